@@ -1,0 +1,64 @@
+# krane. `make dev` runs it, `make test` checks everything; both install what they need.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+SHELL := /bin/sh
+
+TS := node --import tsx
+SOURCES := $(shell find src test tools bench proto -type f -not -path '*/node_modules/*' 2>/dev/null)
+NODE24 = $(firstword $(wildcard tools/node24/node_modules/node-*/bin/node))
+
+.PHONY: help dev test test-long check build gen kube cluster bench install clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+dev: build ## Run the agent with examples/krane.toml and say where to look (Ctrl-C stops it)
+	bin/krane agent --config examples/krane.toml --announce
+
+test: check build .cache/node24 ## Install, check and run every test
+	$(TS) tools/run-tests.ts
+
+test-long: check build .cache/node24 ## The exhaustive forms of what `make test` samples (hours)
+	KRANE_TEST_LONG=1 $(TS) tools/run-tests.ts
+
+check: .cache/checked ## Format, lint, layers and types
+	@echo "check: clean"
+
+build: bin/krane ## Bundle everything into one file, bin/krane
+
+gen: .cache/installed ## Generate src/gen from proto/
+	$(TS) tools/generate.ts
+
+kube: .cache/installed ## Build the real Kubernetes for tests into the cache (first time: 6 minutes and more)
+	$(TS) tools/build-kube.ts
+
+cluster: .cache/installed ## Run a real control plane for yourself until Ctrl-C
+	$(TS) test/support/run-cluster.ts
+
+bench: build ## Measure; prints ratios beside the raw limit
+	$(TS) bench/run.ts
+
+install: .cache/installed ## Install the pinned npm packages
+
+clean: ## Remove what was built here (not the Kubernetes cache)
+	rm -rf bin dist .cache node_modules tools/node24/node_modules
+
+.cache/installed: package.json package-lock.json .npmrc
+	@mkdir -p .cache
+	npm ci --no-progress
+	@touch $@
+
+.cache/node24: tools/node24/package.json tools/node24/package-lock.json
+	@mkdir -p .cache
+	npm ci --no-progress --prefix tools/node24
+	@touch $@
+
+.cache/checked: .cache/installed biome.json tsconfig.json Makefile $(SOURCES)
+	node_modules/.bin/biome check --error-on-warnings .
+	node_modules/.bin/tsc --noEmit -p .
+	$(TS) tools/check-layers.ts
+	@touch $@
+
+bin/krane: .cache/installed package.json tools/bundle.ts $(filter src/%,$(SOURCES))
+	$(TS) tools/bundle.ts

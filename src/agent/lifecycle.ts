@@ -1,0 +1,167 @@
+// What was started is stopped, in reverse order, whatever goes wrong on the way.
+//
+// - A step that fails to start unwinds everything before it, then its error goes on.
+// - Stopping runs every clean-up, also when one of them fails or hangs.
+// - All clean-ups together have one budget. A hanging one is named, because "did not
+//   stop in time" alone sends a person through the whole program.
+// - Stopping twice is stopping once.
+import type { Clock } from "../concurrency/clock.ts";
+import { AgentError } from "./agent-error.ts";
+
+export interface Stoppable {
+  /** Ends what was started. The signal aborts when time is nearly up: let go of everything now. */
+  stop(signal: AbortSignal): Promise<void>;
+  /** Rejects when something that should run until stopped has failed. */
+  readonly failed?: Promise<never>;
+}
+
+export interface Step {
+  readonly name: string;
+  /**
+   * The signal ends a start that is under way. What has started runs until its own
+   * `stop`: one signal for all would tear down every step at the same moment, and
+   * the order would be lost.
+   */
+  start(signal: AbortSignal): Promise<Stoppable | undefined>;
+}
+
+export interface LifecycleOptions {
+  /** Time for all clean-ups together. */
+  readonly stopTimeoutMs: number;
+  /** The last part of that time, in which clean-ups no longer wait for one another. */
+  readonly forceTimeoutMs: number;
+}
+
+// Kubernetes gives a pod 30 s between SIGTERM and SIGKILL unless told otherwise.
+export const defaultLifecycle: LifecycleOptions = { stopTimeoutMs: 30_000, forceTimeoutMs: 2_000 };
+
+export interface LifecycleDeps {
+  readonly clock: Clock;
+}
+
+/** Starts the steps in order, waits for the signal or the first failed task, and stops them in reverse. */
+export async function runSteps(
+  steps: readonly Step[],
+  options: LifecycleOptions,
+  deps: LifecycleDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const stack = new LifecycleStack(options, deps);
+  const ended = new AbortController();
+  void Promise.race([aborted(signal), aborted(stack.taskFailed)]).then(() => ended.abort());
+  for (const step of steps) {
+    if (signal.aborted || stack.taskFailed.aborted) break;
+    await stack.start(step, ended.signal);
+  }
+  await aborted(ended.signal);
+  await stack.stop();
+}
+
+export class LifecycleStack {
+  private readonly options: LifecycleOptions;
+  private readonly clock: Clock;
+  private readonly started: { readonly name: string; readonly stoppable: Stoppable }[] = [];
+  private readonly taskErrors: AgentError[] = [];
+  private readonly taskFailure = new AbortController();
+  private stopping: Promise<void> | undefined;
+
+  constructor(options: LifecycleOptions, deps: LifecycleDeps) {
+    this.options = options;
+    this.clock = deps.clock;
+  }
+
+  /** Aborts when the first task of any started step has failed. */
+  get taskFailed(): AbortSignal {
+    return this.taskFailure.signal;
+  }
+
+  /** Rejects with the step's error after unwinding. A start that the signal ended is unwound, but is no error. */
+  async start(step: Step, signal: AbortSignal): Promise<void> {
+    try {
+      const stoppable = await step.start(signal);
+      if (stoppable) this.register(step.name, stoppable);
+    } catch (error) {
+      const wanted = signal.aborted && isAbort(error, signal);
+      await this.unwind(wanted ? [] : [error]);
+      if (!wanted) throw error;
+    }
+  }
+
+  /** Rejects with an AggregateError of every cause, failed tasks first. */
+  stop(): Promise<void> {
+    this.stopping ??= this.stopAll();
+    return this.stopping;
+  }
+
+  private register(name: string, stoppable: Stoppable): void {
+    this.started.push({ name, stoppable });
+    stoppable.failed?.catch((cause: unknown) => {
+      this.taskErrors.push(new AgentError("task_failed", `${name}: ${messageOf(cause)}`, { cause }));
+      this.taskFailure.abort();
+    });
+  }
+
+  private async unwind(startErrors: readonly unknown[]): Promise<void> {
+    try {
+      await this.stop();
+    } catch (error) {
+      if (!(error instanceof AggregateError)) throw error;
+      throw joined([...startErrors, ...error.errors]);
+    }
+  }
+
+  private async stopAll(): Promise<void> {
+    const errors: AgentError[] = [];
+    const running = new Map<Promise<void>, string>();
+    const { stopTimeoutMs, forceTimeoutMs } = this.options;
+    const hurry = new AbortController();
+    const overdue = new AbortController();
+    const timers = [
+      this.clock.setTimer(stopTimeoutMs - forceTimeoutMs, () => hurry.abort()),
+      this.clock.setTimer(stopTimeoutMs, () => overdue.abort()),
+    ];
+    for (const { name, stoppable } of this.started.toReversed()) {
+      // Starting one clean-up after the other keeps the order. Once it is time to hurry
+      // the race is decided beforehand, so the rest begin at once rather than never.
+      const cleanUp: Promise<void> = callStop(stoppable, hurry.signal)
+        .catch((cause: unknown) => {
+          errors.push(new AgentError("stop_failed", `stopping ${name}: ${messageOf(cause)}`, { cause }));
+        })
+        .finally(() => running.delete(cleanUp));
+      running.set(cleanUp, name);
+      await Promise.race([cleanUp, aborted(hurry.signal)]);
+    }
+    await Promise.race([Promise.all(running.keys()), aborted(overdue.signal)]);
+    for (const timer of timers) timer.cancel();
+    const late = [...running.values()].map(
+      (name) =>
+        new AgentError("stop_timed_out", `stopping ${name}: not done after ${stopTimeoutMs / 1000} s`),
+    );
+    const causes = [...this.taskErrors, ...errors, ...late];
+    if (causes.length > 0) throw joined(causes);
+  }
+}
+
+function joined(causes: readonly unknown[]): AggregateError {
+  return new AggregateError(causes, causes.map(messageOf).join("; "));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+// An async function, so that a clean-up that throws before its first await is a rejection like any other.
+async function callStop(stoppable: Stoppable, signal: AbortSignal): Promise<void> {
+  await stoppable.stop(signal);
+}
+
+function isAbort(error: unknown, signal: AbortSignal): boolean {
+  return error === signal.reason || (error instanceof Error && error.name === "AbortError");
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,100 @@
+// From the command line to a configuration: which file, which flags, and the words for
+// a person when something is wrong with them.
+import { randomInt } from "node:crypto";
+import { type Command, Option } from "commander";
+import { configFlags } from "../config/flags.ts";
+import { type ConfigInput, type ConfigOutcome, parseConfig, type ValidConfig } from "../config/parse.ts";
+import { renderProblems } from "../config/render.ts";
+import type { Environment, Io } from "./io.ts";
+
+const defaultFile = "krane.toml";
+const fileVariable = "UNKEY_CONFIG";
+const settingsHeading = "Settings (a flag wins over the environment, the environment over the file):";
+
+export interface LoadedConfig extends ValidConfig {
+  /** The file it came from, if there was one. */
+  readonly path: string | undefined;
+}
+
+/** Gives the command `--config` and one flag per setting. */
+export function addConfigOptions(command: Command): Command {
+  command.option(
+    "-c, --config <path>",
+    `configuration file (default: $${fileVariable}, else ${defaultFile} here if there is one)`,
+  );
+  for (const { name, placeholder, description, isSwitch } of configFlags) {
+    const value = isSwitch ? `[${placeholder}]` : `<${placeholder}>`;
+    command.addOption(new Option(`--${name} ${value}`, description).helpGroup(settingsHeading));
+  }
+  return command;
+}
+
+/** The configuration, or undefined after saying what is wrong with it. Warnings are said as well. */
+export async function loadConfig(
+  command: Command,
+  env: Environment,
+  io: Io,
+  signal: AbortSignal,
+): Promise<LoadedConfig | undefined> {
+  const file = await readConfigFile(command, env, io, signal);
+  const outcome =
+    file.kind === "unreadable"
+      ? file.outcome
+      : parseConfig({ ...file.input, env, flags: flagsOf(command), randomId: createRandomId });
+  for (const warning of outcome.warnings) io.stderr.write(`warning: ${renderProblems([warning])}`);
+  if (outcome.kind === "invalid") {
+    io.stderr.write(renderProblems(outcome.problems));
+    return undefined;
+  }
+  return { ...outcome, path: file.kind === "read" ? file.input.file?.path : undefined };
+}
+
+type FileOutcome =
+  | { readonly kind: "read"; readonly input: Pick<ConfigInput, "file"> }
+  | { readonly kind: "unreadable"; readonly outcome: ConfigOutcome };
+
+async function readConfigFile(
+  command: Command,
+  env: Environment,
+  io: Io,
+  signal: AbortSignal,
+): Promise<FileOutcome> {
+  const { config: flag } = command.opts<{ config?: string }>();
+  const named = flag ?? (env[fileVariable] || undefined);
+  const path = named ?? defaultFile;
+  try {
+    return { kind: "read", input: { file: { path, text: await io.readTextFile(path, signal) } } };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (named === undefined && isMissing(error)) return { kind: "read", input: {} };
+    return { kind: "unreadable", outcome: unreadable(path, error) };
+  }
+}
+
+function unreadable(path: string, error: unknown): ConfigOutcome {
+  const reason = error instanceof Error ? error.message : String(error);
+  const message = `cannot be read: ${reason}`;
+  const remedy = `give the right path with --config or $${fileVariable}`;
+  return { kind: "invalid", problems: [{ path: "", where: path, message, remedy }], warnings: [] };
+}
+
+function isMissing(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+}
+
+function flagsOf(command: Command): Record<string, string> {
+  const values = command.opts<Record<string, string | true | undefined>>();
+  const flags: Record<string, string> = {};
+  for (const option of command.options) {
+    const value = values[option.attributeName()];
+    const name = option.name();
+    if (value !== undefined && configFlags.some((each) => each.name === name)) flags[name] = String(value);
+  }
+  return flags;
+}
+
+function createRandomId(): string {
+  const characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  return Array.from({ length: 8 }, () => characters.charAt(randomInt(characters.length))).join("");
+}

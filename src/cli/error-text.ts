@@ -1,0 +1,18 @@
+// Errors as lines for a person. What is expected to go wrong gets one line; only a bug
+// shows its stack, because only then the reader has to look at code.
+import { scrub } from "../telemetry/scrub.ts";
+import { isBug, leavesOf } from "./exit-codes.ts";
+
+const charsMax = 8_192;
+
+export function renderErrors(error: unknown): string {
+  return leavesOf(error)
+    .map((each) => renderError(each, isBug(each) ? "bug" : "failure"))
+    .join("");
+}
+
+export function renderError(error: unknown, kind: "bug" | "failure"): string {
+  const { message, stack } = error instanceof Error ? error : { message: String(error), stack: undefined };
+  const text = kind === "bug" ? `this is a bug in krane, please report it: ${stack ?? message}` : message;
+  return `krane: ${scrub(text, charsMax)}\n`;
+}

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { AgentError } from "../agent/agent-error.ts";
+import { ConfigError } from "../config/error.ts";
+import { ServiceError } from "../services/service-error.ts";
+import { renderErrors } from "./error-text.ts";
+import { exitCodeOf } from "./exit-codes.ts";
+
+const portInUse = new ServiceError("port_in_use", "rpc_port: port 8070 is already in use");
+const badFile = new AgentError("file_unusable", "tls.cert_file: cannot read c.pem");
+const bug = new TypeError("x is not a function");
+
+describe("the exit code of a failure", () => {
+  test("is 1 for what the outside did, 78 for the configuration, 70 for a bug", () => {
+    assert.equal(exitCodeOf(portInUse), 1);
+    assert.equal(exitCodeOf(new AgentError("stop_timed_out", "stopping a: not done after 30 s")), 1);
+    assert.equal(exitCodeOf(badFile), 78);
+    assert.equal(exitCodeOf(new ConfigError("secret_unreadable", "control.token_file", "cannot read")), 78);
+    assert.equal(exitCodeOf(new ServiceError("certificate_unusable", "tls.cert_file: bad")), 78);
+    assert.equal(exitCodeOf(bug), 70);
+    assert.equal(exitCodeOf("thrown text"), 70);
+    assert.equal(exitCodeOf(assertionError()), 70);
+  });
+
+  test("sees through wrappers, and the worst of several causes counts", () => {
+    const wrapped = new AgentError("stop_failed", "stopping a: x is not a function", { cause: bug });
+    assert.equal(exitCodeOf(wrapped), 70);
+    assert.equal(exitCodeOf(new AggregateError([badFile, badFile])), 78);
+    assert.equal(exitCodeOf(new AggregateError([badFile, portInUse])), 1);
+    assert.equal(exitCodeOf(new AggregateError([portInUse, new AggregateError([wrapped])])), 70);
+  });
+});
+
+describe("the text of a failure", () => {
+  test("has one line per cause, and a stack only for a bug", () => {
+    const text = renderErrors(new AggregateError([portInUse, badFile]));
+    assert.equal(text, `krane: ${portInUse.message}\nkrane: ${badFile.message}\n`);
+    assert.match(renderErrors(bug), /bug in krane.*TypeError: x is not a function\n\s+at /s);
+  });
+
+  test("shows no token that an error quotes", () => {
+    assert.doesNotMatch(renderErrors(new Error("sent authorization: Bearer s3cr3t")), /s3cr3t/);
+  });
+});
+
+function assertionError(): unknown {
+  try {
+    assert.ok(false);
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}

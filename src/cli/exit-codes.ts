@@ -1,0 +1,51 @@
+// Exit codes, after sysexits.h, so that a supervisor can tell "will not help to
+// restart" (64, 78) from "may help" (1, 70).
+import { AssertionError } from "node:assert";
+import { AgentError } from "../agent/agent-error.ts";
+import { ConfigError } from "../config/error.ts";
+import { ServiceError } from "../services/service-error.ts";
+import type { StopSignal } from "./io.ts";
+
+export const exitCodes = {
+  ok: 0,
+  /** Something outside failed: a port in use, a clean-up that did not end. */
+  failure: 1,
+  /** The command line is wrong. */
+  usage: 64,
+  /** krane itself is wrong. */
+  bug: 70,
+  /** The configuration, or a file it names, is wrong. */
+  config: 78,
+} as const;
+
+/** What a shell reports for a process that the signal ended: 130 or 143. */
+export function exitCodeOfSignal(signal: StopSignal): number {
+  return signal === "SIGINT" ? 130 : 143;
+}
+
+/** The worst of all causes counts: a bug beside a failed clean-up is a bug. */
+export function exitCodeOf(error: unknown): number {
+  const causes = leavesOf(error);
+  if (causes.some(isBug)) return exitCodes.bug;
+  return causes.every(isConfigMistake) ? exitCodes.config : exitCodes.failure;
+}
+
+/** The single errors that several at once consist of. */
+export function leavesOf(error: unknown): readonly unknown[] {
+  return error instanceof AggregateError ? error.errors.flatMap(leavesOf) : [error];
+}
+
+/** Whether the error, or what it wraps, is one that correct code does not throw. */
+export function isBug(error: unknown): boolean {
+  if (!(error instanceof Error)) return true;
+  if (error instanceof AgentError && error.cause !== undefined) return isBug(error.cause);
+  return [TypeError, RangeError, ReferenceError, AssertionError].some((type) => error instanceof type);
+}
+
+function isConfigMistake(error: unknown): boolean {
+  return (
+    error instanceof ConfigError ||
+    (error instanceof AgentError && error.code === "file_unusable") ||
+    (error instanceof ServiceError && error.code === "certificate_unusable")
+  );
+}

@@ -1,0 +1,26 @@
+// What commands touch of the outside world, in one place, so that tests can call
+// main() with their own. Logs and results go to standard output, words for a person
+// that are not the result to standard error.
+
+export type StopSignal = "SIGINT" | "SIGTERM";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface Output {
+  readonly isTerminal: boolean;
+  /** What was written but not yet taken by the reader. Infinite once the reader is gone. */
+  readonly backlogBytes: number;
+  /** Never throws and never waits. */
+  write(text: string): void;
+}
+
+export interface Io {
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly nodeVersion: string;
+  readTextFile(path: string, signal: AbortSignal): Promise<string>;
+  /** Calls the listener at each signal to stop, until the returned function is called. */
+  onStopSignal(listener: (signal: StopSignal) => void): () => void;
+  /** Ends the process at once. */
+  exit(code: number): void;
+}

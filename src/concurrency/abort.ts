@@ -1,0 +1,92 @@
+// Cancellation is one AbortSignal handed down. What is here derives a signal from
+// another for as long as one piece of work lasts, and takes its listeners and timers
+// away afterwards: the agent's own signal lives as long as the process, so one
+// listener left per call would be a leak without end.
+import { onAbort } from "./abort-listener.ts";
+import type { Clock } from "./clock.ts";
+
+export class DeadlineError extends Error {
+  readonly code = "deadline_exceeded";
+  readonly timeoutMs: number;
+
+  constructor(timeoutMs: number) {
+    super(`not done within ${timeoutMs} ms`);
+    this.name = "DeadlineError";
+    this.timeoutMs = timeoutMs;
+  }
+}
+
+export interface LinkedSignal {
+  readonly signal: AbortSignal;
+  /** Aborts this signal alone; the parents know nothing of it. */
+  abort(reason?: unknown): void;
+  /** Takes the listeners off the parents. Must be called when the work is over. */
+  release(): void;
+}
+
+/**
+ * A signal that aborts with the first of its parents, or on its own. Instead of
+ * AbortSignal.any, which has no way to let go of a parent that outlives the work.
+ */
+export function linkSignals(...parents: readonly AbortSignal[]): LinkedSignal {
+  const controller = new AbortController();
+  const onParentAbort = () => abort(parents.find((parent) => parent.aborted)?.reason);
+  const stopListening = parents.map((parent) => onAbort(parent, onParentAbort));
+  const release = () => {
+    for (const stop of stopListening) stop();
+  };
+  const abort = (reason?: unknown) => {
+    release();
+    controller.abort(reason);
+  };
+  if (parents.some((parent) => parent.aborted)) onParentAbort();
+  return { signal: controller.signal, abort, release };
+}
+
+/**
+ * Runs the work with a deadline. Ends with the work, or rejects at once with a
+ * DeadlineError or the signal's reason, also when the work does not listen to the
+ * signal it is given: a hung call must not hang its caller. What such work comes to
+ * later is dropped. The work's signal is dead weight after the end: nothing that
+ * outlives the work may count on it.
+ */
+export async function withTimeout<T>(
+  clock: Clock,
+  timeoutMs: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted();
+  const linked = linkSignals(signal);
+  const ended = new Promise<never>((_, reject) => {
+    onAbort(linked.signal, () => reject(linked.signal.reason));
+  });
+  const timer = clock.setTimer(timeoutMs, () => linked.abort(new DeadlineError(timeoutMs)));
+  try {
+    return await Promise.race([ended, (async () => work(linked.signal))()]);
+  } finally {
+    timer.cancel();
+    linked.release();
+  }
+}
+
+// Errors are wrapped a few times at most; a longer chain, or one that bites its own
+// tail, is not worth following.
+const causeDepthMax = 8;
+
+/**
+ * Whether the error is how the work answered to this signal, rather than a failure of
+ * its own. Always false before the signal aborts: an AbortError that comes from
+ * somewhere else is a failure here.
+ */
+export function isAbort(error: unknown, signal: AbortSignal): boolean {
+  if (!signal.aborted) return false;
+  let current = error;
+  for (let depth = 0; depth < causeDepthMax; depth++) {
+    if (current === signal.reason) return true;
+    if (!(current instanceof Error)) return false;
+    if (current.name === "AbortError") return true;
+    current = current.cause;
+  }
+  return false;
+}

@@ -1,0 +1,49 @@
+// Time comes into krane through this one seam, so that tests and simulations can
+// run hours of back-off, resync and expiry in milliseconds and always the same way.
+// Nothing else in src/ may call Date, setTimeout or performance.
+import { onAbort } from "./abort-listener.ts";
+
+// Timers longer than this overflow Node's 32-bit delay and fire at once, which
+// would turn a long back-off into a hot loop.
+const timerDelayMaxMs = 2 ** 31 - 1;
+
+export interface Timer {
+  cancel(): void;
+}
+
+export interface Clock {
+  /** Wall time in milliseconds since 1970; may jump. For timestamps that leave the process. */
+  wallMs(): number;
+  /** Monotonic milliseconds; never goes back. For every duration, deadline and timeout. */
+  nowMs(): number;
+  /** Calls back once after the delay, unless cancelled. A waiting timer keeps the process alive. */
+  setTimer(delayMs: number, callback: () => void): Timer;
+}
+
+export function createSystemClock(): Clock {
+  return {
+    wallMs: () => Date.now(),
+    nowMs: () => performance.now(),
+    setTimer(delayMs, callback) {
+      // Node takes NaN for 1 ms: a wrong sum somewhere would become a hot loop here.
+      if (Number.isNaN(delayMs)) throw new RangeError("the delay of a timer is not a number");
+      const handle = setTimeout(callback, Math.min(Math.max(delayMs, 0), timerDelayMaxMs));
+      return { cancel: () => clearTimeout(handle) };
+    },
+  };
+}
+
+/** Resolves after the delay; rejects with the signal's reason as soon as it aborts. */
+export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const timer = clock.setTimer(delayMs, () => {
+      stopListening();
+      resolve();
+    });
+    const stopListening = onAbort(signal, () => {
+      timer.cancel();
+      reject(signal.reason);
+    });
+  });
+}

@@ -1,0 +1,360 @@
+// The keys that need work, and the workers that do it (K1).
+//
+// - One key, one worker. A key that is added while it is in flight comes up once more
+//   afterwards, however often it was added, so every add is followed by a handling
+//   that started after it.
+// - The queue carries keys, never events, and each key once: memory is bounded by the
+//   number of objects, not by the rate of changes.
+// - A fresh change goes before a resync, but never so long that resync starves.
+// - A failing key waits alone, longer each time; the others do not notice.
+// - Taking and giving back are not in the interface: run() does both, so no worker
+//   can forget a key or handle one that is not its own.
+//
+// Every operation is O(1), or O(log n) in the number of delayed keys. There is one
+// timer for the earliest delayed key, and timers only while run() lasts.
+import { isAbort } from "./abort.ts";
+import { onAbort } from "./abort-listener.ts";
+import { type BackoffOptions, backoffDelayMs, checkBackoff } from "./backoff.ts";
+import type { Clock, Timer } from "./clock.ts";
+import { DueHeap, type DueItem } from "./due-heap.ts";
+import { Fifo, type FifoItem } from "./fifo.ts";
+import { notify } from "./notify.ts";
+import type { Random } from "./random.ts";
+
+/** "fresh": something changed. "resync": looked at for safety, when there is time. */
+export type WorkPriority = "fresh" | "resync";
+
+/** What the handler says about a key; a handler that throws has said "retry". */
+export type WorkOutcome =
+  /** In the wanted state; its failures are forgotten. */
+  | { readonly kind: "done" }
+  /** One more failure: up again after a back-off, and no earlier than `atLeastMs` (a server's hint). */
+  | { readonly kind: "retry"; readonly atLeastMs?: number; readonly backoff?: BackoffOptions }
+  /** No failure, but to be looked at again by then, as when an object has to become older first. */
+  | { readonly kind: "again"; readonly afterMs: number };
+
+export type WorkHandler<Key> = (key: Key, signal: AbortSignal) => Promise<WorkOutcome>;
+
+export interface WorkQueueOptions {
+  /** Of a key that fails, unless its outcome brings its own. */
+  readonly backoff: BackoffOptions;
+  /** After so many fresh keys in a row one resync key gets its turn. Default 8. */
+  readonly freshBurst?: number;
+}
+
+export interface WorkQueueDeps<Key> {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Told when a handler throws, for other reasons than the signal. What it throws changes nothing. */
+  onHandlerError(key: Key, error: unknown): void;
+}
+
+export interface WorkQueueCounts {
+  readonly waiting: Readonly<Record<WorkPriority, number>>;
+  readonly delayed: number;
+  readonly inFlight: number;
+  /** How long the key that waits longest has been ready; 0 when none is. A promoted key starts anew. */
+  readonly oldestWaitingMs: number;
+}
+
+// Keys that need no call, such as those of a replay in which nothing changed, are
+// handled without waiting for anything. After so many starts the event loop gets a
+// turn, or a flood of them would hold up every other loop, timer and health probe.
+const startsPerTurn = 256;
+
+interface Wish {
+  readonly dueMs: number;
+  readonly priority: WorkPriority;
+}
+
+interface Entry<Key> extends DueItem, FifoItem<Entry<Key>> {
+  readonly key: Key;
+  place: "waiting" | "delayed" | "in-flight";
+  priority: WorkPriority;
+  /** In a row. Above 0 and delayed means: waits for its back-off. */
+  failures: number;
+  /** What was asked for while in flight, folded into one. */
+  next: Wish | undefined;
+  waitingSinceMs: number;
+}
+
+interface Run<Key> {
+  readonly workers: number;
+  readonly handler: WorkHandler<Key>;
+  readonly signal: AbortSignal;
+  readonly finish: () => void;
+  inFlight: number;
+}
+
+export class WorkQueue<Key extends string = string> {
+  private readonly backoff: BackoffOptions;
+  private readonly freshBurst: number;
+  private readonly deps: WorkQueueDeps<Key>;
+  private readonly entries = new Map<Key, Entry<Key>>();
+  private waiting = { fresh: new Fifo<Entry<Key>>(), resync: new Fifo<Entry<Key>>() };
+  private delayed = new DueHeap<Entry<Key>>();
+  private freshInARow = 0;
+  private current: Run<Key> | undefined;
+  private dispatchIsPending = false;
+  private alarm: { readonly dueMs: number; readonly timer: Timer } | undefined;
+  private startsThisTurn = 0;
+  private pause: Timer | undefined;
+  private closed = false;
+
+  constructor(options: WorkQueueOptions, deps: WorkQueueDeps<Key>) {
+    checkBackoff(options.backoff);
+    this.backoff = options.backoff;
+    this.freshBurst = options.freshBurst ?? 8;
+    this.deps = deps;
+  }
+
+  /**
+   * The key needs work now. A waiting key is moved up by a higher priority and never
+   * moved down. A key in back-off comes up at once when fresh, because its wanted
+   * state may be a better one now, and stays where it is on resync, which would
+   * otherwise undo every back-off once a minute. Its failures are kept either way, so
+   * a key that changes and fails all the time does not start its back-off over; a
+   * caller that knows better calls forget() first.
+   */
+  add(key: Key, priority: WorkPriority = "fresh"): void {
+    this.want(key, { dueMs: this.deps.clock.nowMs(), priority });
+  }
+
+  /**
+   * The key needs work, but not before the delay is over. Anything that brings it up
+   * earlier takes the place of this: a handler that needs a later look asks for it.
+   */
+  addAfter(key: Key, delayMs: number, priority: WorkPriority = "fresh"): void {
+    this.want(key, { dueMs: this.dueAfter(delayMs), priority });
+  }
+
+  /** Forgets the key's failures, so that its next back-off is the first again. Does not bring it up. */
+  forget(key: Key): void {
+    const entry = this.entries.get(key);
+    if (entry) entry.failures = 0;
+  }
+
+  get counts(): WorkQueueCounts {
+    const { fresh, resync } = this.waiting;
+    const nowMs = this.deps.clock.nowMs();
+    const sinceMs = Math.min(fresh.first?.waitingSinceMs ?? nowMs, resync.first?.waitingSinceMs ?? nowMs);
+    return {
+      waiting: { fresh: fresh.size, resync: resync.size },
+      delayed: this.delayed.size,
+      inFlight: this.current?.inFlight ?? 0,
+      oldestWaitingMs: nowMs - sinceMs,
+    };
+  }
+
+  /**
+   * Handles keys, so many at a time, until the signal aborts or the queue is closed;
+   * resolves when the handlers in flight have ended too. Keys outlive it: a later run
+   * goes on with them, and with those whose handler the signal cut short.
+   */
+  async run(workers: number, handler: WorkHandler<Key>, signal: AbortSignal): Promise<void> {
+    if (this.current) throw new Error("a work queue has one run at a time");
+    if (!Number.isInteger(workers) || workers < 1)
+      throw new RangeError(`workers must be 1 or more: ${workers}`);
+    const stopListening = onAbort(signal, () => this.dispatch());
+    await new Promise<void>((finish) => {
+      this.current = { workers, handler, signal, finish, inFlight: 0 };
+      this.dispatch();
+    });
+    stopListening();
+  }
+
+  /** Drops every key. Nothing is started any more, and what is added is ignored. */
+  close(): void {
+    this.closed = true;
+    this.entries.clear();
+    this.waiting = { fresh: new Fifo(), resync: new Fifo() };
+    this.delayed = new DueHeap();
+    this.dispatch();
+  }
+
+  private want(key: Key, wish: Wish): void {
+    if (this.closed) return;
+    const entry = this.entries.get(key);
+    if (entry === undefined) {
+      const created = createEntry(key);
+      this.entries.set(key, created);
+      this.place(created, wish);
+    } else if (entry.place === "in-flight") {
+      entry.next = merged(entry.next, wish);
+    } else if (entry.place === "delayed") {
+      const respectsBackoff = entry.failures > 0 && wish.priority === "resync";
+      if (respectsBackoff) return;
+      this.delayed.remove(entry);
+      this.place(entry, merged(entry, wish));
+    } else if (entry.priority === "resync" && wish.priority === "fresh" && this.isDue(wish)) {
+      this.waiting.resync.remove(entry);
+      this.place(entry, wish);
+    }
+  }
+
+  private place(entry: Entry<Key>, { dueMs, priority }: Wish): void {
+    entry.dueMs = dueMs;
+    entry.priority = priority;
+    if (this.isDue(entry)) {
+      entry.place = "waiting";
+      entry.waitingSinceMs = this.deps.clock.nowMs();
+      this.waiting[priority].push(entry);
+    } else {
+      entry.place = "delayed";
+      this.delayed.push(entry);
+    }
+    this.dispatchSoon();
+  }
+
+  // Not at once, so that of several keys added in one go the most urgent is first,
+  // and so that nobody's handler runs inside somebody else's add().
+  private dispatchSoon(): void {
+    if (this.dispatchIsPending || !this.current) return;
+    this.dispatchIsPending = true;
+    queueMicrotask(() => {
+      this.dispatchIsPending = false;
+      this.dispatch();
+    });
+  }
+
+  private dispatch(): void {
+    const run = this.current;
+    if (!run) return;
+    if (this.closed || run.signal.aborted) {
+      this.setAlarm(undefined);
+      this.endPause();
+      if (run.inFlight > 0) return;
+      this.current = undefined;
+      run.finish();
+      return;
+    }
+    this.wakeDelayed();
+    while (run.inFlight < run.workers && !this.pause) {
+      const entry = this.take();
+      if (!entry) break;
+      run.inFlight += 1;
+      void this.handle(entry, run);
+      if (++this.startsThisTurn >= startsPerTurn) this.startPause();
+    }
+    this.setAlarm(this.delayed.first?.dueMs);
+  }
+
+  private wakeDelayed(): void {
+    for (let entry = this.delayed.first; entry && this.isDue(entry); entry = this.delayed.first) {
+      this.delayed.remove(entry);
+      this.place(entry, entry);
+    }
+  }
+
+  private take(): Entry<Key> | undefined {
+    const { fresh, resync } = this.waiting;
+    const resyncHasItsTurn = resync.size > 0 && (fresh.size === 0 || this.freshInARow >= this.freshBurst);
+    const fifo = resyncHasItsTurn ? resync : fresh;
+    const entry = fifo.first;
+    if (!entry) return undefined;
+    // Counted only while a resync key waits: what went before it came took nothing from it.
+    this.freshInARow = resync.size > 0 && fifo === fresh ? this.freshInARow + 1 : 0;
+    fifo.remove(entry);
+    entry.place = "in-flight";
+    return entry;
+  }
+
+  private async handle(entry: Entry<Key>, run: Run<Key>): Promise<void> {
+    let wish: Wish | undefined;
+    try {
+      wish = this.wishAfter(entry, await run.handler(entry.key, run.signal));
+    } catch (error) {
+      if (isAbort(error, run.signal)) {
+        wish = merged(entry.next, { dueMs: this.deps.clock.nowMs(), priority: entry.priority });
+      } else {
+        wish = this.wishAfter(entry, { kind: "retry" });
+        notify(() => this.deps.onHandlerError(entry.key, error));
+      }
+    }
+    entry.next = undefined;
+    run.inFlight -= 1;
+    if (this.closed || !wish) this.entries.delete(entry.key);
+    else this.place(entry, wish);
+    this.dispatchSoon();
+  }
+
+  /** When the key comes up again after this outcome, if it does. */
+  private wishAfter(entry: Entry<Key>, outcome: WorkOutcome): Wish | undefined {
+    const { next, priority } = entry;
+    switch (outcome.kind) {
+      case "done":
+        entry.failures = 0;
+        return next;
+      case "again": {
+        const dueMs = this.dueAfter(outcome.afterMs);
+        entry.failures = 0;
+        return merged(next, { dueMs, priority });
+      }
+      case "retry": {
+        const backoffMs = backoffDelayMs(outcome.backoff ?? this.backoff, entry.failures, this.deps.random);
+        const dueMs = this.dueAfter(Math.max(backoffMs, outcome.atLeastMs ?? 0));
+        entry.failures += 1;
+        // As in want(): a fresh change does not wait for the back-off, a resync does.
+        return next?.priority === "fresh" ? merged(next, { dueMs, priority }) : { dueMs, priority };
+      }
+    }
+  }
+
+  private isDue({ dueMs }: { readonly dueMs: number }): boolean {
+    return dueMs <= this.deps.clock.nowMs();
+  }
+
+  private dueAfter(delayMs: number): number {
+    if (Number.isNaN(delayMs)) throw new RangeError("the delay of a key is not a number");
+    return this.deps.clock.nowMs() + delayMs;
+  }
+
+  private startPause(): void {
+    this.pause = this.deps.clock.setTimer(0, () => {
+      this.endPause();
+      this.dispatch();
+    });
+  }
+
+  private endPause(): void {
+    this.pause?.cancel();
+    this.pause = undefined;
+    this.startsThisTurn = 0;
+  }
+
+  // A real timer may fire a moment early; dispatch() then sets it once more.
+  private setAlarm(dueMs: number | undefined): void {
+    if (dueMs === this.alarm?.dueMs) return;
+    this.alarm?.timer.cancel();
+    this.alarm = undefined;
+    if (dueMs === undefined) return;
+    const timer = this.deps.clock.setTimer(dueMs - this.deps.clock.nowMs(), () => {
+      this.alarm = undefined;
+      this.dispatch();
+    });
+    this.alarm = { dueMs, timer };
+  }
+}
+
+/** The earlier time and the higher priority of two wishes for one key. */
+function merged(a: Wish | undefined, b: Wish): Wish {
+  if (!a) return b;
+  const isFresh = a.priority === "fresh" || b.priority === "fresh";
+  return { dueMs: Math.min(a.dueMs, b.dueMs), priority: isFresh ? "fresh" : "resync" };
+}
+
+function createEntry<Key>(key: Key): Entry<Key> {
+  return {
+    key,
+    place: "waiting",
+    priority: "resync",
+    failures: 0,
+    next: undefined,
+    waitingSinceMs: 0,
+    dueMs: 0,
+    heapIndex: -1,
+    heapOrder: 0,
+    before: undefined,
+    after: undefined,
+  };
+}

@@ -1,0 +1,115 @@
+// What krane runs with: every value checked, every default filled in, deeply frozen.
+// It is made by parseConfig only, so whoever holds a Config need not check it again.
+
+import type { SecretRef } from "./secret.ts";
+
+export interface Config {
+  readonly instanceId: string;
+  readonly region: RegionKey;
+  readonly rpcPort: number;
+  readonly tls?: TlsConfig;
+  readonly control: ControlConfig;
+  readonly kubernetes: { readonly kubeconfig?: string };
+  readonly registry?: RegistryConfig;
+  readonly vault?: VaultConfig;
+  readonly secrets: SecretsConfig;
+  /** Absent without a token: SchedulerService is off. */
+  readonly scheduler?: { readonly token: SecretRef; readonly scrape: boolean };
+  /** Absent without a token: AgentService is off. */
+  readonly agent?: { readonly token: SecretRef };
+  readonly reconcile: { readonly workers: number };
+  readonly deletion: DeletionConfig;
+  readonly isolation: IsolationConfig;
+  readonly observability: ObservabilityConfig;
+}
+
+export interface RegionKey {
+  readonly name: string;
+  /** Empty when neither the region nor the platform setting names one. */
+  readonly platform: string;
+  /** The region exactly as configured, such as "us-east-1.aws". */
+  readonly label: string;
+}
+
+export interface TlsConfig {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+export interface ControlConfig {
+  /** Without a trailing slash. */
+  readonly url: string;
+  readonly token: SecretRef;
+  readonly caFile?: string;
+  readonly allowInsecure: boolean;
+}
+
+export interface RegistryConfig {
+  /** Host, and port if one was given; never a scheme or path. */
+  readonly url: string;
+  readonly username: string;
+  readonly password: SecretRef;
+}
+
+export type VaultConfig = RemoteVaultConfig | EmbeddedVaultConfig;
+
+export interface RemoteVaultConfig {
+  readonly kind: "remote";
+  readonly url: string;
+  readonly token?: SecretRef;
+  readonly caFile?: string;
+  readonly allowInsecure: boolean;
+}
+
+export interface EmbeddedVaultConfig {
+  readonly kind: "embedded";
+  /** One key per line; the last one encrypts, all decrypt. */
+  readonly masterKeys: SecretRef;
+  readonly storage: VaultStorageConfig;
+  readonly writeFormat: "krane" | "original";
+}
+
+export type VaultStorageConfig =
+  | {
+      readonly kind: "s3";
+      readonly url: string;
+      readonly bucket: string;
+      readonly accessKeyId: string;
+      readonly accessKeySecret: SecretRef;
+    }
+  | { readonly kind: "file"; readonly path: string };
+
+export interface SecretsConfig {
+  readonly audience: string;
+  readonly endpoint?: string;
+  readonly acceptDefaultAudience: boolean;
+}
+
+export interface DeletionConfig {
+  readonly mode: "confirmed" | "explicit";
+  readonly confirmations: number;
+  readonly minimumAgeMs: number;
+  readonly budgetObjects: number;
+  readonly budgetFraction: number;
+  readonly budgetWindowMs: number;
+}
+
+export interface IsolationConfig {
+  readonly networkPolicy: "required" | "best-effort";
+  /** Registry hosts that images may come from; empty allows every registry. */
+  readonly registries: readonly string[];
+}
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+export interface ObservabilityConfig {
+  /** Absent when OTLP is off. */
+  readonly tracing?: { readonly sampleRate: number };
+  readonly logging: {
+    readonly level: LogLevel;
+    readonly sampleRate: number;
+    readonly slowThresholdMs: number;
+  };
+  /** Port 0 means that no metrics server is started. */
+  readonly metrics: { readonly prometheusPort: number };
+}

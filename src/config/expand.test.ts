@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { expand } from "./expand.ts";
+import { ok } from "./parsed.ts";
+
+// A reference in a plain string looks like a forgotten template literal to the linter,
+// so "@" stands for the dollar sign in this file.
+const dollars = (text: string) => text.replaceAll("@", "$");
+
+const env = { NAME: "value", EMPTY: "", TRICKY: dollars('"\n@{NAME}@@'), _x1: "under" };
+
+test("references are replaced by the variable's text, once", () => {
+  const cases: [string, string][] = [
+    ["plain", "plain"],
+    ["a-@{NAME}-b", "a-value-b"],
+    ["@{NAME}@{NAME}", "valuevalue"],
+    ["@{EMPTY}", ""],
+    ["@{_x1}", "under"],
+    ["@{TRICKY}", env.TRICKY],
+  ];
+  for (const [text, expected] of cases) assert.deepEqual(expand(dollars(text), env), ok(expected), text);
+});
+
+test("two dollars are one, and a dollar before anything but a brace stays", () => {
+  const cases: [string, string][] = [
+    ["@@", "@"],
+    ["@@@@", "@@"],
+    ["@@@", "@@"],
+    ["@", "@"],
+    ["pa@word", "pa@word"],
+    ["@NAME", "@NAME"],
+    ["@1 @? @-", "@1 @? @-"],
+    ["@@{NAME}", "@{NAME}"],
+    ["@@@{NAME}", "@value"],
+    ["{NAME}", "{NAME}"],
+  ];
+  for (const [text, expected] of cases) {
+    assert.deepEqual(expand(dollars(text), env), ok(dollars(expected)), text);
+  }
+});
+
+test("every undefined variable is named, also one that all objects inherit", () => {
+  const result = expand(dollars("@{A} @{NAME} @{B} @{A} @{toString}"), env);
+  assert.equal(result.kind, "bad");
+  assert.match(result.message, /variables A, B, toString, which are not set/);
+});
+
+test("a reference that is not closed or holds no name is refused without being quoted", () => {
+  for (const text of ["@{", "@{NAME", "x@{}", "@{CANARY here}", "@{1CANARY}", "@{CANARY-x}", "@{ NAME }"]) {
+    const result = expand(dollars(text), env);
+    assert.equal(result.kind, "bad", text);
+    assert.ok(!JSON.stringify(result).includes("CANARY"), text);
+  }
+});
+
+test("any text survives when its dollars are doubled", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom("@", "{", "}", "A", "_", " ") }), (text) => {
+      assert.deepEqual(expand(dollars(text.replaceAll("@", "@@")), {}), ok(dollars(text)));
+    }),
+  );
+});
+
+test("a text that grows without measure is refused", () => {
+  const result = expand(dollars("@{BIG}").repeat(50_000), { BIG: "x".repeat(100_000) });
+  assert.equal(result.kind, "bad");
+});

@@ -1,0 +1,20 @@
+// The command-line flags that the table of settings implies, for whoever registers them.
+
+import { allSettings } from "./settings.ts";
+
+export interface ConfigFlag {
+  /** Without dashes, such as "rpc-port". */
+  readonly name: string;
+  /** Stands for the value in the help text. */
+  readonly placeholder: string;
+  readonly description: string;
+  /** Whether the flag alone, without a value, means "true". */
+  readonly isSwitch: boolean;
+}
+
+export const configFlags: readonly ConfigFlag[] = allSettings.map(({ flag, kind, about, pending }) => ({
+  name: flag,
+  placeholder: kind.placeholder,
+  description: `${about.replaceAll("`", "")}${pending ? " (not read yet)" : ""}`,
+  isSwitch: kind.label === "boolean",
+}));

@@ -1,0 +1,89 @@
+// (file text, environment, flags) -> Config, or everything that is wrong with them at
+// once. Pure: reading the file and the process's environment is the caller's part.
+// Outcomes are frozen all the way down, so nothing can change a setting behind a reader.
+
+import { buildConfig, listOrigins } from "./build.ts";
+import type { Config } from "./config.ts";
+import { inspectEnvironment } from "./environment.ts";
+import type { Environment } from "./expand.ts";
+import { type ConfigProblem, problemAt, type SettingOrigin, sortProblems } from "./problem.ts";
+import { Resolution } from "./resolve.ts";
+import { checkRules } from "./rules.ts";
+import { allSettings } from "./settings.ts";
+import { type ConfigFile, readToml } from "./toml-document.ts";
+import { findUnknownKeys } from "./unknown-keys.ts";
+import { checkVault } from "./vault-rules.ts";
+
+export interface ConfigInput {
+  readonly file?: ConfigFile;
+  readonly env: Environment;
+  /** What the user gave, by flag name without dashes, such as "rpc-port". */
+  readonly flags: Readonly<Record<string, string>>;
+  /** 8 random characters of [a-zA-Z0-9], for an instance without a name. */
+  readonly randomId: () => string;
+}
+
+export interface ValidConfig {
+  readonly kind: "valid";
+  readonly config: Config;
+  readonly origins: readonly SettingOrigin[];
+  readonly warnings: readonly ConfigProblem[];
+}
+
+export interface InvalidConfig {
+  readonly kind: "invalid";
+  readonly problems: readonly ConfigProblem[];
+  readonly warnings: readonly ConfigProblem[];
+}
+
+export type ConfigOutcome = ValidConfig | InvalidConfig;
+
+export function parseConfig(input: ConfigInput): ConfigOutcome {
+  return deepFreeze(judge(input));
+}
+
+function judge(input: ConfigInput): ConfigOutcome {
+  const toml = input.file && readToml(input.file);
+  const document = toml?.kind === "document" ? toml.document : undefined;
+  const resolution = new Resolution(
+    { flags: input.flags, env: input.env, document },
+    { hasSection: (path) => document?.hasSection(path) ?? false, randomId: input.randomId },
+  );
+  const problems = [...resolution.resolve(), ...findUnknownFlags(input.flags)];
+  const warnings = inspectEnvironment(input.env);
+
+  if (toml?.kind === "broken") {
+    // Most settings are out of sight in a file that cannot be read: judging what is
+    // missing would blame settings that are there.
+    problems.push(toml.problem);
+  } else {
+    for (const verdict of [checkRules(resolution), checkVault(resolution)]) {
+      problems.push(...verdict.problems);
+      warnings.push(...verdict.warnings);
+    }
+    if (document !== undefined) problems.push(...findUnknownKeys(document));
+  }
+
+  if (problems.length > 0) {
+    return { kind: "invalid", problems: sortProblems(problems), warnings: sortProblems(warnings) };
+  }
+  return {
+    kind: "valid",
+    config: buildConfig(resolution),
+    origins: listOrigins(resolution),
+    warnings: sortProblems(warnings),
+  };
+}
+
+function findUnknownFlags(flags: Readonly<Record<string, string>>): ConfigProblem[] {
+  const known = new Set(allSettings.map(({ flag }) => flag));
+  return Object.keys(flags)
+    .filter((name) => !known.has(name))
+    .map((name) => problemAt("", { kind: "flag", name }, "is not a known flag", "see --help"));
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  for (const inner of Object.values(value)) deepFreeze(inner);
+  return Object.freeze(value);
+}

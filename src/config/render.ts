@@ -1,0 +1,46 @@
+// Configuration and its problems as text for a person. Control characters are escaped,
+// because keys and paths come from outside and may hold terminal commands or newlines
+// that would fake a second line.
+
+import type { ValidConfig } from "./parse.ts";
+import type { ConfigProblem, Origin } from "./problem.ts";
+
+/** One line per problem: `krane.toml:12: control.url: message; remedy`. */
+export function renderProblems(problems: readonly ConfigProblem[]): string {
+  return problems.map((problem) => `${escapeControls(renderProblem(problem))}\n`).join("");
+}
+
+function renderProblem({ where, line, path, message, remedy }: ConfigProblem): string {
+  const place = where === undefined ? "" : `${where}${line === undefined ? "" : `:${line}`}: `;
+  return `${place}${path === "" ? "" : `${path}: `}${message}; ${remedy}`;
+}
+
+/** Every effective value as a line of TOML, secrets redacted, with its origin behind it. */
+export function renderConfig(outcome: ValidConfig): string {
+  return outcome.origins
+    .map(({ path, shown, origin, pending }) => {
+      const note = `${renderOrigin(origin)}${pending ? "; not read yet" : ""}`;
+      return `${escapeControls(`${path} = ${shown}  # ${note}`)}\n`;
+    })
+    .join("");
+}
+
+function renderOrigin(origin: Origin): string {
+  switch (origin.kind) {
+    case "flag":
+      return `flag --${origin.name}`;
+    case "env":
+      return `env ${origin.name}`;
+    case "file":
+      return `file ${origin.path}${origin.line === undefined ? "" : `:${origin.line}`}`;
+    case "default":
+      return "default";
+  }
+}
+
+function escapeControls(text: string): string {
+  return text.replaceAll(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
+  );
+}

@@ -1,0 +1,151 @@
+// For every setting, the value that counts and where it came from: a flag wins over the
+// environment, the environment over the file, the file over the default. Only the value
+// that wins is read, so a variable can stand in for a file's value that does not resolve here.
+//
+// A secret and its `*_file` are one choice: the place with the higher rank wins, both in
+// the same place is a mistake.
+
+import { type Environment, expandValue } from "./expand.ts";
+import type { Parsed } from "./parsed.ts";
+import { type ConfigProblem, type Origin, problemAt } from "./problem.ts";
+import type { SecretRef } from "./secret.ts";
+import type { DefaultFacts, SecretSetting, Setting } from "./setting.ts";
+import { isSecretSetting, settingChoices } from "./settings.ts";
+import type { TomlDocument } from "./toml-document.ts";
+
+export interface Layers {
+  readonly flags: Readonly<Record<string, string>>;
+  readonly env: Environment;
+  readonly document: TomlDocument | undefined;
+}
+
+/** A value that somebody wrote; `value` is undefined where it was refused. */
+interface Written {
+  readonly origin: Origin;
+  readonly value: unknown;
+}
+
+export class Resolution {
+  readonly #layers: Layers;
+  readonly #facts: DefaultFacts;
+  readonly #written = new Map<string, Written>();
+  readonly #defaults = new Map<string, unknown>();
+
+  constructor(layers: Layers, facts: DefaultFacts) {
+    this.#layers = layers;
+    this.#facts = facts;
+  }
+
+  /** Reads all layers once; what is wrong with single values comes back. */
+  resolve(): ConfigProblem[] {
+    return settingChoices.flatMap((setting) =>
+      isSecretSetting(setting) ? this.#resolveSecret(setting) : this.#settle(setting, this.#find(setting)),
+    );
+  }
+
+  /** Whether somebody wrote a value, right or wrong. */
+  isSet(setting: Setting<unknown>): boolean {
+    return this.#written.has(setting.path) || (isSecretSetting(setting) && this.isSet(setting.file));
+  }
+
+  /** The effective value; undefined when there is none or it was refused. */
+  value<T>(setting: Setting<T>): T | undefined {
+    const written = this.#written.get(setting.path);
+    if (written !== undefined) return written.value as T | undefined;
+    if (setting.fallback === undefined) return undefined;
+    // Made once, because a default may be random.
+    if (!this.#defaults.has(setting.path)) {
+      this.#defaults.set(setting.path, setting.fallback.value(this.#facts));
+    }
+    return this.#defaults.get(setting.path) as T;
+  }
+
+  secret(setting: SecretSetting): SecretRef | undefined {
+    const secret = this.value(setting);
+    if (secret !== undefined) return { kind: "inline", secret };
+    const path = this.value(setting.file);
+    return path === undefined ? undefined : { kind: "file", path, setting: setting.path };
+  }
+
+  originOf(setting: Setting<unknown>): Origin | undefined {
+    const origin = this.#written.get(setting.path)?.origin;
+    return origin ?? (isSecretSetting(setting) ? this.originOf(setting.file) : undefined);
+  }
+
+  /** The key or header of a section in the file, if it is there. */
+  sectionOrigin(section: string): Origin | undefined {
+    const document = this.#layers.document;
+    return document?.hasSection(section) ? document.originOf(section.split(".")) : undefined;
+  }
+
+  /** The file itself, for a setting that is in none of its lines. */
+  get fileOrigin(): Origin | undefined {
+    const document = this.#layers.document;
+    return document === undefined ? undefined : { kind: "file", path: document.path };
+  }
+
+  #resolveSecret(setting: SecretSetting): ConfigProblem[] {
+    const inline = this.#find(setting);
+    const file = this.#find(setting.file);
+    if (inline === undefined || file === undefined || inline.rank !== file.rank) {
+      const inlineWins = (inline?.rank ?? 0) > (file?.rank ?? 0);
+      return inlineWins ? this.#settle(setting, inline) : this.#settle(setting.file, file);
+    }
+    if (isEmpty(setting, inline)) return this.#settle(setting.file, file);
+    this.#written.set(setting.path, { origin: inline.origin, value: undefined });
+    return [
+      problemAt(
+        setting.path,
+        inline.origin,
+        `is set, and so is ${setting.file.path}`,
+        `keep one of the two; ${setting.file.path} is the one that can rotate`,
+      ),
+    ];
+  }
+
+  #settle(setting: Setting<unknown>, found: Found | undefined): ConfigProblem[] {
+    if (found === undefined || isEmpty(setting, found)) return [];
+    const parsed = found.read(setting);
+    if (parsed.kind === "ok") {
+      this.#written.set(setting.path, { origin: found.origin, value: parsed.value });
+      return [];
+    }
+    this.#written.set(setting.path, { origin: found.origin, value: undefined });
+    return [problemAt(setting.path, found.origin, parsed.message, parsed.remedy)];
+  }
+
+  #find(setting: Setting<unknown>): Found | undefined {
+    const { flags, env, document } = this.#layers;
+    const flag = Object.hasOwn(flags, setting.flag) ? flags[setting.flag] : undefined;
+    if (flag !== undefined) return foundText(3, { kind: "flag", name: setting.flag }, flag);
+    // An exported but empty variable is what a template leaves behind for "nothing
+    // here"; taking it as a value would blank what the file says.
+    const variable = Object.hasOwn(env, setting.env) ? env[setting.env] : undefined;
+    if (variable) return foundText(2, { kind: "env", name: setting.env }, variable);
+    const parts = setting.path.split(".");
+    const raw = document?.lookUp(parts);
+    if (document === undefined || raw === undefined) return undefined;
+    const expanded = expandValue(raw, env);
+    return {
+      rank: 1,
+      origin: document.originOf(parts),
+      empty: expanded.kind === "ok" && expanded.value === "",
+      read: ({ kind }) => (expanded.kind === "ok" ? kind.fromToml(expanded.value) : expanded),
+    };
+  }
+}
+
+interface Found {
+  readonly rank: number;
+  readonly origin: Origin;
+  readonly empty: boolean;
+  readonly read: (setting: Setting<unknown>) => Parsed<unknown>;
+}
+
+function foundText(rank: number, origin: Origin, text: string): Found {
+  return { rank, origin, empty: text === "", read: ({ kind }) => kind.fromText(text) };
+}
+
+function isEmpty(setting: Setting<unknown>, found: Found): boolean {
+  return found.empty && setting.emptyIsUnset;
+}

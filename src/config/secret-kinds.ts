@@ -1,0 +1,92 @@
+// Kinds whose value is a secret. Inline text and the content of a `*_file` pass the
+// same checks, so that a secret which rotates is judged like the one krane started with.
+
+import {
+  emptyText,
+  hasControlCharacter,
+  isTextList,
+  type Kind,
+  splitCommas,
+  wrongList,
+  wrongType,
+} from "./kinds.ts";
+import { bad, ok, type Parsed } from "./parsed.ts";
+import { Secret } from "./secret.ts";
+
+export interface SecretKind extends Kind<Secret> {
+  /** Reads the content of the secret's file. */
+  fromFile(text: string): Parsed<Secret>;
+}
+
+const secretLengthMax = 16_384;
+
+/** A token that is sent as a bearer in an HTTP header. */
+export function bearerToken(): SecretKind {
+  return secretText("token", (text) =>
+    /^[!-~]+$/.test(text)
+      ? ok(new Secret(text))
+      : bad(
+          "has a character that an HTTP header cannot carry",
+          "look for a newline, space or non-ASCII letter, often at the end",
+        ),
+  );
+}
+
+export function password(): SecretKind {
+  return secretText("password", (text) =>
+    hasControlCharacter(text)
+      ? bad("has a control character in it", "look for a newline or tab, often at the end")
+      : ok(new Secret(text)),
+  );
+}
+
+function secretText(noun: string, check: (text: string) => Parsed<Secret>): SecretKind {
+  const parse = (text: string): Parsed<Secret> => {
+    if (text === "") return emptyText();
+    return text.length > secretLengthMax ? tooLong() : check(text);
+  };
+  return {
+    label: noun,
+    placeholder: noun,
+    fromToml: (value) =>
+      typeof value === "string" ? parse(value) : wrongType("a string", value, "put the value in quotes"),
+    fromText: parse,
+    // Editors and `kubectl create secret` leave one newline at the end that is not part of the secret.
+    fromFile: (text) => parse(text.replace(/\r?\n$/, "")),
+    show: (secret) => JSON.stringify(String(secret)),
+  };
+}
+
+/** Keys in base64: a list in TOML, commas in a variable, one per line in a file and in the Secret. */
+export function masterKeys(): SecretKind {
+  const parse = (keys: readonly string[]): Parsed<Secret> => {
+    if (keys.length === 0) return bad("has no key in it", "give at least one key; the last one encrypts");
+    const wrong = keys.findIndex((key) => !isBase64(key));
+    if (wrong >= 0)
+      return bad(
+        `entry ${wrong + 1} is not standard base64`,
+        "copy the whole key, with its + / and = characters",
+      );
+    const joined = keys.join("\n");
+    return joined.length > secretLengthMax ? tooLong() : ok(new Secret(joined));
+  };
+  return {
+    label: "list of base64 keys",
+    placeholder: "key,key,...",
+    fromToml: (value) => (isTextList(value) ? parse(value) : wrongList(value)),
+    fromText: (text) => parse(splitCommas(text)),
+    fromFile: (text) => parse(text.split(/\r?\n/).filter((line) => line !== "")),
+    show: (secret) => JSON.stringify([String(secret)]),
+  };
+}
+
+function isBase64(text: string): boolean {
+  return text.length > 0 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
+}
+
+function tooLong(): Parsed<never> {
+  return bad(
+    `is longer than ${secretLengthMax} characters`,
+    "check that it is the secret and not another file",
+  );
+}

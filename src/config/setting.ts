@@ -1,0 +1,101 @@
+// One setting: its name in the file, the variable and the flag that override it, what
+// it may hold and what it means. Everything else (parsing, origins, help, the reference
+// table) is derived from these, so a setting is written down exactly once.
+
+import type { Kind } from "./kinds.ts";
+import { path as pathKind } from "./kinds.ts";
+import type { Secret } from "./secret.ts";
+import type { SecretKind } from "./secret-kinds.ts";
+
+/** What a default may depend on. */
+export interface DefaultFacts {
+  hasSection(path: string): boolean;
+  randomId(): string;
+}
+
+export interface Fallback<T> {
+  /** The default in words, for the reference table. */
+  readonly text: string;
+  value(facts: DefaultFacts): T;
+}
+
+export interface Setting<T> {
+  /** Key in the file, such as "control.url". */
+  readonly path: string;
+  readonly kind: Kind<T>;
+  readonly env: string;
+  readonly flag: string;
+  readonly about: string;
+  readonly fallback?: Fallback<T>;
+  readonly required: boolean;
+  /** Nothing in this version reads it yet. */
+  readonly pending: boolean;
+  /** An empty string means "not set" instead of being refused. */
+  readonly emptyIsUnset: boolean;
+}
+
+export interface SecretSetting extends Setting<Secret> {
+  readonly kind: SecretKind;
+  /** The `*_file` setting that may stand in for this one. */
+  readonly file: Setting<string>;
+}
+
+export interface SettingExtras {
+  /** The variable's name where it does not follow from the path. */
+  readonly env?: string;
+  readonly required?: boolean;
+  readonly pending?: boolean;
+  readonly emptyIsUnset?: boolean;
+}
+
+export function setting<T>(
+  path: string,
+  kind: Kind<T>,
+  about: string,
+  extras: SettingExtras & { readonly fallback?: Fallback<T> } = {},
+): Setting<T> {
+  const env = extras.env ?? `UNKEY_${path.replaceAll(".", "_").toUpperCase()}`;
+  return {
+    path,
+    kind,
+    env,
+    flag: env.slice("UNKEY_".length).toLowerCase().replaceAll("_", "-"),
+    about,
+    ...(extras.fallback === undefined ? {} : { fallback: extras.fallback }),
+    required: extras.required ?? false,
+    pending: extras.pending ?? false,
+    emptyIsUnset: extras.emptyIsUnset ?? false,
+  };
+}
+
+export function settingWithDefault<T>(
+  path: string,
+  kind: Kind<T>,
+  value: T,
+  about: string,
+  extras: SettingExtras = {},
+): Setting<T> {
+  return setting(path, kind, about, {
+    ...extras,
+    fallback: { text: `\`${kind.show(value)}\``, value: () => value },
+  });
+}
+
+export function secretSetting(
+  path: string,
+  kind: SecretKind,
+  about: string,
+  extras: SettingExtras = {},
+): SecretSetting {
+  const inline = setting(path, kind, about, extras);
+  const file = setting(
+    `${path}_file`,
+    pathKind(),
+    `File that holds \`${path}\`, read again when it rotates.`,
+    {
+      env: `${inline.env}_FILE`,
+      pending: inline.pending,
+    },
+  );
+  return { ...inline, kind, file };
+}

@@ -1,0 +1,292 @@
+// The table of all settings, in the order of the reference. `pending` marks those that
+// are checked but that nothing reads in this version; the mark goes when the reader comes.
+
+import { bool, duration, integer, listOf, oneOf, path, patternText, port, rate } from "./kinds.ts";
+import { bearerToken, masterKeys, password } from "./secret-kinds.ts";
+import { type SecretSetting, type Setting, secretSetting, setting, settingWithDefault } from "./setting.ts";
+import { registryHost, url } from "./url-kinds.ts";
+
+const secondMs = 1_000;
+const hourMs = 3_600_000;
+
+const pending = { pending: true } as const;
+
+// Region and platform go into an HTTP header, log fields and metric attributes, so they
+// are kept to characters that are safe in all three.
+const word = "[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?";
+const dottedWords = new RegExp(`^${word}(?:\\.${word})*$`);
+const oneWord = new RegExp(`^${word}$`);
+const visible = patternText("text", /^[!-~]+$/, "visible ASCII characters without spaces");
+
+export const settings = {
+  instanceId: setting("instance_id", visible, "Name of this agent in logs and traces; unique per process.", {
+    emptyIsUnset: true,
+    fallback: {
+      text: "`ins_` and 8 random characters",
+      value: (facts) => `ins_${facts.randomId()}`,
+    },
+  }),
+  region: setting(
+    "region",
+    patternText("name", dottedWords, 'letters, digits, "-", "_" and single dots between them'),
+    "Region of this cluster. `us-east-1.aws` means region `us-east-1` on platform `aws`.",
+    { required: true },
+  ),
+  platform: setting(
+    "platform",
+    patternText("name", oneWord, 'letters, digits, "-" and "_"'),
+    "Platform of this cluster, when it is not the last part of `region`.",
+    pending,
+  ),
+  rpcPort: settingWithDefault("rpc_port", port(), 8070, "Port for RPCs and health checks."),
+
+  tlsCertFile: setting("tls.cert_file", path(), "Certificate chain (PEM) for the RPC port."),
+  tlsKeyFile: setting("tls.key_file", path(), "Private key (PEM) for the RPC port."),
+
+  controlUrl: setting("control.url", url(), "Control plane that says what has to run.", {
+    env: "UNKEY_CONTROL_PLANE_URL",
+    required: true,
+    pending: true,
+  }),
+  controlToken: secretSetting("control.token", bearerToken(), "Bearer token for the control plane.", {
+    env: "UNKEY_CONTROL_PLANE_BEARER",
+    required: true,
+    pending: true,
+  }),
+  controlCaFile: setting("control.ca_file", path(), "Private CA (PEM) of the control plane.", pending),
+  controlAllowInsecure: settingWithDefault(
+    "control.allow_insecure",
+    bool(),
+    false,
+    "Allows `http://` to a public control-plane host.",
+    pending,
+  ),
+
+  kubeconfig: setting(
+    "kubernetes.kubeconfig",
+    path(),
+    "Kubeconfig to use instead of the in-cluster credentials.",
+    pending,
+  ),
+
+  registryUrl: setting("registry.url", registryHost(), "Registry that needs a pull secret.", pending),
+  registryUsername: setting("registry.username", visible, "User name for the registry.", pending),
+  registryPassword: secretSetting("registry.password", password(), "Password for the registry.", pending),
+
+  vaultUrl: setting("vault.url", url(), "Remote vault; wins over an embedded one.", {
+    pending: true,
+    emptyIsUnset: true,
+  }),
+  vaultToken: secretSetting("vault.token", bearerToken(), "Bearer token for the vault.", {
+    pending: true,
+    emptyIsUnset: true,
+  }),
+  vaultCaFile: setting("vault.ca_file", path(), "Private CA (PEM) of the vault.", pending),
+  vaultAllowInsecure: settingWithDefault(
+    "vault.allow_insecure",
+    bool(),
+    false,
+    "Allows `http://` to a public vault host.",
+    pending,
+  ),
+  vaultMasterKeys: secretSetting(
+    "vault.master_keys",
+    masterKeys(),
+    "Master keys of the embedded vault. The last one encrypts, all decrypt.",
+    pending,
+  ),
+  vaultWriteFormat: settingWithDefault(
+    "vault.write_format",
+    oneOf(["krane", "original"]),
+    "krane",
+    "Format of new ciphertext; `original` for fleets that share it with an original vault.",
+    pending,
+  ),
+  vaultS3Url: setting("vault.s3.url", url(), "S3 endpoint of the embedded vault's storage.", pending),
+  vaultS3Bucket: setting("vault.s3.bucket", visible, "Bucket that holds the data keys.", pending),
+  vaultS3AccessKeyId: setting("vault.s3.access_key_id", visible, "S3 access key id.", pending),
+  vaultS3AccessKeySecret: secretSetting(
+    "vault.s3.access_key_secret",
+    password(),
+    "S3 access key secret.",
+    pending,
+  ),
+  vaultFilePath: setting(
+    "vault.file.path",
+    path(),
+    "Folder of the embedded vault's storage on disk.",
+    pending,
+  ),
+
+  secretsAudience: settingWithDefault(
+    "secrets.audience",
+    visible,
+    "krane",
+    "Audience that a workload's token must carry.",
+    pending,
+  ),
+  secretsEndpoint: setting(
+    "secrets.endpoint",
+    url(),
+    "Address of this agent's RPC port as workloads reach it.",
+    pending,
+  ),
+  secretsAcceptDefaultAudience: settingWithDefault(
+    "secrets.accept_default_audience",
+    bool(),
+    false,
+    "Also accepts tokens without the audience, for injectors that cannot ask for it.",
+    pending,
+  ),
+
+  schedulerToken: secretSetting(
+    "scheduler.token",
+    bearerToken(),
+    "Bearer token that SchedulerService asks for; without it the service is off.",
+    pending,
+  ),
+  schedulerScrape: settingWithDefault(
+    "scheduler.scrape",
+    bool(),
+    false,
+    "Allows ScrapeOpenApiSchema to reach running instances.",
+    pending,
+  ),
+  agentToken: secretSetting(
+    "agent.token",
+    bearerToken(),
+    "Bearer token that AgentService asks for; without it the service is off.",
+    pending,
+  ),
+
+  reconcileWorkers: settingWithDefault(
+    "reconcile.workers",
+    integer(1, 256),
+    16,
+    "Objects that one controller works on at the same time.",
+    pending,
+  ),
+
+  deletionMode: settingWithDefault(
+    "deletion.mode",
+    oneOf(["confirmed", "explicit"]),
+    "confirmed",
+    "`explicit` deletes on an explicit order only, never because an object is unknown upstream.",
+    pending,
+  ),
+  deletionConfirmations: settingWithDefault(
+    "deletion.confirmations",
+    integer(1, 100),
+    3,
+    "Consecutive passes that must find an object unknown before it may be deleted.",
+    pending,
+  ),
+  deletionMinimumAge: settingWithDefault(
+    "deletion.minimum_age",
+    duration(secondMs, 168 * hourMs),
+    5 * 60 * secondMs,
+    "Age that an unknown object must have before it may be deleted.",
+    pending,
+  ),
+  deletionBudgetObjects: settingWithDefault(
+    "deletion.budget_objects",
+    integer(0, 1_000_000),
+    3,
+    "Unknown objects that may be deleted per window; the larger of this and the fraction counts.",
+    pending,
+  ),
+  deletionBudgetFraction: settingWithDefault(
+    "deletion.budget_fraction",
+    rate(),
+    0.2,
+    "Share of the managed objects that may be deleted per window.",
+    pending,
+  ),
+  deletionBudgetWindow: settingWithDefault(
+    "deletion.budget_window",
+    duration(secondMs, 168 * hourMs),
+    10 * 60 * secondMs,
+    "Length of the rolling window of the deletion budget.",
+    pending,
+  ),
+
+  isolationNetworkPolicy: settingWithDefault(
+    "isolation.network_policy",
+    oneOf(["required", "best-effort"]),
+    "required",
+    "`required` holds workloads back while the Cilium CRD is missing.",
+    pending,
+  ),
+  isolationRegistries: settingWithDefault(
+    "isolation.registries",
+    listOf(registryHost()),
+    [],
+    "Registries that images may come from; empty allows all.",
+    pending,
+  ),
+
+  logLevel: settingWithDefault(
+    "observability.logging.level",
+    oneOf(["debug", "info", "warn", "error"]),
+    "info",
+    "Lowest level that is logged.",
+    { env: "UNKEY_LOG_LEVEL" },
+  ),
+  logSampleRate: settingWithDefault(
+    "observability.logging.sample_rate",
+    rate(),
+    1,
+    "Share of ordinary request events that is logged; failed and slow ones always are.",
+    { env: "UNKEY_LOG_SAMPLE_RATE" },
+  ),
+  logSlowThreshold: settingWithDefault(
+    "observability.logging.slow_threshold",
+    duration(1, hourMs),
+    secondMs,
+    "Duration above which a request event counts as slow.",
+    { env: "UNKEY_LOG_SLOW_THRESHOLD" },
+  ),
+  tracingEnabled: setting("observability.tracing.enabled", bool(), "Sends traces and metrics through OTLP.", {
+    env: "UNKEY_OTEL_ENABLED",
+    fallback: {
+      text: "`true` if the file has `[observability.tracing]`",
+      value: (facts) => facts.hasSection("observability.tracing"),
+    },
+  }),
+  tracingSampleRate: setting("observability.tracing.sample_rate", rate(), "Share of traces that is kept.", {
+    env: "UNKEY_OTEL_TRACE_SAMPLING_RATE",
+    fallback: {
+      text: "`0.25` if the file has `[observability.tracing]`, else `0.01`",
+      value: (facts) => (facts.hasSection("observability.tracing") ? 0.25 : 0.01),
+    },
+  }),
+  prometheusPort: settingWithDefault(
+    "observability.metrics.prometheus_port",
+    port(0),
+    0,
+    "Port for `/metrics`; 0 starts no metrics server.",
+    { env: "UNKEY_PROMETHEUS_PORT" },
+  ),
+} as const;
+
+export function isSecretSetting(entry: Setting<unknown>): entry is SecretSetting {
+  return "file" in entry;
+}
+
+/** Settings as they are resolved: a secret and its `*_file` are one choice. */
+export const settingChoices: readonly Setting<unknown>[] = Object.values(settings);
+
+/** Every key that a file may hold, each secret followed by its `*_file`. */
+export const allSettings: readonly Setting<unknown>[] = settingChoices.flatMap((entry) =>
+  isSecretSetting(entry) ? [entry, entry.file] : [entry],
+);
+
+/** Every table that a file may hold, such as "observability" and "observability.tracing". */
+export const allSections: readonly string[] = [
+  ...new Set(
+    allSettings.flatMap(({ path: key }) => {
+      const parts = key.split(".");
+      return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join("."));
+    }),
+  ),
+];

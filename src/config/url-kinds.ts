@@ -1,0 +1,57 @@
+// URLs and registry hosts. The URL class forgives much (backslashes, tabs, "http:/x"),
+// so the text is checked first: what a person reads in the file is what is dialled.
+// A URL with a password in it is refused and never quoted.
+
+import { emptyText, type Kind, textKind } from "./kinds.ts";
+import { bad, ok, type Parsed } from "./parsed.ts";
+
+/** An http or https URL without credentials, query or fragment; a trailing slash is dropped. */
+export function url(): Kind<string> {
+  return textKind({
+    label: "URL",
+    placeholder: "url",
+    parse: (text) => {
+      const parsed = readUrl(text);
+      return parsed.kind === "bad" ? parsed : ok(parsed.value.href.replace(/\/+$/, ""));
+    },
+  });
+}
+
+/** A registry's host, with or without a scheme; only host and port are kept. */
+export function registryHost(): Kind<string> {
+  return textKind({
+    label: "registry host or URL",
+    placeholder: "host",
+    parse: (text) => {
+      const parsed = readUrl(/^[a-z]+:\/\//i.test(text) || text === "" ? text : `https://${text}`);
+      if (parsed.kind === "bad") return parsed;
+      // Docker's own address for its registry ends in /v1/; any other path would
+      // look like a restriction to that path, which a pull secret cannot express.
+      return /^\/(?:v[12]\/?)?$/.test(parsed.value.pathname)
+        ? ok(parsed.value.host)
+        : bad("must name a registry, not a path in it", "keep the host and port only");
+    },
+  });
+}
+
+function readUrl(text: string): Parsed<URL> {
+  if (text === "") return emptyText();
+  if (text.length > 2048) return bad("is longer than 2048 characters", "shorten the URL");
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text);
+  if (scheme === null) return bad("is not a URL", "write it as https://host or http://host:port");
+  if (!/^https?$/i.test(scheme[1] ?? ""))
+    return bad("must begin with https:// or http://", "use one of these two schemes");
+  const rest = text.slice(scheme[0].length);
+  if (/[^!-~]|[\\"<>^`{|}]/.test(rest))
+    return bad("has characters that a URL cannot hold", "remove spaces, quotes and non-ASCII letters");
+  if (rest.includes("?") || rest.includes("#"))
+    return bad("must not have a query or fragment", 'remove what begins at "?" or "#"');
+  if (rest.includes("@"))
+    return bad(
+      "must not have credentials in it",
+      'remove the part up to "@"; secrets have settings of their own',
+    );
+  if (!URL.canParse(text)) return bad("is not a URL", "check host and port");
+  const parsed = new URL(text);
+  return parsed.port === "0" ? bad("has port 0, which cannot be dialled", "name the port") : ok(parsed);
+}

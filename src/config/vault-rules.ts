@@ -1,0 +1,69 @@
+// Rules of the vault: a remote one (vault.url) or an embedded one (master keys and one
+// storage), remote winning where both are there. Half an embedded vault is an error,
+// because it would start without the keys or without the data keys they protect.
+
+import type { ConfigProblem } from "./problem.ts";
+import { problemAt } from "./problem.ts";
+import type { Resolution } from "./resolve.ts";
+import { checkAllOrNothing, checkCaFile, checkPlainHttp, type Verdict, waysToSet } from "./rules.ts";
+import type { Setting } from "./setting.ts";
+import { settings } from "./settings.ts";
+
+const { vaultUrl, vaultToken, vaultMasterKeys, vaultFilePath, vaultCaFile, vaultAllowInsecure } = settings;
+
+const s3Settings: readonly Setting<unknown>[] = [
+  settings.vaultS3Url,
+  settings.vaultS3Bucket,
+  settings.vaultS3AccessKeyId,
+  settings.vaultS3AccessKeySecret,
+];
+const embeddedSettings: readonly Setting<unknown>[] = [vaultMasterKeys, ...s3Settings, vaultFilePath];
+
+export function checkVault(resolution: Resolution): Verdict {
+  return resolution.isSet(vaultUrl)
+    ? {
+        problems: checkPlainHttp(resolution, vaultUrl, vaultAllowInsecure),
+        warnings: [...warnOfRemote(resolution), ...checkCaFile(resolution, vaultUrl, vaultCaFile)],
+      }
+    : { problems: checkEmbedded(resolution), warnings: [] };
+}
+
+function warnOfRemote(resolution: Resolution): ConfigProblem[] {
+  const warnings: ConfigProblem[] = [];
+  const ignored = embeddedSettings.filter((setting) => resolution.isSet(setting));
+  if (ignored.length > 0) {
+    const message = `wins over the embedded vault: ${ignored.map(({ path }) => path).join(", ")} ${ignored.length === 1 ? "is" : "are"} ignored`;
+    warnings.push(problemAt(vaultUrl.path, resolution.originOf(vaultUrl), message, "remove one of the two"));
+  }
+  if (!resolution.isSet(vaultToken)) {
+    const message = "is missing: requests to the vault will carry no token";
+    warnings.push(problemAt(vaultToken.path, resolution.originOf(vaultUrl), message, waysToSet(vaultToken)));
+  }
+  return warnings;
+}
+
+function checkEmbedded(resolution: Resolution): ConfigProblem[] {
+  const problems = [
+    ...checkAllOrNothing(resolution, "vault.s3", s3Settings),
+    ...checkAllOrNothing(resolution, "vault.file", [vaultFilePath]),
+  ];
+  const s3 = s3Settings.find((setting) => resolution.isSet(setting));
+  const file = resolution.isSet(vaultFilePath) ? vaultFilePath : undefined;
+  const storage = s3 ?? file;
+  const add = (setting: Setting<unknown>, message: string, remedy: string) =>
+    problems.push(problemAt(setting.path, resolution.originOf(setting), message, remedy));
+
+  if (file !== undefined && s3 !== undefined) {
+    add(file, "is set, and so is [vault.s3]", "keep one storage");
+  }
+  if (storage !== undefined && !resolution.isSet(vaultMasterKeys)) {
+    add(storage, `needs ${vaultMasterKeys.path}`, waysToSet(vaultMasterKeys));
+  }
+  if (storage === undefined && resolution.isSet(vaultMasterKeys)) {
+    add(vaultMasterKeys, "needs a storage for the data keys", "add [vault.s3] or [vault.file]");
+  }
+  if (resolution.isSet(vaultToken) && !resolution.isSet(vaultMasterKeys)) {
+    add(vaultToken, `is set, but ${vaultUrl.path} is not`, waysToSet(vaultUrl));
+  }
+  return problems;
+}

@@ -1,0 +1,29 @@
+// Every phase of a connection's life has a limit (K10), the same for both versions
+// of HTTP. The defaults suit probes, scrapes and calls of pods; nothing sent to krane
+// is large or slow.
+
+export interface HttpLimits {
+  /** From the connection, or the end of the request before, to the last header. */
+  readonly headersTimeoutMs: number;
+  /** From the first byte of a request to the last one of its body. */
+  readonly requestTimeoutMs: number;
+  /** A connection without a request in flight is closed after this. */
+  readonly idleTimeoutMs: number;
+  /** How long a stop waits for requests in flight: a third of what the whole process has. */
+  readonly drainTimeoutMs: number;
+  readonly headerBytesMax: number;
+  /** Further connections are refused. Stays below the usual limit on open files. */
+  readonly connectionsMax: number;
+  /** Requests at the same time on one HTTP/2 connection. */
+  readonly streamsMax: number;
+}
+
+export const defaultHttpLimits: HttpLimits = {
+  headersTimeoutMs: 30_000,
+  requestTimeoutMs: 60_000,
+  idleTimeoutMs: 60_000,
+  drainTimeoutMs: 10_000,
+  headerBytesMax: 16 * 1024,
+  connectionsMax: 900,
+  streamsMax: 100,
+};

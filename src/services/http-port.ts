@@ -1,0 +1,133 @@
+// One port that speaks HTTP/1.1 and HTTP/2, in the clear or with TLS. When stop() has
+// resolved, nothing listens and no connection is left (K10).
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import type { Clock } from "../concurrency/clock.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { HttpHandler } from "./http-handler.ts";
+import { defaultHttpLimits, type HttpLimits } from "./http-limits.ts";
+import { HttpRequests } from "./http-requests.ts";
+import { createCleartextServers, createTlsServers } from "./http-servers.ts";
+import { explainListenFailure } from "./service-error.ts";
+import { loadCertificate, type TlsFiles, watchCertificate } from "./tls-certificate.ts";
+
+export interface HttpPortOptions {
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** The setting that the port comes from, for errors. */
+  readonly setting: string;
+  readonly tls?: TlsFiles | undefined;
+  readonly limits?: Partial<HttpLimits>;
+}
+
+export interface HttpPortDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readTextFile(path: string, signal: AbortSignal): Promise<string>;
+}
+
+export interface HttpPort {
+  readonly port: number;
+  /** Rejects when the port fails although nobody stopped it. */
+  readonly failed: Promise<never>;
+  /** Takes no new connections, lets requests in flight end, then cuts what is left. */
+  stop(signal: AbortSignal): Promise<void>;
+}
+
+/** Listens on all interfaces. */
+export async function startHttpPort(
+  handler: HttpHandler,
+  options: HttpPortOptions,
+  deps: HttpPortDeps,
+  signal: AbortSignal,
+): Promise<HttpPort> {
+  const limits = { ...defaultHttpLimits, ...options.limits };
+  const { tls } = options;
+  const certificate = tls && (await loadCertificate(tls, deps, signal));
+  signal.throwIfAborted();
+  const requests = new HttpRequests(handler, deps);
+  const servers = certificate
+    ? createTlsServers(limits, certificate, requests, deps)
+    : createCleartextServers(limits, requests, deps);
+  const { listener, renewCertificate } = servers;
+  listener.maxConnections = limits.connectionsMax;
+  const sockets = trackSockets(listener, deps.log);
+  const port = await listen(listener, options);
+  const failed = failureOf(listener, deps.log);
+  const renewal =
+    tls && certificate && renewCertificate && watchCertificate(tls, certificate, renewCertificate, deps);
+
+  const stop = async (hurry: AbortSignal) => {
+    const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
+    servers.closeConnections();
+    await Promise.all([renewal?.stop(), drained(closed, limits.drainTimeoutMs, deps.clock, hurry)]);
+    if (sockets.size > 0) deps.log.warn("connections were cut while stopping", { count: sockets.size });
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  };
+  let stopped: Promise<void> | undefined;
+  return {
+    port,
+    failed,
+    stop(hurry) {
+      stopped ??= stop(hurry);
+      return stopped;
+    },
+  };
+}
+
+function listen(listener: Server, options: HttpPortOptions): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const onError = (error: NodeJS.ErrnoException) => {
+      reject(explainListenFailure(options.setting, options.port, error));
+    };
+    listener.once("error", onError);
+    listener.listen(options.port, () => {
+      listener.off("error", onError);
+      const address = listener.address();
+      resolve(typeof address === "object" && address ? address.port : options.port);
+    });
+  });
+}
+
+function failureOf(listener: Server, log: Log): Promise<never> {
+  return new Promise((_, reject) => {
+    listener.on("error", (error: NodeJS.ErrnoException) => {
+      // Out of file descriptors and the like: one connection was lost, the port goes on.
+      if (error.syscall === "accept") log.error("connection not accepted", { error });
+      else reject(error);
+    });
+  });
+}
+
+function trackSockets(listener: Server, log: Log): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>();
+  let full = false;
+  listener.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => {
+      sockets.delete(socket);
+      full = false;
+    });
+  });
+  listener.on("drop", () => {
+    if (!full) log.warn("connections refused, too many are open", { limit: listener.maxConnections });
+    full = true;
+  });
+  return sockets;
+}
+
+/** Resolves when all connections have ended, time is over, or it is time to hurry. */
+function drained(closed: Promise<void>, timeoutMs: number, clock: Clock, hurry: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      timer.cancel();
+      hurry.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = clock.setTimer(timeoutMs, end);
+    hurry.addEventListener("abort", end, { once: true });
+    if (hurry.aborted) end();
+    void closed.then(end);
+  });
+}

@@ -1,0 +1,128 @@
+// The servers behind one port, not yet listening.
+//
+// The HTTP/1.1 server is the one that will listen, because Node enforces that
+// server's time limits only then. HTTP/2 connections are taken out of its hands: by
+// the first bytes in the clear, by what the handshake agreed on with TLS.
+import assert from "node:assert/strict";
+import { createServer as createHttp1Server, type Server, type ServerOptions } from "node:http";
+import { createServer as createHttp2Server, type Http2Server } from "node:http2";
+import { createServer as createHttpsServer, type Server as TlsServer } from "node:https";
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import type { Clock } from "../concurrency/clock.ts";
+import type { HttpLimits } from "./http-limits.ts";
+import type { HttpRequests } from "./http-requests.ts";
+import { Http2Sessions } from "./http2-sessions.ts";
+import { ProtocolChoice } from "./protocol-choice.ts";
+import type { CertificatePair } from "./tls-certificate.ts";
+
+export interface HttpServers {
+  readonly listener: Server;
+  /** Present with TLS: what the next handshakes will use. */
+  readonly renewCertificate?: (pair: CertificatePair) => void;
+  /** Ends what is idle, and lets what is in flight end. */
+  closeConnections(): void;
+}
+
+export function createCleartextServers(
+  limits: HttpLimits,
+  requests: HttpRequests,
+  deps: { readonly clock: Clock },
+): HttpServers {
+  const listener = createHttp1Server(http1Options(limits), requests.receive);
+  const sessions = new Http2Sessions(limits, deps);
+  const http2 = createHttp2(limits, requests, sessions);
+  const takeHttp1 = takeOverListener(listener, "connection", requests);
+  const choice = new ProtocolChoice(
+    { timeoutMs: limits.headersTimeoutMs },
+    {
+      clock: deps.clock,
+      handOver: (socket, protocol) => {
+        if (protocol === "h2") http2.emit("connection", socket);
+        else takeHttp1(socket);
+      },
+    },
+  );
+  listener.on("connection", (socket: Socket) => choice.accept(socket));
+  return {
+    listener,
+    closeConnections() {
+      choice.destroyUndecided();
+      requests.closeHttp1Connections();
+      sessions.closeAll();
+    },
+  };
+}
+
+export function createTlsServers(
+  limits: HttpLimits,
+  certificate: CertificatePair,
+  requests: HttpRequests,
+  deps: { readonly clock: Clock },
+): HttpServers {
+  const tlsOptions = {
+    ...certificate,
+    ALPNProtocols: ["h2", "http/1.1"],
+    handshakeTimeout: limits.headersTimeoutMs,
+  };
+  const listener: TlsServer = createHttpsServer({ ...http1Options(limits), ...tlsOptions }, requests.receive);
+  const sessions = new Http2Sessions(limits, deps);
+  const http2 = createHttp2(limits, requests, sessions);
+  const takeHttp1 = takeOverListener(listener, "secureConnection", requests);
+  listener.on("secureConnection", (socket: TLSSocket) => {
+    if (socket.alpnProtocol === "h2") http2.emit("connection", socket);
+    else takeHttp1(socket);
+  });
+  return {
+    listener,
+    renewCertificate: (pair) => listener.setSecureContext(pair),
+    closeConnections() {
+      requests.closeHttp1Connections();
+      sessions.closeAll();
+    },
+  };
+}
+
+function http1Options(limits: HttpLimits): ServerOptions {
+  return {
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.idleTimeoutMs,
+    connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, 5_000),
+    maxHeaderSize: limits.headerBytesMax,
+  };
+}
+
+function createHttp2(limits: HttpLimits, requests: HttpRequests, sessions: Http2Sessions): Http2Server {
+  const http2 = createHttp2Server(
+    {
+      // Streams that a client opens only to reset them are counted by Node itself,
+      // which ends the connection; the limits below bound what one can hold meanwhile.
+      maxSessionInvalidFrames: 100,
+      maxSessionMemory: 4,
+      settings: {
+        enablePush: false,
+        maxConcurrentStreams: limits.streamsMax,
+        maxHeaderListSize: limits.headerBytesMax,
+      },
+    },
+    requests.receive,
+  );
+  http2.on("session", (session) => sessions.add(session));
+  return http2;
+}
+
+/** Takes the one listener with which Node's server begins to speak HTTP/1.1 on a socket. */
+function takeOverListener(
+  server: Server,
+  event: "connection" | "secureConnection",
+  requests: HttpRequests,
+): (socket: Socket) => void {
+  const [listener, ...others] = server.listeners(event);
+  assert.ok(listener && others.length === 0, `node:http has one listener for ${event}`);
+  server.removeAllListeners(event);
+  return (socket) => {
+    requests.trackHttp1Connection(socket);
+    listener.call(server, socket);
+  };
+}

@@ -1,0 +1,117 @@
+// The certificate of a port, from files that somebody else renews. The files are
+// compared by content now and then rather than watched: Kubernetes swaps a symbolic
+// link two levels up, which file watching does not see.
+//
+// A renewal that cannot be used (half written, key of another certificate) leaves the
+// certificate in use as it is; it is said once, not at every look.
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createSecureContext } from "node:tls";
+import type { Clock } from "../concurrency/clock.ts";
+import type { Log } from "../telemetry/log.ts";
+import { ServiceError } from "./service-error.ts";
+
+const lookEveryMs = 10_000;
+
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+export interface CertificatePair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface CertificateDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readTextFile(path: string, signal: AbortSignal): Promise<string>;
+}
+
+/** Reads both files and makes sure that they belong together. */
+export async function loadCertificate(
+  files: TlsFiles,
+  deps: Pick<CertificateDeps, "readTextFile">,
+  signal: AbortSignal,
+): Promise<CertificatePair> {
+  const pair = await readPair(files, deps, signal);
+  checkPair(files, pair);
+  return pair;
+}
+
+/** Calls back with every usable renewal until stopped. */
+export function watchCertificate(
+  files: TlsFiles,
+  inUse: CertificatePair,
+  onRenewed: (pair: CertificatePair) => void,
+  deps: CertificateDeps,
+): { stop(): Promise<void> } {
+  const stopped = new AbortController();
+  let lastSeen = inUse;
+  let lastProblem = "";
+  const look = async () => {
+    try {
+      const pair = await readPair(files, deps, stopped.signal);
+      if (pair.cert === lastSeen.cert && pair.key === lastSeen.key) return;
+      lastSeen = pair;
+      checkPair(files, pair);
+      onRenewed(pair);
+      lastProblem = "";
+      deps.log.info("certificate renewed", { file: files.certFile });
+    } catch (error) {
+      if (stopped.signal.aborted || String(error) === lastProblem) return;
+      lastProblem = String(error);
+      deps.log.warn("certificate not renewed, keeping the one in use", { file: files.certFile, error });
+    }
+  };
+  let looking: Promise<void> = Promise.resolve();
+  const schedule = () =>
+    deps.clock.setTimer(lookEveryMs, () => {
+      looking = look().finally(() => {
+        if (!stopped.signal.aborted) timer = schedule();
+      });
+    });
+  let timer = schedule();
+  return {
+    async stop() {
+      stopped.abort();
+      timer.cancel();
+      await looking;
+    },
+  };
+}
+
+async function readPair(
+  files: TlsFiles,
+  deps: Pick<CertificateDeps, "readTextFile">,
+  signal: AbortSignal,
+): Promise<CertificatePair> {
+  const read = async (setting: string, path: string) => {
+    try {
+      return await deps.readTextFile(path, signal);
+    } catch (cause) {
+      if (signal.aborted) throw signal.reason;
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new ServiceError("certificate_unusable", `${setting}: cannot read ${path}: ${reason}`, { cause });
+    }
+  };
+  const [cert, key] = await Promise.all([
+    read("tls.cert_file", files.certFile),
+    read("tls.key_file", files.keyFile),
+  ]);
+  return { cert, key };
+}
+
+function checkPair(files: TlsFiles, pair: CertificatePair): void {
+  try {
+    // createSecureContext alone takes an empty file for "no certificate", and every
+    // handshake after that would fail.
+    new X509Certificate(pair.cert);
+    createPrivateKey(pair.key);
+    createSecureContext(pair);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const message = `tls.cert_file: ${files.certFile} and ${files.keyFile} cannot be used together: ${reason}`;
+    throw new ServiceError("certificate_unusable", message, { cause });
+  }
+}

@@ -1,0 +1,89 @@
+// The one list of field names that a log line can have. One name per thing, everywhere, is what makes logs
+// searchable; and because every value is a primitive, a secret (an object that redacts itself) cannot be passed (K7).
+
+type FieldType = "string" | "number" | "boolean" | "version";
+
+interface FieldDefinition {
+  readonly type: FieldType;
+  readonly meaning: string;
+}
+
+function field<T extends FieldType>(
+  type: T,
+  meaning: string,
+): { readonly type: T; readonly meaning: string } {
+  return { type, meaning };
+}
+
+export const logFieldCatalogue = {
+  // Where in krane
+  controller: field("string", "the controller: deployments, sentinels or cilium"),
+  component: field("string", "the part of krane that speaks, where it is not a controller"),
+  step: field("string", "the step of starting or stopping"),
+  operation: field("string", "what was being done: apply, delete, report, resync ..."),
+  outcome: field("string", "how it ended"),
+  reason: field("string", "why, in words"),
+  state: field("string", "the state that was entered"),
+  previousState: field("string", "the state that was left"),
+  // Which object
+  key: field("string", "the key of the work queue"),
+  kind: field("string", "the Kubernetes kind"),
+  namespace: field("string", "the Kubernetes namespace"),
+  name: field("string", "the Kubernetes name"),
+  uid: field("string", "the Kubernetes UID"),
+  fieldManager: field("string", "the field manager that owns or changed it"),
+  workspaceId: field("string", "the workspace"),
+  projectId: field("string", "the project"),
+  environmentId: field("string", "the environment"),
+  deploymentId: field("string", "the deployment"),
+  sentinelId: field("string", "the sentinel"),
+  policyId: field("string", "the network policy"),
+  image: field("string", "the image of a container"),
+  version: field("version", "the desired version, as the control plane numbers it"),
+  resourceVersion: field("string", "the version of an object, as the API server numbers it"),
+  // Which call
+  method: field("string", "the RPC or HTTP method"),
+  path: field("string", "the path of an HTTP request, without its query"),
+  verb: field("string", "the verb of a Kubernetes request"),
+  host: field("string", "host and port of the other side; never a URL, which could hold a password"),
+  code: field("string", "the RPC code or Kubernetes reason of an answer"),
+  status: field("number", "the HTTP status of an answer"),
+  requestId: field("string", "the id that ties together the lines of one request"),
+  // How long, how often
+  durationMs: field("number", "how long it took"),
+  delayMs: field("number", "how long until the next attempt"),
+  timeoutMs: field("number", "the limit that was hit"),
+  attempt: field("number", "the number of the attempt, from 1"),
+  count: field("number", "how many"),
+  limit: field("number", "how many at most"),
+  // The process and its settings
+  setting: field("string", "the setting, as a path in krane.toml"),
+  remedy: field("string", "what to do about it"),
+  file: field("string", "the path of a file"),
+  address: field("string", "the address that is listened on"),
+  port: field("number", "the port that is listened on"),
+  signal: field("string", "the signal that was received, or the telemetry signal: traces, metrics"),
+  enabled: field("boolean", "whether a feature is on"),
+} satisfies Record<string, FieldDefinition>;
+
+interface ValueOf {
+  string: string;
+  number: number;
+  boolean: boolean;
+  version: bigint;
+}
+
+type Catalogue = typeof logFieldCatalogue;
+
+export type LogFields = {
+  readonly [Name in keyof Catalogue]?: ValueOf[Catalogue[Name]["type"]] | undefined;
+} & {
+  /** Whatever was thrown; described by type, message, code and stack, with its causes. */
+  readonly error?: unknown;
+};
+
+export type LogFieldName = keyof Catalogue;
+
+export function isLogFieldName(name: string): name is LogFieldName {
+  return Object.hasOwn(logFieldCatalogue, name);
+}

@@ -1,0 +1,180 @@
+// Every metric of krane's own; docs/metrics.md is checked against this table in both directions. Names and labels
+// are what existing dashboards and alerts expect. No label holds an id of a customer: one series per workspace would
+// grow without a limit, in krane and in what scrapes it.
+import { anyValue, type LabelDefinitions, type MetricDefinition } from "./metric-definition.ts";
+
+const durationBucketsSeconds = [
+  0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2, 3, 5, 10,
+] as const;
+
+const controller = ["deployments", "sentinels", "cilium"] as const;
+const result = ["success", "error"] as const;
+const verb = ["get", "list", "watch", "create", "patch", "delete"] as const;
+const operation = ["apply", "delete"] as const;
+const breakerState = ["closed", "open", "halfopen"] as const;
+const rpcCode = [
+  "ok",
+  "canceled",
+  "unknown",
+  "invalid_argument",
+  "deadline_exceeded",
+  "not_found",
+  "already_exists",
+  "permission_denied",
+  "resource_exhausted",
+  "failed_precondition",
+  "aborted",
+  "out_of_range",
+  "unimplemented",
+  "internal",
+  "unavailable",
+  "data_loss",
+  "unauthenticated",
+] as const;
+
+type Origin = Pick<MetricDefinition, "writer" | "pending">;
+
+function counter<const L extends LabelDefinitions>(name: string, labels: L, help: string, origin: Origin) {
+  return { type: "counter", name, labels, help, ...origin } as const satisfies MetricDefinition;
+}
+
+function gauge<const L extends LabelDefinitions>(name: string, labels: L, help: string, origin: Origin) {
+  return { type: "gauge", name, labels, help, ...origin } as const satisfies MetricDefinition;
+}
+
+function histogram<const L extends LabelDefinitions>(name: string, labels: L, help: string, origin: Origin) {
+  return {
+    type: "histogram",
+    name,
+    labels,
+    help,
+    buckets: durationBucketsSeconds,
+    ...origin,
+  } as const satisfies MetricDefinition;
+}
+
+const controlPlaneClient: Origin = { writer: "control-plane client", pending: true };
+const kubernetesClient: Origin = { writer: "Kubernetes client", pending: true };
+const controllers: Origin = { writer: "controllers", pending: true };
+const secretsService: Origin = { writer: "secrets service", pending: true };
+const rpcServer: Origin = { writer: "RPC server", pending: true };
+const circuitBreaker: Origin = { writer: "circuit breakers", pending: true };
+const supervisor: Origin = { writer: "supervisor", pending: true };
+const telemetry: Origin = { writer: "telemetry" };
+
+export const metricCatalogue = {
+  controlPlaneReconnects: counter(
+    "unkey_krane_controlplane_reconnects_total",
+    { controller },
+    "Times a stream of desired state was opened again after it had ended.",
+    controlPlaneClient,
+  ),
+  controlPlaneRequests: counter(
+    "unkey_krane_controlplane_rpc_requests_total",
+    { controller, method: anyValue, result },
+    "Calls made to the control plane.",
+    controlPlaneClient,
+  ),
+  controlPlaneDuration: histogram(
+    "unkey_krane_controlplane_rpc_duration_seconds",
+    { controller, method: anyValue },
+    "Duration of calls to the control plane.",
+    controlPlaneClient,
+  ),
+  kubernetesRequests: counter(
+    "unkey_krane_k8s_requests_total",
+    { controller, verb, resource: anyValue, result },
+    "Requests sent to the Kubernetes API server; the resource is the kind in lower case.",
+    kubernetesClient,
+  ),
+  kubernetesDuration: histogram(
+    "unkey_krane_k8s_duration_seconds",
+    { controller, verb, resource: anyValue },
+    "Duration of requests to the Kubernetes API server.",
+    kubernetesClient,
+  ),
+  reconcileOperations: counter(
+    "unkey_krane_reconcile_operations_total",
+    { controller, operation, result },
+    "Objects brought to, or removed by, their desired state.",
+    controllers,
+  ),
+  reconcileDuration: histogram(
+    "unkey_krane_reconcile_duration_seconds",
+    { controller, operation },
+    "Duration of one reconcile.",
+    controllers,
+  ),
+  resyncCorrections: counter(
+    "unkey_krane_resync_corrections_total",
+    { controller },
+    "Objects that a resync found different from their desired state.",
+    controllers,
+  ),
+  resyncDuration: histogram(
+    "unkey_krane_resync_duration_seconds",
+    { controller },
+    "Duration of one resync pass over all objects.",
+    controllers,
+  ),
+  secretsRequests: counter(
+    "unkey_krane_secrets_requests_total",
+    { result },
+    "Requests of workloads for their secrets.",
+    secretsService,
+  ),
+  secretsErrors: counter(
+    "unkey_krane_secrets_errors_total",
+    { type: ["unauthenticated", "decrypt_failed"] },
+    "Requests for secrets that failed, by cause.",
+    secretsService,
+  ),
+  secretsDuration: histogram(
+    "unkey_krane_secrets_duration_seconds",
+    {},
+    "Duration of requests for secrets.",
+    secretsService,
+  ),
+  rpcServerRequests: counter(
+    "unkey_krane_rpc_server_requests_total",
+    { method: anyValue, code: rpcCode },
+    "Calls answered on the RPC port.",
+    rpcServer,
+  ),
+  rpcServerDuration: histogram(
+    "unkey_krane_rpc_server_duration_seconds",
+    { method: anyValue },
+    "Duration of calls answered on the RPC port.",
+    rpcServer,
+  ),
+  circuitBreakerRequests: counter(
+    "unkey_circuitbreaker_requests_total",
+    { service: anyValue, action: breakerState },
+    "Calls that came to a circuit breaker, by the state it was in.",
+    circuitBreaker,
+  ),
+  circuitBreakerErrors: counter(
+    "unkey_circuitbreaker_errors_total",
+    { service: anyValue, action: breakerState },
+    "Calls that failed or were refused in a circuit breaker, by the state it was in.",
+    circuitBreaker,
+  ),
+  internalPanics: counter(
+    "unkey_internal_panics_total",
+    { caller: anyValue, path: anyValue },
+    "Failures that nothing expected; the loop or request they happened in was ended.",
+    supervisor,
+  ),
+  telemetryFailures: counter(
+    "unkey_krane_telemetry_failures_total",
+    { signal: ["logs", "traces", "metrics"] },
+    "Log lines that could not be written, and exports of traces and metrics that failed.",
+    telemetry,
+  ),
+  buildInfo: gauge(
+    "unkey_build_info",
+    { service: anyValue, version: anyValue, revision: anyValue, nodeversion: anyValue },
+    "Always 1; the labels say what is running.",
+    telemetry,
+  ),
+} as const;

@@ -1,0 +1,94 @@
+// krane's metrics: one typed member per entry of the catalogue, and the process's own. Creating them starts nothing;
+// what observes the process runs from start() to stop().
+import type { Clock } from "../concurrency/clock.ts";
+import { metricCatalogue } from "./metric-catalogue.ts";
+import type { LabelDefinitions } from "./metric-definition.ts";
+import {
+  type Counter,
+  createMetricRegistry,
+  type Gauge,
+  type Histogram,
+  type MetricRegistry,
+  type MetricSnapshot,
+} from "./metric-registry.ts";
+import { createProcessMetrics } from "./process-metrics.ts";
+
+export interface BuildInfo {
+  readonly version: string;
+  readonly revision: string;
+  readonly nodeVersion: string;
+}
+
+export interface MetricsDeps {
+  readonly clock: Clock;
+  /** The log, whose lost lines are counted at each collection. */
+  readonly log: { readonly dropped: number };
+}
+
+type Catalogue = typeof metricCatalogue;
+
+interface InstrumentOf<L extends LabelDefinitions> {
+  counter: Counter<L>;
+  gauge: Gauge<L>;
+  histogram: Histogram<L>;
+}
+
+type Instruments = {
+  readonly [Name in keyof Catalogue]: InstrumentOf<Catalogue[Name]["labels"]>[Catalogue[Name]["type"]];
+};
+
+export interface Metrics extends Instruments {
+  /** Begins to observe the process. */
+  start(deps: MetricsDeps): void;
+  stop(): void;
+  /** The media type of what render() returns. */
+  readonly contentType: string;
+  /** Everything in the Prometheus text format. */
+  render(): Promise<string>;
+  /** Everything as values, for whoever pushes them elsewhere. */
+  snapshot(): Promise<readonly MetricSnapshot[]>;
+}
+
+export function createMetrics(build: BuildInfo): Metrics {
+  const registry = createMetricRegistry();
+  const instruments = createInstruments(registry);
+  const processMetrics = createProcessMetrics(registry);
+  const { version, revision, nodeVersion } = build;
+  instruments.buildInfo.set({ service: "krane", version, revision, nodeversion: nodeVersion }, 1);
+
+  let log: MetricsDeps["log"] | undefined;
+  let droppedSeen = 0;
+  async function collect(): Promise<void> {
+    const dropped = log?.dropped ?? 0;
+    instruments.telemetryFailures.inc({ signal: "logs" }, dropped - droppedSeen);
+    droppedSeen = dropped;
+    await processMetrics.collect();
+  }
+
+  return {
+    ...instruments,
+    contentType: registry.contentType,
+    start(deps) {
+      log = deps.log;
+      processMetrics.start(deps.clock);
+    },
+    stop: () => processMetrics.stop(),
+    async render() {
+      await collect();
+      return registry.render();
+    },
+    async snapshot() {
+      await collect();
+      return registry.snapshot();
+    },
+  };
+}
+
+function createInstruments(registry: MetricRegistry): Instruments {
+  const instruments = Object.entries(metricCatalogue).map(([name, definition]) => [
+    name,
+    registry[definition.type](definition),
+  ]);
+  // The compiler cannot follow a mapped type through Object.entries; the type is read off the same table.
+  return Object.fromEntries(instruments) as Instruments;
+}

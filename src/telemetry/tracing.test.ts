@@ -1,0 +1,374 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
+import { gunzipSync } from "node:zlib";
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import type { Log } from "./log.ts";
+import type { LogFields } from "./log-fields.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
+import { createNoTracing } from "./no-tracing.ts";
+import { startTracing } from "./tracing.ts";
+
+const service = {
+  namespace: "unkey",
+  name: "krane",
+  version: "1.2.3",
+  instanceId: "ins_1",
+  region: "us-east-1.aws",
+};
+
+interface Received {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** A collector on loopback that the environment points to, as the exporters read it, until the test ends. */
+async function startCollector(t: TestContext, answer: (response: ServerResponse) => void) {
+  const received: Received[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    received.push({
+      path: request.url ?? "",
+      headers: request.headers,
+      body: gunzipSync(Buffer.concat(chunks)),
+    });
+    server.emit("received");
+    answer(response);
+  });
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  useEnvironment(t, { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` });
+  async function close() {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  }
+  t.after(() => (server.listening ? close() : undefined));
+  return {
+    received,
+    close,
+    async arrived(count: number) {
+      while (received.length < count) await once(server, "received");
+    },
+    async disconnected() {
+      for (const socket of sockets) await once(socket, "close");
+    },
+    bodyOf: (path: string) => received.find((request) => request.path === path)?.body ?? Buffer.alloc(0),
+  };
+}
+
+const ok = (response: ServerResponse) => void response.end();
+const silence = () => undefined;
+
+function useEnvironment(t: TestContext, variables: Record<string, string>): void {
+  const before = Object.keys(variables).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, variables);
+  t.after(() => {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  });
+}
+
+function createFixture(env: Record<string, string> = {}) {
+  const clock = new FakeClock();
+  const said: { level: string; message: string; fields: LogFields | undefined }[] = [];
+  const say = (level: string) => (message: string, fields?: LogFields) =>
+    void said.push({ level, message, fields });
+  const log: Log = {
+    debug: say("debug"),
+    info: say("info"),
+    warn: say("warn"),
+    error: say("error"),
+    event: say("event"),
+    child: () => log,
+    dropped: 0,
+  };
+  const metrics = createMetrics({ version: "1.2.3", revision: "abc", nodeVersion: process.version });
+  return { clock, said, metrics, deps: { clock, log, env } };
+}
+
+async function failuresOf(metrics: Metrics, signal: string): Promise<number> {
+  const found = (await metrics.snapshot()).find(
+    ({ name }) => name === "unkey_krane_telemetry_failures_total",
+  );
+  assert.ok(found && found.type === "counter");
+  return found.points.find(({ labels }) => labels["signal"] === signal)?.value ?? 0;
+}
+
+/** The contents of every length-delimited field with this number. */
+function fields(message: Uint8Array, wanted: number): Uint8Array[] {
+  const reader = new BinaryReader(message);
+  const found: Uint8Array[] = [];
+  while (reader.pos < reader.len) {
+    const [number, wireType] = reader.tag();
+    if (number === wanted && wireType === WireType.LengthDelimited) found.push(reader.bytes());
+    else reader.skip(wireType);
+  }
+  return found;
+}
+
+function at(message: Uint8Array, ...path: number[]): Uint8Array[] {
+  return path.reduce((messages, number) => messages.flatMap((inner) => fields(inner, number)), [message]);
+}
+
+const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString();
+const hex = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString("hex");
+
+// ExportTraceServiceRequest: resource_spans = 1, scope_spans = 2, spans = 2; in a span trace_id = 1, span_id = 2,
+// parent_span_id = 4, name = 5.
+function spansOf(body: Uint8Array) {
+  return at(body, 1, 2, 2).map((span) => ({
+    name: text(fields(span, 5)[0]),
+    traceId: hex(fields(span, 1)[0]),
+    spanId: hex(fields(span, 2)[0]),
+    parentId: hex(fields(span, 4)[0]),
+    span,
+  }));
+}
+
+test("spans arrive compressed, nested as they were begun, and with the resource of this instance", async (t) => {
+  const collector = await startCollector(t, ok);
+  const { deps } = createFixture();
+  const tracing = await startTracing({ sampleRate: 1, service }, deps);
+  const results = await Promise.all(
+    ["a", "b"].map((letter) =>
+      tracing.withSpan(`outer ${letter}`, { attempt: 1, letter }, async () => {
+        await new Promise((resolve) => setImmediate(resolve));
+        return tracing.withSpan(`inner ${letter}`, {}, () => letter);
+      }),
+    ),
+  );
+  assert.deepEqual(results, ["a", "b"]);
+  await tracing.shutdown();
+
+  assert.deepEqual(
+    collector.received.map(({ path }) => path),
+    ["/v1/traces"],
+  );
+  assert.equal(collector.received[0]?.headers["content-type"], "application/x-protobuf");
+  assert.equal(collector.received[0]?.headers["content-encoding"], "gzip");
+  const body = collector.bodyOf("/v1/traces");
+  const spans = new Map(spansOf(body).map((span) => [span.name, span]));
+  assert.deepEqual([...spans.keys()].sort(), ["inner a", "inner b", "outer a", "outer b"]);
+  for (const letter of ["a", "b"]) {
+    const [outer, inner] = [spans.get(`outer ${letter}`), spans.get(`inner ${letter}`)];
+    assert.equal(outer?.parentId, "");
+    assert.equal(inner?.parentId, outer?.spanId);
+    assert.equal(inner?.traceId, outer?.traceId);
+  }
+  assert.notEqual(spans.get("outer a")?.traceId, spans.get("outer b")?.traceId);
+
+  // Resource = 1, attributes = 1, in each key = 1 and value = 2, of which a string = 1.
+  const attributes = at(body, 1, 1, 1).map((pair) => [text(fields(pair, 1)[0]), text(at(pair, 2, 1)[0])]);
+  assert.deepEqual(Object.fromEntries(attributes), {
+    "service.namespace": "unkey",
+    "service.name": "krane",
+    "service.version": "1.2.3",
+    "service.instance.id": "ins_1",
+    "cloud.region": "us-east-1.aws",
+  });
+});
+
+test("a failure goes through a span unchanged, and no secret of it is sent", async (t) => {
+  const collector = await startCollector(t, ok);
+  const { deps } = createFixture();
+  const tracing = await startTracing({ sampleRate: 1, service }, deps);
+  const failure = new Error("refused: Bearer CANARY-42", { cause: new Error("CANARY") });
+  await assert.rejects(
+    tracing.withSpan("call", { header: "authorization: CANARY" }, () => {
+      throw failure;
+    }),
+    (error) => error === failure,
+  );
+  await tracing.shutdown();
+  const body = collector.bodyOf("/v1/traces").toString("latin1");
+  assert.ok(body.includes("refused: Bearer [redacted]"));
+  assert.ok(!body.includes("CANARY"));
+});
+
+test("a sample rate of 0 sends no span, and the function still runs", async (t) => {
+  const collector = await startCollector(t, ok);
+  const { deps } = createFixture();
+  const tracing = await startTracing({ sampleRate: 0, service }, deps);
+  assert.equal(await tracing.withSpan("x", {}, () => tracing.withSpan("y", {}, async () => 7)), 7);
+  await tracing.shutdown();
+  assert.equal(collector.received.length, 0);
+});
+
+test("a ratio keeps whole traces: a span inside another is sent exactly if its parent is", async (t) => {
+  const collector = await startCollector(t, ok);
+  const { deps } = createFixture();
+  const tracing = await startTracing({ sampleRate: 0.5, service }, deps);
+  for (let n = 0; n < 200; n++)
+    await tracing.withSpan(`outer ${n}`, {}, () => tracing.withSpan(`inner ${n}`, {}, () => n));
+  await tracing.shutdown();
+  const names = collector.received.flatMap(({ body }) => spansOf(body).map(({ name }) => name));
+  const outer = names.filter((name) => name.startsWith("outer")).map((name) => name.slice(6));
+  const inner = names.filter((name) => name.startsWith("inner")).map((name) => name.slice(6));
+  assert.deepEqual(outer.sort(), inner.sort());
+  // Both ends are less likely than one in 10^40.
+  assert.ok(outer.length > 10 && outer.length < 190, String(outer.length));
+});
+
+test("metrics are pushed with the same names and values as on the endpoint", async (t) => {
+  const collector = await startCollector(t, ok);
+  const { deps, metrics } = createFixture();
+  const tracing = await startTracing({ sampleRate: 1, service, metrics }, deps);
+  metrics.controlPlaneReconnects.inc({ controller: "sentinels" }, 3);
+  metrics.resyncDuration.observe({ controller: "cilium" }, 0.3);
+  await tracing.shutdown();
+
+  // ExportMetricsServiceRequest: resource_metrics = 1, scope_metrics = 2, metrics = 2; in a metric name = 1,
+  // gauge = 5, sum = 7, histogram = 9, of which data_points = 1.
+  const pushed = new Map(
+    at(collector.bodyOf("/v1/metrics"), 1, 2, 2).map((metric) => [text(fields(metric, 1)[0]), metric]),
+  );
+  const withValues = (await metrics.snapshot())
+    .filter(({ points }) => points.length > 0)
+    .map(({ name }) => name);
+  assert.deepEqual([...pushed.keys()].sort(), withValues.sort());
+
+  const [sum] = at(pushed.get("unkey_krane_controlplane_reconnects_total") ?? new Uint8Array(), 7);
+  assert.ok(sum);
+  // aggregation_temporality = 2 is cumulative (2), is_monotonic = 3 is true; the value is a double in the point.
+  assert.match(hex(sum), /10021801$/);
+  assert.ok(hex(fields(sum, 1)[0]).includes(hex(new Uint8Array(new Float64Array([3]).buffer))));
+  const [point] = at(pushed.get("unkey_krane_resync_duration_seconds") ?? new Uint8Array(), 9, 1);
+  assert.ok(point);
+  // bucket_counts = 6 are 18 packed fixed64, explicit_bounds = 7 are 17 packed doubles.
+  assert.equal(fields(point, 6)[0]?.length, 18 * 8);
+  assert.equal(fields(point, 7)[0]?.length, 17 * 8);
+  assert.equal(fields(pushed.get("unkey_build_info") ?? new Uint8Array(), 5).length, 1);
+});
+
+test("the standard variables switch off traces, metrics or both", async (t) => {
+  const collector = await startCollector(t, ok);
+  const paths = async (env: Record<string, string>) => {
+    const { deps, metrics } = createFixture(env);
+    const tracing = await startTracing({ sampleRate: 1, service, metrics }, deps);
+    await tracing.withSpan("x", {}, () => undefined);
+    await tracing.shutdown();
+    return collector.received.splice(0).map(({ path }) => path);
+  };
+  assert.deepEqual((await paths({})).sort(), ["/v1/metrics", "/v1/traces"]);
+  assert.deepEqual(await paths({ OTEL_TRACES_EXPORTER: "none" }), ["/v1/metrics"]);
+  assert.deepEqual(await paths({ OTEL_METRICS_EXPORTER: "none" }), ["/v1/traces"]);
+  assert.deepEqual(await paths({ OTEL_TRACES_EXPORTER: "none", OTEL_METRICS_EXPORTER: "none" }), []);
+  assert.deepEqual(await paths({ OTEL_SDK_DISABLED: "true" }), []);
+});
+
+test("a collector that never answers delays shutdown by a fixed time and nothing else", {
+  timeout: 30_000,
+}, async (t) => {
+  useEnvironment(t, { OTEL_EXPORTER_OTLP_TIMEOUT: "600000" });
+  const collector = await startCollector(t, silence);
+  const { clock, deps, metrics, said } = createFixture();
+  const tracing = await startTracing({ sampleRate: 1, service, metrics }, deps);
+  for (let n = 0; n < 5000; n++) assert.equal(await tracing.withSpan("x", {}, () => n), n);
+  const stopped = tracing.shutdown();
+  assert.equal(tracing.shutdown(), stopped);
+  await collector.arrived(2);
+  assert.equal(clock.timerCount, 1);
+  await clock.advance(3000);
+  await stopped;
+  assert.deepEqual(
+    said.map(({ level, fields }) => [level, fields?.timeoutMs]),
+    [["warn", 3000]],
+  );
+  await collector.disconnected();
+  assert.equal(await tracing.withSpan("after", {}, () => 7), 7);
+});
+
+test("a collector that refuses connections delays shutdown by a fixed time and is counted and said once", async (t) => {
+  useEnvironment(t, { OTEL_EXPORTER_OTLP_TIMEOUT: "500" });
+  const collector = await startCollector(t, ok);
+  await collector.close();
+  const { clock, deps, metrics, said } = createFixture();
+  const tracing = await startTracing({ sampleRate: 1, service, metrics }, deps);
+  for (let n = 0; n < 600; n++) await tracing.withSpan("x", {}, () => n);
+  await tracing.shutdown();
+  assert.equal(clock.timerCount, 0);
+  assert.ok((await failuresOf(metrics, "traces")) >= 1);
+  assert.ok((await failuresOf(metrics, "metrics")) >= 1);
+  assert.deepEqual(said.map(({ level, fields }) => [level, fields?.signal]).sort(), [
+    ["warn", "metrics"],
+    ["warn", "traces"],
+  ]);
+});
+
+test("a collector that answers with errors fails nothing", async (t) => {
+  await startCollector(t, (response) => void response.writeHead(400).end("no"));
+  const { clock, deps, metrics } = createFixture();
+  const tracing = await startTracing({ sampleRate: 1, service, metrics }, deps);
+  assert.equal(await tracing.withSpan("x", {}, () => 7), 7);
+  await tracing.shutdown();
+  assert.equal(clock.timerCount, 0);
+  assert.equal(await failuresOf(metrics, "traces"), 1);
+});
+
+test("without tracing the function runs as it is", async () => {
+  const tracing = createNoTracing();
+  assert.equal(await tracing.withSpan("x", {}, async () => 7), 7);
+  await assert.rejects(
+    tracing.withSpan("x", {}, () => {
+      throw new TypeError("no");
+    }),
+    TypeError,
+  );
+  await tracing.shutdown();
+});
+
+test("nothing of OpenTelemetry's SDK is loaded until tracing is on, nor printed or left running when it is", async () => {
+  const folder = new URL("./", import.meta.url).href;
+  const program = `
+    import { createRequire } from "node:module";
+    const loaded = () => Object.keys(createRequire("${folder}").cache)
+      .map((path) => /@opentelemetry[/\\\\]([^/\\\\]+)/.exec(path)?.[1]).filter((name) => name && name !== "api");
+    const { createLog } = await import("${folder}log.ts");
+    const { createMetrics } = await import("${folder}metrics.ts");
+    const { createNoTracing } = await import("${folder}no-tracing.ts");
+    const { startTracing } = await import("${folder}tracing.ts");
+    const { createSystemClock } = await import("${folder}../concurrency/clock.ts");
+    const log = createLog(
+      { level: "info", instance: { id: "i", region: "r", version: "v" }, sampling: { rate: 1, slowThresholdMs: 1 } },
+      { write: () => undefined, random: { next: () => 0 }, clock: createSystemClock() },
+    );
+    const metrics = createMetrics({ version: "1", revision: "r", nodeVersion: process.version });
+    const deps = { clock: createSystemClock(), log, env: {} };
+    const service = ${JSON.stringify(service)};
+    createNoTracing();
+    await startTracing({ sampleRate: 1, service, metrics }, { ...deps, env: { OTEL_SDK_DISABLED: "true" } });
+    const off = new Set(loaded()).size;
+    const tracing = await startTracing({ sampleRate: 1, service, metrics }, deps);
+    await tracing.withSpan("x", {}, () => 7);
+    console.log(JSON.stringify({ off, on: [...new Set(loaded())].includes("sdk-trace") }));
+  `;
+  const { stdout, stderr } = await promisify(execFile)(
+    process.execPath,
+    ["--import", "tsx", "--input-type=module", "-e", program],
+    // A port on which nothing listens, and a value that OpenTelemetry warns about.
+    {
+      env: {
+        ...process.env,
+        OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1",
+        OTEL_EXPORTER_OTLP_TIMEOUT: "x",
+      },
+    },
+  );
+  assert.deepEqual([JSON.parse(stdout), stderr], [{ off: 0, on: true }, ""]);
+});

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readProjectFile } from "../support/project-files.ts";
+
+interface Manifest {
+  readonly dependencies: Record<string, string>;
+  readonly devDependencies: Record<string, string>;
+}
+
+function documented(section: string): string[] {
+  const [, body = ""] = readProjectFile("docs/dependencies.md").split(`## ${section}\n`);
+  return [...(body.split("\n## ")[0] ?? "").matchAll(/^\| `([^`]+)` \| \S/gm)]
+    .map(([, name = ""]) => name)
+    .sort();
+}
+
+test("every dependency has its reason, and every reason its dependency", () => {
+  const manifest = JSON.parse(readProjectFile("package.json")) as Manifest;
+  assert.deepEqual(documented("At run time"), Object.keys(manifest.dependencies).sort());
+  assert.deepEqual(documented("For development"), Object.keys(manifest.devDependencies).sort());
+});
+
+test("versions are exact and the lock file holds no download addresses", () => {
+  const manifest = JSON.parse(readProjectFile("package.json")) as Manifest;
+  const versions = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies });
+  assert.deepEqual(
+    versions.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version)),
+    [],
+  );
+  for (const lock of ["package-lock.json", "tools/node24/package-lock.json"])
+    assert.doesNotMatch(readProjectFile(lock), /"resolved": *"http/);
+});

@@ -1,0 +1,58 @@
+// Reads the API server's audit log: the only witness of which calls were really
+// made, whatever the caller believes.
+//
+// An entry may be written a moment after the caller has its answer, so tests
+// expect a count with `eventually`.
+
+import { readFile } from "node:fs/promises";
+
+export interface AuditedCall {
+  readonly user: string;
+  readonly userAgent: string;
+  /** As RBAC names it: `get`, `list`, `watch`, `create`, `patch`, `delete` ... A server-side apply is a `patch`. */
+  readonly verb: string;
+  readonly requestUri: string;
+  readonly resource: string;
+  readonly subresource: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly statusCode: number;
+}
+
+export async function countAuditedCalls(
+  path: string,
+  matches: (call: AuditedCall) => boolean,
+): Promise<number> {
+  return (await loadAuditedCalls(path)).filter(matches).length;
+}
+
+/** Every call once, also a watch, which is logged when it opens and again when it ends. */
+export async function loadAuditedCalls(path: string): Promise<readonly AuditedCall[]> {
+  const text = await readFile(path, "utf8");
+  const calls = new Map<string, AuditedCall>();
+  // What follows the last newline is an entry still being written.
+  for (const line of text.split("\n").slice(0, -1)) {
+    const entry = record(JSON.parse(line));
+    const object = record(entry["objectRef"]);
+    calls.set(word(entry["auditID"]), {
+      user: word(record(entry["user"])["username"]),
+      userAgent: word(entry["userAgent"]),
+      verb: word(entry["verb"]),
+      requestUri: word(entry["requestURI"]),
+      resource: word(object["resource"]),
+      subresource: word(object["subresource"]),
+      namespace: word(object["namespace"]),
+      name: word(object["name"]),
+      statusCode: Number(record(entry["responseStatus"])["code"] ?? 0),
+    });
+  }
+  return [...calls.values()];
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? { ...value } : {};
+}
+
+function word(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

@@ -1,0 +1,109 @@
+// The command lines of a control plane on the loopback interface. Everything is
+// relative to one folder, which is also the working directory, so that paths
+// stay short enough for a Unix socket on every system.
+
+import { join } from "node:path";
+import type { Identities } from "./credentials.ts";
+
+export interface ControlPlaneLayout {
+  readonly dir: string;
+  readonly binariesDir: string;
+  readonly port: number;
+  readonly identities: Identities;
+}
+
+export interface ComponentCommand {
+  readonly name: string;
+  readonly file: string;
+  readonly args: readonly string[];
+}
+
+export const files = {
+  auditLog: "audit.log",
+  auditPolicy: "audit-policy.json",
+  certDir: "certs",
+  servingCertificate: join("certs", "apiserver.crt"),
+  serviceAccountKey: "service-account.key",
+  stages: "kwok-stages.yaml",
+  tokens: "tokens.csv",
+} as const;
+
+// A socket instead of ports: nobody else can take it between choosing and
+// binding, and no other user of the machine can reach the store behind RBAC.
+// The API server's own check of etcd understands only the relative form.
+const etcdUrl = "unix://etcd.sock";
+
+export function etcd({ binariesDir }: ControlPlaneLayout): ComponentCommand {
+  return command(binariesDir, "etcd", [
+    "--data-dir=etcd",
+    // The store lives no longer than the cluster, so there is no crash to survive.
+    "--unsafe-no-fsync",
+    `--listen-client-urls=${etcdUrl}`,
+    `--advertise-client-urls=${etcdUrl}`,
+    "--listen-peer-urls=unix://etcd-peer.sock",
+    "--initial-advertise-peer-urls=unix://etcd-peer.sock",
+    "--initial-cluster=default=unix://etcd-peer.sock",
+    "--log-level=warn",
+  ]);
+}
+
+export function apiServer({ binariesDir, port }: ControlPlaneLayout): ComponentCommand {
+  return command(binariesDir, "kube-apiserver", [
+    `--etcd-servers=${etcdUrl}`,
+    "--bind-address=127.0.0.1",
+    "--advertise-address=127.0.0.1",
+    `--secure-port=${port}`,
+    `--cert-dir=${files.certDir}`,
+    // A loopback address is refused as an endpoint of the `kubernetes` Service.
+    "--endpoint-reconciler-type=none",
+    "--service-cluster-ip-range=10.96.0.0/16",
+    "--authorization-mode=RBAC",
+    `--token-auth-file=${files.tokens}`,
+    "--service-account-issuer=https://kubernetes.default.svc",
+    `--service-account-key-file=${files.serviceAccountKey}`,
+    `--service-account-signing-key-file=${files.serviceAccountKey}`,
+    `--audit-policy-file=${files.auditPolicy}`,
+    `--audit-log-path=${files.auditLog}`,
+    // A rotated file would take counted calls away from a running test.
+    "--audit-log-maxsize=10000",
+    "--profiling=false",
+  ]);
+}
+
+// The defaults (20 calls a second) would let the controllers, not krane, decide
+// how long a test with many pods takes.
+const unthrottled = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
+const alone = ["--leader-elect=false", "--secure-port=0", "--profiling=false"];
+
+export function controllerManager({ binariesDir, identities }: ControlPlaneLayout): ComponentCommand {
+  return command(binariesDir, "kube-controller-manager", [
+    `--kubeconfig=${identities.controllerManager.kubeconfigPath}`,
+    `--service-account-private-key-file=${files.serviceAccountKey}`,
+    `--root-ca-file=${files.servingCertificate}`,
+    ...unthrottled,
+    ...alone,
+  ]);
+}
+
+export function scheduler({ binariesDir, identities }: ControlPlaneLayout): ComponentCommand {
+  return command(binariesDir, "kube-scheduler", [
+    `--kubeconfig=${identities.scheduler.kubeconfigPath}`,
+    ...unthrottled,
+    ...alone,
+  ]);
+}
+
+export function kwok({ binariesDir, identities }: ControlPlaneLayout): ComponentCommand {
+  return command(binariesDir, "kwok", [
+    `--kubeconfig=${identities.kwok.kubeconfigPath}`,
+    `--config=${files.stages}`,
+    "--manage-all-nodes=true",
+    // Renewed leases keep the nodes Ready; without them their pods are evicted
+    // after some minutes.
+    "--node-lease-duration-seconds=40",
+  ]);
+}
+
+function command(binariesDir: string, name: string, args: readonly string[]): ComponentCommand {
+  return { name, file: join(binariesDir, name), args };
+}

@@ -1,0 +1,93 @@
+// Runs test/cluster against one real control plane, or says loudly why not.
+//
+// Test files may be named as arguments. A machine without Go or ready binaries
+// passes without these tests; a CI machine that has Go does not, because there
+// a skip would hide that they stopped running.
+
+import { spawn } from "node:child_process";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { resolveKubeBinaries } from "../../tools/kube-binaries.ts";
+import { untilInterrupted } from "./cluster/interruption.ts";
+import { startCluster } from "./cluster.ts";
+import { clusterVariable } from "./cluster-under-test.ts";
+
+const testsDir = fileURLToPath(new URL("../cluster", import.meta.url));
+const report = (line: string) => console.error(line);
+const interrupted = untilInterrupted();
+
+try {
+  const binaries = await resolveKubeBinaries(process.env, { report }, interrupted);
+  if (binaries.kind === "ready") {
+    process.exitCode = await runOnCluster(binaries.dir);
+  } else {
+    const fatal = process.env["CI"] === "true" && binaries.goPresent;
+    report(`CLUSTER TESTS ${fatal ? "FAILED, not run" : "SKIPPED"}: ${binaries.what}`);
+    process.exitCode = fatal ? 1 : 0;
+  }
+} catch (error) {
+  if (!interrupted.aborted) {
+    report(`cluster tests: ${error instanceof Error ? error.message : String(error)}`);
+    process.exitCode = 1;
+  }
+}
+
+async function runOnCluster(binariesDir: string): Promise<number> {
+  const begun = performance.now();
+  const cluster = await startCluster({ binariesDir }, interrupted);
+  try {
+    report(`cluster tests: control plane ready after ${((performance.now() - begun) / 1000).toFixed(1)} s`);
+    const { kubectl: _, stop: __, ...facts } = cluster;
+    const factsPath = join(cluster.dir, "facts.json");
+    const resultsPath = join(cluster.dir, "results.tap");
+    await writeFile(factsPath, JSON.stringify(facts), { mode: 0o600 });
+    const code = await runTests(await testFiles(), factsPath, resultsPath);
+    const count = countTests(await readFile(resultsPath, "utf8"));
+    report(`cluster tests: ${count} run against a real Kubernetes`);
+    // Zero tests means that the files were not found, not that they passed.
+    return count === 0 ? 1 : code;
+  } finally {
+    await cluster.stop();
+  }
+}
+
+async function testFiles(): Promise<readonly string[]> {
+  const named = process.argv.slice(2);
+  if (named.length > 0) {
+    return named;
+  }
+  const names = await readdir(testsDir);
+  return names
+    .filter((name) => name.endsWith(".test.ts"))
+    .sort()
+    .map((name) => relative(process.cwd(), join(testsDir, name)));
+}
+
+function runTests(files: readonly string[], factsPath: string, resultsPath: string): Promise<number> {
+  const args = [
+    "--import=tsx",
+    "--test",
+    "--test-concurrency=1",
+    "--test-reporter=spec",
+    "--test-reporter-destination=stdout",
+    "--test-reporter=tap",
+    `--test-reporter-destination=${resultsPath}`,
+    ...files,
+  ];
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, {
+      env: { ...process.env, [clusterVariable]: factsPath },
+      stdio: ["ignore", "inherit", "inherit"],
+      signal: interrupted,
+    });
+    child.once("error", reject);
+    child.once("exit", (code) => resolve(code ?? 1));
+  });
+}
+
+/** Of the summary at the end: all tests without the skipped ones. */
+function countTests(tap: string): number {
+  const of = (name: string) => Number(new RegExp(`^# ${name} (\\d+)$`, "m").exec(tap)?.[1] ?? 0);
+  return of("tests") - of("skipped");
+}

@@ -1,0 +1,126 @@
+// The rules of the house that neither the linter nor the import rules can see.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ICruiseResult } from "dependency-cruiser";
+import { checkLayers, describeViolations } from "../tools/check-layers.ts";
+import { projectFiles, projectRoot, readProjectFile } from "./support/project-files.ts";
+
+const code = /^(src|test|tools|bench)\/.*\.ts$/;
+const generated = /^src\/gen\//;
+
+// Where the program, or a person, comes in. Everything else in src/ must be reachable
+// from here, or it is dead.
+const entryPoints = ["src/cli/entry.ts"];
+
+// Rooms that are finished before their first caller. A line goes as soon as the caller
+// is there; the test below fails while a line is no longer needed.
+const awaited = new Map([
+  ["src/concurrency/", "queue, breaker and supervisor; their first callers are the controllers"],
+  ["src/gen/", "the wire contract; its first callers are the control-plane client and the services"],
+]);
+
+function lineCount(name: string): number {
+  return readProjectFile(name).trimEnd().split("\n").length;
+}
+
+test("no source file is above 400 lines and no test above 800", () => {
+  const tooLong = projectFiles(code)
+    .filter((name) => !generated.test(name))
+    .filter((name) => lineCount(name) > (/\.test\.ts$|^test\//.test(name) ? 800 : 400))
+    .map((name) => `${name}: ${lineCount(name)} lines; find the second idea in it and give that a file`);
+  assert.deepEqual(tooLong, []);
+});
+
+test("file names say what is inside", () => {
+  // "field-manager" is Kubernetes' own word for whoever owns a field.
+  const vague = /(^|[/-])(utils?|helpers?|common|misc|(?<!field-)manager|impl)(-|\.|\/)/;
+  assert.deepEqual(
+    projectFiles(code).filter((name) => vague.test(name)),
+    [],
+  );
+});
+
+test("only the public entry points re-export", () => {
+  const barrels = projectFiles(/^src\/.*\.ts$/)
+    .filter((name) => !generated.test(name) && !["src/index.ts", "src/testing.ts"].includes(name))
+    .filter((name) => /^export (\*|\{[^}]*\}) from /m.test(readProjectFile(name)));
+  assert.deepEqual(barrels, []);
+});
+
+test("a TODO names its issue", () => {
+  const loose = projectFiles(/\.(ts|md|proto|toml|ya?ml|sh)$|^Makefile$/)
+    .filter((name) => name !== "test/tidy.test.ts" && !generated.test(name))
+    .flatMap((name) =>
+      readProjectFile(name)
+        .split("\n")
+        .flatMap((text, index) =>
+          /\b(TODO|FIXME|XXX)\b(?!\(#\d+\))/.test(text) ? [`${name}:${index + 1}: write TODO(#issue)`] : [],
+        ),
+    );
+  assert.deepEqual(loose, []);
+});
+
+test("a silenced check gives its reason", () => {
+  const bare = projectFiles(code)
+    .filter((name) => name !== "test/tidy.test.ts" && !generated.test(name))
+    .filter((name) =>
+      /@ts-(ignore|nocheck|expect-error)(?! \S)|biome-ignore[^:]*:\s*$/m.test(readProjectFile(name)),
+    );
+  assert.deepEqual(bare, []);
+});
+
+test("randomness comes in only through its seam", () => {
+  const direct = projectFiles(/^src\/.*\.ts$/)
+    .filter((name) => name !== "src/concurrency/random.ts" && !/\.test\.ts$/.test(name))
+    .filter((name) => /\bMath\.random\b/.test(readProjectFile(name)));
+  assert.deepEqual(direct, []);
+});
+
+test("every Markdown file has one title, on its first line", () => {
+  const wrong = projectFiles(/\.md$/).flatMap((name) => {
+    const outsideCode = readProjectFile(name).replaceAll(/^(```|~~~)[\s\S]*?^\1/gm, "");
+    const titles = outsideCode.split("\n").filter((text) => /^# /.test(text));
+    return titles.length === 1 && outsideCode.startsWith("# ") ? [] : [`${name}: ${titles.length} titles`];
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test("relative links in Markdown lead somewhere", () => {
+  const known = new Set(projectFiles(/./));
+  const broken = projectFiles(/\.md$/).flatMap((name) => {
+    const folder = name.includes("/") ? name.slice(0, name.lastIndexOf("/") + 1) : "";
+    const targets = [...readProjectFile(name).matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)];
+    return targets.flatMap(([, target = ""]) => {
+      const path = new URL(target, `file:///${folder}`).pathname.slice(1);
+      const exists =
+        known.has(path) || [...known].some((file) => file.startsWith(`${path.replace(/\/$/, "")}/`));
+      return exists ? [] : [`${name}: ${target}`];
+    });
+  });
+  assert.deepEqual(broken, []);
+});
+
+function reachableFrom(result: ICruiseResult, roots: readonly string[]): Set<string> {
+  const imports = new Map(result.modules.map((m) => [m.source, m.dependencies.map((d) => d.resolved)]));
+  const seen = new Set<string>();
+  const waiting = [...roots];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (seen.has(next)) continue;
+    seen.add(next);
+    waiting.push(...(imports.get(next) ?? []));
+  }
+  return seen;
+}
+
+test("imports point down, and no file is dead", async () => {
+  const result = await checkLayers(projectRoot, ["src"]);
+  assert.deepEqual(describeViolations(result), []);
+
+  const alive = reachableFrom(result, entryPoints);
+  const dead = projectFiles(/^src\/.*\.ts$/).filter((name) => !/\.test\.ts$/.test(name) && !alive.has(name));
+  const unexplained = dead.filter((name) => ![...awaited.keys()].some((room) => name.startsWith(room)));
+  assert.deepEqual(unexplained, []);
+
+  const arrived = [...awaited.keys()].filter((room) => !dead.some((name) => name.startsWith(room)));
+  assert.deepEqual(arrived, [], "these rooms have callers now: take them off the list");
+});

@@ -1,0 +1,70 @@
+// Runs the `go` command and keeps the end of what it says, for error messages.
+
+import { spawn } from "node:child_process";
+import { goBuildEnv } from "./kube-recipe.ts";
+
+const outputCharsMax = 1_000_000;
+
+/** `go` ran and refused; `output` is what it said on stderr. */
+export class GoCommandError extends Error {
+  readonly output: string;
+
+  constructor(args: readonly string[], output: string) {
+    const end = output.trim().split("\n").slice(-15).join("\n");
+    super(`go ${args.slice(0, 2).join(" ")} failed:\n${end}`);
+    this.name = "GoCommandError";
+    this.output = output;
+  }
+
+  // An unreachable module proxy is a fact about the machine, unlike code that
+  // does not compile, which is a fault of the pins.
+  get isDownloadFailure(): boolean {
+    return /dial tcp|no such host|i\/o timeout|TLS handshake|connection re(?:fused|set)|GOPROXY=off|proxyconnect/.test(
+      this.output,
+    );
+  }
+}
+
+export type GoToolchain = { readonly kind: "found"; readonly version: string } | { readonly kind: "absent" };
+
+export async function loadGoToolchain(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<GoToolchain> {
+  try {
+    const version = await runGo(["env", "GOVERSION"], { cwd: process.cwd(), env }, signal);
+    return { kind: "found", version: version.trim() };
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") {
+      return { kind: "absent" };
+    }
+    throw error;
+  }
+}
+
+/** Resolves with stdout; rejects with GoCommandError when go fails, or with the cause when it cannot start. */
+export function runGo(
+  args: readonly string[],
+  place: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
+  signal: AbortSignal,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn("go", args, {
+      cwd: place.cwd,
+      env: { ...place.env, ...goBuildEnv },
+      stdio: ["ignore", "pipe", "pipe"],
+      signal,
+    });
+    const output = { stdout: "", stderr: "" };
+    for (const stream of ["stdout", "stderr"] as const) {
+      child[stream].setEncoding("utf8").on("data", (text: string) => {
+        output[stream] = (output[stream] + text).slice(-outputCharsMax);
+      });
+    }
+    child.on("error", reject);
+    child.on("close", (code) => {
+      if (code === 0) {
+        resolve(output.stdout);
+      } else {
+        reject(new GoCommandError(args, output.stderr));
+      }
+    });
+  });
+}

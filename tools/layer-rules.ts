@@ -1,0 +1,76 @@
+// Turns the table of layers into dependency-cruiser rules, so that a folder, its rule
+// and the advice in the rule's message cannot drift apart.
+import type { IForbiddenRuleType } from "dependency-cruiser";
+import { allowedImports, layers } from "./layers.ts";
+
+const tests = "\\.test\\.ts$";
+
+function layerRules(): IForbiddenRuleType[] {
+  return layers.map((layer) => {
+    const allowed = allowedImports(layer).map((folder) => `^src/${folder}/`);
+    if (layer.folder === "model") allowed.push("^src/kube/types\\.ts$");
+    return {
+      name: `layer-${layer.folder}`,
+      severity: "error",
+      comment: `src/${layer.folder} may not import this: ${layer.instead}`,
+      from: { path: `^src/${layer.folder}/`, pathNot: tests },
+      to: { path: "^src/", pathNot: allowed },
+    };
+  });
+}
+
+export const forbidden: readonly IForbiddenRuleType[] = [
+  ...layerRules(),
+  {
+    name: "room-without-a-layer",
+    severity: "error",
+    comment:
+      "this folder of src/ has no row in tools/layers.ts: add it to the table, and to docs/architecture.md",
+    from: {},
+    to: { path: "^src/[^/]+/", pathNot: `^src/(${layers.map((l) => l.folder).join("|")})/` },
+  },
+  {
+    name: "controllers-apart",
+    severity: "error",
+    comment: "controllers share no state (K6): move what both need into a file that neither owns",
+    from: { path: "^src/controllers/([^/]+)-controller\\.ts$" },
+    to: { path: "^src/controllers/[^/]+-controller\\.ts$", pathNot: "^src/controllers/$1-controller\\.ts$" },
+  },
+  {
+    name: "model-is-pure",
+    severity: "error",
+    comment: "model/ does no I/O: of Node's own modules only node:crypto's hashing is allowed there",
+    from: { path: "^src/model/", pathNot: tests },
+    to: { dependencyTypes: ["core"], pathNot: "^(node:)?crypto$" },
+  },
+  {
+    name: "no-cycle",
+    severity: "error",
+    comment:
+      "two files that import each other are one idea or three: merge them, or move the shared part out",
+    from: {},
+    to: { circular: true },
+  },
+  {
+    name: "product-imports-no-test-code",
+    severity: "error",
+    comment: "src/ must run without test/, tools/ and bench/: move the shared part into src/",
+    from: { path: "^src/", pathNot: tests },
+    to: { path: "^(test|tools|bench)/" },
+  },
+  {
+    name: "product-imports-no-dev-dependency",
+    severity: "error",
+    comment:
+      "this package is in devDependencies: make it a dependency with its reason in docs/dependencies.md",
+    from: { path: "^src/", pathNot: tests },
+    to: { dependencyTypes: ["npm-dev", "npm-no-pkg", "npm-unknown"], dependencyTypesNot: ["type-only"] },
+  },
+  {
+    name: "resolvable",
+    severity: "error",
+    comment: "this import leads nowhere: check the spelling and the .ts extension",
+    from: {},
+    to: { couldNotResolve: true },
+  },
+];

@@ -1,0 +1,116 @@
+// The layers of src/, from the top row to the bottom. A folder may import itself and
+// the folders of lower rows, nothing else. The import rules, their messages and the
+// table in docs/architecture.md all come from here.
+
+export interface Layer {
+  readonly folder: string;
+  /** What lives here, in a few words. */
+  readonly holds: string;
+  /** What to do when code here wants to reach up or sideways. */
+  readonly instead: string;
+  /** Folders of its own row that it may import all the same. */
+  readonly alsoImports?: readonly string[];
+}
+
+export const rows: readonly (readonly Layer[])[] = [
+  [
+    {
+      folder: "cli",
+      holds: "argv to command; the only folder that prints, reads the environment or sets exit codes",
+      instead: "nothing imports the command line; move what you need into the folder it is about",
+    },
+  ],
+  [
+    {
+      folder: "dev",
+      holds: "never in production: embedded Kubernetes API server, `krane dev`",
+      instead: "production code takes an interface and gets the development part handed in by cli or a test",
+    },
+  ],
+  [
+    {
+      folder: "agent",
+      holds: "composition root: configuration and deps to everything wired; start and stop order",
+      instead: "lower folders receive what they need as deps from the composition root",
+    },
+    {
+      folder: "server",
+      holds: "the reference control plane",
+      instead: "agent and server meet only on the wire; share a lower folder, never each other",
+    },
+  ],
+  [
+    {
+      folder: "services",
+      holds: "what krane serves: health, secrets, scheduler",
+      instead: "pass the state that a service shows as an argument",
+    },
+    {
+      folder: "dashboard",
+      holds: "what a browser sees",
+      instead: "pass the state that the dashboard shows as an argument",
+    },
+  ],
+  [
+    {
+      folder: "controllers",
+      holds: "the loops, written once, and three small controllers",
+      instead: "hand the controller a function in its deps",
+    },
+  ],
+  [
+    {
+      folder: "control-plane",
+      holds: "the Connect client: transport, interceptors, desired streams, reporter",
+      instead: "let the controller join the two; peers of this row do not know each other",
+    },
+    {
+      folder: "vault",
+      holds: "envelope encryption and its storage",
+      instead: "let the service join the two; peers of this row do not know each other",
+    },
+    {
+      folder: "kube",
+      holds: "the generic Kubernetes client, reflector and cache",
+      instead: "keep krane's meaning out of kube/; model/ and controllers/ give it",
+    },
+    {
+      folder: "model",
+      holds: "wire messages to Kubernetes objects and back, as pure functions",
+      instead: "model is pure: it may import gen and kube/types.ts only; take everything else as an argument",
+    },
+  ],
+  [
+    {
+      folder: "config",
+      holds: "file text, environment and flags to a frozen Config; pure",
+      instead: "configuration knows nothing of its readers; convert at the composition root",
+    },
+    {
+      folder: "telemetry",
+      holds: "logs, metrics, traces",
+      instead: "telemetry is told things; pass names and numbers, not objects of higher layers",
+      alsoImports: ["concurrency"],
+    },
+    {
+      folder: "concurrency",
+      holds: "clock, random, back-off, work queue, circuit breaker, supervisor",
+      instead: "keep these free of krane's meaning; take a function as an argument",
+    },
+    {
+      folder: "gen",
+      holds: "code generated from proto/, never edited",
+      instead: "change the .proto file and run `make gen`",
+    },
+  ],
+];
+
+export const layers: readonly Layer[] = rows.flat();
+
+/** Every folder that the given one may import, itself included. */
+export function allowedImports(layer: Layer): readonly string[] {
+  if (layer.folder === "model") return ["model", "gen"];
+  const row = rows.findIndex((candidates) => candidates.includes(layer));
+  const below = rows.slice(row + 1).flatMap((lower) => lower.map((l) => l.folder));
+  return [layer.folder, ...(layer.alsoImports ?? []), ...below];
+}
