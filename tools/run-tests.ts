@@ -35,7 +35,7 @@ function run(title: string, node: string, args: readonly string[]): void {
 
 const unit = testFiles("src");
 const whole = [...testFiles("tools"), ...testFiles("test", ["test/cluster/"])];
-const runner = ["--import", "tsx", "--test"];
+const runner = ["--import", "tsx", "--test", "--test-reporter=spec"];
 
 run(`unit tests, Node ${process.versions.node} (${unit.length} files)`, process.execPath, [
   ...runner,

@@ -1,0 +1,247 @@
+// The meaning of KubeApi on top of any transport: which request says what, and what its
+// answer means. It holds no state, never retries and never waits; those are decisions of
+// the callers.
+import type {
+  ApplyOptions,
+  ApplyResult,
+  CreateOptions,
+  DeleteOptions,
+  DeleteOutcome,
+  GetOptions,
+  KubeApi,
+  ListOptions,
+  ListPage,
+  WriteOptions,
+} from "./api.ts";
+import { KubeApiError, parseStatus, refusedError } from "./errors.ts";
+import { acceptList, acceptObject, applyPatch, json } from "./media-types.ts";
+import { collectionPath, describeObject, objectPath } from "./paths.ts";
+import type { KubeResponse, KubeTransport } from "./transport.ts";
+import type { KubeObject, ObjectRef, ResourceKind } from "./types.ts";
+import { watchEvents } from "./watch-events.ts";
+
+// A page of 500 large objects stays well below this; an answer that does not is a mistake in
+// the request, and reading it would take the memory of everything else in the process.
+const listBytesMax = 64 * 2 ** 20;
+
+export function createKubeApi(transport: KubeTransport): KubeApi {
+  return {
+    get: (kind, ref, options, signal) => getObject(transport, kind, ref, options, signal),
+    list: (kind, options, signal) => listPage(transport, kind, options, signal),
+    watch: (kind, options, signal) => watchEvents(transport, kind, options, signal),
+    apply: (kind, manifest, options, signal) => applyObject(transport, kind, manifest, options, signal),
+    delete: (kind, ref, options, signal) => deleteObject(transport, kind, ref, options, signal),
+    create: (kind, object, options, signal) => createObject(transport, kind, object, options, signal),
+  };
+}
+
+async function getObject<T extends KubeObject>(
+  transport: KubeTransport,
+  kind: ResourceKind<T>,
+  ref: ObjectRef,
+  options: GetOptions,
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  const answer = await transport.send(
+    {
+      method: "GET",
+      path: objectPath(kind, ref),
+      query: definedOnly({ resourceVersion: options.resourceVersion }),
+      accept: acceptObject(options.detail),
+    },
+    signal,
+  );
+  if (saysAbsent(answer, ref.name)) return undefined;
+  return parseObject<T>(`get ${describeObject(kind, ref)}`, answer);
+}
+
+async function listPage<T extends KubeObject>(
+  transport: KubeTransport,
+  kind: ResourceKind<T>,
+  options: ListOptions,
+  signal: AbortSignal,
+): Promise<ListPage<T>> {
+  const answer = await transport.send(
+    {
+      method: "GET",
+      path: collectionPath(kind, options.namespace),
+      query: definedOnly({
+        labelSelector: options.labelSelector,
+        fieldSelector: options.fieldSelector,
+        limit: options.limit?.toString(),
+        continue: options.continue,
+        resourceVersion: options.resourceVersion,
+        resourceVersionMatch: options.resourceVersionMatch,
+      }),
+      accept: acceptList(options.detail),
+      answerBytesMax: listBytesMax,
+    },
+    signal,
+  );
+  return parseList<T>(`list ${describeObject(kind, options)}`, answer);
+}
+
+async function applyObject<T extends KubeObject>(
+  transport: KubeTransport,
+  kind: ResourceKind<T>,
+  manifest: T,
+  options: ApplyOptions,
+  signal: AbortSignal,
+): Promise<ApplyResult<T>> {
+  const ref = refOf(kind, manifest);
+  const answer = await transport.send(
+    {
+      method: "PATCH",
+      path: objectPath(kind, ref, options.subresource),
+      query: { ...writeQuery(options), force: String(options.force) },
+      contentType: applyPatch,
+      accept: acceptObject(options.detail),
+      body: withType(kind, manifest),
+    },
+    signal,
+  );
+  const object = parseObject<T>(`apply ${describeObject(kind, ref)}`, answer);
+  return { kind: answer.status === 201 ? "created" : "applied", object };
+}
+
+async function deleteObject(
+  transport: KubeTransport,
+  kind: ResourceKind,
+  ref: ObjectRef,
+  options: DeleteOptions,
+  signal: AbortSignal,
+): Promise<DeleteOutcome> {
+  const preconditions = definedOnly({ uid: options.uid, resourceVersion: options.resourceVersion });
+  const answer = await transport.send(
+    {
+      method: "DELETE",
+      path: objectPath(kind, ref),
+      contentType: json,
+      accept: json,
+      body: {
+        apiVersion: "v1",
+        kind: "DeleteOptions",
+        ...(Object.keys(preconditions).length > 0 && { preconditions }),
+        ...(options.propagation && { propagationPolicy: options.propagation }),
+        ...(options.gracePeriodSeconds !== undefined && { gracePeriodSeconds: options.gracePeriodSeconds }),
+        ...(options.dryRun && { dryRun: ["All"] }),
+      },
+    },
+    signal,
+  );
+  if (saysAbsent(answer, ref.name)) return { kind: "absent" };
+  if (answer.status >= 300) throw refusedError(`delete ${describeObject(kind, ref)}`, answer);
+  return { kind: isStillThere(answer.body) ? "deleting" : "deleted" };
+}
+
+async function createObject<T extends KubeObject>(
+  transport: KubeTransport,
+  kind: ResourceKind<T>,
+  object: T,
+  options: CreateOptions,
+  signal: AbortSignal,
+): Promise<T> {
+  const path =
+    options.subresource === undefined
+      ? collectionPath(kind, namespaceOf(kind, object))
+      : objectPath(kind, options.ref ?? refOf(kind, object), options.subresource);
+  const answer = await transport.send(
+    {
+      method: "POST",
+      path,
+      query: writeQuery(options),
+      contentType: json,
+      accept: json,
+      body: withType(kind, object),
+    },
+    signal,
+  );
+  return parseObject<T>(`create ${describeObject(kind, options.ref ?? object.metadata ?? {})}`, answer);
+}
+
+/**
+ * Only the server's own word for this very name counts as absence. A 404 also answers for a kind
+ * that is not installed and for a wrong path, and taking those for "gone" would recreate or
+ * forget objects that are alive.
+ */
+function saysAbsent(answer: KubeResponse, name: string): boolean {
+  const status = answer.status === 404 ? parseStatus(answer.body) : undefined;
+  return status?.reason === "NotFound" && status.details?.name === name;
+}
+
+/**
+ * An accepted delete answers with a Status or, for some kinds, with the object as it was. An
+ * object that is on its way out carries a deletionTimestamp; it is already gone only if nothing
+ * is left to hold it, which is what a grace period of 0 and no finalizer say.
+ */
+function isStillThere(body: unknown): boolean {
+  const metadata = (body as KubeObject | undefined)?.metadata;
+  if (metadata?.deletionTimestamp === undefined) return false;
+  return metadata.deletionGracePeriodSeconds !== 0 || (metadata.finalizers ?? []).length > 0;
+}
+
+function parseObject<T extends KubeObject>(what: string, answer: KubeResponse): T {
+  if (answer.status >= 300) throw refusedError(what, answer);
+  if (!isObject(answer.body)) throw new KubeApiError("malformed", `${what}: the answer is not an object`);
+  return answer.body as T;
+}
+
+function parseList<T extends KubeObject>(what: string, answer: KubeResponse): ListPage<T> {
+  const body = parseObject<KubeObject & ListBody>(what, answer);
+  const { items, metadata } = body;
+  if (metadata?.resourceVersion === undefined) {
+    throw new KubeApiError("malformed", `${what}: the list has no resourceVersion`);
+  }
+  // Go writes an empty list that was never filled as null.
+  if (items !== null && !(Array.isArray(items) && items.every(isObject))) {
+    throw new KubeApiError("malformed", `${what}: the list has no items`);
+  }
+  return {
+    items: (items ?? []) as T[],
+    resourceVersion: metadata.resourceVersion,
+    ...(metadata.continue ? { continue: metadata.continue } : {}),
+    ...(metadata.remainingItemCount === undefined ? {} : { remainingItemCount: metadata.remainingItemCount }),
+  };
+}
+
+interface ListBody {
+  readonly items?: unknown;
+  readonly metadata?: { readonly continue?: string; readonly remainingItemCount?: number };
+}
+
+function isObject(value: unknown): value is KubeObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function refOf(kind: ResourceKind, object: KubeObject): ObjectRef {
+  const name = object.metadata?.name ?? "";
+  const namespace = namespaceOf(kind, object);
+  return namespace === undefined ? { name } : { name, namespace };
+}
+
+function namespaceOf(kind: ResourceKind, object: KubeObject): string | undefined {
+  const namespace = object.metadata?.namespace;
+  if (kind.namespaced && namespace === undefined) {
+    throw new KubeApiError("invalid-name", `a ${kind.kind} needs a namespace`);
+  }
+  return namespace;
+}
+
+function withType<T extends KubeObject>(kind: ResourceKind<T>, object: T): T {
+  const apiVersion = kind.group === "" ? kind.version : `${kind.group}/${kind.version}`;
+  return { ...object, apiVersion, kind: kind.kind };
+}
+
+function writeQuery(options: WriteOptions & { readonly fieldManager?: string }): Record<string, string> {
+  return definedOnly({
+    fieldManager: options.fieldManager,
+    dryRun: options.dryRun ? "All" : undefined,
+    fieldValidation: options.fieldValidation,
+  });
+}
+
+function definedOnly(values: Record<string, string | undefined>): Record<string, string> {
+  const defined: Record<string, string> = {};
+  for (const [name, value] of Object.entries(values)) if (value !== undefined) defined[name] = value;
+  return defined;
+}

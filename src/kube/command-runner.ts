@@ -1,0 +1,27 @@
+// Runs the program of an exec plugin. Its output is small and it answers quickly, or it is stuck.
+import { execFile } from "node:child_process";
+import type { RunCommand } from "./credentials.ts";
+
+const outputBytesMax = 2 ** 20;
+const timeoutMs = 50_000;
+
+export function createCommandRunner(baseEnv: Readonly<Record<string, string | undefined>>): RunCommand {
+  return ({ command, args, env }, signal) =>
+    new Promise((resolve, reject) => {
+      const options = {
+        env: { ...baseEnv, ...env },
+        maxBuffer: outputBytesMax,
+        timeout: timeoutMs,
+        signal,
+        windowsHide: true,
+      };
+      const child = execFile(command, [...args], options, (error, stdout) => {
+        if (error === null) resolve({ exitCode: 0, stdout });
+        else if (typeof error.code === "number") resolve({ exitCode: error.code, stdout });
+        // Node's error quotes the command line and the output; both can hold secrets (K7).
+        else reject(new Error(error.killed ? `not done within ${timeoutMs} ms` : String(error.code)));
+      });
+      // Nobody is there to type: a plugin that reads must see the end at once.
+      child.stdin?.end();
+    });
+}

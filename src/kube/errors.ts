@@ -1,0 +1,78 @@
+// The one error that the Kubernetes layer throws. Its code is what callers branch on;
+// status, reason and causes are the API server's own words where it gave any.
+import type { KubeStatus, KubeStatusCause } from "./types.ts";
+
+export type KubeErrorCode =
+  | "refused" // the server answered with an error status; see status and reason
+  | "network" // no whole answer: connection, TLS, reset, truncated body
+  | "timeout" // no answer within the deadline, or a watch that fell silent
+  | "too-large" // the answer was above the limit and was not read to its end
+  | "malformed" // the answer was not what the protocol says
+  | "invalid-name" // a name that may not go into a URL; nothing was sent
+  | "credentials"; // no usable credentials; nothing was sent
+
+export interface KubeApiErrorFacts {
+  readonly status?: number;
+  readonly reason?: string;
+  readonly causes?: readonly KubeStatusCause[];
+  readonly retryAfterMs?: number;
+  readonly cause?: unknown;
+}
+
+export class KubeApiError extends Error {
+  override readonly name = "KubeApiError";
+  readonly code: KubeErrorCode;
+  readonly status: number | undefined;
+  readonly reason: string | undefined;
+  readonly causes: readonly KubeStatusCause[];
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: KubeErrorCode, message: string, facts: KubeApiErrorFacts = {}) {
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
+    this.code = code;
+    this.status = facts.status;
+    this.reason = facts.reason;
+    this.causes = facts.causes ?? [];
+    this.retryAfterMs = facts.retryAfterMs;
+  }
+
+  /** 410 in either form: the resourceVersion or continue token is too old; list again. */
+  get isExpired(): boolean {
+    return this.status === 410 || this.reason === "Expired" || this.reason === "Gone";
+  }
+}
+
+// A status message can quote the whole object that was sent; a log line must not.
+const messageCharsMax = 1_000;
+
+/** The error for an answer that is not a success; `what` names the operation and the object. */
+export function refusedError(what: string, answer: RefusedAnswer): KubeApiError {
+  const status = parseStatus(answer.body);
+  const code = answer.status >= 400 ? answer.status : (status?.code ?? answer.status);
+  const reason = status?.reason;
+  const text = status?.message ?? (typeof answer.body === "string" ? answer.body.trim() : "");
+  const retryAfterSeconds = answer.retryAfterSeconds ?? status?.details?.retryAfterSeconds;
+  const label = reason === undefined || reason === "" ? `${code}` : `${code} ${reason}`;
+  return new KubeApiError("refused", `${what}: ${[label, clip(text)].filter(Boolean).join(": ")}`, {
+    status: code,
+    ...(reason === undefined || reason === "" ? {} : { reason }),
+    ...(status?.details?.causes === undefined ? {} : { causes: status.details.causes }),
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterMs: retryAfterSeconds * 1_000 }),
+  });
+}
+
+export interface RefusedAnswer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly retryAfterSeconds?: number;
+}
+
+/** The body as a Status, or undefined where it is something else (an object, a proxy's page). */
+export function parseStatus(body: unknown): KubeStatus | undefined {
+  if (typeof body !== "object" || body === null) return undefined;
+  return "kind" in body && body.kind === "Status" ? (body as KubeStatus) : undefined;
+}
+
+function clip(text: string): string {
+  return text.length > messageCharsMax ? `${text.slice(0, messageCharsMax)}...` : text;
+}

@@ -1,0 +1,221 @@
+// KubeTransport over HTTP/1.1 to an API server. Single requests share a pool of keep-alive
+// connections; each watch has a connection of its own, so that it never takes a slot from them.
+//
+// - Every exchange has a deadline and a limit in bytes (K10), and nothing of it survives its end.
+// - A 401 means that nothing was done, so any request is sent once more with a renewed credential.
+// - A connection that breaks says nothing about what the server did. Only a GET is repeated here,
+//   once; what to do about a write of unknown outcome is the caller's decision.
+// - No compression is asked for: between krane and its API server bytes are cheaper than the CPU
+//   that both ends would spend on them.
+import type { Dispatcher } from "undici";
+import { linkSignals, withTimeout } from "../concurrency/abort.ts";
+import { onAbort } from "../concurrency/abort-listener.ts";
+import type { Clock } from "../concurrency/clock.ts";
+import type { Credential, KubeEndpoint } from "./credentials.ts";
+import { KubeApiError } from "./errors.ts";
+import { HttpConnections } from "./http-connections.ts";
+import { breaksBeforeAnswer, exchangeError } from "./http-errors.ts";
+import { LineSplitter, parseJson } from "./json-lines.ts";
+import type { KubeRequest, KubeResponse, KubeStream, KubeTransport } from "./transport.ts";
+
+export interface HttpTransportOptions {
+  readonly endpoint: KubeEndpoint;
+  /** How many requests are in flight at most; the rest wait for a connection. Watches do not count. */
+  readonly connections: number;
+  readonly userAgent?: string;
+  /** From send() to the whole answer, or from stream() to its first byte. Default 60 s, as the server's own. */
+  readonly requestTimeoutMs?: number;
+  /** Default 10 s. */
+  readonly connectTimeoutMs?: number;
+  /** A watch without a byte for this long is dead: bookmarks come every 60 s. Default 90 s. */
+  readonly watchSilenceMs?: number;
+  /** For requests that bring no limit of their own. Default 8 MiB: objects are at most 3. */
+  readonly answerBytesMax?: number;
+  /** Default 16 MiB. */
+  readonly watchLineBytesMax?: number;
+}
+
+export interface HttpTransportDeps {
+  readonly clock: Clock;
+}
+
+export function createHttpTransport(options: HttpTransportOptions, deps: HttpTransportDeps): KubeTransport {
+  return new HttpTransport(options, deps);
+}
+
+class HttpTransport implements KubeTransport {
+  private readonly clock: Clock;
+  private readonly options: Required<HttpTransportOptions>;
+  private readonly pathPrefix: string;
+  private readonly connections: HttpConnections;
+
+  constructor(options: HttpTransportOptions, deps: HttpTransportDeps) {
+    this.clock = deps.clock;
+    this.pathPrefix = new URL(options.endpoint.server).pathname.replace(/\/+$/, "");
+    this.options = {
+      userAgent: "krane",
+      requestTimeoutMs: 60_000,
+      connectTimeoutMs: 10_000,
+      watchSilenceMs: 90_000,
+      answerBytesMax: 8 * 2 ** 20,
+      watchLineBytesMax: 16 * 2 ** 20,
+      ...options,
+    };
+    this.connections = new HttpConnections(this.options);
+  }
+
+  send(request: KubeRequest, signal: AbortSignal): Promise<KubeResponse> {
+    return this.inTime(request, signal, (credential, inner) => this.exchange(request, credential, inner));
+  }
+
+  stream(request: KubeRequest, signal: AbortSignal): Promise<KubeStream> {
+    return this.inTime(request, signal, (credential, inner) =>
+      this.openStream(request, credential, inner, signal),
+    );
+  }
+
+  close(): Promise<void> {
+    return this.connections.close();
+  }
+
+  /** Runs the exchange, and once more after a 401 if there is another credential by then. */
+  private async inTime<A extends { readonly status: number }>(
+    request: KubeRequest,
+    signal: AbortSignal,
+    exchange: (credential: Credential, signal: AbortSignal) => Promise<A>,
+  ): Promise<A> {
+    const { endpoint, requestTimeoutMs } = this.options;
+    try {
+      return await withTimeout(this.clock, requestTimeoutMs, signal, async (inner) => {
+        const credential = await endpoint.credentials.current(inner);
+        const answer = await exchange(credential, inner);
+        if (answer.status !== 401) return answer;
+        const renewed = await endpoint.credentials.renew(credential, inner);
+        return renewed === credential ? answer : await exchange(renewed, inner);
+      });
+    } catch (error) {
+      throw exchangeError(describe(request), error, signal);
+    }
+  }
+
+  private async exchange(
+    request: KubeRequest,
+    credential: Credential,
+    signal: AbortSignal,
+  ): Promise<KubeResponse> {
+    const pool = this.connections.poolFor(credential);
+    const wire = this.wireRequest(request, credential, signal);
+    let answer: Dispatcher.ResponseData;
+    try {
+      answer = await pool.request(wire);
+    } catch (error) {
+      // The server closed an idle connection in the moment in which it was used again.
+      if (request.method !== "GET" || signal.aborted || !breaksBeforeAnswer(error)) throw error;
+      answer = await pool.request(wire);
+    }
+    return readAnswer(request, answer, request.answerBytesMax ?? this.options.answerBytesMax);
+  }
+
+  private async openStream(
+    request: KubeRequest,
+    credential: Credential,
+    opening: AbortSignal,
+    signal: AbortSignal,
+  ): Promise<KubeStream> {
+    const client = this.connections.openClient(credential);
+    const life = linkSignals(opening, signal);
+    const end = () => {
+      life.release();
+      return this.connections.drop(client);
+    };
+    // Also for a stream that nobody got to read because the time for opening it ran out.
+    onAbort(life.signal, () => void end().catch(() => undefined));
+    try {
+      const answer = await client.request(this.wireRequest(request, credential, life.signal));
+      if (answer.statusCode === 200) {
+        return { status: 200, values: this.readValues(request, answer.body, end, signal) };
+      }
+      const refusal = await readAnswer(request, answer, this.options.answerBytesMax);
+      await end();
+      return { status: answer.statusCode, refusal, values: noValues() };
+    } catch (error) {
+      await end();
+      throw error;
+    }
+  }
+
+  private async *readValues(
+    request: KubeRequest,
+    body: AsyncIterable<Buffer>,
+    end: () => Promise<void>,
+    signal: AbortSignal,
+  ): AsyncGenerator<unknown, void, undefined> {
+    const what = describe(request);
+    const splitter = new LineSplitter(this.options.watchLineBytesMax);
+    try {
+      for await (const chunk of body) {
+        for (const line of splitter.push(chunk)) yield parseJson(what, line.toString("utf8"));
+      }
+      if (splitter.pendingBytes > 0) throw new KubeApiError("network", `${what}: cut inside a line`);
+    } catch (error) {
+      throw exchangeError(what, error, signal);
+    } finally {
+      await end();
+    }
+  }
+
+  private wireRequest(
+    request: KubeRequest,
+    credential: Credential,
+    signal: AbortSignal,
+  ): Dispatcher.RequestOptions {
+    const headers: Record<string, string> = {
+      accept: request.accept ?? "application/json",
+      "user-agent": this.options.userAgent,
+    };
+    if (request.contentType !== undefined) headers["content-type"] = request.contentType;
+    if (credential.authorization !== undefined) headers["authorization"] = credential.authorization;
+    const query = request.query === undefined ? "" : new URLSearchParams(request.query).toString();
+    return {
+      method: request.method,
+      path: `${this.pathPrefix}${request.path}${query === "" ? "" : `?${query}`}`,
+      headers,
+      signal,
+      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+    };
+  }
+}
+
+/** The query stays out: selectors and tokens are noise in a message. */
+function describe(request: KubeRequest): string {
+  return `${request.method} ${request.path}`;
+}
+
+async function readAnswer(
+  request: KubeRequest,
+  answer: Dispatcher.ResponseData,
+  bytesMax: number,
+): Promise<KubeResponse> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of answer.body as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) {
+      // Leaving the loop destroys the body, and with it the connection: the rest is never read.
+      throw new KubeApiError("too-large", `${describe(request)}: more than ${bytesMax} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  const text = Buffer.concat(chunks, bytes).toString("utf8");
+  const isJson = String(answer.headers["content-type"] ?? "").includes("json");
+  const retryAfterSeconds = Number.parseInt(String(answer.headers["retry-after"]), 10);
+  return {
+    status: answer.statusCode,
+    body: isJson ? parseJson(describe(request), text) : text,
+    ...(Number.isNaN(retryAfterSeconds) ? {} : { retryAfterSeconds }),
+  };
+}
+
+async function* noValues(): AsyncGenerator<never, void, undefined> {
+  // A refused watch has no events.
+}

@@ -1,0 +1,16 @@
+// What the client says and asks for. JSON only: it is what V8 parses fastest, and protobuf would
+// need the schema of every kind.
+import type { Detail } from "./api.ts";
+
+export const json = "application/json";
+
+// JSON is YAML, so the one apply media type that every supported server takes carries it.
+export const applyPatch = "application/apply-patch+yaml";
+
+export function acceptObject(detail: Detail | undefined): string {
+  return detail === "metadata" ? `${json};as=PartialObjectMetadata;g=meta.k8s.io;v=v1` : json;
+}
+
+export function acceptList(detail: Detail | undefined): string {
+  return detail === "metadata" ? `${json};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1` : json;
+}

@@ -1,0 +1,234 @@
+// What krane knows of one kind of object. It keeps a projection of each object, the few fields
+// that somebody reads, because whole pods would take twenty times the memory.
+//
+// - An object never goes back: an event that is older than what is cached, or than the deletion
+//   of what was cached, changes nothing.
+// - Another uid under the same name is another object: it is seen as deleted and added.
+// - Listeners hear each transition once, after the cache has all of it.
+import { onAbort } from "../concurrency/abort-listener.ts";
+import { CacheIndex } from "./cache-index.ts";
+import { createInterner, type Intern } from "./interner.ts";
+import { hasReached, isOlder } from "./resource-version.ts";
+import type { KubeObject, ObjectRef } from "./types.ts";
+import { VersionBarrier } from "./version-barrier.ts";
+
+export interface CacheEntry<P> {
+  /** namespace/name, or the name alone for kinds without namespaces. */
+  readonly key: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** Absent where no hash was asked for. */
+  readonly hash?: string;
+  readonly value: P;
+}
+
+export type CacheChange<P> =
+  | { readonly kind: "added"; readonly key: string; readonly after: CacheEntry<P> }
+  | {
+      readonly kind: "changed";
+      readonly key: string;
+      readonly before: CacheEntry<P>;
+      readonly after: CacheEntry<P>;
+    }
+  | { readonly kind: "deleted"; readonly key: string; readonly before: CacheEntry<P> };
+
+export interface ObjectCacheOptions<T extends KubeObject, P, I extends string> {
+  /**
+   * What to remember. It must not hold on to the object or to parts of it that nobody reads.
+   * `intern` is for texts that many objects have in common.
+   */
+  readonly project: (object: T, intern: Intern) => P;
+  /** A hash of the fields whose drift matters; see createContentHash. */
+  readonly hash?: (object: T) => string;
+  readonly indexes?: Readonly<Record<I, (value: P) => string | undefined>>;
+}
+
+// Remembered so that a late event cannot bring a deleted object back. The oldest go first, and from
+// then on everything of their age counts as old.
+const tombstonesMax = 1_000;
+
+// join() writes one flat string, where a template would keep both parts and two links between them.
+export function objectKey({ namespace, name }: ObjectRef): string {
+  return namespace === undefined ? name : [namespace, name].join("/");
+}
+
+export class ObjectCache<T extends KubeObject, P, I extends string = never> {
+  private readonly options: ObjectCacheOptions<T, P, I>;
+  private readonly entries = new Map<string, CacheEntry<P>>();
+  private readonly indexes = new Map<string, CacheIndex<CacheEntry<P>>>();
+  private readonly tombstones = new Map<string, string>();
+  private readonly listeners = new Set<(change: CacheChange<P>) => void>();
+  private readonly onSynced = new Set<() => void>();
+  private readonly intern = createInterner();
+  private readonly barrier = new VersionBarrier();
+  /** What is not cached and not younger than this does not exist. */
+  private goneUpTo = "0";
+
+  constructor(options: ObjectCacheOptions<T, P, I>) {
+    this.options = options;
+    for (const [name, nameOf] of Object.entries<(value: P) => string | undefined>(options.indexes ?? {})) {
+      this.indexes.set(name, new CacheIndex((entry) => nameOf(entry.value)));
+    }
+  }
+
+  get size(): number {
+    return this.entries.size;
+  }
+
+  /** False until the first whole state has come; absence means nothing before. */
+  get synced(): boolean {
+    return this.barrier.resourceVersion !== undefined;
+  }
+
+  get resourceVersion(): string | undefined {
+    return this.barrier.resourceVersion;
+  }
+
+  get(key: string): CacheEntry<P> | undefined {
+    return this.entries.get(key);
+  }
+
+  all(): IterableIterator<CacheEntry<P>> {
+    return this.entries.values();
+  }
+
+  byIndex(index: I, name: string): readonly CacheEntry<P>[] {
+    return this.indexes.get(index)?.get(name) ?? [];
+  }
+
+  indexNames(index: I): readonly string[] {
+    return [...(this.indexes.get(index)?.names() ?? [])];
+  }
+
+  /** Returns the way to stop listening. A listener that throws is a bug, and ends whoever feeds the cache. */
+  subscribe(listener: (change: CacheChange<P>) => void): () => void {
+    this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
+  }
+
+  whenSynced(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      signal.throwIfAborted();
+      if (this.synced) {
+        resolve();
+        return;
+      }
+      const done = () => {
+        stopListening();
+        resolve();
+      };
+      const stopListening = onAbort(signal, () => {
+        this.onSynced.delete(done);
+        reject(signal.reason);
+      });
+      this.onSynced.add(done);
+    });
+  }
+
+  /** Read your writes: resolves once everything up to this version has been seen here. */
+  waitFor(resourceVersion: string, signal: AbortSignal): Promise<void> {
+    return this.barrier.waitFor(resourceVersion, signal);
+  }
+
+  /** The entry that an object becomes; it is not put into the cache. */
+  entryOf(object: T): CacheEntry<P> {
+    const { name = "", namespace, uid = "", resourceVersion = "" } = object.metadata ?? {};
+    const key = objectKey(namespace === undefined ? { name } : { name, namespace });
+    const value = this.options.project(object, this.intern);
+    const hash = this.options.hash?.(object);
+    return hash === undefined
+      ? { key, uid, resourceVersion, value }
+      : { key, uid, resourceVersion, value, hash };
+  }
+
+  put(after: CacheEntry<P>): void {
+    const before = this.entries.get(after.key);
+    const newest = before?.resourceVersion ?? this.tombstones.get(after.key) ?? this.goneUpTo;
+    if (hasReached(newest, after.resourceVersion)) return;
+    this.store(after, before);
+    this.barrier.advance(after.resourceVersion);
+    this.tell(transitions(before, after));
+  }
+
+  remove({ key, resourceVersion }: CacheEntry<P>): void {
+    const before = this.entries.get(key);
+    if (before !== undefined && isOlder(resourceVersion, before.resourceVersion)) return;
+    this.bury(key, resourceVersion);
+    this.barrier.advance(resourceVersion);
+    if (before === undefined) return;
+    this.drop(before);
+    this.tell(transitions(before, undefined));
+  }
+
+  /** The whole state as of one version. What it lacks was deleted while nobody was looking. */
+  replace(entries: Iterable<CacheEntry<P>>, resourceVersion: string): void {
+    const wasSynced = this.synced;
+    const changes: CacheChange<P>[] = [];
+    const listed = new Set<string>();
+    for (const after of entries) {
+      const before = this.entries.get(after.key);
+      listed.add(after.key);
+      if (before?.uid === after.uid && before.resourceVersion === after.resourceVersion) continue;
+      this.store(after, before);
+      changes.push(...transitions(before, after));
+    }
+    for (const before of this.entries.values()) {
+      if (listed.has(before.key)) continue;
+      this.drop(before);
+      changes.push(...transitions(before, undefined));
+    }
+    this.tombstones.clear();
+    this.goneUpTo = resourceVersion;
+    this.barrier.reset(resourceVersion);
+    this.tell(changes);
+    if (!wasSynced) for (const done of this.onSynced) done();
+    this.onSynced.clear();
+  }
+
+  /** Nothing of ours changed up to this version. */
+  advance(resourceVersion: string): void {
+    this.barrier.advance(resourceVersion);
+  }
+
+  private store(after: CacheEntry<P>, before: CacheEntry<P> | undefined): void {
+    if (before !== undefined) for (const index of this.indexes.values()) index.remove(before);
+    for (const index of this.indexes.values()) index.add(after);
+    this.entries.set(after.key, after);
+    this.tombstones.delete(after.key);
+  }
+
+  private drop(before: CacheEntry<P>): void {
+    for (const index of this.indexes.values()) index.remove(before);
+    this.entries.delete(before.key);
+  }
+
+  private bury(key: string, resourceVersion: string): void {
+    const earlier = this.tombstones.get(key);
+    if (earlier !== undefined && isOlder(resourceVersion, earlier)) return;
+    this.tombstones.delete(key);
+    this.tombstones.set(key, resourceVersion);
+    if (this.tombstones.size <= tombstonesMax) return;
+    for (const [oldest, deletedAt] of this.tombstones) {
+      this.tombstones.delete(oldest);
+      if (isOlder(this.goneUpTo, deletedAt)) this.goneUpTo = deletedAt;
+      return;
+    }
+  }
+
+  private tell(changes: readonly CacheChange<P>[]): void {
+    for (const change of changes) for (const listener of this.listeners) listener(change);
+  }
+}
+
+function transitions<P>(
+  before: CacheEntry<P> | undefined,
+  after: CacheEntry<P> | undefined,
+): readonly CacheChange<P>[] {
+  if (before !== undefined && after !== undefined && before.uid === after.uid) {
+    return [{ kind: "changed", key: after.key, before, after }];
+  }
+  const changes: CacheChange<P>[] = [];
+  if (before !== undefined) changes.push({ kind: "deleted", key: before.key, before });
+  if (after !== undefined) changes.push({ kind: "added", key: after.key, after });
+  return changes;
+}

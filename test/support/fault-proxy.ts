@@ -1,0 +1,75 @@
+// A TCP proxy on the loopback interface that does to connections what networks do: it cuts them,
+// stops carrying bytes without closing, refuses new ones, and chops what it carries into pieces.
+
+import type { AddressInfo } from "node:net";
+import { connect as connectTcp, createServer, type Socket } from "node:net";
+import type { TestContext } from "node:test";
+
+export interface FaultProxy {
+  readonly port: number;
+  readonly connectionCount: () => number;
+  /** Ends every connection with a reset. */
+  cut(): void;
+  /** Bytes stop in both directions on the connections that are open now; nobody is told. */
+  stall(): void;
+  /** New connections are reset as soon as they are made. */
+  refuse(refusing: boolean): void;
+  /** Bytes come in pieces of at most this size. */
+  chop(pieceBytes: number): void;
+}
+
+export async function startFaultProxy(t: TestContext, targetPort: number): Promise<FaultProxy> {
+  const pairs = new Set<readonly [Socket, Socket]>();
+  let refusing = false;
+  let pieceBytes = Number.POSITIVE_INFINITY;
+
+  const carry = (from: Socket, to: Socket) => {
+    from.on("data", (bytes: Buffer) => {
+      for (let start = 0; start < bytes.length; start += pieceBytes) {
+        to.write(bytes.subarray(start, Math.min(start + pieceBytes, bytes.length)));
+      }
+    });
+    from.on("end", () => to.end());
+    // A reset on one side is the fault that was asked for; the other side gets its own.
+    from.on("error", () => to.destroy());
+    from.on("close", () => to.destroy());
+  };
+  const server = createServer((inside) => {
+    if (refusing) {
+      inside.resetAndDestroy();
+      return;
+    }
+    const outside = connectTcp(targetPort, "127.0.0.1");
+    const pair = [inside, outside] as const;
+    for (const socket of pair) socket.setNoDelay(true);
+    pairs.add(pair);
+    inside.on("close", () => pairs.delete(pair));
+    carry(inside, outside);
+    carry(outside, inside);
+  });
+  const cut = () => {
+    for (const [inside, outside] of pairs) {
+      inside.resetAndDestroy();
+      outside.destroy();
+    }
+  };
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    cut();
+    server.close();
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    connectionCount: () => pairs.size,
+    cut,
+    stall() {
+      for (const pair of pairs) for (const socket of pair) socket.removeAllListeners("data").resume();
+    },
+    refuse(now) {
+      refusing = now;
+    },
+    chop(bytes) {
+      pieceBytes = bytes;
+    },
+  };
+}
