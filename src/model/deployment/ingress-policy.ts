@@ -1,0 +1,84 @@
+// Who may talk to the deployments of one environment: the sentinels of that environment, on the ports
+// that its deployments listen on. One policy per environment, because two environments share the
+// namespace of their workspace and each must keep the other's sentinels out.
+import { createHash } from "node:crypto";
+import type { KubeObject } from "../../kube/types.ts";
+import { ciliumNamespaceLabel, components, labelKeys, ownLabels, sentinelNamespace } from "../labels.ts";
+import { withManifestHash } from "../manifest-hash.ts";
+
+export interface IngressPolicy extends KubeObject {
+  readonly metadata: {
+    name: string;
+    namespace: string;
+    labels: Record<string, string>;
+    annotations?: Record<string, string>;
+  };
+  readonly spec: {
+    readonly endpointSelector: EndpointSelector;
+    readonly ingress: readonly {
+      readonly fromEndpoints: readonly EndpointSelector[];
+      readonly toPorts: readonly PortRule[];
+    }[];
+  };
+}
+
+interface EndpointSelector {
+  readonly matchLabels: Readonly<Record<string, string>>;
+}
+
+interface PortRule {
+  readonly ports: readonly { readonly port: string; readonly protocol: "TCP" }[];
+}
+
+export interface PolicyEnvironment {
+  readonly namespace: string;
+  readonly workspaceId: string;
+  readonly environmentId: string;
+}
+
+/** At least one port: a rule of Cilium that names none opens all of them. */
+export type Ports = readonly [number, ...number[]];
+
+// The limit of one rule in the definition of CiliumNetworkPolicy; more ports make more rules.
+const portsPerRule = 40;
+
+/** Ids differ in case and length, names of objects may not, so the name is made from a hash of the id. */
+export function ingressPolicyName(environmentId: string): string {
+  return `allow-sentinel-ingress-${createHash("sha256").update(environmentId).digest("hex").slice(0, 16)}`;
+}
+
+export function desiredIngressPolicy(environment: PolicyEnvironment, ports: Ports): IngressPolicy {
+  const { namespace, workspaceId, environmentId } = environment;
+  const tenant = { [labelKeys.workspaceId]: workspaceId, [labelKeys.environmentId]: environmentId };
+  return withManifestHash<IngressPolicy>({
+    apiVersion: "cilium.io/v2",
+    kind: "CiliumNetworkPolicy",
+    metadata: {
+      name: ingressPolicyName(environmentId),
+      namespace,
+      labels: { ...tenant, ...ownLabels(components.deployment) },
+    },
+    spec: {
+      endpointSelector: {
+        matchLabels: { ...ownLabels(components.deployment), [labelKeys.environmentId]: environmentId },
+      },
+      ingress: [
+        {
+          fromEndpoints: [{ matchLabels: { [ciliumNamespaceLabel]: sentinelNamespace, ...tenant } }],
+          toPorts: portRules(ports),
+        },
+      ],
+    },
+  });
+}
+
+/** The same whatever the order in which deployments came. */
+function portRules(ports: Ports): PortRule[] {
+  const distinct = [...new Set(ports)].sort((a, b) => a - b);
+  const rules: PortRule[] = [];
+  for (let from = 0; from < distinct.length; from += portsPerRule) {
+    const some = distinct.slice(from, from + portsPerRule);
+    rules.push({ ports: some.map((port) => ({ port: String(port), protocol: "TCP" })) });
+  }
+  return rules;
+}

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { toBinary } from "@bufbuild/protobuf";
+import {
+  ReportDeploymentStatusRequest_UpdateSchema,
+  ReportDeploymentStatusRequest_Update_Instance_Status as Status,
+} from "../../gen/ctrl/v1/deployment_pb.ts";
+import { observeDeployment } from "./observed.ts";
+import type { PodProjection, ReplicaSetProjection } from "./projections.ts";
+
+const replicaSet: ReplicaSetProjection = {
+  namespace: "acme",
+  name: "web",
+  uid: "rs-1",
+  ownership: { kind: "ours" },
+  deploymentId: "d_1",
+  workspaceId: "ws_1",
+  environmentId: "env_1",
+  port: 8080,
+  replicas: 3,
+  manifestHash: "m1",
+  templateHash: "t1",
+  createdAt: undefined,
+  deleting: false,
+};
+
+function pod(name: string, changed: Partial<PodProjection> = {}): PodProjection {
+  return {
+    namespace: "acme",
+    name,
+    deploymentId: "d_1",
+    ownerUid: "rs-1",
+    templateHash: "t1",
+    standing: "running",
+    reason: undefined,
+    address: `${name}.acme.pod.cluster.local:8080`,
+    cpuMillicores: 250n,
+    memoryMib: 256n,
+    ...changed,
+  };
+}
+
+test("the report lists every instance with what is known of it", () => {
+  const { update, counts } = observeDeployment(replicaSet, [
+    pod("web-a"),
+    pod("web-b", { standing: "pending" }),
+    pod("web-c", { standing: "failed", reason: "CrashLoopBackOff" }),
+    pod("web-d", { standing: "omitted" }),
+  ]);
+  assert.equal(update.k8sName, "web");
+  assert.deepEqual(
+    update.instances.map(({ k8sName, status }) => [k8sName, status]),
+    [
+      ["web-a", Status.RUNNING],
+      ["web-b", Status.PENDING],
+      ["web-c", Status.FAILED],
+    ],
+  );
+  const [first] = update.instances;
+  assert.deepEqual(
+    [first?.address, first?.cpuMillicores, first?.memoryMib],
+    ["web-a.acme.pod.cluster.local:8080", 250n, 256n],
+  );
+  assert.deepEqual(counts, {
+    wanted: 3,
+    total: 3,
+    ready: 1,
+    failed: 1,
+    ofOlderTemplate: 0,
+    failure: "CrashLoopBackOff",
+  });
+  assert.ok(toBinary(ReportDeploymentStatusRequest_UpdateSchema, update).length > 0);
+});
+
+test("a deployment without pods is reported as empty, not left out", () => {
+  const { update, counts } = observeDeployment({ ...replicaSet, replicas: 0 }, []);
+  assert.deepEqual([update.k8sName, update.instances.length], ["web", 0]);
+  assert.deepEqual(counts, { wanted: 0, total: 0, ready: 0, failed: 0, ofOlderTemplate: 0 });
+});
+
+test("pods of another ReplicaSet or of none are not instances", () => {
+  const { update } = observeDeployment(replicaSet, [
+    pod("web-a"),
+    pod("web-old", { ownerUid: "rs-0" }),
+    pod("web-stray", { ownerUid: undefined }),
+  ]);
+  assert.deepEqual(
+    update.instances.map(({ k8sName }) => k8sName),
+    ["web-a"],
+  );
+});
+
+test("pods of an older template are reported as they are, and counted", () => {
+  const { update, counts } = observeDeployment(replicaSet, [
+    pod("web-a"),
+    pod("web-b", { templateHash: "t0" }),
+    pod("web-c", { templateHash: undefined }),
+  ]);
+  assert.ok(update.instances.every(({ status }) => status === Status.RUNNING));
+  assert.deepEqual([counts.ready, counts.ofOlderTemplate], [3, 2]);
+});
+
+test("the fingerprint does not depend on the order of the pods", () => {
+  const pods = [pod("web-a"), pod("web-b"), pod("web-c")];
+  const { fingerprint, update } = observeDeployment(replicaSet, pods);
+  const reversed = observeDeployment(replicaSet, pods.toReversed());
+  assert.equal(reversed.fingerprint, fingerprint);
+  assert.deepEqual(reversed.update, update);
+});
+
+test("the fingerprint changes with everything that the report says", () => {
+  const changes: readonly Partial<PodProjection>[] = [
+    {},
+    { name: "web-b" },
+    { address: "x:1" },
+    { standing: "pending" },
+    { standing: "failed" },
+    { standing: "omitted" },
+    { cpuMillicores: 1n },
+    { memoryMib: 1n },
+  ];
+  const prints = changes.map((changed) => observeDeployment(replicaSet, [pod("web-a", changed)]).fingerprint);
+  prints.push(observeDeployment({ ...replicaSet, name: "api" }, [pod("web-a")]).fingerprint);
+  assert.equal(new Set(prints).size, prints.length);
+});
+
+test("what the report does not say does not change the fingerprint", () => {
+  const { fingerprint } = observeDeployment(replicaSet, [pod("web-a")]);
+  const other = observeDeployment({ ...replicaSet, manifestHash: "m2", replicas: 9 }, [
+    pod("web-a", { templateHash: "t0" }),
+  ]);
+  assert.equal(other.fingerprint, fingerprint);
+});

@@ -1,0 +1,178 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
+import type { ContainerStatus, Pod, PodStatus } from "kubernetes-types/core/v1.js";
+import { deploymentSpec } from "../../../test/support/deployment-messages.ts";
+import { projectPod, projectReplicaSet } from "./projections.ts";
+import { desiredReplicaSet } from "./replica-set.ts";
+
+const ready: PodStatus = {
+  phase: "Running",
+  podIP: "10.1.2.3",
+  conditions: [{ type: "ContainersReady", status: "True" }],
+};
+
+function pod(status: PodStatus, metadata: Pod["metadata"] = {}): Pod {
+  return {
+    metadata: { name: "web-x7k2p", namespace: "acme", ...metadata },
+    spec: {
+      containers: [
+        {
+          name: "deployment",
+          ports: [{ containerPort: 3000 }],
+          resources: { limits: { cpu: "1500m", memory: "1Gi" }, requests: { cpu: "1m", memory: "1Mi" } },
+        },
+        { name: "second", ports: [{ containerPort: 9 }], resources: { limits: { cpu: "9", memory: "9Gi" } } },
+      ],
+    },
+    status,
+  };
+}
+
+function waiting(reason: string): ContainerStatus[] {
+  const running = { name: "other", image: "", imageID: "", ready: true, restartCount: 0 };
+  return [running, { ...running, name: "deployment", ready: false, state: { waiting: { reason } } }];
+}
+
+const notReady = [{ type: "ContainersReady", status: "False" }];
+
+for (const [what, status, expected] of [
+  ["Running and its containers ready", ready, "running"],
+  ["Running, not ready", { ...ready, conditions: notReady }, "pending"],
+  [
+    "Running, readiness unknown",
+    { ...ready, conditions: [{ type: "ContainersReady", status: "Unknown" }] },
+    "pending",
+  ],
+  ["Running, nothing said of readiness", { phase: "Running", podIP: "10.1.2.3" }, "pending"],
+  [
+    "Running and Ready by another condition",
+    { ...ready, conditions: [{ type: "Ready", status: "True" }] },
+    "pending",
+  ],
+  ["Pending with an address", { ...ready, phase: "Pending" }, "pending"],
+  ["Pending without an address", { phase: "Pending" }, "omitted"],
+  ["in an unknown phase", { ...ready, phase: "Unknown" }, "pending"],
+  ["Failed", { ...ready, phase: "Failed" }, "omitted"],
+  ["Succeeded", { ...ready, phase: "Succeeded" }, "omitted"],
+  [
+    "Failed after crashing",
+    { ...ready, phase: "Failed", containerStatuses: waiting("CrashLoopBackOff") },
+    "omitted",
+  ],
+  ["without a status", {}, "omitted"],
+  [
+    "creating its container",
+    { ...ready, phase: "Pending", containerStatuses: waiting("ContainerCreating") },
+    "pending",
+  ],
+] as const satisfies readonly (readonly [string, PodStatus, string])[]) {
+  test(`a pod that is ${what} is ${expected}`, () => {
+    assert.equal(projectPod(pod(status)).standing, expected);
+    assert.equal(projectPod(pod(status, { deletionTimestamp: "2026-01-01T00:00:00Z" })).standing, "omitted");
+  });
+}
+
+for (const reason of [
+  "CrashLoopBackOff",
+  "ImagePullBackOff",
+  "ErrImagePull",
+  "InvalidImageName",
+  "CreateContainerConfigError",
+]) {
+  test(`a container that waits in ${reason} makes its pod failed, whatever the phase`, () => {
+    for (const phase of ["Running", "Pending", "Unknown"]) {
+      const seen = projectPod(pod({ ...ready, phase, containerStatuses: waiting(reason) }));
+      assert.deepEqual([seen.standing, seen.reason], ["failed", reason]);
+    }
+    const starting = projectPod(
+      pod({ phase: "Pending", podIP: "10.1.2.3", initContainerStatuses: waiting(reason) }),
+    );
+    assert.equal(starting.standing, "failed");
+    const leaving = pod(
+      { ...ready, containerStatuses: waiting(reason) },
+      { deletionTimestamp: "2026-01-01T00:00:00Z" },
+    );
+    assert.equal(projectPod(leaving).standing, "omitted");
+  });
+}
+
+test("an address is the pod's name in the cluster's DNS, with the port it listens on itself", () => {
+  assert.equal(projectPod(pod(ready)).address, "10-1-2-3.acme.pod.cluster.local:3000");
+  assert.equal(
+    projectPod(pod({ ...ready, podIP: "fd00:10::1f" })).address,
+    "fd00-10--1f.acme.pod.cluster.local:3000",
+  );
+  const portless = pod(ready);
+  assert.equal(
+    projectPod({ ...portless, spec: { containers: [{ name: "deployment" }] } }).address,
+    "10-1-2-3.acme.pod.cluster.local:8080",
+  );
+});
+
+test("failing pods that never got an address keep apart by their names", () => {
+  const status = { phase: "Pending", containerStatuses: waiting("ImagePullBackOff") };
+  const one = projectPod(pod(status, { name: "web-1" }));
+  assert.deepEqual([one.standing, one.address], ["failed", "web-1.acme.pod.cluster.local:3000"]);
+  assert.notEqual(projectPod(pod(status, { name: "web-2" })).address, one.address);
+});
+
+test("CPU and memory are the limits of the first container", () => {
+  const { cpuMillicores, memoryMib } = projectPod(pod(ready));
+  assert.deepEqual([cpuMillicores, memoryMib], [1_500n, 1_024n]);
+});
+
+test("a pod belongs to its controller, not to any other owner", () => {
+  const owner = (uid: string, controller: boolean) => ({
+    apiVersion: "apps/v1",
+    kind: "ReplicaSet",
+    name: uid,
+    uid,
+    controller,
+  });
+  const ownerReferences = [owner("other", false), owner("ours", true)];
+  assert.equal(projectPod(pod(ready, { ownerReferences })).ownerUid, "ours");
+  assert.equal(projectPod(pod(ready)).ownerUid, undefined);
+});
+
+test("a ReplicaSet that krane applied is recognised with its ids, port and hashes", () => {
+  const spec = deploymentSpec({ port: 3000, replicas: 2 });
+  const manifest = desiredReplicaSet(spec, { secrets: { audience: "krane" } });
+  const live: ReplicaSet = {
+    ...manifest,
+    metadata: {
+      ...manifest.metadata,
+      uid: "u-1",
+      creationTimestamp: "2026-01-01T00:00:00Z",
+      managedFields: [{ manager: "krane", operation: "Apply" }],
+    },
+  };
+  const { manifestHash, templateHash, ...seen } = projectReplicaSet(live);
+  assert.deepEqual(seen, {
+    namespace: "acme",
+    name: "web",
+    uid: "u-1",
+    ownership: { kind: "ours" },
+    deploymentId: spec.deploymentId,
+    workspaceId: spec.workspaceId,
+    environmentId: spec.environmentId,
+    port: 3000,
+    replicas: 2,
+    createdAt: "2026-01-01T00:00:00Z",
+    deleting: false,
+  });
+  assert.match(manifestHash ?? "", /^[\w-]{16}$/);
+  assert.match(templateHash ?? "", /^[\w-]{16}$/);
+});
+
+test("a ReplicaSet's id is that of its selector, which nobody can edit", () => {
+  const manifest = desiredReplicaSet(deploymentSpec(), { secrets: { audience: "krane" } });
+  const labels = { ...manifest.metadata?.labels, "unkey.com/deployment.id": "d_edited" };
+  const edited = { ...manifest, metadata: { ...manifest.metadata, labels } };
+  assert.equal(projectReplicaSet(edited).deploymentId, "d_1a2B3c4D");
+});
+
+test("objects without anything in them are projected all the same", () => {
+  assert.equal(projectPod({}).standing, "omitted");
+  assert.equal(projectReplicaSet({}).ownership.kind, "foreign");
+});

@@ -1,0 +1,152 @@
+// From a message of the control plane to a deployment that can be trusted, or to the list of what is
+// wrong with it. Behind this function nothing checks a name, a number or an image again: whoever holds
+// a DeploymentSpec may build URLs, arguments and manifests from it.
+import type { ApplyDeployment, DeleteDeployment } from "../../gen/ctrl/v1/deployment_pb.ts";
+import { collectProblems, type ParsedMessage, quote, type Refuse } from "../field-problem.ts";
+import { canonicalRegistry, type ImageReference, parseImageReference } from "../image-reference.ts";
+import { isDns1035Label, isDns1123Label, isLabelValue, refusedWorkloadNamespace } from "../names.ts";
+import { parseCommand } from "./command.ts";
+import { type Healthcheck, parseHealthcheck } from "./healthcheck.ts";
+import { parseSecretsBlob } from "./secrets-blob.ts";
+
+export interface DeploymentSpec extends DeploymentRef {
+  readonly workspaceId: string;
+  readonly projectId: string;
+  readonly environmentId: string;
+  readonly deploymentId: string;
+  /** Empty when the build is not known. */
+  readonly buildId: string;
+  readonly image: ImageReference;
+  readonly replicas: number;
+  readonly cpuMillicores: number;
+  readonly memoryMib: number;
+  /** Base64; empty when there are no variables. */
+  readonly secretsBlob: string;
+  /** Empty for the entrypoint of the image. */
+  readonly command: readonly string[];
+  readonly port: number;
+  /** Empty for the default of Kubernetes. */
+  readonly shutdownSignal: ShutdownSignal;
+  readonly healthcheck?: Healthcheck;
+}
+
+/** Where the ReplicaSet of a deployment is. */
+export interface DeploymentRef {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface DeploymentRules {
+  /** The namespace that krane runs in, where nothing of a tenant may be. */
+  readonly ownNamespace?: string;
+  /** Hosts that images may come from; empty allows all. */
+  readonly registries: readonly string[];
+}
+
+/** The port of a deployment that names none. */
+export const defaultPort = 8080;
+
+const shutdownSignals = ["", "SIGTERM", "SIGINT", "SIGQUIT", "SIGKILL"] as const;
+export type ShutdownSignal = (typeof shutdownSignals)[number];
+
+// Above anything that one deployment or one machine has; a slip in a unit or a sign must not ask the
+// cluster for a million pods.
+const replicasMax = 10_000;
+const cpuMillicoresMax = 1_024_000;
+const memoryMibMax = 64 * 1024 * 1024;
+
+export function parseApplyDeployment(
+  message: ApplyDeployment,
+  rules: DeploymentRules,
+): ParsedMessage<DeploymentSpec> {
+  return collectProblems((refuse) => {
+    const healthcheck = parseHealthcheck(message.healthcheck, refuse);
+    return {
+      ...parseRef(message, rules, refuse),
+      workspaceId: parseId("workspace_id", message.workspaceId, refuse),
+      projectId: parseId("project_id", message.projectId, refuse),
+      environmentId: parseId("environment_id", message.environmentId, refuse),
+      deploymentId: parseId("deployment_id", message.deploymentId, refuse),
+      buildId: message.buildId ? parseId("build_id", message.buildId, refuse) : "",
+      image: parseImage(message.image, rules.registries, refuse),
+      replicas: parseAmount("replicas", message.replicas, 0, replicasMax, refuse),
+      cpuMillicores: parseAmount("cpu_millicores", message.cpuMillicores, 1, cpuMillicoresMax, refuse),
+      memoryMib: parseAmount("memory_mib", message.memoryMib, 1, memoryMibMax, refuse),
+      secretsBlob: parseSecretsBlob(message.encryptedEnvironmentVariables, refuse),
+      command: parseCommand(message.command, refuse),
+      port: message.port === 0 ? defaultPort : parseAmount("port", message.port, 1, 65_535, refuse),
+      shutdownSignal: parseSignal(message.shutdownSignal, refuse),
+      ...(healthcheck !== undefined && { healthcheck }),
+    };
+  });
+}
+
+/** The rules for names hold for deletes too: krane takes no order about namespaces that are not its own. */
+export function parseDeleteDeployment(
+  message: DeleteDeployment,
+  rules: Pick<DeploymentRules, "ownNamespace">,
+): ParsedMessage<DeploymentRef> {
+  return collectProblems((refuse) => parseRef(message, rules, refuse));
+}
+
+function parseRef(
+  message: Pick<ApplyDeployment, "k8sNamespace" | "k8sName">,
+  rules: Pick<DeploymentRules, "ownNamespace">,
+  refuse: Refuse,
+): DeploymentRef {
+  const { k8sNamespace: namespace, k8sName: name } = message;
+  if (namespace === "") refuse("k8s_namespace", "is required");
+  else if (!isDns1123Label(namespace)) {
+    refuse("k8s_namespace", `must be a DNS label of at most 63 characters, but is ${quote(namespace)}`);
+  } else {
+    const reason = refusedWorkloadNamespace(namespace, rules.ownNamespace);
+    if (reason !== undefined) refuse("k8s_namespace", `${quote(namespace)} ${reason}`);
+  }
+  if (name === "") refuse("k8s_name", "is required");
+  else if (!isDns1035Label(name)) {
+    const rule = "must be a DNS label of at most 63 characters that starts with a letter";
+    refuse("k8s_name", `${rule}, but is ${quote(name)}`);
+  }
+  return { namespace, name };
+}
+
+function parseId(path: string, id: string, refuse: Refuse): string {
+  if (id === "") refuse(path, "is required");
+  else if (!isLabelValue(id)) {
+    refuse(path, `must be at most 63 letters, digits, "-", "_" or ".", but is ${quote(id)}`);
+  }
+  return id;
+}
+
+function parseImage(text: string, registries: readonly string[], refuse: Refuse): ImageReference {
+  const outcome = parseImageReference(text);
+  if (outcome.kind === "invalid") {
+    refuse("image", text === "" ? outcome.reason : `${outcome.reason}: ${quote(text)}`);
+    return { text, registry: "", path: "" };
+  }
+  const { registry } = outcome.reference;
+  if (registries.length > 0 && !registries.some((allowed) => canonicalRegistry(allowed) === registry)) {
+    refuse("image", `is of registry ${quote(registry)}, which is not on the list of allowed ones`);
+  }
+  return outcome.reference;
+}
+
+function parseAmount(path: string, value: number | bigint, min: number, max: number, refuse: Refuse): number {
+  const amount = Number(value);
+  // A bigint too large to be exact as a number is also far above every limit.
+  if (Number.isInteger(amount) && amount >= min && amount <= max) return amount;
+  refuse(path, `must be from ${min} to ${max}, but is ${value}`);
+  return min;
+}
+
+// The signal becomes an argument of a program that runs inside the container, so only known words pass.
+function parseSignal(text: string, refuse: Refuse): ShutdownSignal {
+  const signal = shutdownSignals.find((known) => known === text);
+  if (signal === undefined) {
+    refuse(
+      "shutdown_signal",
+      `must be empty or one of ${shutdownSignals.slice(1).join(", ")}, but is ${quote(text)}`,
+    );
+  }
+  return signal ?? "";
+}

@@ -1,0 +1,41 @@
+// What may name an object, a namespace or an owner. Names come from the control plane and end up
+// in URLs, selectors and labels, so each is checked before anything is built from it: the API
+// server would refuse most of these too, but with a 404 or a 422 that says less.
+import { sentinelNamespace } from "./labels.ts";
+
+const dns1035Label = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const dns1123Label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const labelValue = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
+
+/** The strictest of the name rules, and what the control plane promises: a letter comes first. */
+export function isDns1035Label(text: string): boolean {
+  return dns1035Label.test(text);
+}
+
+export function isDns1123Label(text: string): boolean {
+  return dns1123Label.test(text);
+}
+
+/** Ids are opaque, but each becomes the value of a label. The empty value is legal there and means no id. */
+export function isLabelValue(text: string): boolean {
+  return text === "" || labelValue.test(text);
+}
+
+/** Why krane manages nothing in this namespace, or undefined where it may. */
+export function refusedNamespace(namespace: string, ownNamespace: string | undefined): string | undefined {
+  if (namespace === "default" || namespace.startsWith("kube-")) return "is a namespace of Kubernetes itself";
+  if (namespace === ownNamespace) return "is the namespace that krane itself runs in";
+  return undefined;
+}
+
+/**
+ * Why code of tenants may not run in this namespace. Whoever runs among the sentinels is a sentinel
+ * in the eyes of every ingress policy.
+ */
+export function refusedWorkloadNamespace(
+  namespace: string,
+  ownNamespace: string | undefined,
+): string | undefined {
+  if (namespace === sentinelNamespace) return "is the namespace of the sentinels";
+  return refusedNamespace(namespace, ownNamespace);
+}

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { registryOf } from "./image-reference.ts";
+import { desiredPullSecret, isImageOfRegistry, isPullSecretCurrent } from "./pull-secret.ts";
+
+const password = { reveal: () => "p\u00e4ss:word" };
+const registry = { host: "registry.example:5000", username: "robot", password };
+
+function dockerConfig(secret: ReturnType<typeof desiredPullSecret>): unknown {
+  return JSON.parse(Buffer.from(secret.data?.[".dockerconfigjson"] ?? "", "base64").toString("utf8"));
+}
+
+test("the secret holds the credentials in the form that the kubelet reads", () => {
+  const secret = desiredPullSecret("acme", registry);
+  assert.equal(secret.type, "kubernetes.io/dockerconfigjson");
+  assert.deepEqual(dockerConfig(secret), {
+    auths: {
+      "registry.example:5000": {
+        username: "robot",
+        password: "p\u00e4ss:word",
+        auth: Buffer.from("robot:p\u00e4ss:word").toString("base64"),
+      },
+    },
+  });
+});
+
+test("Docker Hub is known by its address, however it is spelled", () => {
+  for (const host of ["docker.io", "index.docker.io"]) {
+    const config = dockerConfig(desiredPullSecret("acme", { ...registry, host }));
+    assert.deepEqual(Object.keys((config as { auths: object }).auths), ["https://index.docker.io/v1/"]);
+  }
+});
+
+test("nothing but the data tells anything about the password", () => {
+  const one = desiredPullSecret("acme", registry);
+  const other = desiredPullSecret("acme", { ...registry, password: { reveal: () => "other" } });
+  assert.notDeepEqual(one.data, other.data);
+  assert.deepEqual({ ...one, data: {} }, { ...other, data: {} });
+});
+
+test("a live secret is current until type, data or a label differs", () => {
+  const desired = desiredPullSecret("acme", registry);
+  const metadata = { ...desired.metadata, labels: { ...desired.metadata?.labels, more: "1" }, uid: "1" };
+  assert.ok(isPullSecretCurrent({ ...desired, metadata }, desired));
+  assert.ok(!isPullSecretCurrent({ ...desired, type: "Opaque" }, desired));
+  assert.ok(!isPullSecretCurrent({ ...desired, data: {} }, desired));
+  assert.ok(!isPullSecretCurrent({ ...desired, metadata: { labels: {} } }, desired));
+  assert.ok(!isPullSecretCurrent(desiredPullSecret("acme", { ...registry, username: "x" }), desired));
+});
+
+test("an image is of a registry when the hosts are the same, port included", () => {
+  const isOf = (image: string, host: string) => isImageOfRegistry(registryOf(image) ?? "", host);
+  assert.ok(isOf("registry.example/web", "registry.example"));
+  assert.ok(isOf("Registry.example/web", "REGISTRY.EXAMPLE"));
+  assert.ok(isOf("nginx", "index.docker.io"));
+  assert.ok(!isOf("registry.example:5000/web", "registry.example"));
+  assert.ok(!isOf("registry.example.evil/web", "registry.example"));
+  assert.ok(!isOf("evil/registry.example/web", "registry.example"));
+});
