@@ -18,6 +18,7 @@ const awaited = new Map([
   ["src/concurrency/", "queue, breaker and supervisor; their first callers are the controllers"],
   ["src/model/", "the pure model of deployments; its first caller is the deployment controller"],
   ["src/kube/", "the Kubernetes client and cache; their first callers are the controllers"],
+  ["src/dev/", "the embedded API server; its first callers are tests, and then `krane dev`"],
   ["src/gen/", "the wire contract; its first callers are the control-plane client and the services"],
 ]);
 

@@ -1,0 +1,16 @@
+// ServiceAccounts. Tokens are asked for at their `token` endpoint and not kept.
+import type { ServiceAccount } from "kubernetes-types/core/v1.js";
+import { defineResource } from "../resource.ts";
+import { ageColumn, nameColumn } from "../table-columns.ts";
+
+export const serviceaccounts = defineResource<ServiceAccount>({
+  kind: { group: "", version: "v1", kind: "ServiceAccount", plural: "serviceaccounts", namespaced: true },
+  singular: "serviceaccount",
+  shortNames: ["sa"],
+  categories: [],
+  schema: "io.k8s.api.core.v1.ServiceAccount",
+  statusSubresource: false,
+  deleteAnswersObject: true,
+  subresources: ["token"],
+  columns: [nameColumn, ageColumn],
+});

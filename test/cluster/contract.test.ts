@@ -1,0 +1,9 @@
+// The contract suite on a real kube-apiserver: what the suite says is true.
+import { after } from "node:test";
+import { defineContract } from "../contract/define-contract.ts";
+import { realServerTarget } from "../contract/targets/real-server.ts";
+import { clusterUnderTest } from "../support/cluster-under-test.ts";
+
+const target = realServerTarget(clusterUnderTest());
+after(() => target.close());
+defineContract(target);
