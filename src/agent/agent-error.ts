@@ -3,6 +3,10 @@
 export type AgentErrorCode =
   /** A file that the configuration names cannot be read, or does not hold what it should. */
   | "file_unusable"
+  /** Neither the configuration nor the environment says how to reach a cluster. */
+  | "cluster_unknown"
+  /** What the agent needs did not answer, or refused it, while it started. */
+  | "start_failed"
   /** Something that runs until it is stopped ended with an error. */
   | "task_failed"
   /** A clean-up threw. */

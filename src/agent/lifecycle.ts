@@ -5,6 +5,7 @@
 // - All clean-ups together have one budget. A hanging one is named, because "did not
 //   stop in time" alone sends a person through the whole program.
 // - Stopping twice is stopping once.
+import { isAbort } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { AgentError } from "./agent-error.ts";
 
@@ -81,7 +82,7 @@ export class LifecycleStack {
       const stoppable = await step.start(signal);
       if (stoppable) this.register(step.name, stoppable);
     } catch (error) {
-      const wanted = signal.aborted && isAbort(error, signal);
+      const wanted = isAbort(error, signal);
       await this.unwind(wanted ? [] : [error]);
       if (!wanted) throw error;
     }
@@ -153,10 +154,6 @@ function messageOf(error: unknown): string {
 // An async function, so that a clean-up that throws before its first await is a rejection like any other.
 async function callStop(stoppable: Stoppable, signal: AbortSignal): Promise<void> {
   await stoppable.stop(signal);
-}
-
-function isAbort(error: unknown, signal: AbortSignal): boolean {
-  return error === signal.reason || (error instanceof Error && error.name === "AbortError");
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

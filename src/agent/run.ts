@@ -1,26 +1,18 @@
 // The composition root: a checked configuration and the outside world in, a running
 // agent out. The order of the steps is the order of the start; stopping goes the
 // other way.
-import type { Clock } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
 import { createHealth, type Health } from "../services/health.ts";
-import { routeByPath, serveReads } from "../services/http-handler.ts";
-import { type HttpPortOptions, startHttpPort } from "../services/http-port.ts";
-import type { Log } from "../telemetry/log.ts";
-import { type BuildInfo, createMetrics, type Metrics } from "../telemetry/metrics.ts";
-import { startTracing } from "../telemetry/tracing.ts";
+import { createMetrics } from "../telemetry/metrics.ts";
+import type { AgentDeps } from "./agent-deps.ts";
+import { AgentView } from "./agent-view.ts";
+import { deploymentsStep } from "./deployments-step.ts";
+import { healthChecks } from "./health-checks.ts";
 import { defaultLifecycle, runSteps, type Step } from "./lifecycle.ts";
 import { checkNamedFiles } from "./named-files.ts";
-
-export interface AgentDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly build: BuildInfo;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readTextFile(path: string, signal: AbortSignal): Promise<string>;
-  /** Told once, when everything has started. */
-  onStarted?(): void;
-}
+import { metricsPortStep, rpcPortStep } from "./port-steps.ts";
+import { processMetricsStep, tracingStep } from "./telemetry-steps.ts";
+import { upstreamStep } from "./upstream-step.ts";
 
 /**
  * Runs until the signal aborts or something fails, and resolves after a clean stop.
@@ -29,47 +21,26 @@ export interface AgentDeps {
  */
 export async function run(config: Config, deps: AgentDeps, signal: AbortSignal): Promise<void> {
   const metrics = createMetrics(deps.build);
-  const health = createHealth(new Map(), deps);
+  const view = new AgentView({
+    instanceId: config.instanceId,
+    region: config.region.label,
+    version: deps.build.version,
+    startedAtMs: deps.clock.wallMs(),
+  });
+  const health = createHealth(healthChecks(view), deps);
   const steps: Step[] = [
     processMetricsStep(metrics, deps),
     tracingStep(config, metrics, deps),
     namedFilesStep(config, deps),
     // Opened before what takes time to start and closed after it, so that whoever asks
     // meanwhile hears "not started" or "shutting down" instead of nothing.
-    rpcPortStep(config, health, deps),
+    rpcPortStep(config, { health, view, metrics }, deps),
     metricsPortStep(config, metrics, deps),
+    deploymentsStep(config, { view, metrics }, deps),
+    upstreamStep(config, { view, metrics }, deps),
     startedStep(health, deps),
   ];
   await runSteps(steps, defaultLifecycle, deps, signal);
-}
-
-function processMetricsStep(metrics: Metrics, deps: AgentDeps): Step {
-  return {
-    name: "process metrics",
-    async start() {
-      metrics.start(deps);
-      return { stop: async () => metrics.stop() };
-    },
-  };
-}
-
-function tracingStep(config: Config, metrics: Metrics, deps: AgentDeps): Step {
-  return {
-    name: "tracing",
-    async start() {
-      const { tracing } = config.observability;
-      if (!tracing) return undefined;
-      const service = {
-        namespace: "unkey",
-        name: "krane",
-        version: deps.build.version,
-        instanceId: config.instanceId,
-        region: config.region.label,
-      };
-      const started = await startTracing({ sampleRate: tracing.sampleRate, service, metrics }, deps);
-      return { stop: () => started.shutdown() };
-    },
-  };
 }
 
 function namedFilesStep(config: Config, deps: AgentDeps): Step {
@@ -78,39 +49,6 @@ function namedFilesStep(config: Config, deps: AgentDeps): Step {
     async start(signal) {
       await checkNamedFiles(config, deps, signal);
       return undefined;
-    },
-  };
-}
-
-function rpcPortStep(config: Config, health: Health, deps: AgentDeps): Step {
-  const handler = routeByPath(health.routes());
-  return {
-    name: "RPC port",
-    async start(signal) {
-      const options: HttpPortOptions = { port: config.rpcPort, setting: "rpc_port", tls: config.tls };
-      const port = await startHttpPort(handler, options, deps, signal);
-      deps.log.info("listening", { setting: options.setting, port: port.port });
-      return port;
-    },
-  };
-}
-
-function metricsPortStep(config: Config, metrics: Metrics, deps: AgentDeps): Step {
-  const page = serveReads(async () => ({
-    status: 200,
-    contentType: metrics.contentType,
-    body: await metrics.render(),
-  }));
-  return {
-    name: "metrics port",
-    async start(signal) {
-      const { prometheusPort } = config.observability.metrics;
-      if (prometheusPort === 0) return undefined;
-      const setting = "observability.metrics.prometheus_port";
-      const handler = routeByPath(new Map([["/metrics", page]]));
-      const port = await startHttpPort(handler, { port: prometheusPort, setting }, deps, signal);
-      deps.log.info("listening", { setting, port: port.port });
-      return port;
     },
   };
 }

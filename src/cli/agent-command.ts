@@ -4,6 +4,7 @@ import { run } from "../agent/run.ts";
 import { createSystemClock } from "../concurrency/clock.ts";
 import { createSystemRandom } from "../concurrency/random.ts";
 import type { Config } from "../config/config.ts";
+import { createCommandRunner } from "../kube/command-runner.ts";
 import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { renderAnnouncement } from "./announcement.ts";
@@ -34,10 +35,18 @@ export async function runAgent(
     log = createAgentLog(loaded.config, build, io.stdout);
     const announce = io.stdout.isTerminal || command.opts<{ announce?: true }>().announce;
     const onStarted = () => {
-      if (announce) io.stderr.write(renderAnnouncement(loaded, build));
+      if (announce) io.stderr.write(renderAnnouncement(loaded, build, io.program));
     };
-    const { readTextFile } = io;
-    const deps = { clock: createSystemClock(), log, build, env, readTextFile, onStarted };
+    const deps = {
+      clock: createSystemClock(),
+      random: createSystemRandom(),
+      log,
+      build,
+      env,
+      readTextFile: io.readTextFile,
+      runCommand: createCommandRunner(env),
+      onStarted,
+    };
     await run(loaded.config, deps, stop.signal);
     log.info("krane stopped");
     return exitCodes.ok;

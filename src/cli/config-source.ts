@@ -62,20 +62,20 @@ async function readConfigFile(
   const { config: flag } = command.opts<{ config?: string }>();
   const named = flag ?? (env[fileVariable] || undefined);
   const path = named ?? defaultFile;
+  if (path === "") return { kind: "unreadable", outcome: unusable("--config", "names no file") };
   try {
     return { kind: "read", input: { file: { path, text: await io.readTextFile(path, signal) } } };
   } catch (error) {
     signal.throwIfAborted();
     if (named === undefined && isMissing(error)) return { kind: "read", input: {} };
-    return { kind: "unreadable", outcome: unreadable(path, error) };
+    const reason = error instanceof Error ? error.message : String(error);
+    return { kind: "unreadable", outcome: unusable(path, `cannot be read: ${reason}`) };
   }
 }
 
-function unreadable(path: string, error: unknown): ConfigOutcome {
-  const reason = error instanceof Error ? error.message : String(error);
-  const message = `cannot be read: ${reason}`;
+function unusable(where: string, message: string): ConfigOutcome {
   const remedy = `give the right path with --config or $${fileVariable}`;
-  return { kind: "invalid", problems: [{ path: "", where: path, message, remedy }], warnings: [] };
+  return { kind: "invalid", problems: [{ path: "", where, message, remedy }], warnings: [] };
 }
 
 function isMissing(error: unknown): boolean {

@@ -45,7 +45,7 @@ export function isBug(error: unknown): boolean {
 function isConfigMistake(error: unknown): boolean {
   return (
     error instanceof ConfigError ||
-    (error instanceof AgentError && error.code === "file_unusable") ||
+    (error instanceof AgentError && ["file_unusable", "cluster_unknown"].includes(error.code)) ||
     (error instanceof ServiceError && error.code === "certificate_unusable")
   );
 }

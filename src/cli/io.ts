@@ -1,6 +1,7 @@
 // What commands touch of the outside world, in one place, so that tests can call
 // main() with their own. Logs and results go to standard output, words for a person
 // that are not the result to standard error.
+import type { Terminal } from "./terminal.ts";
 
 export type StopSignal = "SIGINT" | "SIGTERM";
 
@@ -17,7 +18,11 @@ export interface Output {
 export interface Io {
   readonly stdout: Output;
   readonly stderr: Output;
+  /** What to type to call this program again. */
+  readonly program: string;
   readonly nodeVersion: string;
+  /** The terminal that a person sits at, if there is one. Standard input is not touched by who does not ask. */
+  terminal?(): Terminal | undefined;
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
   /** Calls the listener at each signal to stop, until the returned function is called. */
   onStopSignal(listener: (signal: StopSignal) => void): () => void;

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { eventually } from "../../test/support/eventually.ts";
 import { FakeIo } from "../../test/support/fake-io.ts";
 import { fetchHttp1 } from "../../test/support/http-clients.ts";
 import { freePort } from "../../test/support/krane-process.ts";
+import { type ServedCluster, serveCluster } from "../../test/support/served-cluster.ts";
 import { main } from "./main.ts";
 
 const minimal = `region = "local.test"
@@ -107,6 +108,12 @@ describe("where the configuration comes from", () => {
       assert.match(io.stderr.text, /^none\.toml: cannot be read: no such file; .*\n$/);
     }
   });
+
+  test("an empty path is a bad configuration, and the line begins with the flag", async () => {
+    const io = new FakeIo({ "krane.toml": minimal });
+    assert.equal(await main(["config", "check", "--config", ""], {}, io), 78);
+    assert.match(io.stderr.text, /^--config: names no file; .*\n$/);
+  });
 });
 
 describe("krane config", () => {
@@ -151,9 +158,16 @@ krane: control.ca_file: cannot read ca.pem: no such file
 });
 
 describe("krane agent", () => {
+  let cluster: ServedCluster;
+  before(async () => {
+    cluster = await serveCluster();
+  });
+  after(() => cluster.stop());
+  const createIo = () => new FakeIo({ "krane.toml": minimal, "kube.yaml": cluster.kubeconfig });
+
   async function startAgent(io: FakeIo, ...flags: string[]) {
     const port = await freePort();
-    const argv = ["agent", "--rpc-port", String(port), ...flags];
+    const argv = ["agent", "--rpc-port", String(port), "--kubernetes-kubeconfig", "kube.yaml", ...flags];
     const exit = main(argv, {}, io);
     const ready = () => fetchHttp1(`http://127.0.0.1:${port}/health/ready`);
     await eventually("it is ready", async () => assert.equal((await ready()).status, 200));
@@ -161,7 +175,7 @@ describe("krane agent", () => {
   }
 
   test("a signal ends it with 0, and then it listens to no more signals", async () => {
-    const io = new FakeIo({ "krane.toml": minimal });
+    const io = createIo();
     const { exit, ready } = await startAgent(io);
     io.send("SIGTERM");
     assert.equal(await exit, 0);
@@ -175,7 +189,7 @@ describe("krane agent", () => {
       ["SIGINT", 130],
       ["SIGTERM", 143],
     ] as const) {
-      const io = new FakeIo({ "krane.toml": minimal });
+      const io = createIo();
       const { exit } = await startAgent(io);
       io.send("SIGTERM");
       io.send(signal);
@@ -184,8 +198,14 @@ describe("krane agent", () => {
     }
   });
 
-  test("a log that nobody reads costs lines, not memory and not the agent", async () => {
+  test("without any cluster it ends with 78 and one line that says what to do", async () => {
     const io = new FakeIo({ "krane.toml": minimal });
+    assert.equal(await main(["agent", "--rpc-port", String(await freePort())], {}, io), 78);
+    assert.match(io.stderr.text, /^krane: no Kubernetes cluster to look after: [^\n]*kubeconfig[^\n]*\n$/);
+  });
+
+  test("a log that nobody reads costs lines, not memory and not the agent", async () => {
+    const io = createIo();
     io.stdout.backlogBytes = Number.POSITIVE_INFINITY;
     const { exit } = await startAgent(io);
     io.send("SIGTERM");
@@ -199,7 +219,7 @@ describe("krane agent", () => {
       { isTerminal: false, flags: ["--announce"], announced: true },
       { isTerminal: false, flags: [], announced: false },
     ]) {
-      const io = new FakeIo({ "krane.toml": minimal });
+      const io = createIo();
       io.stdout.isTerminal = isTerminal;
       const { exit } = await startAgent(io, ...flags);
       io.send("SIGTERM");

@@ -5,6 +5,7 @@ import { runAgent } from "./agent-command.ts";
 import { loadBuildInfo } from "./build-info.ts";
 import { checkConfig, printConfig } from "./config-command.ts";
 import { addConfigOptions } from "./config-source.ts";
+import { addDevOptions, runDev } from "./dev-command.ts";
 import { renderErrors } from "./error-text.ts";
 import { exitCodeOf, exitCodes } from "./exit-codes.ts";
 import type { Environment, Io } from "./io.ts";
@@ -27,6 +28,7 @@ export async function main(argv: readonly string[], env: Environment, io: Io): P
 
 const examples = `
 Examples:
+  krane dev                                         see it work, on a cluster within the process
   krane agent --config krane.toml                   run with a file
   krane agent --config krane.toml --rpc-port 9070   change one setting for this run
   krane config check --config krane.toml            find every mistake before it runs
@@ -59,6 +61,11 @@ function createProgram(env: Environment, io: Io, exitWith: (code: number) => voi
   addConfigOptions(agent)
     .option("--announce", "say on standard error where to look, as on a terminal")
     .action(async () => exitWith(await runAgent(agent, env, io, build)));
+
+  const dev = program
+    .command("dev")
+    .description("run a whole region in one process, to look at and play with");
+  addDevOptions(dev).action(async () => exitWith(await runDev(dev, env, io, build)));
 
   const config = program.command("config").description("look at a configuration without running it");
   const check = config.command("check").description("say everything that is wrong, or ok");

@@ -2,13 +2,17 @@
 import { writeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { WriteStream } from "node:tty";
+import { invokedAs } from "./announcement.ts";
 import { renderError } from "./error-text.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Io, Output, StopSignal } from "./io.ts";
+import { createTerminal } from "./terminal.ts";
 import { readTextFile } from "./text-file.ts";
 
 const stopSignals: readonly StopSignal[] = ["SIGINT", "SIGTERM"];
 const lingerMs = 2_000;
+const threadsGraceMs = 500;
+const threadsPollMs = 5;
 
 export function createProcessIo(process: NodeJS.Process): Io & { end(code: number): void } {
   // Also called for rejections that nobody handles. Nothing after this can be trusted,
@@ -20,9 +24,18 @@ export function createProcessIo(process: NodeJS.Process): Io & { end(code: numbe
       process.exit(exitCodes.bug);
     }
   });
+  const stdout = createOutput(process.stdout);
+  const stderr = createOutput(process.stderr);
+  const flush = async () => {
+    await stdout.flush();
+    if (stdout.failure) stderr.write(renderError(`standard output: ${stdout.failure.message}`, "failure"));
+    await stderr.flush();
+  };
   return {
-    stdout: createOutput(process.stdout),
-    stderr: createOutput(process.stderr),
+    terminal: () => createTerminal(process),
+    stdout,
+    stderr,
+    program: invokedAs(process.argv[1], process.cwd()),
     nodeVersion: process.version,
     readTextFile,
     onStopSignal(listener) {
@@ -31,30 +44,58 @@ export function createProcessIo(process: NodeJS.Process): Io & { end(code: numbe
         for (const signal of stopSignals) process.off(signal, listener);
       };
     },
-    exit: (code) => process.exit(code),
+    exit: (code) => void leave(process, code),
+    // Explicit, because the event loop need not be empty: an OTLP exporter that was about to
+    // try again has a timer that nobody can reach. What is written still gets out; a reader
+    // that takes nothing does not keep a stopped krane alive.
     end(code) {
-      process.exitCode = code;
-      // What is written still gets out; a reader that takes nothing does not keep a
-      // stopped krane alive.
-      void delay(lingerMs, undefined, { ref: false }).then(() => process.exit(code));
+      void Promise.race([flush(), delay(lingerMs)]).then(() =>
+        leave(process, code === exitCodes.ok && stdout.failure ? exitCodes.failure : code),
+      );
     },
   };
 }
 
-function createOutput(stream: WriteStream): Output {
-  let broken = false;
+/**
+ * process.exit() waits for the threads that open files and look up names. One that asks a
+ * server which never answers would keep krane from ending, whatever signals it gets; only
+ * SIGKILL ends such a process, at the price of the exit code.
+ */
+async function leave(process: NodeJS.Process, code: number): Promise<void> {
+  const hasBusyThreads = () =>
+    process.getActiveResourcesInfo().some((name) => /^(FSReq|GetAddrInfo|GetNameInfo)/.test(name));
+  for (let waitedMs = 0; hasBusyThreads() && waitedMs < threadsGraceMs; waitedMs += threadsPollMs)
+    await delay(threadsPollMs);
+  // After the listeners that put something right at the end, such as a raw terminal.
+  if (hasBusyThreads()) process.once("exit", () => process.kill(process.pid, "SIGKILL"));
+  process.exit(code);
+}
+
+interface ProcessOutput extends Output {
+  /** Why not everything could be written; a reader that left early is no failure. */
+  readonly failure: Error | undefined;
+  /** Resolves when everything was written or cannot be. */
+  flush(): Promise<void>;
+}
+
+function createOutput(stream: WriteStream): ProcessOutput {
+  let broken: NodeJS.ErrnoException | undefined;
   // `krane ... | head` closes the pipe early: without a listener that would end in a
   // stack trace, and would end an agent because nobody reads its logs.
-  stream.on("error", () => {
-    broken = true;
+  stream.on("error", (error) => {
+    broken ??= error;
   });
   return {
     isTerminal: stream.isTTY === true,
     get backlogBytes() {
       return broken ? Number.POSITIVE_INFINITY : stream.writableLength;
     },
+    get failure() {
+      return broken?.code === "EPIPE" ? undefined : broken;
+    },
     write(text) {
       if (!broken) stream.write(text);
     },
+    flush: () => new Promise((resolve) => void stream.write("", () => resolve())),
   };
 }

@@ -1,5 +1,9 @@
 // Reads the small text files that a person or Kubernetes puts in place.
-import { createReadStream } from "node:fs";
+import { constants, createReadStream, fstat, open } from "node:fs";
+import { Socket } from "node:net";
+import { addAbortSignal, type Readable } from "node:stream";
+import { isatty, ReadStream as TerminalStream } from "node:tty";
+import { promisify } from "node:util";
 
 const bytesMax = 1024 * 1024;
 
@@ -11,7 +15,7 @@ export async function readTextFile(path: string, signal: AbortSignal): Promise<s
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
-    for await (const chunk of createReadStream(path, { signal })) {
+    for await (const chunk of addAbortSignal(signal, await openText(path))) {
       chunks.push(chunk);
       bytes += chunk.length;
       if (bytes > bytesMax) throw new Error("larger than 1 MiB");
@@ -21,6 +25,18 @@ export async function readTextFile(path: string, signal: AbortSignal): Promise<s
     throw new Error(explain(cause), { cause });
   }
   return Buffer.concat(chunks).toString("utf8");
+}
+
+/**
+ * Files are opened and read in threads that nothing can interrupt, and the process cannot
+ * exit before they are done. A pipe to which nobody writes would hold one for ever, so
+ * opening does not wait, and what may come later is read by the event loop.
+ */
+async function openText(path: string): Promise<Readable> {
+  const fd = await promisify(open)(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  if (isatty(fd)) return new TerminalStream(fd);
+  const isPipe = (await promisify(fstat)(fd)).isFIFO();
+  return isPipe ? new Socket({ fd, readable: true, writable: false }) : createReadStream(path, { fd });
 }
 
 const reasons: Readonly<Record<string, string>> = {

@@ -36,7 +36,6 @@ export const settings = {
     "platform",
     patternText("name", oneWord, 'letters, digits, "-" and "_"'),
     "Platform of this cluster, when it is not the last part of `region`.",
-    pending,
   ),
   rpcPort: settingWithDefault("rpc_port", port(), 8070, "Port for RPCs and health checks."),
 
@@ -46,32 +45,28 @@ export const settings = {
   controlUrl: setting("control.url", url(), "Control plane that says what has to run.", {
     env: "UNKEY_CONTROL_PLANE_URL",
     required: true,
-    pending: true,
   }),
   controlToken: secretSetting("control.token", bearerToken(), "Bearer token for the control plane.", {
     env: "UNKEY_CONTROL_PLANE_BEARER",
     required: true,
-    pending: true,
   }),
-  controlCaFile: setting("control.ca_file", path(), "Private CA (PEM) of the control plane.", pending),
+  controlCaFile: setting("control.ca_file", path(), "Private CA (PEM) of the control plane."),
   controlAllowInsecure: settingWithDefault(
     "control.allow_insecure",
     bool(),
     false,
     "Allows `http://` to a public control-plane host.",
-    pending,
   ),
 
   kubeconfig: setting(
     "kubernetes.kubeconfig",
     path(),
     "Kubeconfig to use instead of the in-cluster credentials.",
-    pending,
   ),
 
-  registryUrl: setting("registry.url", registryHost(), "Registry that needs a pull secret.", pending),
-  registryUsername: setting("registry.username", visible, "User name for the registry.", pending),
-  registryPassword: secretSetting("registry.password", password(), "Password for the registry.", pending),
+  registryUrl: setting("registry.url", registryHost(), "Registry that needs a pull secret."),
+  registryUsername: setting("registry.username", visible, "User name for the registry."),
+  registryPassword: secretSetting("registry.password", password(), "Password for the registry."),
 
   vaultUrl: setting("vault.url", url(), "Remote vault; wins over an embedded one.", {
     pending: true,
@@ -123,13 +118,11 @@ export const settings = {
     visible,
     "krane",
     "Audience that a workload's token must carry.",
-    pending,
   ),
   secretsEndpoint: setting(
     "secrets.endpoint",
     url(),
     "Address of this agent's RPC port as workloads reach it.",
-    pending,
   ),
   secretsAcceptDefaultAudience: settingWithDefault(
     "secrets.accept_default_audience",
@@ -156,7 +149,6 @@ export const settings = {
     "agent.token",
     bearerToken(),
     "Bearer token that AgentService asks for; without it the service is off.",
-    pending,
   ),
 
   reconcileWorkers: settingWithDefault(
@@ -164,7 +156,6 @@ export const settings = {
     integer(1, 256),
     16,
     "Objects that one controller works on at the same time.",
-    pending,
   ),
 
   deletionMode: settingWithDefault(
@@ -172,42 +163,36 @@ export const settings = {
     oneOf(["confirmed", "explicit"]),
     "confirmed",
     "`explicit` deletes on an explicit order only, never because an object is unknown upstream.",
-    pending,
   ),
   deletionConfirmations: settingWithDefault(
     "deletion.confirmations",
     integer(1, 100),
     3,
     "Consecutive passes that must find an object unknown before it may be deleted.",
-    pending,
   ),
   deletionMinimumAge: settingWithDefault(
     "deletion.minimum_age",
     duration(secondMs, 168 * hourMs),
     5 * 60 * secondMs,
     "Age that an unknown object must have before it may be deleted.",
-    pending,
   ),
   deletionBudgetObjects: settingWithDefault(
     "deletion.budget_objects",
     integer(0, 1_000_000),
     3,
     "Unknown objects that may be deleted per window; the larger of this and the fraction counts.",
-    pending,
   ),
   deletionBudgetFraction: settingWithDefault(
     "deletion.budget_fraction",
     rate(),
     0.2,
     "Share of the managed objects that may be deleted per window.",
-    pending,
   ),
   deletionBudgetWindow: settingWithDefault(
     "deletion.budget_window",
     duration(secondMs, 168 * hourMs),
     10 * 60 * secondMs,
     "Length of the rolling window of the deletion budget.",
-    pending,
   ),
 
   isolationNetworkPolicy: settingWithDefault(
@@ -215,14 +200,12 @@ export const settings = {
     oneOf(["required", "best-effort"]),
     "required",
     "`required` holds workloads back while the Cilium CRD is missing.",
-    pending,
   ),
   isolationRegistries: settingWithDefault(
     "isolation.registries",
     listOf(registryHost()),
     [],
     "Registries that images may come from; empty allows all.",
-    pending,
   ),
 
   logLevel: settingWithDefault(

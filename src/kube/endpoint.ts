@@ -10,7 +10,6 @@ import {
   fixedCredential,
   type KubeEndpoint,
 } from "./credentials.ts";
-import { KubeApiError } from "./errors.ts";
 import { execCredential } from "./exec-plugin.ts";
 import {
   credentialFileMaxAgeMs,
@@ -61,9 +60,10 @@ async function loadMerged(files: string, deps: CredentialDeps, signal: AbortSign
   return mergeKubeconfigs(configs);
 }
 
+/** Whoever reads the file may have put the system's error into words of its own. */
 function isMissingFile(error: unknown): boolean {
-  const cause = error instanceof KubeApiError ? error.cause : undefined;
-  return cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+  if (!(error instanceof Error)) return false;
+  return ("code" in error && error.code === "ENOENT") || isMissingFile(error.cause);
 }
 
 async function endpointOf(

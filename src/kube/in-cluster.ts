@@ -2,7 +2,8 @@
 // before the token in it expires, so reading it again every minute is enough to never meet a 401.
 import { type CredentialDeps, cachedCredential, credentialError, type KubeEndpoint } from "./credentials.ts";
 
-const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount";
+/** Where Kubernetes puts what a pod may know. */
+export const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 export const credentialFileMaxAgeMs = 60_000;
 

@@ -38,7 +38,7 @@ export interface ObjectCacheOptions<T extends KubeObject, P, I extends string> {
    * `intern` is for texts that many objects have in common.
    */
   readonly project: (object: T, intern: Intern) => P;
-  /** A hash of the fields whose drift matters; see createContentHash. */
+  /** A hash of the fields whose drift matters. */
   readonly hash?: (object: T) => string;
   readonly indexes?: Readonly<Record<I, (value: P) => string | undefined>>;
 }

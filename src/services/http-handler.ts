@@ -2,6 +2,7 @@
 // every port gives. node:http2's compatibility API makes both versions look alike.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { Writable } from "node:stream";
 
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
 export type HttpResponse = ServerResponse | Http2ServerResponse;
@@ -44,14 +45,24 @@ export function send(
   answer: HttpAnswer,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  const body = Buffer.from(answer.body);
   response.statusCode = answer.status;
   response.setHeader("content-type", answer.contentType);
   // Set by hand, so that HEAD has the same headers as GET.
-  response.setHeader("content-length", body.byteLength);
+  response.setHeader("content-length", Buffer.byteLength(answer.body));
   response.setHeader("cache-control", "no-store");
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   // A client that went away meanwhile gets nothing, which is no error here.
   if (request.method === "HEAD") response.end();
-  else response.end(body);
+  else response.end(answer.body);
+}
+
+/** Calls back once, when `end()` was called: Node tells only when the client has taken it all. */
+export function onceEnded(answer: Writable, listener: () => void): void {
+  const { end } = answer;
+  answer.end = (...args: unknown[]) => {
+    answer.end = end;
+    const ended = Reflect.apply(end, answer, args);
+    listener();
+    return ended;
+  };
 }

@@ -3,27 +3,39 @@
 // is large or slow.
 
 export interface HttpLimits {
+  /** From the connection to the first bytes, or with TLS to the end of the handshake. */
+  readonly greetingTimeoutMs: number;
   /** From the connection, or the end of the request before, to the last header. */
   readonly headersTimeoutMs: number;
   /** From the first byte of a request to the last one of its body. */
   readonly requestTimeoutMs: number;
+  /**
+   * From the end of an answer, as its handler wrote it, to the last byte that the client
+   * takes. It does not count while a handler still writes: a stream may be open for hours.
+   */
+  readonly answerTimeoutMs: number;
   /** A connection without a request in flight is closed after this. */
   readonly idleTimeoutMs: number;
   /** How long a stop waits for requests in flight: a third of what the whole process has. */
   readonly drainTimeoutMs: number;
   readonly headerBytesMax: number;
-  /** Further connections are refused. Stays below the usual limit on open files. */
+  /** Further ones take the place of those without a request. Below the usual limit on open files. */
   readonly connectionsMax: number;
   /** Requests at the same time on one HTTP/2 connection. */
   readonly streamsMax: number;
+  /** The same on one HTTP/1.1 connection, where only pipelining makes it more than one. */
+  readonly pipelinedMax: number;
 }
 
 export const defaultHttpLimits: HttpLimits = {
+  greetingTimeoutMs: 5_000,
   headersTimeoutMs: 30_000,
   requestTimeoutMs: 60_000,
+  answerTimeoutMs: 30_000,
   idleTimeoutMs: 60_000,
   drainTimeoutMs: 10_000,
   headerBytesMax: 16 * 1024,
   connectionsMax: 900,
   streamsMax: 100,
+  pipelinedMax: 16,
 };

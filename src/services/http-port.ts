@@ -1,9 +1,9 @@
 // One port that speaks HTTP/1.1 and HTTP/2, in the clear or with TLS. When stop() has
 // resolved, nothing listens and no connection is left (K10).
 import type { Server } from "node:http";
-import type { Socket } from "node:net";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Log } from "../telemetry/log.ts";
+import { HttpAdmission } from "./http-admission.ts";
 import type { HttpHandler } from "./http-handler.ts";
 import { defaultHttpLimits, type HttpLimits } from "./http-limits.ts";
 import { HttpRequests } from "./http-requests.ts";
@@ -45,13 +45,12 @@ export async function startHttpPort(
   const { tls } = options;
   const certificate = tls && (await loadCertificate(tls, deps, signal));
   signal.throwIfAborted();
-  const requests = new HttpRequests(handler, deps);
+  const admission = new HttpAdmission(limits, deps);
+  const requests = new HttpRequests(handler, limits, { ...deps, admission });
   const servers = certificate
-    ? createTlsServers(limits, certificate, requests, deps)
-    : createCleartextServers(limits, requests, deps);
+    ? createTlsServers(limits, certificate, requests, { ...deps, admission })
+    : createCleartextServers(limits, requests, { ...deps, admission });
   const { listener, renewCertificate } = servers;
-  listener.maxConnections = limits.connectionsMax;
-  const sockets = trackSockets(listener, deps.log);
   const port = await listen(listener, options);
   const failed = failureOf(listener, deps.log);
   const renewal =
@@ -61,8 +60,8 @@ export async function startHttpPort(
     const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
     servers.closeConnections();
     await Promise.all([renewal?.stop(), drained(closed, limits.drainTimeoutMs, deps.clock, hurry)]);
-    if (sockets.size > 0) deps.log.warn("connections were cut while stopping", { count: sockets.size });
-    for (const socket of sockets) socket.destroy();
+    const count = admission.destroyAll();
+    if (count > 0) deps.log.warn("connections were cut while stopping", { count });
     await closed;
   };
   let stopped: Promise<void> | undefined;
@@ -98,23 +97,6 @@ function failureOf(listener: Server, log: Log): Promise<never> {
       else reject(error);
     });
   });
-}
-
-function trackSockets(listener: Server, log: Log): ReadonlySet<Socket> {
-  const sockets = new Set<Socket>();
-  let full = false;
-  listener.on("connection", (socket: Socket) => {
-    sockets.add(socket);
-    socket.once("close", () => {
-      sockets.delete(socket);
-      full = false;
-    });
-  });
-  listener.on("drop", () => {
-    if (!full) log.warn("connections refused, too many are open", { limit: listener.maxConnections });
-    full = true;
-  });
-  return sockets;
 }
 
 /** Resolves when all connections have ended, time is over, or it is time to hurry. */

@@ -10,6 +10,7 @@ import { createServer as createHttpsServer, type Server as TlsServer } from "nod
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Clock } from "../concurrency/clock.ts";
+import type { HttpAdmission } from "./http-admission.ts";
 import type { HttpLimits } from "./http-limits.ts";
 import type { HttpRequests } from "./http-requests.ts";
 import { Http2Sessions } from "./http2-sessions.ts";
@@ -24,26 +25,40 @@ export interface HttpServers {
   closeConnections(): void;
 }
 
+export interface HttpServersDeps {
+  readonly clock: Clock;
+  readonly admission: HttpAdmission;
+}
+
 export function createCleartextServers(
   limits: HttpLimits,
   requests: HttpRequests,
-  deps: { readonly clock: Clock },
+  deps: HttpServersDeps,
 ): HttpServers {
   const listener = createHttp1Server(http1Options(limits), requests.receive);
   const sessions = new Http2Sessions(limits, deps);
   const http2 = createHttp2(limits, requests, sessions);
-  const takeHttp1 = takeOverListener(listener, "connection", requests);
+  const speakHttp1 = takeOverListener(listener, "connection");
   const choice = new ProtocolChoice(
-    { timeoutMs: limits.headersTimeoutMs },
+    { timeoutMs: limits.greetingTimeoutMs },
     {
       clock: deps.clock,
       handOver: (socket, protocol) => {
-        if (protocol === "h2") http2.emit("connection", socket);
-        else takeHttp1(socket);
+        if (protocol === "h2") {
+          // node:http makes its sockets half-open ones, node:http2 expects others: it would
+          // keep a connection that the client has closed until the idle time is over.
+          socket.allowHalfOpen = false;
+          http2.emit("connection", socket);
+        } else {
+          requests.trackHttp1Connection(socket);
+          speakHttp1(socket);
+        }
       },
     },
   );
-  listener.on("connection", (socket: Socket) => choice.accept(socket));
+  listener.on("connection", (socket: Socket) => {
+    if (deps.admission.admit(socket)) choice.accept(socket);
+  });
   return {
     listener,
     closeConnections() {
@@ -58,20 +73,28 @@ export function createTlsServers(
   limits: HttpLimits,
   certificate: CertificatePair,
   requests: HttpRequests,
-  deps: { readonly clock: Clock },
+  deps: HttpServersDeps,
 ): HttpServers {
   const tlsOptions = {
     ...certificate,
     ALPNProtocols: ["h2", "http/1.1"],
-    handshakeTimeout: limits.headersTimeoutMs,
+    handshakeTimeout: limits.greetingTimeoutMs,
   };
   const listener: TlsServer = createHttpsServer({ ...http1Options(limits), ...tlsOptions }, requests.receive);
   const sessions = new Http2Sessions(limits, deps);
   const http2 = createHttp2(limits, requests, sessions);
-  const takeHttp1 = takeOverListener(listener, "secureConnection", requests);
+  const shakeHands = takeOverListener(listener, "connection");
+  listener.on("connection", (socket: Socket) => {
+    if (deps.admission.admit(socket)) shakeHands(socket);
+  });
+  const speakHttp1 = takeOverListener(listener, "secureConnection");
   listener.on("secureConnection", (socket: TLSSocket) => {
-    if (socket.alpnProtocol === "h2") http2.emit("connection", socket);
-    else takeHttp1(socket);
+    if (socket.alpnProtocol === "h2") {
+      http2.emit("connection", socket);
+    } else {
+      requests.trackHttp1Connection(socket);
+      speakHttp1(socket);
+    }
   });
   return {
     listener,
@@ -112,17 +135,13 @@ function createHttp2(limits: HttpLimits, requests: HttpRequests, sessions: Http2
   return http2;
 }
 
-/** Takes the one listener with which Node's server begins to speak HTTP/1.1 on a socket. */
+/** Takes away the one listener with which Node's server begins to work on a socket. */
 function takeOverListener(
   server: Server,
   event: "connection" | "secureConnection",
-  requests: HttpRequests,
 ): (socket: Socket) => void {
   const [listener, ...others] = server.listeners(event);
   assert.ok(listener && others.length === 0, `node:http has one listener for ${event}`);
   server.removeAllListeners(event);
-  return (socket) => {
-    requests.trackHttp1Connection(socket);
-    listener.call(server, socket);
-  };
+  return (socket) => listener.call(server, socket);
 }

@@ -1,16 +1,14 @@
 // HTTP/2 connections with the limits that node:http has for HTTP/1.1 and node:http2
-// does not: an idle connection is closed, a request has to arrive in time, and on a
-// stop each connection is told (GOAWAY) and ends when its last stream has ended.
+// does not: an idle connection is closed, a request has to arrive in time, its answer has
+// to be taken in time, and on a stop each connection is told (GOAWAY) and ends when its
+// last stream has ended.
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import { constants } from "node:http2";
 import type { Clock, Timer } from "../concurrency/clock.ts";
+import { onceEnded } from "./http-handler.ts";
+import type { HttpLimits } from "./http-limits.ts";
 
-export interface Http2SessionLimits {
-  /** Without a stream for this long, a connection is closed. */
-  readonly idleTimeoutMs: number;
-  /** From the headers of a request to the end of its body. */
-  readonly requestTimeoutMs: number;
-}
+export type Http2SessionLimits = Pick<HttpLimits, "idleTimeoutMs" | "requestTimeoutMs" | "answerTimeoutMs">;
 
 export class Http2Sessions {
   private readonly limits: Http2SessionLimits;
@@ -28,10 +26,12 @@ export class Http2Sessions {
     const open = new Set<ServerHttp2Stream>();
     const waitForStreams = () => this.clock.setTimer(this.limits.idleTimeoutMs, () => session.close());
     let idle: Timer = waitForStreams();
-    session.on("stream", (stream) => {
+    // Before the handler, which may answer at once.
+    session.prependListener("stream", (stream) => {
       idle.cancel();
       open.add(stream);
       this.limitRequest(stream);
+      this.limitAnswer(stream);
       stream.once("close", () => {
         open.delete(stream);
         if (open.size === 0 && !session.destroyed) {
@@ -61,5 +61,14 @@ export class Http2Sessions {
     });
     stream.once("end", () => timer.cancel());
     stream.once("close", () => timer.cancel());
+  }
+
+  /** A client can keep its window shut, and so hold the answer, the stream and the connection for ever. */
+  private limitAnswer(stream: ServerHttp2Stream): void {
+    onceEnded(stream, () => {
+      if (stream.destroyed) return;
+      const timer = this.clock.setTimer(this.limits.answerTimeoutMs, () => stream.session?.destroy());
+      stream.once("close", () => timer.cancel());
+    });
   }
 }

@@ -3,7 +3,8 @@
 // link two levels up, which file watching does not see.
 //
 // A renewal that cannot be used (half written, key of another certificate) leaves the
-// certificate in use as it is; it is said once, not at every look.
+// certificate in use as it is; it is said once, not at every look, and again when it
+// comes back after the files were right.
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import type { Clock } from "../concurrency/clock.ts";
@@ -47,17 +48,18 @@ export function watchCertificate(
   deps: CertificateDeps,
 ): { stop(): Promise<void> } {
   const stopped = new AbortController();
-  let lastSeen = inUse;
+  let current = inUse;
   let lastProblem = "";
   const look = async () => {
     try {
       const pair = await readPair(files, deps, stopped.signal);
-      if (pair.cert === lastSeen.cert && pair.key === lastSeen.key) return;
-      lastSeen = pair;
-      checkPair(files, pair);
-      onRenewed(pair);
+      if (pair.cert !== current.cert || pair.key !== current.key) {
+        checkPair(files, pair);
+        onRenewed(pair);
+        current = pair;
+        deps.log.info("certificate renewed", { file: files.certFile });
+      }
       lastProblem = "";
-      deps.log.info("certificate renewed", { file: files.certFile });
     } catch (error) {
       if (stopped.signal.aborted || String(error) === lastProblem) return;
       lastProblem = String(error);

@@ -8,6 +8,8 @@ const durationBucketsSeconds = [
 ] as const;
 
 const controller = ["deployments", "sentinels", "cilium"] as const;
+// What the agent says about itself has a connection of its own.
+const connection = [...controller, "agent"] as const;
 const result = ["success", "error"] as const;
 const verb = ["get", "list", "watch", "create", "patch", "delete"] as const;
 const operation = ["apply", "delete"] as const;
@@ -53,13 +55,13 @@ function histogram<const L extends LabelDefinitions>(name: string, labels: L, he
   } as const satisfies MetricDefinition;
 }
 
-const controlPlaneClient: Origin = { writer: "control-plane client", pending: true };
-const kubernetesClient: Origin = { writer: "Kubernetes client", pending: true };
-const controllers: Origin = { writer: "controllers", pending: true };
+const controlPlaneClient: Origin = { writer: "control-plane client" };
+const kubernetesClient: Origin = { writer: "Kubernetes client" };
+const controllers: Origin = { writer: "controllers" };
 const secretsService: Origin = { writer: "secrets service", pending: true };
-const rpcServer: Origin = { writer: "RPC server", pending: true };
-const circuitBreaker: Origin = { writer: "circuit breakers", pending: true };
-const supervisor: Origin = { writer: "supervisor", pending: true };
+const rpcServer: Origin = { writer: "RPC server" };
+const circuitBreaker: Origin = { writer: "circuit breakers" };
+const supervisor: Origin = { writer: "supervisor" };
 const telemetry: Origin = { writer: "telemetry" };
 
 export const metricCatalogue = {
@@ -71,13 +73,13 @@ export const metricCatalogue = {
   ),
   controlPlaneRequests: counter(
     "unkey_krane_controlplane_rpc_requests_total",
-    { controller, method: anyValue, result },
+    { controller: connection, method: anyValue, result },
     "Calls made to the control plane.",
     controlPlaneClient,
   ),
   controlPlaneDuration: histogram(
     "unkey_krane_controlplane_rpc_duration_seconds",
-    { controller, method: anyValue },
+    { controller: connection, method: anyValue },
     "Duration of calls to the control plane.",
     controlPlaneClient,
   ),
@@ -103,6 +105,12 @@ export const metricCatalogue = {
     "unkey_krane_reconcile_duration_seconds",
     { controller, operation },
     "Duration of one reconcile.",
+    controllers,
+  ),
+  troubledObjects: gauge(
+    "unkey_krane_troubled_objects",
+    { controller, outcome: ["parked", "retrying", "conflict", "blocked"] },
+    "Objects that are not as they should be: refused for good, failing, in conflict with an object that is not krane's, or kept although the control plane does not know them.",
     controllers,
   ),
   resyncCorrections: counter(

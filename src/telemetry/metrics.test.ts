@@ -111,6 +111,27 @@ test("log lines that were lost are counted", async () => {
   assert.deepEqual(await lost(), ['unkey_krane_telemetry_failures_total{signal="logs"} 5']);
 });
 
+test("scrapes that come together share one collection, and the next one gets its own", async () => {
+  const metrics = createMetrics(build);
+  let collections = 0;
+  const log = {
+    get dropped() {
+      collections++;
+      return 0;
+    },
+  };
+  metrics.start({ clock: new FakeClock(), log });
+  const texts = new Set(await Promise.all(Array.from({ length: 5000 }, () => metrics.render())));
+  assert.deepEqual([texts.size, collections], [1, 1]);
+  metrics.controlPlaneReconnects.inc({ controller: "cilium" });
+  assert.match(
+    await metrics.render(),
+    /^unkey_krane_controlplane_reconnects_total\{controller="cilium"\} 1$/m,
+  );
+  assert.equal(collections, 2);
+  metrics.stop();
+});
+
 test("a snapshot has a histogram's counts per bucket, one more than there are boundaries", async () => {
   const metrics = createMetrics(build);
   for (const seconds of [0.0005, 0.3, 0.3, 11])

@@ -73,14 +73,14 @@ export function createMetrics(build: BuildInfo): Metrics {
       processMetrics.start(deps.clock);
     },
     stop: () => processMetrics.stop(),
-    async render() {
+    render: sharedWhileRunning(async () => {
       await collect();
       return registry.render();
-    },
-    async snapshot() {
+    }),
+    snapshot: sharedWhileRunning(async () => {
       await collect();
       return registry.snapshot();
-    },
+    }),
   };
 }
 
@@ -91,4 +91,18 @@ function createInstruments(registry: MetricRegistry): Instruments {
   ]);
   // The compiler cannot follow a mapped type through Object.entries; the type is read off the same table.
   return Object.fromEntries(instruments) as Instruments;
+}
+
+/**
+ * Calls that come while one is running get its result. A collection opens files, and anyone who reaches the port can
+ * ask for thousands at once: with one each, the process would run out of descriptors and of memory.
+ */
+function sharedWhileRunning<T>(run: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  return () => {
+    running ??= run().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
 }

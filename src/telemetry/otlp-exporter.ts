@@ -69,6 +69,17 @@ export function createOtlpAgents(env: Readonly<Record<string, string | undefined
   };
 }
 
+const endpointVariables = ["", "TRACES_", "METRICS_"].map((signal) => `OTEL_EXPORTER_OTLP_${signal}ENDPOINT`);
+
+/** The variables with an address that the exporters would silently replace by their default, a collector on this host. */
+export function unusableEndpoints(env: Readonly<Record<string, string | undefined>>): readonly string[] {
+  return endpointVariables.filter((name) => {
+    const address = env[name]?.trim() ?? "";
+    // Without a scheme, as in "collector:4318", the host would be taken for one.
+    return address !== "" && !(/^https?:/i.test(address) && URL.canParse(address));
+  });
+}
+
 /** Told of the end of every export: without an error it went well. */
 export type OnExported = (error: unknown) => void;
 

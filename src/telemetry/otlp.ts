@@ -11,7 +11,7 @@ import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import { startMetricsPush } from "./metrics-push.ts";
 import { createNoTracing, type Tracing } from "./no-tracing.ts";
-import { createExportWatch, createOtlpAgents } from "./otlp-exporter.ts";
+import { createExportWatch, createOtlpAgents, unusableEndpoints } from "./otlp-exporter.ts";
 import { createSpans } from "./spans.ts";
 
 // Long enough for one round trip to a healthy collector, and far below the 30 s that the whole agent has to stop.
@@ -39,6 +39,8 @@ export interface OtlpDeps {
 
 export function startOtlp(options: OtlpOptions, deps: OtlpDeps): Tracing {
   const { clock, env, log } = deps;
+  // Named without its value, which may hold a password.
+  for (const name of unusableEndpoints(env)) log.warn(`${name} is no http:// or https:// address, ignored`);
   const resource = resourceOf(options.service);
   const agents = createOtlpAgents(env);
   const watch = createExportWatch(log, options.metrics?.telemetryFailures);
@@ -66,7 +68,8 @@ export function startOtlp(options: OtlpOptions, deps: OtlpDeps): Tracing {
   async function stop(): Promise<void> {
     const flushed = await settledWithin(clock, shutdownMaxMs, [spans?.shutdown(), push?.shutdown()]);
     if (!flushed) log.warn("telemetry could not be sent before the stop", { timeoutMs: shutdownMaxMs });
-    // In this order: the exports that are ended now fail, and that is no news.
+    // In this order: the exports that are ended now fail, and that is no news. One that waits to be tried again has
+    // a timer within the SDK that nobody can reach; it comes to nothing, but keeps an event loop busy for seconds.
     watch.stop();
     agents.destroy();
   }

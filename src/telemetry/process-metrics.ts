@@ -1,6 +1,7 @@
 // Metrics of the process itself. They are collected here, and not by the metrics library, because what the library
 // starts for them (an observer of garbage collection, a monitor of the event loop) cannot be stopped again.
-import { readdir, readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { monitorEventLoopDelay, PerformanceObserver, constants as perf } from "node:perf_hooks";
 import type { Clock } from "../concurrency/clock.ts";
 import type { MetricDefinition } from "./metric-definition.ts";
@@ -74,6 +75,7 @@ export function createProcessMetrics(registry: MetricRegistry): ProcessMetrics {
       if (watching) return;
       watching = watchRuntime(instruments);
       instruments.startTime.set({}, clock.wallMs() / 1000 - process.uptime());
+      instruments.maxFiles.set({}, loadMaxFiles());
     },
     stop() {
       watching?.stop();
@@ -88,9 +90,7 @@ export function createProcessMetrics(registry: MetricRegistry): ProcessMetrics {
       instruments.heapTotal.set({}, memory.heapTotal);
       instruments.heapUsed.set({}, memory.heapUsed);
       instruments.externalMemory.set({}, memory.external);
-      // NaN, which the registry leaves out, where there is no such file.
       instruments.openFiles.set({}, await loadOpenFiles());
-      instruments.maxFiles.set({}, await loadMaxFiles());
     },
   };
 }
@@ -153,13 +153,20 @@ function gcKind(entry: object): (typeof gcKinds)[number] {
   return kind === perf.NODE_PERFORMANCE_GC_WEAKCB ? "weakcb" : "other";
 }
 
+// Both give NaN, which the registry leaves out, where there is no such file.
+
 async function loadOpenFiles(): Promise<number> {
   const open = await readdir("/proc/self/fd").catch(() => []);
   // One of them was open only to list the others.
   return open.length > 0 ? open.length - 1 : Number.NaN;
 }
 
-async function loadMaxFiles(): Promise<number> {
-  const limits = await readFile("/proc/self/limits", "utf8").catch(() => "");
-  return Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Number.NaN);
+/** Read once: it does not change, and it is read at a time when descriptors are not yet short. */
+function loadMaxFiles(): number {
+  try {
+    const limits = readFileSync("/proc/self/limits", "utf8");
+    return Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Number.NaN);
+  } catch {
+    return Number.NaN;
+  }
 }

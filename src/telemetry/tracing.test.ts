@@ -272,6 +272,25 @@ test("the standard variables switch off traces, metrics or both", async (t) => {
   assert.deepEqual(await paths({ OTEL_SDK_DISABLED: "true" }), []);
 });
 
+test("an address that cannot be used is said once, by the name of its variable and without its value", async (t) => {
+  await startCollector(t, ok);
+  const warnings = async (env: Record<string, string>) => {
+    const { deps, said } = createFixture(env);
+    await (await startTracing({ sampleRate: 1, service }, deps)).shutdown();
+    return said.map(({ level, message }) => `${level} ${message}`);
+  };
+  const ignored = "is no http:// or https:// address, ignored";
+  for (const bad of ["notaurl", "collector:4318", "http://", "unix:///run/otel"])
+    assert.deepEqual(await warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: bad }), [
+      `warn OTEL_EXPORTER_OTLP_ENDPOINT ${ignored}`,
+    ]);
+  assert.deepEqual(await warnings({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "x" }), [
+    `warn OTEL_EXPORTER_OTLP_METRICS_ENDPOINT ${ignored}`,
+  ]);
+  for (const good of ["", " ", "http://collector:4318", "HTTPS://collector/otlp"])
+    assert.deepEqual(await warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: good }), []);
+});
+
 test("a collector that never answers delays shutdown by a fixed time and nothing else", {
   timeout: 30_000,
 }, async (t) => {

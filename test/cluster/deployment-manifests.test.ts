@@ -9,7 +9,7 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
-import { observeDeployment } from "../../src/model/deployment/observed.ts";
+import { type ObservedPod, observeDeployment } from "../../src/model/deployment/observed.ts";
 import { projectPod, projectReplicaSet } from "../../src/model/deployment/projections.ts";
 import { desiredReplicaSet } from "../../src/model/deployment/replica-set.ts";
 import { judgeOwnership } from "../../src/model/ownership.ts";
@@ -70,11 +70,15 @@ function uidsOf(pods: readonly Pod[]): readonly (string | undefined)[] {
   return pods.map(({ metadata }) => metadata?.uid).sort();
 }
 
+function observedPod(pod: Pod): ObservedPod {
+  return { ...projectPod(pod), name: pod.metadata?.name ?? "" };
+}
+
 /** All pods that it asks for, once each of them is a running instance in krane's eyes. */
 function runningPods(replicaSet: ReplicaSet): Promise<readonly Pod[]> {
   return eventually(`the pods of ${replicaSet.metadata?.name} run`, async () => {
     const pods = await podsOf(replicaSet);
-    const { update } = observeDeployment(projectReplicaSet(replicaSet), pods.map(projectPod));
+    const { update } = observeDeployment(projectReplicaSet(replicaSet), pods.map(observedPod));
     const running = update.instances.filter(({ status }) => status === Status.RUNNING);
     assert.equal(running.length, replicaSet.spec?.replicas);
     return pods;
@@ -129,7 +133,7 @@ test("what krane sees of a running pod is what was asked for", async (t) => {
   const live = await applied(desiredReplicaSet(spec, { secrets: { audience: "krane" } }));
   const pods = await runningPods(live);
 
-  const { update, counts } = observeDeployment(projectReplicaSet(live), pods.map(projectPod));
+  const { update, counts } = observeDeployment(projectReplicaSet(live), pods.map(observedPod));
   assert.deepEqual(counts, { wanted: 2, total: 2, ready: 2, failed: 0, ofOlderTemplate: 0 });
   for (const instance of update.instances) {
     assert.match(
@@ -168,12 +172,12 @@ test("a ReplicaSet as an older agent leaves it is taken over, and its pods live 
   });
   const after = await runningPods(ours);
   assert.deepEqual(uidsOf(after), uidsOf(before));
-  const { counts } = observeDeployment(projectReplicaSet(ours), after.map(projectPod));
+  const { counts } = observeDeployment(projectReplicaSet(ours), after.map(observedPod));
   assert.deepEqual([counts.ready, counts.ofOlderTemplate], [2, 2]);
 
   const scaled = desiredReplicaSet({ ...spec, replicas: 3 }, { secrets: { audience: "krane" } });
   const grown = await runningPods(await applied(scaled, true));
-  const grownCounts = observeDeployment(projectReplicaSet(ours), grown.map(projectPod)).counts;
+  const grownCounts = observeDeployment(projectReplicaSet(ours), grown.map(observedPod)).counts;
   assert.deepEqual(
     [grown.length, grownCounts.ofOlderTemplate],
     [3, 2],

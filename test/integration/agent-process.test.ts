@@ -1,25 +1,43 @@
 // The program as it ships: the bundle, real signals, real exit codes.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
-import { createServer } from "node:net";
+import { constants } from "node:fs";
+import { open, readFile, writeFile } from "node:fs/promises";
+import { connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
 import { after, before, describe, type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { eventually } from "../support/eventually.ts";
 import { fetchHttp1, fetchHttp2 } from "../support/http-clients.ts";
 import { buildKrane, type KraneProcess, startKrane, writeConfig } from "../support/krane-process.ts";
+import { kubeconfigFor, type ServedCluster, serveCluster } from "../support/served-cluster.ts";
 
 let program = "";
 let removeBundle: () => Promise<void> = async () => undefined;
+let cluster: ServedCluster;
 
 before(async () => {
+  cluster = await serveCluster();
   ({ program, remove: removeBundle } = await buildKrane());
 });
-after(() => removeBundle());
+after(async () => {
+  await removeBundle();
+  await cluster.stop();
+});
+
+/** A configuration of an agent that can start: there is a cluster, and no control plane. */
+async function writeAgentConfig(t: TestContext, more = "") {
+  const config = await writeConfig(t, more);
+  const kubeconfig = join(config.folder, "kubeconfig");
+  await writeFile(kubeconfig, cluster.kubeconfig);
+  return { ...config, args: ["agent", "--config", config.path, "--kubernetes-kubeconfig", kubeconfig] };
+}
 
 async function startedAgent(t: TestContext, more = "", env: Readonly<Record<string, string>> = {}) {
-  const config = await writeConfig(t, more);
-  const agent = startKrane(t, program, ["agent", "--config", config.path], env);
+  const config = await writeAgentConfig(t, more);
+  const agent = startKrane(t, program, config.args, env);
   const url = `http://127.0.0.1:${config.rpcPort}`;
   await untilStarted(agent, `${url}/health/startup`);
   return { ...config, ...agent, url, metricsUrl: `http://127.0.0.1:${config.metricsPort}/metrics` };
@@ -47,7 +65,8 @@ describe("krane agent", () => {
       const agent = await startedAgent(t);
       for (const fetched of [fetchHttp1, fetchHttp2]) {
         const ready = await fetched(`${agent.url}/health/ready`);
-        assert.deepEqual([ready.status, ready.body], [200, '{"status":"ok"}\n']);
+        assert.equal(ready.status, 200);
+        assert.equal(JSON.parse(ready.body).checks.kubernetes, "ok");
       }
       const metrics = await fetchHttp1(agent.metricsUrl);
       assert.equal(metrics.status, 200);
@@ -140,14 +159,33 @@ krane: tls.key_file: cannot read /none/k.pem: no such file
     );
   });
 
+  test("without any cluster it ends with 78, and says where it looked and what to do", async (t) => {
+    const config = await writeConfig(t);
+    const { code, stderr } = await startKrane(t, program, ["agent", "--config", config.path]).exit;
+    assert.equal(code, 78);
+    assert.match(stderr, /^krane: no Kubernetes cluster to look after: [^\n]*KUBECONFIG[^\n]*\n$/);
+  });
+
+  test("SIGTERM ends it cleanly while the API server does not answer, before it has started", async (t) => {
+    const config = await writeConfig(t);
+    const kubeconfig = join(config.folder, "kubeconfig");
+    await writeFile(kubeconfig, kubeconfigFor("http://127.0.0.1:1"));
+    const agent = startKrane(t, program, ["agent", "--config", config.path], { KUBECONFIG: kubeconfig });
+    const url = `http://127.0.0.1:${config.rpcPort}/health/startup`;
+    await eventually("it is starting", async () => assert.equal((await fetchHttp1(url)).status, 503));
+    agent.child.kill("SIGTERM");
+    const { code, stderr } = await agent.exit;
+    assert.deepEqual([code, stderr], [0, ""]);
+  });
+
   test("with TLS it serves health over https in both versions of HTTP", async (t) => {
     const testdata = fileURLToPath(new URL("../../testdata/tls/", import.meta.url));
     const ca = await readFile(`${testdata}first.cert.pem`, "utf8");
-    const config = await writeConfig(
+    const config = await writeAgentConfig(
       t,
       `[tls]\ncert_file = "${testdata}first.cert.pem"\nkey_file = "${testdata}first.key.pem"`,
     );
-    const agent = startKrane(t, program, ["agent", "--config", config.path]);
+    const agent = startKrane(t, program, config.args);
     const url = `https://127.0.0.1:${config.rpcPort}/health/ready`;
     await untilStarted(agent, url, ca);
     assert.equal((await fetchHttp2(url, { ca })).status, 200);
@@ -156,8 +194,8 @@ krane: tls.key_file: cannot read /none/k.pem: no such file
   });
 
   test("it goes on when nobody reads its log any more, and still stops cleanly", async (t) => {
-    const config = await writeConfig(t);
-    const agent = startKrane(t, program, ["agent", "--config", config.path]);
+    const config = await writeAgentConfig(t);
+    const agent = startKrane(t, program, config.args);
     agent.child.stdout?.destroy();
     const url = `http://127.0.0.1:${config.rpcPort}/health/ready`;
     await untilStarted(agent, url);
@@ -166,16 +204,48 @@ krane: tls.key_file: cannot read /none/k.pem: no such file
     assert.equal((await agent.exit).code, 0);
   });
 
+  test("clients that ask for metrics without end and read nothing take neither its memory nor its files", async (t) => {
+    const agent = await startedAgent(t);
+    const rude = await Promise.all(
+      Array.from({ length: 5 }, async () => {
+        const socket = connect({ port: agent.metricsPort, host: "127.0.0.1" }).on("error", () => undefined);
+        t.after(() => socket.destroy());
+        await once(socket, "connect");
+        return socket;
+      }),
+    );
+    for (const socket of rude) socket.write("GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n".repeat(5_000));
+    assert.equal((await fetchHttp1(`${agent.url}/health/ready`)).status, 200);
+    const { body } = await fetchHttp1(agent.metricsUrl);
+    const value = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(body)?.[1]);
+    assert.ok(value("process_open_fds") < 100, body);
+    assert.ok(value("process_resident_memory_bytes") < 300_000_000, body);
+    agent.child.kill("SIGTERM");
+    assert.equal((await agent.exit).code, 0);
+  });
+
+  test("SIGTERM ends it while it waits for a configuration that nobody writes", async (t) => {
+    const { folder } = await writeConfig(t);
+    const pipe = join(folder, "pipe");
+    assert.equal(spawnSync("mkfifo", [pipe]).status, 0);
+    const agent = startKrane(t, program, ["agent", "--config", pipe]);
+    const writer = await eventually("it reads", () => open(pipe, constants.O_WRONLY | constants.O_NONBLOCK));
+    t.after(() => writer.close());
+    agent.child.kill("SIGTERM");
+    const { code, stderr } = await agent.exit;
+    assert.deepEqual([code, stderr], [0, ""]);
+  });
+
   test("--announce says where to look", async (t) => {
-    const config = await writeConfig(t);
-    const agent = startKrane(t, program, ["agent", "--config", config.path, "--announce"]);
+    const config = await writeAgentConfig(t);
+    const agent = startKrane(t, program, [...config.args, "--announce"]);
     await untilStarted(agent, `http://127.0.0.1:${config.rpcPort}/health/startup`);
     agent.child.kill("SIGTERM");
     const { stderr } = await agent.exit;
     for (const place of [
       `http://localhost:${config.rpcPort}/health/ready`,
       `http://localhost:${config.metricsPort}/metrics`,
-      `krane config print --config ${config.path}`,
+      `   ${relative(tmpdir(), program)} config print --config ${config.path}\n`,
     ])
       assert.ok(stderr.includes(place), stderr);
   });
@@ -189,6 +259,14 @@ describe("the bundle", () => {
       assert.deepEqual([code, stderr], [0, ""]);
       assert.ok(stdout.startsWith(`krane ${JSON.parse(manifest).version} (`), stdout);
     }
+  });
+
+  test("output that cannot be written is a failure, and is said", async (t) => {
+    const { path } = await writeConfig(t);
+    const command = `"$0" config print --config "$1" > /dev/full`;
+    const { status, stderr } = spawnSync("sh", ["-c", command, program, path], { encoding: "utf8" });
+    assert.equal(status, 1);
+    assert.match(stderr, /^krane: standard output: .*ENOSPC.*\n$/m);
   });
 
   test("a reader that leaves early is no crash", async (t) => {

@@ -48,6 +48,14 @@ async function openSocket(t: TestContext, port: HttpPort): Promise<Socket> {
   return socket;
 }
 
+/** Resolves when the connection is over, whether the server ended or reset it. */
+async function untilGone(socket: Socket): Promise<void> {
+  if (socket.closed) return;
+  const gone = new Promise((resolve) => socket.once("close", resolve));
+  socket.resume().on("end", () => socket.destroy());
+  await gone;
+}
+
 /** A handler that answers when told, and tells when a request is in its hands. */
 function createHeldHandler() {
   const { promise: inFlight, resolve: arrived } = createGate();
@@ -207,7 +215,7 @@ describe("the first bytes", () => {
       const socket = await openSocket(t, port);
       if (bytes.length > 0) await new Promise((resolve) => socket.write(bytes, resolve));
       await eventually("the server has seen the connection", () => assert.equal(clock.timerCount, 1));
-      await clock.advance(29_999);
+      await clock.advance(4_999);
       assert.equal(socket.readableEnded, false);
       const ended = text(socket);
       await clock.advance(1);
@@ -341,14 +349,114 @@ describe("limits", () => {
     });
   }
 
-  test("connections above the limit are refused, those below keep working", async (t) => {
-    const port = await startPort(t, { limits: { connectionsMax: 2 } });
-    const first = await openSocket(t, port);
-    await openSocket(t, port);
-    const third = await openSocket(t, port);
-    assert.equal(await text(third), "");
-    first.write("GET /hello HTTP/1.1\r\nhost: krane\r\nconnection: close\r\n\r\n");
-    assert.match(await text(first), /^HTTP\/1.1 200 /);
+  test("when all places are taken, the oldest silent connection gives way, then the oldest idle one", async (t) => {
+    const port = await startPort(t, { limits: { connectionsMax: 3 } });
+    const ask = async (socket: Socket) => {
+      socket.write("GET /hello HTTP/1.1\r\nhost: krane\r\n\r\n");
+      assert.match(String(await once(socket, "data")), /^HTTP\/1.1 200 /);
+    };
+    const idle = await openSocket(t, port);
+    await ask(idle);
+    const idleToo = await openSocket(t, port);
+    await ask(idleToo);
+    const silent = await openSocket(t, port);
+    await ask(await openSocket(t, port));
+    assert.equal(await text(silent), "");
+    await ask(idle);
+    const gone = text(idle);
+    await ask(await openSocket(t, port));
+    assert.equal(await gone, "");
+    await ask(idleToo);
+  });
+
+  test("when every place has a request in flight, further connections are refused", async (t) => {
+    for (const open of ["http1", "http2"] as const) {
+      const { handler, inFlight, answer } = createHeldHandler();
+      const port = await startPort(t, { handler, limits: { connectionsMax: 1 } });
+      const fetched = open === "http1" ? fetchHttp1 : fetchHttp2;
+      const answered = fetched(`${port.url}/hello`);
+      await inFlight;
+      assert.equal(await text(await openSocket(t, port)), "");
+      answer();
+      assert.equal((await answered).status, 200);
+      await eventually("there is room again", async () =>
+        assert.equal((await fetchHttp1(`${port.url}/nowhere`)).status, 404),
+      );
+    }
+  });
+
+  test("a client that pipelines without an end is cut after a few requests, and others are served", async (t) => {
+    let handled = 0;
+    const handler: HttpHandler = async (request, response) => {
+      handled++;
+      await new Promise((resolve) => setImmediate(resolve));
+      await hello(request, response);
+    };
+    const port = await startPort(t, { handler });
+    const socket = await openSocket(t, port);
+    socket.write("GET /hello HTTP/1.1\r\nhost: a\r\n\r\n".repeat(5_000));
+    await eventually("requests have arrived", () => assert.ok(handled > 0));
+    assert.equal((await fetchHttp1(`${port.url}/hello`)).status, 200);
+    await untilGone(socket);
+    assert.ok(handled <= 17, String(handled));
+  });
+
+  test("an HTTP/2 client that goes away without a goodbye leaves nothing behind", async (t) => {
+    const clock = new FakeClock();
+    const port = await startPort(t, { clock });
+    const socket = await openSocket(t, port);
+    socket.write(Buffer.concat([preface, frame(4, 0, 0, Buffer.alloc(0))]));
+    await once(socket, "data");
+    socket.end();
+    await text(socket);
+    await eventually("the server has seen it go", () => assert.equal(clock.timerCount, 0));
+  });
+
+  const large = serveReads(() => jsonAnswer(200, "x".repeat(16_000_000)));
+  const leaveUntaken = {
+    "HTTP/1.1": (socket: Socket) => socket.write("GET /hello HTTP/1.1\r\nhost: a\r\n\r\n".repeat(2)),
+    "HTTP/2 with its window shut": (socket: Socket) => {
+      const initialWindowOf0 = Buffer.from([0, 4, 0, 0, 0, 0]);
+      // :method GET, :scheme http, :path /hello, :authority a, from HPACK's static table.
+      const headers = Buffer.from([0x82, 0x86, 0x04, 6, ...Buffer.from("/hello"), 0x01, 1, 0x61]);
+      socket.write(Buffer.concat([preface, frame(4, 0, 0, initialWindowOf0), frame(1, 5, 1, headers)]));
+    },
+  };
+  for (const [what, ask] of Object.entries(leaveUntaken)) {
+    test(`an answer that is not taken in time ends the connection: ${what}`, async (t) => {
+      const clock = new FakeClock();
+      const answered = createGate();
+      const handler: HttpHandler = async (request, response) => {
+        await large(request, response);
+        answered.resolve();
+      };
+      const port = await startPort(t, { clock, handler });
+      const socket = await openSocket(t, port);
+      ask(socket);
+      await answered.promise;
+      await clock.advance(30_000);
+      await untilGone(socket);
+      await eventually("no timer is left", () => assert.equal(clock.timerCount, 0));
+    });
+  }
+
+  test("an answer that its handler has not ended may stay open for hours", async (t) => {
+    const clock = new FakeClock();
+    for (const fetched of [fetchHttp1, fetchHttp2]) {
+      const [begun, held] = [createGate(), createGate()];
+      const handler: HttpHandler = async (_, response) => {
+        (response as Writable).write("the first half, ");
+        begun.resolve();
+        await held.promise;
+        response.end("the second");
+      };
+      const port = await startPort(t, { clock, handler });
+      const answered = fetched(`${port.url}/hello`);
+      await begun.promise;
+      await clock.advance(10 * 3_600_000);
+      held.resolve();
+      assert.equal((await answered).body, "the first half, the second");
+    }
   });
 });
 

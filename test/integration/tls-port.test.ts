@@ -8,8 +8,10 @@ import { describe, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { type HttpHandler, jsonAnswer, routeByPath, serveReads } from "../../src/services/http-handler.ts";
+import type { HttpLimits } from "../../src/services/http-limits.ts";
 import { startHttpPort } from "../../src/services/http-port.ts";
 import { ServiceError } from "../../src/services/service-error.ts";
+import { eventually } from "../support/eventually.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { fetchHttp1, fetchHttp2, openHttp2, requestHttp2 } from "../support/http-clients.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
@@ -26,14 +28,14 @@ async function loadPair(name: "first" | "second") {
 const first = await loadPair("first");
 const second = await loadPair("second");
 
-async function startTlsPort(t: TestContext, handler: HttpHandler = hello) {
+async function startTlsPort(t: TestContext, handler: HttpHandler = hello, limits: Partial<HttpLimits> = {}) {
   const clock = new FakeClock();
   const files = new Map([
     ["cert.pem", first.cert],
     ["key.pem", first.key],
   ]);
   const readTextFile = async (path: string) => files.get(path) ?? assert.fail("no such file");
-  const options = { port: 0, setting: "rpc_port", tls: { certFile: "cert.pem", keyFile: "key.pem" } };
+  const options = { port: 0, setting: "rpc_port", tls: { certFile: "cert.pem", keyFile: "key.pem" }, limits };
   const deps = { clock, log: createQuietLog(), readTextFile };
   const port = await startHttpPort(routeByPath(new Map([["/hello", handler]])), options, deps, signal);
   t.after(() => port.stop(AbortSignal.abort()));
@@ -68,6 +70,49 @@ describe("a port with TLS", () => {
     const { url } = await startTlsPort(t);
     await assert.rejects(fetchHttp1(`${url.replace("https:", "http:")}/hello`));
     assert.equal((await fetchHttp1(`${url}/hello`, { ca: first.cert })).status, 200);
+  });
+
+  test("a connection that says nothing gives way when all places are taken, one with a request does not", async (t) => {
+    for (const fetched of [fetchHttp1, fetchHttp2]) {
+      let arrived: () => void = () => assert.fail("nobody waits for it yet");
+      let answer: () => void = () => assert.fail("no request has arrived yet");
+      const handler: HttpHandler = async (request, response) => {
+        const answered = new Promise<void>((resolve) => {
+          answer = resolve;
+        });
+        arrived();
+        await answered;
+        await hello(request, response);
+      };
+      const inFlight = new Promise<void>((resolve) => {
+        arrived = resolve;
+      });
+      const { url, port } = await startTlsPort(t, handler, { connectionsMax: 1 });
+      const connect = async () => {
+        const socket = connectTcp({ port: port.port, host: "127.0.0.1" });
+        await once(socket, "connect");
+        return { socket, gone: once(socket, "close") };
+      };
+      const silent = await connect();
+      const busy = fetched(`${url}/hello`, { ca: first.cert });
+      await silent.gone;
+      await inFlight;
+      await (await connect()).gone;
+      answer();
+      assert.equal((await busy).status, 200);
+    }
+  });
+
+  test("an HTTP/2 client that goes away without a goodbye leaves nothing behind", async (t) => {
+    const { port, clock } = await startTlsPort(t);
+    const timersBefore = clock.timerCount;
+    const socket = connectTls({ port: port.port, host: "127.0.0.1", ca: first.cert, ALPNProtocols: ["h2"] });
+    socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u0004\0\0\0\0\0");
+    await once(socket, "data");
+    assert.equal(clock.timerCount, timersBefore + 1);
+    socket.end();
+    await once(socket.resume(), "close");
+    await eventually("the server has seen it go", () => assert.equal(clock.timerCount, timersBefore));
   });
 
   test("after a stop nothing listens, whatever state the connections were in", async (t) => {

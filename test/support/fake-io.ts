@@ -3,6 +3,7 @@
 import type { Io, Output, StopSignal } from "../../src/cli/io.ts";
 
 export class FakeIo implements Io {
+  readonly program = "krane";
   readonly nodeVersion = process.version;
   readonly stdout = new FakeOutput();
   readonly stderr = new FakeOutput();

@@ -5,8 +5,8 @@ import {
   ReportDeploymentStatusRequest_UpdateSchema,
   ReportDeploymentStatusRequest_Update_Instance_Status as Status,
 } from "../../gen/ctrl/v1/deployment_pb.ts";
-import { observeDeployment } from "./observed.ts";
-import type { PodProjection, ReplicaSetProjection } from "./projections.ts";
+import { type ObservedPod, observeDeployment } from "./observed.ts";
+import type { ReplicaSetProjection } from "./projections.ts";
 
 const replicaSet: ReplicaSetProjection = {
   namespace: "acme",
@@ -24,18 +24,15 @@ const replicaSet: ReplicaSetProjection = {
   deleting: false,
 };
 
-function pod(name: string, changed: Partial<PodProjection> = {}): PodProjection {
+function pod(name: string, changed: Partial<ObservedPod> = {}): ObservedPod {
   return {
-    namespace: "acme",
     name,
-    deploymentId: "d_1",
     ownerUid: "rs-1",
     templateHash: "t1",
     standing: "running",
-    reason: undefined,
-    address: `${name}.acme.pod.cluster.local:8080`,
-    cpuMillicores: 250n,
-    memoryMib: 256n,
+    endpoint: `${name}:8080`,
+    cpuMillicores: 250,
+    memoryMib: 256,
     ...changed,
   };
 }
@@ -44,7 +41,7 @@ test("the report lists every instance with what is known of it", () => {
   const { update, counts } = observeDeployment(replicaSet, [
     pod("web-a"),
     pod("web-b", { standing: "pending" }),
-    pod("web-c", { standing: "failed", reason: "CrashLoopBackOff" }),
+    pod("web-c", { standing: "CrashLoopBackOff" }),
     pod("web-d", { standing: "omitted" }),
   ]);
   assert.equal(update.k8sName, "web");
@@ -109,15 +106,15 @@ test("the fingerprint does not depend on the order of the pods", () => {
 });
 
 test("the fingerprint changes with everything that the report says", () => {
-  const changes: readonly Partial<PodProjection>[] = [
+  const changes: readonly Partial<ObservedPod>[] = [
     {},
     { name: "web-b" },
-    { address: "x:1" },
+    { endpoint: "x:1" },
     { standing: "pending" },
-    { standing: "failed" },
+    { standing: "ErrImagePull" },
     { standing: "omitted" },
-    { cpuMillicores: 1n },
-    { memoryMib: 1n },
+    { cpuMillicores: 1 },
+    { memoryMib: 1 },
   ];
   const prints = changes.map((changed) => observeDeployment(replicaSet, [pod("web-a", changed)]).fingerprint);
   prints.push(observeDeployment({ ...replicaSet, name: "api" }, [pod("web-a")]).fingerprint);

@@ -7,7 +7,17 @@ import {
   ReportDeploymentStatusRequest_Update_Instance_Status as Status,
 } from "../../gen/ctrl/v1/deployment_pb.ts";
 import { hashOf } from "../manifest-hash.ts";
-import type { PodProjection, PodStanding, ReplicaSetProjection } from "./projections.ts";
+import {
+  addressOf,
+  isFailure,
+  type PodProjection,
+  type PodStanding,
+  type ReplicaSetProjection,
+} from "./projections.ts";
+
+export interface ObservedPod extends PodProjection {
+  readonly name: string;
+}
 
 export interface ObservedDeployment {
   readonly update: ReportDeploymentStatusRequest_Update;
@@ -29,27 +39,25 @@ export interface InstanceCounts {
   readonly failure?: string;
 }
 
-const statuses: Readonly<Record<PodStanding, Status>> = {
-  omitted: Status.UNSPECIFIED,
-  pending: Status.PENDING,
-  running: Status.RUNNING,
-  failed: Status.FAILED,
-};
+function statusOf(standing: PodStanding): Status {
+  if (isFailure(standing)) return Status.FAILED;
+  return standing === "running" ? Status.RUNNING : Status.PENDING;
+}
 
 /** Of the pods, those count that this very ReplicaSet controls; one of an earlier life of its name does not. */
 export function observeDeployment(
   replicaSet: ReplicaSetProjection,
-  pods: Iterable<PodProjection>,
+  pods: Iterable<ObservedPod>,
 ): ObservedDeployment {
   const instances = [...pods]
     .filter((pod) => pod.ownerUid === replicaSet.uid && pod.standing !== "omitted")
     .sort((a, b) => (a.name < b.name ? -1 : 1));
   const reported = instances.map((pod) => ({
     k8sName: pod.name,
-    address: pod.address,
-    cpuMillicores: pod.cpuMillicores,
-    memoryMib: pod.memoryMib,
-    status: statuses[pod.standing],
+    address: addressOf(pod, replicaSet.namespace),
+    cpuMillicores: BigInt(pod.cpuMillicores),
+    memoryMib: BigInt(pod.memoryMib),
+    status: statusOf(pod.standing),
   }));
   const update = create(ReportDeploymentStatusRequest_UpdateSchema, {
     k8sName: replicaSet.name,
@@ -73,13 +81,13 @@ function countInstances(
   replicaSet: ReplicaSetProjection,
   instances: readonly PodProjection[],
 ): InstanceCounts {
-  const failing = instances.filter(({ standing }) => standing === "failed");
-  const failure = failing[0]?.reason;
+  const failures = instances.map(({ standing }) => standing).filter(isFailure);
+  const [failure] = failures;
   return {
     wanted: replicaSet.replicas,
     total: instances.length,
     ready: instances.filter(({ standing }) => standing === "running").length,
-    failed: failing.length,
+    failed: failures.length,
     ofOlderTemplate: instances.filter(({ templateHash }) => templateHash !== replicaSet.templateHash).length,
     ...(failure !== undefined && { failure }),
   };

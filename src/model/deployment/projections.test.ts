@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { ContainerStatus, Pod, PodStatus } from "kubernetes-types/core/v1.js";
 import { deploymentSpec } from "../../../test/support/deployment-messages.ts";
-import { projectPod, projectReplicaSet } from "./projections.ts";
+import { addressOf, isFailure, projectPod, projectReplicaSet } from "./projections.ts";
 import { desiredReplicaSet } from "./replica-set.ts";
 
 const ready: PodStatus = {
@@ -83,12 +83,12 @@ for (const reason of [
   test(`a container that waits in ${reason} makes its pod failed, whatever the phase`, () => {
     for (const phase of ["Running", "Pending", "Unknown"]) {
       const seen = projectPod(pod({ ...ready, phase, containerStatuses: waiting(reason) }));
-      assert.deepEqual([seen.standing, seen.reason], ["failed", reason]);
+      assert.deepEqual([seen.standing, isFailure(seen.standing)], [reason, true]);
     }
     const starting = projectPod(
       pod({ phase: "Pending", podIP: "10.1.2.3", initContainerStatuses: waiting(reason) }),
     );
-    assert.equal(starting.standing, "failed");
+    assert.equal(starting.standing, reason);
     const leaving = pod(
       { ...ready, containerStatuses: waiting(reason) },
       { deletionTimestamp: "2026-01-01T00:00:00Z" },
@@ -98,14 +98,14 @@ for (const reason of [
 }
 
 test("an address is the pod's name in the cluster's DNS, with the port it listens on itself", () => {
-  assert.equal(projectPod(pod(ready)).address, "10-1-2-3.acme.pod.cluster.local:3000");
+  assert.equal(addressOf(projectPod(pod(ready)), "acme"), "10-1-2-3.acme.pod.cluster.local:3000");
   assert.equal(
-    projectPod(pod({ ...ready, podIP: "fd00:10::1f" })).address,
+    addressOf(projectPod(pod({ ...ready, podIP: "fd00:10::1f" })), "acme"),
     "fd00-10--1f.acme.pod.cluster.local:3000",
   );
   const portless = pod(ready);
   assert.equal(
-    projectPod({ ...portless, spec: { containers: [{ name: "deployment" }] } }).address,
+    addressOf(projectPod({ ...portless, spec: { containers: [{ name: "deployment" }] } }), "acme"),
     "10-1-2-3.acme.pod.cluster.local:8080",
   );
 });
@@ -113,13 +113,16 @@ test("an address is the pod's name in the cluster's DNS, with the port it listen
 test("failing pods that never got an address keep apart by their names", () => {
   const status = { phase: "Pending", containerStatuses: waiting("ImagePullBackOff") };
   const one = projectPod(pod(status, { name: "web-1" }));
-  assert.deepEqual([one.standing, one.address], ["failed", "web-1.acme.pod.cluster.local:3000"]);
-  assert.notEqual(projectPod(pod(status, { name: "web-2" })).address, one.address);
+  assert.deepEqual(
+    [one.standing, addressOf(one, "acme")],
+    ["ImagePullBackOff", "web-1.acme.pod.cluster.local:3000"],
+  );
+  assert.notEqual(projectPod(pod(status, { name: "web-2" })).endpoint, one.endpoint);
 });
 
 test("CPU and memory are the limits of the first container", () => {
   const { cpuMillicores, memoryMib } = projectPod(pod(ready));
-  assert.deepEqual([cpuMillicores, memoryMib], [1_500n, 1_024n]);
+  assert.deepEqual([cpuMillicores, memoryMib], [1_500, 1_024]);
 });
 
 test("a pod belongs to its controller, not to any other owner", () => {

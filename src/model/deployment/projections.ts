@@ -26,34 +26,41 @@ export interface ReplicaSetProjection {
   readonly deleting: boolean;
 }
 
+/** Its name is the key that it is cached under, and is not kept twice. */
 export interface PodProjection {
-  readonly namespace: string;
-  readonly name: string;
-  readonly deploymentId: string | undefined;
   /** The uid of its controller. */
   readonly ownerUid: string | undefined;
   /** Absent on pods that an older agent's template made. */
   readonly templateHash: string | undefined;
   readonly standing: PodStanding;
-  /** Why it fails, in the word of Kubernetes. */
-  readonly reason: string | undefined;
-  readonly address: string;
-  readonly cpuMillicores: bigint;
-  readonly memoryMib: bigint;
+  /** Host and port; see addressOf. */
+  readonly endpoint: string;
+  readonly cpuMillicores: number;
+  readonly memoryMib: number;
 }
 
 /** "omitted": not an instance, because it is over, on its way out, or not yet on the network. */
-export type PodStanding = "omitted" | "pending" | "running" | "failed";
+export type PodStanding = "omitted" | "pending" | "running" | PodFailure;
+
+/** Why it fails, in the word of Kubernetes. */
+export type PodFailure = (typeof failures)[number];
+
+export function isFailure(word: string | undefined): word is PodFailure {
+  return failures.some((failure) => failure === word);
+}
+
+/** Makes equal texts one text. */
+type Share = <S extends string | undefined>(text: S) => S;
 
 // Waiting for one of these, a container does not come up by itself soon. They count whatever the phase
 // says: a pod that crashes in a loop is "Running" most of the time.
-const failures: ReadonlySet<string> = new Set([
+const failures = [
   "CrashLoopBackOff",
   "ImagePullBackOff",
   "ErrImagePull",
   "InvalidImageName",
   "CreateContainerConfigError",
-]);
+] as const;
 
 export function projectReplicaSet(replicaSet: ReplicaSet): ReplicaSetProjection {
   const { metadata, spec } = replicaSet;
@@ -77,50 +84,50 @@ export function projectReplicaSet(replicaSet: ReplicaSet): ReplicaSetProjection 
   };
 }
 
-export function projectPod(pod: Pod): PodProjection {
+export function projectPod(pod: Pod, share: Share = (text) => text): PodProjection {
   const { metadata, spec } = pod;
   const container = spec?.containers[0];
-  const reason = failureOf(pod);
+  const limits = container?.resources?.limits;
   return {
-    namespace: metadata?.namespace ?? "",
-    name: metadata?.name ?? "",
-    deploymentId: metadata?.labels?.[labelKeys.deploymentId],
-    ownerUid: metadata?.ownerReferences?.find((owner) => owner.controller)?.uid,
-    templateHash: metadata?.annotations?.[annotationKeys.templateHash],
-    standing: standingOf(pod, reason),
-    reason,
-    address: addressOf(pod, portOf(container)),
-    cpuMillicores: parseMillicores(container?.resources?.limits?.["cpu"]),
-    memoryMib: parseMebibytes(container?.resources?.limits?.["memory"]),
+    ownerUid: share(metadata?.ownerReferences?.find((owner) => owner.controller)?.uid),
+    templateHash: share(metadata?.annotations?.[annotationKeys.templateHash]),
+    standing: standingOf(pod, failureOf(pod)),
+    endpoint: endpointOf(pod, portOf(container)),
+    cpuMillicores: Number(parseMillicores(limits?.["cpu"])),
+    memoryMib: Number(parseMebibytes(limits?.["memory"])),
   };
 }
 
-function standingOf({ metadata, status }: Pod, failure: string | undefined): PodStanding {
+function standingOf({ metadata, status }: Pod, failure: PodFailure | undefined): PodStanding {
   if (metadata?.deletionTimestamp !== undefined) return "omitted";
   if (status?.phase === "Failed" || status?.phase === "Succeeded") return "omitted";
-  if (failure !== undefined) return "failed";
+  if (failure !== undefined) return failure;
   if (!status?.podIP) return "omitted";
   const ready = status.conditions?.find(({ type }) => type === "ContainersReady");
   return status.phase === "Running" && ready?.status === "True" ? "running" : "pending";
 }
 
-function failureOf({ status }: Pod): string | undefined {
+function failureOf({ status }: Pod): PodFailure | undefined {
   const statuses: ContainerStatus[] = [
     ...(status?.initContainerStatuses ?? []),
     ...(status?.containerStatuses ?? []),
   ];
-  const reasons = statuses.map(({ state }) => state?.waiting?.reason ?? "");
-  return reasons.find((reason) => failures.has(reason));
+  return statuses.map(({ state }) => state?.waiting?.reason).find(isFailure);
 }
 
 /**
- * The name that the DNS of the cluster has for the address of a pod. The control plane keeps addresses
- * unique, so a failing pod that never got one is known by its own name in that place; two such pods
- * with an empty address would overwrite each other.
+ * The control plane keeps addresses unique, so a failing pod that never got one is known by its own
+ * name in that place; two such pods with an empty address would overwrite each other.
  */
-function addressOf({ metadata, status }: Pod, port: number): string {
+function endpointOf({ metadata, status }: Pod, port: number): string {
   const host = status?.podIP ? status.podIP.replaceAll(/[.:]/g, "-") : metadata?.name;
-  return `${host}.${metadata?.namespace}.pod.cluster.local:${port}`;
+  // join() writes one flat string, where a template would keep its parts and the links between them.
+  return [host, port].join(":");
+}
+
+/** The name that the DNS of the cluster has for the address of a pod. */
+export function addressOf(pod: PodProjection, namespace: string): string {
+  return pod.endpoint.replace(":", `.${namespace}.pod.cluster.local:`);
 }
 
 /** A pod's own port, not that of the template: pods of an older template still listen where they did. */

@@ -3,8 +3,17 @@
 // a DeploymentSpec may build URLs, arguments and manifests from it.
 import type { ApplyDeployment, DeleteDeployment } from "../../gen/ctrl/v1/deployment_pb.ts";
 import { collectProblems, type ParsedMessage, quote, type Refuse } from "../field-problem.ts";
-import { canonicalRegistry, type ImageReference, parseImageReference } from "../image-reference.ts";
-import { isDns1035Label, isDns1123Label, isLabelValue, refusedWorkloadNamespace } from "../names.ts";
+import type { ImageReference } from "../image-reference.ts";
+import {
+  parseAmount,
+  parseCpu,
+  parseId,
+  parseImage,
+  parseMemory,
+  parseName,
+  parseReplicas,
+} from "../message-fields.ts";
+import { isDns1123Label, refusedWorkloadNamespace } from "../names.ts";
 import { parseCommand } from "./command.ts";
 import { type Healthcheck, parseHealthcheck } from "./healthcheck.ts";
 import { parseSecretsBlob } from "./secrets-blob.ts";
@@ -49,12 +58,6 @@ export const defaultPort = 8080;
 const shutdownSignals = ["", "SIGTERM", "SIGINT", "SIGQUIT", "SIGKILL"] as const;
 export type ShutdownSignal = (typeof shutdownSignals)[number];
 
-// Above anything that one deployment or one machine has; a slip in a unit or a sign must not ask the
-// cluster for a million pods.
-const replicasMax = 10_000;
-const cpuMillicoresMax = 1_024_000;
-const memoryMibMax = 64 * 1024 * 1024;
-
 export function parseApplyDeployment(
   message: ApplyDeployment,
   rules: DeploymentRules,
@@ -69,9 +72,9 @@ export function parseApplyDeployment(
       deploymentId: parseId("deployment_id", message.deploymentId, refuse),
       buildId: message.buildId ? parseId("build_id", message.buildId, refuse) : "",
       image: parseImage(message.image, rules.registries, refuse),
-      replicas: parseAmount("replicas", message.replicas, 0, replicasMax, refuse),
-      cpuMillicores: parseAmount("cpu_millicores", message.cpuMillicores, 1, cpuMillicoresMax, refuse),
-      memoryMib: parseAmount("memory_mib", message.memoryMib, 1, memoryMibMax, refuse),
+      replicas: parseReplicas(message.replicas, refuse),
+      cpuMillicores: parseCpu(message.cpuMillicores, refuse),
+      memoryMib: parseMemory(message.memoryMib, refuse),
       secretsBlob: parseSecretsBlob(message.encryptedEnvironmentVariables, refuse),
       command: parseCommand(message.command, refuse),
       port: message.port === 0 ? defaultPort : parseAmount("port", message.port, 1, 65_535, refuse),
@@ -94,7 +97,7 @@ function parseRef(
   rules: Pick<DeploymentRules, "ownNamespace">,
   refuse: Refuse,
 ): DeploymentRef {
-  const { k8sNamespace: namespace, k8sName: name } = message;
+  const { k8sNamespace: namespace, k8sName } = message;
   if (namespace === "") refuse("k8s_namespace", "is required");
   else if (!isDns1123Label(namespace)) {
     refuse("k8s_namespace", `must be a DNS label of at most 63 characters, but is ${quote(namespace)}`);
@@ -102,41 +105,7 @@ function parseRef(
     const reason = refusedWorkloadNamespace(namespace, rules.ownNamespace);
     if (reason !== undefined) refuse("k8s_namespace", `${quote(namespace)} ${reason}`);
   }
-  if (name === "") refuse("k8s_name", "is required");
-  else if (!isDns1035Label(name)) {
-    const rule = "must be a DNS label of at most 63 characters that starts with a letter";
-    refuse("k8s_name", `${rule}, but is ${quote(name)}`);
-  }
-  return { namespace, name };
-}
-
-function parseId(path: string, id: string, refuse: Refuse): string {
-  if (id === "") refuse(path, "is required");
-  else if (!isLabelValue(id)) {
-    refuse(path, `must be at most 63 letters, digits, "-", "_" or ".", but is ${quote(id)}`);
-  }
-  return id;
-}
-
-function parseImage(text: string, registries: readonly string[], refuse: Refuse): ImageReference {
-  const outcome = parseImageReference(text);
-  if (outcome.kind === "invalid") {
-    refuse("image", text === "" ? outcome.reason : `${outcome.reason}: ${quote(text)}`);
-    return { text, registry: "", path: "" };
-  }
-  const { registry } = outcome.reference;
-  if (registries.length > 0 && !registries.some((allowed) => canonicalRegistry(allowed) === registry)) {
-    refuse("image", `is of registry ${quote(registry)}, which is not on the list of allowed ones`);
-  }
-  return outcome.reference;
-}
-
-function parseAmount(path: string, value: number | bigint, min: number, max: number, refuse: Refuse): number {
-  const amount = Number(value);
-  // A bigint too large to be exact as a number is also far above every limit.
-  if (Number.isInteger(amount) && amount >= min && amount <= max) return amount;
-  refuse(path, `must be from ${min} to ${max}, but is ${value}`);
-  return min;
+  return { namespace, name: parseName("k8s_name", k8sName, 63, refuse) };
 }
 
 // The signal becomes an argument of a program that runs inside the container, so only known words pass.

@@ -1,0 +1,14 @@
+// The outside world, as far as the agent touches it.
+import type { Random } from "../concurrency/random.ts";
+import type { CredentialDeps } from "../kube/credentials.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { BuildInfo } from "../telemetry/metrics.ts";
+
+export interface AgentDeps extends CredentialDeps {
+  readonly random: Random;
+  readonly log: Log;
+  readonly build: BuildInfo;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Told once, when everything has started. */
+  onStarted?(): void;
+}

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { BreakerStatus_State, ControllerStatusSchema, StreamStatus_State } from "../gen/krane/v1/agent_pb.ts";
+import { AgentView } from "./agent-view.ts";
+import { healthChecks } from "./health-checks.ts";
+
+/** What the checks say about an agent with one controller of this status. */
+async function troublesOf(status: MessageInitShape<typeof ControllerStatusSchema>) {
+  const view = new AgentView({ instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1 });
+  view.add("deployments", {
+    status: () => create(ControllerStatusSchema, { ...status, name: "deployments" }),
+    objects: () => [],
+    blockedDeletions: () => [],
+    releaseDeletion: () => false,
+  });
+  const { signal } = new AbortController();
+  const said = [...healthChecks(view)].map(async ([name, check]) => {
+    const reason = await check(signal).then(
+      () => "ok",
+      (error: Error) => error.message,
+    );
+    return [name, reason] as const;
+  });
+  return Object.fromEntries(await Promise.all(said));
+}
+
+const { CONNECTING, OPEN, BACKING_OFF } = StreamStatus_State;
+
+test("a first attempt and an open stream are well, also with an old error", async () => {
+  for (const stream of [
+    { state: CONNECTING },
+    { state: OPEN },
+    { state: OPEN, lastErrorCode: "unavailable", lastError: "x" },
+  ])
+    assert.deepEqual(await troublesOf({ stream }), { "control plane": "ok", kubernetes: "ok" });
+});
+
+test("a stream that is down, and an attempt after a failure, are told by their code", async () => {
+  const error = { lastErrorCode: "unauthenticated", lastError: "token kct_1 at 10.0.0.1 refused" };
+  for (const [stream, expected] of [
+    [{ state: BACKING_OFF, ...error }, "deployments: stream is down (unauthenticated)"],
+    [{ state: CONNECTING, ...error }, "deployments: stream is being opened again (unauthenticated)"],
+    [{ state: BACKING_OFF }, "deployments: stream is down (ended)"],
+  ] as const)
+    assert.equal((await troublesOf({ stream }))["control plane"], expected);
+});
+
+test("an open breaker is told beside the stream", async () => {
+  const told = await troublesOf({
+    stream: { state: BACKING_OFF },
+    breaker: { state: BreakerStatus_State.OPEN },
+  });
+  assert.equal(
+    told["control plane"],
+    "deployments: stream is down (ended); deployments: reports are failing",
+  );
+});
+
+test("each kind that cannot be watched is named, without what the server said", async () => {
+  const told = await troublesOf({
+    caches: [
+      { kind: "Pod", synced: true },
+      { kind: "apps/ReplicaSet", synced: true, lastError: "connect ECONNREFUSED 10.0.0.1:443" },
+      { kind: "cilium.io/CiliumNetworkPolicy", synced: false },
+    ],
+  });
+  assert.equal(
+    told["kubernetes"],
+    "deployments: apps/ReplicaSet cannot be watched; deployments: cilium.io/CiliumNetworkPolicy cannot be watched",
+  );
+});

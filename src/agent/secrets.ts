@@ -1,0 +1,43 @@
+// The secrets of the configuration, for as long as the agent runs.
+
+import { sleep } from "../concurrency/clock.ts";
+import type { Secret, SecretRef } from "../config/secret.ts";
+import { createSecretSource, type SecretSource } from "../config/secret-source.ts";
+import type { AgentDeps } from "./agent-deps.ts";
+
+type SecretDeps = Pick<AgentDeps, "clock" | "log" | "readTextFile">;
+
+export function createAgentSecret(ref: SecretRef, { clock, log, readTextFile }: SecretDeps): SecretSource {
+  return createSecretSource(ref, {
+    readTextFile,
+    nowMs: () => clock.nowMs(),
+    onFailure: (error) =>
+      log.warn("a secret cannot be read again; its last value stays in use", {
+        setting: error.setting,
+        error,
+      }),
+  });
+}
+
+/** A secret for code that cannot wait for a file. */
+export interface HeldSecret {
+  reveal(): string;
+  /** Reads it again now and then, until the signal ends it. */
+  keepFresh(signal: AbortSignal): Promise<void>;
+}
+
+const rereadMs = 30_000;
+
+export async function holdSecret(ref: SecretRef, deps: SecretDeps, signal: AbortSignal): Promise<HeldSecret> {
+  const source = createAgentSecret(ref, deps);
+  let held: Secret = await source.current(signal);
+  return {
+    reveal: () => held.reveal(),
+    async keepFresh(whileRunning) {
+      for (;;) {
+        await sleep(deps.clock, rereadMs, whileRunning);
+        held = await source.current(whileRunning);
+      }
+    },
+  };
+}

@@ -1,0 +1,34 @@
+// What the agent tells the control plane about itself: that it lives, and how it is doing.
+// It has a connection of its own, so that a controller in trouble cannot silence it (K6).
+import type { Config } from "../config/config.ts";
+import { runHeartbeat } from "../control-plane/heartbeat.ts";
+import type { AgentDeps } from "./agent-deps.ts";
+import { loadControlPlane } from "./control-plane-access.ts";
+import type { ControllerParts } from "./deployments-step.ts";
+import type { Step } from "./lifecycle.ts";
+import { startLoop } from "./loops.ts";
+import { runStateReports } from "./state-reports.ts";
+
+export function upstreamStep(config: Config, { view, metrics }: ControllerParts, agentDeps: AgentDeps): Step {
+  const deps = { ...agentDeps, metrics };
+  return {
+    name: "heartbeat and state reports",
+    async start(signal) {
+      const { heartbeat, reportAgentState, close } = await loadControlPlane(config, "agent", deps, signal);
+      const loops = [
+        startLoop("heartbeat", (running) => runHeartbeat(heartbeat, deps, running), deps),
+        startLoop(
+          "state reports",
+          (running) => runStateReports({ ...deps, view, send: reportAgentState }, running),
+          deps,
+        ),
+      ];
+      return {
+        async stop() {
+          await Promise.all(loops.map((loop) => loop.stop()));
+          await close();
+        },
+      };
+    },
+  };
+}

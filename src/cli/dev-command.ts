@@ -1,0 +1,190 @@
+// krane dev: a whole region in one process, to look at and to play with. All of src/dev is imported when the
+// command runs and not before: the agent must not pay for it at its start.
+import { randomBytes } from "node:crypto";
+import { appendFileSync } from "node:fs";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { isAbort } from "../concurrency/abort.ts";
+import { createSystemClock } from "../concurrency/clock.ts";
+import { createSystemRandom } from "../concurrency/random.ts";
+import type { ClusterChoice, DevDeps, DevOptions, DevRegion } from "../dev/dev-region.ts";
+import { createCommandRunner } from "../kube/command-runner.ts";
+import { createLog, type Log } from "../telemetry/log.ts";
+import type { BuildInfo } from "../telemetry/metrics.ts";
+import { kubeconfigPath, removeFile, writeTextFile } from "./dev-files.ts";
+import { exitCodeOfSignal, exitCodes } from "./exit-codes.ts";
+import { chooseFreePorts } from "./free-ports.ts";
+import type { Environment, Io } from "./io.ts";
+
+interface DevFlags {
+  readonly headless?: true;
+  readonly kubeconfig?: string;
+  readonly writeKubeconfig?: string;
+  readonly logFile?: string;
+  readonly kubePort: number;
+  readonly controlPort: number;
+  readonly rpcPort: number;
+  readonly metricsPort: number;
+}
+
+const examples = `
+Examples:
+  krane dev                                   look and play; ? explains the keys
+  krane dev --headless | tee changes.txt      one line per change, until Ctrl-C
+  krane dev --kubeconfig ~/.kube/config       on a cluster of your own that no other krane looks after
+  krane dev --rpc-port 0 --metrics-port 0 --control-port 0 --kube-port 0
+                                              beside another one, on ports that are free
+
+It says at its start which KUBECONFIG leads kubectl to its cluster. q or Ctrl-C stops it and leaves nothing
+behind, except on a cluster of your own: there the namespace krane-dev stays.
+`;
+
+export function addDevOptions(command: Command): Command {
+  const port = (name: string, fallback: number, what: string) =>
+    new Option(`--${name} <port>`, `${what}; 0 takes a free one`).default(fallback).argParser(parsePort);
+  return command
+    .option("--headless", "print one line per change instead of a screen (always so without a terminal)")
+    .option("--kubeconfig <path>", "use this cluster instead of one within the process")
+    .option("--write-kubeconfig <path>", "where to write the kubeconfig of the cluster within the process")
+    .option("--log-file <path>", "append the log of the agent to this file (otherwise it is dropped)")
+    .addOption(port("rpc-port", 8070, "the agent: health and AgentService"))
+    .addOption(port("metrics-port", 9090, "the agent's metrics"))
+    .addOption(port("control-port", 7091, "the control plane"))
+    .addOption(port("kube-port", 7443, "the Kubernetes API within the process"))
+    .addHelpText("after", examples);
+}
+
+export async function runDev(command: Command, env: Environment, io: Io, build: BuildInfo): Promise<number> {
+  const flags = command.opts<DevFlags>();
+  const stop = new AbortController();
+  const release = io.onStopSignal((signal) => {
+    // Whoever asks twice does not want to wait for the clean-up.
+    if (stop.signal.aborted) io.exit(exitCodeOfSignal(signal));
+    stop.abort();
+  });
+  try {
+    const options = await devOptions(flags, env);
+    if (options === undefined) {
+      io.stderr.write("krane: neither HOME nor XDG_STATE_HOME is set; say --write-kubeconfig <path>\n");
+      return exitCodes.usage;
+    }
+    const { startDevRegion } = await import("../dev/dev-region.ts");
+    const region = await startDevRegion(options, devDeps(flags, env, io, build), stop.signal).catch(
+      (error: unknown) => {
+        if (isAbort(error, stop.signal)) return undefined;
+        throw error;
+      },
+    );
+    if (region !== undefined) await runUntilStopped(region, () => show(region, flags, env, io, stop), stop);
+    io.stdout.write(farewell(options.cluster));
+    return exitCodes.ok;
+  } finally {
+    release();
+  }
+}
+
+async function runUntilStopped(
+  region: DevRegion,
+  run: () => Promise<void>,
+  stop: AbortController,
+): Promise<void> {
+  const shown = run();
+  try {
+    await Promise.race([region.ended, shown]);
+  } finally {
+    stop.abort();
+    // The terminal is given back before anything more is said on it.
+    await shown.catch(() => undefined);
+    await region.stop();
+  }
+}
+
+async function show(
+  region: DevRegion,
+  flags: DevFlags,
+  env: Environment,
+  io: Io,
+  stop: AbortController,
+): Promise<void> {
+  const { LiveSession, runHeadless } = await import("../dev/session.ts");
+  const clock = createSystemClock();
+  const terminal = flags.headless ? undefined : io.terminal?.();
+  if (terminal === undefined) {
+    const print = (line: string) => {
+      io.stdout.write(`${line}\n`);
+      // `krane dev | head`: what nobody reads need not run.
+      if (io.stdout.backlogBytes === Number.POSITIVE_INFINITY) stop.abort();
+    };
+    for (const [name, url] of Object.entries(region.urls)) print(`${name}: ${url}`);
+    print(`export KUBECONFIG=${region.cluster.kubeconfigPath}`);
+    return runHeadless(region, print, clock, stop.signal);
+  }
+  const colours = !env["NO_COLOR"];
+  const held = terminal.hold({
+    onKey(key) {
+      if (key === "q" || key === "ctrl-c") stop.abort();
+      else session.press(key, stop.signal);
+    },
+    onResize: () => session.redraw(),
+  });
+  const screen = { size: () => ({ ...held.size(), colours }), draw: held.draw };
+  const session = new LiveSession(region, screen, clock);
+  try {
+    await session.run(stop.signal);
+  } finally {
+    held.release();
+  }
+}
+
+async function devOptions(flags: DevFlags, env: Environment): Promise<DevOptions | undefined> {
+  const ports = await chooseFreePorts({
+    kube: flags.kubePort,
+    control: flags.controlPort,
+    rpc: flags.rpcPort,
+    metrics: flags.metricsPort,
+  });
+  if (flags.kubeconfig !== undefined) {
+    return { ports, cluster: { kind: "real", kubeconfigPath: flags.kubeconfig } };
+  }
+  const path = flags.writeKubeconfig ?? kubeconfigPath(env, ports.kube);
+  return path === undefined ? undefined : { ports, cluster: { kind: "embedded", kubeconfigPath: path } };
+}
+
+function devDeps(flags: DevFlags, env: Environment, io: Io, build: BuildInfo): DevDeps {
+  return {
+    clock: createSystemClock(),
+    random: createSystemRandom(),
+    log: createDevLog(flags.logFile, build),
+    build,
+    env,
+    readTextFile: io.readTextFile,
+    runCommand: createCommandRunner(env),
+    createToken: () => randomBytes(24).toString("hex"),
+    writeTextFile,
+    removeFile,
+  };
+}
+
+function createDevLog(path: string | undefined, { version }: BuildInfo): Log {
+  const instance = { id: "ins_dev", region: "local.dev", version };
+  return createLog(
+    { level: "info", instance, sampling: { rate: 1, slowThresholdMs: 1_000 } },
+    {
+      clock: createSystemClock(),
+      random: createSystemRandom(),
+      write(line) {
+        if (path !== undefined) appendFileSync(path, line);
+      },
+    },
+  );
+}
+
+function farewell({ kind, kubeconfigPath: path }: ClusterChoice): string {
+  if (kind === "embedded") return "stopped\n";
+  return `stopped; what it made is left in the cluster: kubectl --kubeconfig ${path} delete namespace krane-dev\n`;
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port <= 65_535) return port;
+  throw new InvalidArgumentError("It must be a port from 0 to 65535.");
+}

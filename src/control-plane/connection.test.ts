@@ -1,0 +1,374 @@
+// The client against a server in the same process: what a call carries, how it ends, and
+// what is remembered between calls.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { inspect } from "node:util";
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  createRouterTransport,
+  type HandlerContext,
+  type Interceptor,
+  type ServiceImpl,
+} from "@connectrpc/connect";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import { isAbort } from "../concurrency/abort.ts";
+import { Secret } from "../config/secret.ts";
+import { createSecretSource, type SecretSource } from "../config/secret-source.ts";
+import { ClusterService } from "../gen/ctrl/v1/cluster_service_pb.ts";
+import { createMetrics } from "../telemetry/metrics.ts";
+import { type ControlPlane, createControlPlane } from "./connection.ts";
+import { ControlPlaneError } from "./error.ts";
+
+const region = { name: "us-east-1", platform: "aws", label: "us-east-1.aws" };
+const never = new AbortController().signal;
+
+interface Arrived {
+  readonly header: Headers;
+  readonly request: object;
+}
+
+type Implementation = Partial<ServiceImpl<typeof ClusterService>>;
+
+function tokenOf(value: string): SecretSource {
+  return createSecretSource(
+    { kind: "inline", secret: new Secret(value) },
+    { readTextFile: () => assert.fail("there is no file"), nowMs: () => 0 },
+  );
+}
+
+/** A control plane client whose server runs in this process, and every call that reached it. */
+function connectTo(implementation: Implementation, token: SecretSource = tokenOf("token-1")) {
+  const clock = new FakeClock();
+  const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: process.version });
+  const link = { generation: 1 };
+  const arrived: Arrived[] = [];
+  const record: Interceptor = (next) => (call) => {
+    if (!call.stream) arrived.push({ header: call.header, request: call.message });
+    return next(call);
+  };
+  const routes = (router: ConnectRouter) => router.service(ClusterService, implementation);
+  const plane = createControlPlane(
+    { controller: "deployments", baseUrl: "https://in-memory", region, token },
+    {
+      clock,
+      metrics,
+      createLink: (interceptors) => ({
+        transport: createRouterTransport(routes, {
+          router: { interceptors: [record] },
+          transport: { interceptors: [...interceptors] },
+        }),
+        get generation() {
+          return link.generation;
+        },
+        close: async () => undefined,
+      }),
+    },
+  );
+  return { plane, clock, arrived, link, metrics };
+}
+
+async function failureOf(call: Promise<unknown>): Promise<ControlPlaneError> {
+  const error = await call.then(
+    () => assert.fail("the call succeeded"),
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof ControlPlaneError, inspect(error));
+  return error;
+}
+
+async function drain(stream: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of stream);
+}
+
+/** How krane makes each call. A new RPC has no line here, and fails the test below. */
+const callByMethod: Readonly<Record<string, (plane: ControlPlane) => Promise<unknown>>> = {
+  WatchDeployments: (plane) => drain(plane.watchDeployments(7n, never)),
+  WatchSentinels: (plane) => drain(plane.watchSentinels(7n, never)),
+  WatchCiliumNetworkPolicies: (plane) => drain(plane.watchCiliumNetworkPolicies(7n, never)),
+  GetDesiredDeploymentState: (plane) => plane.getDesiredDeployment("d_1", never),
+  GetDesiredSentinelState: (plane) => plane.getDesiredSentinel("s_1", never),
+  GetDesiredCiliumNetworkPolicyState: (plane) => plane.getDesiredCiliumNetworkPolicy("p_1", never),
+  ReportDeploymentStatus: (plane) => plane.reportDeploymentStatus({}, never),
+  ReportSentinelStatus: (plane) => plane.reportSentinelStatus({}, never),
+  Heartbeat: (plane) => plane.heartbeat(never),
+  ReportAgentState: (plane) => plane.reportAgentState({}, never),
+};
+
+describe("every method of ClusterService", () => {
+  for (const method of ClusterService.methods) {
+    test(`${method.name} carries the token, the region header and the region key`, async () => {
+      const seen: Arrived[] = [];
+      const see = (request: object, context: HandlerContext) => {
+        seen.push({ header: context.requestHeader, request });
+        return {};
+      };
+      async function* seeStream(request: object, context: HandlerContext) {
+        yield see(request, context);
+      }
+      const handler = method.methodKind === "unary" ? see : seeStream;
+      const { plane } = connectTo({ [method.localName]: handler });
+      const call = callByMethod[method.name];
+      assert.ok(call !== undefined, "the client has no such call, or this test does not know it");
+      await call(plane);
+
+      const [{ header, request } = assert.fail("nothing arrived")] = seen;
+      assert.equal(header.get("authorization"), "Bearer token-1");
+      assert.equal(header.get("x-krane-region"), "us-east-1.aws");
+      assert.equal(header.get("connect-timeout-ms"), method.methodKind === "unary" ? "10000" : null);
+      // The one RPC that has a place for it which is older than krane's.
+      const number = method.name === "Heartbeat" ? 1 : 10;
+      const field = method.input.fields.find((each) => each.number === number);
+      assert.equal(field?.message?.typeName, "ctrl.v1.RegionKey");
+      const fields = new Map<string, unknown>(Object.entries(request));
+      const key = fields.get(field?.localName ?? "");
+      assert.deepEqual(
+        { ...(key as object) },
+        { $typeName: "ctrl.v1.RegionKey", platform: "aws", name: "us-east-1" },
+      );
+      if (method.methodKind === "server_streaming") {
+        assert.equal(fields.get("region"), "us-east-1.aws");
+        assert.equal(fields.get("versionLastSeen"), 7n);
+      }
+    });
+  }
+});
+
+test("a report that somebody froze is sent, and is not changed", async () => {
+  const { plane, arrived } = connectTo({ reportDeploymentStatus: () => ({}) });
+  const report = Object.freeze({ change: { case: "delete" as const, value: { k8sName: "web" } } });
+  await plane.reportDeploymentStatus(report, never);
+  assert.deepEqual(Object.keys(report), ["change"]);
+  assert.equal(arrived.length, 1);
+});
+
+describe("the token", () => {
+  test("is the one in its file at the time of the call, and is read again when it is refused", async () => {
+    let file = "old-token";
+    const token = createSecretSource(
+      { kind: "file", path: "token", setting: "control.token" },
+      { readTextFile: async () => file, nowMs: () => 0 },
+    );
+    const bearers: (string | null)[] = [];
+    const { plane } = connectTo(
+      {
+        getDesiredDeploymentState(_, { requestHeader }) {
+          bearers.push(requestHeader.get("authorization"));
+          if (bearers.at(-1) !== "Bearer new-token") throw new ConnectError("no", Code.Unauthenticated);
+          return {};
+        },
+      },
+      token,
+    );
+    file = "new-token";
+    await plane.getDesiredDeployment("d_1", never);
+    file = "newer-token";
+    // The clock of the source stands still, so only the refusal can make it look again.
+    await plane.getDesiredDeployment("d_1", never);
+    assert.deepEqual(bearers, ["Bearer new-token", "Bearer new-token"]);
+    file = "old-token";
+    const { plane: refused } = connectTo(
+      { getDesiredDeploymentState: () => Promise.reject(new ConnectError("no", Code.Unauthenticated)) },
+      token,
+    );
+    await failureOf(refused.getDesiredDeployment("d_1", never));
+    await failureOf(plane.getDesiredDeployment("d_1", never));
+    assert.equal(bearers.at(-1), "Bearer old-token");
+  });
+
+  test("is read again when a stream refuses it", async () => {
+    let refreshed = 0;
+    const token = { current: async () => new Secret("t"), refresh: () => void refreshed++ };
+    const { plane } = connectTo(
+      {
+        // biome-ignore lint/correctness/useYield: it is refused before it has anything to say.
+        async *watchDeployments() {
+          throw new ConnectError("no", Code.PermissionDenied);
+        },
+      },
+      token,
+    );
+    assert.equal((await failureOf(drain(plane.watchDeployments(0n, never)))).code, "permission_denied");
+    assert.equal(refreshed, 1);
+  });
+
+  test("is in no error, whatever the server quotes", async () => {
+    const { plane } = connectTo({
+      heartbeat(_, { requestHeader }) {
+        const bearer = requestHeader.get("authorization") ?? "";
+        throw new ConnectError(`${bearer} and ${bearer.slice(7)}`, Code.Unauthenticated, {
+          "x-echo": bearer,
+        });
+      },
+    });
+    const error = await failureOf(plane.heartbeat(never));
+    assert.equal(error.code, "unauthenticated");
+    assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /token-1/);
+  });
+
+  test("that was never readable fails the call before anything is sent", async () => {
+    const token = createSecretSource(
+      { kind: "file", path: "/run/token", setting: "control.token" },
+      { readTextFile: () => Promise.reject(new Error("ENOENT")), nowMs: () => 0 },
+    );
+    const { plane, arrived } = connectTo({ heartbeat: () => ({}) }, token);
+    const error = await failureOf(plane.heartbeat(never));
+    assert.equal(error.code, "unauthenticated");
+    assert.match(error.message, /control\.token_file/);
+    assert.equal(arrived.length, 0);
+  });
+});
+
+describe("a unary call", () => {
+  test("that hangs ends with its deadline, and is cancelled at the server", async () => {
+    let cancelled = false;
+    const { plane, clock } = connectTo({
+      getDesiredDeploymentState: (_, { signal }) =>
+        new Promise(() => signal.addEventListener("abort", () => (cancelled = true))),
+    });
+    const failure = failureOf(plane.getDesiredDeployment("d_1", never));
+    await clock.advance(9_999);
+    assert.equal(cancelled, false);
+    await clock.advance(1);
+    assert.equal((await failure).code, "deadline_exceeded");
+    assert.equal(cancelled, true);
+    assert.equal(clock.timerCount, 0);
+  });
+
+  test("that the caller aborts rejects with the caller's reason", async () => {
+    const { plane, clock } = connectTo({ getDesiredDeploymentState: () => new Promise(() => undefined) });
+    const stop = new AbortController();
+    const call = plane.getDesiredDeployment("d_1", stop.signal);
+    await clock.settle();
+    stop.abort();
+    await assert.rejects(call, (error) => error === stop.signal.reason && isAbort(error, stop.signal));
+    assert.equal(clock.timerCount, 0);
+  });
+
+  test("ends with close(), and none begins afterwards", async () => {
+    const { plane, clock } = connectTo({ heartbeat: () => new Promise(() => undefined) });
+    const failure = failureOf(plane.heartbeat(never));
+    await clock.settle();
+    await plane.close();
+    assert.equal((await failure).code, "canceled");
+    assert.equal((await failureOf(plane.heartbeat(never))).code, "canceled");
+    assert.equal((await failureOf(drain(plane.watchSentinels(0n, never)))).code, "canceled");
+    assert.equal(clock.timerCount, 0);
+  });
+});
+
+describe("a question for desired state", () => {
+  test("is answered with the state, and with not-found only when the server says so", async () => {
+    const { plane } = connectTo({
+      getDesiredDeploymentState({ deploymentId }) {
+        if (deploymentId === "gone") throw new ConnectError("no such deployment", Code.NotFound);
+        return { version: 2n ** 60n + 1n };
+      },
+    });
+    const found = await plane.getDesiredDeployment("here", never);
+    assert.equal(found.kind === "found" && found.state.version, 2n ** 60n + 1n);
+    assert.deepEqual(await plane.getDesiredDeployment("gone", never), { kind: "not-found" });
+    // This server has no such method at all, which says nothing about the object.
+    assert.equal((await failureOf(plane.getDesiredSentinel("s_1", never))).code, "unimplemented");
+  });
+});
+
+describe("an RPC that the server does not have", () => {
+  test("is asked for once per connection, and fails nobody", async () => {
+    let calls = 0;
+    const refuse = () => {
+      calls += 1;
+      throw new ConnectError("unknown method", Code.Unimplemented);
+    };
+    const { plane, link } = connectTo({ heartbeat: refuse, reportAgentState: refuse });
+    for (let beat = 0; beat < 3; beat++) await plane.heartbeat(never);
+    assert.equal(calls, 1);
+    for (let report = 0; report < 3; report++) await plane.reportAgentState({}, never);
+    assert.equal(calls, 2);
+    link.generation = 2;
+    await plane.heartbeat(never);
+    assert.equal(calls, 3);
+  });
+
+  test("fails every time when it is not an addition", async () => {
+    const { plane } = connectTo({});
+    for (let tries = 0; tries < 2; tries++)
+      assert.equal((await failureOf(plane.reportSentinelStatus({}, never))).code, "unimplemented");
+  });
+});
+
+describe("a stream", () => {
+  test("is closed at the server however its reader stops: break, throw or abort", async () => {
+    let open = 0;
+    const { plane, clock } = connectTo({
+      async *watchDeployments(_, { signal }) {
+        open += 1;
+        signal.addEventListener("abort", () => void open--);
+        for (let version = 1n; ; version++) {
+          yield { version };
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+      },
+    });
+    const stop = new AbortController();
+    const endings: (() => void)[] = [
+      () => undefined,
+      () => assert.fail("the reader failed"),
+      () => stop.abort(),
+    ];
+    for (const end of endings) {
+      const read = async () => {
+        for await (const state of plane.watchDeployments(0n, stop.signal)) {
+          assert.equal(open, 1);
+          if (state.version < 3n) continue;
+          end();
+          if (!stop.signal.aborted) break;
+        }
+      };
+      await read().catch(() => undefined);
+      await clock.settle();
+      assert.equal(open, 0);
+    }
+  });
+
+  test("passes on a state that says neither apply nor delete", async () => {
+    const { plane } = connectTo({
+      async *watchDeployments() {
+        yield { version: 5n };
+      },
+    });
+    const cases: unknown[] = [];
+    for await (const { state, version } of plane.watchDeployments(0n, never))
+      cases.push([state.case, version]);
+    assert.deepEqual(cases, [[undefined, 5n]]);
+  });
+
+  test("does not begin before it is read, nor after the signal", async () => {
+    let begun = 0;
+    const { plane, clock } = connectTo({
+      async *watchDeployments() {
+        begun += 1;
+        yield {};
+      },
+    });
+    plane.watchDeployments(0n, never);
+    await assert.rejects(drain(plane.watchDeployments(0n, AbortSignal.abort())));
+    await clock.settle();
+    assert.equal(begun, 0);
+  });
+});
+
+test("calls are counted by method and result; that there is no such object is a success", async () => {
+  const { plane, metrics } = connectTo({
+    getDesiredDeploymentState: () => Promise.reject(new ConnectError("gone", Code.NotFound)),
+    heartbeat: () => Promise.reject(new ConnectError("down", Code.Unavailable)),
+  });
+  await plane.getDesiredDeployment("d_1", never);
+  await failureOf(plane.heartbeat(never));
+  const text = await metrics.render();
+  const name = "unkey_krane_controlplane_rpc_requests_total";
+  assert.match(text, new RegExp(`${name}{.*method="GetDesiredDeploymentState",result="success"} 1`));
+  assert.match(text, new RegExp(`${name}{.*method="Heartbeat",result="error"} 1`));
+  assert.match(text, /rpc_duration_seconds_count{.*method="Heartbeat"} 1/);
+});

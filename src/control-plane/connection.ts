@@ -1,0 +1,188 @@
+// A control plane as krane sees it: desired state to read, status to report. One
+// instance is one HTTP/2 connection, and each controller has its own (K6).
+//
+// - Creating it starts nothing; the first call connects. After close() nothing is left.
+// - `not-found` is only ever the server's own word about that one object. Everything
+//   else that looks like absence (a proxy's 404, a wrong path) is an error.
+// - RPCs that only newer servers have are left alone once a server has refused them,
+//   until the connection is a new one: an upgraded server may then be on the other side.
+import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { Interceptor } from "@connectrpc/connect";
+import type { Clock } from "../concurrency/clock.ts";
+import { notify } from "../concurrency/notify.ts";
+import type { RegionKey } from "../config/config.ts";
+import type { SecretSource } from "../config/secret-source.ts";
+import type { CiliumNetworkPolicyState } from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
+import { ClusterService, type ReportAgentStateRequestSchema } from "../gen/ctrl/v1/cluster_service_pb.ts";
+import type { DeploymentState, ReportDeploymentStatusRequestSchema } from "../gen/ctrl/v1/deployment_pb.ts";
+import type { ReportSentinelStatusRequestSchema, SentinelState } from "../gen/ctrl/v1/sentinel_pb.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { metricCatalogue } from "../telemetry/metric-catalogue.ts";
+import type { LabelsOf } from "../telemetry/metric-definition.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { createBearer } from "./bearer.ts";
+import { type CallEnd, createCalls } from "./calls.ts";
+import { ControlPlaneError } from "./error.ts";
+import { createRequestStamp } from "./request-stamp.ts";
+import { type ConnectionLimits, createHttpLink, type Link } from "./transport.ts";
+
+export type ControllerName = LabelsOf<typeof metricCatalogue.controlPlaneReconnects.labels>["controller"];
+
+/** Each controller, and the agent itself for its heartbeat and state. */
+export type ConnectionName = LabelsOf<typeof metricCatalogue.controlPlaneRequests.labels>["controller"];
+
+export type DesiredAnswer<S> = { readonly kind: "found"; readonly state: S } | { readonly kind: "not-found" };
+
+export interface ControlPlane {
+  /** Everything above the version, and then what changes. Ends only when the server ends it; see DesiredStream. */
+  watchDeployments(versionLastSeen: bigint, signal: AbortSignal): AsyncIterable<DeploymentState>;
+  watchSentinels(versionLastSeen: bigint, signal: AbortSignal): AsyncIterable<SentinelState>;
+  watchCiliumNetworkPolicies(
+    versionLastSeen: bigint,
+    signal: AbortSignal,
+  ): AsyncIterable<CiliumNetworkPolicyState>;
+
+  getDesiredDeployment(id: string, signal: AbortSignal): Promise<DesiredAnswer<DeploymentState>>;
+  getDesiredSentinel(id: string, signal: AbortSignal): Promise<DesiredAnswer<SentinelState>>;
+  getDesiredCiliumNetworkPolicy(
+    id: string,
+    signal: AbortSignal,
+  ): Promise<DesiredAnswer<CiliumNetworkPolicyState>>;
+
+  reportDeploymentStatus(
+    report: MessageInitShape<typeof ReportDeploymentStatusRequestSchema>,
+    signal: AbortSignal,
+  ): Promise<void>;
+  reportSentinelStatus(
+    report: MessageInitShape<typeof ReportSentinelStatusRequestSchema>,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** Does nothing, and does not fail, where the server has no such RPC. The same goes for reportAgentState. */
+  heartbeat(signal: AbortSignal): Promise<void>;
+  reportAgentState(
+    report: MessageInitShape<typeof ReportAgentStateRequestSchema>,
+    signal: AbortSignal,
+  ): Promise<void>;
+
+  /** Ends every call, and resolves when the sockets are closed. */
+  close(): Promise<void>;
+}
+
+export interface ControlPlaneOptions {
+  /** Whose connection it is, for the metrics. */
+  readonly controller: ConnectionName;
+  /** http:// or https://, without a trailing slash. */
+  readonly baseUrl: string;
+  readonly region: RegionKey;
+  readonly token: SecretSource;
+  /** PEM certificates to trust instead of the system's. */
+  readonly ca?: string | undefined;
+  readonly limits?: Partial<ConnectionLimits> | undefined;
+  /** The deadline of every call that is not a stream. Default 10 s. */
+  readonly unaryTimeoutMs?: number | undefined;
+}
+
+export interface ControlPlaneDeps {
+  readonly clock: Clock;
+  readonly metrics?: Pick<Metrics, "controlPlaneRequests" | "controlPlaneDuration"> | undefined;
+  readonly log?: Log | undefined;
+  /** Instead of a connection to `baseUrl`, for tests and simulations. */
+  createLink?(interceptors: readonly Interceptor[]): Link;
+}
+
+const unaryTimeoutMsDefault = 10_000;
+
+export function createControlPlane(options: ControlPlaneOptions, deps: ControlPlaneDeps): ControlPlane {
+  const bearer = createBearer(options.token);
+  const interceptors = [createRequestStamp(options.region, bearer)];
+  const link = deps.createLink?.(interceptors) ?? createHttpLink(options, deps.clock, interceptors);
+  const calls = createCalls({
+    transport: link.transport,
+    clock: deps.clock,
+    unaryTimeoutMs: options.unaryTimeoutMs ?? unaryTimeoutMsDefault,
+    redact: bearer.redact,
+    onEnd(end) {
+      if (isTokenRefused(end.error)) bearer.refused();
+      notify(() => observe(options.controller, end, deps.metrics));
+    },
+  });
+
+  const { unary, stream } = calls;
+  const addition = createAdditionCall(unary, link, deps.log);
+  const rpc = ClusterService.method;
+  return {
+    watchDeployments: (versionLastSeen, signal) => stream(rpc.watchDeployments, { versionLastSeen }, signal),
+    watchSentinels: (versionLastSeen, signal) => stream(rpc.watchSentinels, { versionLastSeen }, signal),
+    watchCiliumNetworkPolicies: (versionLastSeen, signal) =>
+      stream(rpc.watchCiliumNetworkPolicies, { versionLastSeen }, signal),
+    getDesiredDeployment: (deploymentId, signal) =>
+      answerOf(unary(rpc.getDesiredDeploymentState, { deploymentId }, signal)),
+    getDesiredSentinel: (sentinelId, signal) =>
+      answerOf(unary(rpc.getDesiredSentinelState, { sentinelId }, signal)),
+    getDesiredCiliumNetworkPolicy: (ciliumNetworkPolicyId, signal) =>
+      answerOf(unary(rpc.getDesiredCiliumNetworkPolicyState, { ciliumNetworkPolicyId }, signal)),
+    async reportDeploymentStatus(report, signal) {
+      await unary(rpc.reportDeploymentStatus, report, signal);
+    },
+    async reportSentinelStatus(report, signal) {
+      await unary(rpc.reportSentinelStatus, report, signal);
+    },
+    heartbeat: (signal) => addition(rpc.heartbeat, {}, signal),
+    reportAgentState: (report, signal) => addition(rpc.reportAgentState, report, signal),
+    async close() {
+      calls.close();
+      await link.close();
+    },
+  };
+}
+
+async function answerOf<S>(answer: Promise<S>): Promise<DesiredAnswer<S>> {
+  try {
+    return { kind: "found", state: await answer };
+  } catch (error) {
+    if (error instanceof ControlPlaneError && error.code === "not_found") return { kind: "not-found" };
+    throw error;
+  }
+}
+
+type UnaryCall = <I extends DescMessage, O extends DescMessage>(
+  method: DescMethodUnary<I, O>,
+  request: MessageInitShape<I>,
+  signal: AbortSignal,
+) => Promise<MessageShape<O>>;
+
+/** Calls an RPC that not every server has. */
+function createAdditionCall(unary: UnaryCall, link: Link, log: Log | undefined) {
+  const refusedAt = new Map<string, number>();
+  return async <I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    request: MessageInitShape<I>,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    if (refusedAt.get(method.name) === link.generation) return;
+    try {
+      await unary(method, request, signal);
+    } catch (error) {
+      if (!(error instanceof ControlPlaneError && error.code === "unimplemented")) throw error;
+      refusedAt.set(method.name, link.generation);
+      log?.info("the control plane does not have this RPC; it is left alone", { method: method.name });
+    }
+  };
+}
+
+/** With either code it helps to look whether there is a newer token. */
+function isTokenRefused(error: ControlPlaneError | undefined): boolean {
+  return error?.code === "unauthenticated" || error?.code === "permission_denied";
+}
+
+function observe(
+  controller: ConnectionName,
+  { method, durationMs, error }: CallEnd,
+  metrics: ControlPlaneDeps["metrics"],
+): void {
+  // That there is no such object is an answer, and what resync asks for.
+  const result = error === undefined || error.code === "not_found" ? "success" : "error";
+  metrics?.controlPlaneRequests.inc({ controller, method, result });
+  if (durationMs !== undefined)
+    metrics?.controlPlaneDuration.observe({ controller, method }, durationMs / 1_000);
+}

@@ -1,0 +1,206 @@
+// The endless stream of desired state: opened again and again from the cursor, until the
+// signal ends it. It brings states in order and knows nothing of what they mean.
+//
+// - The first connection is made at once, every later one after a wait. Only a replay,
+//   and the first `out_of_range` after a good connection, reconnect without one.
+// - The stream is pulled: the next state is read when onState is done with the last one,
+//   so a slow reader holds the server back instead of filling memory.
+// - An error of the stream is shown and waited out. An error of onState is a bug, and
+//   ends run() after the connection is closed; whoever supervises it starts it again.
+// - A stream may be silent for ever, because pings prove its connection. That it is not
+//   held by one old server for weeks is the work of the periodic replay, which opens it anew.
+import { linkSignals } from "../concurrency/abort.ts";
+import { type Clock, sleep } from "../concurrency/clock.ts";
+import { notify } from "../concurrency/notify.ts";
+import type { Random } from "../concurrency/random.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { ControllerName } from "./connection.ts";
+import { type ControlPlaneCode, ControlPlaneError } from "./error.ts";
+import { achievedSomething, createReconnectDelay, type EndedConnection } from "./reconnect-delay.ts";
+
+// Servers send nothing at all, not even headers, before their first message. A connection
+// that has outlived one round of pings is open all the same.
+const provenByPingsMs = 15_000;
+
+export interface DesiredSource<S> {
+  readonly controller: ControllerName;
+  open(versionLastSeen: bigint, signal: AbortSignal): AsyncIterable<S>;
+  /** Asked anew for each connection (K2). */
+  cursor(): bigint;
+  /** Makes the cursor 0: for a replay, and when the server says that it is ahead of it. */
+  resetCursor(): void;
+  onState(state: S): void | Promise<void>;
+  /** Told of every change. What it throws changes nothing. */
+  onStatus?(status: StreamStatus): void;
+}
+
+export interface StreamStatus {
+  readonly state: "idle" | "connecting" | "open" | "waiting" | "stopped";
+  /** Wall time at which the state was entered. */
+  readonly sinceMs: number;
+  /** How often it was opened again after it had ended. */
+  readonly reconnects: number;
+  /** Why the last connection failed; gone with the first message of a later one. */
+  readonly lastError?: {
+    readonly code: ControlPlaneCode;
+    readonly message: string;
+    readonly atMs: number;
+  };
+}
+
+export interface DesiredStreamDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly metrics?: Pick<Metrics, "controlPlaneReconnects"> | undefined;
+  readonly log?: Log | undefined;
+}
+
+export interface DesiredStream {
+  /** Resolves when the signal has aborted and the connection is closed. To be called once at a time. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Resets the cursor and opens the stream anew: at once if it is open, else when its wait is over. */
+  reconnectFromZero(): void;
+  status(): StreamStatus;
+}
+
+export function createDesiredStream<S>(source: DesiredSource<S>, deps: DesiredStreamDeps): DesiredStream {
+  return new ReconnectingStream(source, deps);
+}
+
+class ReconnectingStream<S> implements DesiredStream {
+  readonly #source: DesiredSource<S>;
+  readonly #deps: DesiredStreamDeps;
+  #status: StreamStatus;
+  #fromZero = false;
+  #endConnection: () => void = () => undefined;
+
+  constructor(source: DesiredSource<S>, deps: DesiredStreamDeps) {
+    this.#source = source;
+    this.#deps = deps;
+    this.#status = { state: "idle", sinceMs: deps.clock.wallMs(), reconnects: 0 };
+  }
+
+  status(): StreamStatus {
+    return this.#status;
+  }
+
+  reconnectFromZero(): void {
+    this.#fromZero = true;
+    this.#endConnection();
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const delay = createReconnectDelay(this.#deps.random);
+    let restartedAtOnce = false;
+    try {
+      while (!signal.aborted) {
+        const ended = await this.#connect(signal);
+        if (ended === "asked to" || signal.aborted) continue;
+        if (achievedSomething(ended)) restartedAtOnce = false;
+        let delayMs = delay.afterMs(ended);
+        if (ended.code === "out_of_range") {
+          this.#fromZero = true;
+          if (!restartedAtOnce) delayMs = 0;
+          restartedAtOnce = true;
+        }
+        this.#announceWait(ended, delayMs);
+        await sleep(this.#deps.clock, delayMs, signal).catch(() => undefined);
+        if (!signal.aborted) this.#countReconnect();
+      }
+    } finally {
+      this.#enter("stopped");
+    }
+  }
+
+  /** One connection, from its opening to its end. */
+  async #connect(signal: AbortSignal): Promise<EndedConnection | "asked to"> {
+    const { clock } = this.#deps;
+    // Only now that the last connection is closed: a state that it still delivered could
+    // move the cursor away from 0 again.
+    if (this.#fromZero) this.#source.resetCursor();
+    this.#fromZero = false;
+    const linked = linkSignals(signal);
+    this.#endConnection = () => linked.abort();
+    this.#enter("connecting");
+    const proof = clock.setTimer(provenByPingsMs, () => this.#enter("open"));
+    const startedMs = clock.nowMs();
+    const states = this.#source.open(this.#source.cursor(), linked.signal)[Symbol.asyncIterator]();
+    let broughtMessages = false;
+    try {
+      while (!linked.signal.aborted) {
+        const next = await pull(states);
+        if (linked.signal.aborted) break;
+        if (next.kind !== "state") {
+          const ended = { broughtMessages, livedMs: clock.nowMs() - startedMs };
+          return next.kind === "end" ? ended : { ...ended, ...this.#failed(next.error) };
+        }
+        if (!broughtMessages) {
+          broughtMessages = true;
+          proof.cancel();
+          this.#enter("open", { lastError: undefined });
+        }
+        await this.#source.onState(next.state);
+      }
+      return "asked to";
+    } finally {
+      proof.cancel();
+      this.#endConnection = () => undefined;
+      linked.abort();
+      await states.return?.().catch(() => undefined);
+    }
+  }
+
+  #failed(error: unknown): Pick<EndedConnection, "code" | "retryAfterMs"> {
+    const known = error instanceof ControlPlaneError;
+    const code = known ? error.code : "unknown";
+    const message = error instanceof Error ? error.message : String(error);
+    this.#change({ lastError: { code, message, atMs: this.#deps.clock.wallMs() } });
+    return { code, retryAfterMs: known ? error.retryAfterMs : undefined };
+  }
+
+  #announceWait({ code }: EndedConnection, delayMs: number): void {
+    this.#enter("waiting");
+    const reason = code === undefined ? undefined : this.#status.lastError?.message;
+    const fields = { controller: this.#source.controller, code, reason, delayMs: Math.round(delayMs) };
+    const { log } = this.#deps;
+    if (code === "unauthenticated" || code === "permission_denied")
+      log?.error("the control plane refuses this agent", { ...fields, remedy: "check control.token" });
+    else if (code === undefined) log?.info("the control plane ended the stream", fields);
+    else log?.warn("the stream of desired state failed", fields);
+  }
+
+  #countReconnect(): void {
+    this.#change({ reconnects: this.#status.reconnects + 1 });
+    notify(() => this.#deps.metrics?.controlPlaneReconnects.inc({ controller: this.#source.controller }));
+  }
+
+  #enter(state: StreamStatus["state"], also: StatusChange = {}): void {
+    this.#change({ state, sinceMs: this.#deps.clock.wallMs(), ...also });
+  }
+
+  #change(change: StatusChange): void {
+    const { lastError, ...status } = { ...this.#status, ...change };
+    this.#status = lastError === undefined ? status : { ...status, lastError };
+    notify(() => this.#source.onStatus?.(this.#status));
+  }
+}
+
+type StatusChange = Partial<Omit<StreamStatus, "lastError">> & {
+  readonly lastError?: StreamStatus["lastError"] | undefined;
+};
+
+type Pulled<S> =
+  | { readonly kind: "state"; readonly state: S }
+  | { readonly kind: "end" }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+/** The next state, with a failure of the stream as a value: one of onState must not be taken for it. */
+async function pull<S>(states: AsyncIterator<S>): Promise<Pulled<S>> {
+  try {
+    const next = await states.next();
+    return next.done === true ? { kind: "end" } : { kind: "state", state: next.value };
+  } catch (error) {
+    return { kind: "failed", error };
+  }
+}

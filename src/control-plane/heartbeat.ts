@@ -1,0 +1,36 @@
+// Tells the control plane that the agent lives, also when there is nothing to report. A
+// beat that fails is missed and nothing else: no retry, no error for anybody. The next
+// one comes in time, and whoever listens counts silence.
+import { isAbort } from "../concurrency/abort.ts";
+import { type Clock, sleep } from "../concurrency/clock.ts";
+import type { Log } from "../telemetry/log.ts";
+
+const intervalMs = 30_000;
+
+export interface HeartbeatDeps {
+  readonly clock: Clock;
+  readonly log?: Log | undefined;
+}
+
+/** Beats at once and then every 30 s. Resolves when the signal aborts; never rejects. */
+export async function runHeartbeat(
+  beat: (signal: AbortSignal) => Promise<void>,
+  { clock, log }: HeartbeatDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  let healthy = true;
+  while (!signal.aborted) {
+    const startedMs = clock.nowMs();
+    try {
+      await beat(signal);
+      healthy = true;
+    } catch (error) {
+      if (isAbort(error, signal)) return;
+      // Said once per outage: the streams say the rest.
+      if (healthy) log?.warn("a heartbeat failed", { error });
+      healthy = false;
+    }
+    const restMs = Math.max(0, startedMs + intervalMs - clock.nowMs());
+    await sleep(clock, restMs, signal).catch(() => undefined);
+  }
+}

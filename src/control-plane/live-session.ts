@@ -1,0 +1,129 @@
+// One HTTP/2 connection that cannot die unnoticed. A peer that vanished without a word
+// leaves a socket that looks healthy for a quarter of an hour; pings find out in seconds.
+//
+// - The wait for the connection has a limit of its own: it ends before pings can begin.
+// - A destroyed session is never pinged: between its destruction and its close event
+//   that throws, and out of a timer it would take the whole process along. The session
+//   keeper that comes with the RPC library has that defect (connect-es issue 1795).
+// - After destroy() the socket is gone too, also when the peer takes no more bytes.
+import { type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from "node:http2";
+import { connect as connectTcp, isIP, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Clock } from "../concurrency/clock.ts";
+
+// More than the 64 KiB of the protocol, which over a long way would make the first
+// snapshot wait for acknowledgements; it is also all that a slow reader has to buffer.
+const windowBytes = 1024 * 1024;
+
+export interface SessionOptions {
+  readonly url: URL;
+  /** PEM certificates to trust instead of the system's. */
+  readonly ca?: string | undefined;
+  readonly connectTimeoutMs: number;
+  /** A ping is sent after this long without a frame. */
+  readonly pingIntervalMs: number;
+  /** The connection is dead after this long without an answer to a ping. */
+  readonly pingTimeoutMs: number;
+}
+
+export interface LiveSession {
+  /** False from the peer's GOAWAY on, and after the end. Open streams may still go on. */
+  readonly takesRequests: boolean;
+  /** Rejects when there never was a connection. */
+  readonly connected: Promise<void>;
+  /** Resolves when the socket is closed. */
+  readonly ended: Promise<void>;
+  request(headers: OutgoingHttpHeaders): ClientHttp2Stream;
+  /** Bytes came in on this stream: no ping is needed for a while. */
+  heard(stream: ClientHttp2Stream): void;
+  destroy(reason: ConnectError): void;
+}
+
+export function openSession(options: SessionOptions, clock: Clock): LiveSession {
+  const { url, connectTimeoutMs, pingIntervalMs, pingTimeoutMs } = options;
+  const socket = openSocket(options);
+  const session = connect(url.origin, {
+    createConnection: () => socket,
+    settings: { enablePush: false, initialWindowSize: windowBytes },
+  });
+  let failure: ConnectError | undefined;
+  let heardAtMs = clock.nowMs();
+  let timer = clock.setTimer(connectTimeoutMs, () => destroy(`no connection within ${connectTimeoutMs} ms`));
+
+  const connected = new Promise<void>((resolve, reject) => {
+    session.once("connect", () => {
+      session.setLocalWindowSize(windowBytes);
+      heardAtMs = clock.nowMs();
+      schedulePing();
+      resolve();
+    });
+    session.once("close", () => reject(failure ?? unavailable(`${url.host} closed the connection`)));
+  });
+  // A session may end before the first request waits for it.
+  connected.catch(() => undefined);
+  const ended = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  // The session listens too, but lets go of its socket when it is destroyed; an error
+  // that comes after that would have nobody to catch it.
+  socket.on("error", () => undefined);
+  session.on("error", (error) => {
+    failure ??= error instanceof ConnectError ? error : unavailable(`${url.host}: ${error.message}`, error);
+  });
+  session.once("close", () => timer.cancel());
+
+  function schedulePing(): void {
+    timer.cancel();
+    timer = clock.setTimer(heardAtMs + pingIntervalMs - clock.nowMs(), () =>
+      clock.nowMs() - heardAtMs < pingIntervalMs ? schedulePing() : ping(),
+    );
+  }
+
+  function ping(): void {
+    if (session.destroyed) return;
+    timer = clock.setTimer(pingTimeoutMs, () => destroy(`no answer to a ping within ${pingTimeoutMs} ms`));
+    session.ping((error) => {
+      if (error !== null || session.destroyed) return;
+      heardAtMs = clock.nowMs();
+      schedulePing();
+    });
+  }
+
+  function destroy(reason: string | ConnectError): void {
+    timer.cancel();
+    failure ??= typeof reason === "string" ? unavailable(`${url.host}: ${reason}`) : reason;
+    if (!session.destroyed) session.destroy(failure);
+    // The session lets go of its socket only when everything is written, which a peer
+    // that is gone never acknowledges.
+    socket.destroy();
+  }
+
+  return {
+    get takesRequests() {
+      return !session.closed && !session.destroyed;
+    },
+    connected,
+    ended,
+    request: (headers) => session.request(headers),
+    heard(stream) {
+      if (stream.session === session) heardAtMs = clock.nowMs();
+    },
+    destroy,
+  };
+}
+
+function openSocket({ url, ca }: SessionOptions): Socket {
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  if (url.protocol === "http:") return connectTcp({ host, port: Number(url.port || 80) });
+  return connectTls({
+    host,
+    port: Number(url.port || 443),
+    ALPNProtocols: ["h2"],
+    // An address may not be sent as a server name; it is checked against the certificate all the same.
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ...(ca === undefined ? {} : { ca }),
+  });
+}
+
+function unavailable(reason: string, cause?: unknown): ConnectError {
+  return new ConnectError(reason, Code.Unavailable, undefined, undefined, cause);
+}

@@ -1,0 +1,67 @@
+// The way to a control plane: the Connect protocol over one HTTP/2 connection, h2c for
+// http:// and TLS for https://, never HTTP/1.1. Everything that comes in has a limit,
+// which is checked before memory is taken, also for what a message unpacks to.
+import type { Interceptor, Transport } from "@connectrpc/connect";
+import { compressionGzip, createConnectTransport } from "@connectrpc/connect-node";
+import type { Clock } from "../concurrency/clock.ts";
+import { createSessions } from "./sessions.ts";
+
+export interface ConnectionLimits {
+  /** From the start of a connection until it can be used. Default 10 s. */
+  readonly connectTimeoutMs: number;
+  /** A ping is sent after this long without a frame. Default 10 s. */
+  readonly pingIntervalMs: number;
+  /** The connection is dead after this long without an answer to a ping. Default 5 s. */
+  readonly pingTimeoutMs: number;
+  /** The largest message in either direction. Default 8 MiB: five times what the API server takes for one object. */
+  readonly messageBytesMax: number;
+}
+
+const defaultLimits: ConnectionLimits = {
+  connectTimeoutMs: 10_000,
+  pingIntervalMs: 10_000,
+  pingTimeoutMs: 5_000,
+  messageBytesMax: 8 * 1024 * 1024,
+};
+
+export interface HttpLinkOptions {
+  readonly baseUrl: string;
+  /** PEM certificates to trust instead of the system's; for https:// only. */
+  readonly ca?: string | undefined;
+  readonly limits?: Partial<ConnectionLimits> | undefined;
+}
+
+/** What calls travel on: a connection, or in tests and simulations a server in the same process. */
+export interface Link {
+  readonly transport: Transport;
+  /** Counts connections: a change means that another server may be on the other side. */
+  readonly generation: number;
+  close(): Promise<void>;
+}
+
+/** Connects with the first call. */
+export function createHttpLink(
+  options: HttpLinkOptions,
+  clock: Clock,
+  interceptors: readonly Interceptor[],
+): Link {
+  const { messageBytesMax, ...limits } = { ...defaultLimits, ...options.limits };
+  const url = new URL(options.baseUrl);
+  const sessions = createSessions({ url, ca: options.ca, ...limits }, clock);
+  const transport = createConnectTransport({
+    httpVersion: "2",
+    baseUrl: options.baseUrl,
+    sessionManager: sessions,
+    interceptors: [...interceptors],
+    acceptCompression: [compressionGzip],
+    readMaxBytes: messageBytesMax,
+    writeMaxBytes: messageBytesMax,
+  });
+  return {
+    transport,
+    get generation() {
+      return sessions.opened;
+    },
+    close: () => sessions.close(),
+  };
+}

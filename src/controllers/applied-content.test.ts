@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkContentOf, checkEditsOf, goldenManifests } from "../../test/support/applied-content-trial.ts";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import { createSeededRandom } from "../concurrency/random.ts";
+import { ciliumDefinition } from "../dev/cilium-definition.ts";
+import { createApiServer } from "../dev/kube-apiserver/api-server.ts";
+import { createInProcessTransport } from "../dev/kube-apiserver/in-process.ts";
+import { createKubeApi } from "../kube/client.ts";
+import { customResourceDefinitions, namespaces, replicaSets } from "../kube/kinds.ts";
+import { appliedContentHash, lastOtherManager, manifestContentHash } from "./applied-content.ts";
+
+const never = new AbortController().signal;
+
+async function embedded() {
+  const clock = new FakeClock();
+  const server = createApiServer({ clock, random: createSeededRandom(1) });
+  const transport = createInProcessTransport(server, { userAgent: "kubectl" });
+  const api = createKubeApi(transport);
+  await api.create(customResourceDefinitions, ciliumDefinition, {}, never);
+  await api.create(namespaces, { metadata: { name: "golden" } }, {}, never);
+  await clock.advance(1_000);
+  return { transport, api };
+}
+
+test("what the server stored of every golden manifest has the hash of what was sent", async () => {
+  const { transport } = await embedded();
+  for (const golden of goldenManifests("golden")) await checkContentOf(transport, golden, never);
+});
+
+test("every field that krane sends is missed when it is edited by hand, and one apply brings it back", async () => {
+  const { transport } = await embedded();
+  for (const golden of goldenManifests("golden").filter(({ name }) => / of everything$/.test(name))) {
+    const accepted = await checkEditsOf(transport, golden, never);
+    assert.ok(accepted >= 10, `${golden.name}: only ${accepted} edits were accepted`);
+  }
+});
+
+test("fields that krane does not send do not matter", async () => {
+  const { transport, api } = await embedded();
+  const [golden] = goldenManifests("golden").filter(({ name }) => name === "ReplicaSet of minimal");
+  assert.ok(golden);
+  await checkContentOf(transport, golden, never);
+  const { name = "", namespace = "" } = golden.manifest.metadata ?? {};
+  const { object } = await api.apply(
+    replicaSets,
+    { metadata: { name, namespace, labels: { extra: "label" }, annotations: { extra: "annotation" } } },
+    { fieldManager: "someone", force: false },
+    never,
+  );
+  assert.equal(object.metadata?.labels?.["extra"], "label");
+  assert.equal(appliedContentHash(object), manifestContentHash(golden.manifest));
+  assert.equal(lastOtherManager(object.metadata), "someone");
+});
+
+test("an object that krane never applied has no content of krane's", () => {
+  assert.equal(
+    appliedContentHash({ metadata: { managedFields: [{ manager: "krane", operation: "Update" }] } }),
+    "",
+  );
+});

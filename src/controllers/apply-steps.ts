@@ -1,0 +1,243 @@
+// Carries out the steps of a plan: the only code that writes desired state into the cluster.
+//
+// - An object whose live content is as wanted costs no call, also right after a start (K11).
+// - force is used only on an object that is known to be krane's own, and names its uid, so that it can
+//   never hit another one. Where nothing is known, the name is looked up first, and nothing is forced.
+// - What is not krane's, or stands for another id, is never touched (K4).
+// - A namespace that vanishes between two steps is made again, and the plan begins anew.
+import type { Clock } from "../concurrency/clock.ts";
+import type { KubeApi } from "../kube/api.ts";
+import { namespaces } from "../kube/kinds.ts";
+import { objectKey } from "../kube/object-cache.ts";
+import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
+import { fieldManager } from "../model/labels.ts";
+import type { Ownership } from "../model/ownership.ts";
+import { lastOtherManager } from "./applied-content.ts";
+import { saysConflict, saysNothingThere } from "./classify.ts";
+import type { DriftMemory } from "./drift-memory.ts";
+import type { CheckedObject, LiveEntry, OwnedObject, Step } from "./plan.ts";
+import type { SlowLane } from "./slow-lane.ts";
+
+export type StepsOutcome =
+  | { readonly kind: "applied"; readonly writes: number }
+  /** Another key has to be in order first. */
+  | { readonly kind: "waiting"; readonly key: string }
+  /** The name belongs to somebody else. */
+  | { readonly kind: "conflict"; readonly reason: string }
+  /** The object of before is still on its way out. */
+  | { readonly kind: "deleting"; readonly reason: string }
+  /** Somebody keeps changing it. */
+  | { readonly kind: "contested"; readonly reason: string; readonly waitMs: number }
+  /** A known obstacle; nothing was tried. */
+  | { readonly kind: "held"; readonly reason: string; readonly waitMs: number };
+
+export interface ApplyDeps {
+  readonly api: KubeApi;
+  readonly clock: Clock;
+  readonly drift: DriftMemory;
+  readonly lane: SlowLane;
+}
+
+/** What was being done when a call failed: kind and namespace. */
+export interface Progress {
+  scope: string;
+}
+
+// An object that is only checked is looked at again after this long, should somebody have removed it.
+const checkAgainMs = 600_000;
+const namespacesKnownMax = 10_000;
+
+export class StepsApplier {
+  private readonly deps: ApplyDeps;
+  private readonly knownNamespaces = new Set<string>();
+  private readonly checkedUntilMs = new Map<string, number>();
+
+  constructor(deps: ApplyDeps) {
+    this.deps = deps;
+  }
+
+  async apply(steps: readonly Step[], progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {
+    try {
+      // What lives in a namespace proves it, so that a restart need not try to create any.
+      for (const step of steps)
+        if (step.kind === "object" && step.object.live() !== undefined) this.noteNamespace(step.object.ref);
+      return await this.run(steps, progress, signal);
+    } catch (error) {
+      if (!saysNothingThere(error)) throw error;
+      // Whatever is known about the namespaces of these steps may be wrong now.
+      for (const step of steps) if (step.kind === "namespace") this.forgetNamespace(nameOf(step.manifest));
+      return await this.run(steps, progress, signal);
+    }
+  }
+
+  private async run(steps: readonly Step[], progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {
+    let writes = 0;
+    for (const step of steps) {
+      if (step.kind === "await") {
+        if (step.isReady) continue;
+        return { kind: "waiting", key: step.key };
+      }
+      const outcome = await this.runStep(step, progress, signal);
+      if (outcome.kind !== "applied") return outcome;
+      writes += outcome.writes;
+    }
+    return { kind: "applied", writes };
+  }
+
+  private runStep(
+    step: Exclude<Step, { kind: "await" }>,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<StepsOutcome> {
+    switch (step.kind) {
+      case "namespace":
+        return this.ensureNamespace(step.manifest, progress, signal);
+      case "object":
+        return this.applyOwned(step.object, progress, signal);
+      case "checked":
+        return this.applyChecked(step.object, progress, signal);
+    }
+  }
+
+  /** Created where it is missing, used as it is where it exists. */
+  private async ensureNamespace(
+    manifest: KubeObject,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<StepsOutcome> {
+    const name = nameOf(manifest);
+    if (this.knownNamespaces.has(name)) return applied(0);
+    const held = this.enter(namespaces, { name }, progress);
+    if (held) return held;
+    let writes = 1;
+    try {
+      await this.deps.api.create(namespaces, manifest, { fieldManager }, signal);
+    } catch (error) {
+      if (!saysConflict(error)) throw error;
+      writes = 0;
+    }
+    if (this.knownNamespaces.size >= namespacesKnownMax) this.knownNamespaces.clear();
+    this.knownNamespaces.add(name);
+    return applied(writes);
+  }
+
+  private async applyOwned(
+    object: OwnedObject,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<StepsOutcome> {
+    const { kind, ref, contentHash } = object;
+    const name = `${kind.kind} ${objectKey(ref)}`;
+    const cached = object.live();
+    if (cached !== undefined) {
+      const verdict = judge(name, cached);
+      if (verdict) return verdict;
+      this.noteNamespace(ref);
+      if (cached.contentHash === contentHash) return applied(0);
+      if (this.deps.drift.isAsStored(name, contentHash, cached.contentHash)) return applied(0);
+      const waitMs = this.deps.drift.pauseMs(name, contentHash);
+      if (waitMs > 0) return this.contested(object, name, waitMs, signal);
+    }
+    const held = this.enter(kind, ref, progress);
+    if (held) return held;
+    const live = cached ?? (await this.lookUp(object, signal));
+    const verdict = live && judge(name, live);
+    if (verdict) return verdict;
+    const manifest = object.manifest();
+    const result = await this.deps.api.apply(
+      kind,
+      live === undefined ? manifest : withUid(manifest, live.uid),
+      { fieldManager, force: live !== undefined },
+      signal,
+    );
+    const stored = object.wrote(result.object);
+    this.deps.drift.wrote(name, contentHash, stored.contentHash);
+    this.noteNamespace(ref);
+    return applied(1);
+  }
+
+  /** The cache shows krane's objects by their labels; one that lost its labels, or a stranger's, only a look shows. */
+  private async lookUp(object: OwnedObject, signal: AbortSignal): Promise<LiveEntry | undefined> {
+    const found = await this.deps.api.get(object.kind, object.ref, { resourceVersion: "0" }, signal);
+    return found && object.entryOf(found);
+  }
+
+  private async contested(
+    { kind, ref }: OwnedObject,
+    name: string,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<StepsOutcome> {
+    const found = await this.deps.api.get(kind, ref, { resourceVersion: "0", detail: "metadata" }, signal);
+    const manager = lastOtherManager(found?.metadata) ?? "unknown";
+    return { kind: "contested", reason: `field manager ${manager} keeps changing ${name}`, waitMs };
+  }
+
+  private async applyChecked(
+    object: CheckedObject,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<StepsOutcome> {
+    const { kind, ref } = object;
+    const name = `${kind.kind} ${objectKey(ref)}`;
+    if ((this.checkedUntilMs.get(name) ?? 0) > this.deps.clock.nowMs()) return applied(0);
+    const held = this.enter(kind, ref, progress);
+    if (held) return held;
+    const live = await this.deps.api.get(kind, ref, {}, signal);
+    const ownership = live && object.judge(live);
+    if (ownership !== undefined && ownership.kind !== "ours") return conflict(name, ownership);
+    const isCurrent = live !== undefined && object.isCurrent(live);
+    if (!isCurrent) {
+      const uid = live?.metadata?.uid;
+      const manifest = uid === undefined ? object.manifest() : withUid(object.manifest(), uid);
+      await this.deps.api.apply(
+        kind,
+        manifest,
+        { fieldManager, force: live !== undefined, detail: "metadata" },
+        signal,
+      );
+    }
+    if (this.checkedUntilMs.size >= namespacesKnownMax) this.checkedUntilMs.clear();
+    this.checkedUntilMs.set(name, this.deps.clock.nowMs() + checkAgainMs);
+    return applied(isCurrent ? 0 : 1);
+  }
+
+  private enter(kind: ResourceKind, ref: ObjectRef, progress: Progress): StepsOutcome | undefined {
+    progress.scope = `${kind.kind}/${ref.namespace ?? ""}`;
+    const wait = this.deps.lane.wait(progress.scope);
+    return wait && { kind: "held", ...wait };
+  }
+
+  private noteNamespace({ namespace }: ObjectRef): void {
+    if (namespace !== undefined && this.knownNamespaces.size < namespacesKnownMax)
+      this.knownNamespaces.add(namespace);
+  }
+
+  private forgetNamespace(name: string): void {
+    this.knownNamespaces.delete(name);
+    for (const checked of this.checkedUntilMs.keys())
+      if (checked.includes(` ${name}/`)) this.checkedUntilMs.delete(checked);
+  }
+}
+
+function judge(name: string, live: LiveEntry): StepsOutcome | undefined {
+  if (live.ownership.kind !== "ours") return conflict(name, live.ownership);
+  return live.deleting ? { kind: "deleting", reason: `${name} of before is still being deleted` } : undefined;
+}
+
+function conflict(name: string, ownership: Exclude<Ownership, { kind: "ours" }>): StepsOutcome {
+  const what = ownership.kind === "foreign" ? "is not krane's" : "belongs to another id";
+  return { kind: "conflict", reason: `${name} ${what}: ${ownership.reason}` };
+}
+
+function applied(writes: number): StepsOutcome {
+  return { kind: "applied", writes };
+}
+
+function withUid<T extends KubeObject>(manifest: T, uid: string): T {
+  return { ...manifest, metadata: { ...manifest.metadata, uid } };
+}
+
+function nameOf(manifest: KubeObject): string {
+  return manifest.metadata?.name ?? "";
+}

@@ -1,0 +1,60 @@
+// A controller as a table of functions. What it wants and what it sees is its own; how that is streamed,
+// queued, applied, repaired, deleted, asked for again and reported is the engine's, and the same for all.
+import type { ControllerName, DesiredAnswer } from "../control-plane/connection.ts";
+import type { CacheChange } from "../kube/object-cache.ts";
+import type { ReadState } from "./desired-message.ts";
+import type { DesiredEntry } from "./desired-store.ts";
+import type { OwnedTarget, Plan } from "./plan.ts";
+import type { Observation } from "./reporter.ts";
+import type { KindStatus } from "./watched-kind.ts";
+
+export interface ControllerDefinition<State, Spec> {
+  readonly name: ControllerName;
+
+  watchDesired(versionLastSeen: bigint, signal: AbortSignal): AsyncIterable<State>;
+  getDesired(id: string, signal: AbortSignal): Promise<DesiredAnswer<State>>;
+  readState(state: State): ReadState<Spec>;
+
+  /** The kinds that it watches. */
+  readonly kinds: readonly DefinedKind[];
+  /** The objects in the cluster that stand for keys of the control plane. */
+  managed(): Iterable<ManagedObject>;
+  managedByKey(key: string): ManagedObject | undefined;
+  /** Keys of objects that several others contribute to, and that no message is about. */
+  companionKeys(): Iterable<string>;
+
+  plan(key: string, entry: DesiredEntry<Spec> | undefined): Plan;
+  /** What goes when nobody wants the key any more. */
+  targets(key: string, entry: DesiredEntry<Spec> | undefined): readonly OwnedTarget[];
+  observe(key: string): Observation | undefined;
+  /** How many of its pods are ready, and how many it should have. */
+  readiness(key: string): { readonly ready: number; readonly total: number };
+}
+
+export interface ManagedObject {
+  readonly key: string;
+  /** Undefined on an object that does not say; it cannot be asked for. */
+  readonly id: string | undefined;
+}
+
+/** Which keys a change in the cluster concerns. */
+export interface ChangedKeys {
+  readonly reconcile: readonly string[];
+  readonly report: readonly string[];
+}
+
+export interface DefinedKind {
+  readonly required: boolean;
+  readonly synced: boolean;
+  status(): KindStatus;
+  run(signal: AbortSignal): Promise<void>;
+  whenSynced(signal: AbortSignal): Promise<void>;
+  subscribe(listener: (changed: ChangedKeys) => void): () => void;
+}
+
+/** Whether a change is one that reconciling would look at, rather than one of status alone. */
+export function isContentChange<P extends { readonly deleting: boolean }>(change: CacheChange<P>): boolean {
+  if (change.kind !== "changed") return true;
+  const { before, after } = change;
+  return before.hash !== after.hash || before.value.deleting !== after.value.deleting;
+}

@@ -1,0 +1,143 @@
+// What a controller knows about itself, as the messages that people and the control plane get.
+import { create } from "@bufbuild/protobuf";
+import type { CircuitState } from "../concurrency/circuit-breaker.ts";
+import type { WorkQueueCounts } from "../concurrency/work-queue.ts";
+import type { StreamStatus } from "../control-plane/desired-stream.ts";
+import {
+  type BlockedDeletion,
+  BlockedDeletionSchema,
+  BreakerStatus_State,
+  type ControllerStatus,
+  ControllerStatusSchema,
+  type ObjectStatus,
+  ObjectStatus_Desired,
+  ObjectStatus_Outcome,
+  ObjectStatusSchema,
+  StreamStatus_State,
+} from "../gen/krane/v1/agent_pb.ts";
+import type { SuspectedDeletion } from "./deletion-guard.ts";
+import type { DesiredEntry } from "./desired-store.ts";
+import type { Outcome, OutcomeRecord } from "./object-status.ts";
+import type { ResyncResult } from "./resync.ts";
+import type { KindStatus } from "./watched-kind.ts";
+
+const streamStates: Readonly<Record<StreamStatus["state"], StreamStatus_State>> = {
+  idle: StreamStatus_State.UNSPECIFIED,
+  connecting: StreamStatus_State.CONNECTING,
+  open: StreamStatus_State.OPEN,
+  waiting: StreamStatus_State.BACKING_OFF,
+  stopped: StreamStatus_State.STOPPED,
+};
+
+const breakerStates: Readonly<Record<CircuitState, BreakerStatus_State>> = {
+  closed: BreakerStatus_State.CLOSED,
+  open: BreakerStatus_State.OPEN,
+  halfopen: BreakerStatus_State.HALF_OPEN,
+};
+
+const outcomes: Readonly<Record<Outcome, ObjectStatus_Outcome>> = {
+  pending: ObjectStatus_Outcome.PENDING,
+  applied: ObjectStatus_Outcome.APPLIED,
+  unchanged: ObjectStatus_Outcome.UNCHANGED,
+  deleted: ObjectStatus_Outcome.DELETED,
+  parked: ObjectStatus_Outcome.PARKED,
+  retrying: ObjectStatus_Outcome.RETRYING,
+  conflict: ObjectStatus_Outcome.CONFLICT,
+  blocked: ObjectStatus_Outcome.BLOCKED,
+};
+
+export interface ControllerFacts {
+  readonly name: string;
+  readonly stream: StreamStatus;
+  readonly cursor: bigint;
+  readonly queue: WorkQueueCounts;
+  readonly breaker: CircuitState;
+  readonly kinds: readonly KindStatus[];
+  readonly resync: ResyncResult | undefined;
+  readonly objects: number;
+  readonly parked: number;
+  readonly retrying: number;
+  readonly blocked: number;
+}
+
+export function controllerStatusMessage(facts: ControllerFacts): ControllerStatus {
+  const { stream, queue, resync } = facts;
+  return create(ControllerStatusSchema, {
+    name: facts.name,
+    stream: {
+      state: streamStates[stream.state],
+      cursor: facts.cursor,
+      lastError: stream.lastError?.message ?? "",
+      lastErrorCode: stream.lastError?.code ?? "",
+      connectedSinceMs: stream.state === "open" ? wholeMs(stream.sinceMs) : 0n,
+      reconnects: stream.reconnects,
+    },
+    queue: {
+      waiting: queue.waiting.fresh + queue.waiting.resync,
+      inFlight: queue.inFlight,
+      delayed: queue.delayed,
+      oldestWaitingMs: wholeMs(queue.oldestWaitingMs),
+    },
+    breaker: { state: breakerStates[facts.breaker] },
+    caches: facts.kinds.map((kind) => ({ ...kind })),
+    ...(resync && {
+      resync: {
+        lastStartedMs: wholeMs(resync.startedMs),
+        lastDurationMs: wholeMs(resync.durationMs),
+        asked: resync.asked,
+        corrected: resync.corrected,
+      },
+    }),
+    objects: facts.objects,
+    parked: facts.parked,
+    retrying: facts.retrying,
+    blockedDeletions: facts.blocked,
+  });
+}
+
+export interface ObjectFacts {
+  readonly controller: string;
+  readonly key: string;
+  readonly id: string;
+  readonly entry: DesiredEntry<unknown> | undefined;
+  readonly record: OutcomeRecord | undefined;
+  readonly readiness: { readonly ready: number; readonly total: number };
+}
+
+export function objectStatusMessage(facts: ObjectFacts): ObjectStatus {
+  const { controller, key, id, entry, record, readiness } = facts;
+  return create(ObjectStatusSchema, {
+    controller,
+    key,
+    id,
+    desiredVersion: entry?.version ?? 0n,
+    appliedVersion: record?.appliedVersion ?? 0n,
+    desired: desiredOf(entry),
+    outcome: outcomes[record?.outcome ?? "pending"],
+    reason: record?.reason ?? "",
+    ...(record?.fieldPath === undefined ? {} : { fieldPath: record.fieldPath }),
+    attempts: record?.attempts ?? 0,
+    sinceMs: wholeMs(record?.sinceMs ?? 0),
+    ...readiness,
+  });
+}
+
+export function blockedDeletionMessage(controller: string, one: SuspectedDeletion): BlockedDeletion {
+  return create(BlockedDeletionSchema, {
+    controller,
+    key: one.key,
+    id: one.id,
+    reason: one.reason,
+    suspectedPasses: one.suspectedPasses,
+    firstSuspectedMs: wholeMs(one.firstSuspectedMs),
+  });
+}
+
+function desiredOf(entry: DesiredEntry<unknown> | undefined): ObjectStatus_Desired {
+  if (entry === undefined) return ObjectStatus_Desired.UNSPECIFIED;
+  return entry.want.kind === "delete" ? ObjectStatus_Desired.DELETE : ObjectStatus_Desired.APPLY;
+}
+
+function wholeMs(ms: number): bigint {
+  return BigInt(Math.round(ms));
+}

@@ -1,0 +1,364 @@
+// One controller at work: a stream of desired state, a queue of keys, workers, watches, a resync and a
+// reporter, each a loop of its own that is restarted alone when it fails. It shares nothing with another
+// controller (K6).
+//
+// - start() resolves when the watches are open, and rejects with nothing left running when they cannot be.
+// - stop() may be called at any time and any number of times; when it resolves, nothing runs.
+import { linkSignals, withTimeout } from "../concurrency/abort.ts";
+import { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
+import { type Clock, sleep } from "../concurrency/clock.ts";
+import { type Random, uniform } from "../concurrency/random.ts";
+import { supervise } from "../concurrency/supervisor.ts";
+import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
+import { createDesiredStream, type DesiredStream } from "../control-plane/desired-stream.ts";
+import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
+import type { KubeApi } from "../kube/api.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { StepsApplier } from "./apply-steps.ts";
+import { backoffs, speaksOfHealth } from "./classify.ts";
+import type { ControllerDefinition } from "./controller-definition.ts";
+import { blockedDeletionMessage, controllerStatusMessage, objectStatusMessage } from "./controller-status.ts";
+import { DeletionGuard, type DeletionGuardOptions } from "./deletion-guard.ts";
+import type { DesiredMessage } from "./desired-message.ts";
+import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
+import { DriftMemory } from "./drift-memory.ts";
+import { isTroubled, ObjectStatuses, type OutcomeRecord } from "./object-status.ts";
+import { OrderWaits } from "./order-waits.ts";
+import { Reconciler } from "./reconcile.ts";
+import { Reporter } from "./reporter.ts";
+import { Resync, type ResyncResult } from "./resync.ts";
+import { SlowLane } from "./slow-lane.ts";
+import { VersionCursor } from "./version-cursor.ts";
+
+export interface ControllerOptions {
+  /** Keys that are worked on at the same time. */
+  readonly workers: number;
+  readonly deletion: DeletionGuardOptions;
+  /** Default 60 s; 0 switches it off, for tests of what has to work without it. */
+  readonly resyncMs?: number;
+  /** Default 10 min; 0 switches it off. */
+  readonly replayMs?: number;
+  /** How long start() waits for the watches. Default 60 s. */
+  readonly startTimeoutMs?: number;
+}
+
+export interface ControllerDeps {
+  readonly api: KubeApi;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** A definition reads the store that it is made for. */
+export interface DefinitionSource<State, Spec> {
+  create(store: DesiredStore<Spec>): ControllerDefinition<State, Spec>;
+  readonly groupOf?: (entry: DesiredEntry<Spec>) => string | undefined;
+}
+
+export type OrderOutcome = Pick<OutcomeRecord, "outcome" | "reason" | "fieldPath">;
+
+const questionsAtOnce = 10;
+const reportsAtOnce = 8;
+
+export class Controller<State, Spec> {
+  readonly store: DesiredStore<Spec>;
+  private readonly options: ControllerOptions;
+  private readonly deps: ControllerDeps;
+  private readonly definition: ControllerDefinition<State, Spec>;
+  private readonly cursor = new VersionCursor();
+  private readonly guard: DeletionGuard;
+  private readonly statuses: ObjectStatuses;
+  private readonly queue: WorkQueue;
+  private readonly breaker: CircuitBreaker;
+  private readonly reporter: Reporter;
+  private readonly reconciler: Reconciler<State, Spec>;
+  private readonly resync: Resync<State, Spec>;
+  private readonly stream: DesiredStream;
+  private readonly orders = new OrderWaits();
+  private readonly stopping = new AbortController();
+  private lastResync: ResyncResult | undefined;
+  private running: Promise<unknown> | undefined;
+  private stopped: Promise<void> | undefined;
+
+  constructor(definitions: DefinitionSource<State, Spec>, options: ControllerOptions, deps: ControllerDeps) {
+    const { clock, random, log, metrics, api } = deps;
+    this.options = options;
+    this.deps = deps;
+    const store = new DesiredStore<Spec>(clock, definitions.groupOf);
+    const definition = definitions.create(store);
+    this.store = store;
+    this.definition = definition;
+    const { name } = definition;
+    this.guard = new DeletionGuard(options.deletion, clock);
+    this.statuses = new ObjectStatuses(clock, (outcome, count) =>
+      metrics.troubledObjects.set({ controller: name, outcome }, count),
+    );
+    this.queue = new WorkQueue(
+      { backoff: backoffs.retry },
+      { clock, random, onHandlerError: (key, error) => this.onBug(`reconcile ${key}`, error) },
+    );
+    this.breaker = createBreaker(name, deps);
+    this.reporter = new Reporter(
+      { workers: reportsAtOnce },
+      {
+        clock,
+        random,
+        breaker: this.breaker,
+        observe: (key) => definition.observe(key),
+        isDeletionWanted: (key) => store.get(key)?.want.kind === "delete",
+        onError: (key, error) => this.onBug(`report ${key}`, error),
+      },
+    );
+    const lane = new SlowLane(backoffs.slow, deps);
+    const applier = new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane });
+    const enqueue = this.queue.add.bind(this.queue);
+    const shared = { definition, store, guard: this.guard, clock, log, metrics, enqueue };
+    this.reconciler = new Reconciler({
+      ...shared,
+      cursor: this.cursor,
+      statuses: this.statuses,
+      applier,
+      lane,
+      api,
+      report: (key) => this.reporter.changed(key),
+    });
+    this.resync = new Resync(
+      { concurrency: questionsAtOnce },
+      { ...shared, forgotten: (key) => this.forget(key) },
+    );
+    this.stream = createDesiredStream(
+      {
+        controller: name,
+        open: (version, signal) => definition.watchDesired(version, signal),
+        cursor: () => this.cursor.version,
+        resetCursor: () => this.resetCursor(),
+        onState: (state) => this.receive(state),
+      },
+      { clock, random, log, metrics },
+    );
+  }
+
+  async start(signal?: AbortSignal): Promise<void> {
+    if (this.running !== undefined) throw new Error(`controller ${this.definition.name} was started before`);
+    const { clock } = this.deps;
+    const unsubscribe = this.definition.kinds.map((kind) =>
+      kind.subscribe(({ reconcile, report }) => {
+        for (const key of reconcile) this.queue.add(key);
+        for (const key of report) this.reporter.changed(key);
+      }),
+    );
+    const watches = this.definition.kinds.map((kind) =>
+      this.keep(`watch ${kind.status().kind}`, (loopSignal) => kind.run(loopSignal)),
+    );
+    this.running = Promise.all(watches).finally(() => {
+      for (const stop of unsubscribe) stop();
+    });
+    const linked =
+      signal === undefined ? linkSignals(this.stopping.signal) : linkSignals(this.stopping.signal, signal);
+    try {
+      await withTimeout(clock, this.options.startTimeoutMs ?? 60_000, linked.signal, (waitSignal) =>
+        this.whenWatching(waitSignal),
+      );
+    } catch (error) {
+      await this.stop();
+      throw this.startError(error);
+    } finally {
+      linked.release();
+    }
+    this.running = Promise.all([this.running, ...this.startLoops()]);
+  }
+
+  /** Idempotent; resolves when every loop has ended. */
+  stop(): Promise<void> {
+    this.stopped ??= this.end();
+    return this.stopped;
+  }
+
+  /** Does what the message says on the same road as the stream; resolves with what came of it. */
+  async order(message: DesiredMessage<Spec>, signal: AbortSignal): Promise<OrderOutcome> {
+    this.store.order(message);
+    this.guard.clear(message.key);
+    const sequence = this.store.get(message.key)?.sequence ?? 0;
+    const linked = linkSignals(signal, this.stopping.signal);
+    const outcome = this.orders.wait(message.key, sequence, linked.signal);
+    this.queue.forget(message.key);
+    this.queue.add(message.key);
+    return outcome.finally(() => linked.release());
+  }
+
+  status(): ControllerStatus {
+    const { definition, queue, statuses, guard } = this;
+    return controllerStatusMessage({
+      name: definition.name,
+      stream: this.stream.status(),
+      cursor: this.cursor.version,
+      queue: queue.counts,
+      breaker: this.breaker.state,
+      kinds: definition.kinds.map((kind) => kind.status()),
+      resync: this.lastResync,
+      objects: [...this.keys()].length,
+      parked: statuses.countOf("parked"),
+      retrying: statuses.countOf("retrying"),
+      blocked: guard.blockedCount,
+    });
+  }
+
+  objects(options: { readonly onlyTroubled?: boolean } = {}): ObjectStatus[] {
+    const { definition, store, statuses } = this;
+    return [...this.keys()]
+      .filter((key) => !options.onlyTroubled || isTroubled(statuses.get(key)?.outcome ?? "pending"))
+      .sort()
+      .map((key) =>
+        objectStatusMessage({
+          controller: definition.name,
+          key,
+          id: store.get(key)?.id ?? definition.managedByKey(key)?.id ?? "",
+          entry: store.get(key),
+          record: statuses.get(key),
+          readiness: definition.readiness(key),
+        }),
+      );
+  }
+
+  blockedDeletions(): BlockedDeletion[] {
+    return this.guard.blocked().map((one) => blockedDeletionMessage(this.definition.name, one));
+  }
+
+  /** False where no such deletion is blocked. */
+  releaseDeletion(key: string): boolean {
+    const isReleased = this.guard.release(key);
+    if (isReleased) this.queue.add(key);
+    return isReleased;
+  }
+
+  private startLoops(): Promise<void>[] {
+    const { resyncMs = 60_000, replayMs = 600_000, workers } = this.options;
+    const loops = [
+      this.keep("workers", (signal) => this.queue.run(workers, (key, work) => this.work(key, work), signal)),
+      this.keep("reporter", (signal) => this.reporter.run(signal)),
+      this.keep("stream", (signal) => this.stream.run(signal)),
+    ];
+    if (resyncMs > 0) loops.push(this.keep("resync", (signal) => this.runResync(resyncMs, signal)));
+    if (replayMs > 0) loops.push(this.keep("replay", (signal) => this.runReplay(replayMs, signal)));
+    return loops;
+  }
+
+  private keep(name: string, loop: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { clock, random } = this.deps;
+    const onFailure = (_: string, error: unknown) => this.onBug(name, error);
+    return supervise(name, loop, { clock, random, onFailure }, this.stopping.signal);
+  }
+
+  private async end(): Promise<void> {
+    this.stopping.abort();
+    await this.running;
+  }
+
+  private async whenWatching(signal: AbortSignal): Promise<void> {
+    const required = this.definition.kinds.filter((kind) => kind.required);
+    await Promise.all(required.map((kind) => kind.whenSynced(signal)));
+  }
+
+  private startError(error: unknown): Error {
+    const { name, kinds } = this.definition;
+    const closed = kinds.filter((kind) => kind.required && !kind.synced).map((kind) => kind.status());
+    const reasons = closed.map(({ kind, lastError }) => `${kind}: ${lastError || "no answer yet"}`);
+    return new Error(`controller ${name} cannot watch ${reasons.join("; ")}`, { cause: error });
+  }
+
+  private async work(key: string, signal: AbortSignal): Promise<WorkOutcome> {
+    const sequence = this.store.get(key)?.sequence ?? 0;
+    const outcome = await this.reconciler.reconcile(key, signal);
+    this.orders.settle(key, sequence, this.statuses.get(key));
+    return outcome;
+  }
+
+  private receive(state: State): void {
+    const read = this.definition.readState(state);
+    if (read.kind === "bare") {
+      if (read.unreadable)
+        this.deps.log.warn("a message of the control plane cannot be understood; it is newer than krane", {
+          controller: this.definition.name,
+          version: read.version,
+        });
+      this.cursor.pass(read.version);
+      return;
+    }
+    const { message } = read;
+    const { key } = message;
+    const outcome = this.store.receive(message);
+    this.cursor.receive(message.version, key);
+    this.guard.clear(key);
+    if (outcome !== "changed") return;
+    // A new state deserves a new try: its failures were those of the old one.
+    this.queue.forget(key);
+    this.queue.add(key);
+  }
+
+  private resetCursor(): void {
+    if (this.stream.status().lastError?.code !== "out_of_range") {
+      this.cursor.rewind();
+      return;
+    }
+    this.cursor.restart();
+    this.store.forgetVersions();
+  }
+
+  private async runResync(everyMs: number, signal: AbortSignal): Promise<void> {
+    const { clock } = this.deps;
+    for (;;) {
+      const startedMs = clock.nowMs();
+      this.reporter.resendDue();
+      this.lastResync = await this.resync.pass(signal);
+      await sleep(clock, Math.max(0, startedMs + everyMs - clock.nowMs()), signal);
+    }
+  }
+
+  private async runReplay(everyMs: number, signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.deps;
+    for (;;) {
+      await sleep(clock, uniform(random, everyMs * 0.8, everyMs), signal);
+      this.stream.reconnectFromZero();
+    }
+  }
+
+  private *keys(): IterableIterator<string> {
+    const seen = new Set<string>();
+    for (const { key } of this.definition.managed()) seen.add(key);
+    for (const { key } of this.store.entries()) seen.add(key);
+    for (const key of this.statuses.keys()) seen.add(key);
+    yield* seen;
+  }
+
+  private forget(key: string): void {
+    this.cursor.forget(key);
+    this.statuses.forget(key);
+    this.reporter.forget(key);
+  }
+
+  private onBug(where: string, error: unknown): void {
+    const controller = this.definition.name;
+    this.deps.metrics.internalPanics.inc({ caller: controller, path: "background" });
+    this.deps.log.error("a loop failed and goes on", { controller, operation: where, error });
+  }
+}
+
+function createBreaker(controller: string, { clock, metrics, log }: ControllerDeps): CircuitBreaker {
+  // The names that dashboards of the original know: deployment_state_update, sentinel_state_update.
+  const service = `${controller.replace(/s$/, "")}_state_update`;
+  return new CircuitBreaker(
+    { name: service },
+    {
+      clock,
+      countsAsFailure: speaksOfHealth,
+      observer: {
+        onRequest: (action) => metrics.circuitBreakerRequests.inc({ service, action }),
+        onFailure: (action) => metrics.circuitBreakerErrors.inc({ service, action }),
+        onTransition: (previousState, state) =>
+          log.warn("the circuit breaker of the reports changed", { controller, previousState, state }),
+      },
+    },
+  );
+}

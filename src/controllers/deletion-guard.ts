@@ -1,0 +1,195 @@
+// Who may delete what (K4, K5). Every delete asks here, and brings proof: the live object with its owner
+// and uid, and on whose authority it is to go.
+//
+// - An order deletes at once. That the control plane does not know an object is only a suspicion.
+// - A suspicion becomes an authority when it was confirmed in several passes in a row, each of which
+//   found at least half of the objects present, when the object is old enough, and within a budget.
+//   A control plane that lost its memory, or that answers for another region, passes none of this.
+// - Otherwise the deletion is blocked: visible, until desired state returns or a person releases it.
+import type { Clock } from "../concurrency/clock.ts";
+import type { Ownership } from "../model/ownership.ts";
+
+export interface DeletionGuardOptions {
+  /** "explicit" never acts on absence. */
+  readonly mode: "confirmed" | "explicit";
+  readonly confirmations: number;
+  readonly minimumAgeMs: number;
+  readonly budgetObjects: number;
+  readonly budgetFraction: number;
+  readonly budgetWindowMs: number;
+}
+
+/**
+ * "order": an explicit Delete. "absence": nobody at the control plane knows it. "unused": krane's own
+ * companion object that nothing in the cluster or in the desired state refers to.
+ */
+export type Authority = "order" | "absence" | "unused";
+
+export interface DeletionProof {
+  readonly key: string;
+  readonly ownership: Ownership;
+  readonly uid: string;
+  readonly createdAt: string | undefined;
+  readonly authority: Authority;
+}
+
+export type Permission =
+  | { readonly kind: "permitted"; readonly uid: string }
+  | { readonly kind: "not-ours"; readonly reason: string }
+  | { readonly kind: "blocked"; readonly reason: string };
+
+export interface PassResult {
+  /** Objects in the cluster that were asked for. */
+  readonly managed: number;
+  /** Of these, the ones that the control plane knows. */
+  readonly present: number;
+}
+
+export interface SuspectedDeletion {
+  readonly key: string;
+  readonly id: string;
+  readonly reason: string;
+  readonly suspectedPasses: number;
+  readonly firstSuspectedMs: number;
+}
+
+interface Suspicion {
+  readonly id: string;
+  readonly firstSuspectedMs: number;
+  /** Passes in a row that did not know it. */
+  passes: number;
+  /** Those of them, in a row, in which at least half were present. */
+  confirmations: number;
+  inThisPass: boolean;
+  released: boolean;
+  /** Already counted in the budget. */
+  charged: boolean;
+  reason: string;
+}
+
+export class DeletionGuard {
+  private readonly options: DeletionGuardOptions;
+  private readonly clock: Clock;
+  private readonly suspicions = new Map<string, Suspicion>();
+  private deletedAtMs: number[] = [];
+  private managed = 0;
+
+  constructor(options: DeletionGuardOptions, clock: Clock) {
+    this.options = options;
+    this.clock = clock;
+  }
+
+  /** A pass asked for the object, and the control plane does not know it. */
+  suspect(key: string, id: string): void {
+    const known = this.suspicions.get(key) ?? {
+      id,
+      firstSuspectedMs: this.clock.wallMs(),
+      passes: 0,
+      confirmations: 0,
+      inThisPass: false,
+      released: false,
+      charged: false,
+      reason: "not confirmed yet",
+    };
+    known.passes += 1;
+    known.inThisPass = true;
+    this.suspicions.set(key, known);
+  }
+
+  /** The key is wanted, or gone. */
+  clear(key: string): void {
+    this.suspicions.delete(key);
+  }
+
+  /** Ends a pass; returns the keys to be looked at because of it. */
+  endPass({ managed, present }: PassResult): readonly string[] {
+    this.managed = managed;
+    const isTrustworthy = present * 2 >= managed;
+    for (const suspicion of this.suspicions.values()) {
+      const counts = suspicion.inThisPass && isTrustworthy;
+      suspicion.confirmations = counts ? suspicion.confirmations + 1 : 0;
+      if (!suspicion.inThisPass) suspicion.passes = 0;
+      else if (!isTrustworthy)
+        suspicion.reason = `only ${present} of ${managed} objects are known to the control plane`;
+      suspicion.inThisPass = false;
+    }
+    return [...this.suspicions.keys()];
+  }
+
+  /** Whether there is any thought of deleting it for its absence. */
+  isSuspected(key: string): boolean {
+    const passes = this.suspicions.get(key)?.passes ?? 0;
+    return passes >= this.options.confirmations || this.suspicions.get(key)?.released === true;
+  }
+
+  /** Unknown for so long, at a control plane in its right mind, that a wish for it need not be kept either. */
+  isConfirmed(key: string): boolean {
+    const confirmations = this.suspicions.get(key)?.confirmations ?? 0;
+    return this.options.mode === "confirmed" && confirmations >= this.options.confirmations;
+  }
+
+  permit(proof: DeletionProof): Permission {
+    const { ownership, uid, authority } = proof;
+    if (ownership.kind !== "ours") return { kind: "not-ours", reason: ownership.reason };
+    if (uid === "") return { kind: "not-ours", reason: "the uid of the live object is not known" };
+    if (authority !== "absence") return { kind: "permitted", uid };
+    const suspicion = this.suspicions.get(proof.key);
+    if (suspicion === undefined) return { kind: "blocked", reason: "it is not suspected" };
+    if (suspicion.released) return { kind: "permitted", uid };
+    const reason = this.objection(suspicion, proof.createdAt);
+    if (reason !== undefined) {
+      suspicion.reason = reason;
+      return { kind: "blocked", reason };
+    }
+    if (!suspicion.charged) this.deletedAtMs.push(this.clock.nowMs());
+    suspicion.charged = true;
+    return { kind: "permitted", uid };
+  }
+
+  /** A person says that the deletion is right. False where none is blocked. */
+  release(key: string): boolean {
+    const suspicion = this.suspicions.get(key);
+    if (suspicion === undefined || !this.isSuspected(key)) return false;
+    suspicion.released = true;
+    return true;
+  }
+
+  blocked(): readonly SuspectedDeletion[] {
+    return [...this.suspicions]
+      .filter(([key, { released }]) => this.isSuspected(key) && !released)
+      .map(([key, { id, reason, passes, firstSuspectedMs }]) => ({
+        key,
+        id,
+        reason,
+        suspectedPasses: passes,
+        firstSuspectedMs,
+      }));
+  }
+
+  get blockedCount(): number {
+    return this.blocked().length;
+  }
+
+  private objection(suspicion: Suspicion, createdAt: string | undefined): string | undefined {
+    const { mode, confirmations, minimumAgeMs } = this.options;
+    if (mode === "explicit") return 'deletion.mode = "explicit" never acts on absence';
+    if (suspicion.passes < confirmations)
+      return `unknown in ${suspicion.passes} of the ${confirmations} passes that are needed`;
+    if (suspicion.confirmations < confirmations)
+      return `too few objects were known to the control plane in the last ${confirmations} passes`;
+    // biome-ignore lint/style/noRestrictedGlobals: it reads a timestamp that Kubernetes wrote; the time comes from the clock.
+    const createdMs = Date.parse(createdAt ?? "");
+    // A timestamp that cannot be read makes NaN, and then the object counts as new.
+    if (!(this.clock.wallMs() - createdMs >= minimumAgeMs)) return "the object is too young";
+    return suspicion.charged ? undefined : this.budgetObjection();
+  }
+
+  private budgetObjection(): string | undefined {
+    const { budgetObjects, budgetFraction, budgetWindowMs } = this.options;
+    const sinceMs = this.clock.nowMs() - budgetWindowMs;
+    this.deletedAtMs = this.deletedAtMs.filter((atMs) => atMs > sinceMs);
+    const budget = Math.max(budgetObjects, Math.floor(this.managed * budgetFraction));
+    if (this.deletedAtMs.length < budget) return undefined;
+    return `the budget of ${budget} deletions per ${budgetWindowMs / 60_000} minutes is used up`;
+  }
+}

@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import type { DesiredMessage } from "./desired-message.ts";
+import { DesiredStore } from "./desired-store.ts";
+
+type Message = DesiredMessage<string>;
+
+function apply(key: string, version: bigint, spec: string): Message {
+  return { key, id: `id-${key}`, version, want: { kind: "apply", spec } };
+}
+
+function remove(key: string, version: bigint): Message {
+  return { key, id: undefined, version, want: { kind: "delete" } };
+}
+
+function specOf(store: DesiredStore<string>, key: string): string | undefined {
+  const want = store.get(key)?.want;
+  return want?.kind === "apply" ? want.spec : want?.kind;
+}
+
+test("the highest version wins, in whichever order they come", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  assert.equal(store.receive(apply("a", 5n, "five")), "changed");
+  assert.equal(store.receive(apply("a", 3n, "three")), "stale");
+  assert.equal(store.receive(apply("a", 5n, "five")), "unchanged");
+  assert.equal(specOf(store, "a"), "five");
+});
+
+test("a delete remembers the id that only the apply said", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  store.receive(apply("a", 1n, "one"));
+  store.receive(remove("a", 2n));
+  assert.equal(store.get("a")?.id, "id-a");
+});
+
+test("an answer to a question from before the stream brought the key anew is dropped", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  store.receive(apply("a", 1n, "one"));
+  const question = store.ask("a");
+  store.receive(apply("a", 2n, "two"));
+  assert.equal(store.answer(question, apply("a", 9n, "late")), "stale");
+  assert.equal(specOf(store, "a"), "two");
+});
+
+test("an old answer cannot bring back what the stream has deleted", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  store.receive(apply("a", 1n, "one"));
+  const question = store.ask("a");
+  store.receive(remove("a", 2n));
+  assert.equal(store.answer(question, apply("a", 1n, "one")), "stale");
+  const second = store.ask("a");
+  assert.equal(store.answer(second, apply("a", 0n, "one")), "stale");
+  assert.equal(specOf(store, "a"), "delete");
+});
+
+test("an answer about a key that came while the question was on its way is dropped", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  const question = store.ask("a");
+  store.receive(apply("a", 2n, "two"));
+  assert.equal(store.answer(question, apply("a", 1n, "one")), "stale");
+});
+
+test("answers without a version are compared by content and keep the known version", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  store.receive(apply("a", 7n, "seven"));
+  assert.equal(store.answer(store.ask("a"), apply("a", 0n, "seven")), "unchanged");
+  assert.equal(store.answer(store.ask("a"), apply("a", 0n, "other")), "changed");
+  assert.equal(store.get("a")?.version, 7n);
+  assert.equal(specOf(store, "a"), "other");
+});
+
+test("a lower version in an answer is believed only when it is repeated", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  store.receive(apply("a", 100n, "new"));
+  assert.equal(store.answer(store.ask("a"), apply("a", 4n, "restored")), "stale");
+  assert.equal(store.answer(store.ask("a"), apply("a", 100n, "new")), "unchanged");
+  assert.equal(store.answer(store.ask("a"), apply("a", 4n, "restored")), "stale");
+  assert.equal(store.answer(store.ask("a"), apply("a", 4n, "restored")), "stale");
+  assert.equal(store.answer(store.ask("a"), apply("a", 4n, "restored")), "changed");
+  assert.equal(specOf(store, "a"), "restored");
+});
+
+test("an equal version with other content is a control plane that counts a second time", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  store.receive(apply("a", 1n, "one"));
+  assert.equal(store.receive(apply("a", 1n, "other")), "changed");
+});
+
+test("an order holds against a replay of what it replaced, and yields to something newer", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  store.receive(apply("a", 1n, "one"));
+  store.order(apply("a", 0n, "ordered"));
+  assert.equal(store.receive(apply("a", 1n, "one")), "unchanged");
+  assert.equal(specOf(store, "a"), "ordered");
+  assert.equal(store.receive(apply("a", 2n, "two")), "changed");
+});
+
+test("tombstones go after an hour, but not while their object lives or the server still sends them", async () => {
+  const clock = new FakeClock();
+  const store = new DesiredStore<string>(clock);
+  for (const key of ["gone", "alive", "heard"]) store.receive(remove(key, 1n));
+  store.receive(apply("wanted", 2n, "two"));
+  await clock.advance(3_000_000);
+  store.receive(remove("heard", 1n));
+  await clock.advance(1_000_000);
+  assert.deepEqual(
+    store.sweep((key) => key === "alive"),
+    ["gone"],
+  );
+  assert.deepEqual([...store.entries()].map(({ key }) => key).sort(), ["alive", "heard", "wanted"]);
+});
+
+test("groups follow their entries", () => {
+  const store = new DesiredStore<string>(new FakeClock(), ({ want }) =>
+    want.kind === "apply" ? want.spec : undefined,
+  );
+  store.receive(apply("a", 1n, "blue"));
+  store.receive(apply("b", 2n, "blue"));
+  store.receive(apply("a", 3n, "red"));
+  assert.deepEqual(
+    store.ofGroup("blue").map(({ key }) => key),
+    ["b"],
+  );
+  store.forgetVersions();
+  store.remove("b");
+  assert.deepEqual(store.ofGroup("blue"), []);
+  assert.deepEqual(
+    store.ofGroup("red").map(({ version }) => version),
+    [0n],
+  );
+});
+
+// Whatever is shuffled or repeated, and however late an answer comes, a key ends with the newest that the
+// stream brought.
+test("no order of deliveries and late answers makes a key go back", () => {
+  const event = fc.record({
+    key: fc.constantFrom("a", "b"),
+    version: fc.bigInt(1n, 30n),
+    isDelete: fc.boolean(),
+    asks: fc.boolean(),
+    answersIn: fc.nat(5),
+  });
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 60 }), (events) => {
+      const store = new DesiredStore<string>(new FakeClock());
+      const messages = new Map<string, Message>();
+      const newest = new Map<string, Message>();
+      const late = new Map<number, () => void>();
+      for (const [index, { key, version, isDelete, asks, answersIn }] of events.entries()) {
+        // One version says one thing, as at a real control plane.
+        const name = `${key}${version}`;
+        const message = messages.get(name) ?? (isDelete ? remove(key, version) : apply(key, version, name));
+        messages.set(name, message);
+        const known = newest.get(key);
+        if (asks && known !== undefined) {
+          const question = store.ask(key);
+          late.set(index + answersIn, () => void store.answer(question, known));
+        }
+        store.receive(message);
+        if (known === undefined || version > known.version) newest.set(key, message);
+        late.get(index)?.();
+        for (const [one, { want }] of newest) assert.deepEqual(store.get(one)?.want, want);
+      }
+    }),
+  );
+});

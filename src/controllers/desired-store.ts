@@ -1,0 +1,159 @@
+// What is wanted, by key: the newest state of each and nothing else, so its size is the number of
+// objects (K3).
+//
+// - A higher version wins, whatever brought it and in whichever order. An equal one with equal content
+//   changes nothing.
+// - The answer to a question counts only if the stream has not brought that key anew since the
+//   question was asked; otherwise an old answer could bring back what the stream has just deleted.
+// - Servers that give no version in their answers (0) are compared by content, and the version stays.
+// - A Delete is remembered for an hour, and as long as the object lives.
+import { isDeepStrictEqual } from "node:util";
+import type { Clock } from "../concurrency/clock.ts";
+import { CacheIndex } from "../kube/cache-index.ts";
+import type { DesiredMessage, Want } from "./desired-message.ts";
+
+export type Origin = "stream" | "resync" | "scheduler";
+
+export interface DesiredEntry<Spec> {
+  readonly key: string;
+  readonly id: string | undefined;
+  readonly version: bigint;
+  readonly want: Want<Spec>;
+  readonly origin: Origin;
+  /** Grows with every change of this store: what tells an old answer from a new one. */
+  readonly sequence: number;
+}
+
+export type StoreOutcome = "changed" | "unchanged" | "stale";
+
+export interface Question {
+  readonly key: string;
+  readonly sequence: number;
+}
+
+const tombstoneMs = 3_600_000;
+
+// A lower version than the known one is what a lagging replica answers, and what a control plane
+// answers that was restored from a backup. No replica lags for so many passes.
+const lowerAnswersMax = 3;
+
+interface Held<Spec> {
+  entry: DesiredEntry<Spec>;
+  /** When it was last heard of. */
+  heardMs: number;
+  lowerAnswers: number;
+}
+
+export class DesiredStore<Spec> {
+  private readonly clock: Clock;
+  private readonly held = new Map<string, Held<Spec>>();
+  private readonly groups: CacheIndex<DesiredEntry<Spec>>;
+  private sequence = 0;
+
+  /** `groupOf` names what an entry has in common with others, such as its environment. */
+  constructor(clock: Clock, groupOf: (entry: DesiredEntry<Spec>) => string | undefined = () => undefined) {
+    this.clock = clock;
+    this.groups = new CacheIndex(groupOf);
+  }
+
+  get size(): number {
+    return this.held.size;
+  }
+
+  get(key: string): DesiredEntry<Spec> | undefined {
+    return this.held.get(key)?.entry;
+  }
+
+  *entries(): IterableIterator<DesiredEntry<Spec>> {
+    for (const { entry } of this.held.values()) yield entry;
+  }
+
+  ofGroup(name: string): readonly DesiredEntry<Spec>[] {
+    return this.groups.get(name);
+  }
+
+  /** From the stream. */
+  receive(message: DesiredMessage<Spec>): StoreOutcome {
+    const known = this.held.get(message.key);
+    if (known === undefined || message.version > known.entry.version) return this.put(message, "stream");
+    if (message.version < known.entry.version) return "stale";
+    known.heardMs = this.clock.nowMs();
+    // The same number for something else: the control plane was restored, and counts it a second time.
+    return known.entry.origin === "scheduler" ? "unchanged" : this.takeContent(known, message, "stream");
+  }
+
+  /** An order without a version: it holds until the control plane has something newer. */
+  order(message: DesiredMessage<Spec>): StoreOutcome {
+    const version = this.held.get(message.key)?.entry.version ?? 0n;
+    return this.put({ ...message, version }, "scheduler");
+  }
+
+  ask(key: string): Question {
+    return { key, sequence: this.held.get(key)?.entry.sequence ?? 0 };
+  }
+
+  answer(question: Question, message: DesiredMessage<Spec>): StoreOutcome {
+    if (message.key !== question.key) return this.answerAboutAnother(message);
+    const known = this.held.get(question.key);
+    if (known === undefined) return question.sequence === 0 ? this.put(message, "resync") : "stale";
+    if (known.entry.sequence !== question.sequence) return "stale";
+    if (known.entry.want.kind === "delete") return "stale";
+    if (message.version === 0n || message.version === known.entry.version) {
+      known.lowerAnswers = 0;
+      return this.takeContent(known, message, "resync");
+    }
+    if (message.version > known.entry.version) return this.put(message, "resync");
+    known.lowerAnswers += 1;
+    return known.lowerAnswers >= lowerAnswersMax ? this.put(message, "resync") : "stale";
+  }
+
+  /** The control plane counts anew; whatever it says next is newer than what it said before. */
+  forgetVersions(): void {
+    for (const held of this.held.values()) {
+      this.groups.remove(held.entry);
+      held.entry = { ...held.entry, version: 0n };
+      this.groups.add(held.entry);
+    }
+  }
+
+  remove(key: string): void {
+    const known = this.held.get(key);
+    if (known !== undefined) this.groups.remove(known.entry);
+    this.held.delete(key);
+  }
+
+  /** Drops the tombstones whose time is over; returns their keys. */
+  sweep(isAlive: (key: string) => boolean): readonly string[] {
+    const beforeMs = this.clock.nowMs() - tombstoneMs;
+    const swept: string[] = [];
+    for (const [key, { entry, heardMs }] of this.held) {
+      if (entry.want.kind !== "delete" || heardMs > beforeMs || isAlive(key)) continue;
+      this.remove(key);
+      swept.push(key);
+    }
+    return swept;
+  }
+
+  /** An object was asked for by its id, and the answer gives it another name: a state of its own. */
+  private answerAboutAnother(message: DesiredMessage<Spec>): StoreOutcome {
+    const known = this.held.get(message.key);
+    if (known === undefined || message.version > known.entry.version) return this.put(message, "resync");
+    return "stale";
+  }
+
+  private takeContent(known: Held<Spec>, message: DesiredMessage<Spec>, origin: Origin): StoreOutcome {
+    if (isDeepStrictEqual(known.entry.want, message.want)) return "unchanged";
+    return this.put({ ...message, version: known.entry.version }, origin);
+  }
+
+  private put(message: DesiredMessage<Spec>, origin: Origin): StoreOutcome {
+    const { key, version, want } = message;
+    const before = this.held.get(key)?.entry;
+    this.sequence += 1;
+    const entry = { key, id: message.id ?? before?.id, version, want, origin, sequence: this.sequence };
+    if (before !== undefined) this.groups.remove(before);
+    this.groups.add(entry);
+    this.held.set(key, { entry, heardMs: this.clock.nowMs(), lowerAnswers: 0 });
+    return "changed";
+  }
+}

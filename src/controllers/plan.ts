@@ -1,0 +1,129 @@
+// What has to be done about one key, as data. Definitions make plans, the engine carries them out, and
+// only the engine talks to the API server.
+import type { Namespace } from "kubernetes-types/core/v1.js";
+import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
+import type { Ownership } from "../model/ownership.ts";
+import type { WatchedKind } from "./watched-kind.ts";
+
+/** What the engine reads of a live object, whatever its kind. */
+export interface LiveProjection {
+  readonly ownership: Ownership;
+  readonly deleting: boolean;
+  /** RFC 3339. */
+  readonly createdAt: string | undefined;
+}
+
+export type Plan =
+  /** In this order; a step begins when the one before it is done. */
+  | { readonly kind: "apply"; readonly steps: readonly Step[] }
+  /** "order": somebody asked for it. "unused": a companion that nothing needs any more. */
+  | {
+      readonly kind: "delete";
+      readonly targets: readonly OwnedTarget[];
+      readonly authority: "order" | "unused";
+    }
+  /** Nothing can be done while this is so. */
+  | { readonly kind: "hold"; readonly reason: string }
+  /** Nothing to do yet. */
+  | { readonly kind: "later"; readonly afterMs: number }
+  | { readonly kind: "nothing" };
+
+export type Step =
+  | { readonly kind: "namespace"; readonly manifest: Namespace }
+  | { readonly kind: "object"; readonly object: OwnedObject }
+  | { readonly kind: "checked"; readonly object: CheckedObject }
+  /** Another key has to be in order first. */
+  | { readonly kind: "await"; readonly key: string; readonly isReady: boolean };
+
+/** An object of a watched kind; its steps are made by `ownedStep` and `ownedTarget`, which hide its types. */
+export interface OwnedObject {
+  readonly kind: ResourceKind;
+  readonly ref: ObjectRef;
+  /** The hash of the manifest's content; see applied-content.ts. */
+  readonly contentHash: string;
+  manifest(): KubeObject;
+  live(): LiveEntry | undefined;
+  /** What an object that the cache does not show looks like. */
+  entryOf(object: KubeObject): LiveEntry;
+  wrote(object: KubeObject): LiveEntry;
+}
+
+export interface OwnedTarget {
+  readonly kind: ResourceKind;
+  readonly ref: ObjectRef;
+  live(): LiveEntry | undefined;
+  deleted(uid: string): void;
+}
+
+export interface LiveEntry {
+  readonly uid: string;
+  readonly contentHash: string;
+  /** Whose it is, and whether it stands for the wanted id. */
+  readonly ownership: Ownership;
+  readonly deleting: boolean;
+  readonly createdAt: string | undefined;
+}
+
+/** An object that is not watched: it is read by its one name and compared. */
+export interface CheckedObject {
+  readonly kind: ResourceKind;
+  readonly ref: ObjectRef;
+  manifest(): KubeObject;
+  isCurrent(live: KubeObject): boolean;
+  judge(live: KubeObject): Ownership;
+}
+
+interface OwnedOptions<T extends KubeObject, P> {
+  readonly key: string;
+  readonly ref: ObjectRef;
+  readonly contentHash: string;
+  manifest(): T;
+  judge(live: P): Ownership;
+}
+
+export function ownedObject<T extends KubeObject, P extends LiveProjection, I extends string>(
+  watched: WatchedKind<T, P, I>,
+  options: OwnedOptions<T, P>,
+): OwnedObject {
+  const { key, ref, contentHash, judge } = options;
+  const seen = (entry: ReturnType<typeof watched.get>) => entry && liveEntry(entry, judge);
+  return {
+    kind: watched.kind,
+    ref,
+    contentHash,
+    manifest: options.manifest,
+    live: () => seen(watched.get(key)),
+    entryOf: (object) => liveEntry(watched.entryOf(object as T), judge),
+    wrote: (object) => liveEntry(watched.wrote(object as T), judge),
+  };
+}
+
+export function ownedTarget<T extends KubeObject, P extends LiveProjection, I extends string>(
+  watched: WatchedKind<T, P, I>,
+  options: Pick<OwnedOptions<T, P>, "key" | "ref" | "judge">,
+): OwnedTarget {
+  const { key, ref, judge } = options;
+  return {
+    kind: watched.kind,
+    ref,
+    live() {
+      const entry = watched.get(key);
+      return entry && liveEntry(entry, judge);
+    },
+    deleted: (uid) => watched.deleted(ref, uid),
+  };
+}
+
+function liveEntry<P extends LiveProjection>(
+  entry: { readonly uid: string; readonly hash?: string; readonly value: P },
+  judge: (live: P) => Ownership,
+): LiveEntry {
+  const { deleting, createdAt } = entry.value;
+  return {
+    uid: entry.uid,
+    contentHash: entry.hash ?? "",
+    ownership: judge(entry.value),
+    deleting,
+    createdAt,
+  };
+}

@@ -1,0 +1,314 @@
+// Brings one key to its desired state, whatever state it is in: level-triggered, from the store and the
+// caches. It writes down what came of it, settles the version, and says when to look again.
+import { isAbort } from "../concurrency/abort.ts";
+import type { Clock } from "../concurrency/clock.ts";
+import { notify } from "../concurrency/notify.ts";
+import type { WorkOutcome, WorkPriority } from "../concurrency/work-queue.ts";
+import type { KubeApi } from "../kube/api.ts";
+import { events } from "../kube/kinds.ts";
+import { objectKey } from "../kube/object-cache.ts";
+import { fieldManager } from "../model/labels.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { Progress, StepsApplier, StepsOutcome } from "./apply-steps.ts";
+import { backoffs, classifyFailure, classifyProblems, type Failure } from "./classify.ts";
+import type { ControllerDefinition } from "./controller-definition.ts";
+import { deletionBlockedEvent, type EventSubject } from "./deletion-event.ts";
+import type { Authority, DeletionGuard } from "./deletion-guard.ts";
+import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
+import { isTroubled, type ObjectStatuses, type OutcomeChange } from "./object-status.ts";
+import type { OwnedTarget, Plan } from "./plan.ts";
+import type { SlowLane } from "./slow-lane.ts";
+import type { VersionCursor } from "./version-cursor.ts";
+
+export interface ReconcileDeps<State, Spec> {
+  readonly definition: ControllerDefinition<State, Spec>;
+  readonly store: DesiredStore<Spec>;
+  readonly cursor: VersionCursor;
+  readonly guard: DeletionGuard;
+  readonly statuses: ObjectStatuses;
+  readonly applier: StepsApplier;
+  readonly lane: SlowLane;
+  readonly api: KubeApi;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, "reconcileOperations" | "reconcileDuration">;
+  enqueue(key: string, priority: WorkPriority): void;
+  report(key: string): void;
+}
+
+type Result =
+  | StepsOutcome
+  | { readonly kind: "deleted"; readonly writes: number }
+  | { readonly kind: "failed"; readonly failure: Failure }
+  | { readonly kind: "hold"; readonly reason: string }
+  | { readonly kind: "blocked"; readonly reason: string }
+  | { readonly kind: "later"; readonly afterMs: number }
+  | { readonly kind: "nothing" };
+
+const done: WorkOutcome = { kind: "done" };
+// What should bring a key up again by itself is given this long; then it is looked at all the same.
+const lookAgainMs = 30_000;
+
+export class Reconciler<State, Spec> {
+  private readonly deps: ReconcileDeps<State, Spec>;
+  /** By the key that is waited for. */
+  private readonly waiting = new Map<string, Set<string>>();
+
+  constructor(deps: ReconcileDeps<State, Spec>) {
+    this.deps = deps;
+  }
+
+  async reconcile(key: string, signal: AbortSignal): Promise<WorkOutcome> {
+    const { store, definition, clock, metrics } = this.deps;
+    const entry = store.get(key);
+    const startedMs = clock.nowMs();
+    const progress: Progress = { scope: "" };
+    const operation = entry?.want.kind === "delete" ? "delete" : "apply";
+    const result = await this.attempt(key, entry, progress, signal);
+    const controller = definition.name;
+    if (isWork(result)) {
+      metrics.reconcileDuration.observe({ controller, operation }, (clock.nowMs() - startedMs) / 1_000);
+      metrics.reconcileOperations.inc({
+        controller,
+        operation,
+        result: result.kind === "failed" ? "error" : "success",
+      });
+    }
+    return this.conclude(key, entry, result, progress);
+  }
+
+  private async attempt(
+    key: string,
+    entry: DesiredEntry<Spec> | undefined,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    try {
+      return await this.carryOut(key, entry, progress, signal);
+    } catch (error) {
+      if (isAbort(error, signal)) throw error;
+      const failure = classifyFailure(error);
+      if (failure !== undefined) return { kind: "failed", failure };
+      this.write(key, entry, { outcome: "retrying", reason: "krane itself failed; see its log" });
+      throw error;
+    }
+  }
+
+  private async carryOut(
+    key: string,
+    entry: DesiredEntry<Spec> | undefined,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    const { definition, guard, applier } = this.deps;
+    const isThere = definition.managedByKey(key) !== undefined;
+    if (isThere ? guard.isSuspected(key) : guard.isConfirmed(key)) {
+      const gone = await this.remove(key, definition.targets(key, entry), "absence", progress, signal);
+      if (gone.kind !== "blocked") return gone;
+      if (entry === undefined || entry.want.kind !== "apply") return gone;
+      // It is not deleted, so it is still kept as it was wanted last.
+      const kept = await this.follow(key, definition.plan(key, entry), progress, signal);
+      return kept.kind === "applied" ? gone : kept;
+    }
+    if (entry?.want.kind === "invalid")
+      return { kind: "failed", failure: classifyProblems(entry.want.problems) };
+    const plan = definition.plan(key, entry);
+    if (plan.kind !== "apply") return this.follow(key, plan, progress, signal);
+    return applier.apply(plan.steps, progress, signal);
+  }
+
+  private async follow(key: string, plan: Plan, progress: Progress, signal: AbortSignal): Promise<Result> {
+    switch (plan.kind) {
+      case "apply":
+        return this.deps.applier.apply(plan.steps, progress, signal);
+      case "delete":
+        return this.remove(key, plan.targets, plan.authority, progress, signal);
+      default:
+        return plan;
+    }
+  }
+
+  /** Every target is asked for by itself; what is not there is gone already. */
+  private async remove(
+    key: string,
+    targets: readonly OwnedTarget[],
+    authority: Authority,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    const { guard, api, lane } = this.deps;
+    let writes = 0;
+    for (const { kind, ref, live: look, deleted } of targets) {
+      const live = look();
+      if (live === undefined) continue;
+      const name = `${kind.kind} ${objectKey(ref)}`;
+      const permission = guard.permit({ key, ...live, authority });
+      if (permission.kind === "blocked") {
+        this.announce(key, { kind, ref, uid: live.uid }, permission.reason, signal);
+        return permission;
+      }
+      if (permission.kind === "not-ours")
+        return { kind: "conflict", reason: `${name} is not deleted: ${permission.reason}` };
+      if (live.deleting) return { kind: "deleting", reason: `${name} is still being deleted` };
+      progress.scope = `${kind.kind}/${ref.namespace ?? ""}`;
+      const wait = lane.wait(progress.scope);
+      if (wait) return { kind: "held", ...wait };
+      const outcome = await api.delete(kind, ref, { uid: permission.uid, propagation: "Background" }, signal);
+      writes += 1;
+      if (outcome.kind === "deleting") return { kind: "deleting", reason: `${name} is still being deleted` };
+      deleted(permission.uid);
+    }
+    return { kind: "deleted", writes };
+  }
+
+  /** Once, when it begins. That it could not be said there changes nothing: log and status say it too. */
+  private announce(key: string, subject: EventSubject, reason: string, signal: AbortSignal): void {
+    const { api, clock, statuses } = this.deps;
+    if (statuses.get(key)?.outcome === "blocked") return;
+    const event = deletionBlockedEvent(subject, reason, clock.wallMs());
+    notify(() => api.create(events, event, { fieldManager }, signal));
+  }
+
+  private conclude(
+    key: string,
+    entry: DesiredEntry<Spec> | undefined,
+    result: Result,
+    progress: Progress,
+  ): WorkOutcome {
+    const { lane } = this.deps;
+    switch (result.kind) {
+      case "applied":
+        if (result.writes > 0 && progress.scope !== "") lane.succeeded(progress.scope);
+        this.settle(key, entry, { outcome: result.writes > 0 ? "applied" : "unchanged" });
+        this.wakeWaiting(key);
+        return done;
+      case "deleted":
+        this.concludeDelete(key, entry);
+        return done;
+      case "nothing":
+        this.deps.statuses.forget(key);
+        this.wakeWaiting(key);
+        return done;
+      case "later":
+        return { kind: "again", afterMs: result.afterMs };
+      case "waiting":
+        return this.wait(key, entry, result.key);
+      case "deleting":
+        this.write(key, entry, { outcome: "pending", reason: result.reason });
+        return { kind: "again", afterMs: lookAgainMs };
+      case "blocked":
+        this.write(key, entry, { outcome: "blocked", reason: result.reason });
+        return done;
+      case "contested":
+        this.settle(key, entry, { outcome: "retrying", reason: result.reason });
+        return { kind: "again", afterMs: result.waitMs };
+      case "conflict":
+        this.settle(key, entry, { outcome: "conflict", reason: result.reason });
+        return { kind: "retry", backoff: backoffs.conflict };
+      case "held":
+        this.write(key, entry, { outcome: "retrying", reason: result.reason });
+        return { kind: "again", afterMs: result.waitMs };
+      case "hold":
+        this.write(key, entry, { outcome: "retrying", reason: result.reason });
+        return { kind: "retry", backoff: backoffs.slow };
+      case "failed":
+        return this.concludeFailure(key, entry, result.failure, progress);
+    }
+  }
+
+  private concludeFailure(
+    key: string,
+    entry: DesiredEntry<Spec> | undefined,
+    failure: Failure,
+    progress: Progress,
+  ): WorkOutcome {
+    const { kind, reason, fieldPath, atLeastMs } = failure;
+    if (kind === "rejected") {
+      this.settle(key, entry, { outcome: "parked", reason, fieldPath });
+      return { kind: "retry", backoff: backoffs.rejected };
+    }
+    this.write(key, entry, { outcome: "retrying", reason, fieldPath });
+    if (kind === "slow" && progress.scope !== "")
+      return { kind: "again", afterMs: this.deps.lane.failed(progress.scope, reason).waitMs };
+    return { kind: "retry", backoff: backoffs[kind], ...(atLeastMs === undefined ? {} : { atLeastMs }) };
+  }
+
+  private concludeDelete(key: string, entry: DesiredEntry<Spec> | undefined): void {
+    const { guard, store, cursor, statuses } = this.deps;
+    if (entry?.want.kind === "delete") this.settle(key, entry, { outcome: "deleted" });
+    else {
+      // It went for its absence, or because nothing uses it: there is nothing left to remember.
+      if (store.get(key) === entry) store.remove(key);
+      cursor.forget(key);
+      statuses.forget(key);
+    }
+    guard.clear(key);
+    this.wakeWaiting(key);
+    this.deps.report(key);
+  }
+
+  private wait(key: string, entry: DesiredEntry<Spec> | undefined, awaited: string): WorkOutcome {
+    const { statuses, enqueue } = this.deps;
+    const waiting = this.waiting.get(awaited) ?? new Set();
+    this.waiting.set(awaited, waiting.add(key));
+    const trouble = statuses.get(awaited);
+    // A key that fails keeps its back-off, however many wait for it.
+    const isFailing = trouble !== undefined && trouble.attempts > 0;
+    enqueue(awaited, isFailing ? "resync" : "fresh");
+    this.write(
+      key,
+      entry,
+      isFailing
+        ? waitingBehind(awaited, trouble.reason)
+        : { outcome: "pending", reason: `waits for ${awaited}` },
+    );
+    return { kind: "again", afterMs: lookAgainMs };
+  }
+
+  private wakeWaiting(key: string): void {
+    const waiting = this.waiting.get(key);
+    this.waiting.delete(key);
+    for (const other of waiting ?? []) this.deps.enqueue(other, "fresh");
+  }
+
+  /** The version needs no more work: carried out, or refused for good (K2). */
+  private settle(key: string, entry: DesiredEntry<Spec> | undefined, change: OutcomeChange): void {
+    const isCarriedOut = !isTroubled(change.outcome);
+    this.write(key, entry, {
+      ...change,
+      ...(isCarriedOut && entry !== undefined ? { appliedVersion: entry.version } : {}),
+    });
+    if (entry !== undefined) this.deps.cursor.settle(key, entry.version);
+  }
+
+  private write(key: string, entry: DesiredEntry<Spec> | undefined, change: OutcomeChange): void {
+    const { statuses, log, definition } = this.deps;
+    const { record, isNews } = statuses.record(key, change);
+    for (const other of this.waiting.get(key) ?? [])
+      if (isTroubled(record.outcome)) statuses.record(other, waitingBehind(key, record.reason));
+    if (!isNews) return;
+    const fields = {
+      controller: definition.name,
+      key,
+      outcome: record.outcome,
+      version: entry?.version,
+      reason: record.reason === "" ? undefined : record.reason,
+    };
+    if (isTroubled(record.outcome)) log.warn("an object is not as it should be", fields);
+    else if (record.outcome === "unchanged") log.debug("an object is as it should be", fields);
+    else log.info("reconciled", fields);
+  }
+}
+
+function waitingBehind(awaited: string, reason: string): OutcomeChange {
+  return { outcome: "retrying", reason: `waits for ${awaited}: ${reason}` };
+}
+
+/** What the metrics count: something was written, or it was tried and failed. */
+function isWork(result: Result): boolean {
+  return (
+    result.kind === "failed" ||
+    ((result.kind === "applied" || result.kind === "deleted") && result.writes > 0)
+  );
+}

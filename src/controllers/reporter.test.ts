@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
+import { createSeededRandom } from "../concurrency/random.ts";
+import { type ControlPlaneCode, ControlPlaneError } from "../control-plane/error.ts";
+import { speaksOfHealth } from "./classify.ts";
+import { type Observation, Reporter } from "./reporter.ts";
+
+class Desk {
+  readonly clock = new FakeClock();
+  readonly arrived: string[] = [];
+  readonly world = new Map<string, string>();
+  readonly deletesWanted = new Set<string>();
+  failure: ControlPlaneCode | undefined;
+  readonly hanging = new Set<string>();
+  readonly breaker = new CircuitBreaker(
+    { name: "test" },
+    { clock: this.clock, countsAsFailure: speaksOfHealth },
+  );
+  readonly stopping = new AbortController();
+  readonly reporter = new Reporter(
+    { workers: 2 },
+    {
+      clock: this.clock,
+      random: createSeededRandom(1),
+      breaker: this.breaker,
+      observe: (key) => this.observe(key),
+      isDeletionWanted: (key) => this.deletesWanted.has(key),
+      onError: (_, error) => assert.fail(String(error)),
+    },
+  );
+  readonly done = this.reporter.run(this.stopping.signal);
+
+  set(key: string, state: string): void {
+    this.world.set(key, state);
+    this.reporter.changed(key);
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await this.done;
+    assert.equal(this.clock.timerCount, 0);
+  }
+
+  private observe(key: string): Observation {
+    const state = this.world.get(key);
+    const fingerprint = state ?? "gone";
+    return {
+      change: state === undefined ? "delete" : "update",
+      fingerprint,
+      send: async (signal) => {
+        this.arrived.push(`${key}=${fingerprint}`);
+        if (this.hanging.has(key))
+          await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+        if (this.failure !== undefined) throw new ControlPlaneError(this.failure, this.failure);
+      },
+    };
+  }
+}
+
+test("the same news is told once, and any number of changes in between is one report", async () => {
+  const desk = new Desk();
+  for (let change = 1; change <= 100; change++) desk.set("a", `${change}`);
+  await desk.clock.settle();
+  desk.reporter.changed("a");
+  await desk.clock.settle();
+  assert.deepEqual(desk.arrived, ["a=100"]);
+  await desk.stop();
+});
+
+test("a report that fails is tried again until it arrives", async () => {
+  const desk = new Desk();
+  desk.failure = "unauthenticated";
+  desk.set("a", "one");
+  await desk.clock.advance(10_000);
+  const tries = desk.arrived.length;
+  assert.ok(tries > 1);
+  desk.failure = undefined;
+  await desk.clock.advance(60_000);
+  assert.equal(desk.arrived.length, tries + 1);
+  await desk.stop();
+});
+
+test("a report that is refused for good is not repeated until there is something else to say", async () => {
+  const desk = new Desk();
+  desk.failure = "not_found";
+  desk.set("a", "one");
+  await desk.clock.advance(120_000);
+  assert.deepEqual(desk.arrived, ["a=one"]);
+  desk.set("a", "two");
+  await desk.clock.settle();
+  assert.deepEqual(desk.arrived, ["a=one", "a=two"]);
+  await desk.stop();
+});
+
+test("a control plane that is down is left alone after a few failures, and gets everything later", async () => {
+  const desk = new Desk();
+  desk.failure = "unavailable";
+  for (let key = 0; key < 50; key++) desk.set(`key-${key}`, "one");
+  await desk.clock.advance(30_000);
+  assert.equal(desk.breaker.state, "open");
+  assert.ok(desk.arrived.length <= 6, `${desk.arrived.length} calls`);
+  desk.failure = undefined;
+  desk.arrived.length = 0;
+  await desk.clock.advance(300_000);
+  assert.equal(new Set(desk.arrived).size, 50);
+  assert.equal(desk.arrived.length, 50);
+  await desk.stop();
+});
+
+test("a report that hangs holds up no other", async () => {
+  const desk = new Desk();
+  desk.hanging.add("a");
+  desk.set("a", "one");
+  for (const key of ["b", "c", "d"]) desk.set(key, "one");
+  await desk.clock.settle();
+  assert.deepEqual(desk.arrived.sort(), ["a=one", "b=one", "c=one", "d=one"]);
+  await desk.stop();
+});
+
+test("everything is told again within ten minutes, and not all at once", async () => {
+  const desk = new Desk();
+  for (let key = 0; key < 30; key++) desk.set(`key-${key}`, "one");
+  await desk.clock.settle();
+  const perMinute: number[] = [];
+  for (let minute = 1; minute <= 10; minute++) {
+    const before = desk.arrived.length;
+    await desk.clock.advance(60_000);
+    desk.reporter.resendDue();
+    await desk.clock.settle();
+    perMinute.push(desk.arrived.length - before);
+  }
+  assert.equal(desk.arrived.length, 60);
+  assert.ok(Math.max(...perMinute) < 15, perMinute.join());
+  await desk.stop();
+});
+
+test("that an object is gone is told if it was known or its deletion was wanted, and only once", async () => {
+  const desk = new Desk();
+  desk.reporter.changed("never-seen");
+  desk.deletesWanted.add("ordered");
+  desk.reporter.changed("ordered");
+  desk.set("known", "one");
+  await desk.clock.settle();
+  desk.world.delete("known");
+  desk.reporter.changed("known");
+  await desk.clock.advance(1_200_000);
+  desk.reporter.resendDue();
+  await desk.clock.settle();
+  assert.deepEqual(desk.arrived.sort(), ["known=gone", "known=one", "ordered=gone"]);
+  await desk.stop();
+});

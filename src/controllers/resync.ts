@@ -1,0 +1,170 @@
+// The safety net: asks the control plane for every key, once a minute, one pass after the other.
+//
+// - Every key in the cluster and every key in the store is asked for, so an object whose row vanished is
+//   suspected and one that was never made is remembered.
+// - An answer goes into the store by the same rules as the stream. A question that fails says nothing.
+// - A control plane that is down is not asked thousands of times: a pass gives up after a few failures.
+import type { Clock } from "../concurrency/clock.ts";
+import type { WorkPriority } from "../concurrency/work-queue.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { ControllerDefinition } from "./controller-definition.ts";
+import type { DeletionGuard } from "./deletion-guard.ts";
+import type { DesiredStore } from "./desired-store.ts";
+
+export interface ResyncOptions {
+  /** Questions in flight at once. */
+  readonly concurrency: number;
+}
+
+export interface ResyncDeps<State, Spec> {
+  readonly definition: ControllerDefinition<State, Spec>;
+  readonly store: DesiredStore<Spec>;
+  readonly guard: DeletionGuard;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, "resyncCorrections" | "resyncDuration">;
+  enqueue(key: string, priority: WorkPriority): void;
+  /** The key has no memory left in the store. */
+  forgotten(key: string): void;
+}
+
+export interface ResyncResult {
+  readonly startedMs: number;
+  readonly durationMs: number;
+  readonly asked: number;
+  readonly corrected: number;
+}
+
+interface Asked {
+  readonly key: string;
+  readonly id: string;
+  /** There is an object in the cluster. */
+  readonly isThere: boolean;
+}
+
+interface Tally {
+  present: number;
+  answered: number;
+  corrected: number;
+  failuresInARow: number;
+  lastFailure: unknown;
+}
+
+const failuresMax = 5;
+
+export class Resync<State, Spec> {
+  private readonly options: ResyncOptions;
+  private readonly deps: ResyncDeps<State, Spec>;
+  private lastBlocked = 0;
+
+  constructor(options: ResyncOptions, deps: ResyncDeps<State, Spec>) {
+    this.options = options;
+    this.deps = deps;
+  }
+
+  async pass(signal: AbortSignal): Promise<ResyncResult> {
+    const { clock, definition, metrics, enqueue } = this.deps;
+    const startedAtMs = clock.wallMs();
+    const startedMs = clock.nowMs();
+    const questions = this.questions();
+    const tally: Tally = { present: 0, answered: 0, corrected: 0, failuresInARow: 0, lastFailure: undefined };
+    const waiting = questions.values();
+    const workers = Array.from({ length: this.options.concurrency }, () => this.work(waiting, tally, signal));
+    await Promise.all(workers);
+    signal.throwIfAborted();
+    this.judge(questions, tally);
+    for (const key of this.everyKey()) enqueue(key, "resync");
+    const controller = definition.name;
+    const durationMs = clock.nowMs() - startedMs;
+    metrics.resyncDuration.observe({ controller }, durationMs / 1_000);
+    metrics.resyncCorrections.inc({ controller }, tally.corrected);
+    return { startedMs: startedAtMs, durationMs, asked: tally.answered, corrected: tally.corrected };
+  }
+
+  private questions(): readonly Asked[] {
+    const { definition, store } = this.deps;
+    const asked = new Map<string, Asked>();
+    for (const { key, id: liveId } of definition.managed()) {
+      const entry = store.get(key);
+      const id = entry?.id ?? liveId;
+      // What is being deleted needs no second opinion, and what the scheduler ordered is not known there.
+      if (id === undefined || entry?.want.kind === "delete" || entry?.origin === "scheduler") continue;
+      asked.set(key, { key, id, isThere: true });
+    }
+    for (const { key, id, want, origin } of store.entries()) {
+      if (id === undefined || want.kind === "delete" || origin === "scheduler" || asked.has(key)) continue;
+      asked.set(key, { key, id, isThere: false });
+    }
+    return [...asked.values()];
+  }
+
+  private async work(questions: Iterator<Asked>, tally: Tally, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && tally.failuresInARow < failuresMax) {
+      const next = questions.next();
+      if (next.done === true) return;
+      await this.ask(next.value, tally, signal);
+    }
+  }
+
+  private async ask({ key, id, isThere }: Asked, tally: Tally, signal: AbortSignal): Promise<void> {
+    const { definition, store, guard, enqueue } = this.deps;
+    const question = store.ask(key);
+    const answer = await this.answer(id, tally, signal);
+    if (answer === undefined) return;
+    tally.answered += 1;
+    if (answer.kind === "not-found") {
+      // The stream may have brought it while the question was on its way.
+      if (store.ask(key).sequence === question.sequence) guard.suspect(key, id);
+      return;
+    }
+    const read = definition.readState(answer.state);
+    if (read.kind === "bare") return;
+    if (isThere) tally.present += 1;
+    guard.clear(key);
+    if (store.answer(question, read.message) !== "changed") return;
+    tally.corrected += 1;
+    enqueue(read.message.key, "fresh");
+  }
+
+  private async answer(id: string, tally: Tally, signal: AbortSignal) {
+    try {
+      const answer = await this.deps.definition.getDesired(id, signal);
+      tally.failuresInARow = 0;
+      return answer;
+    } catch (error) {
+      tally.failuresInARow += 1;
+      tally.lastFailure = error;
+      return undefined;
+    }
+  }
+
+  private judge(questions: readonly Asked[], tally: Tally): void {
+    const { definition, store, guard, log, enqueue } = this.deps;
+    const managed = questions.filter(({ isThere }) => isThere).length;
+    for (const key of guard.endPass({ managed, present: tally.present })) enqueue(key, "resync");
+    for (const key of store.sweep((one) => definition.managedByKey(one) !== undefined))
+      this.deps.forgotten(key);
+    const controller = definition.name;
+    if (tally.failuresInARow >= failuresMax) {
+      log.warn("resync gave up for now", { controller, error: tally.lastFailure });
+    }
+    const blocked = guard.blocked();
+    if (blocked.length !== this.lastBlocked && blocked.length > 0) {
+      log.error("the control plane does not know objects that are running; they are kept", {
+        controller,
+        count: blocked.length,
+        reason: blocked[0]?.reason,
+        remedy: "check region and control plane, or release the deletions one by one",
+      });
+    }
+    this.lastBlocked = blocked.length;
+  }
+
+  private *everyKey(): IterableIterator<string> {
+    const { definition, store } = this.deps;
+    for (const { key } of definition.managed()) yield key;
+    for (const { key, want } of store.entries()) if (want.kind !== "delete") yield key;
+    yield* definition.companionKeys();
+  }
+}

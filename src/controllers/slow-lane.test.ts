@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import { createSeededRandom } from "../concurrency/random.ts";
+import { SlowLane } from "./slow-lane.ts";
+
+test("an obstacle holds up everything behind it, longer each time, and nothing else", async () => {
+  const clock = new FakeClock();
+  const backoff = { initialMs: 1_000, maxMs: 8_000, jitter: "equal" } as const;
+  const lane = new SlowLane(backoff, { clock, random: createSeededRandom(1) });
+  assert.equal(lane.wait("ReplicaSet/a"), undefined);
+  const waits: number[] = [];
+  for (let failure = 0; failure < 6; failure++) {
+    waits.push(lane.failed("ReplicaSet/a", "quota").waitMs);
+    assert.equal(lane.wait("ReplicaSet/a")?.reason, "quota");
+    assert.equal(lane.wait("ReplicaSet/b"), undefined);
+    await clock.advance(8_000);
+    assert.equal(lane.wait("ReplicaSet/a"), undefined);
+  }
+  assert.ok((waits[0] ?? 0) <= 1_000 && (waits[5] ?? 0) >= 4_000, waits.join());
+  lane.failed("ReplicaSet/a", "quota");
+  lane.succeeded("ReplicaSet/a");
+  assert.equal(lane.wait("ReplicaSet/a"), undefined);
+});

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import { createSeededRandom } from "../concurrency/random.ts";
+import { createApiServer } from "../dev/kube-apiserver/api-server.ts";
+import { createInProcessTransport } from "../dev/kube-apiserver/in-process.ts";
+import { createKubeApi } from "../kube/client.ts";
+import { ciliumNetworkPolicies, configMaps } from "../kube/kinds.ts";
+import { WatchedKind } from "./watched-kind.ts";
+
+const never = new AbortController().signal;
+const ref = { namespace: "default", name: "one" };
+
+async function watched() {
+  const clock = new FakeClock();
+  const random = createSeededRandom(1);
+  const server = createApiServer({ clock, random });
+  const api = createKubeApi(createInProcessTransport(server));
+  const stopping = new AbortController();
+  const deps = { api, clock, random, onError: () => undefined };
+  const kind = new WatchedKind(
+    {
+      kind: configMaps,
+      selection: { namespace: "default" },
+      project: ({ data }) => data?.["value"],
+      owned: true,
+      required: true,
+    },
+    deps,
+  );
+  const done = kind.run(stopping.signal);
+  await clock.settle();
+  const write = async (value: string) => {
+    const manifest = { metadata: ref, data: { value } };
+    return (await api.apply(configMaps, manifest, { fieldManager: "krane", force: true }, never)).object;
+  };
+  const stop = async () => {
+    stopping.abort();
+    await done;
+    server.stop();
+  };
+  return { clock, api, server, kind, deps, write, stop };
+}
+
+test("a write is seen at once, before its event has come, and the cache takes over when it has", async () => {
+  const { clock, kind, write, stop } = await watched();
+  const object = await write("one");
+  kind.wrote(object);
+  assert.equal(kind.cache.get("default/one"), undefined);
+  assert.equal(kind.get("default/one")?.value, "one");
+  await clock.settle();
+  await write("two");
+  await clock.settle();
+  assert.equal(kind.get("default/one")?.value, "two");
+  await stop();
+});
+
+test("a write that is noted after its event hides nothing newer", async () => {
+  const { clock, kind, write, stop } = await watched();
+  const old = await write("one");
+  await write("two");
+  await clock.settle();
+  kind.wrote(old);
+  assert.equal(kind.get("default/one")?.value, "two");
+  await stop();
+});
+
+test("a deleted object is gone at once, and one that takes its name is seen", async () => {
+  const { clock, api, server, kind, write, stop } = await watched();
+  const { metadata } = await write("one");
+  await clock.settle();
+  server.faults.dropEvents(1);
+  await api.delete(configMaps, ref, {}, never);
+  kind.deleted(ref, metadata?.uid ?? "");
+  await clock.settle();
+  assert.equal(kind.cache.get("default/one")?.value, "one");
+  assert.equal(kind.get("default/one"), undefined);
+  await write("another");
+  await clock.settle();
+  assert.equal(kind.get("default/one")?.value, "another");
+  await stop();
+});
+
+test("a kind that the server does not have is missing, and not merely late", async () => {
+  const { clock, kind, deps, stop } = await watched();
+  assert.equal(kind.isMissing, false);
+  const options = { selection: {}, project: () => 0, owned: false, required: false };
+  const absent = new WatchedKind({ kind: ciliumNetworkPolicies, ...options }, deps);
+  assert.equal(absent.isMissing, false);
+  const stopping = new AbortController();
+  const done = absent.run(stopping.signal);
+  await clock.settle();
+  assert.equal(absent.isMissing, true);
+  assert.match(absent.status().lastError, /404/);
+  stopping.abort();
+  await done;
+  await stop();
+});

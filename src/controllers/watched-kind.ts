@@ -1,0 +1,134 @@
+// One kind of object as a controller sees it: what the cache holds, corrected by what the controller
+// has just written itself. A worker that writes and looks again would otherwise decide on the state
+// from before, because the event of its own write is still on its way; waiting for that event would
+// cost a worker the time of a round trip per write.
+import type { Clock } from "../concurrency/clock.ts";
+import type { Random } from "../concurrency/random.ts";
+import type { KubeApi, Selection } from "../kube/api.ts";
+import type { Intern } from "../kube/interner.ts";
+import { type CacheChange, type CacheEntry, ObjectCache, objectKey } from "../kube/object-cache.ts";
+import { Reflector } from "../kube/reflector.ts";
+import { hasReached } from "../kube/resource-version.ts";
+import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
+import { appliedContentHash } from "./applied-content.ts";
+
+export interface WatchedKindOptions<T extends KubeObject, P, I extends string> {
+  readonly kind: ResourceKind<T>;
+  readonly selection: Selection;
+  readonly project: (object: T, intern: Intern) => P;
+  readonly indexes?: Readonly<Record<I, (value: P) => string | undefined>>;
+  /** krane writes this kind, so its drift is watched. */
+  readonly owned: boolean;
+  /** A controller cannot start without it. A kind whose CRD may be missing is not required. */
+  readonly required: boolean;
+}
+
+export interface WatchedKindDeps {
+  readonly api: KubeApi;
+  readonly clock: Clock;
+  readonly random: Random;
+  onError(kind: string, error: unknown): void;
+}
+
+export interface KindStatus {
+  readonly kind: string;
+  readonly objects: number;
+  readonly synced: boolean;
+  readonly lastError: string;
+}
+
+type Written<P> =
+  | { readonly kind: "put"; readonly entry: CacheEntry<P> }
+  | { readonly kind: "gone"; readonly uid: string };
+
+export class WatchedKind<T extends KubeObject, P, I extends string = never> {
+  readonly kind: ResourceKind<T>;
+  readonly required: boolean;
+  readonly cache: ObjectCache<T, P, I>;
+  private readonly reflector: Reflector<T, P, I>;
+  /** Writes whose events have not come yet. */
+  private readonly written = new Map<string, Written<P>>();
+
+  constructor(options: WatchedKindOptions<T, P, I>, deps: WatchedKindDeps) {
+    const { kind, selection, project, indexes, owned } = options;
+    this.kind = kind;
+    this.required = options.required;
+    this.cache = new ObjectCache<T, P, I>({
+      project,
+      ...(indexes === undefined ? {} : { indexes }),
+      ...(owned ? { hash: appliedContentHash } : {}),
+    });
+    this.reflector = new Reflector(
+      { kind, selection, cache: this.cache, onError: (error) => deps.onError(kind.kind, error) },
+      deps,
+    );
+    this.cache.subscribe(({ key }) => this.settle(key));
+  }
+
+  get synced(): boolean {
+    return this.cache.synced;
+  }
+
+  /** The server has no such kind. */
+  get isMissing(): boolean {
+    return !this.cache.synced && this.reflector.state().lastError?.error.status === 404;
+  }
+
+  get(key: string): CacheEntry<P> | undefined {
+    const cached = this.cache.get(key);
+    const written = this.settle(key);
+    if (written?.kind === "put") return written.entry;
+    return written?.kind === "gone" && written.uid === cached?.uid ? undefined : cached;
+  }
+
+  /** What a live object looks like here, without keeping it. */
+  entryOf(object: T): CacheEntry<P> {
+    return this.cache.entryOf(object);
+  }
+
+  /** Returns what the object looks like here. */
+  wrote(object: T): CacheEntry<P> {
+    const entry = this.cache.entryOf(object);
+    this.written.set(entry.key, { kind: "put", entry });
+    this.settle(entry.key);
+    return entry;
+  }
+
+  deleted(ref: ObjectRef, uid: string): void {
+    this.written.set(objectKey(ref), { kind: "gone", uid });
+  }
+
+  subscribe(listener: (change: CacheChange<P>) => void): () => void {
+    return this.cache.subscribe(listener);
+  }
+
+  run(signal: AbortSignal): Promise<void> {
+    return this.reflector.run(signal);
+  }
+
+  status(): KindStatus {
+    const { group, kind } = this.kind;
+    const state = this.reflector.state();
+    const isWell = state.synced && state.failures === 0;
+    return {
+      kind: group === "" ? kind : `${group}/${kind}`,
+      objects: this.cache.size,
+      synced: state.synced,
+      lastError: isWell ? "" : (state.lastError?.error.message ?? ""),
+    };
+  }
+
+  /** Forgets a write as soon as the cache has seen it. */
+  private settle(key: string): Written<P> | undefined {
+    const written = this.written.get(key);
+    if (written === undefined) return undefined;
+    const cached = this.cache.get(key);
+    const seen =
+      written.kind === "gone"
+        ? cached?.uid !== written.uid
+        : hasReached(this.cache.resourceVersion ?? "0", written.entry.resourceVersion);
+    if (!seen) return written;
+    this.written.delete(key);
+    return undefined;
+  }
+}

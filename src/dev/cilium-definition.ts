@@ -1,0 +1,36 @@
+// The definition of CiliumNetworkPolicy for the embedded cluster, as far as krane's policies need it. Without
+// it krane would hold every deployment back (K8).
+import type { CustomResourceDefinition } from "kubernetes-types/apiextensions/v1.js";
+
+// The published types leave this field of a schema out.
+const preservesUnknownFields = { "x-kubernetes-preserve-unknown-fields": true };
+
+export const ciliumDefinition: CustomResourceDefinition = {
+  apiVersion: "apiextensions.k8s.io/v1",
+  kind: "CustomResourceDefinition",
+  metadata: { name: "ciliumnetworkpolicies.cilium.io" },
+  spec: {
+    group: "cilium.io",
+    scope: "Namespaced",
+    names: {
+      plural: "ciliumnetworkpolicies",
+      singular: "ciliumnetworkpolicy",
+      shortNames: ["cnp", "ciliumnp"],
+      kind: "CiliumNetworkPolicy",
+      listKind: "CiliumNetworkPolicyList",
+    },
+    versions: [
+      {
+        name: "v2",
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: {
+            type: "object",
+            properties: { spec: { type: "object", ...preservesUnknownFields } },
+          },
+        },
+      },
+    ],
+  },
+};

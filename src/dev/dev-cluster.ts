@@ -1,0 +1,14 @@
+// The cluster that `krane dev` works on, whichever it is.
+import type { KubeApi } from "../kube/api.ts";
+import type { PodBehaviours } from "./kube-apiserver/controllers/pod-behaviour.ts";
+
+export interface DevCluster {
+  /** As the person at the keyboard, not as krane. */
+  readonly api: KubeApi;
+  readonly url: string;
+  /** The file that leads kubectl, and the agent, here. */
+  readonly kubeconfigPath: string;
+  /** How pods behave; absent where they are real. */
+  readonly behaviours?: PodBehaviours;
+  stop(): Promise<void>;
+}

@@ -1,0 +1,107 @@
+// The cluster within this process: the embedded API server on a loopback port, with the controllers that make
+// it live, and a kubeconfig for kubectl and the agent. Nothing of it outlives stop().
+import type { Clock } from "../concurrency/clock.ts";
+import type { Random } from "../concurrency/random.ts";
+import { createKubeApi } from "../kube/client.ts";
+import { customResourceDefinitions } from "../kube/kinds.ts";
+import { explainListenFailure } from "../services/service-error.ts";
+import { ciliumDefinition } from "./cilium-definition.ts";
+import type { DevCluster } from "./dev-cluster.ts";
+import { DevError } from "./dev-error.ts";
+import { type ApiServer, administrator, createApiServer } from "./kube-apiserver/api-server.ts";
+import { createFixture } from "./kube-apiserver/controllers/cluster-fixture.ts";
+import type { PodBehaviour } from "./kube-apiserver/controllers/pod-behaviour.ts";
+import { startControllers } from "./kube-apiserver/controllers/start-controllers.ts";
+import { type HttpServerHandle, startHttpServer } from "./kube-apiserver/http-server.ts";
+import { createInProcessTransport } from "./kube-apiserver/in-process.ts";
+import { devNamespace } from "./scenario.ts";
+
+export interface EmbeddedClusterOptions {
+  readonly port: number;
+  /** Where the kubeconfig is written; removed again by stop(). */
+  readonly kubeconfigPath: string;
+  readonly behaviour?: Partial<PodBehaviour>;
+}
+
+export interface EmbeddedClusterDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Makes missing folders. */
+  writeTextFile(path: string, text: string): Promise<void>;
+  removeFile(path: string): Promise<void>;
+}
+
+export async function startEmbeddedCluster(
+  options: EmbeddedClusterOptions,
+  deps: EmbeddedClusterDeps,
+  signal: AbortSignal,
+): Promise<DevCluster> {
+  const server = createApiServer(deps);
+  try {
+    return await openCluster(server, options, deps, signal);
+  } catch (error) {
+    server.stop();
+    throw error;
+  }
+}
+
+async function openCluster(
+  server: ApiServer,
+  { port, kubeconfigPath, behaviour }: EmbeddedClusterOptions,
+  deps: EmbeddedClusterDeps,
+  signal: AbortSignal,
+): Promise<DevCluster> {
+  const transport = createInProcessTransport(server, { userAgent: "krane-dev" });
+  const api = createKubeApi(transport);
+  await api.create(customResourceDefinitions, ciliumDefinition, {}, signal);
+  await createFixture(transport, signal);
+  const http = await listen(server, port);
+  try {
+    await deps.writeTextFile(kubeconfigPath, kubeconfigText(http.url));
+  } catch (cause) {
+    await http.stop();
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const advice = "choose another place with --write-kubeconfig";
+    throw new DevError("file_unusable", `cannot write ${kubeconfigPath}: ${reason}; ${advice}`, { cause });
+  }
+  const stopping = new AbortController();
+  const controllers = startControllers(transport, { ...(behaviour && { behaviour }) }, deps, stopping.signal);
+  return {
+    api,
+    url: http.url,
+    kubeconfigPath,
+    behaviours: controllers.behaviours,
+    async stop() {
+      await deps.removeFile(kubeconfigPath);
+      await http.stop();
+      stopping.abort();
+      await controllers.done;
+      await transport.close();
+      server.stop();
+    },
+  };
+}
+
+async function listen(server: ApiServer, port: number): Promise<HttpServerHandle> {
+  try {
+    // kubectl sends no token over plain HTTP, so whoever reaches the port is let in: that is this machine
+    // alone, and nothing that these pods are said to run is really run.
+    return await startHttpServer(server, { port, anonymous: administrator });
+  } catch (cause) {
+    throw explainListenFailure("--kube-port", port, cause as NodeJS.ErrnoException);
+  }
+}
+
+/** JSON is YAML as well. */
+function kubeconfigText(server: string): string {
+  const name = "krane-dev";
+  const config = {
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": name,
+    contexts: [{ name, context: { cluster: name, user: name, namespace: devNamespace } }],
+    clusters: [{ name, cluster: { server } }],
+    users: [{ name, user: {} }],
+  };
+  return `${JSON.stringify(config, undefined, 2)}\n`;
+}

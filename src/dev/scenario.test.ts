@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { ApplyDeploymentSchema } from "../gen/ctrl/v1/deployment_pb.ts";
+import { parseApplyDeployment } from "../model/deployment/spec.ts";
+import { nextImage, nextName, sampleDeployments } from "./scenario.ts";
+
+test("the sample has three valid deployments in two environments", () => {
+  const parsed = sampleDeployments().map((deployment) =>
+    parseApplyDeployment(create(ApplyDeploymentSchema, deployment), { registries: [] }),
+  );
+  assert.deepEqual(
+    parsed.map(({ kind }) => kind),
+    ["valid", "valid", "valid"],
+  );
+  assert.equal(new Set(sampleDeployments().map(({ environmentId }) => environmentId)).size, 2);
+});
+
+test("the next version has a name that was never given out", () => {
+  assert.equal(nextName("web-1", new Set(["web-1"])), "web-2");
+  assert.equal(nextName("web-1", new Set(["web-1", "web-2", "web-3"])), "web-4");
+  assert.equal(nextName("web", new Set(["web"])), "web-2");
+});
+
+test("the next image has the next tag", () => {
+  assert.equal(nextImage("docker.io/library/nginx:1.25"), "docker.io/library/nginx:1.26");
+  assert.equal(nextImage("host:5000/nginx:v9"), "host:5000/nginx:v10");
+  assert.equal(nextImage("host:5000/nginx"), "host:5000/nginx:2");
+});

@@ -1,0 +1,64 @@
+// What `krane dev` asks for at first: three deployments in two environments of one workspace, as a control
+// plane has them, in a namespace of their own. All of it carries the id of a workspace that exists nowhere
+// else, which is how a later `krane dev` knows what an earlier one left in a cluster.
+import type { SpecInit } from "../server/kinds.ts";
+
+export const devRegion = "local.dev";
+export const devNamespace = "krane-dev";
+export const devWorkspaceId = "ws_krane_dev";
+
+type DeploymentInit = SpecInit<"deployment">;
+
+// Real images, so that the same scenario runs on a real cluster; the embedded one pulls nothing. Each deployment
+// has one of its own, so that one can crash without the others.
+export function sampleDeployments(): readonly DeploymentInit[] {
+  return [
+    sampleDeployment("web-1", "env_production", "docker.io/nginxinc/nginx-unprivileged:1.25", 2),
+    sampleDeployment("api-1", "env_production", "docker.io/traefik/whoami:v1.10", 3),
+    sampleDeployment("preview-1", "env_preview", "docker.io/nginxinc/nginx-unprivileged:1.26", 1),
+  ];
+}
+
+function sampleDeployment(
+  name: string,
+  environmentId: string,
+  image: string,
+  replicas: number,
+): DeploymentInit {
+  return {
+    k8sNamespace: devNamespace,
+    k8sName: name,
+    workspaceId: devWorkspaceId,
+    projectId: "proj_krane_dev",
+    environmentId,
+    deploymentId: deploymentIdOf(name),
+    image,
+    replicas,
+    cpuMillicores: 100n,
+    memoryMib: 128n,
+    port: 8080,
+  };
+}
+
+/** Every version of a workload is a deployment of its own, with a name and an id of its own. */
+export function deploymentIdOf(name: string): string {
+  return `d_${name}`;
+}
+
+/** `web-1` becomes `web-2`, or the next one that nobody has: a name is never given out twice. */
+export function nextName(name: string, taken: ReadonlySet<string>): string {
+  const base = name.replace(/-\d+$/, "");
+  for (let number = Number(/-(\d+)$/.exec(name)?.[1] ?? 1) + 1; ; number++) {
+    const next = `${base}-${number}`;
+    if (!taken.has(next)) return next;
+  }
+}
+
+/** The last number of the tag, one higher. */
+export function nextImage(text: string): string {
+  const next = text.replace(
+    /:(.*?)(\d+)$/,
+    (_, before: string, last: string) => `:${before}${Number(last) + 1}`,
+  );
+  return next === text ? `${text}:2` : next;
+}

@@ -1,0 +1,135 @@
+// What the policies that krane makes admit, over a table of pods: those that krane makes, labels and all,
+// and some that would like to pass for one of them.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PodTemplateSpec } from "kubernetes-types/core/v1.js";
+import { admits, type Connection, type Endpoint } from "../../../test/support/cilium-evaluator.ts";
+import { deploymentSpec } from "../../../test/support/deployment-messages.ts";
+import { sentinelSpec } from "../../../test/support/sentinel-messages.ts";
+import type { KubeObject } from "../../kube/types.ts";
+import { desiredIngressPolicy } from "../deployment/ingress-policy.ts";
+import { desiredPodTemplate } from "../deployment/pod-template.ts";
+import { desiredGossipPolicy } from "../sentinel/gossip.ts";
+import { desiredSentinelTemplate } from "../sentinel/pod-template.ts";
+
+interface Pod extends Endpoint {
+  readonly name: string;
+}
+
+// Two environments of one workspace, and one of another workspace.
+const acmeLive = { workspaceId: "ws_acme", environmentId: "env_live" };
+const acmeTest = { workspaceId: "ws_acme", environmentId: "env_test" };
+const otherLive = { workspaceId: "ws_other", environmentId: "env_other" };
+
+const gate = sentinelSpec({ k8sName: "gate", sentinelId: "se_1", ...acmeLive });
+const spare = sentinelSpec({ k8sName: "spare", sentinelId: "se_2", ...acmeLive });
+const testGate = sentinelSpec({ k8sName: "test-gate", sentinelId: "se_3", ...acmeTest });
+const otherGate = sentinelSpec({ k8sName: "other-gate", sentinelId: "se_4", ...otherLive });
+
+const web = deploymentSpec({ k8sNamespace: "acme", deploymentId: "d_1", port: 8080, ...acmeLive });
+const api = deploymentSpec({ k8sNamespace: "acme", deploymentId: "d_2", port: 3000, ...acmeLive });
+const testWeb = deploymentSpec({ k8sNamespace: "acme", deploymentId: "d_3", port: 9000, ...acmeTest });
+const otherWeb = deploymentSpec({ k8sNamespace: "other", deploymentId: "d_4", port: 8080, ...otherLive });
+
+const sentinels = [gate, spare, testGate, otherGate].map((spec) =>
+  podOf(spec.sentinelId, "sentinel", desiredSentinelTemplate(spec, { region: "local.dev" })),
+);
+const workloads = [web, api, testWeb, otherWeb].map((spec) =>
+  podOf(spec.deploymentId, spec.namespace, desiredPodTemplate(spec, { secrets: { audience: "krane" } })),
+);
+const others: readonly Pod[] = [
+  { name: "a tenant's pod with a sentinel's labels", namespace: "acme", labels: sentinels[0]?.labels ?? {} },
+  {
+    name: "one that claims another namespace",
+    namespace: "acme",
+    labels: { ...sentinels[0]?.labels, "io.kubernetes.pod.namespace": "sentinel" },
+  },
+  { name: "a sentinel without labels", namespace: "sentinel", labels: {} },
+  { name: "a pod of the system", namespace: "kube-system", labels: { "k8s-app": "kube-dns" } },
+];
+const pods = [...sentinels, ...workloads, ...others];
+
+const gossipPolicies = [gate, spare, testGate, otherGate].map(desiredGossipPolicy);
+const ingressPolicies = [
+  desiredIngressPolicy(web, [web.port, api.port]),
+  desiredIngressPolicy(testWeb, [testWeb.port]),
+  desiredIngressPolicy(otherWeb, [otherWeb.port]),
+];
+
+const ports = [53, 80, 3000, 7945, 7946, 7947, 8040, 8080, 9000];
+const protocols = ["TCP", "UDP", "SCTP"] as const;
+
+/** Every connection into this pod that the policies let through, as readable lines. */
+function admitted(policies: readonly KubeObject[], to: Pod | undefined): readonly string[] {
+  assert.ok(to);
+  const lines: string[] = [];
+  for (const from of pods)
+    for (const port of ports)
+      for (const protocol of protocols) {
+        const connection: Connection = { from, to, port, protocol };
+        if (admits(policies, connection)) lines.push(`${from.name} ${port}/${protocol}`);
+      }
+  return lines;
+}
+
+function podOf(name: string, namespace: string, { metadata }: PodTemplateSpec): Pod {
+  return { name, namespace, labels: metadata?.labels ?? {} };
+}
+
+function podNamed(name: string): Pod | undefined {
+  return pods.find((pod) => pod.name === name);
+}
+
+const everything = pods.length * ports.length * protocols.length;
+
+for (const [sentinel, peers] of [
+  ["se_1", ["se_1", "se_2"]],
+  ["se_2", ["se_1", "se_2"]],
+  ["se_3", ["se_3"]],
+  ["se_4", ["se_4"]],
+] as const) {
+  test(`gossip to ${sentinel} comes from the sentinels of its environment, on 7946 TCP and UDP, and from nobody else`, () => {
+    assert.deepEqual(
+      admitted(gossipPolicies, podNamed(sentinel)),
+      peers.flatMap((peer) => [`${peer} 7946/TCP`, `${peer} 7946/UDP`]),
+    );
+  });
+}
+
+test("the gossip policy of one sentinel is enough for all of its environment, and says nothing of the others", () => {
+  const [first] = gossipPolicies;
+  assert.ok(first);
+  assert.equal(admitted([first], podNamed("se_2")).length, 4);
+  for (const name of ["se_3", "se_4", "d_1", "a tenant's pod with a sentinel's labels"])
+    assert.equal(admitted([first], podNamed(name)).length, everything, name);
+});
+
+for (const [deployment, callers, open] of [
+  ["d_1", ["se_1", "se_2"], [3000, 8080]],
+  ["d_2", ["se_1", "se_2"], [3000, 8080]],
+  ["d_3", ["se_3"], [9000]],
+  ["d_4", ["se_4"], [8080]],
+] as const) {
+  test(`traffic to ${deployment} comes from the sentinels of its environment, on the environment's ports, and from nobody else`, () => {
+    assert.deepEqual(
+      admitted(ingressPolicies, podNamed(deployment)),
+      callers.flatMap((caller) => open.map((port) => `${caller} ${port}/TCP`)),
+    );
+  });
+}
+
+test("the policy of one environment neither opens nor closes the other one of its workspace", () => {
+  const [live, testing] = ingressPolicies;
+  assert.ok(live && testing);
+  assert.equal(admitted([live], podNamed("d_3")).length, everything);
+  assert.deepEqual(admitted([testing], podNamed("d_3")), admitted([live, testing], podNamed("d_3")));
+  assert.deepEqual(admitted([live], podNamed("d_1")), admitted([live, testing], podNamed("d_1")));
+});
+
+test("all policies together admit to each pod what its own admit", () => {
+  const all = [...gossipPolicies, ...ingressPolicies];
+  for (const { name } of sentinels)
+    assert.deepEqual(admitted(all, podNamed(name)), admitted(gossipPolicies, podNamed(name)));
+  for (const { name } of workloads)
+    assert.deepEqual(admitted(all, podNamed(name)), admitted(ingressPolicies, podNamed(name)));
+});

@@ -1,0 +1,29 @@
+// A policy of the control plane as krane applies it: the rules are the control plane's, name, namespace
+// and labels are krane's, and there is nothing else on it.
+import type { KubeObject } from "../../kube/types.ts";
+import { components, labelKeys, ownLabels } from "../labels.ts";
+import { withManifestHash } from "../manifest-hash.ts";
+import { type PolicyRules, policyApiVersion, policyKind } from "./policy-document.ts";
+import type { PolicySpec } from "./spec.ts";
+
+export interface DesiredPolicy extends KubeObject, PolicyRules {
+  readonly metadata: {
+    name: string;
+    namespace: string;
+    labels: Record<string, string>;
+    annotations?: Record<string, string>;
+  };
+}
+
+export function desiredPolicy({ namespace, name, policyId, rules }: PolicySpec): DesiredPolicy {
+  return withManifestHash<DesiredPolicy>({
+    apiVersion: policyApiVersion,
+    kind: policyKind,
+    metadata: {
+      name,
+      namespace,
+      labels: { [labelKeys.networkPolicyId]: policyId, ...ownLabels(components.ciliumNetworkPolicy) },
+    },
+    ...rules,
+  });
+}

@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { policySpec } from "../../../test/support/policy-messages.ts";
+import { sentinelSpec } from "../../../test/support/sentinel-messages.ts";
+import type { KubeObject } from "../../kube/types.ts";
+import { desiredIngressPolicy } from "../deployment/ingress-policy.ts";
+import { desiredGossipPolicy } from "../sentinel/gossip.ts";
+import { desiredPolicy } from "./desired.ts";
+import { projectPolicy } from "./projections.ts";
+
+function live(manifest: KubeObject): KubeObject {
+  const managedFields = [{ manager: "krane", operation: "Apply" }];
+  return { ...manifest, metadata: { ...manifest.metadata, uid: "uid-1", managedFields } };
+}
+
+test("a policy of the control plane is ours, and known by its id", () => {
+  const seen = projectPolicy(live(desiredPolicy(policySpec())));
+  assert.deepEqual(
+    [seen.namespace, seen.name, seen.uid, seen.policyId, seen.ownership.kind, seen.deleting],
+    ["acme", "sentinel-ingress-to-web", "uid-1", "net_1a2B3c4D", "ours", false],
+  );
+  assert.ok(seen.manifestHash);
+});
+
+test("as an older agent leaves it, it is ours too, and has no hash yet", () => {
+  const { annotations: _, ...metadata } = desiredPolicy(policySpec()).metadata;
+  const seen = projectPolicy(live({ metadata }));
+  assert.deepEqual([seen.ownership.kind, seen.manifestHash], ["ours", undefined]);
+});
+
+test("no message about policies may touch the policies that krane makes by itself", () => {
+  const environment = { namespace: "acme", workspaceId: "ws_1", environmentId: "env_1" };
+  for (const policy of [desiredIngressPolicy(environment, [80]), desiredGossipPolicy(sentinelSpec())]) {
+    assert.deepEqual(projectPolicy(live(policy)).ownership, {
+      kind: "foreign",
+      reason: "label unkey.com/networkpolicy.id is absent",
+    });
+  }
+});
+
+test("a policy that somebody else made is not ours, whatever its labels", () => {
+  const { metadata } = desiredPolicy(policySpec());
+  assert.equal(projectPolicy({ metadata }).ownership.kind, "foreign");
+  assert.equal(projectPolicy({}).ownership.kind, "foreign");
+});

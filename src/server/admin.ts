@@ -1,0 +1,104 @@
+// The control plane from the other side: what people and tests do to desired state, and
+// what they read of the reports. Works on any store.
+import { type Kind, kinds, type Spec, type SpecInit } from "./kinds.ts";
+import type { AgentRecord, DeploymentReport, Row, SentinelReport, Store } from "./store.ts";
+
+/** What is changed is not there. */
+export class AdminError extends Error {
+  override readonly name = "AdminError";
+  readonly code = "not_found";
+}
+
+/** Changes resolve with their version, and reject with a StoreError or an AdminError. */
+export interface Admin {
+  registerRegion(region: string): Promise<void>;
+  regions(): Promise<readonly string[]>;
+
+  setDeployment(region: string, deployment: SpecInit<"deployment">): Promise<bigint>;
+  scale(region: string, deploymentId: string, replicas: number): Promise<bigint>;
+  /** Orders its deletion, and that of the policies that belong to it. */
+  deleteDeployment(region: string, deploymentId: string): Promise<bigint>;
+  /** Makes the row vanish without an order, as a mishap at the control plane would. */
+  forgetDeployment(region: string, deploymentId: string): Promise<void>;
+  deployments(region: string): Promise<readonly Row<"deployment">[]>;
+  /** The last report on a deployment; undefined before the first. */
+  deploymentReport(region: string, deploymentId: string): Promise<DeploymentReport | undefined>;
+  /** The instances of that report. */
+  instances(region: string, deploymentId: string): Promise<DeploymentReport["instances"]>;
+
+  setSentinel(region: string, sentinel: SpecInit<"sentinel">): Promise<bigint>;
+  scaleSentinel(region: string, sentinelId: string, replicas: number): Promise<bigint>;
+  deleteSentinel(region: string, sentinelId: string): Promise<bigint>;
+  forgetSentinel(region: string, sentinelId: string): Promise<void>;
+  sentinels(region: string): Promise<readonly Row<"sentinel">[]>;
+  sentinelStatus(region: string, sentinelId: string): Promise<SentinelReport | undefined>;
+
+  /** With a deployment it belongs to, it is deleted when that is. */
+  setPolicy(region: string, policy: SpecInit<"policy">, deploymentId?: string): Promise<bigint>;
+  deletePolicy(region: string, policyId: string): Promise<bigint>;
+  forgetPolicy(region: string, policyId: string): Promise<void>;
+  policies(region: string): Promise<readonly Row<"policy">[]>;
+
+  /** Heartbeat and state of the agent of each region. */
+  agents(): Promise<readonly AgentRecord[]>;
+}
+
+export function createAdmin(store: Store): Admin {
+  const set = <K extends Kind>(region: string, kind: K, spec: SpecInit<K>, deploymentId?: string) =>
+    store.put(region, kind, kinds[kind].createSpec(spec), deploymentId);
+  const scale = async (region: string, kind: "deployment" | "sentinel", id: string, replicas: number) => {
+    const rescale = <K extends "deployment" | "sentinel">(k: K) =>
+      store.edit(region, k, id, (spec) => withReplicas(k, spec, replicas));
+    return found(await rescale(kind), region, kind, id);
+  };
+  const stop = async (region: string, kind: Kind, id: string) =>
+    found(await store.stop(region, kind, id), region, kind, id);
+  const forget = async (region: string, kind: Kind, id: string) => {
+    found((await store.remove(region, kind, id)) || undefined, region, kind, id);
+  };
+  return {
+    registerRegion: (region) => store.registerRegion(region),
+    regions: () => store.regions(),
+    setDeployment: (region, deployment) => set(region, "deployment", deployment),
+    scale: (region, id, replicas) => scale(region, "deployment", id, replicas),
+    async deleteDeployment(region, id) {
+      const version = await stop(region, "deployment", id);
+      for (const policy of await store.rows(region, "policy")) {
+        if (policy.deploymentId === id && policy.desired === "running") {
+          await store.stop(region, "policy", policy.id);
+        }
+      }
+      return version;
+    },
+    forgetDeployment: (region, id) => forget(region, "deployment", id),
+    deployments: (region) => store.rows(region, "deployment"),
+    deploymentReport: (region, id) => store.deploymentReport(region, id),
+    instances: async (region, id) => (await store.deploymentReport(region, id))?.instances ?? [],
+    setSentinel: (region, sentinel) => set(region, "sentinel", sentinel),
+    scaleSentinel: (region, id, replicas) => scale(region, "sentinel", id, replicas),
+    deleteSentinel: (region, id) => stop(region, "sentinel", id),
+    forgetSentinel: (region, id) => forget(region, "sentinel", id),
+    sentinels: (region) => store.rows(region, "sentinel"),
+    sentinelStatus: (region, id) => store.sentinelReport(region, id),
+    setPolicy: (region, policy, deploymentId) => set(region, "policy", policy, deploymentId),
+    deletePolicy: (region, id) => stop(region, "policy", id),
+    forgetPolicy: (region, id) => forget(region, "policy", id),
+    policies: (region) => store.rows(region, "policy"),
+    agents: () => store.agents(),
+  };
+}
+
+function withReplicas<K extends "deployment" | "sentinel">(
+  kind: K,
+  spec: Spec<K>,
+  replicas: number,
+): Spec<K> {
+  const copy = kinds[kind].createSpec(spec as SpecInit<K>);
+  copy.replicas = replicas;
+  return copy;
+}
+
+function found<T>(answer: T | undefined, region: string, kind: Kind, id: string): T {
+  if (answer === undefined) throw new AdminError(`no ${kind} ${id} in region ${region}`);
+  return answer;
+}

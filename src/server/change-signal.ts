@@ -1,0 +1,31 @@
+// Wakes all who wait for the next change, at once and once each.
+import { onAbort } from "../concurrency/abort-listener.ts";
+
+export class ChangeSignal {
+  private readonly waiting = new Set<() => void>();
+
+  /** How many wait; 0 after every stream has ended. */
+  get size(): number {
+    return this.waiting.size;
+  }
+
+  wakeAll(): void {
+    for (const wake of this.waiting) wake();
+    this.waiting.clear();
+  }
+
+  wait(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      signal.throwIfAborted();
+      const wake = () => {
+        stopListening();
+        resolve();
+      };
+      const stopListening = onAbort(signal, () => {
+        this.waiting.delete(wake);
+        reject(signal.reason);
+      });
+      this.waiting.add(wake);
+    });
+  }
+}

@@ -1,0 +1,130 @@
+// ctrl.v1.ClusterService over a store. A stream and the answer to a question come from
+// the same row by the same function: an agent that was told "apply" by one and
+// "delete" by the other would do both, once a minute.
+import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import type { Clock } from "../concurrency/clock.ts";
+import type { ClusterService, ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
+import type { ReportDeploymentStatusRequest } from "../gen/ctrl/v1/deployment_pb.ts";
+import type { RegionKey } from "../gen/ctrl/v1/region_pb.ts";
+import type { ReportSentinelStatusRequest } from "../gen/ctrl/v1/sentinel_pb.ts";
+import { desiredFeed } from "./desired-feed.ts";
+import type { Kind, State } from "./kinds.ts";
+import { resolveRegion } from "./region.ts";
+import { type Store, stateOf } from "./store.ts";
+import type { StreamGate } from "./stream-gate.ts";
+
+export interface ClusterServiceDeps {
+  readonly store: Store;
+  readonly streams: StreamGate;
+  readonly clock: Clock;
+}
+
+interface WatchRequest {
+  readonly region: string;
+  readonly versionLastSeen: bigint;
+  readonly regionKey?: RegionKey | undefined;
+}
+
+export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<typeof ClusterService> {
+  const { store, clock } = deps;
+  return {
+    watchDeployments: (request, context) => watch(deps, "deployment", request, context),
+    watchSentinels: (request, context) => watch(deps, "sentinel", request, context),
+    watchCiliumNetworkPolicies: (request, context) => watch(deps, "policy", request, context),
+    getDesiredDeploymentState: ({ deploymentId, regionKey }, context) =>
+      desiredState(store, "deployment", deploymentId, regionOf(context, regionKey)),
+    getDesiredSentinelState: ({ sentinelId, regionKey }, context) =>
+      desiredState(store, "sentinel", sentinelId, regionOf(context, regionKey)),
+    getDesiredCiliumNetworkPolicyState: ({ ciliumNetworkPolicyId, regionKey }, context) =>
+      desiredState(store, "policy", ciliumNetworkPolicyId, regionOf(context, regionKey)),
+    async reportDeploymentStatus(request, context) {
+      await storeDeploymentStatus(deps, regionOf(context, request.regionKey), request);
+      return {};
+    },
+    async reportSentinelStatus(request, context) {
+      await storeSentinelStatus(deps, regionOf(context, request.regionKey), request);
+      return {};
+    },
+    async heartbeat(request, context) {
+      await store.reportHeartbeat(regionOf(context, request.region), clock.wallMs());
+      return {};
+    },
+    async reportAgentState(request, context) {
+      await storeAgentState(deps, regionOf(context, request.regionKey), request);
+      return {};
+    },
+  };
+}
+
+function watch<K extends Kind>(
+  { store, streams }: ClusterServiceDeps,
+  kind: K,
+  request: WatchRequest,
+  context: HandlerContext,
+): AsyncIterable<State<K>> {
+  const region = regionOf(context, request.regionKey, request.region);
+  return streams.guard(
+    (signal) => desiredFeed(store, kind, region, request.versionLastSeen, signal),
+    context.signal,
+  );
+}
+
+async function desiredState<K extends Kind>(
+  store: Store,
+  kind: K,
+  id: string,
+  region: string,
+): Promise<State<K>> {
+  if (id === "") throw new ConnectError(`the ${kind} id is missing`, Code.InvalidArgument);
+  const row = await store.row(region, kind, id);
+  if (row === undefined) throw notFound(kind, id, region);
+  if (row.desired === "unreadable") {
+    throw new ConnectError(`what is wanted of ${kind} ${id} cannot be read`, Code.Internal);
+  }
+  return stateOf(kind, row);
+}
+
+async function storeDeploymentStatus(
+  { store, clock }: ClusterServiceDeps,
+  region: string,
+  { change }: ReportDeploymentStatusRequest,
+): Promise<void> {
+  if (change.case === undefined) return;
+  const { k8sName } = change.value;
+  const isUpdate = change.case === "update";
+  const report = {
+    exists: isUpdate,
+    instances: isUpdate ? change.value.instances : [],
+    atMs: clock.wallMs(),
+  };
+  const stored = await store.reportDeployment(region, k8sName, report);
+  if (!stored) throw notFound("deployment", k8sName, region);
+}
+
+async function storeSentinelStatus(
+  { store, clock }: ClusterServiceDeps,
+  region: string,
+  { k8sName, sentinelId, availableReplicas, health, runningImage }: ReportSentinelStatusRequest,
+): Promise<void> {
+  const report = { availableReplicas, health, runningImage, atMs: clock.wallMs() };
+  const stored = await store.reportSentinel(region, { k8sName, id: sentinelId }, report);
+  if (!stored) throw notFound("sentinel", k8sName, region);
+}
+
+async function storeAgentState(
+  { store, clock }: ClusterServiceDeps,
+  region: string,
+  report: ReportAgentStateRequest,
+): Promise<void> {
+  if (report.state === undefined) throw new ConnectError("the state is missing", Code.InvalidArgument);
+  await store.reportAgent(region, { report, atMs: clock.wallMs() });
+}
+
+function regionOf(context: HandlerContext, key: RegionKey | undefined, field?: string): string {
+  const header = context.requestHeader.get("x-krane-region");
+  return resolveRegion({ header, key, ...(field === undefined ? {} : { field }) });
+}
+
+function notFound(kind: Kind, name: string, region: string): ConnectError {
+  return new ConnectError(`no ${kind} ${name} in region ${region}`, Code.NotFound);
+}

@@ -1,0 +1,69 @@
+// A control plane on a port: Connect, gRPC and gRPC-Web over h2c, HTTP/1.1 or TLS, with
+// health endpoints beside it.
+import type { Clock } from "../concurrency/clock.ts";
+import { createHealth, type Health } from "../services/health.ts";
+import { routeByPath } from "../services/http-handler.ts";
+import type { HttpLimits } from "../services/http-limits.ts";
+import { startHttpPort } from "../services/http-port.ts";
+import { rpcRoutes } from "../services/rpc-routes.ts";
+import type { TlsFiles } from "../services/tls-certificate.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { ClusterApi } from "./cluster-api.ts";
+
+// An agent holds one connection per controller, and there may be a thousand agents.
+// A stop tells every stream, so whoever is still there after two seconds does not read.
+const serverLimits = { connectionsMax: 10_000, drainTimeoutMs: 2_000 };
+
+export interface ControlPlaneServerOptions {
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly tls?: TlsFiles;
+  readonly limits?: Partial<HttpLimits>;
+}
+
+export interface ControlPlaneServerDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readTextFile(path: string, signal: AbortSignal): Promise<string>;
+}
+
+export interface RunningControlPlane {
+  readonly port: number;
+  /** Where an agent on this machine finds it. */
+  readonly url: string;
+  /** Rejects when the port fails although nobody closed it. */
+  readonly failed: Promise<never>;
+  /** Ends the streams with `unavailable`, lets calls end, then cuts what is left; at once when in a hurry. */
+  close(hurry?: AbortSignal): Promise<void>;
+}
+
+export interface ControlPlaneServer {
+  start(signal: AbortSignal): Promise<RunningControlPlane>;
+}
+
+export function createControlPlaneServer(
+  { routes, streams }: ClusterApi,
+  options: ControlPlaneServerOptions,
+  deps: ControlPlaneServerDeps,
+): ControlPlaneServer {
+  return {
+    async start(signal) {
+      const health: Health = createHealth(new Map(), deps);
+      const handler = routeByPath(new Map([...rpcRoutes(routes), ...health.routes()]));
+      const { port, tls, limits } = options;
+      const portOptions = { port, tls, setting: "port", limits: { ...serverLimits, ...limits } };
+      const http = await startHttpPort(handler, portOptions, deps, signal);
+      health.markStarted();
+      return {
+        port: http.port,
+        url: `${tls ? "https" : "http"}://localhost:${http.port}`,
+        failed: http.failed,
+        async close(hurry = new AbortController().signal) {
+          health.markShuttingDown();
+          streams.close();
+          await http.stop(hurry);
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,62 @@
+// What can go wrong at a control plane, as buttons, for tests and `krane dev`.
+import type { Code } from "@connectrpc/connect";
+import { type Kind, kinds, type SpecInit } from "./kinds.ts";
+import type { MemoryStore } from "./memory-store.ts";
+import type { ClusterRpc, RpcFaults } from "./rpc-faults.ts";
+import type { StreamGate } from "./stream-gate.ts";
+
+export interface Faults {
+  /** Ends every open stream with `unavailable`; agents may come back at once. */
+  cutStreams(): void;
+  /** Streams stay open and bring nothing. */
+  pauseStreams(): void;
+  resumeStreams(): void;
+  /** Refuses the next calls of an RPC; Infinity refuses until `heal`. Plans are used up in order. */
+  failNext(rpc: ClusterRpc, code: Code, times?: number, metadata?: Readonly<Record<string, string>>): void;
+  /** Leaves the next calls of an RPC without an answer until their clients give up. */
+  hangNext(rpc: ClusterRpc, times?: number): void;
+  /** Takes back failNext, hangNext and pauseStreams. */
+  heal(): void;
+  /** A restore from an empty backup: the region is known, its rows, reports and counter are gone. */
+  restoreFromEmpty(region: string): void;
+  /** Numbers the next change one above this. */
+  setCounter(region: string, counter: bigint): void;
+  /** A row that became visible late, with a version that cursors have passed already. */
+  insertBehind<K extends Kind>(region: string, kind: K, spec: SpecInit<K>, version: bigint): void;
+  /** A row that this server cannot read, as one written by a newer server; streams send its bare version. */
+  insertUnreadable<K extends Kind>(region: string, kind: K, spec: SpecInit<K>): bigint;
+  /** How many streams are open. */
+  readonly openStreams: number;
+}
+
+export function createFaults(store: MemoryStore, streams: StreamGate, rpcs: RpcFaults): Faults {
+  return {
+    cutStreams: () => streams.cut(),
+    pauseStreams: () => streams.pause(),
+    resumeStreams: () => streams.resume(),
+    failNext: (rpc, code, times = 1, metadata = {}) => rpcs.refuse(rpc, code, times, metadata),
+    hangNext: (rpc, times = 1) => rpcs.hang(rpc, times),
+    heal() {
+      rpcs.clear();
+      streams.resume();
+    },
+    restoreFromEmpty(region) {
+      // Nobody restores a database under a running server.
+      streams.cut();
+      store.clear(region);
+    },
+    setCounter: (region, counter) => store.setCounter(region, counter),
+    insertBehind(region, kind, init, version) {
+      const spec = kinds[kind].createSpec(init);
+      const row = { id: kinds[kind].idOf(spec), spec, desired: "running", version } as const;
+      store.insertSilently(region, kind, row);
+    },
+    insertUnreadable(region, kind, init) {
+      const spec = kinds[kind].createSpec(init);
+      return store.insert(region, kind, { id: kinds[kind].idOf(spec), spec, desired: "unreadable" });
+    },
+    get openStreams() {
+      return streams.openCount;
+    },
+  };
+}

@@ -1,0 +1,73 @@
+// The rows of one kind in one region, by id, by name and in order of version. A change
+// appends; what it made stale stays in the order until more than half of it is, so that
+// neither a change nor the next batch of a stream costs more with many rows.
+import { type Kind, kinds } from "./kinds.ts";
+import type { Row } from "./store.ts";
+
+const staleRowsMin = 64;
+
+export class RowTable<K extends Kind> {
+  private readonly kind: K;
+  private readonly byId = new Map<string, Row<K>>();
+  private readonly idsByName = new Map<string, string>();
+  /** Sorted by version. A row is stale when it is no longer the one in byId. */
+  private inOrder: Row<K>[] = [];
+
+  constructor(kind: K) {
+    this.kind = kind;
+  }
+
+  get(id: string): Row<K> | undefined {
+    return this.byId.get(id);
+  }
+
+  idOfName(name: string): string | undefined {
+    return this.idsByName.get(name);
+  }
+
+  put(row: Row<K>): void {
+    this.byId.set(row.id, row);
+    this.idsByName.set(kinds[this.kind].nameOf(row.spec), row.id);
+    const last = this.inOrder.at(-1);
+    if (last === undefined || last.version < row.version) this.inOrder.push(row);
+    else this.inOrder.splice(this.indexAfter(row.version), 0, row);
+    if (this.inOrder.length > 2 * this.byId.size + staleRowsMin) this.inOrder = this.current();
+  }
+
+  delete(id: string): boolean {
+    const row = this.byId.get(id);
+    if (row === undefined) return false;
+    this.byId.delete(id);
+    const name = kinds[this.kind].nameOf(row.spec);
+    if (this.idsByName.get(name) === id) this.idsByName.delete(name);
+    return true;
+  }
+
+  /** All rows, in order of version. */
+  current(): Row<K>[] {
+    return this.inOrder.filter((row) => this.byId.get(row.id) === row);
+  }
+
+  after(cursor: bigint, limit: number): Row<K>[] {
+    const rows: Row<K>[] = [];
+    for (let index = this.indexAfter(cursor); rows.length < limit; index++) {
+      const row = this.inOrder[index];
+      if (row === undefined) break;
+      if (this.byId.get(row.id) === row) rows.push(row);
+    }
+    return rows;
+  }
+
+  /** The first place behind every row up to this version. */
+  private indexAfter(version: bigint): number {
+    let low = 0;
+    let high = this.inOrder.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const row = this.inOrder[middle];
+      if (row !== undefined && row.version <= version) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

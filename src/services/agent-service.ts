@@ -1,0 +1,98 @@
+// krane.v1.AgentService: what the agent knows about itself, and the one thing that a
+// person can tell it, that a deletion it holds back is right. It sees the agent through
+// an interface and holds no state of its own.
+import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
+import type { Clock } from "../concurrency/clock.ts";
+import type { SecretSource } from "../config/secret-source.ts";
+import {
+  AgentService,
+  type AgentStatus,
+  type BlockedDeletion,
+  type ObjectStatus,
+} from "../gen/krane/v1/agent_pb.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { createRotatingBearerAuth } from "./bearer-auth.ts";
+import { comparePositions, pageOf } from "./page-token.ts";
+import { createErrorInterceptor } from "./rpc-errors.ts";
+import { createRpcMetrics } from "./rpc-metrics.ts";
+
+/** One controller, as far as people may look into it. */
+export interface ControllerInspector {
+  objects(options: { readonly onlyTroubled: boolean }): readonly ObjectStatus[];
+  blockedDeletions(): readonly BlockedDeletion[];
+  /** False where no such deletion is blocked. */
+  releaseDeletion(key: string): boolean;
+}
+
+export interface AgentInspector {
+  status(): AgentStatus;
+  /** By name; those that have not begun to start are not there yet. */
+  readonly controllers: ReadonlyMap<string, ControllerInspector>;
+}
+
+export interface AgentServiceDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, "rpcServerRequests" | "rpcServerDuration">;
+}
+
+/** Requests are a few names; whoever sends more has mistaken the port. */
+const requestBytesMax = 64 * 1024;
+
+/** Puts the service into a router, behind its bearer token. */
+export function agentServiceRoutes(
+  inspector: AgentInspector,
+  token: SecretSource,
+  deps: AgentServiceDeps,
+): (router: ConnectRouter) => void {
+  const options = {
+    interceptors: [createRpcMetrics(deps), createErrorInterceptor(deps), createRotatingBearerAuth(token)],
+    readMaxBytes: requestBytesMax,
+  };
+  return (router) => void router.service(AgentService, createAgentService(inspector, deps), options);
+}
+
+export function createAgentService(
+  inspector: AgentInspector,
+  { log }: Pick<AgentServiceDeps, "log">,
+): ServiceImpl<typeof AgentService> {
+  return {
+    getStatus: () => ({ status: inspector.status() }),
+    listObjects({ controller, onlyTroubled, ...page }) {
+      const objects = chosen(inspector, controller).flatMap((each) => each.objects({ onlyTroubled }));
+      const { items, nextPageToken } = pageOf(objects.sort(comparePositions), page);
+      return { objects: [...items], nextPageToken };
+    },
+    listBlockedDeletions({ controller, ...page }) {
+      const deletions = chosen(inspector, controller).flatMap((each) => each.blockedDeletions());
+      const { items, nextPageToken } = pageOf(deletions.sort(comparePositions), page);
+      return { blockedDeletions: [...items], nextPageToken };
+    },
+    releaseDeletion({ controller, key }) {
+      if (controller === "") throw invalid("controller", "is missing");
+      if (key === "") throw invalid("key", "is missing");
+      const isReleased = named(inspector, controller).releaseDeletion(key);
+      if (!isReleased) {
+        throw new ConnectError("no deletion of this key is blocked", Code.NotFound);
+      }
+      // The only order to delete that does not come from the control plane has to leave a trace.
+      log.warn("a blocked deletion was released through AgentService", { controller, key });
+      return {};
+    },
+  };
+}
+
+function chosen(inspector: AgentInspector, name: string): readonly ControllerInspector[] {
+  return name === "" ? [...inspector.controllers.values()] : [named(inspector, name)];
+}
+
+function named({ controllers }: AgentInspector, name: string): ControllerInspector {
+  const controller = controllers.get(name);
+  if (controller !== undefined) return controller;
+  throw invalid("controller", `is none of: ${[...controllers.keys()].join(", ")}`);
+}
+
+function invalid(field: string, reason: string): ConnectError {
+  return new ConnectError(`${field}: ${reason}`, Code.InvalidArgument);
+}

@@ -1,0 +1,45 @@
+// Who may call. Tokens are compared as SHA-256 digests: these have one length, as a
+// comparison in constant time needs, and every known token is compared, so that the
+// time taken tells neither how much of a guess was right nor which token it was.
+import { createHash, timingSafeEqual } from "node:crypto";
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import type { Secret } from "../config/secret.ts";
+import type { SecretSource } from "../config/secret-source.ts";
+
+const scheme = "Bearer ";
+
+/** Answers `unauthenticated` to every call without one of the tokens; without tokens, to all. */
+export function createBearerAuth(tokens: readonly Secret[]): Interceptor {
+  const known = tokens.map(digestOf);
+  return (next) => (request) => {
+    assertKnown(request.header, known);
+    return next(request);
+  };
+}
+
+/** The same for one token that may be replaced while krane runs. */
+export function createRotatingBearerAuth(token: SecretSource): Interceptor {
+  return (next) => async (request) => {
+    assertKnown(request.header, [digestOf(await token.current(request.signal))]);
+    return next(request);
+  };
+}
+
+function assertKnown(header: Headers, known: readonly Buffer[]): void {
+  const presented = header.get("authorization") ?? "";
+  const guess = digest(presented.slice(scheme.length));
+  const matches = known.filter((token) => timingSafeEqual(token, guess));
+  if (!presented.startsWith(scheme) || matches.length === 0) {
+    throw new ConnectError("a valid bearer token is needed", Code.Unauthenticated);
+  }
+}
+
+function digestOf(token: Secret): Buffer {
+  const text = token.reveal();
+  if (text === "") throw new TypeError("an empty bearer token would let everybody in");
+  return digest(text);
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}

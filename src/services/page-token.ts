@@ -1,0 +1,65 @@
+// Pages of a sorted list, without any state between two of them: a token says after which
+// item the page begins. So items that come and go meanwhile neither repeat nor hide others.
+import { Code, ConnectError } from "@connectrpc/connect";
+
+/** What a list is sorted by, the first part first. */
+export interface ListPosition {
+  readonly controller: string;
+  readonly key: string;
+}
+
+export interface PageRequest {
+  /** 0 leaves it to the server. */
+  readonly pageSize: number;
+  /** Empty for the first page. */
+  readonly pageToken: string;
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** Empty on the last page. */
+  readonly nextPageToken: string;
+}
+
+// A status with a long reason is about 1 KB, and clients of gRPC take 4 MB.
+const pageSizeMax = 500;
+
+/** One page of the items, which have to be in order. */
+export function pageOf<T extends ListPosition>(
+  items: readonly T[],
+  { pageSize, pageToken }: PageRequest,
+): Page<T> {
+  const size = pageSize === 0 ? pageSizeMax : Math.min(pageSize, pageSizeMax);
+  const after = pageToken === "" ? undefined : readToken(pageToken);
+  const rest = after === undefined ? items : items.filter((item) => comparePositions(item, after) > 0);
+  const page = rest.slice(0, size);
+  const last = page.at(-1);
+  return { items: page, nextPageToken: last === undefined || rest.length <= size ? "" : tokenOf(last) };
+}
+
+export function comparePositions(a: ListPosition, b: ListPosition): number {
+  if (a.controller !== b.controller) return a.controller < b.controller ? -1 : 1;
+  if (a.key === b.key) return 0;
+  return a.key < b.key ? -1 : 1;
+}
+
+function tokenOf({ controller, key }: ListPosition): string {
+  return Buffer.from(JSON.stringify([controller, key])).toString("base64url");
+}
+
+function readToken(token: string): ListPosition {
+  const [controller, key] = parseQuietly(Buffer.from(token, "base64url").toString("utf8"));
+  if (typeof controller !== "string" || typeof key !== "string") {
+    throw new ConnectError("page_token: is not one of this list", Code.InvalidArgument);
+  }
+  return { controller, key };
+}
+
+function parseQuietly(text: string): readonly unknown[] {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value : [];
+  } catch {
+    return [];
+  }
+}

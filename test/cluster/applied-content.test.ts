@@ -1,0 +1,37 @@
+// Drift is seen by what a real API server records about who owns which field.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
+import { createKubeApi } from "../../src/kube/client.ts";
+import { customResourceDefinitions } from "../../src/kube/kinds.ts";
+import { realServerTarget } from "../contract/targets/real-server.ts";
+import { checkContentOf, checkEditsOf, goldenManifests } from "../support/applied-content-trial.ts";
+import { clusterUnderTest } from "../support/cluster-under-test.ts";
+import { eventually } from "../support/eventually.ts";
+
+const cluster = clusterUnderTest();
+const { transport, close } = realServerTarget(cluster);
+const signal = AbortSignal.timeout(120_000);
+
+before(async () => {
+  const api = createKubeApi(transport);
+  await api.apply(customResourceDefinitions, ciliumDefinition, { fieldManager: "test", force: true }, signal);
+  await eventually("the CRD is served", async () => {
+    const answer = await cluster.request({ path: "/apis/cilium.io/v2/ciliumnetworkpolicies" });
+    assert.equal(answer.status, 200);
+  });
+});
+after(() => close());
+
+test("what the server stored of every golden manifest has the hash of what was sent", async (t) => {
+  const namespace = await cluster.freshNamespace(t);
+  for (const golden of goldenManifests(namespace)) await checkContentOf(transport, golden, signal);
+});
+
+test("every field that krane sends is missed when it is edited by hand, and one apply brings it back", async (t) => {
+  const namespace = await cluster.freshNamespace(t);
+  for (const golden of goldenManifests(namespace).filter(({ name }) => / of everything$/.test(name))) {
+    const accepted = await checkEditsOf(transport, golden, signal);
+    assert.ok(accepted >= 10, `${golden.name}: only ${accepted} edits were accepted`);
+  }
+});

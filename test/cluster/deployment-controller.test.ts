@@ -1,0 +1,140 @@
+// The deployment controller on a real Kubernetes, with a control plane in memory: what the simulations show
+// under a fake clock holds where time and the API server are real.
+import assert from "node:assert/strict";
+import { before, type TestContext, test } from "node:test";
+import { createSystemClock } from "../../src/concurrency/clock.ts";
+import { createSystemRandom } from "../../src/concurrency/random.ts";
+import { Secret } from "../../src/config/secret.ts";
+import { createControlPlane } from "../../src/control-plane/connection.ts";
+import { createDeploymentController } from "../../src/controllers/deployment-controller.ts";
+import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
+import { createKubeApi } from "../../src/kube/client.ts";
+import { customResourceDefinitions, replicaSets } from "../../src/kube/kinds.ts";
+import { createInMemoryControlPlane } from "../../src/server/in-process.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { realServerTarget } from "../contract/targets/real-server.ts";
+import { createRecordingKubeApi } from "../simulation/recording-kube-api.ts";
+import { defaultOptions, deployment, region } from "../simulation/simulated-region.ts";
+import { clusterUnderTest } from "../support/cluster-under-test.ts";
+import { eventually } from "../support/eventually.ts";
+import { createQuietLog } from "../support/quiet-log.ts";
+
+const cluster = clusterUnderTest();
+const clock = createSystemClock();
+const token = new Secret("test-token");
+const never = new AbortController().signal;
+
+before(async () => {
+  await cluster.empty();
+  const target = realServerTarget(cluster);
+  await target.api.apply(
+    customResourceDefinitions,
+    ciliumDefinition,
+    { fieldManager: "test", force: true },
+    never,
+  );
+  await eventually("the CRD is served", async () => {
+    const answer = await cluster.request({ path: "/apis/cilium.io/v2/ciliumnetworkpolicies" });
+    assert.equal(answer.status, 200);
+  });
+  await target.close();
+});
+
+async function startAgent(
+  t: TestContext,
+  plane: ReturnType<typeof createInMemoryControlPlane>,
+  options: Partial<typeof defaultOptions> = {},
+) {
+  const { transport } = realServerTarget(cluster);
+  const api = createRecordingKubeApi(createKubeApi(transport));
+  const controlPlane = createControlPlane(
+    {
+      controller: "deployments",
+      baseUrl: "http://in-memory",
+      region: { name: "local", platform: "dev", label: region },
+      token: { current: async () => token, refresh: () => undefined },
+    },
+    {
+      clock,
+      createLink: (interceptors) => ({
+        transport: plane.createTransport(interceptors),
+        generation: 1,
+        close: async () => undefined,
+      }),
+    },
+  );
+  const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
+  const deps = { controlPlane, api, clock, random: createSystemRandom(), log: createQuietLog(), metrics };
+  const controller = createDeploymentController({ ...defaultOptions, ...options }, deps);
+  const stop = async () => {
+    await controller.stop();
+    await controlPlane.close();
+    await transport.close();
+  };
+  t.after(stop);
+  await controller.start();
+  return { controller, api, stop };
+}
+
+test("deployments become ready, are repaired without a resync, and cost no write after a restart", async (t) => {
+  const plane = createInMemoryControlPlane({ tokens: [token] }, { clock, log: createQuietLog() });
+  await plane.admin.registerRegion(region);
+  for (const index of [1, 2, 3]) {
+    const sizes = { replicas: 2, cpuMillicores: 1000n, memoryMib: 1024n };
+    const environmentId = index === 3 ? "env_b" : "env_a";
+    await plane.admin.setDeployment(region, deployment(index, { ...sizes, environmentId }));
+  }
+  const first = await startAgent(t, plane, { resyncMs: 0, replayMs: 0 });
+  await eventually(
+    "two running instances each are reported",
+    async () => {
+      for (const index of [1, 2, 3]) {
+        const instances = await plane.admin.instances(region, `d_${index}`);
+        assert.deepEqual(
+          instances.map(({ status }) => status),
+          [2, 2],
+        );
+      }
+    },
+    { deadlineMs: 60_000 },
+  );
+
+  const ref = { namespace: "acme", name: "web-1" };
+  await cluster.kubectl(["-n", "acme", "label", "rs", "web-1", "unkey.com/project.id=edited", "--overwrite"]);
+  await cluster.kubectl(["-n", "acme", "scale", "rs", "web-1", "--replicas=5"]);
+  await eventually("both edits are undone", async () => {
+    const live = await first.api.get(replicaSets, ref, {}, never);
+    assert.equal(live?.spec?.replicas, 2);
+    assert.equal(live.metadata?.labels?.["unkey.com/project.id"], "proj_1a2B3c4D");
+  });
+  await cluster.kubectl(["-n", "acme", "delete", "rs", "web-1"]);
+  await eventually(
+    "it is back, and reported",
+    async () => {
+      assert.notEqual(await first.api.get(replicaSets, ref, {}, never), undefined);
+      assert.equal(
+        (await plane.admin.instances(region, "d_1")).filter(({ status }) => status === 2).length,
+        2,
+      );
+    },
+    { deadlineMs: 60_000 },
+  );
+  await first.stop();
+
+  const second = await startAgent(t, plane, { resyncMs: 500, replayMs: 700 });
+  await eventually("it has asked for everything, and streamed it again", () => {
+    const { resync, stream } = second.controller.status();
+    assert.equal(resync?.asked, 3);
+    assert.ok((stream?.cursor ?? 0n) >= 3n);
+    assert.equal(second.controller.objects().length, 5);
+  });
+  assert.deepEqual(second.api.writes, []);
+
+  for (const index of [1, 2, 3]) await plane.admin.deleteDeployment(region, `d_${index}`);
+  await eventually("all is gone and reported", async () => {
+    for (const index of [1, 2, 3])
+      assert.equal((await plane.admin.deploymentReport(region, `d_${index}`))?.exists, false);
+    const left = await cluster.request({ path: "/apis/cilium.io/v2/namespaces/acme/ciliumnetworkpolicies" });
+    assert.deepEqual((left.body as { items: unknown[] }).items, []);
+  });
+});

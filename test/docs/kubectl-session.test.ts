@@ -1,0 +1,133 @@
+// Replays the kubectl session of the README against `krane dev`, with the real kubectl.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { main } from "../../src/cli/main.ts";
+import { readTextFile } from "../../src/cli/text-file.ts";
+import { resolveKubeBinaries } from "../../tools/kube-binaries.ts";
+import { eventually } from "../support/eventually.ts";
+import { FakeIo } from "../support/fake-io.ts";
+import { readProjectFile } from "../support/project-files.ts";
+
+interface Exchange {
+  readonly command: string;
+  readonly output: string;
+}
+
+interface Shell {
+  run(command: string): Promise<string>;
+}
+
+function sessionOf(page: string): readonly Exchange[] {
+  const marked = /<!-- kubectl-session:begin -->\s*```\w*\n([\s\S]*?)```\s*<!-- kubectl-session:end -->/.exec(
+    page,
+  );
+  const text = marked?.[1] ?? assert.fail("README.md has no session between its kubectl-session markers");
+  return text
+    .split(/^\$ /m)
+    .slice(1)
+    .map((part) => {
+      const [command = "", ...output] = part.split("\n");
+      return { command, output: output.join("\n") };
+    });
+}
+
+/** What differs from run to run: ages, hashes, the random ends of pod names, addresses, and so the width of columns. */
+function normalised(output: string): string {
+  return output
+    .replaceAll(/\b\d+(?:s|m\d*s?|h\d*m?)(?=\s|$)/gm, "AGE")
+    .replaceAll(/\b(\w+-\d+)-[a-z0-9]{5}\b/g, "$1-POD")
+    .replaceAll(/(-hash:\s+)\S+/g, "$1HASH")
+    .replaceAll(/\b\d+\.\d+\.\d+\.\d+\b/g, "ADDRESS")
+    .replaceAll(/[ \t]+/g, " ")
+    .trim();
+}
+
+/** A folder with kubectl in it, or undefined where there is none. */
+async function findKubectl(): Promise<string | undefined> {
+  const report = (line: string) => console.error(line);
+  const { signal } = new AbortController();
+  const binaries = await resolveKubeBinaries(process.env, { report }, signal);
+  if (binaries.kind === "ready") return binaries.dir;
+  for (const folder of (process.env["PATH"] ?? "").split(delimiter)) {
+    if (await isProgram(join(folder, "kubectl"))) return folder;
+  }
+  return undefined;
+}
+
+function isProgram(path: string): Promise<boolean> {
+  return new Promise((resolve) =>
+    execFile(path, ["version", "--client"], (error) => resolve(error === null)),
+  );
+}
+
+async function startedDev(t: TestContext): Promise<{ kubeconfig: string; folder: string }> {
+  const folder = await mkdtemp(join(tmpdir(), "krane-session-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const kubeconfig = join(folder, "kubeconfig");
+  const io = Object.assign(new FakeIo(), { readTextFile });
+  const ports = ["rpc", "metrics", "control", "kube"].flatMap((name) => [`--${name}-port`, "0"]);
+  const ended = main(["dev", "--headless", "--write-kubeconfig", kubeconfig, ...ports], {}, io);
+  t.after(async () => {
+    io.send("SIGTERM");
+    assert.equal(await ended, 0, io.stderr.text);
+  });
+  await eventually("krane dev is ready", () => assert.match(io.stdout.text, /all 3 deployments are ready/));
+  return { kubeconfig, folder };
+}
+
+function createShell(
+  binaries: string,
+  { kubeconfig, folder }: { kubeconfig: string; folder: string },
+): Shell {
+  const env = {
+    PATH: `${binaries}${delimiter}${process.env["PATH"]}`,
+    HOME: folder,
+    KUBECONFIG: kubeconfig,
+    KUBECACHEDIR: join(folder, "cache"),
+  };
+  return {
+    run: (command) =>
+      new Promise((resolve, reject) => {
+        execFile("/bin/sh", ["-c", command], { env, timeout: 60_000 }, (error, stdout, stderr) => {
+          if (error === null) resolve(stdout);
+          else reject(new Error(`${command}: ${stderr || error.message}`));
+        });
+      }),
+  };
+}
+
+// What only looks is asked again until the cluster has come to rest, as a person would.
+async function replay(shell: Shell, { command, output }: Exchange): Promise<void> {
+  const look = async () => assert.equal(normalised(await shell.run(command)), normalised(output), command);
+  if (/^kubectl (get|describe) /.test(command)) await eventually(command, look);
+  else await look();
+}
+
+test("the kubectl session in the README gives the output shown there", async (t) => {
+  const session = sessionOf(readProjectFile("README.md"));
+  const commands = session.filter(({ command }) => !command.startsWith("export "));
+  assert.ok(commands.length >= 5);
+  const binaries = await findKubectl();
+  if (binaries === undefined) {
+    console.error(
+      "SKIPPED: the kubectl session of the README: there is no kubectl, and no Go to build it with",
+    );
+    t.skip("no kubectl");
+    return;
+  }
+  const shell = createShell(binaries, await startedDev(t));
+  for (const exchange of commands) await replay(shell, exchange);
+});
+
+test("what is compared of an output is what stays the same", () => {
+  assert.equal(
+    normalised("api-1-2sggv   1/1     Running   0          3s\n"),
+    normalised("api-1-zzzzz  1/1  Running 0 2m17s"),
+  );
+  assert.notEqual(normalised("web-1   2   2"), normalised("web-1   2   1"));
+  assert.notEqual(normalised("web-1   5   3s"), normalised("web-2   5   3s"));
+});

@@ -1,0 +1,110 @@
+// No workload without its ingress policy (K8), and one policy for all of an environment (K1).
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
+
+function order(agent: SimulatedAgent): readonly string[] {
+  return agent.writes.filter(({ kind }) => kind !== "Namespace").map(({ kind }) => kind);
+}
+
+function admitted(policy: unknown): readonly string[] {
+  return [...JSON.stringify(policy).matchAll(/"port":"(\d+)"/g)].map(([, port]) => port ?? "");
+}
+
+test("while the cluster has no network policies, workloads wait and say so; then they come by themselves", async () => {
+  const world = await SimulatedRegion.create({ withoutCilium: true });
+  await world.setDeployment(1);
+  const agent = await world.startAgent();
+  await world.clock.advance(120_000);
+  assert.deepEqual(await world.replicaSetNames(), []);
+  const waiting = agent.controller.objects({ onlyTroubled: true }).find(({ key }) => key === "acme/web-1");
+  assert.match(waiting?.reason ?? "", /the cluster has no CiliumNetworkPolicy/);
+  await world.installCilium();
+  await world.until("it is there", async () => (await world.replicaSets()).length === 1, 200_000);
+  assert.deepEqual(order(agent), ["CiliumNetworkPolicy", "ReplicaSet"]);
+  assert.deepEqual(agent.controller.objects({ onlyTroubled: true }), []);
+  await world.stop();
+});
+
+test("with best effort they go on without, and get the policy as soon as there can be one", async () => {
+  const world = await SimulatedRegion.create({ withoutCilium: true });
+  await world.setDeployment(1);
+  await world.startAgent({ networkPolicy: "best-effort" });
+  await world.until("it is there", async () => (await world.replicaSets()).length === 1);
+  await world.installCilium();
+  await world.until("its policy is there", async () => (await world.policies()).length === 1, 200_000);
+  await world.stop();
+});
+
+test("a new port is let in before anything listens on it", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1, { port: 8001 });
+  await world.setDeployment(2, { port: 8002 });
+  const agent = await world.startAgent();
+  await world.until("both are there", async () => (await world.replicaSets()).length === 2);
+  await world.clock.advance(2_000);
+  const before = agent.writes.length;
+  await world.setDeployment(1, { port: 9001 });
+  await world.until("it is changed", () => agent.controller.status().stream?.cursor === 3n);
+  await world.clock.advance(2_000);
+  const [widened, workload, narrowed, ...more] = agent.writes.slice(before);
+  assert.deepEqual(admitted(widened?.manifest), ["8001", "8002", "9001"]);
+  assert.equal(workload?.kind, "ReplicaSet");
+  assert.deepEqual(admitted(narrowed?.manifest), ["8002", "9001"]);
+  assert.deepEqual(more, []);
+  await world.stop();
+});
+
+test("two environments of one namespace have a policy each, and each goes with its last deployment", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1, { environmentId: "env_a" });
+  await world.setDeployment(2, { environmentId: "env_a" });
+  await world.setDeployment(3, { environmentId: "env_b" });
+  await world.startAgent();
+  await world.until("all are there", async () => (await world.replicaSets()).length === 3);
+  assert.equal((await world.policies()).length, 2);
+  await world.plane.admin.deleteDeployment(region, "d_1");
+  await world.until("it is gone", async () => (await world.replicaSets()).length === 2);
+  await world.clock.advance(120_000);
+  assert.equal((await world.policies()).length, 2);
+  await world.plane.admin.deleteDeployment(region, "d_2");
+  await world.until("the policy is gone too", async () => (await world.policies()).length === 1, 5_000);
+  await world.stop();
+});
+
+test("a restart whose stream brings nothing yet neither narrows nor removes a policy", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1, { port: 8001 });
+  await world.setDeployment(2, { port: 8002 });
+  const first = await world.startAgent();
+  await world.until("all are settled", () => first.controller.status().stream?.cursor === 2n);
+  await first.stop();
+  world.plane.faults.pauseStreams();
+  const second = await world.startAgent({ resyncMs: 0 });
+  await world.clock.advance(1_800_000);
+  assert.deepEqual(second.writes, []);
+  await world.stop();
+});
+
+test("a policy that is removed or opened by hand is put right", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1);
+  await world.startAgent({ resyncMs: 0, replayMs: 0 });
+  await world.until("it is there", async () => (await world.replicaSets()).length === 1);
+  const { ciliumNetworkPolicies } = await import("../../src/kube/kinds.ts");
+  const [policy] = await world.policies();
+  const ref = { namespace: "acme", name: policy?.metadata?.name ?? "" };
+  const never = new AbortController().signal;
+  await world.api.apply(
+    ciliumNetworkPolicies,
+    { metadata: ref, spec: { ingress: [{ fromEntities: ["all"] }] } },
+    { fieldManager: "someone", force: true },
+    never,
+  );
+  await world.until("it is closed again", async () => {
+    return !JSON.stringify((await world.policies())[0]?.spec).includes("fromEntities");
+  });
+  await world.api.delete(ciliumNetworkPolicies, ref, {}, never);
+  await world.until("it is back", async () => (await world.policies()).length === 1);
+  await world.stop();
+});

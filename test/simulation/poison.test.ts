@@ -1,0 +1,70 @@
+// One object that can never be right must cost the others nothing (K2, design of the queue).
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
+import { SimulatedRegion } from "./simulated-region.ts";
+
+test("one poison message among a thousand healthy ones is parked, and the thousand are applied", async () => {
+  const world = await SimulatedRegion.create();
+  for (let index = 1; index <= 500; index++) await world.setDeployment(index, { replicas: 0 });
+  await world.setDeployment(0, { port: 70_000, replicas: 0 });
+  for (let index = 501; index <= 1000; index++) await world.setDeployment(index, { replicas: 0 });
+  const agent = await world.startAgent({ resyncMs: 0, replayMs: 0 });
+  await world.until("the cursor is behind all", () => agent.controller.status().stream?.cursor === 1001n);
+  assert.equal((await world.replicaSets()).length, 1000);
+  const troubled = agent.controller.objects({ onlyTroubled: true });
+  assert.deepEqual(
+    troubled.map(({ key, outcome, fieldPath }) => ({ key, outcome, fieldPath })),
+    [{ key: "acme/web-0", outcome: ObjectStatus_Outcome.PARKED, fieldPath: "port" }],
+  );
+  assert.match(troubled[0]?.reason ?? "", /^port must be from 1 to 65535, but is 70000$/);
+  await world.stop();
+});
+
+test("a poison that is put right is applied at once", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1, { port: 70_000 });
+  const agent = await world.startAgent({ resyncMs: 0, replayMs: 0 });
+  await world.until("it is parked", () => agent.controller.status().parked === 1);
+  await world.setDeployment(1, { port: 9090 });
+  await world.until("it is there", async () => (await world.replicaSets()).length === 1, 1_000);
+  assert.equal(agent.controller.status().parked, 0);
+  await world.stop();
+});
+
+test("an object that the API server refuses is parked, and holds up neither the cursor nor its neighbours", async () => {
+  const world = await SimulatedRegion.create();
+  world.server.faults.intercept(({ method, path }) =>
+    method === "PATCH" && path.endsWith("/replicasets/web-1")
+      ? { kind: "whole", status: 422, body: { kind: "Status", code: 422, reason: "Invalid", message: "no" } }
+      : undefined,
+  );
+  await world.setDeployment(1);
+  await world.setDeployment(2);
+  const agent = await world.startAgent();
+  await world.until("the neighbour is there", async () => (await world.replicaSets()).length === 1);
+  await world.until("the cursor passes", () => agent.controller.status().stream?.cursor === 2n);
+  assert.equal(agent.controller.status().parked, 1);
+  const tried = agent.writes.filter(({ key }) => key === "acme/web-1").length;
+  await world.clock.advance(30_000);
+  assert.equal(agent.writes.filter(({ key }) => key === "acme/web-1").length, tried);
+  await world.stop();
+});
+
+test("a version that cannot be applied yet keeps the cursor below it", async () => {
+  const world = await SimulatedRegion.create();
+  const heal = world.server.faults.intercept(({ method, path }) =>
+    method === "PATCH" && path.endsWith("/replicasets/web-1")
+      ? { kind: "whole", status: 503, body: { kind: "Status", code: 503, message: "later" } }
+      : undefined,
+  );
+  for (let index = 1; index <= 10; index++) await world.setDeployment(index);
+  const agent = await world.startAgent({ resyncMs: 0, replayMs: 0 });
+  await world.until("the others are there", async () => (await world.replicaSets()).length === 9);
+  await world.clock.advance(10_000);
+  assert.equal(agent.controller.status().stream?.cursor, 0n);
+  heal();
+  await world.until("the last one is there", async () => (await world.replicaSets()).length === 10, 120_000);
+  assert.equal(agent.controller.status().stream?.cursor, 10n);
+  await world.stop();
+});

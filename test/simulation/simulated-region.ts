@@ -1,0 +1,256 @@
+// A region in one process under a fake clock: a control plane in memory, an embedded Kubernetes API
+// server, and deployment controllers that come and go between them. Nothing opens a socket or sleeps.
+import assert from "node:assert/strict";
+import type { Interceptor } from "@connectrpc/connect";
+import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
+import { createSeededRandom } from "../../src/concurrency/random.ts";
+import { Secret } from "../../src/config/secret.ts";
+import { createControlPlane } from "../../src/control-plane/connection.ts";
+import {
+  createDeploymentController,
+  type DeploymentController,
+  type DeploymentControllerOptions,
+} from "../../src/controllers/deployment-controller.ts";
+import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
+import { type ApiServer, createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
+import { createFixture } from "../../src/dev/kube-apiserver/controllers/cluster-fixture.ts";
+import { startControllers } from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
+import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import type { KubeApi } from "../../src/kube/api.ts";
+import { createKubeApi } from "../../src/kube/client.ts";
+import {
+  ciliumNetworkPolicies,
+  customResourceDefinitions,
+  pods as podKind,
+  replicaSets,
+} from "../../src/kube/kinds.ts";
+import { listAll } from "../../src/kube/list-all.ts";
+import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
+import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../src/server/in-process.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { applyDeployment } from "../support/deployment-messages.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { createQuietLog } from "../support/quiet-log.ts";
+import { createRecordingKubeApi, type RecordedWrite } from "./recording-kube-api.ts";
+
+export const region = "local.dev";
+const token = new Secret("simulation-token");
+const never = new AbortController().signal;
+
+export const defaultOptions: DeploymentControllerOptions = {
+  workers: 16,
+  deletion: {
+    mode: "confirmed",
+    confirmations: 3,
+    minimumAgeMs: 300_000,
+    budgetObjects: 3,
+    budgetFraction: 0.2,
+    budgetWindowMs: 600_000,
+  },
+  rules: { registries: [] },
+  settings: { secrets: { audience: "krane" } },
+  networkPolicy: "required",
+};
+
+export interface SimulatedAgent {
+  readonly controller: DeploymentController;
+  /** Everything that it wrote, in order. */
+  readonly writes: readonly RecordedWrite[];
+  stop(): Promise<void>;
+  /** Ends it as SIGKILL would: not one more call gets through, whatever it was about to do. */
+  kill(): Promise<void>;
+}
+
+export interface SimulationOptions {
+  /** Also runs what makes pods out of ReplicaSets. */
+  readonly withPods?: boolean;
+  readonly withoutCilium?: boolean;
+  readonly seed?: number;
+}
+
+export class SimulatedRegion {
+  readonly clock = new FakeClock();
+  readonly server: ApiServer;
+  readonly api: KubeApi;
+  readonly plane: InMemoryControlPlane;
+  /** Every report that arrived, whatever became of it. */
+  readonly reported: unknown[] = [];
+  readonly metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
+  private readonly random;
+  private readonly stopping = new AbortController();
+  private readonly agents = new Set<SimulatedAgent>();
+  private clusterDone: Promise<void> = Promise.resolve();
+
+  private constructor({ seed = 1 }: SimulationOptions) {
+    this.random = createSeededRandom(seed);
+    this.server = createApiServer({ clock: this.clock, random: this.random });
+    this.api = createKubeApi(createInProcessTransport(this.server, { userAgent: "kubectl" }));
+    const record: Interceptor = (next) => (call) => {
+      if (call.method.localName === "reportDeploymentStatus") this.reported.push(call.message);
+      return next(call);
+    };
+    this.plane = createInMemoryControlPlane(
+      { tokens: [token], interceptors: [record] },
+      { clock: this.clock, log: createQuietLog() },
+    );
+  }
+
+  static async create(options: SimulationOptions = {}): Promise<SimulatedRegion> {
+    const world = new SimulatedRegion(options);
+    await world.plane.admin.registerRegion(region);
+    if (!options.withoutCilium) await world.installCilium();
+    if (options.withPods) await world.startCluster();
+    return world;
+  }
+
+  async installCilium(): Promise<void> {
+    await this.api.create(customResourceDefinitions, ciliumDefinition, {}, never);
+    await this.clock.advance(1_000);
+  }
+
+  /** Starts an agent and waits until its watches are open. */
+  async startAgent(overrides: Partial<DeploymentControllerOptions> = {}): Promise<SimulatedAgent> {
+    const agent = this.createAgent(overrides);
+    await this.resolved(agent.controller.start());
+    return agent;
+  }
+
+  createAgent(overrides: Partial<DeploymentControllerOptions> = {}): SimulatedAgent {
+    const { clock, random, metrics } = this;
+    const log = createQuietLog();
+    const transport = createInProcessTransport(this.server, { userAgent: "krane" });
+    const api = createRecordingKubeApi(createKubeApi(transport));
+    const controlPlane = createControlPlane(
+      {
+        controller: "deployments",
+        baseUrl: "http://in-memory",
+        region: { name: "local", platform: "dev", label: region },
+        token: { current: async () => token, refresh: () => undefined },
+      },
+      {
+        clock,
+        createLink: (interceptors) => ({
+          transport: this.plane.createTransport(interceptors),
+          generation: 1,
+          close: async () => undefined,
+        }),
+      },
+    );
+    const options = { ...defaultOptions, ...overrides };
+    const controller = createDeploymentController(options, {
+      controlPlane,
+      api,
+      clock,
+      random,
+      log,
+      metrics,
+    });
+    const agent: SimulatedAgent = {
+      controller,
+      writes: api.writes,
+      stop: async () => {
+        this.agents.delete(agent);
+        await this.resolved(controller.stop());
+        await this.resolved(controlPlane.close());
+        await this.resolved(transport.close());
+      },
+      kill: async () => {
+        const closed = [transport.close(), controlPlane.close()];
+        await this.resolved(Promise.all(closed));
+        await agent.stop();
+      },
+    };
+    this.agents.add(agent);
+    return agent;
+  }
+
+  /** A deployment that differs from the others in id and name, at the control plane. */
+  setDeployment(index: number, overrides: Parameters<typeof applyDeployment>[0] = {}): Promise<bigint> {
+    return this.plane.admin.setDeployment(region, deployment(index, overrides));
+  }
+
+  /** Puts a pod of a ReplicaSet into the place of the one of before, without any controller. */
+  async replacePod(
+    owner: ReplicaSet,
+    before: string | undefined,
+    name: string,
+    podIP: string,
+  ): Promise<void> {
+    const { namespace = "", name: ownerName = "", uid = "" } = owner.metadata ?? {};
+    if (before !== undefined)
+      await this.api.delete(podKind, { namespace, name: before }, { gracePeriodSeconds: 0 }, never);
+    const labels = owner.spec?.template?.metadata?.labels ?? {};
+    const controller = { apiVersion: "apps/v1", kind: "ReplicaSet", name: ownerName, uid, controller: true };
+    await this.api.create(
+      podKind,
+      {
+        metadata: { name, namespace, labels, ownerReferences: [controller] },
+        spec: { containers: [{ name: "deployment", image: "registry.example/acme/web:1" }] },
+      },
+      {},
+      never,
+    );
+    await this.api.apply(
+      podKind,
+      { metadata: { name, namespace }, status: { phase: "Running", podIP } },
+      { fieldManager: "kubelet", force: true, subresource: "status" },
+      never,
+    );
+  }
+
+  /** Waits, with as little time passing as it takes. */
+  async until(what: string, check: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
+    const deadlineMs = this.clock.nowMs() + withinMs;
+    for (let stepMs = 0; ; stepMs = Math.min(1_000, stepMs + 10)) {
+      await this.clock.advance(stepMs);
+      if (await check()) return;
+      if (this.clock.nowMs() > deadlineMs) assert.fail(`not within ${withinMs} simulated ms: ${what}`);
+    }
+  }
+
+  /** Lets time pass until a promise is settled. */
+  async resolved<T>(promise: Promise<T>): Promise<T> {
+    let isSettled = false;
+    const settled = promise.finally(() => {
+      isSettled = true;
+    });
+    settled.catch(() => undefined);
+    await this.until("the promise settles", () => isSettled, 300_000);
+    return settled;
+  }
+
+  async list<T extends KubeObject>(kind: ResourceKind<T>): Promise<readonly T[]> {
+    return (await listAll(this.api, kind, {}, (object) => object, never)).items;
+  }
+
+  async replicaSets(): Promise<readonly ReplicaSet[]> {
+    return this.list(replicaSets);
+  }
+
+  async replicaSetNames(): Promise<readonly string[]> {
+    return (await this.replicaSets()).map(({ metadata }) => metadata?.name ?? "").sort();
+  }
+
+  async policies() {
+    return this.list(ciliumNetworkPolicies);
+  }
+
+  async stop(): Promise<void> {
+    for (const agent of [...this.agents]) await agent.stop();
+    this.stopping.abort();
+    await this.resolved(this.clusterDone);
+    this.server.stop();
+  }
+
+  private async startCluster(): Promise<void> {
+    const transport = createInProcessTransport(this.server);
+    await createFixture(transport, never);
+    const { clock, random } = this;
+    this.clusterDone = startControllers(transport, {}, { clock, random }, this.stopping.signal).done;
+    await clock.advance(1_000);
+  }
+}
+
+export function deployment(index: number, overrides: Parameters<typeof applyDeployment>[0] = {}) {
+  return applyDeployment({ k8sName: `web-${index}`, deploymentId: `d_${index}`, ...overrides });
+}

@@ -1,0 +1,64 @@
+// The embedded Kubernetes API server on a port of this machine, for agents that are to
+// find a cluster as they would anywhere: through a kubeconfig and HTTP.
+import { createSystemClock } from "../../src/concurrency/clock.ts";
+import { createSeededRandom } from "../../src/concurrency/random.ts";
+import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
+import { type ApiServer, administrator, createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
+import { createFixture } from "../../src/dev/kube-apiserver/controllers/cluster-fixture.ts";
+import { startControllers } from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
+import { startHttpServer } from "../../src/dev/kube-apiserver/http-server.ts";
+import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import type { KubeApi } from "../../src/kube/api.ts";
+import { createKubeApi } from "../../src/kube/client.ts";
+import { customResourceDefinitions } from "../../src/kube/kinds.ts";
+
+export interface ServedCluster {
+  readonly server: ApiServer;
+  /** As the administrator, without a socket. */
+  readonly api: KubeApi;
+  readonly url: string;
+  /** The text of a kubeconfig that leads here. */
+  readonly kubeconfig: string;
+  stop(): Promise<void>;
+}
+
+const token = "of-the-served-cluster";
+const never = new AbortController().signal;
+
+/** Has nodes, makes pods out of ReplicaSets within milliseconds, and knows Cilium's policies. */
+export async function serveCluster(): Promise<ServedCluster> {
+  const deps = { clock: createSystemClock(), random: createSeededRandom(1) };
+  const server = createApiServer(deps, { staticTokens: new Map([[token, administrator]]) });
+  const transport = createInProcessTransport(server, { userAgent: "kubectl" });
+  const api = createKubeApi(transport);
+  await api.create(customResourceDefinitions, ciliumDefinition, {}, never);
+  await createFixture(transport, never);
+  const stopping = new AbortController();
+  const behaviour = { pullMs: 0, startMs: 0, readyMs: 0, stopMs: 0 };
+  const controllers = startControllers(transport, { behaviour }, deps, stopping.signal);
+  const http = await startHttpServer(server);
+  return {
+    server,
+    api,
+    url: http.url,
+    kubeconfig: kubeconfigFor(http.url),
+    async stop() {
+      await http.stop();
+      stopping.abort();
+      await controllers.done;
+      server.stop();
+    },
+  };
+}
+
+/** JSON is YAML as well. */
+export function kubeconfigFor(server: string): string {
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "test",
+    contexts: [{ name: "test", context: { cluster: "test", user: "test" } }],
+    clusters: [{ name: "test", cluster: { server } }],
+    users: [{ name: "test", user: { token } }],
+  });
+}
