@@ -6,7 +6,8 @@ SHELL := /bin/sh
 
 TS := node --import tsx
 # Folders are listed too: their time changes when a file in them is deleted, which no file's does.
-SOURCES := $(shell find src test tools bench proto -name node_modules -prune -o -print 2>/dev/null)
+SOURCES := $(shell find src test tools bench proto -mindepth 1 -name node_modules -prune -o -mindepth 1 -print) \
+	src/. test/. tools/. bench/. proto/.
 NODE24 = $(firstword $(wildcard tools/node24/node_modules/node-*/bin/node))
 
 .PHONY: help dev test test-long check build gen kube cluster bench install clean
