@@ -3,5 +3,6 @@
 export interface Benchmark {
   readonly name: string;
   readonly measures: string;
-  run(): Promise<readonly string[]>;
+  /** Leaves no process and no file behind, however it ends. */
+  run(signal: AbortSignal): Promise<readonly string[]>;
 }

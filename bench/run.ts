@@ -2,10 +2,23 @@
 // the raw limit beside it. Machines are noisy, so the ratio is the figure to trust.
 //   make bench                all of them
 //   make bench only=start-up  one
+import { untilInterrupted } from "../test/support/cluster/interruption.ts";
 import type { Benchmark } from "./benchmark.ts";
+import { deploymentsBenchmark } from "./deployments.ts";
+import { kubeAppliesBenchmark } from "./kube-applies.ts";
+import { kubeCacheBenchmark } from "./kube-cache.ts";
+import { kubeClientBenchmark } from "./kube-client.ts";
+import { kubeWatchBenchmark } from "./kube-watch.ts";
 import { startUpBenchmark } from "./start-up.ts";
 
-const benchmarks: readonly Benchmark[] = [startUpBenchmark];
+const benchmarks: readonly Benchmark[] = [
+  startUpBenchmark,
+  kubeClientBenchmark,
+  kubeAppliesBenchmark,
+  kubeWatchBenchmark,
+  kubeCacheBenchmark,
+  deploymentsBenchmark,
+];
 
 const only = process.env["only"];
 const chosen = benchmarks.filter((benchmark) => only === undefined || benchmark.name === only);
@@ -13,7 +26,13 @@ if (chosen.length === 0) {
   console.error(`no benchmark named ${only}; there are: ${benchmarks.map((b) => b.name).join(", ")}`);
   process.exit(64);
 }
-for (const benchmark of chosen) {
-  console.log(`\n== ${benchmark.name}: ${benchmark.measures}`);
-  for (const line of await benchmark.run()) console.log(line);
+const interrupted = untilInterrupted();
+try {
+  for (const benchmark of chosen) {
+    interrupted.throwIfAborted();
+    console.log(`\n== ${benchmark.name}: ${benchmark.measures}`);
+    for (const line of await benchmark.run(interrupted)) console.log(line);
+  }
+} catch (error) {
+  if (!interrupted.aborted) throw error;
 }

@@ -1,6 +1,7 @@
-// How long the bundle takes from its start until it answers as started, and what it
-// holds in memory then. The raw limit beside it is a Node process that opens one HTTP
-// server and nothing else. The two take turns, so that noise hits both alike.
+// How long the bundle takes from its start until it answers as started, with an empty
+// cluster in this process and no control plane, and what it holds in memory then. The raw
+// limit beside it is a Node process that opens one HTTP server and nothing else. The two
+// take turns, so that noise hits both alike.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -10,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
+import { serveCluster } from "../test/support/served-cluster.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { median } from "./statistics.ts";
 
@@ -47,12 +49,18 @@ async function residentMb(pid: number): Promise<number> {
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }
 
-async function measure(args: readonly string[], port: number, path: string): Promise<Sample> {
+async function measure(
+  args: readonly string[],
+  port: number,
+  path: string,
+  signal: AbortSignal,
+): Promise<Sample> {
   const startedAt = performance.now();
   const child = spawn(process.execPath, args, { stdio: "ignore" });
   const exited = once(child, "exit");
   try {
     while (!(await answers(port, path))) {
+      signal.throwIfAborted();
       if (child.exitCode !== null) throw new Error(`${args.join(" ")} exited with ${child.exitCode}`);
       if (performance.now() - startedAt > startLimitMs) throw new Error(`${args.join(" ")} did not start`);
       await delay(2);
@@ -65,8 +73,11 @@ async function measure(args: readonly string[], port: number, path: string): Pro
   }
 }
 
-async function run(): Promise<readonly string[]> {
+async function run(signal: AbortSignal): Promise<readonly string[]> {
   const folder = await mkdtemp(join(tmpdir(), "krane-bench-"));
+  const cluster = await serveCluster();
+  const kubeconfig = join(folder, "kubeconfig");
+  await writeFile(kubeconfig, cluster.kubeconfig);
   const samples: { krane: Sample[]; raw: Sample[] } = { krane: [], raw: [] };
   try {
     for (let round = 0; round < rounds; round++) {
@@ -75,15 +86,16 @@ async function run(): Promise<readonly string[]> {
       await writeFile(
         config,
         `region = "bench.local"\nrpc_port = ${rpcPort}\n[control]\nurl = "http://127.0.0.1:1"\ntoken = "bench"\n` +
-          `[observability.metrics]\nprometheus_port = ${metricsPort}\n`,
+          `[kubernetes]\nkubeconfig = "${kubeconfig}"\n[observability.metrics]\nprometheus_port = ${metricsPort}\n`,
       );
       samples.krane.push(
-        await measure(["bin/krane", "agent", "--config", config], rpcPort, "/health/startup"),
+        await measure(["bin/krane", "agent", "--config", config], rpcPort, "/health/startup", signal),
       );
       const server = `require("http").createServer((q,r)=>r.end("ok")).listen(${rpcPort},"127.0.0.1")`;
-      samples.raw.push(await measure(["-e", server], rpcPort, "/"));
+      samples.raw.push(await measure(["-e", server], rpcPort, "/", signal));
     }
   } finally {
+    await cluster.stop();
     await rm(folder, { recursive: true });
   }
   const kraneMs = median(samples.krane.map((s) => s.startMs));

@@ -1,0 +1,111 @@
+// `bin/krane agent` as a process of its own, and what the kernel says that it has used.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually } from "../../test/support/eventually.ts";
+import { freePort } from "../../test/support/krane-process.ts";
+
+export interface AgentOptions {
+  readonly region: string;
+  readonly controlUrl: string;
+  readonly controlToken: string;
+  readonly kubeconfigPath: string;
+  readonly workers?: number;
+}
+
+export interface AgentProcess {
+  cpuSeconds(): number;
+  peakMb(): number;
+  stop(): Promise<void>;
+}
+
+/** Jiffies of /proc are hundredths of a second on every Linux that Node runs on. */
+const jiffiesPerSecond = 100;
+const startLimitMs = 30_000;
+const lastWordsMax = 2_000;
+
+/** Resolves when the agent says that it has started. */
+export async function startAgent(
+  options: AgentOptions,
+  onEnd: (reason: Error) => void,
+  signal: AbortSignal,
+): Promise<AgentProcess> {
+  const folder = await mkdtemp(join(tmpdir(), "krane-bench-"));
+  const rpcPort = await freePort();
+  const configPath = join(folder, "krane.toml");
+  await writeFile(configPath, configOf(options, rpcPort), { mode: 0o600 });
+  const child = spawn(process.execPath, ["bin/krane", "agent", "--config", configPath], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { PATH: process.env["PATH"] },
+  });
+  const kill = () => void child.kill("SIGKILL");
+  // A second Ctrl-C ends this process without any clean-up but this.
+  process.once("exit", kill);
+  signal.addEventListener("abort", kill, { once: true });
+  let lastWords = "";
+  for (const output of [child.stdout, child.stderr]) {
+    output.setEncoding("utf8").on("data", (text: string) => {
+      lastWords = (lastWords + text).slice(-lastWordsMax);
+    });
+  }
+  let stopping = false;
+  const exited = once(child, "close").then(() => {
+    if (!stopping) onEnd(new Error(`the agent ended: ${lastWords}`));
+  });
+  const stop = async () => {
+    stopping = true;
+    child.kill("SIGTERM");
+    await exited;
+    process.removeListener("exit", kill);
+    signal.removeEventListener("abort", kill);
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    await eventually("the agent has started", () => checkStarted(rpcPort), {
+      deadlineMs: startLimitMs,
+      signal,
+    });
+  } catch (error) {
+    kill();
+    await stop();
+    throw new Error(`the agent did not start: ${lastWords}`, { cause: error });
+  }
+  const pid = child.pid ?? 0;
+  return { cpuSeconds: () => cpuSecondsOf(pid), peakMb: () => peakMbOf(pid), stop };
+}
+
+function configOf(
+  { region, controlUrl, controlToken, kubeconfigPath, workers }: AgentOptions,
+  rpcPort: number,
+) {
+  return `region = "${region}"
+rpc_port = ${rpcPort}
+[control]
+url = "${controlUrl}"
+token = "${controlToken}"
+[kubernetes]
+kubeconfig = "${kubeconfigPath}"
+${workers === undefined ? "" : `[reconcile]\nworkers = ${workers}\n`}`;
+}
+
+async function checkStarted(port: number): Promise<void> {
+  const answer = await fetch(`http://127.0.0.1:${port}/health/startup`);
+  await answer.arrayBuffer();
+  if (!answer.ok) throw new Error(`it answers ${answer.status}`);
+}
+
+// Without a pause, so that the figure belongs to the moment at which it was asked for.
+function cpuSecondsOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The name of the program comes second, in parentheses, and may hold spaces.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / jiffiesPerSecond;
+}
+
+function peakMbOf(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+}

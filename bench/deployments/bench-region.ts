@@ -1,0 +1,142 @@
+// A region to measure in: an empty real cluster, a control plane in this process over h2c, watches
+// that see what everybody sees, and agents that come and go.
+import type { Interceptor } from "@connectrpc/connect";
+import { createSystemClock } from "../../src/concurrency/clock.ts";
+import { Secret } from "../../src/config/secret.ts";
+import type { ReportDeploymentStatusRequest } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import type { Admin } from "../../src/server/admin.ts";
+import { createControlPlaneServer } from "../../src/server/control-plane-server.ts";
+import { createInMemoryControlPlane } from "../../src/server/in-process.ts";
+import { requestApi } from "../../test/support/cluster/api-request.ts";
+import { type Cluster, startCluster } from "../../test/support/cluster.ts";
+import { eventually } from "../../test/support/eventually.ts";
+import { createQuietLog } from "../../test/support/quiet-log.ts";
+import { type AgentProcess, startAgent } from "./agent-process.ts";
+import { type ObjectWatch, watchObjects } from "./object-watch.ts";
+import { Occurrences } from "./occurrences.ts";
+
+/** What an agent said to the control plane; a report is told once it is stored. */
+export type Call =
+  | { readonly kind: "question" }
+  | { readonly kind: "report"; readonly k8sName: string; readonly running: number };
+
+export interface BenchRegion {
+  readonly cluster: Cluster;
+  readonly admin: Admin;
+  readonly calls: Occurrences<Call>;
+  readonly replicaSets: ObjectWatch;
+  readonly pods: ObjectWatch;
+  /** Aborts also when something that the measurements rest on has failed. */
+  readonly signal: AbortSignal;
+  startAgent(workers?: number): Promise<AgentProcess>;
+}
+
+export const regionName = "bench.local";
+const controlToken = "bench-token";
+const runningStatus = 2;
+
+export async function withRegion<T>(
+  binariesDir: string,
+  interrupted: AbortSignal,
+  work: (region: BenchRegion) => Promise<T>,
+): Promise<T> {
+  const broken = new AbortController();
+  const fail = (reason: unknown) => broken.abort(reason);
+  const signal = AbortSignal.any([interrupted, broken.signal]);
+  const cleanUps: (() => void | Promise<void>)[] = [];
+  try {
+    const cluster = await startCluster({ binariesDir }, signal);
+    cleanUps.push(() => cluster.stop());
+    await allowAgent(cluster);
+    await whenPoliciesServed(cluster, signal);
+    const calls = new Occurrences<Call>();
+    const { admin, url, close } = await startControlPlane(calls, signal);
+    cleanUps.push(close);
+    const watch = async (path: string, detail: "metadata" | "whole") => {
+      const opened = await watchObjects(cluster, { path, detail }, fail);
+      cleanUps.push(() => opened.close());
+      return opened;
+    };
+    const replicaSets = await watch("/apis/apps/v1/replicasets", "metadata");
+    const pods = await watch("/api/v1/pods", "whole");
+    return await work({
+      cluster,
+      admin,
+      calls,
+      replicaSets,
+      pods,
+      signal,
+      async startAgent(workers) {
+        const agent = await startAgent(
+          {
+            region: regionName,
+            controlUrl: url,
+            controlToken,
+            kubeconfigPath: cluster.agentKubeconfigPath,
+            ...(workers !== undefined && { workers }),
+          },
+          fail,
+          signal,
+        );
+        cleanUps.push(() => agent.stop());
+        return agent;
+      },
+    });
+  } finally {
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+  }
+}
+
+async function startControlPlane(calls: Occurrences<Call>, signal: AbortSignal) {
+  const deps = {
+    clock: createSystemClock(),
+    log: createQuietLog(),
+    readTextFile: () => Promise.reject(new Error("no file is needed")),
+  };
+  const options = { tokens: [new Secret(controlToken)], interceptors: [listenIn(calls)] };
+  const plane = createInMemoryControlPlane(options, deps);
+  await plane.admin.registerRegion(regionName);
+  const { url, close } = await createControlPlaneServer(plane, { port: 0 }, deps).start(signal);
+  return { admin: plane.admin, url, close: () => close() };
+}
+
+function listenIn(calls: Occurrences<Call>): Interceptor {
+  return (next) => async (request) => {
+    if (request.method.name === "GetDesiredDeploymentState") calls.emit({ kind: "question" });
+    const answer = await next(request);
+    if (request.method.name === "ReportDeploymentStatus" && !request.stream) {
+      const { change } = request.message as ReportDeploymentStatusRequest;
+      if (change.case === "update") {
+        const { k8sName, instances } = change.value;
+        const running = instances.filter(({ status }) => status === runningStatus).length;
+        calls.emit({ kind: "report", k8sName, running });
+      }
+    }
+    return answer;
+  };
+}
+
+/** All rights but no privilege: the API server's fairness holds for it, as it does in production. */
+async function allowAgent(cluster: Cluster): Promise<void> {
+  const { status } = await requestApi(cluster, {
+    method: "POST",
+    path: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    body: {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      metadata: { name: "bench-agent" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
+      subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: cluster.agentUser }],
+    },
+  });
+  if (status !== 201) throw new Error(`no rights for the agent: the API server answers ${status}`);
+}
+
+/** A fresh definition is established some time before its objects are served; the agent would wait for that. */
+async function whenPoliciesServed(cluster: Cluster, signal: AbortSignal): Promise<void> {
+  const probe = async () => {
+    const { status } = await requestApi(cluster, { path: "/apis/cilium.io/v2/ciliumnetworkpolicies" });
+    if (status !== 200) throw new Error(`the API server answers ${status}`);
+  };
+  await eventually("network policies are served", probe, { signal });
+}

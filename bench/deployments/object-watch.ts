@@ -1,0 +1,91 @@
+// Looks at the objects of one kind as anybody with a watch sees them. It shares no code with krane,
+// and asks for metadata alone where that will do, because it takes its time from the measured ones.
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { get } from "node:https";
+import { createInterface } from "node:readline";
+import type { Cluster } from "../../test/support/cluster.ts";
+import { Occurrences } from "./occurrences.ts";
+
+export interface SeenObject {
+  readonly key: string;
+  readonly generation: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly ready: boolean;
+}
+
+export interface ObjectWatch {
+  readonly seen: Occurrences<SeenObject>;
+  current(key: string): SeenObject | undefined;
+  close(): void;
+}
+
+interface WatchLine {
+  readonly type: string;
+  readonly object: {
+    readonly metadata?: {
+      readonly namespace?: string;
+      readonly name?: string;
+      readonly generation?: number;
+      readonly labels?: Readonly<Record<string, string>>;
+    };
+    readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+  };
+}
+
+const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/** `onEnd` is told when the server ends the watch, which nobody may then trust any longer. */
+export async function watchObjects(
+  cluster: Pick<Cluster, "serverUrl" | "ca" | "adminToken">,
+  { path, detail }: { readonly path: string; readonly detail: "metadata" | "whole" },
+  onEnd: (reason: Error) => void,
+): Promise<ObjectWatch> {
+  const outgoing = get(new URL(`${path}?watch=true&timeoutSeconds=3600`, cluster.serverUrl), {
+    ca: cluster.ca,
+    agent: false,
+    headers: {
+      authorization: `Bearer ${cluster.adminToken}`,
+      accept: detail === "metadata" ? metadataOnly : "application/json",
+    },
+  });
+  const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
+  if (incoming.statusCode !== 200) throw new Error(`the watch of ${path} answers ${incoming.statusCode}`);
+  const objects = new Map<string, SeenObject>();
+  const seen = new Occurrences<SeenObject>();
+  let closed = false;
+  const ended = (error?: Error) => {
+    if (!closed) onEnd(new Error(`the watch of ${path} ended`, { cause: error }));
+    closed = true;
+  };
+  outgoing.on("error", ended);
+  incoming.on("error", ended);
+  createInterface(incoming)
+    .on("line", (line) => {
+      const { type, object } = JSON.parse(line) as WatchLine;
+      if (type !== "ADDED" && type !== "MODIFIED") return;
+      const one = seenObject(object);
+      objects.set(one.key, one);
+      seen.emit(one);
+    })
+    // It hands on what its stream throws, also when that is only being closed.
+    .on("error", ended)
+    .on("close", () => ended());
+  return {
+    seen,
+    current: (key) => objects.get(key),
+    close() {
+      closed = true;
+      outgoing.destroy();
+    },
+  };
+}
+
+function seenObject({ metadata, status }: WatchLine["object"]): SeenObject {
+  return {
+    key: `${metadata?.namespace}/${metadata?.name}`,
+    generation: metadata?.generation ?? 0,
+    labels: metadata?.labels ?? {},
+    ready: (status?.conditions ?? []).some((one) => one.type === "Ready" && one.status === "True"),
+  };
+}

@@ -1,0 +1,75 @@
+// How long a set of deployments takes until all of it is in the cluster: from the agent, and as the
+// raw limit.
+import { performance } from "node:perf_hooks";
+import type { Workers } from "../worker-process.ts";
+import type { ManifestResult, ManifestTask } from "../workers/manifest-client.ts";
+import type { AgentProcess } from "./agent-process.ts";
+import { type BenchRegion, regionName } from "./bench-region.ts";
+import { keyOf, objectCount, type SampleSet, sampleDeployment } from "./sample-set.ts";
+
+export interface Throughput {
+  readonly seconds: number;
+  readonly objectsPerSecond: number;
+  readonly cpuSeconds: number;
+}
+
+const settleMs = 1_000;
+const settleLimitMs = 300_000;
+const setLimitMs = 600_000;
+
+/** Waits until nobody works on what was done before: neither an agent nor the controllers of the cluster. */
+export async function settle({ replicaSets, pods, calls, signal }: BenchRegion): Promise<void> {
+  const wait = { limitMs: settleLimitMs, signal };
+  await Promise.all([
+    replicaSets.seen.quiet("ReplicaSets change", settleMs, wait),
+    pods.seen.quiet("pods change", settleMs, wait),
+    calls.quiet("the agent calls", settleMs, wait),
+  ]);
+}
+
+/** From the moment at which the control plane knows the first until a watch shows the last. */
+export async function measureAgent(
+  region: BenchRegion,
+  agent: AgentProcess,
+  set: SampleSet,
+): Promise<Throughput> {
+  await settle(region);
+  const { admin, replicaSets, calls, signal } = region;
+  const wanted = Array.from({ length: set.deployments }, (_, index) => sampleDeployment(set, index));
+  const wait = { limitMs: setLimitMs, signal };
+  const begun = { cpu: agent.cpuSeconds(), ms: performance.now() };
+  const whenApplied = replicaSets.seen.untilAll(
+    `${set.deployments} ReplicaSets`,
+    wanted.map(keyOf),
+    ({ key }) => key,
+    wait,
+  );
+  const whenReported = calls.untilAll(
+    `${set.deployments} reports`,
+    wanted.map(({ k8sName }) => k8sName),
+    (call) => (call.kind === "report" ? call.k8sName : ""),
+    wait,
+  );
+  const ordering = (async () => {
+    for (const one of wanted) await admin.setDeployment(regionName, one);
+  })();
+  const [appliedAt] = await Promise.all([whenApplied, whenReported, ordering]);
+  return throughput(set, (appliedAt - begun.ms) / 1000, agent.cpuSeconds() - begun.cpu);
+}
+
+export async function measureRaw(
+  region: BenchRegion,
+  workers: Workers,
+  inFlight: number,
+  set: SampleSet,
+): Promise<Throughput> {
+  await settle(region);
+  const { serverUrl: url, ca, agentToken: token } = region.cluster;
+  const task: ManifestTask = { url, ca, token, inFlight, set };
+  const { seconds, cpuSeconds } = await workers.run<ManifestResult>("manifest-client", task);
+  return throughput(set, seconds, cpuSeconds);
+}
+
+function throughput(set: SampleSet, seconds: number, cpuSeconds: number): Throughput {
+  return { seconds, cpuSeconds, objectsPerSecond: objectCount(set) / seconds };
+}

@@ -1,0 +1,83 @@
+// The processes that a benchmark measures, or that serve the measured one. Each is a bundle made the
+// way bin/krane is made: run from the TypeScript sources, a process would carry the compiler, which
+// takes more memory than what is measured here.
+//
+// A worker lives at most as long as its starter: it ends with the IPC channel, which the kernel
+// closes even when the starter is killed.
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { taskVariable } from "./workers/parent.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+export interface Workers {
+  /** Runs a worker to its end and returns its one message. */
+  run<R>(name: string, task: unknown): Promise<R>;
+  /** Starts a worker that stays until the end of the benchmark, and returns its first message. */
+  start<R>(name: string, task: unknown): Promise<R>;
+}
+
+/** Bundles the named files of bench/workers, and takes everything away again after the work. */
+export async function withWorkers<T>(
+  names: readonly string[],
+  signal: AbortSignal,
+  work: (workers: Workers) => Promise<T>,
+): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), "krane-bench-"));
+  const living = new Set<ChildProcess>();
+  const killAll = () => {
+    for (const child of living) child.kill("SIGKILL");
+  };
+  const launch = async <R>(name: string, task: unknown) => {
+    signal.throwIfAborted();
+    // Not as an argument: a task may carry a token, and arguments are for everybody to read.
+    const env = { ...process.env, [taskVariable]: JSON.stringify(task) };
+    const child = fork(join(folder, `${name}.mjs`), { execArgv: [], env });
+    living.add(child);
+    const ended = once(child, "exit").finally(() => living.delete(child));
+    const message = await Promise.race([once(child, "message"), ended.then(() => undefined)]);
+    if (message === undefined) throw new Error(`the worker ${name} ended without a result`);
+    return { result: message[0] as R, ended };
+  };
+  signal.addEventListener("abort", killAll, { once: true });
+  try {
+    await bundle(names, folder);
+    return await work({
+      async run<R>(name: string, task: unknown) {
+        const { result, ended } = await launch<R>(name, task);
+        await ended;
+        return result;
+      },
+      start: async <R>(name: string, task: unknown) => (await launch<R>(name, task)).result,
+    });
+  } finally {
+    signal.removeEventListener("abort", killAll);
+    const ends = [...living].map((child) => once(child, "exit"));
+    killAll();
+    await Promise.all(ends);
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function bundle(names: readonly string[], outdir: string): Promise<void> {
+  await build({
+    absWorkingDir: root,
+    entryPoints: names.map((name) => `bench/workers/${name}.ts`),
+    outdir,
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    platform: "node",
+    target: "node20",
+    format: "esm",
+    legalComments: "none",
+    logLevel: "warning",
+    banner: {
+      js: 'import { createRequire as createRequireForBundle } from "node:module";\nconst require = createRequireForBundle(import.meta.url);',
+    },
+  });
+}
