@@ -732,7 +732,7 @@ export type ObjectStatus = Message<"krane.v1.ObjectStatus"> & {
   reason: string;
 
   /**
-   * The field of the desired state that the reason is about, e.g. `apply.port`.
+   * The field of the desired state that the reason is about, e.g. `port`.
    *
    * @generated from field: optional string field_path = 9;
    */

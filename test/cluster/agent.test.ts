@@ -1,0 +1,305 @@
+// The agent as it ships, a process with the rights of deploy/rbac.yaml and no others, between a control plane
+// and a real Kubernetes. What it really sent is read from the API server's audit log.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, beforeEach, type TestContext, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { Code } from "@connectrpc/connect";
+import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
+import type { Event, Pod } from "kubernetes-types/core/v1.js";
+import { parseAllDocuments } from "yaml";
+import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
+import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
+import { agentClient, agentToken } from "../integration/agent/agent-world.ts";
+import { dev as region, serveControlPlane, token } from "../integration/server/served-control-plane.ts";
+import { startAgentProcess } from "../support/agent-process.ts";
+import { type AuditedCall, loadAuditedCalls } from "../support/audit-log.ts";
+import { clusterUnderTest, type PolicyRule } from "../support/cluster-under-test.ts";
+import { applyDeployment } from "../support/deployment-messages.ts";
+import { eventually } from "../support/eventually.ts";
+import { fetchHttp1 } from "../support/http-clients.ts";
+import { buildKrane } from "../support/krane-process.ts";
+import { replicaSetOfOlderAgent } from "../support/older-agent.ts";
+
+const cluster = clusterUnderTest();
+const rolePath = fileURLToPath(new URL("../../deploy/rbac.yaml", import.meta.url));
+const binding = "krane-agent-under-test";
+const registry = {
+  UNKEY_REGISTRY_URL: "registry.example",
+  UNKEY_REGISTRY_USERNAME: "puller",
+  UNKEY_REGISTRY_PASSWORD: "not-a-real-password",
+};
+let krane: Awaited<ReturnType<typeof buildKrane>>;
+let callsBefore = 0;
+
+before(async () => {
+  krane = await buildKrane();
+  callsBefore = (await loadAuditedCalls(cluster.auditLogPath)).length;
+  await cluster.kubectl(["apply", "-f", "-"], { input: JSON.stringify(ciliumDefinition) });
+  await cluster.kubectl([
+    "create",
+    "clusterrolebinding",
+    binding,
+    "--clusterrole=krane",
+    `--user=${cluster.agentUser}`,
+  ]);
+});
+beforeEach(async () => {
+  await cluster.empty();
+  await cluster.kubectl(["apply", "-f", rolePath]);
+  await eventually("the rights are there", async () => {
+    for (const path of ["/apis/apps/v1/replicasets", "/apis/cilium.io/v2/ciliumnetworkpolicies"])
+      assert.equal((await cluster.request({ path, token: cluster.agentToken })).status, 200);
+  });
+});
+after(async () => {
+  await cluster.kubectl(["delete", "clusterrolebinding", binding, "--ignore-not-found"]);
+  await cluster.kubectl(["delete", "-f", rolePath, "--ignore-not-found"]);
+  await krane.remove();
+});
+
+/** A control plane of its own, and agents that come and go. */
+async function createRegion(t: TestContext) {
+  const { admin, faults, running } = await serveControlPlane(t, "h2c");
+  const place = {
+    program: krane.program,
+    region,
+    controlPlane: { url: running?.url ?? assert.fail("it is not served"), token },
+    kubeconfigPath: cluster.agentKubeconfigPath,
+    agentToken,
+  };
+  const startAgent = async (env: Readonly<Record<string, string>> = {}) => {
+    const agent = await startAgentProcess(t, place, { ...registry, ...env });
+    return { ...agent, client: agentClient(t, agent.url) };
+  };
+  return { admin, faults, startAgent };
+}
+
+type Region = Awaited<ReturnType<typeof createRegion>>;
+
+function deployment(index: number, more: Parameters<typeof applyDeployment>[0] = {}) {
+  const environmentId = index === 3 ? "env_b" : "env_a";
+  const names = { k8sName: `web-${index}`, deploymentId: `d_${index}`, environmentId };
+  return applyDeployment({ ...names, replicas: 2, port: 8080, ...more });
+}
+
+async function kubectlItems<T>(what: string): Promise<readonly T[]> {
+  return JSON.parse(await cluster.kubectl(["-n", "acme", "get", what, "-o", "json"])).items;
+}
+
+/** Resolves when the control plane knows of as many running instances of each deployment, and of no others. */
+async function untilRunning({ admin }: Region, wanted: Readonly<Record<string, number>>): Promise<void> {
+  const running = new Map(Object.entries(wanted));
+  await eventually(
+    `running: ${JSON.stringify(wanted)}`,
+    async () => {
+      for (const [id, count] of running) {
+        const statuses = (await admin.instances(region, id)).map(({ status }) => status);
+        assert.deepEqual(statuses, Array(count).fill(InstanceStatus.RUNNING), id);
+      }
+    },
+    { deadlineMs: 60_000 },
+  );
+}
+
+/** What the control plane knows is what kubectl shows: the same pods, at the same addresses, running. */
+async function assertReportedAsShown({ admin }: Region): Promise<void> {
+  const reported: unknown[] = [];
+  for (const { id } of await admin.deployments(region))
+    for (const { k8sName, address, status } of await admin.instances(region, id))
+      reported.push([id, k8sName, address, status === InstanceStatus.RUNNING ? "Running" : status]);
+  const shown = (await kubectlItems<Pod>("pods")).map(({ metadata, status }) => [
+    metadata?.labels?.["unkey.com/deployment.id"],
+    metadata?.name,
+    `${status?.podIP?.replaceAll(".", "-")}.acme.pod.cluster.local:8080`,
+    status?.phase,
+  ]);
+  assert.deepEqual(reported.sort(), shown.sort());
+}
+
+/** The calls of this file's agents so far. */
+async function callsOfAgents(): Promise<readonly AuditedCall[]> {
+  // An entry may come a moment after its answer: what was answered before this call is in the log before it.
+  const path = `/api/v1/namespaces?limit=1&labelSelector=asked-at=${process.hrtime.bigint()}`;
+  await cluster.request({ path });
+  const calls = await eventually("the audit log is up to date", async () => {
+    const loaded = await loadAuditedCalls(cluster.auditLogPath);
+    assert.ok(loaded.some(({ requestUri }) => requestUri === path));
+    return loaded;
+  });
+  return calls.slice(callsBefore).filter(({ user, userAgent }) => {
+    return user === cluster.agentUser && userAgent.startsWith("krane/");
+  });
+}
+
+async function countWrites(): Promise<number> {
+  const reads = ["get", "list", "watch"];
+  return (await callsOfAgents()).filter(({ verb }) => !reads.includes(verb)).length;
+}
+
+test("deployments become ready, are scaled, get neighbours and go, and the control plane knows what kubectl shows", async (t) => {
+  const world = await createRegion(t);
+  const { admin, startAgent } = world;
+  for (const index of [1, 2, 3]) await admin.setDeployment(region, deployment(index));
+  const agent = await startAgent();
+  await untilRunning(world, { d_1: 2, d_2: 2, d_3: 2 });
+  await assertReportedAsShown(world);
+
+  await admin.scale(region, "d_1", 3);
+  await admin.scale(region, "d_2", 1);
+  await admin.setDeployment(region, deployment(4));
+  await untilRunning(world, { d_1: 3, d_2: 1, d_3: 2, d_4: 2 });
+  await eventually("pods that were taken away are gone", () => assertReportedAsShown(world));
+
+  await admin.deleteDeployment(region, "d_3");
+  await eventually("it is gone and reported, and so is the policy of its environment", async () => {
+    assert.equal((await admin.deploymentReport(region, "d_3"))?.exists, false);
+    const names = (await kubectlItems<ReplicaSet>("replicasets")).map(({ metadata }) => metadata?.name);
+    assert.deepEqual(names, ["web-1", "web-2", "web-4"]);
+    assert.equal((await kubectlItems("ciliumnetworkpolicies")).length, 1);
+    await assertReportedAsShown(world);
+  });
+  await agent.stop();
+});
+
+test("the same state again, a replay, a resync and a restart do not write (K11)", async (t) => {
+  const world = await createRegion(t);
+  const { admin, faults, startAgent } = world;
+  for (const index of [1, 2, 3]) await admin.setDeployment(region, deployment(index));
+  const first = await startAgent();
+  await untilRunning(world, { d_1: 2, d_2: 2, d_3: 2 });
+  const writes = await countWrites();
+
+  const versions = new Map<string, bigint>();
+  for (const index of [1, 2, 3])
+    versions.set(`d_${index}`, await admin.setDeployment(region, deployment(index)));
+  await eventually("the new versions are in force", () => assertApplied(first, versions));
+  // A cursor that the control plane does not know: the agent begins again at 0.
+  faults.failNext("watchDeployments", Code.OutOfRange);
+  faults.cutStreams();
+  await eventually("everything was streamed again", async () => {
+    const [controller] = (await first.client.getStatus({})).status?.controllers ?? [];
+    assert.ok((controller?.stream?.reconnects ?? 0) >= 2);
+    assert.equal(controller?.stream?.cursor, 6n);
+  });
+  await first.stop();
+
+  const second = await startAgent();
+  await eventually("it has asked for everything, and has been told everything", async () => {
+    const [controller] = (await second.client.getStatus({})).status?.controllers ?? [];
+    assert.deepEqual([controller?.resync?.asked, controller?.resync?.corrected], [3, 0]);
+    assert.equal(controller?.stream?.cursor, 6n);
+    await assertApplied(second, versions);
+  });
+  assert.equal(await countWrites(), writes);
+
+  await admin.scale(region, "d_1", 3);
+  await untilRunning(world, { d_1: 3 });
+  assert.equal(await countWrites(), writes + 1, "and what is new is written once");
+  await second.stop();
+});
+
+async function assertApplied(
+  { client }: Awaited<ReturnType<Region["startAgent"]>>,
+  versions: ReadonlyMap<string, bigint>,
+): Promise<void> {
+  const { objects } = await client.listObjects({});
+  const applied = objects
+    .filter(({ id }) => versions.has(id))
+    .map(({ id, appliedVersion }) => [id, appliedVersion]);
+  assert.deepEqual(applied, [...versions]);
+}
+
+test("a ReplicaSet that an older agent left is taken over, and its pods live on", async (t) => {
+  const world = await createRegion(t);
+  await cluster.kubectl(["create", "namespace", "acme"]);
+  const apply = ["apply", "--server-side", "--field-manager=krane", "-f", "-"];
+  await cluster.kubectl(apply, { input: JSON.stringify(replicaSetOfOlderAgent("acme")) });
+  const facts = async () => {
+    const items = await kubectlItems<Pod>("pods");
+    assert.equal(items.filter(({ status }) => status?.phase === "Running").length, 2);
+    return items.map(({ metadata, status }) => [metadata?.uid, status?.podIP]).sort();
+  };
+  const before = await eventually("its pods run", facts);
+
+  await world.admin.setDeployment(
+    region,
+    applyDeployment({ deploymentId: "d_1a2B3c4D", replicas: 2, port: 8080 }),
+  );
+  const agent = await world.startAgent();
+  await untilRunning(world, { d_1a2B3c4D: 2 });
+  await eventually("it is krane's now, and the ReplicaSet controller has seen it", async () => {
+    const [set] = await kubectlItems<ReplicaSet>("replicasets");
+    assert.ok(set?.metadata?.annotations?.["krane.unkey.com/manifest-hash"]);
+    assert.equal(set.status?.observedGeneration, set.metadata.generation);
+  });
+  assert.deepEqual(await facts(), before);
+  await assertReportedAsShown(world);
+  await agent.stop();
+});
+
+test("a deployment that is not valid shows which field is wrong, and the others do not wait for it", async (t) => {
+  const world = await createRegion(t);
+  const { admin, startAgent } = world;
+  await admin.setDeployment(region, deployment(1, { image: "not an image" }));
+  for (const index of [2, 3]) await admin.setDeployment(region, deployment(index));
+  const agent = await startAgent();
+  await untilRunning(world, { d_2: 2, d_3: 2 });
+
+  await eventually("it is parked with its reason, and holds no version back", async () => {
+    const { objects } = await agent.client.listObjects({ onlyTroubled: true });
+    assert.deepEqual(
+      objects.map(({ id, outcome, fieldPath }) => [id, outcome, fieldPath]),
+      [["d_1", ObjectStatus_Outcome.PARKED, "image"]],
+    );
+    assert.notEqual(objects[0]?.reason, "");
+    const [controller] = (await agent.client.getStatus({})).status?.controllers ?? [];
+    assert.equal(controller?.stream?.cursor, 3n);
+  });
+  const { body } = await fetchHttp1(agent.metricsUrl);
+  assert.match(body, /^unkey_krane_troubled_objects\{controller="deployments",outcome="parked"\} 1$/m);
+
+  await admin.setDeployment(region, deployment(1));
+  await untilRunning(world, { d_1: 2, d_2: 2, d_3: 2 });
+  await agent.stop();
+});
+
+test("a deletion that is held back is told in an Event on the object", async (t) => {
+  const world = await createRegion(t);
+  await world.admin.setDeployment(region, deployment(1));
+  const first = await world.startAgent();
+  await untilRunning(world, { d_1: 2 });
+  await first.stop();
+  await world.admin.forgetDeployment(region, "d_1");
+  const second = await world.startAgent({ UNKEY_DELETION_CONFIRMATIONS: "1" });
+  await eventually("it is told", async () => {
+    const told = (await kubectlItems<Event>("events")).find(({ reason }) => reason === "DeletionBlocked");
+    assert.equal(told?.involvedObject.name, "web-1");
+  });
+  assert.equal((await kubectlItems("replicasets")).length, 1);
+  await second.stop();
+});
+
+test("the rights in deploy/rbac.yaml were enough for all of this, and none of them was idle", async () => {
+  const calls = await callsOfAgents();
+  assert.deepEqual(
+    calls.filter(({ statusCode }) => statusCode === 403),
+    [],
+  );
+  // An apply that makes a new object is a patch in the log, and has to be allowed as a create as well.
+  const created = calls.filter(({ verb, statusCode }) => verb === "patch" && statusCode === 201);
+  const used = [...calls, ...created.map((call) => ({ ...call, verb: "create" }))];
+  const role = parseAllDocuments(readFileSync(rolePath, "utf8"))
+    .map((document) => document.toJS() as { kind: string; rules: readonly PolicyRule[] })
+    .find(({ kind }) => kind === "ClusterRole");
+  const allowed = (role?.rules ?? []).flatMap(({ resources, verbs }) =>
+    resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
+  );
+  // Lists are for API servers that cannot begin a watch with the present state; this one can.
+  const expected = allowed.filter((right) => !right.startsWith("list "));
+  assert.deepEqual(
+    [...new Set(used.map(({ verb, resource }) => `${verb} ${resource}`))].sort(),
+    expected.sort(),
+  );
+});

@@ -1,0 +1,67 @@
+// The agent as it ships, as a process of its own between a control plane and a cluster.
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { eventually } from "./eventually.ts";
+import { fetchHttp1 } from "./http-clients.ts";
+import { startKrane, writeConfig } from "./krane-process.ts";
+
+export interface AgentPlace {
+  readonly program: string;
+  readonly region: string;
+  readonly controlPlane: { readonly url: string; readonly token: string };
+  readonly kubeconfigPath: string;
+  /** That its AgentService asks for. */
+  readonly agentToken: string;
+}
+
+export interface AgentProcess {
+  readonly url: string;
+  readonly metricsUrl: string;
+  /** As Kubernetes ends it; fails unless it goes well. */
+  stop(): Promise<void>;
+  /** Sends SIGKILL: from now on it does nothing more. */
+  kill(): void;
+  /** Resolves when the process is gone. */
+  readonly gone: Promise<void>;
+}
+
+/** Resolves when it has started, and fails with what it said when it ends instead. */
+export async function startAgentProcess(
+  t: TestContext,
+  place: AgentPlace,
+  env: Readonly<Record<string, string>> = {},
+): Promise<AgentProcess> {
+  const config = await writeConfig(t);
+  const { child, exit } = startKrane(t, place.program, ["agent", "--config", config.path], {
+    UNKEY_REGION: place.region,
+    UNKEY_CONTROL_PLANE_URL: place.controlPlane.url,
+    UNKEY_CONTROL_PLANE_BEARER: place.controlPlane.token,
+    UNKEY_KUBERNETES_KUBECONFIG: place.kubeconfigPath,
+    UNKEY_AGENT_TOKEN: place.agentToken,
+    ...env,
+  });
+  const url = `http://127.0.0.1:${config.rpcPort}`;
+  const gaveUp = new AbortController();
+  const started = eventually(
+    "the agent has started",
+    async () => assert.equal((await fetchHttp1(`${url}/health/startup`)).status, 200),
+    { signal: gaveUp.signal },
+  );
+  const died = exit.then(({ code, stderr }) => {
+    gaveUp.abort();
+    throw new Error(`the agent ended with ${code} instead of starting: ${stderr}`);
+  });
+  died.catch(() => undefined);
+  await Promise.race([started, died]);
+  return {
+    url,
+    metricsUrl: `http://127.0.0.1:${config.metricsPort}/metrics`,
+    async stop() {
+      child.kill("SIGTERM");
+      const { code, stderr } = await exit;
+      assert.deepEqual([code, stderr], [0, ""]);
+    },
+    kill: () => void child.kill("SIGKILL"),
+    gone: exit.then(() => undefined),
+  };
+}
