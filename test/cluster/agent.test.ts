@@ -8,7 +8,6 @@ import { Code } from "@connectrpc/connect";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Event, Pod } from "kubernetes-types/core/v1.js";
 import { parseAllDocuments } from "yaml";
-import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { agentClient, agentToken } from "../integration/agent/agent-world.ts";
@@ -36,7 +35,6 @@ let callsBefore = 0;
 before(async () => {
   krane = await buildKrane();
   callsBefore = (await loadAuditedCalls(cluster.auditLogPath)).length;
-  await cluster.kubectl(["apply", "-f", "-"], { input: JSON.stringify(ciliumDefinition) });
   await cluster.kubectl([
     "create",
     "clusterrolebinding",

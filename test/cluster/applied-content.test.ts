@@ -1,26 +1,14 @@
 // Drift is seen by what a real API server records about who owns which field.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
-import { createKubeApi } from "../../src/kube/client.ts";
-import { customResourceDefinitions } from "../../src/kube/kinds.ts";
+import { after, test } from "node:test";
 import { realServerTarget } from "../contract/targets/real-server.ts";
 import { checkContentOf, checkEditsOf, goldenManifests } from "../support/applied-content-trial.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
-import { eventually } from "../support/eventually.ts";
 
 const cluster = clusterUnderTest();
 const { transport, close } = realServerTarget(cluster);
 const signal = AbortSignal.timeout(120_000);
 
-before(async () => {
-  const api = createKubeApi(transport);
-  await api.apply(customResourceDefinitions, ciliumDefinition, { fieldManager: "test", force: true }, signal);
-  await eventually("the CRD is served", async () => {
-    const answer = await cluster.request({ path: "/apis/cilium.io/v2/ciliumnetworkpolicies" });
-    assert.equal(answer.status, 200);
-  });
-});
 after(() => close());
 
 test("what the server stored of every golden manifest has the hash of what was sent", async (t) => {

@@ -7,9 +7,8 @@ import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
 import { createControlPlane } from "../../src/control-plane/connection.ts";
 import { createDeploymentController } from "../../src/controllers/deployment-controller.ts";
-import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
-import { customResourceDefinitions, replicaSets } from "../../src/kube/kinds.ts";
+import { replicaSets } from "../../src/kube/kinds.ts";
 import { createInMemoryControlPlane } from "../../src/server/in-process.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { realServerTarget } from "../contract/targets/real-server.ts";
@@ -24,21 +23,7 @@ const clock = createSystemClock();
 const token = new Secret("test-token");
 const never = new AbortController().signal;
 
-before(async () => {
-  await cluster.empty();
-  const target = realServerTarget(cluster);
-  await target.api.apply(
-    customResourceDefinitions,
-    ciliumDefinition,
-    { fieldManager: "test", force: true },
-    never,
-  );
-  await eventually("the CRD is served", async () => {
-    const answer = await cluster.request({ path: "/apis/cilium.io/v2/ciliumnetworkpolicies" });
-    assert.equal(answer.status, 200);
-  });
-  await target.close();
-});
+before(() => cluster.empty());
 
 async function startAgent(
   t: TestContext,
