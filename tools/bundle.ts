@@ -1,11 +1,12 @@
-// Bundles the program into one file without dependencies: bin/krane. Names are kept and
-// nothing is minified, so that a stack trace can be read.
+// Bundles the program into one file without dependencies: bin/krane. Names and lines are
+// kept, so that a stack trace can be read; white space goes, because Node holds the text
+// of the program in memory for as long as it runs.
 import { execFile } from "node:child_process";
 import { chmod, readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { build } from "esbuild";
+import { build, type Metafile } from "esbuild";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -14,17 +15,21 @@ export interface BundleOptions {
   readonly outfile: string;
 }
 
-export async function bundle({ outfile }: BundleOptions): Promise<void> {
+/** Returns what went into the bundle, and by which imports. */
+export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
   const { version } = JSON.parse(await readFile(`${root}/package.json`, "utf8")) as { version: string };
   const result = await build({
     absWorkingDir: root,
     entryPoints: ["src/cli/entry.ts"],
     outfile,
     bundle: true,
+    metafile: true,
     platform: "node",
     target: "node20",
     format: "esm",
     legalComments: "none",
+    minifyWhitespace: true,
+    lineLimit: 160,
     logLevel: "warning",
     define: {
       KRANE_VERSION: JSON.stringify(version),
@@ -40,6 +45,7 @@ const require = createRequireForBundle(import.meta.url);`,
   });
   if (result.warnings.length > 0) throw new Error("esbuild warned; see above");
   await chmod(resolve(root, outfile), 0o755);
+  return result.metafile;
 }
 
 /** The commit, marked when files differ from it; "unknown" where there is no git or no repository. */
