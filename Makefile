@@ -8,7 +8,6 @@ TS := node --import tsx
 # Folders are listed too: their time changes when a file in them is deleted, which no file's does.
 SOURCES := $(shell find src test tools bench proto -mindepth 1 -name node_modules -prune -o -print) \
 	src/. test/. tools/. bench/. proto/.
-NODE24 = $(firstword $(wildcard tools/node24/node_modules/node-*/bin/node))
 
 .PHONY: help dev test test-long check build gen kube cluster bench install clean
 
