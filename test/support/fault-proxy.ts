@@ -7,11 +7,14 @@ import type { TestContext } from "node:test";
 
 export interface FaultProxy {
   readonly port: number;
+  readonly url: string;
   readonly connectionCount: () => number;
   /** Ends every connection with a reset. */
   cut(): void;
-  /** Bytes stop in both directions on the connections that are open now; nobody is told. */
+  /** Bytes vanish in both directions on the connections that are open now; nobody is told. */
   stall(): void;
+  /** The same, but nobody takes the bytes either: who sends more than the buffers hold has to wait. */
+  freeze(): void;
   /** New connections are reset as soon as they are made. */
   refuse(refusing: boolean): void;
   /** Bytes come in pieces of at most this size. */
@@ -58,12 +61,17 @@ export async function startFaultProxy(t: TestContext, targetPort: number): Promi
     cut();
     server.close();
   });
+  const { port } = server.address() as AddressInfo;
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
+    url: `http://127.0.0.1:${port}`,
     connectionCount: () => pairs.size,
     cut,
     stall() {
       for (const pair of pairs) for (const socket of pair) socket.removeAllListeners("data").resume();
+    },
+    freeze() {
+      for (const pair of pairs) for (const socket of pair) socket.removeAllListeners("data").pause();
     },
     refuse(now) {
       refusing = now;

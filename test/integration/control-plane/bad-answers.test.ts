@@ -10,6 +10,7 @@ import { gzipSync } from "node:zlib";
 import { create, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { DeploymentStateSchema } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
 import {
   connectTo,
   endOfStream,
@@ -20,7 +21,6 @@ import {
   serveFrames,
   serveRpc,
 } from "./bare-server.ts";
-import { startFaultProxy } from "./fault-proxy.ts";
 
 const streamHeader = { ":status": 200, "content-type": "application/connect+proto" };
 const unaryHeader = { ":status": 200, "content-type": "application/proto" };

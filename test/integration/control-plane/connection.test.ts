@@ -10,8 +10,8 @@ import { createDesiredStream } from "../../../src/control-plane/desired-stream.t
 import { openSession } from "../../../src/control-plane/live-session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { connectTo, failureOf, never, readAll, serveFrames, serveRpc } from "./bare-server.ts";
-import { startFaultProxy } from "./fault-proxy.ts";
 
 const limits = { connectTimeoutMs: 10_000, pingIntervalMs: 10_000, pingTimeoutMs: 5_000 };
 
