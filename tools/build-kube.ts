@@ -1,5 +1,7 @@
-// `make kube`: has the control plane's binaries built, and prints where they are.
+// `make kube`: has the control plane's binaries and the S3 server built, and prints where
+// the control plane's are.
 
+import { resolveGoTool, s3Server } from "./go-tool.ts";
 import { resolveKubeBinaries } from "./kube-binaries.ts";
 
 const stopping = new AbortController();
@@ -9,6 +11,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 try {
   const report = (line: string) => console.error(line);
   const binaries = await resolveKubeBinaries(process.env, { report }, stopping.signal);
+  const s3 = await resolveGoTool(s3Server, process.env, { report }, stopping.signal);
+  if (s3.kind === "missing") console.error(`s3: ${s3.what}`);
   if (binaries.kind === "ready") {
     console.log(binaries.dir);
   } else {

@@ -34,6 +34,9 @@ export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
     define: {
       KRANE_VERSION: JSON.stringify(version),
       KRANE_REVISION: JSON.stringify(await revision()),
+      // The S3 library says at every start which Node its later versions will need. Which version
+      // of it krane has, and which Node that takes, is decided here and not by who runs it.
+      "process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED": '"true"',
     },
     banner: {
       // Packages written for CommonJS ask for Node's own modules with require(), which

@@ -1,7 +1,14 @@
 // From resolved settings to the Config that the rest of krane sees. Called only when
 // nothing is wrong, so a value that is missing here is a bug in the rules.
 
-import type { Config, ObservabilityConfig, RegionKey, VaultConfig, VaultStorageConfig } from "./config.ts";
+import type {
+  Config,
+  ObservabilityConfig,
+  RegionKey,
+  VaultConfig,
+  VaultProgramConfig,
+  VaultStorageConfig,
+} from "./config.ts";
 import type { SettingOrigin } from "./problem.ts";
 import type { Resolution } from "./resolve.ts";
 import type { SecretRef } from "./secret.ts";
@@ -55,6 +62,22 @@ export function buildConfig(resolution: Resolution): Config {
       budgetWindowMs: need(s.deletionBudgetWindow),
     },
     isolation: { networkPolicy: need(s.isolationNetworkPolicy), registries: need(s.isolationRegistries) },
+    observability: buildObservability(need),
+  };
+}
+
+export function buildVaultProgramConfig(resolution: Resolution): VaultProgramConfig {
+  const need = <T>(setting: Setting<T>): T => present(resolution.value(setting), setting);
+  const s = settings;
+  return {
+    instanceId: need(s.instanceId),
+    region: resolution.value(s.region) ?? "",
+    rpcPort: need(s.rpcPort),
+    ...(resolution.isSet(s.tlsCertFile) && {
+      tls: { certFile: need(s.tlsCertFile), keyFile: need(s.tlsKeyFile) },
+    }),
+    vault: present(buildVault(resolution), s.vaultMasterKeys),
+    ...optional("token", resolution.secret(s.vaultToken)),
     observability: buildObservability(need),
   };
 }

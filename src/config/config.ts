@@ -51,6 +51,22 @@ export interface RegistryConfig {
   readonly password: SecretRef;
 }
 
+/**
+ * What the `krane vault` commands run with: the part of a configuration that they need,
+ * so that a vault can run where there is no control plane.
+ */
+export interface VaultProgramConfig {
+  readonly instanceId: string;
+  /** The region exactly as configured; empty where it is not. */
+  readonly region: string;
+  readonly rpcPort: number;
+  readonly tls?: TlsConfig;
+  readonly vault: VaultConfig;
+  /** For `krane vault serve`, what callers have to send. */
+  readonly token?: SecretRef;
+  readonly observability: ObservabilityConfig;
+}
+
 export type VaultConfig = RemoteVaultConfig | EmbeddedVaultConfig;
 
 export interface RemoteVaultConfig {

@@ -5,6 +5,8 @@ import { allSettings } from "./settings.ts";
 export interface ConfigFlag {
   /** Without dashes, such as "rpc-port". */
   readonly name: string;
+  /** The setting, such as "rpc_port". */
+  readonly path: string;
   /** Stands for the value in the help text. */
   readonly placeholder: string;
   readonly description: string;
@@ -12,8 +14,9 @@ export interface ConfigFlag {
   readonly isSwitch: boolean;
 }
 
-export const configFlags: readonly ConfigFlag[] = allSettings.map(({ flag, kind, about, pending }) => ({
+export const configFlags: readonly ConfigFlag[] = allSettings.map(({ flag, path, kind, about, pending }) => ({
   name: flag,
+  path,
   placeholder: kind.placeholder,
   description: `${about.replaceAll("`", "")}${pending ? " (not read yet)" : ""}`,
   isSwitch: kind.label === "boolean",

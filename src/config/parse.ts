@@ -2,17 +2,17 @@
 // once. Pure: reading the file and the process's environment is the caller's part.
 // Outcomes are frozen all the way down, so nothing can change a setting behind a reader.
 
-import { buildConfig, listOrigins } from "./build.ts";
-import type { Config } from "./config.ts";
+import { buildConfig, buildVaultProgramConfig, listOrigins } from "./build.ts";
+import type { Config, VaultProgramConfig } from "./config.ts";
 import { inspectEnvironment } from "./environment.ts";
 import type { Environment } from "./expand.ts";
 import { type ConfigProblem, problemAt, type SettingOrigin, sortProblems } from "./problem.ts";
 import { Resolution } from "./resolve.ts";
-import { checkRules } from "./rules.ts";
+import { checkRules, checkServerRules, type Verdict } from "./rules.ts";
 import { allSettings } from "./settings.ts";
 import { type ConfigFile, readToml } from "./toml-document.ts";
 import { findUnknownKeys } from "./unknown-keys.ts";
-import { checkVault } from "./vault-rules.ts";
+import { checkVault, checkVaultUse, type VaultUse } from "./vault-rules.ts";
 
 export interface ConfigInput {
   readonly file?: ConfigFile;
@@ -23,9 +23,9 @@ export interface ConfigInput {
   readonly randomId: () => string;
 }
 
-export interface ValidConfig {
+export interface ValidConfig<C = Config> {
   readonly kind: "valid";
-  readonly config: Config;
+  readonly config: C;
   readonly origins: readonly SettingOrigin[];
   readonly warnings: readonly ConfigProblem[];
 }
@@ -36,13 +36,24 @@ export interface InvalidConfig {
   readonly warnings: readonly ConfigProblem[];
 }
 
-export type ConfigOutcome = ValidConfig | InvalidConfig;
+export type ConfigOutcome<C = Config> = ValidConfig<C> | InvalidConfig;
 
 export function parseConfig(input: ConfigInput): ConfigOutcome {
-  return deepFreeze(judge(input));
+  const rules = (resolution: Resolution) => [checkRules(resolution), checkVault(resolution)];
+  return deepFreeze(judge(input, rules, buildConfig));
 }
 
-function judge(input: ConfigInput): ConfigOutcome {
+/** The same file and variables, of which a vault needs only a part: nothing of a region or a control plane is required. */
+export function parseVaultConfig(input: ConfigInput, use: VaultUse): ConfigOutcome<VaultProgramConfig> {
+  const rules = (resolution: Resolution) => [checkServerRules(resolution), checkVaultUse(resolution, use)];
+  return deepFreeze(judge(input, rules, buildVaultProgramConfig));
+}
+
+function judge<C>(
+  input: ConfigInput,
+  rules: (resolution: Resolution) => readonly Verdict[],
+  build: (resolution: Resolution) => C,
+): ConfigOutcome<C> {
   const toml = input.file && readToml(input.file);
   const document = toml?.kind === "document" ? toml.document : undefined;
   const resolution = new Resolution(
@@ -57,7 +68,7 @@ function judge(input: ConfigInput): ConfigOutcome {
     // missing would blame settings that are there.
     problems.push(toml.problem);
   } else {
-    for (const verdict of [checkRules(resolution), checkVault(resolution)]) {
+    for (const verdict of rules(resolution)) {
       problems.push(...verdict.problems);
       warnings.push(...verdict.warnings);
     }
@@ -69,7 +80,7 @@ function judge(input: ConfigInput): ConfigOutcome {
   }
   return {
     kind: "valid",
-    config: buildConfig(resolution),
+    config: build(resolution),
     origins: listOrigins(resolution),
     warnings: sortProblems(warnings),
   };

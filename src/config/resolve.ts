@@ -28,17 +28,20 @@ interface Written {
 export class Resolution {
   readonly #layers: Layers;
   readonly #facts: DefaultFacts;
+  readonly #choices: readonly Setting<unknown>[];
   readonly #written = new Map<string, Written>();
   readonly #defaults = new Map<string, unknown>();
 
-  constructor(layers: Layers, facts: DefaultFacts) {
+  /** The settings are the agent's unless others are given. */
+  constructor(layers: Layers, facts: DefaultFacts, choices: readonly Setting<unknown>[] = settingChoices) {
     this.#layers = layers;
     this.#facts = facts;
+    this.#choices = choices;
   }
 
   /** Reads all layers once; what is wrong with single values comes back. */
   resolve(): ConfigProblem[] {
-    return settingChoices.flatMap((setting) =>
+    return this.#choices.flatMap((setting) =>
       isSecretSetting(setting) ? this.#resolveSecret(setting) : this.#settle(setting, this.#find(setting)),
     );
   }

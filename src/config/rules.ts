@@ -31,6 +31,15 @@ export function checkRules(resolution: Resolution): Verdict {
   };
 }
 
+/** The rules for what only opens a port and writes logs. */
+export function checkServerRules(resolution: Resolution): Verdict {
+  const { tlsCertFile, tlsKeyFile } = settings;
+  return {
+    problems: [...checkPorts(resolution), ...checkAllOrNothing(resolution, "tls", [tlsCertFile, tlsKeyFile])],
+    warnings: checkSampleRate(resolution),
+  };
+}
+
 function checkRequired(resolution: Resolution): ConfigProblem[] {
   return settingChoices
     .filter((setting) => setting.required && !resolution.isSet(setting))

@@ -7,6 +7,7 @@
 import { ConfigError } from "./error.ts";
 import { bad, type Parsed } from "./parsed.ts";
 import type { Secret, SecretRef } from "./secret.ts";
+import type { SecretKind } from "./secret-kinds.ts";
 import { isSecretSetting, settingChoices } from "./settings.ts";
 
 export interface SecretSource {
@@ -28,8 +29,13 @@ type FileRef = Extract<SecretRef, { kind: "file" }>;
 
 const ageMaxMs = 5_000;
 
-export function createSecretSource(ref: SecretRef, deps: SecretSourceDeps): SecretSource {
-  if (ref.kind === "file") return new FileSecretSource(ref, deps);
+/** The kind checks the content of a file; by default it is that of the agent's setting with the name in `ref`. */
+export function createSecretSource(
+  ref: SecretRef,
+  deps: SecretSourceDeps,
+  kind: Pick<SecretKind, "fromFile"> = { fromFile: (text) => parseSecretFile(ref, text) },
+): SecretSource {
+  if (ref.kind === "file") return new FileSecretSource(ref, deps, kind);
   return {
     async current(signal) {
       signal.throwIfAborted();
@@ -42,6 +48,7 @@ export function createSecretSource(ref: SecretRef, deps: SecretSourceDeps): Secr
 class FileSecretSource implements SecretSource {
   readonly #ref: FileRef;
   readonly #deps: SecretSourceDeps;
+  readonly #kind: Pick<SecretKind, "fromFile">;
   #good: Secret | undefined;
   // Reads are numbered, so that a slow read which began before another one, or before
   // refresh(), cannot put an old value in the place of a newer one.
@@ -50,9 +57,10 @@ class FileSecretSource implements SecretSource {
   #newestReadAtMs = 0;
   #oldestUsableRead = 1;
 
-  constructor(ref: FileRef, deps: SecretSourceDeps) {
+  constructor(ref: FileRef, deps: SecretSourceDeps, kind: Pick<SecretKind, "fromFile">) {
     this.#ref = ref;
     this.#deps = deps;
+    this.#kind = kind;
   }
 
   refresh(): void {
@@ -93,7 +101,7 @@ class FileSecretSource implements SecretSource {
     } catch (cause) {
       return new ConfigError("secret_unreadable", name, `${name}: cannot read ${path}`, { cause });
     }
-    const parsed = parseSecretFile(setting, text);
+    const parsed = this.#kind.fromFile(text);
     return parsed.kind === "ok"
       ? parsed.value
       : new ConfigError(
@@ -104,8 +112,8 @@ class FileSecretSource implements SecretSource {
   }
 }
 
-function parseSecretFile(path: string, text: string): Parsed<Secret> {
-  const setting = settingChoices.find((each) => each.path === path);
+function parseSecretFile(ref: SecretRef, text: string): Parsed<Secret> {
+  const setting = settingChoices.find((each) => ref.kind === "file" && each.path === ref.setting);
   return setting !== undefined && isSecretSetting(setting)
     ? setting.kind.fromFile(text)
     : bad("belongs to no secret setting", "check the setting's name");

@@ -1,5 +1,4 @@
-// The table of all settings, in the order of the reference. `pending` marks those that
-// are checked but that nothing reads in this version; the mark goes when the reader comes.
+// The table of all settings, in the order of the reference.
 
 import { bool, duration, integer, listOf, oneOf, path, patternText, port, rate } from "./kinds.ts";
 import { bearerToken, masterKeys, password } from "./secret-kinds.ts";
@@ -8,8 +7,6 @@ import { registryHost, url } from "./url-kinds.ts";
 
 const secondMs = 1_000;
 const hourMs = 3_600_000;
-
-const pending = { pending: true } as const;
 
 // Region and platform go into an HTTP header, log fields and metric attributes, so they
 // are kept to characters that are safe in all three.
@@ -69,49 +66,34 @@ export const settings = {
   registryPassword: secretSetting("registry.password", password(), "Password for the registry."),
 
   vaultUrl: setting("vault.url", url(), "Remote vault; wins over an embedded one.", {
-    pending: true,
     emptyIsUnset: true,
   }),
   vaultToken: secretSetting("vault.token", bearerToken(), "Bearer token for the vault.", {
-    pending: true,
     emptyIsUnset: true,
   }),
-  vaultCaFile: setting("vault.ca_file", path(), "Private CA (PEM) of the vault.", pending),
+  vaultCaFile: setting("vault.ca_file", path(), "Private CA (PEM) of the vault."),
   vaultAllowInsecure: settingWithDefault(
     "vault.allow_insecure",
     bool(),
     false,
     "Allows `http://` to a public vault host.",
-    pending,
   ),
   vaultMasterKeys: secretSetting(
     "vault.master_keys",
     masterKeys(),
     "Master keys of the embedded vault. The last one encrypts, all decrypt.",
-    pending,
   ),
   vaultWriteFormat: settingWithDefault(
     "vault.write_format",
     oneOf(["krane", "original"]),
     "krane",
     "Format of new ciphertext; `original` for fleets that share it with an original vault.",
-    pending,
   ),
-  vaultS3Url: setting("vault.s3.url", url(), "S3 endpoint of the embedded vault's storage.", pending),
-  vaultS3Bucket: setting("vault.s3.bucket", visible, "Bucket that holds the data keys.", pending),
-  vaultS3AccessKeyId: setting("vault.s3.access_key_id", visible, "S3 access key id.", pending),
-  vaultS3AccessKeySecret: secretSetting(
-    "vault.s3.access_key_secret",
-    password(),
-    "S3 access key secret.",
-    pending,
-  ),
-  vaultFilePath: setting(
-    "vault.file.path",
-    path(),
-    "Folder of the embedded vault's storage on disk.",
-    pending,
-  ),
+  vaultS3Url: setting("vault.s3.url", url(), "S3 endpoint of the embedded vault's storage."),
+  vaultS3Bucket: setting("vault.s3.bucket", visible, "Bucket that holds the data keys."),
+  vaultS3AccessKeyId: setting("vault.s3.access_key_id", visible, "S3 access key id."),
+  vaultS3AccessKeySecret: secretSetting("vault.s3.access_key_secret", password(), "S3 access key secret."),
+  vaultFilePath: setting("vault.file.path", path(), "Folder of the embedded vault's storage on disk."),
 
   secretsAudience: settingWithDefault(
     "secrets.audience",
@@ -129,21 +111,18 @@ export const settings = {
     bool(),
     false,
     "Also accepts tokens without the audience, for injectors that cannot ask for it.",
-    pending,
   ),
 
   schedulerToken: secretSetting(
     "scheduler.token",
     bearerToken(),
     "Bearer token that SchedulerService asks for; without it the service is off.",
-    pending,
   ),
   schedulerScrape: settingWithDefault(
     "scheduler.scrape",
     bool(),
     false,
-    "Allows ScrapeOpenApiSchema to reach running instances.",
-    pending,
+    "Allows ScrapeOpenApiSchema to reach running instances, and their network policies to let krane in.",
   ),
   agentToken: secretSetting(
     "agent.token",
@@ -260,16 +239,19 @@ export function isSecretSetting(entry: Setting<unknown>): entry is SecretSetting
 export const settingChoices: readonly Setting<unknown>[] = Object.values(settings);
 
 /** Every key that a file may hold, each secret followed by its `*_file`. */
-export const allSettings: readonly Setting<unknown>[] = settingChoices.flatMap((entry) =>
-  isSecretSetting(entry) ? [entry, entry.file] : [entry],
-);
+export const allSettings: readonly Setting<unknown>[] = withFiles(settingChoices);
 
 /** Every table that a file may hold, such as "observability" and "observability.tracing". */
-export const allSections: readonly string[] = [
-  ...new Set(
-    allSettings.flatMap(({ path: key }) => {
-      const parts = key.split(".");
-      return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join("."));
-    }),
-  ),
-];
+export const allSections: readonly string[] = sectionsOf(allSettings);
+
+export function withFiles(choices: readonly Setting<unknown>[]): readonly Setting<unknown>[] {
+  return choices.flatMap((entry) => (isSecretSetting(entry) ? [entry, entry.file] : [entry]));
+}
+
+export function sectionsOf(all: readonly Setting<unknown>[]): readonly string[] {
+  const prefixes = all.flatMap(({ path: key }) => {
+    const parts = key.split(".");
+    return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join("."));
+  });
+  return [...new Set(prefixes)];
+}

@@ -4,22 +4,26 @@
 import { typeName } from "./kinds.ts";
 import { nearestName } from "./nearest-key.ts";
 import { type ConfigProblem, problemAt } from "./problem.ts";
+import type { Setting } from "./setting.ts";
 import { allSections, allSettings } from "./settings.ts";
 import { isTable, type TomlDocument } from "./toml-document.ts";
 
 // A file that is not krane's at all would give a problem for each of its lines.
 const reportedMax = 20;
 
-const settingPaths: ReadonlySet<string> = new Set(allSettings.map((setting) => setting.path));
-const sectionPaths: ReadonlySet<string> = new Set(allSections);
-const keyChoices = allSettings.map(({ path, flag }) => ({ name: path, aliases: [flag] }));
-const sectionChoices = allSections.map((name) => ({ name }));
+/** What a file may hold. */
+export interface KnownKeys {
+  readonly settings: readonly Setting<unknown>[];
+  readonly sections: readonly string[];
+}
 
-export function findUnknownKeys(document: TomlDocument): ConfigProblem[] {
-  const strangers = [...walk(document.root, [])];
+const agentKeys: KnownKeys = { settings: allSettings, sections: allSections };
+
+export function findUnknownKeys(document: TomlDocument, known: KnownKeys = agentKeys): ConfigProblem[] {
+  const strangers = [...walk(document.root, [], known)];
   const problems = strangers
     .slice(0, reportedMax)
-    .map(({ parts, value }) => describe(document, parts, value));
+    .map(({ parts, value }) => describe(document, parts, value, known));
   const rest = strangers.length - problems.length;
   if (rest > 0) {
     const origin = { kind: "file", path: document.path } as const;
@@ -36,12 +40,17 @@ interface Stranger {
 
 // An unknown section is one problem, whatever it holds. What a known setting holds is
 // for its kind to judge.
-function* walk(table: Record<string, unknown>, prefix: readonly string[]): Generator<Stranger> {
+function* walk(
+  table: Record<string, unknown>,
+  prefix: readonly string[],
+  known: KnownKeys,
+): Generator<Stranger> {
+  const { settings, sections } = known;
   for (const [key, value] of Object.entries(table)) {
     const parts = [...prefix, key];
     const path = dotted(parts);
-    if (path !== undefined && settingPaths.has(path)) continue;
-    if (path !== undefined && sectionPaths.has(path) && isTable(value)) yield* walk(value, parts);
+    if (path !== undefined && settings.some((setting) => setting.path === path)) continue;
+    if (path !== undefined && sections.includes(path) && isTable(value)) yield* walk(value, parts, known);
     else yield { parts, value };
   }
 }
@@ -51,31 +60,41 @@ function dotted(parts: readonly string[]): string | undefined {
   return parts.some((part) => part.includes(".")) ? undefined : parts.join(".");
 }
 
-function describe(document: TomlDocument, parts: readonly string[], value: unknown): ConfigProblem {
+function describe(
+  document: TomlDocument,
+  parts: readonly string[],
+  value: unknown,
+  known: KnownKeys,
+): ConfigProblem {
   const origin = document.originOf(parts);
   const path = shownPath(parts);
-  const known = dotted(parts);
-  if (known !== undefined && sectionPaths.has(known)) {
+  const section = dotted(parts);
+  if (section !== undefined && known.sections.includes(section)) {
     const message = `is a section, got ${typeName(value)}`;
-    return problemAt(path, origin, message, `write [${known}] and its keys below it`);
+    return problemAt(path, origin, message, `write [${section}] and its keys below it`);
   }
   const isSection = isTable(value);
-  const near = nearestName(parts.join("."), isSection ? sectionChoices : keyChoices);
+  const choices = isSection
+    ? known.sections.map((name) => ({ name }))
+    : known.settings.map(({ path: name, flag }) => ({ name, aliases: [flag] }));
+  const near = nearestName(parts.join("."), choices);
   const meant = isSection ? `[${near}]` : near;
   return problemAt(
     path,
     origin,
     isSection ? "is not a known section" : "is not a known setting",
-    near === undefined ? `remove it; ${contentsOf(parts.slice(0, -1), isSection)}` : `did you mean ${meant}?`,
+    near === undefined
+      ? `remove it; ${contentsOf(parts.slice(0, -1), isSection, known)}`
+      : `did you mean ${meant}?`,
   );
 }
 
 /** Says what may stand in a section, or at the top of the file, in the place of the stranger. */
-function contentsOf(section: readonly string[], isSection: boolean): string {
+function contentsOf(section: readonly string[], isSection: boolean, known: KnownKeys): string {
   const prefix = section.map((part) => `${part}.`).join("");
   const direct = (path: string) => path.startsWith(prefix) && !path.slice(prefix.length).includes(".");
-  const sections = allSections.filter(direct).map((path) => `[${path}]`);
-  const keys = allSettings.map(({ path }) => path).filter(direct);
+  const sections = known.sections.filter(direct).map((path) => `[${path}]`);
+  const keys = known.settings.map(({ path }) => path).filter(direct);
   const alike = isSection ? sections : keys;
   const place = prefix === "" ? "the top of the file" : `[${section.join(".")}]`;
   return `${place} holds ${(alike.length > 0 ? alike : [...keys, ...sections]).join(", ")}`;

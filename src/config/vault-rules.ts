@@ -28,6 +28,34 @@ export function checkVault(resolution: Resolution): Verdict {
     : { problems: checkEmbedded(resolution), warnings: [] };
 }
 
+/**
+ * What a `krane vault` command does: `call` a vault, wherever it is; work on the `keys` of
+ * one; `serve` one.
+ */
+export type VaultUse = "call" | "keys" | "serve";
+
+export function checkVaultUse(resolution: Resolution, use: VaultUse): Verdict {
+  const { problems, warnings } = checkVault(resolution);
+  const missing = (setting: Setting<unknown>, message: string, remedy: string) =>
+    problemAt(setting.path, resolution.originOf(setting) ?? resolution.fileOrigin, message, remedy);
+  const more: ConfigProblem[] = [];
+  if (use !== "call" && resolution.isSet(vaultUrl))
+    more.push(
+      missing(vaultUrl, "names another vault, but this command works with the keys themselves", "remove it"),
+    );
+  else if (problems.length === 0 && !resolution.isSet(vaultUrl) && !resolution.isSet(vaultMasterKeys))
+    more.push(
+      missing(
+        vaultMasterKeys,
+        "is required",
+        `${waysToSet(vaultMasterKeys)}; and add [vault.file] or [vault.s3]${use === "call" ? `; or name a vault that runs elsewhere with ${vaultUrl.path}` : ""}`,
+      ),
+    );
+  if (use === "serve" && !resolution.isSet(vaultToken))
+    more.push(missing(vaultToken, "is required: it is what callers have to send", waysToSet(vaultToken)));
+  return { problems: [...problems, ...more], warnings };
+}
+
 function warnOfRemote(resolution: Resolution): ConfigProblem[] {
   const warnings: ConfigProblem[] = [];
   const ignored = embeddedSettings.filter((setting) => resolution.isSet(setting));

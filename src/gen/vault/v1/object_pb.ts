@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file vault/v1/object.proto.
  */
 export const file_vault_v1_object: GenFile = /*@__PURE__*/
-  fileDesc("ChV2YXVsdC92MS9vYmplY3QucHJvdG8SCHZhdWx0LnYxIj8KEEtleUVuY3J5cHRpb25LZXkSCgoCaWQYASABKAkSEgoKY3JlYXRlZF9hdBgCIAEoAxILCgNrZXkYAyABKAwiQAoRRGF0YUVuY3J5cHRpb25LZXkSCgoCaWQYASABKAkSEgoKY3JlYXRlZF9hdBgCIAEoAxILCgNrZXkYAyABKAwiZAoaRW5jcnlwdGVkRGF0YUVuY3J5cHRpb25LZXkSCgoCaWQYASABKAkSEgoKY3JlYXRlZF9hdBgCIAEoAxImCgllbmNyeXB0ZWQYAyABKAsyEy52YXVsdC52MS5FbmNyeXB0ZWQifwoJRW5jcnlwdGVkEiYKCWFsZ29yaXRobRgBIAEoDjITLnZhdWx0LnYxLkFsZ29yaXRobRINCgVub25jZRgCIAEoDBISCgpjaXBoZXJ0ZXh0GAMgASgMEhkKEWVuY3J5cHRpb25fa2V5X2lkGAQgASgJEgwKBHRpbWUYBSABKAMqHAoJQWxnb3JpdGhtEg8KC0FFU18yNTZfR0NNEABiBnByb3RvMw");
+  fileDesc("ChV2YXVsdC92MS9vYmplY3QucHJvdG8SCHZhdWx0LnYxIj8KEEtleUVuY3J5cHRpb25LZXkSCgoCaWQYASABKAkSEgoKY3JlYXRlZF9hdBgCIAEoAxILCgNrZXkYAyABKAwiQAoRRGF0YUVuY3J5cHRpb25LZXkSCgoCaWQYASABKAkSEgoKY3JlYXRlZF9hdBgCIAEoAxILCgNrZXkYAyABKAwiZAoaRW5jcnlwdGVkRGF0YUVuY3J5cHRpb25LZXkSCgoCaWQYASABKAkSEgoKY3JlYXRlZF9hdBgCIAEoAxImCgllbmNyeXB0ZWQYAyABKAsyEy52YXVsdC52MS5FbmNyeXB0ZWQiowEKCUVuY3J5cHRlZBImCglhbGdvcml0aG0YASABKA4yEy52YXVsdC52MS5BbGdvcml0aG0SDQoFbm9uY2UYAiABKAwSEgoKY2lwaGVydGV4dBgDIAEoDBIZChFlbmNyeXB0aW9uX2tleV9pZBgEIAEoCRIMCgR0aW1lGAUgASgDEiIKB2JpbmRpbmcYCiABKA4yES52YXVsdC52MS5CaW5kaW5nKhwKCUFsZ29yaXRobRIPCgtBRVNfMjU2X0dDTRAAKkIKB0JpbmRpbmcSEAoMQklORElOR19OT05FEAASEwoPQklORElOR19LRVlSSU5HEAESEAoMQklORElOR19OQU1FEAJiBnByb3RvMw");
 
 /**
  * A master key. The vault is configured with the base64 form of this message.
@@ -158,6 +158,13 @@ export type Encrypted = Message<"vault.v1.Encrypted"> & {
    * @generated from field: int64 time = 5;
    */
   time: bigint;
+
+  /**
+   * What it is bound to.
+   *
+   * @generated from field: vault.v1.Binding binding = 10;
+   */
+  binding: Binding;
 };
 
 /**
@@ -193,4 +200,51 @@ export type Algorithm = (typeof Algorithm)[keyof typeof Algorithm] | UnknownEnum
  */
 export const AlgorithmSchema: GenEnum<Algorithm> = /*@__PURE__*/
   enumDesc(file_vault_v1_object, 0);
+
+/**
+ * What the tag of a ciphertext vouches for besides the plain value. Whoever
+ * changes the mark itself, or any of what it names, gets a ciphertext that does
+ * not open. A value that is not listed comes from a newer vault, and does not
+ * open either.
+ *
+ * @generated from enum vault.v1.Binding
+ */
+export const Binding = {
+  /**
+   * Nothing more. So does the original make all of its ciphertexts.
+   *
+   * @generated from enum value: BINDING_NONE = 0;
+   */
+  NONE: 0,
+
+  /**
+   * The keyring and the id of the key.
+   *
+   * @generated from enum value: BINDING_KEYRING = 1;
+   */
+  KEYRING: 1,
+
+  /**
+   * The keyring, the id of the key, and a name.
+   *
+   * @generated from enum value: BINDING_NAME = 2;
+   */
+  NAME: 2,
+} as const;
+
+/**
+ * What the tag of a ciphertext vouches for besides the plain value. Whoever
+ * changes the mark itself, or any of what it names, gets a ciphertext that does
+ * not open. A value that is not listed comes from a newer vault, and does not
+ * open either.
+ *
+ * @generated from enum vault.v1.Binding
+ */
+export type Binding = (typeof Binding)[keyof typeof Binding] | UnknownEnum;
+
+/**
+ * Describes the enum vault.v1.Binding.
+ */
+export const BindingSchema: GenEnum<Binding> = /*@__PURE__*/
+  enumDesc(file_vault_v1_object, 1);
 

@@ -1,0 +1,79 @@
+// From the configuration to a vault: a remote one where `vault.url` is set, else an
+// embedded one where there are master keys, else none.
+import type { Clock } from "../concurrency/clock.ts";
+import type { EmbeddedVaultConfig, VaultConfig, VaultStorageConfig } from "../config/config.ts";
+import type { SecretRef } from "../config/secret.ts";
+import { createSecretSource, type SecretSource } from "../config/secret-source.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { createEmbeddedVault } from "./embedded-vault.ts";
+import { createMasterKeySource, type MasterKeySource } from "./master-keys.ts";
+import { createRemoteVault } from "./remote-vault.ts";
+import { createFileStorage } from "./storage/file-storage.ts";
+import { createS3Storage } from "./storage/s3-storage.ts";
+import type { VaultStorage } from "./storage/storage.ts";
+import type { OpenVault } from "./vault.ts";
+
+export interface VaultDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics?: Pick<Metrics, "circuitBreakerRequests" | "circuitBreakerErrors"> | undefined;
+  readTextFile(path: string, signal: AbortSignal): Promise<string>;
+}
+
+/** Reads the files that the configuration names, and rejects where they cannot be used; connects to nothing. */
+export async function createVault(
+  config: VaultConfig | undefined,
+  deps: VaultDeps,
+  signal: AbortSignal,
+): Promise<OpenVault | undefined> {
+  if (config === undefined) return undefined;
+  if (config.kind === "remote") {
+    const { url, caFile, token } = config;
+    const ca = caFile === undefined ? undefined : await deps.readTextFile(caFile, signal);
+    return createRemoteVault(
+      { url, ca, ...(token === undefined ? {} : { token: createVaultSecret(token, deps) }) },
+      deps,
+    );
+  }
+  const { storage, masterKeys } = await openKeyStorage(config, deps, signal);
+  return createEmbeddedVault({ format: config.writeFormat }, { storage, masterKeys, clock: deps.clock });
+}
+
+export interface KeyStorage {
+  readonly storage: VaultStorage;
+  readonly masterKeys: MasterKeySource;
+}
+
+/** What an embedded vault works with, for whoever works on the keys themselves. */
+export async function openKeyStorage(
+  config: EmbeddedVaultConfig,
+  deps: VaultDeps,
+  signal: AbortSignal,
+): Promise<KeyStorage> {
+  const masterKeys = createMasterKeySource(createVaultSecret(config.masterKeys, deps), (error) =>
+    deps.log.warn("the new master keys cannot be used; the last ones stay in use", { error }),
+  );
+  // A wrong key is better found now than by the first pod that wants its secrets.
+  await masterKeys.current(signal);
+  return { storage: createStorage(config.storage, deps), masterKeys };
+}
+
+function createStorage(config: VaultStorageConfig, deps: VaultDeps): VaultStorage {
+  if (config.kind === "file") return createFileStorage(config.path, deps);
+  const { url, bucket, accessKeyId } = config;
+  const accessKeySecret = createVaultSecret(config.accessKeySecret, deps);
+  return createS3Storage({ url, bucket, accessKeyId, accessKeySecret });
+}
+
+function createVaultSecret(ref: SecretRef, { clock, log, readTextFile }: VaultDeps): SecretSource {
+  return createSecretSource(ref, {
+    readTextFile,
+    nowMs: () => clock.nowMs(),
+    onFailure: (error) =>
+      log.warn("a secret cannot be read again; its last value stays in use", {
+        setting: error.setting,
+        error,
+      }),
+  });
+}

@@ -1,0 +1,83 @@
+// One ciphertext: AES-256-GCM with a random 12-byte nonce and a 16-byte tag behind the
+// ciphertext, in a `vault.v1.Encrypted`.
+//
+// - The length of the tag is always said. Without it Node takes tags of 4 bytes, which
+//   can be guessed.
+// - Plaintext exists outside this file only after final(), which is what checks the tag.
+// - What a ciphertext is bound to goes into the additional data with a length before each
+//   part, so that no two sets of parts give the same bytes.
+import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { Algorithm, Binding, type Encrypted, EncryptedSchema } from "../gen/vault/v1/object_pb.ts";
+
+const cipher = "aes-256-gcm";
+const nonceBytes = 12;
+const tagBytes = 16;
+const gcm = { authTagLength: tagBytes } as const;
+
+// Changes when the parts of a binding do, so that no version reads what another one bound.
+const bindingVersion = "krane.vault.v1";
+
+export const keyBytes = 32;
+
+export interface SealedBy {
+  readonly id: string;
+  readonly key: KeyObject;
+}
+
+/** What the tag vouches for besides the plaintext. */
+export interface Bound {
+  readonly binding: Binding;
+  readonly parts: readonly string[];
+}
+
+export const unbound: Bound = { binding: Binding.NONE, parts: [] };
+
+export function seal(plaintext: Uint8Array, by: SealedBy, bound: Bound, wallMs: number): Encrypted {
+  const nonce = randomBytes(nonceBytes);
+  const time = BigInt(wallMs);
+  const sealing = createCipheriv(cipher, by.key, nonce, gcm);
+  if (bound.binding !== Binding.NONE) sealing.setAAD(additionalData(bound, time));
+  const ciphertext = Buffer.concat([sealing.update(plaintext), sealing.final(), sealing.getAuthTag()]);
+  return create(EncryptedSchema, {
+    algorithm: Algorithm.AES_256_GCM,
+    nonce,
+    ciphertext,
+    encryptionKeyId: by.id,
+    time,
+    binding: bound.binding,
+  });
+}
+
+/** The plaintext; undefined when anything about the ciphertext is wrong. */
+export function open(encrypted: Encrypted, key: KeyObject, bound: Bound): Buffer | undefined {
+  const { algorithm, nonce, ciphertext, time } = encrypted;
+  if (algorithm !== Algorithm.AES_256_GCM || encrypted.binding !== bound.binding) return undefined;
+  if (nonce.length !== nonceBytes || ciphertext.length < tagBytes) return undefined;
+  const opening = createDecipheriv(cipher, key, nonce, gcm);
+  if (bound.binding !== Binding.NONE) opening.setAAD(additionalData(bound, time));
+  opening.setAuthTag(ciphertext.subarray(-tagBytes));
+  const unproven = opening.update(ciphertext.subarray(0, -tagBytes));
+  try {
+    // In this mode final() adds no bytes; it throws where the tag is wrong.
+    opening.final();
+  } catch {
+    return undefined;
+  }
+  return unproven;
+}
+
+function additionalData({ binding, parts }: Bound, time: bigint): Buffer {
+  return joined([bindingVersion, String(binding), String(time), ...parts]);
+}
+
+function joined(parts: readonly string[]): Buffer {
+  const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + 4 + Buffer.byteLength(part), 0));
+  let at = 0;
+  for (const part of parts) {
+    const length = bytes.write(part, at + 4, "utf8");
+    bytes.writeUInt32BE(length, at);
+    at += 4 + length;
+  }
+  return bytes;
+}

@@ -1,0 +1,214 @@
+// Data keys in a bucket, as the original keeps them: `keyring/<keyring>/<name>`, addressed
+// by path, which works with every S3 server. The library is loaded with the first call, so
+// that a krane without S3 never has it in memory.
+//
+// - Creating and replacing are conditional writes (If-None-Match, If-Match). A server that
+//   does not know them and ignores the header still loses no key: the object of each key
+//   has a name of its own.
+// - The library tries again by itself. A create whose first try had arrived unheard then
+//   says "exists", which is why callers look at what is there.
+import type { S3Client } from "@aws-sdk/client-s3";
+import type { SecretSource } from "../../config/secret-source.ts";
+import { scrub } from "../../telemetry/scrub.ts";
+import { VaultError } from "../vault-error.ts";
+import { objectBytesMax, type VaultStorage } from "./storage.ts";
+
+export interface S3StorageOptions {
+  /** Endpoint of the server, without the bucket. */
+  readonly url: string;
+  readonly bucket: string;
+  readonly accessKeyId: string;
+  readonly accessKeySecret: SecretSource;
+}
+
+const connectTimeoutMs = 3_000;
+const requestTimeoutMs = 5_000;
+const attemptsMax = 3;
+const socketsMax = 16;
+const reasonCharsMax = 200;
+// The bucket is asked for this many names at a time, and for no more pages than a
+// million keyrings would take.
+const pageSize = 1_000;
+const pagesMax = 10_000;
+
+type S3Library = typeof import("@aws-sdk/client-s3");
+
+export function createS3Storage(options: S3StorageOptions): VaultStorage {
+  const { bucket: Bucket } = options;
+  const connection = new S3Connection(options);
+  return {
+    read: (Key, signal) =>
+      connection.run(`read ${Key}`, signal, async ({ GetObjectCommand }, client) => {
+        // One byte more than there may be shows that there is too much.
+        const Range = `bytes=0-${objectBytesMax}`;
+        const answer = await unless(
+          notThere,
+          client.send(new GetObjectCommand({ Bucket, Key, Range }), { abortSignal: signal }),
+        );
+        if (answer === undefined) return undefined;
+        const bytes = await answer.Body?.transformToByteArray();
+        if (bytes === undefined || bytes.length > objectBytesMax)
+          throw new Error("it has a size that no data key has");
+        if (answer.ETag === undefined)
+          throw new Error("the server does not say which version it is (no ETag)");
+        return { bytes, version: answer.ETag };
+      }),
+    create: (Key, Body, signal) =>
+      connection.run(`create ${Key}`, signal, async ({ PutObjectCommand }, client) => {
+        const command = new PutObjectCommand({ Bucket, Key, Body, IfNoneMatch: "*" });
+        const answer = await unless(inConflict, client.send(command, { abortSignal: signal }));
+        return answer === undefined ? "exists" : "created";
+      }),
+    replace: (Key, Body, version, signal) =>
+      connection.run(`replace ${Key}`, signal, async ({ PutObjectCommand }, client) => {
+        const command = new PutObjectCommand({ Bucket, Key, Body, IfMatch: version });
+        const isChanged = (error: unknown) => inConflict(error) || notThere(error);
+        const answer = await unless(isChanged, client.send(command, { abortSignal: signal }));
+        return answer === undefined ? "changed" : "replaced";
+      }),
+    async *list(Prefix, signal) {
+      let ContinuationToken: string | undefined;
+      for (let page = 0; page < pagesMax; page++) {
+        const answer = await connection.run(
+          `list ${Prefix}`,
+          signal,
+          async ({ ListObjectsV2Command }, client) => {
+            const command = new ListObjectsV2Command({
+              Bucket,
+              Prefix,
+              MaxKeys: pageSize,
+              ContinuationToken,
+            });
+            return client.send(command, { abortSignal: signal });
+          },
+        );
+        for (const { Key } of answer.Contents ?? []) if (Key !== undefined) yield Key;
+        ContinuationToken = answer.NextContinuationToken;
+        if (answer.IsTruncated !== true || ContinuationToken === undefined) return;
+      }
+      throw new VaultError("unavailable", `vault.s3: more than ${pagesMax} pages of objects under ${Prefix}`);
+    },
+    close: () => connection.close(),
+  };
+}
+
+interface OpenClient {
+  readonly accessKeySecret: string;
+  readonly client: S3Client;
+}
+
+class S3Connection {
+  private readonly options: S3StorageOptions;
+  private library: Promise<S3Library> | undefined;
+  private open: OpenClient | undefined;
+  private closed = false;
+
+  constructor(options: S3StorageOptions) {
+    this.options = options;
+  }
+
+  async run<T>(
+    what: string,
+    signal: AbortSignal,
+    work: (library: S3Library, client: S3Client) => Promise<T>,
+  ): Promise<T> {
+    signal.throwIfAborted();
+    try {
+      this.library ??= import("@aws-sdk/client-s3");
+      const library = await this.library;
+      const secret = (await this.options.accessKeySecret.current(signal)).reveal();
+      return await work(library, this.clientFor(secret, library));
+    } catch (cause) {
+      signal.throwIfAborted();
+      // A refused key may have been replaced in its file.
+      if (statusOf(cause) === 403) this.options.accessKeySecret.refresh();
+      throw new VaultError("unavailable", `vault.s3: cannot ${what}: ${reasonOf(cause)}`);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    this.open?.client.destroy();
+  }
+
+  /** A client keeps the key that it was made with, so a new key takes a new client. */
+  private clientFor(accessKeySecret: string, library: S3Library): S3Client {
+    if (this.closed) throw new Error("the storage was closed");
+    if (this.open?.accessKeySecret === accessKeySecret) return this.open.client;
+    this.open?.client.destroy();
+    this.open = { accessKeySecret, client: createClient(this.options, accessKeySecret, library) };
+    return this.open.client;
+  }
+}
+
+function createClient(
+  { url, accessKeyId }: S3StorageOptions,
+  secretAccessKey: string,
+  library: S3Library,
+): S3Client {
+  return new library.S3Client({
+    endpoint: url,
+    region: regionOf(url),
+    forcePathStyle: true,
+    credentials: { accessKeyId, secretAccessKey },
+    maxAttempts: attemptsMax,
+    requestHandler: {
+      connectionTimeout: connectTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      throwOnRequestTimeout: true,
+      httpAgent: { maxSockets: socketsMax },
+      httpsAgent: { maxSockets: socketsMax },
+    },
+    // The checksums that newer versions add are unknown to many other servers; the tag
+    // of the ciphertext within proves more than they do.
+    requestChecksumCalculation: "WHEN_REQUIRED",
+    responseChecksumValidation: "WHEN_REQUIRED",
+  });
+}
+
+/** Amazon insists on its own name of the region; other servers take "auto". */
+export function regionOf(url: string): string {
+  return /^s3[.-]([a-z0-9-]+)\.amazonaws\.com$/.exec(new URL(url).hostname)?.[1] ?? "auto";
+}
+
+const notThere = (error: unknown) => statusOf(error) === 404 && !isNamed(error, "NoSuchBucket");
+/** 412 says that the condition does not hold, 409 that another write is under way. */
+const inConflict = (error: unknown) => statusOf(error) === 412 || statusOf(error) === 409;
+
+async function unless<T>(expected: (error: unknown) => boolean, work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (expected(error)) return undefined;
+    throw error;
+  }
+}
+
+function isNamed(error: unknown, name: string): boolean {
+  return error instanceof Error && error.name === name;
+}
+
+function statusOf(error: unknown): number | undefined {
+  if (typeof error !== "object" || error === null || !("$metadata" in error)) return undefined;
+  const { $metadata: metadata } = error;
+  if (typeof metadata !== "object" || metadata === null || !("httpStatusCode" in metadata)) return undefined;
+  return typeof metadata.httpStatusCode === "number" ? metadata.httpStatusCode : undefined;
+}
+
+/** What to do about the failures that a wrong setting leads to. */
+function remedyOf(error: unknown): string | undefined {
+  if (isNamed(error, "NoSuchBucket")) return "there is no such bucket; create it, or correct vault.s3.bucket";
+  if (statusOf(error) === 403)
+    return "refused; check vault.s3.access_key_id, access_key_secret and the bucket's policy";
+  if (statusOf(error) === 501) return "the server has no conditional writes, which the vault needs";
+  return undefined;
+}
+
+/** Without the error itself as a cause: it holds the request, and that its signature. */
+function reasonOf(error: unknown): string {
+  const remedy = remedyOf(error);
+  if (remedy !== undefined) return remedy;
+  const { name, message } = error instanceof Error ? error : { name: "", message: String(error) };
+  const known = name === "" || name === "Error" || message.includes(name) ? message : `${name}: ${message}`;
+  return scrub(known === "" ? "no reason given" : known, reasonCharsMax);
+}
