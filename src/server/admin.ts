@@ -1,5 +1,6 @@
 // The control plane from the other side: what people and tests do to desired state, and
 // what they read of the reports. Works on any store.
+import type { Clock } from "../concurrency/clock.ts";
 import { type Kind, kinds, type Spec, type SpecInit } from "./kinds.ts";
 import type { AgentRecord, DeploymentReport, Row, SentinelReport, Store } from "./store.ts";
 
@@ -43,18 +44,25 @@ export interface Admin {
   agents(): Promise<readonly AgentRecord[]>;
 }
 
-export function createAdmin(store: Store): Admin {
+export interface AdminDeps {
+  readonly clock: Clock;
+  /** In whose name changes are made. */
+  readonly by: string;
+}
+
+export function createAdmin(store: Store, { clock, by }: AdminDeps): Admin {
+  const author = () => ({ by, atMs: clock.wallMs() });
   const set = <K extends Kind>(region: string, kind: K, spec: SpecInit<K>, deploymentId?: string) =>
-    store.put(region, kind, kinds[kind].createSpec(spec), deploymentId);
+    store.put(region, kind, kinds[kind].createSpec(spec), author(), deploymentId);
   const scale = async (region: string, kind: "deployment" | "sentinel", id: string, replicas: number) => {
     const rescale = <K extends "deployment" | "sentinel">(k: K) =>
-      store.edit(region, k, id, (spec) => withReplicas(k, spec, replicas));
+      store.edit(region, k, id, (spec) => withReplicas(k, spec, replicas), author());
     return found(await rescale(kind), region, kind, id);
   };
   const stop = async (region: string, kind: Kind, id: string) =>
-    found(await store.stop(region, kind, id), region, kind, id);
+    found(await store.stop(region, kind, id, author()), region, kind, id);
   const forget = async (region: string, kind: Kind, id: string) => {
-    found((await store.remove(region, kind, id)) || undefined, region, kind, id);
+    found((await store.remove(region, kind, id, author())) || undefined, region, kind, id);
   };
   return {
     registerRegion: (region) => store.registerRegion(region),
@@ -65,7 +73,7 @@ export function createAdmin(store: Store): Admin {
       const version = await stop(region, "deployment", id);
       for (const policy of await store.rows(region, "policy")) {
         if (policy.deploymentId === id && policy.desired === "running") {
-          await store.stop(region, "policy", policy.id);
+          await store.stop(region, "policy", policy.id, author());
         }
       }
       return version;

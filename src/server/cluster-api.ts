@@ -1,14 +1,14 @@
 // A control plane as something that can be served, on a port or within the process.
 import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
-import type { Secret } from "../config/secret.ts";
 import { ClusterService } from "../gen/ctrl/v1/cluster_service_pb.ts";
-import { createBearerAuth } from "../services/bearer-auth.ts";
 import { createErrorInterceptor } from "../services/rpc-errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { createClusterService } from "./cluster-service.ts";
+import type { ChangeSource } from "./desired-feed.ts";
 import type { Store } from "./store.ts";
 import { explainStoreError } from "./store-errors.ts";
+import type { StreamAdmission } from "./stream-admission.ts";
 import { StreamGate } from "./stream-gate.ts";
 
 /** The largest report is the instances of one deployment, about 200 bytes each. */
@@ -18,10 +18,16 @@ const compressBytesMin = 16 * 1024;
 
 export interface ClusterApiOptions {
   readonly store: Store;
-  /** Any of them lets a caller in. */
-  readonly tokens: readonly Secret[];
+  /** Refuses who may not call, and says which regions a caller may speak for; see caller-regions.ts. */
+  readonly auth: Interceptor;
   /** Called for authenticated calls alone, in this order. */
   readonly interceptors?: readonly Interceptor[];
+  /** Sees every call, and every answer as it goes out. */
+  readonly observer?: Interceptor;
+  /** Where streams read, when not from the store itself. */
+  readonly changes?: ChangeSource;
+  /** How fast streams are let in; without it, all at once. */
+  readonly admission?: StreamAdmission;
 }
 
 export interface ClusterApiDeps {
@@ -35,12 +41,13 @@ export interface ClusterApi {
 }
 
 export function createClusterApi(options: ClusterApiOptions, deps: ClusterApiDeps): ClusterApi {
-  const { store, tokens, interceptors = [] } = options;
-  const streams = new StreamGate();
-  const service = createClusterService({ store, streams, clock: deps.clock });
+  const { store, auth, interceptors = [], observer, changes = store, admission } = options;
+  const streams = new StreamGate(admission);
+  const service = createClusterService({ store, changes, streams, clock: deps.clock });
   const handlerOptions = {
     interceptors: [
-      createBearerAuth(tokens),
+      ...(observer === undefined ? [] : [observer]),
+      auth,
       createErrorInterceptor({ log: deps.log, explain: explainStoreError }),
       ...interceptors,
     ],

@@ -7,7 +7,8 @@ import type { ClusterService, ReportAgentStateRequest } from "../gen/ctrl/v1/clu
 import type { ReportDeploymentStatusRequest } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { RegionKey } from "../gen/ctrl/v1/region_pb.ts";
 import type { ReportSentinelStatusRequest } from "../gen/ctrl/v1/sentinel_pb.ts";
-import { desiredFeed } from "./desired-feed.ts";
+import { assertMaySpeakFor } from "./caller-regions.ts";
+import { type ChangeSource, desiredFeed } from "./desired-feed.ts";
 import type { Kind, State } from "./kinds.ts";
 import { resolveRegion } from "./region.ts";
 import { type Store, stateOf } from "./store.ts";
@@ -15,6 +16,8 @@ import type { StreamGate } from "./stream-gate.ts";
 
 export interface ClusterServiceDeps {
   readonly store: Store;
+  /** Where streams read; the store itself, or something between. */
+  readonly changes: ChangeSource;
   readonly streams: StreamGate;
   readonly clock: Clock;
 }
@@ -57,14 +60,14 @@ export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<type
 }
 
 function watch<K extends Kind>(
-  { store, streams }: ClusterServiceDeps,
+  { changes, streams }: ClusterServiceDeps,
   kind: K,
   request: WatchRequest,
   context: HandlerContext,
 ): AsyncIterable<State<K>> {
   const region = regionOf(context, request.regionKey, request.region);
   return streams.guard(
-    (signal) => desiredFeed(store, kind, region, request.versionLastSeen, signal),
+    (signal) => desiredFeed(changes, kind, region, request.versionLastSeen, signal),
     context.signal,
   );
 }
@@ -122,7 +125,9 @@ async function storeAgentState(
 
 function regionOf(context: HandlerContext, key: RegionKey | undefined, field?: string): string {
   const header = context.requestHeader.get("x-krane-region");
-  return resolveRegion({ header, key, ...(field === undefined ? {} : { field }) });
+  const region = resolveRegion({ header, key, ...(field === undefined ? {} : { field }) });
+  assertMaySpeakFor(region, context.values);
+  return region;
 }
 
 function notFound(kind: Kind, name: string, region: string): ConnectError {

@@ -1,7 +1,7 @@
 // A control plane on a port: Connect, gRPC and gRPC-Web over h2c, HTTP/1.1 or TLS, with
 // health endpoints beside it.
 import type { Clock } from "../concurrency/clock.ts";
-import { createHealth, type Health } from "../services/health.ts";
+import { createHealth, type Health, type HealthCheck } from "../services/health.ts";
 import { routeByPath } from "../services/http-handler.ts";
 import type { HttpLimits } from "../services/http-limits.ts";
 import { startHttpPort } from "../services/http-port.ts";
@@ -17,8 +17,14 @@ const serverLimits = { connectionsMax: 10_000, drainTimeoutMs: 2_000 };
 export interface ControlPlaneServerOptions {
   /** 0 takes a free one. */
   readonly port: number;
+  /** The address to listen on. Default: every one that the machine has. */
+  readonly host?: string;
   readonly tls?: TlsFiles;
   readonly limits?: Partial<HttpLimits>;
+  /** The setting that the port comes from, for errors. */
+  readonly setting?: string;
+  /** What readiness shows in its body. */
+  readonly checks?: ReadonlyMap<string, HealthCheck>;
 }
 
 export interface ControlPlaneServerDeps {
@@ -48,10 +54,10 @@ export function createControlPlaneServer(
 ): ControlPlaneServer {
   return {
     async start(signal) {
-      const health: Health = createHealth(new Map(), deps);
+      const health: Health = createHealth(options.checks ?? new Map(), deps);
       const handler = routeByPath(new Map([...rpcRoutes(routes), ...health.routes()]));
-      const { port, tls, limits } = options;
-      const portOptions = { port, tls, setting: "port", limits: { ...serverLimits, ...limits } };
+      const { port, host, tls, limits, setting = "port" } = options;
+      const portOptions = { port, host, tls, setting, limits: { ...serverLimits, ...limits } };
       const http = await startHttpPort(handler, portOptions, deps, signal);
       health.markStarted();
       return {

@@ -5,6 +5,7 @@ import { type Kind, kinds } from "./kinds.ts";
 import { MemoryStore } from "./memory-store.ts";
 
 const region = "local.dev";
+const author = { by: "test", atMs: 0 };
 const { signal } = new AbortController();
 
 class CountingStore extends MemoryStore {
@@ -19,7 +20,8 @@ class CountingStore extends MemoryStore {
 async function storeWith(count: number): Promise<CountingStore> {
   const store = new CountingStore();
   await store.registerRegion(region);
-  for (let number = 1; number <= count; number++) await store.put(region, "sentinel", sentinel(number));
+  for (let number = 1; number <= count; number++)
+    await store.put(region, "sentinel", sentinel(number), author);
   return store;
 }
 
@@ -39,7 +41,7 @@ test("a row that changes before its batch is read comes once, as it is then", as
   const store = await storeWith(101);
   const feed = desiredFeed(store, "sentinel", region, 0n, signal);
   await feed.next();
-  await store.put(region, "sentinel", sentinel(101, 7));
+  await store.put(region, "sentinel", sentinel(101, 7), author);
   const versions: bigint[] = [];
   while (versions.at(-1) !== 102n) versions.push((await feed.next()).value.version);
   assert.deepEqual(versions, [...Array.from({ length: 99 }, (_, index) => BigInt(index + 2)), 102n]);
@@ -50,7 +52,7 @@ test("a whole batch of rows that cannot be read does not stop what is behind it"
   for (let number = 1; number <= 150; number++) {
     store.insert(region, "sentinel", { id: `s_${number}`, spec: sentinel(number), desired: "unreadable" });
   }
-  await store.put(region, "sentinel", sentinel(151));
+  await store.put(region, "sentinel", sentinel(151), author);
   const feed = desiredFeed(store, "sentinel", region, 0n, signal);
   for (let version = 1n; version <= 150n; version++) {
     const { value } = await feed.next();
@@ -63,9 +65,14 @@ test("changes of other kinds do not end the wait for good, nor make it spin", as
   const store = await storeWith(0);
   const feed = desiredFeed(store, "deployment", region, 0n, signal);
   const first = feed.next();
-  for (let number = 1; number <= 3; number++) await store.put(region, "sentinel", sentinel(number));
+  for (let number = 1; number <= 3; number++) await store.put(region, "sentinel", sentinel(number), author);
   const readsBefore = store.reads;
   assert.ok(readsBefore <= 5, `${readsBefore} reads for 3 changes`);
-  await store.put(region, "deployment", kinds.deployment.createSpec({ deploymentId: "d", k8sName: "app" }));
+  await store.put(
+    region,
+    "deployment",
+    kinds.deployment.createSpec({ deploymentId: "d", k8sName: "app" }),
+    author,
+  );
   assert.equal((await first).value.version, 4n);
 });

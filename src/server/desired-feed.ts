@@ -12,8 +12,11 @@ import { type Store, stateOf } from "./store.ts";
 
 const batchRowsMax = 100;
 
+/** What a stream needs of a store. */
+export type ChangeSource = Pick<Store, "changesSince" | "waitForChange">;
+
 export async function* desiredFeed<K extends Kind>(
-  store: Store,
+  store: ChangeSource,
   kind: K,
   region: string,
   versionLastSeen: bigint,

@@ -3,6 +3,7 @@
 // encoded and decoded as on the wire, with the same interceptors and errors.
 import { createRouterTransport, type Interceptor, type Transport } from "@connectrpc/connect";
 import type { Secret } from "../config/secret.ts";
+import { createBearerAuth } from "../services/bearer-auth.ts";
 import { type Admin, createAdmin } from "./admin.ts";
 import { type ClusterApi, type ClusterApiDeps, createClusterApi } from "./cluster-api.ts";
 import { createFaults, type Faults } from "./faults.ts";
@@ -29,11 +30,14 @@ export function createInMemoryControlPlane(
   const store = new MemoryStore();
   const rpcFaults = new RpcFaults();
   const interceptors = [...(options.interceptors ?? []), rpcFaults.interceptor];
-  const { routes, streams } = createClusterApi({ store, tokens: options.tokens, interceptors }, deps);
+  const { routes, streams } = createClusterApi(
+    { store, auth: createBearerAuth(options.tokens), interceptors },
+    deps,
+  );
   return {
     routes,
     streams,
-    admin: createAdmin(store),
+    admin: createAdmin(store, { clock: deps.clock, by: "admin" }),
     faults: createFaults(store, streams, rpcFaults),
     createTransport: (clientInterceptors = []) =>
       createRouterTransport(routes, { transport: { interceptors: [...clientInterceptors] } }),

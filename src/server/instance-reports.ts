@@ -41,7 +41,7 @@ export class InstanceReports {
 }
 
 /** One instance per pod and per address; of two, the later one is the newer. */
-function withoutRepetition(instances: readonly Instance[]): Instance[] {
+export function withoutRepetition(instances: readonly Instance[]): Instance[] {
   const byPod = new Map<string, Instance>();
   const podByAddress = new Map<string, string>();
   for (const instance of instances) {

@@ -1,6 +1,6 @@
 // The three kinds of desired state, as one table: what is the same for all of them is
 // written once in the store and the streams, and what differs is here.
-import { clone, create, type MessageInitShape } from "@bufbuild/protobuf";
+import { clone, create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import {
   type ApplyCiliumNetworkPolicy,
   ApplyCiliumNetworkPolicySchema,
@@ -38,6 +38,10 @@ export type State<K extends Kind> = KindTypes[K]["state"];
 export interface KindTable<K extends Kind> {
   /** A copy of its own, so that nobody can change a row from outside. */
   createSpec(init: SpecInit<K>): Spec<K>;
+  /** Fields that this version does not know go through both ways. */
+  encodeSpec(spec: Spec<K>): Uint8Array;
+  /** Throws on what is not a spec. */
+  decodeSpec(bytes: Uint8Array): Spec<K>;
   idOf(spec: Spec<K>): string;
   /** What no other row of this kind may have within a region. */
   nameOf(spec: Spec<K>): string;
@@ -50,6 +54,8 @@ export interface KindTable<K extends Kind> {
 export const kinds: { readonly [K in Kind]: KindTable<K> } = {
   deployment: {
     createSpec: (init) => clone(ApplyDeploymentSchema, create(ApplyDeploymentSchema, init)),
+    encodeSpec: (spec) => toBinary(ApplyDeploymentSchema, spec),
+    decodeSpec: (bytes) => fromBinary(ApplyDeploymentSchema, bytes),
     idOf: (spec) => spec.deploymentId,
     // Reports carry the name without its namespace, so the name alone has to do.
     nameOf: (spec) => spec.k8sName,
@@ -64,6 +70,8 @@ export const kinds: { readonly [K in Kind]: KindTable<K> } = {
   },
   sentinel: {
     createSpec: (init) => clone(ApplySentinelSchema, create(ApplySentinelSchema, init)),
+    encodeSpec: (spec) => toBinary(ApplySentinelSchema, spec),
+    decodeSpec: (bytes) => fromBinary(ApplySentinelSchema, bytes),
     idOf: (spec) => spec.sentinelId,
     nameOf: (spec) => spec.k8sName,
     applyState: (value, version) => create(SentinelStateSchema, { state: { case: "apply", value }, version }),
@@ -73,6 +81,8 @@ export const kinds: { readonly [K in Kind]: KindTable<K> } = {
   },
   policy: {
     createSpec: (init) => clone(ApplyCiliumNetworkPolicySchema, create(ApplyCiliumNetworkPolicySchema, init)),
+    encodeSpec: (spec) => toBinary(ApplyCiliumNetworkPolicySchema, spec),
+    decodeSpec: (bytes) => fromBinary(ApplyCiliumNetworkPolicySchema, bytes),
     idOf: (spec) => spec.ciliumNetworkPolicyId,
     nameOf: (spec) => `${spec.k8sNamespace}/${spec.k8sName}`,
     applyState: (value, version) =>

@@ -2,14 +2,21 @@
 // work without a pause between reading and writing, so that a row and its number
 // appear together, and each change is seen in order.
 import { ChangeSignal } from "./change-signal.ts";
+import { HistoryLog } from "./history-log.ts";
 import { InstanceReports } from "./instance-reports.ts";
 import { type Kind, kinds, type Spec } from "./kinds.ts";
+import { deploymentOutcome, sentinelOutcome } from "./outcome-text.ts";
+import { checkIdentity, unknownRegion, unreadable } from "./row-rules.ts";
 import { RowTable } from "./row-table.ts";
 import {
   type AgentRecord,
   type AgentReport,
+  type Author,
   type Changes,
   type DeploymentReport,
+  type HistoryEntry,
+  type HistoryQuery,
+  type HistoryRetention,
   type Row,
   type SentinelReport,
   type Store,
@@ -22,8 +29,11 @@ interface Region {
   instances: InstanceReports;
   sentinels: Map<string, SentinelReport>;
   agent: Omit<AgentRecord, "region">;
+  history: HistoryLog;
   readonly changed: ChangeSignal;
 }
+
+const nobody: Author = { by: "", atMs: 0 };
 
 export class MemoryStore implements Store {
   private readonly regionsByName = new Map<string, Region>();
@@ -38,9 +48,16 @@ export class MemoryStore implements Store {
     return [...this.regionsByName.keys()];
   }
 
-  async put<K extends Kind>(region: string, kind: K, spec: Spec<K>, deploymentId?: string): Promise<bigint> {
+  async put<K extends Kind>(
+    region: string,
+    kind: K,
+    spec: Spec<K>,
+    author: Author,
+    deploymentId?: string,
+  ): Promise<bigint> {
     const owner = deploymentId === undefined ? {} : { deploymentId };
-    return this.insert(region, kind, { id: kinds[kind].idOf(spec), spec, desired: "running", ...owner });
+    const row = { id: kinds[kind].idOf(spec), spec, desired: "running", ...owner } as const;
+    return this.insert(region, kind, row, author);
   }
 
   async edit<K extends Kind>(
@@ -48,18 +65,23 @@ export class MemoryStore implements Store {
     kind: K,
     id: string,
     change: (spec: Spec<K>) => Spec<K>,
+    author: Author,
   ): Promise<bigint | undefined> {
-    const row = this.table(region, kind).get(id);
-    return row && this.insert(region, kind, { ...row, spec: change(row.spec) });
+    const row = this.readableRow(region, kind, id);
+    return row && this.insert(region, kind, { ...row, spec: change(row.spec) }, author);
   }
 
-  async stop(region: string, kind: Kind, id: string): Promise<bigint | undefined> {
-    const row = this.table(region, kind).get(id);
-    return row && this.insert(region, kind, { ...row, desired: "stopped" });
+  async stop(region: string, kind: Kind, id: string, author: Author): Promise<bigint | undefined> {
+    const row = this.readableRow(region, kind, id);
+    return row && this.insert(region, kind, { ...row, desired: "stopped" }, author);
   }
 
-  async remove(region: string, kind: Kind, id: string): Promise<boolean> {
+  async remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean> {
     const content = this.region(region);
+    const row = content.tables[kind].get(id);
+    if (row !== undefined) {
+      content.history.add({ ...author, kind, id, version: row.version, event: "removed", outcome: "" });
+    }
     if (kind === "deployment") content.instances.delete(id);
     if (kind === "sentinel") content.sentinels.delete(id);
     return content.tables[kind].delete(id);
@@ -92,6 +114,7 @@ export class MemoryStore implements Store {
     const id = tables.deployment.idOfName(k8sName);
     if (id === undefined) return false;
     instances.replace(id, report);
+    this.recordReport(region, "deployment", id, report.atMs, deploymentOutcome(report));
     return true;
   }
 
@@ -104,6 +127,7 @@ export class MemoryStore implements Store {
     const id = tables.sentinel.idOfName(sentinel.k8sName);
     if (id === undefined || (sentinel.id !== "" && sentinel.id !== id)) return false;
     sentinels.set(id, report);
+    this.recordReport(region, "sentinel", id, report.atMs, sentinelOutcome(report));
     return true;
   }
 
@@ -129,6 +153,14 @@ export class MemoryStore implements Store {
     return [...this.regionsByName].map(([region, { agent }]) => ({ region, ...agent }));
   }
 
+  async history(region: string, query: HistoryQuery): Promise<readonly HistoryEntry[]> {
+    return this.region(region).history.newest(query);
+  }
+
+  async trimHistory(retention: HistoryRetention, nowMs: number): Promise<void> {
+    for (const { history } of this.regionsByName.values()) history.trim(retention, nowMs);
+  }
+
   /** The region as a restore from an empty backup leaves it: known, and without anything. */
   clear(region: string): void {
     Object.assign(this.region(region), emptyContent());
@@ -142,11 +174,24 @@ export class MemoryStore implements Store {
   }
 
   /** Gives a row the next version and wakes the streams, before anything else can run. */
-  insert<K extends Kind>(name: string, kind: K, change: Omit<Row<K>, "version">): bigint {
+  insert<K extends Kind>(
+    name: string,
+    kind: K,
+    change: Omit<Row<K>, "version">,
+    author: Author = nobody,
+  ): bigint {
     const region = this.region(name);
-    checkIdentity(this.table(name, kind), kind, change);
+    const table = this.table(name, kind);
+    const { id, spec } = change;
+    checkIdentity(kind, id, spec, {
+      nameHolder: table.idOfName(kinds[kind].nameOf(spec)),
+      nameBefore: nameOfRow(kind, table.get(id)),
+    });
     region.counter += 1n;
-    this.table(name, kind).put({ ...change, version: region.counter });
+    const version = region.counter;
+    this.table(name, kind).put({ ...change, version });
+    const event = change.desired === "stopped" ? "stopped" : "set";
+    region.history.add({ ...author, kind, id: change.id, version, event, outcome: "" });
     region.changed.wakeAll();
     return region.counter;
   }
@@ -161,9 +206,28 @@ export class MemoryStore implements Store {
     return this.region(region).changed.size;
   }
 
+  private recordReport(region: string, kind: Kind, id: string, atMs: number, outcome: string): void {
+    const version = this.table(region, kind).get(id)?.version ?? 0n;
+    this.region(region).history.addReport({
+      by: "agent",
+      atMs,
+      kind,
+      id,
+      version,
+      event: "reported",
+      outcome,
+    });
+  }
+
+  private readableRow<K extends Kind>(region: string, kind: K, id: string): Row<K> | undefined {
+    const row = this.table(region, kind).get(id);
+    if (row?.desired === "unreadable") throw unreadable(kind, id);
+    return row;
+  }
+
   private region(name: string): Region {
     const region = this.regionsByName.get(name);
-    if (region === undefined) throw new StoreError("unknown_region", `region ${name} is not registered`);
+    if (region === undefined) throw unknownRegion(name);
     return region;
   }
 
@@ -183,25 +247,10 @@ function emptyContent(): Omit<Region, "changed"> {
     instances: new InstanceReports(),
     sentinels: new Map(),
     agent: {},
+    history: new HistoryLog(),
   };
 }
 
-function checkIdentity<K extends Kind>(
-  table: RowTable<K>,
-  kind: K,
-  { id, spec }: Pick<Row<K>, "id" | "spec">,
-): void {
-  const { idOf, nameOf } = kinds[kind];
-  const name = nameOf(spec);
-  if (id === "" || spec.k8sName === "" || idOf(spec) !== id) {
-    throw new StoreError("incomplete", `a ${kind} needs an id and a name that stay`);
-  }
-  const holder = table.idOfName(name);
-  if (holder !== undefined && holder !== id) {
-    throw new StoreError("name_taken", `${kind} ${holder} has the name ${name} already`);
-  }
-  const row = table.get(id);
-  if (row !== undefined && nameOf(row.spec) !== name) {
-    throw new StoreError("name_changed", `${kind} ${id} is called ${nameOf(row.spec)}, not ${name}`);
-  }
+function nameOfRow<K extends Kind>(kind: K, row: Row<K> | undefined): string | undefined {
+  return row && kinds[kind].nameOf(row.spec);
 }

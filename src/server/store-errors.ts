@@ -2,8 +2,19 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { StoreError } from "./store.ts";
 
-/** `not_found` for an unknown region would look as if every object of the region had vanished. */
+const retryAfterSeconds = 2;
+
 export function explainStoreError(error: unknown): ConnectError | undefined {
-  if (!(error instanceof StoreError) || error.code !== "unknown_region") return undefined;
-  return new ConnectError(error.message, Code.FailedPrecondition);
+  if (!(error instanceof StoreError)) return undefined;
+  switch (error.code) {
+    // `not_found` for an unknown region would look as if every object of the region had vanished.
+    case "unknown_region":
+      return new ConnectError(error.message, Code.FailedPrecondition);
+    case "unavailable":
+      return new ConnectError(error.message, Code.Unavailable, { "retry-after": `${retryAfterSeconds}` });
+    case "incomplete":
+      return new ConnectError(error.message, Code.InvalidArgument);
+    default:
+      return undefined;
+  }
 }

@@ -22,16 +22,26 @@ export type StoreErrorCode =
   /** A row keeps its name: under a new one the objects of the old one would be left behind. */
   | "name_changed"
   /** A spec without an id or a name. */
-  | "incomplete";
+  | "incomplete"
+  /** The row was written by a newer server; changing a part of it could lose what cannot be seen here. */
+  | "unreadable"
+  /** The store cannot be reached. Whether a change was made is not known; making it again is safe. */
+  | "unavailable";
 
 export class StoreError extends Error {
   override readonly name = "StoreError";
   readonly code: StoreErrorCode;
 
-  constructor(code: StoreErrorCode, message: string) {
-    super(message);
+  constructor(code: StoreErrorCode, message: string, options?: { readonly cause: unknown }) {
+    super(message, options);
     this.code = code;
   }
+}
+
+/** Who makes a change, and when. */
+export interface Author {
+  readonly by: string;
+  readonly atMs: number;
 }
 
 export interface Row<K extends Kind> {
@@ -79,24 +89,54 @@ export interface AgentRecord {
   readonly state?: AgentReport;
 }
 
+/** One thing that happened to an object. */
+export interface HistoryEntry extends Author {
+  readonly kind: Kind;
+  readonly id: string;
+  /** The version that the object had then. */
+  readonly version: bigint;
+  readonly event: "set" | "stopped" | "removed" | "reported";
+  /** What a report said, in a few words; empty for the other events. */
+  readonly outcome: string;
+}
+
+export interface HistoryQuery {
+  readonly kind?: Kind;
+  readonly id?: string;
+  readonly limit: number;
+}
+
+/** What is kept of the history of a region, whichever is less. */
+export interface HistoryRetention {
+  readonly ageMaxMs: number;
+  readonly entriesMax: number;
+}
+
 /** Every method with a region rejects with `unknown_region` when it is not registered. */
 export interface Store {
   registerRegion(region: string): Promise<void>;
   regions(): Promise<readonly string[]>;
 
   /** Makes the object wanted as described; gives the version of this change. */
-  put<K extends Kind>(region: string, kind: K, spec: Spec<K>, deploymentId?: string): Promise<bigint>;
+  put<K extends Kind>(
+    region: string,
+    kind: K,
+    spec: Spec<K>,
+    author: Author,
+    deploymentId?: string,
+  ): Promise<bigint>;
   /** Changes the spec of a row without losing a change made meanwhile; undefined without a row. */
   edit<K extends Kind>(
     region: string,
     kind: K,
     id: string,
     change: (spec: Spec<K>) => Spec<K>,
+    author: Author,
   ): Promise<bigint | undefined>;
   /** Orders the deletion of an object; undefined without a row. */
-  stop(region: string, kind: Kind, id: string): Promise<bigint | undefined>;
+  stop(region: string, kind: Kind, id: string, author: Author): Promise<bigint | undefined>;
   /** Forgets a row and what was reported on it, without telling anybody. */
-  remove(region: string, kind: Kind, id: string): Promise<boolean>;
+  remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean>;
 
   row<K extends Kind>(region: string, kind: K, id: string): Promise<Row<K> | undefined>;
   rows<K extends Kind>(region: string, kind: K): Promise<readonly Row<K>[]>;
@@ -119,6 +159,11 @@ export interface Store {
   sentinelReport(region: string, sentinelId: string): Promise<SentinelReport | undefined>;
   /** One per region, whether anything was heard of it or not. */
   agents(): Promise<readonly AgentRecord[]>;
+
+  /** What happened, the newest first. Reports are entered when they say something new. */
+  history(region: string, query: HistoryQuery): Promise<readonly HistoryEntry[]>;
+  /** Forgets the history that is older, or more, than is kept. */
+  trimHistory(retention: HistoryRetention, nowMs: number): Promise<void>;
 }
 
 /** What goes out for a row, by stream and by answer alike. */

@@ -5,6 +5,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { linkSignals } from "../concurrency/abort.ts";
 import { onAbort } from "../concurrency/abort-listener.ts";
 import { ChangeSignal } from "./change-signal.ts";
+import type { StreamAdmission } from "./stream-admission.ts";
 
 const retryAfterSeconds = 1;
 
@@ -14,6 +15,11 @@ export class StreamGate {
   private paused = false;
   private closed = false;
   private readonly open = new Set<AbortSignal>();
+  private readonly admission: StreamAdmission | undefined;
+
+  constructor(admission?: StreamAdmission) {
+    this.admission = admission;
+  }
 
   /** How many streams are open. */
   get openCount(): number {
@@ -31,6 +37,7 @@ export class StreamGate {
   ): AsyncGenerator<T, void> {
     const linked = linkSignals(signal, this.current.signal);
     linked.signal.throwIfAborted();
+    this.admission?.admit(this.open.size);
     this.open.add(linked.signal);
     // A client within the process that cancels between two messages never asks again,
     // so that nothing below this line runs.

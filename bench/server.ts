@@ -1,0 +1,195 @@
+// Two processes of `krane server` on one PostgreSQL, 200 clients in this process that
+// follow the deployments of one region, and 2,000 deployments: how long a change takes
+// from the call that makes it until each client has it, and how long a fleet takes to come
+// back after both servers were killed. The raw limit beside the first is a notification of
+// the same database to a client that waits for nothing else.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ClientConfig } from "pg";
+import { createSystemClock } from "../src/concurrency/clock.ts";
+import { createSystemRandom } from "../src/concurrency/random.ts";
+import { type Admin, createAdmin } from "../src/server/admin.ts";
+import { findPostgresBinaries } from "../src/server/embedded/binaries.ts";
+import { startEmbeddedPostgres } from "../src/server/embedded/embedded-postgres.ts";
+import { connectAlone } from "../src/server/postgres/database.ts";
+import { startPostgresStore } from "../src/server/postgres/postgres-store.ts";
+import { applyDeployment } from "../test/support/deployment-messages.ts";
+import { DesiredFollower } from "../test/support/desired-follower.ts";
+import { eventually } from "../test/support/eventually.ts";
+import { freePort } from "../test/support/krane-process.ts";
+import { createQuietLog } from "../test/support/quiet-log.ts";
+import type { Benchmark } from "./benchmark.ts";
+import { percentile } from "./statistics.ts";
+
+const clients = 200;
+const deployments = 2_000;
+const changes = 100;
+const region = "bench.local";
+const token = "token-of-the-benchmark";
+
+export const serverBenchmark: Benchmark = {
+  name: "server",
+  measures: `two servers on one PostgreSQL, ${clients} clients, ${deployments} deployments`,
+  async run(signal) {
+    const folder = await mkdtemp(join(tmpdir(), "krane-bench-server-"));
+    const deps = { clock: createSystemClock(), random: createSystemRandom(), log: createQuietLog() };
+    const binaries = await findPostgresBinaries(undefined);
+    // Beside the folder and not in it: a database that root starts runs as somebody else.
+    const dataDir = await mkdtemp(join(tmpdir(), "krane-bench-data-"));
+    const options = { dataDir, binaries, uid: process.getuid?.() };
+    const postgres = await startEmbeddedPostgres(options, deps, signal);
+    try {
+      const { store, close } = await startPostgresStore(postgres.config, deps);
+      try {
+        await store.registerRegion(region);
+        const admin = createAdmin(store, { clock: deps.clock, by: "bench" });
+        return await measure(admin, postgres.config, folder, signal);
+      } finally {
+        await close();
+      }
+    } finally {
+      await postgres.stop();
+      await Promise.all([folder, dataDir].map((each) => rm(each, { recursive: true })));
+    }
+  },
+};
+
+async function measure(
+  admin: Admin,
+  database: ClientConfig,
+  folder: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const { host = "", port, user, password } = database;
+  const url = `postgres://${user}:${password}@${encodeURIComponent(host)}:${port}/postgres`;
+  await writeFile(join(folder, "database.url"), url, { mode: 0o600 });
+  await writeFile(join(folder, "tokens"), `${region} ${token}\n`, { mode: 0o600 });
+  const ports = [await freePort(), await freePort()];
+  const start = () => Promise.all(ports.map((each) => startServer(folder, each, signal)));
+  const began = performance.now();
+  for (let number = 0; number < deployments; number++) await change(admin, number, "first");
+  const writeSeconds = (performance.now() - began) / 1_000;
+
+  let servers = await start();
+  const stopped = new AbortController();
+  const fleet = Array.from({ length: clients }, (_, index) => {
+    const address = `http://127.0.0.1:${ports[index % ports.length]}`;
+    return new DesiredFollower({ url: () => address, region, token });
+  });
+  const following = fleet.map((follower) => follower.run(stopped.signal));
+  try {
+    const firstSeconds = await caughtUp(fleet, BigInt(deployments), signal);
+    const idle = await cpuSeconds(servers);
+    const latencies = await changeLatencies(admin, fleet, signal);
+    const busy = await cpuSeconds(servers);
+    const raw = await notificationLatencies(database);
+
+    for (const server of servers) server.kill("SIGKILL");
+    await Promise.all(servers.map((server) => once(server, "exit")));
+    const marker = await change(admin, 0, "marker");
+    const hintsBefore = total(fleet);
+    servers = await start();
+    const backSeconds = await caughtUp(fleet, marker, signal);
+    const restart = await cpuSeconds(servers);
+    const p = (values: readonly number[], percent: number) => percentile(values, percent).toFixed(1);
+    return [
+      `write ${deployments} deployments, one after the other: ${(deployments / writeSeconds).toFixed(0)} per second`,
+      `change to client: p50 ${p(latencies, 50)} ms, p99 ${p(latencies, 99)} ms; raw notification p50 ${p(raw, 50)} ms, p99 ${p(raw, 99)} ms`,
+      `CPU of both servers per change to ${clients} clients: ${(((busy - idle) / changes) * 1_000).toFixed(1)} ms`,
+      `all ${clients} clients with all ${deployments} deployments from nothing: ${firstSeconds.toFixed(1)} s`,
+      `all ${clients} clients back after both servers were killed: ${backSeconds.toFixed(1)} s from the new start (goal: under 30), ${restart.toFixed(1)} s of CPU, ${total(fleet) - hintsBefore} hints to come later`,
+    ];
+  } finally {
+    stopped.abort();
+    for (const server of servers) server.kill("SIGKILL");
+    await Promise.all(following);
+  }
+}
+
+const total = (fleet: readonly DesiredFollower[]) => fleet.reduce((sum, { hints }) => sum + hints, 0);
+
+function change(admin: Admin, number: number, tag: string): Promise<bigint> {
+  const image = `registry.example/acme/web:${tag}`;
+  return admin.setDeployment(
+    region,
+    applyDeployment({ deploymentId: `d_${number}`, k8sName: `web-${number}`, image, replicas: 1 }),
+  );
+}
+
+async function startServer(folder: string, port: number, signal: AbortSignal): Promise<ChildProcess> {
+  const settings = { "database-url-file": "database.url", "agent-tokens-file": "tokens" };
+  const files = Object.entries(settings).flatMap(([flag, name]) => [`--${flag}`, join(folder, name)]);
+  const args = ["bin/krane", "server", ...files, "--listen", `127.0.0.1:${port}`];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"], signal });
+  child.on("error", () => undefined);
+  let said = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  await eventually("the server has started", () => {
+    if (child.exitCode !== null) throw new Error(said);
+    if (!said.includes("serves")) throw new Error("not yet");
+  });
+  return child;
+}
+
+/** Seconds until every client has seen the version. */
+async function caughtUp(
+  fleet: readonly DesiredFollower[],
+  version: bigint,
+  signal: AbortSignal,
+): Promise<number> {
+  const began = performance.now();
+  await eventually(
+    "all have caught up",
+    () => {
+      const late = fleet.filter(({ cursor }) => cursor < version).length;
+      if (late > 0) throw new Error(`${late} have not`);
+    },
+    { deadlineMs: 120_000, signal },
+  );
+  return (performance.now() - began) / 1_000;
+}
+
+async function changeLatencies(admin: Admin, fleet: readonly DesiredFollower[], signal: AbortSignal) {
+  const latencies: number[] = [];
+  for (let number = 0; number < changes; number++) {
+    signal.throwIfAborted();
+    const began = performance.now();
+    const seen = fleet.map((follower) =>
+      follower.nextState().then(() => latencies.push(performance.now() - began)),
+    );
+    await change(admin, number, `change-${number}`);
+    await Promise.all(seen);
+  }
+  return latencies;
+}
+
+async function notificationLatencies(database: ClientConfig): Promise<number[]> {
+  const [listener, sender] = [await connectAlone(database), await connectAlone(database)];
+  const latencies: number[] = [];
+  await listener.query("LISTEN bench");
+  for (let number = 0; number < changes; number++) {
+    const began = performance.now();
+    const heard = once(listener, "notification");
+    await sender.query("NOTIFY bench");
+    await heard;
+    latencies.push(performance.now() - began);
+  }
+  await Promise.all([listener.end(), sender.end()]);
+  return latencies;
+}
+
+/** What the processes have used so far; the kernel counts in hundredths of a second. */
+async function cpuSeconds(children: readonly ChildProcess[]): Promise<number> {
+  let ticks = 0;
+  for (const { pid } of children) {
+    const stat = await readFile(`/proc/${pid}/stat`, "utf8");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    ticks += Number(fields[11]) + Number(fields[12]);
+  }
+  return ticks / 100;
+}

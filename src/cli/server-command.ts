@@ -1,0 +1,92 @@
+// krane server: the control plane, until it is told to stop. What it is made of is
+// imported when the command runs and not before: an agent must not pay for it.
+import { randomBytes } from "node:crypto";
+import type { Command } from "commander";
+import { createSystemClock } from "../concurrency/clock.ts";
+import { createSystemRandom } from "../concurrency/random.ts";
+import type { ServerConfig } from "../server/config/server-config.ts";
+import type { StartedServer } from "../server/run-server.ts";
+import { createLog, type Log } from "../telemetry/log.ts";
+import type { BuildInfo } from "../telemetry/metrics.ts";
+import { exitCodeOfSignal, exitCodes } from "./exit-codes.ts";
+import type { Environment, Io, Output } from "./io.ts";
+import { loadServerConfig } from "./server-options.ts";
+
+const logBacklogBytesMax = 1024 * 1024;
+
+export async function runServerCommand(
+  command: Command,
+  env: Environment,
+  io: Io,
+  build: BuildInfo,
+): Promise<number> {
+  const stop = new AbortController();
+  const release = io.onStopSignal((signal) => {
+    // Whoever asks twice does not want to wait for the clean-up.
+    if (stop.signal.aborted) io.exit(exitCodeOfSignal(signal));
+    stop.abort();
+  });
+  try {
+    const config = await loadServerConfig(command, env, io, stop.signal);
+    if (config === undefined) return exitCodes.config;
+    const { runServer } = await import("../server/run-server.ts");
+    const deps = {
+      clock: createSystemClock(),
+      random: createSystemRandom(),
+      log: createServerLog(config, build, io.stdout),
+      build,
+      uid: process.getuid?.(),
+      readTextFile: io.readTextFile,
+      createToken: () => randomBytes(24).toString("hex"),
+      progress: (line: string) => io.stderr.write(`${line}\n`),
+      onStarted: (started: StartedServer) => io.stderr.write(renderStarted(started, build)),
+    };
+    await runServer(config, deps, stop.signal);
+    io.stderr.write("stopped\n");
+    return exitCodes.ok;
+  } finally {
+    release();
+  }
+}
+
+function renderStarted(
+  { url, metricsUrl, regions, tokensPath }: StartedServer,
+  { version }: BuildInfo,
+): string {
+  const shown = regions.slice(0, 3).join(", ");
+  const more = regions.length > 3 ? ` and ${regions.length - 3} more` : "";
+  const tokens = tokensPath === undefined ? "" : `\n  tokens          ${tokensPath}`;
+  return `
+krane ${version} serves ${shown}${more}
+
+  agents          ${url}
+  health          ${url}/health/ready
+  metrics         ${metricsUrl ?? "off (set observability.metrics.prometheus_port)"}${tokens}
+
+Ctrl-C stops it; a second one does so at once.
+
+`;
+}
+
+function createServerLog(
+  { logLevel: level, listen }: ServerConfig,
+  { version }: BuildInfo,
+  stdout: Output,
+): Log {
+  return createLog(
+    {
+      level,
+      instance: { id: `server-${listen.port}`, region: "all", version },
+      sampling: { rate: 1, slowThresholdMs: 1_000 },
+    },
+    {
+      clock: createSystemClock(),
+      random: createSystemRandom(),
+      // A reader that stalls must cost lines, which are counted, and not memory.
+      write(line) {
+        if (stdout.backlogBytes > logBacklogBytesMax) throw new Error("standard output is not being read");
+        stdout.write(line);
+      },
+    },
+  );
+}

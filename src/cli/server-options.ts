@@ -1,0 +1,61 @@
+// From the command line to the configuration of a server.
+import { type Command, Option } from "commander";
+import { renderProblems } from "../config/render.ts";
+import type { ServerConfig } from "../server/config/server-config.ts";
+import { parseServerConfig } from "../server/config/server-config.ts";
+import { allServerSettings } from "../server/config/server-settings.ts";
+import type { Environment, Io } from "./io.ts";
+
+const settingsHeading = "Settings (a flag wins over the environment, the environment over the file):";
+
+const examples = `
+Examples:
+  krane server --data-dir ./krane-data               with a PostgreSQL of its own
+  krane server --database-url-file db.url --agent-tokens-file tokens.txt
+                                                     with yours; any number of servers may share it
+  krane server --config server.toml --listen 0.0.0.0:7091 --tls-cert-file c.pem --tls-key-file k.pem
+                                                     for agents on other machines
+`;
+
+export function addServerOptions(command: Command): Command {
+  command.option("-c, --config <path>", "configuration file");
+  for (const { flag, kind, about } of allServerSettings) {
+    const value = kind.label === "boolean" ? `[${kind.placeholder}]` : `<${kind.placeholder}>`;
+    const description = about.replaceAll("`", "");
+    command.addOption(new Option(`--${flag} ${value}`, description).helpGroup(settingsHeading));
+  }
+  return command.addHelpText("after", examples);
+}
+
+/** The configuration, or undefined after saying what is wrong with it. */
+export async function loadServerConfig(
+  command: Command,
+  env: Environment,
+  io: Io,
+  signal: AbortSignal,
+): Promise<ServerConfig | undefined> {
+  const { config: path } = command.opts<{ config?: string }>();
+  let file: { path: string; text: string } | undefined;
+  try {
+    if (path !== undefined) file = { path, text: await io.readTextFile(path, signal) };
+  } catch (error) {
+    signal.throwIfAborted();
+    io.stderr.write(`${path}: cannot be read: ${error instanceof Error ? error.message : String(error)}\n`);
+    return undefined;
+  }
+  const outcome = parseServerConfig({ ...(file && { file }), env, flags: flagsOf(command) });
+  if (outcome.kind === "valid") return outcome.config;
+  io.stderr.write(renderProblems(outcome.problems));
+  return undefined;
+}
+
+function flagsOf(command: Command): Record<string, string> {
+  const values = command.opts<Record<string, string | true | undefined>>();
+  const flags: Record<string, string> = {};
+  for (const option of command.options) {
+    const value = values[option.attributeName()];
+    const isSetting = allServerSettings.some(({ flag }) => flag === option.name());
+    if (value !== undefined && isSetting) flags[option.name()] = String(value);
+  }
+  return flags;
+}

@@ -1,0 +1,39 @@
+// Lets agents in by tokens that each belong to one region. A token that stands with
+// several regions speaks for all of them; a region may have several tokens, which is how
+// one is replaced without an outage.
+import type { Interceptor } from "@connectrpc/connect";
+import type { Secret } from "../config/secret.ts";
+import type { SecretSource } from "../config/secret-source.ts";
+import { digestOf, matchBearer } from "../services/bearer-auth.ts";
+import { allowRegions } from "./caller-regions.ts";
+import { readAgentTokens } from "./config/server-kinds.ts";
+
+interface TokenTable {
+  readonly source: Secret;
+  readonly digests: readonly Buffer[];
+  /** In the order of the digests. */
+  readonly regions: readonly string[];
+}
+
+/** The source holds the lines of region and token; see agentTokens in server-kinds.ts. */
+export function createAgentAuth(source: SecretSource): Interceptor {
+  let table: TokenTable | undefined;
+  return (next) => async (request) => {
+    const secret = await source.current(request.signal);
+    // With hundreds of regions the digests are worth keeping for as long as the file is the same.
+    if (table?.source.reveal() !== secret.reveal()) table = createTable(secret);
+    const { digests, regions } = table ?? createTable(secret);
+    const matches = matchBearer(request.header, digests);
+    allowRegions(request.contextValues, new Set(matches.map((index) => regions[index] ?? "")));
+    return next(request);
+  };
+}
+
+function createTable(source: Secret): TokenTable {
+  const tokens = readAgentTokens(source);
+  return {
+    source,
+    digests: tokens.map(({ token }) => digestOf(token)),
+    regions: tokens.map(({ region }) => region),
+  };
+}

@@ -1,0 +1,128 @@
+// (file text, environment, flags) -> what a server runs with, or everything that is
+// wrong with them at once.
+import type { LogLevel } from "../../config/config.ts";
+import type { Environment } from "../../config/expand.ts";
+import { isPrivateHost } from "../../config/insecure-url.ts";
+import { type ConfigProblem, problemAt, sortProblems } from "../../config/problem.ts";
+import { Resolution } from "../../config/resolve.ts";
+import { checkAllOrNothing, waysToSet } from "../../config/rules.ts";
+import type { SecretRef } from "../../config/secret.ts";
+import type { Setting } from "../../config/setting.ts";
+import { type ConfigFile, readToml } from "../../config/toml-document.ts";
+import { findUnknownKeys } from "../../config/unknown-keys.ts";
+import type { TlsFiles } from "../../services/tls-certificate.ts";
+import type { HistoryRetention } from "../store.ts";
+import { type ListenAddress, parseListen } from "./server-kinds.ts";
+import { allServerSettings, serverSettings as s, serverChoices, serverSections } from "./server-settings.ts";
+
+export type DatabaseChoice =
+  | { readonly kind: "url"; readonly url: SecretRef }
+  | { readonly kind: "embedded"; readonly dataDir: string; readonly postgresBin: string | undefined };
+
+export interface ServerConfig {
+  readonly listen: ListenAddress;
+  readonly tls: TlsFiles | undefined;
+  readonly database: DatabaseChoice;
+  /** Undefined only with an embedded database: one is made up then. */
+  readonly agentTokens: SecretRef | undefined;
+  readonly streamsPerSecond: number;
+  readonly history: HistoryRetention;
+  readonly logLevel: LogLevel;
+  /** 0 means no metrics. */
+  readonly prometheusPort: number;
+}
+
+export interface ServerConfigInput {
+  readonly file?: ConfigFile;
+  readonly env: Environment;
+  /** By name without dashes. */
+  readonly flags: Readonly<Record<string, string>>;
+}
+
+export type ServerConfigOutcome =
+  | { readonly kind: "valid"; readonly config: ServerConfig }
+  | { readonly kind: "invalid"; readonly problems: readonly ConfigProblem[] };
+
+export function parseServerConfig({ file, env, flags }: ServerConfigInput): ServerConfigOutcome {
+  const toml = file && readToml(file);
+  const document = toml?.kind === "document" ? toml.document : undefined;
+  const facts = { hasSection: (name: string) => document?.hasSection(name) ?? false, randomId: () => "" };
+  const resolution = new Resolution({ flags, env, document }, facts, serverChoices);
+  const problems = resolution.resolve();
+  if (toml?.kind === "broken") problems.push(toml.problem);
+  else {
+    problems.push(...checkRules(resolution));
+    const known = { settings: allServerSettings, sections: serverSections };
+    if (document !== undefined) problems.push(...findUnknownKeys(document, known));
+  }
+  if (problems.length > 0) return { kind: "invalid", problems: sortProblems(problems) };
+  return { kind: "valid", config: build(resolution) };
+}
+
+function checkRules(resolution: Resolution): ConfigProblem[] {
+  return [
+    ...checkAllOrNothing(resolution, "tls", [s.tlsCertFile, s.tlsKeyFile]),
+    ...checkDatabase(resolution),
+    ...checkTokens(resolution),
+    ...checkOpenPort(resolution),
+  ];
+}
+
+function checkDatabase(resolution: Resolution): ConfigProblem[] {
+  const hasUrl = resolution.isSet(s.databaseUrl);
+  const hasFolder = resolution.isSet(s.dataDir);
+  if (!hasUrl && !hasFolder) {
+    const remedy = `${waysToSet(s.dataDir)}; or, for a PostgreSQL that is there already, ${s.databaseUrl.path}`;
+    return [problemAt(s.dataDir.path, resolution.fileOrigin, "is required", remedy)];
+  }
+  if (hasUrl && hasFolder) {
+    const message = `is set, and so is ${s.databaseUrl.path}`;
+    return [problemAt(s.dataDir.path, resolution.originOf(s.dataDir), message, "keep one of the two")];
+  }
+  return [];
+}
+
+function checkTokens(resolution: Resolution): ConfigProblem[] {
+  if (resolution.isSet(s.agentTokens) || !resolution.isSet(s.databaseUrl)) return [];
+  const message = "is required with a database of your own";
+  return [problemAt(s.agentTokens.path, resolution.fileOrigin, message, waysToSet(s.agentTokens))];
+}
+
+/** A token that crosses a network in the clear is lost. */
+function checkOpenPort(resolution: Resolution): ConfigProblem[] {
+  const listen = parseListen(resolution.value(s.listen) ?? "");
+  if (listen === undefined || isLoopback(listen.host)) return [];
+  if (resolution.isSet(s.tlsCertFile) || resolution.value(s.allowInsecure) !== false) return [];
+  const remedy = `set ${s.tlsCertFile.path} and ${s.tlsKeyFile.path}, or ${s.allowInsecure.path} = true`;
+  const message = "would take tokens over plain HTTP from other machines";
+  return [problemAt(s.listen.path, resolution.originOf(s.listen), message, remedy)];
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || (host.startsWith("127.") && isPrivateHost(host));
+}
+
+function build(resolution: Resolution): ServerConfig {
+  const need = <T>(setting: Setting<T>): T => present(resolution.value(setting), setting);
+  const url = resolution.secret(s.databaseUrl);
+  return {
+    listen: present(parseListen(need(s.listen)), s.listen),
+    tls: resolution.isSet(s.tlsCertFile)
+      ? { certFile: need(s.tlsCertFile), keyFile: need(s.tlsKeyFile) }
+      : undefined,
+    database:
+      url === undefined
+        ? { kind: "embedded", dataDir: need(s.dataDir), postgresBin: resolution.value(s.postgresBin) }
+        : { kind: "url", url },
+    agentTokens: resolution.secret(s.agentTokens),
+    streamsPerSecond: need(s.streamRate),
+    history: { ageMaxMs: need(s.historyAge), entriesMax: need(s.historyEntries) },
+    logLevel: need(s.logLevel),
+    prometheusPort: need(s.prometheusPort),
+  };
+}
+
+function present<T>(value: T | undefined, setting: Setting<unknown>): T {
+  if (value === undefined) throw new Error(`${setting.path} has no value although the rules passed`);
+  return value;
+}

@@ -1,0 +1,76 @@
+// The folder that a server keeps its data in. It is given to the account of the database
+// and closed to everybody else, so it must not be a folder that others use: one that has
+// strangers in it is refused before anything is changed.
+import { chmod, chown, lstat, mkdir, readdir, readFile, stat } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { EmbeddedError } from "./embedded-error.ts";
+
+export const homeName = "postgres";
+export const newHomePrefix = "postgres.new-";
+export const tokensName = "agent-tokens";
+
+/** Who runs the database: PostgreSQL refuses to be run by root. */
+export interface Account {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+const accountNames = ["postgres", "nobody"];
+
+/** Undefined when this process may run the database itself. */
+export async function findAccount(uid: number | undefined): Promise<Account | undefined> {
+  if (uid !== 0) return undefined;
+  const lines = (await readFile("/etc/passwd", "utf8").catch(() => "")).split("\n");
+  const accounts = new Map(
+    lines.map((line) => line.split(":")).map(([name, , u, g]) => [name, [u, g]] as const),
+  );
+  for (const name of accountNames) {
+    const [u, g] = accounts.get(name) ?? [];
+    if (u !== undefined && g !== undefined) return { uid: Number(u), gid: Number(g) };
+  }
+  const message =
+    "PostgreSQL does not run as root, and there is no account postgres or nobody; run as another user";
+  throw new EmbeddedError("data_dir_unusable", message);
+}
+
+export async function prepareDataFolder(path: string, account: Account | undefined): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    if (!(await lstat(path)).isDirectory()) throw unusable(path, "is not a folder");
+    const strangers = (await readdir(path)).filter((name) => !isOurs(name));
+    if (strangers.length > 0) {
+      throw unusable(path, `holds ${strangers[0]}, which is not krane's; name an empty folder`);
+    }
+    await chmod(path, 0o700);
+    if (account !== undefined) await chown(path, account.uid, account.gid);
+  } catch (cause) {
+    if (cause instanceof EmbeddedError) throw cause;
+    throw unusable(path, cause instanceof Error ? cause.message : String(cause), cause);
+  }
+}
+
+/** Fails when a folder on the way is closed to the account, which programs report as a missing file. */
+export async function checkReachable(path: string, account: Account | undefined): Promise<void> {
+  if (account === undefined) return;
+  for (let folder = dirname(resolve(path)); ; folder = dirname(folder)) {
+    const { mode, uid, gid } = await stat(folder);
+    const bit = uid === account.uid ? 0o100 : gid === account.gid ? 0o010 : 0o001;
+    if ((mode & bit) === 0) {
+      const reason = `cannot be reached by the account of the database, because ${folder} is closed to it`;
+      throw new EmbeddedError(
+        "data_dir_unusable",
+        `${path} ${reason}; use another folder, or do not run as root`,
+      );
+    }
+    if (folder === dirname(folder)) return;
+  }
+}
+
+function isOurs(name: string): boolean {
+  const isNamed = [homeName, tokensName, `${tokensName}.new`, "lost+found"].includes(name);
+  return isNamed || name.startsWith(newHomePrefix);
+}
+
+function unusable(path: string, reason: string, cause?: unknown): EmbeddedError {
+  return new EmbeddedError("data_dir_unusable", `--data-dir: ${path} ${reason}`, { cause });
+}

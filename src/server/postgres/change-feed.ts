@@ -1,0 +1,129 @@
+// Tells waiting streams that the counter of a region has moved. One connection per
+// process listens for the notifications that every change sends with its commit, and
+// asks for all counters every few seconds and after each reconnect: a notification can
+// be lost with a connection, a counter cannot.
+import type { ClientBase } from "pg";
+import { linkSignals } from "../../concurrency/abort.ts";
+import { createBackoff } from "../../concurrency/backoff.ts";
+import { type Clock, sleep } from "../../concurrency/clock.ts";
+import type { Random } from "../../concurrency/random.ts";
+import type { Log } from "../../telemetry/log.ts";
+import { ChangeSignal } from "../change-signal.ts";
+
+export const changeChannel = "krane_changes";
+
+const pollEveryMs = 2_000;
+const reconnect = { initialMs: 200, maxMs: 5_000, minMs: 100, jitter: "full" } as const;
+
+type Connection = ClientBase & { end(): Promise<void> };
+
+export interface ChangeFeedDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  connect(): Promise<Connection>;
+}
+
+interface RegionState {
+  /** The highest counter heard of. */
+  counter: bigint;
+  readonly changed: ChangeSignal;
+}
+
+export class ChangeFeed {
+  private readonly deps: ChangeFeedDeps;
+  private readonly regions = new Map<string, RegionState>();
+
+  constructor(deps: ChangeFeedDeps) {
+    this.deps = deps;
+  }
+
+  knows(region: string): boolean {
+    return this.regions.has(region);
+  }
+
+  /** Told of a counter by whoever has just read one. */
+  learn(region: string, counter: bigint): void {
+    const state = this.state(region);
+    if (state.counter < counter) this.move(state, counter);
+  }
+
+  /** Resolves once a counter above the one seen was heard of. */
+  async wait(region: string, counterSeen: bigint, signal: AbortSignal): Promise<void> {
+    const state = this.state(region);
+    if (state.counter <= counterSeen) await state.changed.wait(signal);
+  }
+
+  waitingCount(region: string): number {
+    return this.regions.get(region)?.changed.size ?? 0;
+  }
+
+  /** Listens until the signal aborts, over any number of connections. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, random, log } = this.deps;
+    const backoff = createBackoff(reconnect, random);
+    let isDown = false;
+    while (!signal.aborted) {
+      try {
+        await this.listen(signal, () => {
+          if (isDown) log.info("changes are announced by the database again");
+          isDown = false;
+          backoff.reset();
+        });
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!isDown) log.warn("the database announces no changes until it is back", { error });
+        isDown = true;
+      }
+      await sleep(clock, backoff.nextMs(), signal).catch(() => undefined);
+    }
+  }
+
+  private async listen(signal: AbortSignal, onHealthy: () => void): Promise<void> {
+    const client = await this.deps.connect();
+    const linked = linkSignals(signal);
+    client.on("error", (error) => linked.abort(error));
+    client.on("end", () => linked.abort(new Error("the connection was closed")));
+    client.on("notification", ({ payload = "" }) => this.onNotification(payload));
+    try {
+      await client.query(`LISTEN ${changeChannel}`);
+      for (;;) {
+        await this.poll(client);
+        onHealthy();
+        await sleep(this.deps.clock, pollEveryMs, linked.signal);
+      }
+    } finally {
+      linked.release();
+      await client.end().catch(() => undefined);
+    }
+  }
+
+  private async poll(client: ClientBase): Promise<void> {
+    const { rows } = await client.query<{ name: string; counter: string }>(
+      "SELECT name, counter FROM krane.regions",
+    );
+    for (const { name, counter } of rows) {
+      const state = this.state(name);
+      // Also one that is lower: the database was restored, and streams must find out.
+      if (state.counter !== BigInt(counter)) this.move(state, BigInt(counter));
+    }
+  }
+
+  private onNotification(payload: string): void {
+    const [, counter, region] = /^(\d+) (.*)$/s.exec(payload) ?? [];
+    if (counter !== undefined && region !== undefined) this.learn(region, BigInt(counter));
+  }
+
+  private move(state: RegionState, counter: bigint): void {
+    state.counter = counter;
+    state.changed.wakeAll();
+  }
+
+  private state(region: string): RegionState {
+    const known = this.regions.get(region);
+    if (known !== undefined) return known;
+    const created = { counter: 0n, changed: new ChangeSignal() };
+    this.regions.set(region, created);
+    return created;
+  }
+}

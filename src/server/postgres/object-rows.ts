@@ -1,0 +1,56 @@
+// Rows of the table `objects` from and to what the service knows. A row that this
+// version cannot read comes out as "unreadable" and never as nothing: left out, it would
+// look to an agent as if the object had vanished.
+import { type Kind, kinds, type Spec, type SpecInit } from "../kinds.ts";
+import type { Row } from "../store.ts";
+
+/** Protobuf, in the shape of the kind's Apply message. */
+export const specFormat = 1;
+
+export const objectColumns = "o.id, o.name, o.desired, o.format, o.spec, o.deployment_id, o.version";
+
+/** Numbers of 64 bits come as text. */
+export interface ObjectRow {
+  readonly id: string;
+  readonly name: string;
+  readonly desired: string;
+  readonly format: number;
+  readonly spec: Buffer;
+  readonly deployment_id: string | null;
+  readonly version: string;
+}
+
+/** From a LEFT JOIN, where no object matched. */
+export type MaybeObjectRow = ObjectRow | { readonly [Column in keyof ObjectRow]: null };
+
+export function hasObject<T extends MaybeObjectRow>(row: T): row is T & ObjectRow {
+  return row.id !== null;
+}
+
+export function decodeRow<K extends Kind>(kind: K, row: ObjectRow): Row<K> {
+  const owner = row.deployment_id === null ? {} : { deploymentId: row.deployment_id };
+  const spec = decodeSpec(kind, row);
+  const { id, desired } = row;
+  const version = BigInt(row.version);
+  if (spec !== undefined && (desired === "running" || desired === "stopped")) {
+    return { id, spec, desired, version, ...owner };
+  }
+  return { id, spec: spec ?? bareSpec(kind, row), desired: "unreadable", version, ...owner };
+}
+
+function decodeSpec<K extends Kind>(kind: K, { id, format, spec }: ObjectRow): Spec<K> | undefined {
+  if (format !== specFormat) return undefined;
+  try {
+    // A copy: fields of bytes would otherwise be Buffers, and keep the whole answer in memory.
+    const decoded = kinds[kind].decodeSpec(new Uint8Array(spec));
+    return kinds[kind].idOf(decoded) === id ? decoded : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Nothing is ever sent of it but its version. */
+function bareSpec<K extends Kind>(kind: K, { name }: ObjectRow): Spec<K> {
+  const init: { k8sName: string } = { k8sName: name.slice(name.lastIndexOf("/") + 1) };
+  return kinds[kind].createSpec(init as SpecInit<K>);
+}

@@ -1,0 +1,224 @@
+// `krane server` as a whole: a checked configuration and the outside world in, a running
+// control plane out. What was started is stopped in reverse order, whatever goes wrong.
+import { onAbort } from "../concurrency/abort-listener.ts";
+import { type Clock, sleep } from "../concurrency/clock.ts";
+import type { Random } from "../concurrency/random.ts";
+import { supervise } from "../concurrency/supervisor.ts";
+import type { SecretSource } from "../config/secret-source.ts";
+import { routeByPath, serveReads } from "../services/http-handler.ts";
+import { startHttpPort } from "../services/http-port.ts";
+import { createRpcMetrics } from "../services/rpc-metrics.ts";
+import type { Log } from "../telemetry/log.ts";
+import { type BuildInfo, createMetrics, type Metrics } from "../telemetry/metrics.ts";
+import { createAgentAuth } from "./agent-auth.ts";
+import { type AgentTokens, openAgentTokens } from "./agent-tokens.ts";
+import { type ClusterApi, createClusterApi } from "./cluster-api.ts";
+import type { ServerConfig } from "./config/server-config.ts";
+import { readAgentTokens } from "./config/server-kinds.ts";
+import { createControlPlaneServer, type RunningControlPlane } from "./control-plane-server.ts";
+import { openServerDatabase } from "./server-database.ts";
+import { ServerError } from "./server-error.ts";
+import { createServerMetrics, type ServerMetrics } from "./server-metrics.ts";
+import { SharedReads } from "./shared-reads.ts";
+import type { Store } from "./store.ts";
+import { StreamAdmission } from "./stream-admission.ts";
+
+export interface ServerDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly build: BuildInfo;
+  readonly uid: number | undefined;
+  readTextFile(path: string, signal: AbortSignal): Promise<string>;
+  createToken(): string;
+  /** Tells a person what is going on. */
+  progress(line: string): void;
+  onStarted(server: StartedServer): void;
+}
+
+export interface StartedServer {
+  /** What it keeps everything in, for a program around it. */
+  readonly store: Store;
+  readonly port: number;
+  readonly url: string;
+  readonly metricsUrl: string | undefined;
+  readonly regions: readonly string[];
+  /** The file with the tokens, where the server made it. */
+  readonly tokensPath: string | undefined;
+}
+
+const streamsOpenMax = 20_000;
+const trimEveryMs = 10 * 60_000;
+const regionsEveryMs = 5_000;
+const checkTimeoutMs = 400;
+
+type CleanUp = () => Promise<void>;
+
+/** Runs until the signal aborts or something fails; resolves after a clean stop. */
+export async function runServer(config: ServerConfig, deps: ServerDeps, signal: AbortSignal): Promise<void> {
+  const cleanUps: CleanUp[] = [];
+  const failures: Promise<never>[] = [];
+  try {
+    const database = await openServerDatabase(config.database, deps, signal);
+    cleanUps.push(() => database.close());
+    failures.push(database.failed);
+    const { store } = database;
+    const tokens = await openAgentTokens(config, deps);
+    const regions = await registerRegions(store, tokens.source, signal);
+    cleanUps.push(startLoops(config, store, tokens.source, deps));
+
+    const metrics = createMetrics(deps.build);
+    metrics.start(deps);
+    cleanUps.push(async () => metrics.stop());
+    const own = createServerMetrics();
+    const api = createApi(config, store, tokens, { metrics, own }, deps);
+    const server = await startPort(config, api, store, deps, signal);
+    cleanUps.push(() => server.close());
+    failures.push(server.failed);
+    const metricsPort = await startMetricsPort(config, { metrics, own }, { api, store }, deps, signal);
+    if (metricsPort !== undefined) cleanUps.push(() => metricsPort.stop(new AbortController().signal));
+
+    deps.log.info("server started", { port: server.port });
+    const metricsUrl = metricsPort && `http://localhost:${metricsPort.port}/metrics`;
+    const { port, url } = server;
+    deps.onStarted({ store, port, url, metricsUrl, regions, tokensPath: tokens.path });
+    await Promise.race([aborted(signal), ...failures]);
+    deps.log.info("server is stopping");
+  } catch (error) {
+    if (!signal.aborted) {
+      await unwind(cleanUps, deps.log).catch(() => undefined);
+      throw error;
+    }
+  }
+  await unwind(cleanUps, deps.log);
+}
+
+function createApi(
+  config: ServerConfig,
+  store: Store,
+  tokens: AgentTokens,
+  { metrics, own }: { readonly metrics: Metrics; readonly own: ServerMetrics },
+  { clock, log }: ServerDeps,
+): ClusterApi {
+  const admission = new StreamAdmission(
+    { perSecond: config.streamsPerSecond, openMax: streamsOpenMax },
+    { clock, onRefused: () => own.countRefusedStream() },
+  );
+  return createClusterApi(
+    {
+      store,
+      auth: createAgentAuth(tokens.source),
+      observer: createRpcMetrics({ clock, metrics }),
+      changes: new SharedReads(store, { clock }),
+      admission,
+    },
+    { clock, log },
+  );
+}
+
+function startPort(
+  { listen, tls }: ServerConfig,
+  api: ClusterApi,
+  store: Store,
+  deps: ServerDeps,
+  signal: AbortSignal,
+): Promise<RunningControlPlane> {
+  const checks = new Map([["database", () => store.regions().then(() => undefined)]]);
+  const options = { ...listen, ...(tls && { tls }), setting: "server.listen", checks };
+  return createControlPlaneServer(api, options, deps).start(signal);
+}
+
+async function startMetricsPort(
+  { prometheusPort: port, listen }: ServerConfig,
+  { metrics, own }: { readonly metrics: Metrics; readonly own: ServerMetrics },
+  { api, store }: { readonly api: ClusterApi; readonly store: Store },
+  deps: ServerDeps,
+  signal: AbortSignal,
+) {
+  if (port === 0) return undefined;
+  const page = serveReads(async () => {
+    const databaseUp = await isUp(store, deps.clock);
+    const body =
+      (await metrics.render()) + (await own.render({ streamsOpen: api.streams.openCount, databaseUp }));
+    return { status: 200, contentType: metrics.contentType, body };
+  });
+  const options = { port, host: listen.host, setting: "observability.metrics.prometheus_port" };
+  return startHttpPort(routeByPath(new Map([["/metrics", page]])), options, deps, signal);
+}
+
+/** Never waits for a database that hangs: a scrape has to come back with what is known. */
+function isUp(store: Store, clock: Clock): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = clock.setTimer(checkTimeoutMs, () => resolve(false));
+    store.regions().then(
+      () => {
+        timer.cancel();
+        resolve(true);
+      },
+      () => {
+        timer.cancel();
+        resolve(false);
+      },
+    );
+  });
+}
+
+async function registerRegions(
+  store: Store,
+  source: SecretSource,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const wanted = new Set(readAgentTokens(await source.current(signal)).map(({ region }) => region));
+  const known = new Set(await store.regions());
+  for (const region of wanted) if (!known.has(region)) await store.registerRegion(region);
+  return [...wanted];
+}
+
+/** Keeps what is kept within its limits, and takes regions in that the tokens name later. */
+function startLoops(config: ServerConfig, store: Store, source: SecretSource, deps: ServerDeps): CleanUp {
+  const stopped = new AbortController();
+  const { clock, log } = deps;
+  const onFailure = (name: string, error: unknown) =>
+    log.warn("a task failed and is tried again", { component: name, error });
+  const every = (name: string, delayMs: number, work: (signal: AbortSignal) => Promise<unknown>) =>
+    supervise(
+      name,
+      async (loopSignal) => {
+        for (;;) {
+          await work(loopSignal);
+          await sleep(clock, delayMs, loopSignal);
+        }
+      },
+      { ...deps, onFailure },
+      stopped.signal,
+    );
+  const loops = [
+    every("history", trimEveryMs, () => store.trimHistory(config.history, clock.wallMs())),
+    every("regions", regionsEveryMs, (loopSignal) => registerRegions(store, source, loopSignal)),
+  ];
+  return async () => {
+    stopped.abort();
+    await Promise.all(loops);
+  };
+}
+
+/** Runs every clean-up, also after one has failed. */
+async function unwind(cleanUps: readonly CleanUp[], log: Log): Promise<void> {
+  const errors: unknown[] = [];
+  for (const cleanUp of cleanUps.toReversed()) {
+    await cleanUp().catch((error: unknown) => {
+      log.error("a part of the server did not stop cleanly", { error });
+      errors.push(error);
+    });
+  }
+  if (errors.length > 0) {
+    throw new ServerError("stop_failed", `stopping: ${errors.map(String).join("; ")}`, { cause: errors[0] });
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else onAbort(signal, resolve);
+  });
+}

@@ -1,0 +1,106 @@
+// The database of a server: one that is there already, or one that it runs itself.
+import type { ClientConfig } from "pg";
+import { type Clock, sleep } from "../concurrency/clock.ts";
+import type { Random } from "../concurrency/random.ts";
+import { createSecretSource } from "../config/secret-source.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { DatabaseChoice } from "./config/server-config.ts";
+import { serverSettings } from "./config/server-settings.ts";
+import { failureKind } from "./postgres/database-error.ts";
+import { type PostgresStore, startPostgresStore } from "./postgres/postgres-store.ts";
+import { ServerError } from "./server-error.ts";
+
+export interface ServerDatabaseDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /** Of this process; PostgreSQL does not run as root. */
+  readonly uid: number | undefined;
+  readTextFile(path: string, signal: AbortSignal): Promise<string>;
+  /** Tells a person what is going on. */
+  progress(line: string): void;
+}
+
+export interface ServerDatabase {
+  readonly store: PostgresStore;
+  /** Rejects when a database that belongs to the server ends. */
+  readonly failed: Promise<never>;
+  close(): Promise<void>;
+}
+
+/** A database that was started at the same moment may need a while. */
+const patienceMs = 60_000;
+const retryEveryMs = 1_000;
+
+export async function openServerDatabase(
+  choice: DatabaseChoice,
+  deps: ServerDatabaseDeps,
+  signal: AbortSignal,
+): Promise<ServerDatabase> {
+  if (choice.kind === "url") {
+    const source = createSecretSource(
+      choice.url,
+      { readTextFile: deps.readTextFile, nowMs: () => deps.clock.nowMs() },
+      serverSettings.databaseUrl.kind,
+    );
+    const connectionString = (await source.current(signal)).reveal();
+    deps.progress("connecting to the database");
+    const { store, close } = await startPatiently({ connectionString }, deps, signal);
+    return { store, close, failed: new Promise(() => undefined) };
+  }
+  return openEmbedded(choice, deps, signal);
+}
+
+// Loaded when it is needed: an agent, and a server with a database elsewhere, have no use for it.
+async function openEmbedded(
+  { dataDir, postgresBin }: Extract<DatabaseChoice, { kind: "embedded" }>,
+  deps: ServerDatabaseDeps,
+  signal: AbortSignal,
+): Promise<ServerDatabase> {
+  const { findPostgresBinaries } = await import("./embedded/binaries.ts");
+  const { startEmbeddedPostgres } = await import("./embedded/embedded-postgres.ts");
+  deps.progress(`starting PostgreSQL in ${dataDir}`);
+  const binaries = await findPostgresBinaries(postgresBin);
+  const postgres = await startEmbeddedPostgres({ dataDir, binaries, uid: deps.uid }, deps, signal);
+  if (postgres.isAdopted) deps.progress("found it running, left by a server that was killed");
+  try {
+    const { store, close } = await startPatiently(postgres.config, deps, signal);
+    return {
+      store,
+      failed: postgres.failed,
+      async close() {
+        await close();
+        await postgres.stop();
+      },
+    };
+  } catch (error) {
+    await postgres.stop();
+    throw error;
+  }
+}
+
+async function startPatiently(
+  config: ClientConfig,
+  deps: ServerDatabaseDeps,
+  signal: AbortSignal,
+): Promise<{ readonly store: PostgresStore; close(): Promise<void> }> {
+  const deadlineMs = deps.clock.nowMs() + patienceMs;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startPostgresStore(config, deps);
+    } catch (error) {
+      if (failureKind(error) !== "away" || deps.clock.nowMs() > deadlineMs) {
+        const reason = error instanceof Error ? error.message : String(error);
+        throw new ServerError(
+          "database_unusable",
+          `server.database_url: the database cannot be used: ${reason}`,
+          {
+            cause: error,
+          },
+        );
+      }
+      if (attempt === 1) deps.progress("the database does not answer yet, waiting for it");
+    }
+    await sleep(deps.clock, retryEveryMs, signal);
+  }
+}

@@ -1,0 +1,19 @@
+// Why a server did not start or did not go on. Each message begins with what to look at.
+
+export type ServerErrorCode =
+  /** The database cannot be reached or refuses us. */
+  | "database_unusable"
+  /** Something that should run until the end has failed. */
+  | "task_failed"
+  /** A part did not end in time. */
+  | "stop_failed";
+
+export class ServerError extends Error {
+  override readonly name = "ServerError";
+  readonly code: ServerErrorCode;
+
+  constructor(code: ServerErrorCode, message: string, options?: { readonly cause: unknown }) {
+    super(message, options);
+    this.code = code;
+  }
+}

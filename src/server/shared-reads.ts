@@ -1,0 +1,66 @@
+// One read for all streams that ask for the same. A change wakes every stream of its
+// region at once, and most of them stand at the same cursor: each asking the database on
+// its own, a fleet would cost as many queries per change as it has streams.
+//
+// An answer may be a little old, which is as if the stream had asked a little earlier:
+// its rows and its counter belong together, and who waits for what comes after that
+// counter is woken at once when there is more already.
+import type { Clock } from "../concurrency/clock.ts";
+import type { ChangeSource } from "./desired-feed.ts";
+import type { Kind } from "./kinds.ts";
+import type { Changes } from "./store.ts";
+
+/** A whole batch is kept for those who follow close behind, as a fleet does after a restart. */
+const keptMs = 1_000;
+const keptMax = 64;
+
+interface Read {
+  readonly answer: Promise<Changes<Kind>>;
+  /** Undefined while it runs. */
+  endedMs?: number;
+}
+
+export class SharedReads implements ChangeSource {
+  private readonly source: ChangeSource;
+  private readonly clock: Clock;
+  private readonly reads = new Map<string, Read>();
+
+  constructor(source: ChangeSource, deps: { readonly clock: Clock }) {
+    this.source = source;
+    this.clock = deps.clock;
+  }
+
+  changesSince<K extends Kind>(region: string, kind: K, cursor: bigint, limit: number): Promise<Changes<K>> {
+    const key = `${kind} ${cursor} ${limit} ${region}`;
+    const known = this.reads.get(key);
+    const isFresh = known?.endedMs === undefined || this.clock.nowMs() - known.endedMs < keptMs;
+    const read = known !== undefined && isFresh ? known : this.begin(key, region, kind, cursor, limit);
+    // The key names the kind, so the rows are of that kind.
+    return read.answer as Promise<Changes<K>>;
+  }
+
+  waitForChange(region: string, counterSeen: bigint, signal: AbortSignal): Promise<void> {
+    return this.source.waitForChange(region, counterSeen, signal);
+  }
+
+  private begin(key: string, region: string, kind: Kind, cursor: bigint, limit: number): Read {
+    const read: Read = { answer: this.source.changesSince(region, kind, cursor, limit) };
+    this.reads.set(key, read);
+    const forget = () => {
+      if (this.reads.get(key) === read) this.reads.delete(key);
+    };
+    read.answer.then(({ rows }) => {
+      if (rows.length < limit) forget();
+      else this.keep(read);
+    }, forget);
+    return read;
+  }
+
+  private keep(read: Read): void {
+    read.endedMs = this.clock.nowMs();
+    for (const [key, { endedMs }] of this.reads) {
+      if (this.reads.size <= keptMax) return;
+      if (endedMs !== undefined) this.reads.delete(key);
+    }
+  }
+}

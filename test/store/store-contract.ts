@@ -1,0 +1,473 @@
+// What every store does, in one text. Each test works in a region of its own.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, describe, type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
+import {
+  ReportDeploymentStatusRequest_Update_InstanceSchema as InstanceSchema,
+  ReportDeploymentStatusRequest_Update_Instance_Status as Status,
+} from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { Health } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
+import { type Kind, kinds, type SpecInit } from "../../src/server/kinds.ts";
+import { type Row, StoreError, type StoreErrorCode } from "../../src/server/store.ts";
+import { eventually } from "../support/eventually.ts";
+import type { OpenTarget, StoreTarget } from "./store-target.ts";
+
+const author = { by: "somebody", atMs: 1_700_000_000_000 };
+const { signal } = new AbortController();
+
+const deployment = (id: string, more: SpecInit<"deployment"> = {}) =>
+  kinds.deployment.createSpec({ deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one", ...more });
+const sentinel = (id: string) => kinds.sentinel.createSpec({ sentinelId: id, k8sName: `app-${id}` });
+const policy = (id: string, k8sNamespace: string) =>
+  kinds.policy.createSpec({ ciliumNetworkPolicyId: id, k8sName: "rule", k8sNamespace });
+const instance = (k8sName: string, address: string, status: Status = Status.RUNNING) =>
+  create(InstanceSchema, { k8sName, address, status, cpuMillicores: 5n });
+const hasCode = (code: StoreErrorCode) => (error: unknown) =>
+  error instanceof StoreError && error.code === code;
+
+export function defineStoreContract(target: StoreTarget): void {
+  describe(`the store in ${target.name}`, () => {
+    let opened: OpenTarget | string = "not opened";
+    before(async () => {
+      opened = await target.open();
+      if (typeof opened === "string") console.error(`SKIPPED: store contract, ${target.name}: ${opened}`);
+    });
+    after(async () => {
+      if (typeof opened !== "string") await opened.close();
+    });
+    const holds = (name: string, check: (open: OpenTarget & { region: string }) => Promise<void>) =>
+      test(name, async (t: TestContext) => {
+        if (typeof opened === "string") return t.skip(opened);
+        const region = `r-${randomUUID()}`;
+        await opened.store.registerRegion(region);
+        await check({ ...opened, region });
+      });
+    desiredState(holds);
+    content(holds);
+    names(holds);
+    waiting(holds);
+    concurrency(holds);
+    reports(holds);
+    history(holds);
+  });
+}
+
+type Holds = (name: string, check: (open: OpenTarget & { readonly region: string }) => Promise<void>) => void;
+
+function desiredState(holds: Holds): void {
+  holds(
+    "the first change has version 1, and each later one the next, over all kinds",
+    async ({ store, region }) => {
+      assert.equal(await store.put(region, "deployment", deployment("a"), author), 1n);
+      assert.equal(await store.put(region, "sentinel", sentinel("a"), author), 2n);
+      assert.equal(await store.stop(region, "sentinel", "a", author), 3n);
+      const edited = await store.edit(
+        region,
+        "deployment",
+        "a",
+        () => deployment("a", { replicas: 9 }),
+        author,
+      );
+      assert.equal(edited, 4n);
+      assert.equal((await store.row(region, "deployment", "a"))?.spec.replicas, 9);
+      assert.equal((await store.row(region, "sentinel", "a"))?.desired, "stopped");
+      await store.registerRegion(`${region}-other`);
+      assert.equal(await store.put(`${region}-other`, "deployment", deployment("a"), author), 1n);
+    },
+  );
+
+  holds("registering a region again keeps what is there", async ({ store, other, region }) => {
+    await store.put(region, "deployment", deployment("a"), author);
+    await Promise.all([store.registerRegion(region), other.registerRegion(region)]);
+    assert.equal((await store.rows(region, "deployment")).length, 1);
+    assert.equal((await store.regions()).filter((name) => name === region).length, 1);
+    await assert.rejects(store.registerRegion(""), hasCode("incomplete"));
+  });
+
+  holds("a region that nobody registered is refused everywhere", async ({ store }) => {
+    const calls = [
+      () => store.put("x", "deployment", deployment("a"), author),
+      () => store.edit("x", "deployment", "a", (spec) => spec, author),
+      () => store.stop("x", "deployment", "a", author),
+      () => store.remove("x", "deployment", "a", author),
+      () => store.row("x", "deployment", "a"),
+      () => store.rows("x", "deployment"),
+      () => store.changesSince("x", "deployment", 0n, 1),
+      () => store.waitForChange("x", 0n, signal),
+      () => store.reportDeployment("x", "a", { exists: true, instances: [], atMs: 0 }),
+      () => store.reportSentinel("x", { k8sName: "a", id: "" }, sentinelReport(0)),
+      () => store.reportHeartbeat("x", 0),
+      () => store.reportAgent("x", { report: create(ReportAgentStateRequestSchema), atMs: 0 }),
+      () => store.deploymentReport("x", "a"),
+      () => store.sentinelReport("x", "a"),
+      () => store.history("x", { limit: 1 }),
+    ];
+    for (const call of calls) await assert.rejects(call(), hasCode("unknown_region"));
+  });
+
+  holds("rows come in order of version, each once, as it is now", async ({ store, region }) => {
+    for (const id of ["a", "b", "c"]) await store.put(region, "deployment", deployment(id), author);
+    await store.put(region, "deployment", deployment("a", { replicas: 2 }), author);
+    const { rows, counter } = await store.changesSince(region, "deployment", 0n, 10);
+    assert.deepEqual(seen(rows), ["b@2", "c@3", "a@4"]);
+    assert.equal(counter, 4n);
+    assert.deepEqual(seen((await store.changesSince(region, "deployment", 2n, 1)).rows), ["c@3"]);
+    assert.deepEqual((await store.changesSince(region, "sentinel", 0n, 10)).rows, []);
+    assert.deepEqual((await store.changesSince(region, "deployment", 2n ** 64n - 1n, 10)).rows, []);
+    assert.deepEqual(seen(await store.rows(region, "deployment")), ["b@2", "c@3", "a@4"]);
+  });
+}
+
+function content(holds: Holds): void {
+  holds("everything that a spec holds comes back", async ({ store, other, region }) => {
+    const spec = deployment("a", {
+      image: "registry.example/ä:1",
+      command: ["sh", "-c", "echo 'ok' \\ \"$X\""],
+      cpuMillicores: 2n ** 60n + 1n,
+      encryptedEnvironmentVariables: Uint8Array.from({ length: 256 }, (_, index) => index),
+    });
+    await store.put(region, "deployment", spec, author);
+    assert.deepEqual((await other.row(region, "deployment", "a"))?.spec, spec);
+    const rule = kinds.policy.createSpec({
+      ciliumNetworkPolicyId: "p",
+      k8sName: "r",
+      policy: Uint8Array.of(0, 255),
+    });
+    await store.put(region, "policy", rule, author, "a");
+    const row = await other.row(region, "policy", "p");
+    assert.deepEqual([row?.spec, row?.deploymentId], [rule, "a"]);
+  });
+
+  holds("what was given to the store can be changed afterwards without harm", async ({ store, region }) => {
+    const init = { deploymentId: "a", k8sName: "app", command: ["run"] };
+    await store.put(region, "deployment", kinds.deployment.createSpec(init), author);
+    init.command.push("away");
+    assert.deepEqual((await store.row(region, "deployment", "a"))?.spec.command, ["run"]);
+  });
+
+  holds("removing a row is silent and takes its report with it", async ({ store, region }) => {
+    await store.put(region, "deployment", deployment("a"), author);
+    await store.reportDeployment(region, "app-a", {
+      exists: true,
+      instances: [instance("p", "1:1")],
+      atMs: 1,
+    });
+    assert.equal(await store.remove(region, "deployment", "a", author), true);
+    assert.equal(await store.remove(region, "deployment", "a", author), false);
+    assert.equal((await store.changesSince(region, "deployment", 0n, 10)).counter, 1n);
+    assert.equal(await store.row(region, "deployment", "a"), undefined);
+    assert.equal(await store.deploymentReport(region, "a"), undefined);
+    assert.equal(await store.stop(region, "deployment", "a", author), undefined);
+    assert.equal(await store.edit(region, "deployment", "a", (spec) => spec, author), undefined);
+    assert.equal(
+      (await store.changesSince(region, "deployment", 0n, 10)).counter,
+      1n,
+      "nothing takes no number",
+    );
+  });
+}
+
+function names(holds: Holds): void {
+  holds(
+    "a name belongs to one row of its kind, also after that was stopped, until it is removed",
+    async (open) => {
+      const { store, region } = open;
+      await store.put(region, "deployment", deployment("a", { k8sName: "same" }), author);
+      const second = deployment("b", { k8sName: "same", k8sNamespace: "two" });
+      await assert.rejects(store.put(region, "deployment", second, author), hasCode("name_taken"));
+      await store.stop(region, "deployment", "a", author);
+      await assert.rejects(store.put(region, "deployment", second, author), hasCode("name_taken"));
+      await store.remove(region, "deployment", "a", author);
+      assert.equal(await store.put(region, "deployment", second, author), 3n);
+    },
+  );
+
+  holds("policies may share a name in different namespaces", async ({ store, region }) => {
+    await store.put(region, "policy", policy("a", "one"), author);
+    await store.put(region, "policy", policy("b", "two"), author);
+    await assert.rejects(store.put(region, "policy", policy("c", "two"), author), hasCode("name_taken"));
+  });
+
+  holds("a row keeps its name and its id, and needs both", async ({ store, region }) => {
+    await store.put(region, "deployment", deployment("a"), author);
+    const renamed = deployment("a", { k8sName: "new" });
+    await assert.rejects(store.put(region, "deployment", renamed, author), hasCode("name_changed"));
+    const withOtherId = store.edit(region, "deployment", "a", () => deployment("b"), author);
+    await assert.rejects(withOtherId, hasCode("incomplete"));
+    await assert.rejects(store.put(region, "deployment", deployment(""), author), hasCode("incomplete"));
+    const nameless = deployment("c", { k8sName: "" });
+    await assert.rejects(store.put(region, "deployment", nameless, author), hasCode("incomplete"));
+    const { rows, counter } = await store.changesSince(region, "deployment", 0n, 10);
+    assert.deepEqual([rows.length, counter], [1, 1n], "a refused change changes nothing");
+  });
+
+  holds("of many that want the same name at the same time, one gets it", async ({ store, other, region }) => {
+    const ids = Array.from({ length: 12 }, (_, index) => `d${index}`);
+    const outcomes = await Promise.allSettled(
+      ids.map((id, index) =>
+        (index % 2 === 0 ? store : other).put(
+          region,
+          "deployment",
+          deployment(id, { k8sName: "same" }),
+          author,
+        ),
+      ),
+    );
+    assert.equal(outcomes.filter(({ status }) => status === "fulfilled").length, 1);
+    for (const outcome of outcomes)
+      if (outcome.status === "rejected") assert.ok(hasCode("name_taken")(outcome.reason));
+    const { rows, counter } = await store.changesSince(region, "deployment", 0n, 100);
+    assert.deepEqual([rows.length, counter], [1, 1n]);
+  });
+}
+
+function waiting(holds: Holds): void {
+  holds("a wait ends with the next change of any kind, and at once when that was missed", async (open) => {
+    const { store, region } = open;
+    const waits = [store.waitForChange(region, 0n, signal), store.waitForChange(region, 0n, signal)];
+    await store.put(region, "policy", policy("a", "one"), author);
+    await Promise.all(waits);
+    await store.waitForChange(region, 0n, signal);
+    assert.equal(store.waitingCount(region), 0);
+  });
+
+  holds("a wait ends with a change that another process made", async ({ store, other, region }) => {
+    for (let version = 0n; version < 5n; version++) {
+      const wait = store.waitForChange(region, version, signal);
+      await eventually("it waits", () => assert.equal(store.waitingCount(region), 1));
+      await other.put(region, "deployment", deployment("a"), author);
+      await wait;
+      assert.equal((await store.changesSince(region, "deployment", version, 10)).rows.length, 1);
+    }
+  });
+
+  holds("a wait ends with its signal and is forgotten", async ({ store, region }) => {
+    const cancelled = new AbortController();
+    const wait = store.waitForChange(region, 0n, cancelled.signal);
+    await eventually("it waits", () => assert.equal(store.waitingCount(region), 1));
+    cancelled.abort(new Error("enough"));
+    await assert.rejects(wait, /enough/);
+    assert.equal(store.waitingCount(region), 0);
+  });
+}
+
+function concurrency(holds: Holds): void {
+  holds(
+    "whoever reads on from a cursor while many write misses nothing and sees nothing twice",
+    async (open) => {
+      let round = 0;
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.array(fc.integer({ min: 0, max: 7 }), { minLength: 1, maxLength: 12 }), {
+            minLength: 2,
+            maxLength: 6,
+          }),
+          fc.integer({ min: 1, max: 5 }),
+          async (writers, limit) => {
+            const region = `${open.region}-${round++}`;
+            await open.store.registerRegion(region);
+            const total = writers.flat().length;
+            const reader = follow(open, region, BigInt(total), limit);
+            await Promise.all(writers.map((ids, writer) => write(open, region, writer, ids)));
+            const { versions, state } = await reader;
+            assert.deepEqual(versions, [...new Set(versions)].sort(ascending), "in order, and each once");
+            const rows = await open.other.rows(region, "deployment");
+            assert.deepEqual(
+              [...state].sort(),
+              rows.map(({ id, version, spec }) => [id, `${version} ${spec.image}`]).sort(),
+            );
+          },
+        ),
+        { numRuns: 8 },
+      );
+    },
+  );
+
+  holds("edits that are made at the same time all count", async ({ store, other, region }) => {
+    await store.put(region, "deployment", deployment("a"), author);
+    const versions = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        (index % 2 === 0 ? store : other).edit(
+          region,
+          "deployment",
+          "a",
+          (spec) =>
+            kinds.deployment.createSpec({ ...spec, replicas: spec.replicas + 1 } as SpecInit<"deployment">),
+          author,
+        ),
+      ),
+    );
+    assert.equal((await store.row(region, "deployment", "a"))?.spec.replicas, 20);
+    assert.deepEqual(
+      versions.map(Number).sort((a, b) => a - b),
+      Array.from({ length: 20 }, (_, index) => index + 2),
+    );
+  });
+}
+
+/** Reads as a stream does, until it has seen the last version. */
+async function follow({ other }: OpenTarget, region: string, until: bigint, limit: number) {
+  const versions: bigint[] = [];
+  const state = new Map<string, string>();
+  for (let cursor = 0n; cursor < until; ) {
+    const { rows, counter } = await other.changesSince(region, "deployment", cursor, limit);
+    for (const { id, version, spec } of rows) {
+      versions.push(version);
+      state.set(id, `${version} ${spec.image}`);
+      cursor = version;
+    }
+    if (rows.length === 0) await other.waitForChange(region, counter, AbortSignal.timeout(20_000));
+  }
+  return { versions, state };
+}
+
+async function write({ store, other }: OpenTarget, region: string, writer: number, ids: readonly number[]) {
+  for (const [index, id] of ids.entries()) {
+    const spec = deployment(`d${id}`, { image: `${writer}-${index}` });
+    await (writer % 2 === 0 ? store : other).put(region, "deployment", spec, author);
+  }
+}
+
+function reports(holds: Holds): void {
+  holds(
+    "a report replaces the one before, and an address belongs to the newest that names it",
+    async (open) => {
+      const { store, other, region } = open;
+      for (const id of ["a", "b"]) await store.put(region, "deployment", deployment(id), author);
+      const first = [instance("p1", "10.0.0.1:80"), instance("p2", "10.0.0.2:80"), instance("p3", "")];
+      assert.equal(
+        await store.reportDeployment(region, "app-a", { exists: true, instances: first, atMs: 5 }),
+        true,
+      );
+      assert.deepEqual(await other.deploymentReport(region, "a"), {
+        exists: true,
+        instances: first,
+        atMs: 5,
+      });
+      const second = [instance("q1", "10.0.0.2:80"), instance("q3", "")];
+      await other.reportDeployment(region, "app-b", { exists: true, instances: second, atMs: 6 });
+      const left = (await store.deploymentReport(region, "a"))?.instances.map(({ k8sName }) => k8sName);
+      assert.deepEqual(left, ["p1", "p3"]);
+      await store.reportDeployment(region, "app-b", { exists: false, instances: [], atMs: 7 });
+      assert.deepEqual(await store.deploymentReport(region, "b"), { exists: false, instances: [], atMs: 7 });
+      assert.equal(
+        await store.reportDeployment(region, "nobody", { exists: true, instances: [], atMs: 8 }),
+        false,
+      );
+    },
+  );
+
+  holds(
+    "of reports that claim the same address at the same time, one keeps it",
+    async ({ store, other, region }) => {
+      const ids = ["a", "b", "c", "d"];
+      for (const id of ids) await store.put(region, "deployment", deployment(id), author);
+      await Promise.all(
+        ids.map((id, index) =>
+          (index % 2 === 0 ? store : other).reportDeployment(region, `app-${id}`, {
+            exists: true,
+            instances: [instance(`p-${id}`, "10.0.0.1:80")],
+            atMs: index,
+          }),
+        ),
+      );
+      const reportsNow = await Promise.all(ids.map((id) => store.deploymentReport(region, id)));
+      assert.equal(reportsNow.flatMap((report) => report?.instances ?? []).length, 1);
+    },
+  );
+
+  holds(
+    "a report on a sentinel needs its name, and its id if it says one",
+    async ({ store, other, region }) => {
+      await store.put(region, "sentinel", sentinel("a"), author);
+      assert.equal(await store.sentinelReport(region, "a"), undefined);
+      assert.equal(
+        await store.reportSentinel(region, { k8sName: "app-a", id: "b" }, sentinelReport(1)),
+        false,
+      );
+      assert.equal(
+        await store.reportSentinel(region, { k8sName: "app-b", id: "" }, sentinelReport(1)),
+        false,
+      );
+      assert.equal(
+        await store.reportSentinel(region, { k8sName: "app-a", id: "a" }, sentinelReport(2)),
+        true,
+      );
+      assert.deepEqual(await other.sentinelReport(region, "a"), sentinelReport(2));
+    },
+  );
+
+  holds("heartbeat and state of the agent are kept, each with its time", async ({ store, other, region }) => {
+    const mine = async () => (await other.agents()).find((agent) => agent.region === region);
+    assert.deepEqual(await mine(), { region });
+    await store.reportHeartbeat(region, 5);
+    const report = create(ReportAgentStateRequestSchema, {
+      state: { instanceId: "ins_1", version: "1.2.3" },
+    });
+    await store.reportAgent(region, { report, atMs: 6 });
+    assert.deepEqual(await mine(), { region, heartbeatAtMs: 5, state: { report, atMs: 6 } });
+  });
+}
+
+function history(holds: Holds): void {
+  holds(
+    "the history says who did what, and what agents made of it, once for each new outcome",
+    async (open) => {
+      const { store, other, region } = open;
+      await store.put(region, "deployment", deployment("a"), { by: "ann", atMs: 10 });
+      const report = (status: Status, atMs: number) =>
+        store.reportDeployment(region, "app-a", {
+          exists: true,
+          instances: [instance("p", "", status)],
+          atMs,
+        });
+      await report(Status.PENDING, 11);
+      await report(Status.RUNNING, 12);
+      await report(Status.RUNNING, 13);
+      await store.stop(region, "deployment", "a", { by: "bob", atMs: 14 });
+      await store.put(region, "deployment", deployment("b"), { by: "ann", atMs: 15 });
+      await store.remove(region, "deployment", "a", { by: "bob", atMs: 16 });
+      const entries = await other.history(region, { kind: "deployment", id: "a", limit: 10 });
+      assert.deepEqual(
+        entries.map(({ by, atMs, version, event, outcome }) =>
+          `${atMs} ${by} ${event} v${version} ${outcome}`.trim(),
+        ),
+        [
+          "16 bob removed v2",
+          "14 bob stopped v2",
+          "12 agent reported v1 1 running",
+          "11 agent reported v1 1 pending",
+          "10 ann set v1",
+        ],
+      );
+      assert.deepEqual(
+        (await other.history(region, { limit: 2 })).map(({ id }) => id),
+        ["a", "b"],
+      );
+    },
+  );
+
+  holds("no more history is kept than was asked for, by age and by number", async ({ store, region }) => {
+    for (let atMs = 1; atMs <= 10; atMs++) {
+      await store.put(region, "deployment", deployment("a"), { by: "ann", atMs: 1e15 + atMs });
+    }
+    const times = async () => (await store.history(region, { limit: 100 })).map(({ atMs }) => atMs - 1e15);
+    await store.trimHistory({ ageMaxMs: 6, entriesMax: 100 }, 1e15 + 10);
+    assert.deepEqual(await times(), [10, 9, 8, 7, 6, 5, 4]);
+    await store.trimHistory({ ageMaxMs: 1e15, entriesMax: 3 }, 1e15 + 10);
+    assert.deepEqual(await times(), [10, 9, 8]);
+    assert.equal((await store.rows(region, "deployment")).length, 1, "only the history is trimmed");
+  });
+}
+
+const seen = (rows: readonly Row<Kind>[]) => rows.map(({ id, version }) => `${id}@${version}`);
+const ascending = (a: bigint, b: bigint) => Number(a - b);
+const sentinelReport = (availableReplicas: number) => ({
+  availableReplicas,
+  health: Health.HEALTHY,
+  runningImage: "gate:1",
+  atMs: 9,
+});
