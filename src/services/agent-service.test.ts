@@ -125,6 +125,25 @@ describe("AgentService", () => {
     }
   });
 
+  test("a controller is asked for no more than a page and one object", async () => {
+    const asked: unknown[] = [];
+    const { client } = serve({
+      c: {
+        ...controllerOf("c", ["a", "b", "d"]),
+        objects(filter) {
+          asked.push(filter);
+          return controllerOf("c", ["a", "b", "d"]).objects(filter);
+        },
+      },
+    });
+    const { nextPageToken: pageToken } = await client.listObjects({ pageSize: 1 });
+    await client.listObjects({ pageSize: 2, pageToken });
+    assert.deepEqual(asked, [
+      { onlyTroubled: false, limit: 2, after: undefined },
+      { onlyTroubled: false, limit: 3, after: "a" },
+    ]);
+  });
+
   test("an object that vanishes between two pages hides no other", async () => {
     const controllers: Record<string, ControllerInspector> = { c: controllerOf("c", ["a", "b", "d"]) };
     const first = await serve(controllers).client.listObjects({ pageSize: 2 });

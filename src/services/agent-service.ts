@@ -13,13 +13,18 @@ import {
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createRotatingBearerAuth } from "./bearer-auth.ts";
-import { comparePositions, pageOf } from "./page-token.ts";
+import { comparePositions, pageOf, parsePage } from "./page-token.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 import { createRpcMetrics } from "./rpc-metrics.ts";
 
 /** One controller, as far as people may look into it. */
 export interface ControllerInspector {
-  objects(options: { readonly onlyTroubled: boolean }): readonly ObjectStatus[];
+  /** In the order of keys: those behind `after`, at most `limit`. */
+  objects(filter: {
+    readonly onlyTroubled: boolean;
+    readonly after?: string | undefined;
+    readonly limit?: number | undefined;
+  }): readonly ObjectStatus[];
   blockedDeletions(): readonly BlockedDeletion[];
   /** False where no such deletion is blocked. */
   releaseDeletion(key: string): boolean;
@@ -60,12 +65,20 @@ export function createAgentService(
   return {
     getStatus: () => ({ status: inspector.status() }),
     listObjects({ controller, onlyTroubled, ...page }) {
-      const objects = chosen(inspector, controller).flatMap((each) => each.objects({ onlyTroubled }));
+      const { after, size } = parsePage(page);
+      const objects = chosen(inspector, controller).flatMap(([name, each]) =>
+        // One more than the page holds tells whether there is another page.
+        each.objects({
+          onlyTroubled,
+          limit: size + 1,
+          after: name === after?.controller ? after.key : undefined,
+        }),
+      );
       const { items, nextPageToken } = pageOf(objects.sort(comparePositions), page);
       return { objects: [...items], nextPageToken };
     },
     listBlockedDeletions({ controller, ...page }) {
-      const deletions = chosen(inspector, controller).flatMap((each) => each.blockedDeletions());
+      const deletions = chosen(inspector, controller).flatMap(([, each]) => each.blockedDeletions());
       const { items, nextPageToken } = pageOf(deletions.sort(comparePositions), page);
       return { blockedDeletions: [...items], nextPageToken };
     },
@@ -83,8 +96,11 @@ export function createAgentService(
   };
 }
 
-function chosen(inspector: AgentInspector, name: string): readonly ControllerInspector[] {
-  return name === "" ? [...inspector.controllers.values()] : [named(inspector, name)];
+function chosen(
+  inspector: AgentInspector,
+  name: string,
+): readonly (readonly [string, ControllerInspector])[] {
+  return name === "" ? [...inspector.controllers] : [[name, named(inspector, name)]];
 }
 
 function named({ controllers }: AgentInspector, name: string): ControllerInspector {

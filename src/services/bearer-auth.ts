@@ -12,7 +12,7 @@ const scheme = "Bearer ";
 export function createBearerAuth(tokens: readonly Secret[]): Interceptor {
   const known = tokens.map(digestOf);
   return (next) => (request) => {
-    assertKnown(request.header, known);
+    matchBearer(request.header, known);
     return next(request);
   };
 }
@@ -20,21 +20,24 @@ export function createBearerAuth(tokens: readonly Secret[]): Interceptor {
 /** The same for one token that may be replaced while krane runs. */
 export function createRotatingBearerAuth(token: SecretSource): Interceptor {
   return (next) => async (request) => {
-    assertKnown(request.header, [digestOf(await token.current(request.signal))]);
+    matchBearer(request.header, [digestOf(await token.current(request.signal))]);
     return next(request);
   };
 }
 
-function assertKnown(header: Headers, known: readonly Buffer[]): void {
+/** The places of the known tokens that the call carries; `unauthenticated` when it carries none of them. */
+export function matchBearer(header: Headers, known: readonly Buffer[]): readonly number[] {
   const presented = header.get("authorization") ?? "";
   const guess = digest(presented.slice(scheme.length));
-  const matches = known.filter((token) => timingSafeEqual(token, guess));
+  const matches = known.flatMap((token, index) => (timingSafeEqual(token, guess) ? [index] : []));
   if (!presented.startsWith(scheme) || matches.length === 0) {
     throw new ConnectError("a valid bearer token is needed", Code.Unauthenticated);
   }
+  return matches;
 }
 
-function digestOf(token: Secret): Buffer {
+/** A token in the form in which it is compared. */
+export function digestOf(token: Secret): Buffer {
   const text = token.reveal();
   if (text === "") throw new TypeError("an empty bearer token would let everybody in");
   return digest(text);

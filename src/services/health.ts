@@ -21,6 +21,8 @@ export interface Health {
   readonly phase: HealthPhase;
   markStarted(): void;
   markShuttingDown(): void;
+  /** Tells of every change of the phase, after it; returns the way to stop listening. */
+  subscribe(listener: () => void): () => void;
   /** The handlers by path. */
   routes(): ReadonlyMap<string, HttpHandler>;
 }
@@ -31,6 +33,12 @@ const reasonCharsMax = 200;
 export function createHealth(checks: ReadonlyMap<string, HealthCheck>, deps: HealthDeps): Health {
   let phase: HealthPhase = "not started";
   let inFlight: Promise<CheckResults> | undefined;
+  const listeners = new Set<() => void>();
+  const become = (next: HealthPhase) => {
+    if (phase === next) return;
+    phase = next;
+    for (const listener of listeners) listener();
+  };
   // Probes that come at the same time share one run, so that no number of them can
   // multiply the calls that checks make.
   const sharedResults = () => {
@@ -49,10 +57,14 @@ export function createHealth(checks: ReadonlyMap<string, HealthCheck>, deps: Hea
       return phase;
     },
     markStarted() {
-      if (phase === "not started") phase = "running";
+      if (phase === "not started") become("running");
     },
     markShuttingDown() {
-      phase = "shutting down";
+      become("shutting down");
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
     },
     routes: () =>
       new Map([

@@ -14,6 +14,8 @@ import { loadCertificate, type TlsFiles, watchCertificate } from "./tls-certific
 export interface HttpPortOptions {
   /** 0 takes a free one. */
   readonly port: number;
+  /** The address to listen on. Default: every one that the machine has. */
+  readonly host?: string | undefined;
   /** The setting that the port comes from, for errors. */
   readonly setting: string;
   readonly tls?: TlsFiles | undefined;
@@ -34,7 +36,6 @@ export interface HttpPort {
   stop(signal: AbortSignal): Promise<void>;
 }
 
-/** Listens on all interfaces. */
 export async function startHttpPort(
   handler: HttpHandler,
   options: HttpPortOptions,
@@ -81,7 +82,7 @@ function listen(listener: Server, options: HttpPortOptions): Promise<number> {
       reject(explainListenFailure(options.setting, options.port, error));
     };
     listener.once("error", onError);
-    listener.listen(options.port, () => {
+    listener.listen({ port: options.port, host: options.host }, () => {
       listener.off("error", onError);
       const address = listener.address();
       resolve(typeof address === "object" && address ? address.port : options.port);

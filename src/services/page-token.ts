@@ -24,13 +24,21 @@ export interface Page<T> {
 // A status with a long reason is about 1 KB, and clients of gRPC take 4 MB.
 const pageSizeMax = 500;
 
-/** One page of the items, which have to be in order. */
-export function pageOf<T extends ListPosition>(
-  items: readonly T[],
-  { pageSize, pageToken }: PageRequest,
-): Page<T> {
+export interface PageStart {
+  /** Undefined for the first page. */
+  readonly after: ListPosition | undefined;
+  /** How many items it has at most. */
+  readonly size: number;
+}
+
+export function parsePage({ pageSize, pageToken }: PageRequest): PageStart {
   const size = pageSize === 0 ? pageSizeMax : Math.min(pageSize, pageSizeMax);
-  const after = pageToken === "" ? undefined : readToken(pageToken);
+  return { after: pageToken === "" ? undefined : readToken(pageToken), size };
+}
+
+/** One page of the items, which have to be in order. */
+export function pageOf<T extends ListPosition>(items: readonly T[], request: PageRequest): Page<T> {
+  const { after, size } = parsePage(request);
   const rest = after === undefined ? items : items.filter((item) => comparePositions(item, after) > 0);
   const page = rest.slice(0, size);
   const last = page.at(-1);

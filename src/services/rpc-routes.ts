@@ -1,7 +1,12 @@
 // RPC services as routes of an HTTP port: Connect, gRPC and gRPC-Web on the same paths.
 // Instead of Connect's own adapter for Node, which prints failures to the console and
 // tells its caller nothing of them.
-import { type ConnectRouter, createConnectRouter } from "@connectrpc/connect";
+import {
+  type ConnectRouter,
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+} from "@connectrpc/connect";
 import {
   compressionBrotli,
   compressionGzip,
@@ -9,6 +14,9 @@ import {
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import type { HttpHandler } from "./http-handler.ts";
+
+/** The IP address that a call came from, for services that judge it; empty within a process. */
+export const peerAddress = createContextKey("", { description: "address of the caller" });
 
 /** The handlers by path, for the services that `register` puts into the router. */
 export function rpcRoutes(register: (router: ConnectRouter) => void): ReadonlyMap<string, HttpHandler> {
@@ -19,7 +27,8 @@ export function rpcRoutes(register: (router: ConnectRouter) => void): ReadonlyMa
 
 function nodeHandler(handler: ConnectRouter["handlers"][number]): HttpHandler {
   return async (request, response) => {
-    const call = universalRequestFromNodeRequest(request, response, undefined, undefined);
+    const context = createContextValues().set(peerAddress, request.socket.remoteAddress ?? "");
+    const call = universalRequestFromNodeRequest(request, response, undefined, context);
     try {
       await universalResponseToNodeResponse(await handler(call), response);
     } catch (error) {

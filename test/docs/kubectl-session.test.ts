@@ -40,6 +40,7 @@ function normalised(output: string): string {
   return output
     .replaceAll(/\b\d+(?:s|m\d*s?|h\d*m?)(?=\s|$)/gm, "AGE")
     .replaceAll(/\b(\w+-\d+)-[a-z0-9]{5}\b/g, "$1-POD")
+    .replaceAll(/\b(\w+)-[a-z0-9]{8,10}-[a-z0-9]{5}\b/g, "$1-POD")
     .replaceAll(/(-hash:\s+)\S+/g, "$1HASH")
     .replaceAll(/\b\d+\.\d+\.\d+\.\d+\b/g, "ADDRESS")
     .replaceAll(/[ \t]+/g, " ")
@@ -118,6 +119,7 @@ test("what is compared of an output is what stays the same", () => {
     normalised("api-1-2sggv   1/1     Running   0          3s\n"),
     normalised("api-1-zzzzz  1/1  Running 0 2m17s"),
   );
+  assert.equal(normalised("gateway-slm9mrrv8q-kt4gk 1/1"), normalised("gateway-7c5d8f9b6-x2x9k 1/1"));
   assert.notEqual(normalised("web-1   2   2"), normalised("web-1   2   1"));
   assert.notEqual(normalised("web-1   5   3s"), normalised("web-2   5   3s"));
 });

@@ -22,7 +22,7 @@ const codeSpans = (cell = "") => [...cell.matchAll(/`([^`]+)`/g)].map((match) =>
 
 test("the page lists every RPC with its kind and its messages, and no other", async () => {
   const documented = (await readTables())
-    .filter(({ heading, cells }) => heading.endsWith("Service") && codeSpans(cells[0]).length > 0)
+    .filter(({ heading, cells }) => /^[a-z\d.]+\.[A-Z]\w+$/.test(heading) && codeSpans(cells[0]).length > 0)
     .map(
       ({ heading, cells }) => `${heading}: ${cells.map((cell) => cell.replaceAll("`", "").trim()).join(" ")}`,
     );

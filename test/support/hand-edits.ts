@@ -53,9 +53,9 @@ export async function putObject(
   return status === 200 ? (body as KubeObject) : undefined;
 }
 
-/** Controllers write the status of built-in kinds all the time; custom ones take no update without a version. */
+/** Controllers write the status of built-in kinds all the time; custom ones and budgets take no update without a version. */
 function unconditional(object: KubeObject): KubeObject {
-  if (object.apiVersion?.includes(".")) return object;
+  if (object.apiVersion?.includes(".") || object.kind === "PodDisruptionBudget") return object;
   const { resourceVersion: _, ...metadata } = object.metadata ?? {};
   return { ...object, metadata };
 }

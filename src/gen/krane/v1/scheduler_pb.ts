@@ -119,7 +119,7 @@ export const ApplyDeploymentRequestSchema: GenMessage<ApplyDeploymentRequest> = 
   messageDesc(file_krane_v1_scheduler, 0);
 
 /**
- * Empty: the order is accepted.
+ * Empty: the order is carried out.
  *
  * @generated from message krane.v1.ApplyDeploymentResponse
  */
@@ -162,7 +162,7 @@ export const DeleteDeploymentRequestSchema: GenMessage<DeleteDeploymentRequest> 
   messageDesc(file_krane_v1_scheduler, 2);
 
 /**
- * Empty: the order is accepted.
+ * Empty: the order is carried out.
  *
  * @generated from message krane.v1.DeleteDeploymentResponse
  */
@@ -262,7 +262,7 @@ export const ApplySentinelRequestSchema: GenMessage<ApplySentinelRequest> = /*@_
   messageDesc(file_krane_v1_scheduler, 4);
 
 /**
- * Empty: the order is accepted.
+ * Empty: the order is carried out.
  *
  * @generated from message krane.v1.ApplySentinelResponse
  */
@@ -305,7 +305,7 @@ export const DeleteSentinelRequestSchema: GenMessage<DeleteSentinelRequest> = /*
   messageDesc(file_krane_v1_scheduler, 6);
 
 /**
- * Empty: the order is accepted.
+ * Empty: the order is carried out.
  *
  * @generated from message krane.v1.DeleteSentinelResponse
  */
@@ -552,7 +552,8 @@ export type ScrapeOpenApiSchemaRequest = Message<"krane.v1.ScrapeOpenApiSchemaRe
   name: string;
 
   /**
-   * The path to ask for by HTTP GET, on the port of the deployment.
+   * The path to ask for by HTTP GET, on the port of the deployment, with its
+   * query if it has one.
    *
    * @generated from field: string path = 3;
    */
@@ -597,8 +598,9 @@ export const ScrapeOpenApiSchemaResponseSchema: GenMessage<ScrapeOpenApiSchemaRe
  */
 export const SchedulerService: GenService<{
   /**
-   * Makes a deployment exist as described. The answer means that the order is
-   * accepted; `Watch` shows what becomes of it.
+   * Makes a deployment exist as described. The answer means that the cluster has
+   * it; `Watch` shows what runs of it. After any other answer than
+   * `invalid_argument` the order stays, and is carried out when it can be.
    *
    * @generated from rpc krane.v1.SchedulerService.ApplyDeployment
    */
@@ -638,7 +640,8 @@ export const SchedulerService: GenService<{
     output: typeof DeleteSentinelResponseSchema;
   },
   /**
-   * The observed state of every object that krane manages, then every change.
+   * The observed state of every object that krane manages, then every change. An
+   * object that is gone has no instances, or no available replicas.
    *
    * @generated from rpc krane.v1.SchedulerService.Watch
    */
@@ -649,6 +652,7 @@ export const SchedulerService: GenService<{
   },
   /**
    * Fetches the OpenAPI document of a deployment from one of its instances.
+   * `failed_precondition` where the agent is not allowed to, or none is running.
    *
    * @generated from rpc krane.v1.SchedulerService.ScrapeOpenApiSchema
    */

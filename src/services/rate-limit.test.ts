@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import { RateLimit } from "./rate-limit.ts";
+
+describe("RateLimit", () => {
+  test("a burst goes through, then as many as the rate says, each key on its own", async () => {
+    const clock = new FakeClock();
+    const limit = new RateLimit({ burst: 2, perSecond: 1, keysMax: 10 }, { clock });
+    const take = (count: number) => Array.from({ length: count }, () => limit.take("a"));
+    assert.deepEqual(take(4), ["admitted", "admitted", "newly-limited", "limited"]);
+    assert.equal(limit.take("b"), "admitted");
+    await clock.advance(1_000);
+    assert.deepEqual(take(3), ["admitted", "newly-limited", "limited"]);
+    await clock.advance(3_600_000);
+    assert.deepEqual(take(3), ["admitted", "admitted", "newly-limited"]);
+  });
+
+  test("however many keys come, the table keeps its size, and who is in use stays in it", () => {
+    const limit = new RateLimit({ burst: 1, perSecond: 0, keysMax: 3 }, { clock: new FakeClock() });
+    limit.take("kept");
+    for (let index = 0; index < 100; index++) {
+      limit.take(`stranger ${index}`);
+      assert.notEqual(limit.take("kept"), "admitted");
+      assert.ok(limit.size <= 3);
+    }
+  });
+});

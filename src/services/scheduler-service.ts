@@ -1,0 +1,139 @@
+// krane.v1.SchedulerService: desired state by call instead of by stream. It gives orders to the controllers,
+// which take the same road into the cluster as what the stream brings, and tells what they see.
+import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
+import type { Clock } from "../concurrency/clock.ts";
+import type { SecretSource } from "../config/secret-source.ts";
+import type { DeploymentController } from "../controllers/deployment-controller.ts";
+import type { SeenObjects } from "../controllers/seen-objects.ts";
+import type { SentinelController } from "../controllers/sentinel-controller.ts";
+import { SchedulerService, type State } from "../gen/krane/v1/scheduler_pb.ts";
+import { quote } from "../model/field-problem.ts";
+import { sentinelNamespace } from "../model/labels.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { createRotatingBearerAuth } from "./bearer-auth.ts";
+import type { FetchDocument } from "./document-fetch.ts";
+import { scrapeDocument } from "./openapi-scrape.ts";
+import { createErrorInterceptor } from "./rpc-errors.ts";
+import { createRpcMetrics } from "./rpc-metrics.ts";
+import { carriedOut } from "./scheduler-outcomes.ts";
+import {
+  deploymentDeletion,
+  deploymentOrder,
+  sentinelDeletion,
+  sentinelOrder,
+} from "./scheduler-requests.ts";
+import { deploymentState, sentinelState } from "./scheduler-states.ts";
+import { type StateSource, watchStates } from "./scheduler-watch.ts";
+import { StreamPlaces } from "./stream-places.ts";
+
+/** The controllers, as far as orders go to them. */
+export interface SchedulerTarget {
+  readonly deployments: Pick<DeploymentController, "orderDeployment" | "deleteDeployment" | "seen">;
+  readonly sentinels: Pick<SentinelController, "applySentinel" | "deleteSentinel" | "seen">;
+}
+
+export interface SchedulerServiceDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, "rpcServerRequests" | "rpcServerDuration">;
+  /** Undefined before the start and on the way out. */
+  target(): SchedulerTarget | undefined;
+  /** Absent where it is switched off. */
+  readonly fetchDocument?: FetchDocument | undefined;
+}
+
+/** The variables of a deployment in JSON, twice encoded, and some more. */
+const requestBytesMax = 512 * 1024;
+
+/** What each client was told last is kept for as long as it watches. */
+const watchesMax = 32;
+
+/** Puts the service into a router, behind its bearer token. */
+export function schedulerServiceRoutes(
+  token: SecretSource,
+  deps: SchedulerServiceDeps,
+): (router: ConnectRouter) => void {
+  const options = {
+    interceptors: [createRpcMetrics(deps), createErrorInterceptor(deps), createRotatingBearerAuth(token)],
+    readMaxBytes: requestBytesMax,
+  };
+  return (router) => void router.service(SchedulerService, createSchedulerService(deps), options);
+}
+
+export function createSchedulerService(deps: SchedulerServiceDeps): ServiceImpl<typeof SchedulerService> {
+  const { clock } = deps;
+  const watches = new StreamPlaces(watchesMax);
+  const target = (): SchedulerTarget => {
+    const found = deps.target();
+    if (found === undefined)
+      throw new ConnectError("krane has not started, or is stopping", Code.Unavailable);
+    return found;
+  };
+  return {
+    async applyDeployment(request, { signal }) {
+      const { deployments } = target();
+      const give = (waiting: AbortSignal) => deployments.orderDeployment(deploymentOrder(request), waiting);
+      await carriedOut("apply", give, { clock, ending: deployments.seen.ending }, signal);
+      return {};
+    },
+    async deleteDeployment(request, { signal }) {
+      const { deployments } = target();
+      const give = (waiting: AbortSignal) =>
+        deployments.deleteDeployment(deploymentDeletion(request), waiting);
+      await carriedOut("delete", give, { clock, ending: deployments.seen.ending }, signal);
+      return {};
+    },
+    async applySentinel(request, { signal }) {
+      assertSentinelNamespace(request);
+      const { sentinels } = target();
+      const give = (waiting: AbortSignal) => sentinels.applySentinel(sentinelOrder(request), waiting);
+      await carriedOut("apply", give, { clock, ending: sentinels.seen.ending }, signal);
+      return {};
+    },
+    async deleteSentinel(request, { signal }) {
+      assertSentinelNamespace(request);
+      const { sentinels } = target();
+      const give = (waiting: AbortSignal) => sentinels.deleteSentinel(sentinelDeletion(request), waiting);
+      await carriedOut("delete", give, { clock, ending: sentinels.seen.ending }, signal);
+      return {};
+    },
+    watch(_, { signal }) {
+      const { deployments, sentinels } = target();
+      const seen = [
+        stateSource(deployments.seen, deploymentState),
+        stateSource(sentinels.seen, sentinelState),
+      ];
+      return watches.hold(watchStates(seen, signal), signal);
+    },
+    async scrapeOpenApiSchema({ namespace, name, path }, { signal }) {
+      const { fetchDocument } = deps;
+      if (fetchDocument === undefined) {
+        throw new ConnectError(
+          "krane does not reach into instances; set scheduler.scrape = true to allow it",
+          Code.FailedPrecondition,
+        );
+      }
+      const seen = target().deployments.seen.get(`${namespace}/${name}`);
+      return { spec: await scrapeDocument(seen, path, fetchDocument, signal) };
+    },
+  };
+}
+
+function stateSource<T>(seen: SeenObjects<T>, stateOf: (one: T) => State): StateSource {
+  return {
+    keys: () => seen.keys(),
+    get(key) {
+      const one = seen.get(key);
+      return one && stateOf(one);
+    },
+    subscribe: (listener) => seen.subscribe(listener),
+    ending: seen.ending,
+  };
+}
+
+function assertSentinelNamespace({ k8sNamespace }: { readonly k8sNamespace: string }): void {
+  if (k8sNamespace === sentinelNamespace) return;
+  const message = `k8s_namespace must be ${quote(sentinelNamespace)}, but is ${quote(k8sNamespace)}`;
+  throw new ConnectError(message, Code.InvalidArgument);
+}

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
+import type { TokenReview } from "kubernetes-types/authentication/v1.js";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import { createQuietLog } from "../../test/support/quiet-log.ts";
+import { SecretsService } from "../gen/krane/v1/secrets_pb.ts";
+import type { KubeApi } from "../kube/api.ts";
+import { createLog } from "../telemetry/log.ts";
+import { createMetrics } from "../telemetry/metrics.ts";
+import { createDecisionLog, type SecretsDecision } from "./secrets-decision.ts";
+import { createSecretsService, secretsServiceRoutes } from "./secrets-service.ts";
+
+/** An API server to which every token is that of a pod of its own, which does not exist. */
+function world({ hangs = false } = {}) {
+  const clock = new FakeClock();
+  let reviews = 0;
+  const api = {
+    async create(_: unknown, { spec }: TokenReview) {
+      reviews += 1;
+      const uid = spec.token?.split(".")[2] ?? "";
+      const extra = {
+        "authentication.kubernetes.io/pod-name": ["web"],
+        "authentication.kubernetes.io/pod-uid": [uid],
+      };
+      const user = { username: "system:serviceaccount:acme:default", extra };
+      return { spec, status: { authenticated: true, audiences: ["krane"], user } };
+    },
+    get: () => (hangs ? new Promise<never>(() => undefined) : Promise.resolve(undefined)),
+  } as unknown as KubeApi;
+  const decisions: SecretsDecision[] = [];
+  const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
+  const deps = {
+    api,
+    clock,
+    metrics,
+    log: createQuietLog(),
+    vault: { decryptBulk: () => assert.fail("nobody is let through") },
+    audit: (decision: SecretsDecision) => void decisions.push(decision),
+  };
+  const service = createSecretsService({ audience: "krane", acceptDefaultAudience: false }, deps);
+  const routes = secretsServiceRoutes(() => service, deps);
+  const client = createClient(SecretsService, createRouterTransport(routes));
+  const ask = (token: string) =>
+    client.decryptSecretsBlob({ token, deploymentId: "d_1", environmentId: "e_1" }).then(
+      () => assert.fail("it got secrets"),
+      (error: unknown) => ConnectError.from(error).code,
+    );
+  return { clock, ask, decisions, metrics, reviewCount: () => reviews };
+}
+
+const count = (codes: readonly Code[], code: Code) => codes.filter((each) => each === code).length;
+
+describe("SecretsService", () => {
+  test("a flood of one address ends in a limited number of reviews, and goes on at a rate", async () => {
+    const { clock, ask, reviewCount, metrics, decisions } = world();
+    const flood = () => Promise.all(Array.from({ length: 1_000 }, (_, index) => ask(`a.b.${index}`)));
+    const codes = await flood();
+    assert.deepEqual([count(codes, Code.PermissionDenied), count(codes, Code.ResourceExhausted)], [500, 500]);
+    assert.equal(reviewCount(), 500);
+    await clock.advance(1_000);
+    assert.equal(count(await flood(), Code.PermissionDenied), 50);
+    assert.match(await metrics.render(), /unkey_krane_secrets_errors_total\{type="rate_limited"\} 1450/);
+    const told = decisions.filter(({ outcome }) => outcome.kind === "limited" && !outcome.isRepeated);
+    assert.equal(told.length, 2, "a flood is two lines in the log, not thousands");
+  });
+
+  test("a pod that asks again and again is held back, its neighbour is not", async () => {
+    const { clock, ask } = world();
+    const codes = await Promise.all(Array.from({ length: 100 }, () => ask("a.b.loud")));
+    assert.equal(count(codes, Code.ResourceExhausted), 70);
+    assert.equal(await ask("a.b.quiet"), Code.PermissionDenied);
+    await clock.advance(1_000);
+    assert.deepEqual(
+      [await ask("a.b.loud"), await ask("a.b.loud")],
+      [Code.PermissionDenied, Code.ResourceExhausted],
+    );
+  });
+
+  test("an API server that never answers is unavailable after ten seconds, and nothing is left behind", async () => {
+    const { clock, ask, decisions } = world({ hangs: true });
+    const code = ask("a.b.c");
+    await clock.advance(10_000);
+    assert.equal(await code, Code.Unavailable);
+    assert.equal(decisions[0]?.outcome.kind === "failed" && decisions[0].outcome.reason, "not done in time");
+    assert.equal(clock.timerCount, 0);
+  });
+
+  test("what a caller writes into the audit is cut, and its token is not in it", async () => {
+    const lines: string[] = [];
+    const log = createLog(
+      {
+        level: "debug",
+        instance: { id: "ins_test", region: "local", version: "0" },
+        sampling: { rate: 0, slowThresholdMs: 0 },
+      },
+      { write: (line) => void lines.push(line), random: { next: () => 0 }, clock: new FakeClock() },
+    );
+    const write = createDecisionLog(log);
+    const { ask, decisions } = world();
+    await ask("secret.token.value");
+    for (const decision of decisions) write(decision);
+    const [line = "", ...others] = lines;
+    assert.deepEqual(others, []);
+    assert.ok(!line.includes("secret.token.value"));
+    const { level, reason, namespace, name, uid, deploymentId } = JSON.parse(line);
+    assert.deepEqual(
+      { level, reason, namespace, name, uid, deploymentId },
+      {
+        level: "warn",
+        reason: "pod gone",
+        namespace: "acme",
+        name: "web",
+        uid: "value",
+        deploymentId: "d_1",
+      },
+    );
+  });
+});

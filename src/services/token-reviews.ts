@@ -1,0 +1,133 @@
+// Asks the API server whose a token is, as rarely as it can.
+//
+// - One review per token at a time, however many ask; so many tokens at a time, however many come.
+// - A good verdict is kept for ten seconds and never past the token's own end. It says whose the token
+//   is and nothing about whether that pod still lives: that is looked up each time.
+// - A bad verdict is not kept: strangers could push the good ones out, and a pod whose token becomes
+//   valid a moment later would be turned away for as long.
+// - Tokens are kept as digests, so that no memory dump has a list of them (K7).
+import { createHash } from "node:crypto";
+import { withTimeout } from "../concurrency/abort.ts";
+import { onAbort } from "../concurrency/abort-listener.ts";
+import type { Clock } from "../concurrency/clock.ts";
+import type { KubeApi } from "../kube/api.ts";
+import { tokenReviews } from "../kube/kinds.ts";
+import { CallSlots } from "./call-slots.ts";
+import { expiryOf, judgeTokenReview, type TokenVerdict } from "./token-verdict.ts";
+
+export interface TokenReviewsOptions {
+  readonly audience: string;
+  readonly acceptDefaultAudience: boolean;
+  /** Verdicts kept at most. Default 2,000. */
+  readonly verdictsMax?: number;
+  /** Reviews at the same time. Default 8: half of the connections, the rest is for the pods of good tokens. */
+  readonly runningMax?: number;
+  /** Tokens that wait for their review. Default 1,000: as many pods may start at once. */
+  readonly waitingMax?: number;
+  /** Default 5 s. */
+  readonly timeoutMs?: number;
+}
+
+const keptMs = 10_000;
+
+interface SharedReview {
+  readonly verdict: Promise<TokenVerdict>;
+  readonly stop: AbortController;
+  waiters: number;
+}
+
+interface KeptVerdict {
+  readonly verdict: TokenVerdict;
+  readonly untilMs: number;
+}
+
+export class TokenReviews {
+  private readonly options: Required<TokenReviewsOptions>;
+  private readonly api: KubeApi;
+  private readonly clock: Clock;
+  private readonly slots: CallSlots;
+  private readonly underWay = new Map<string, SharedReview>();
+  private readonly kept = new Map<string, KeptVerdict>();
+
+  constructor(options: TokenReviewsOptions, deps: { readonly api: KubeApi; readonly clock: Clock }) {
+    this.options = { verdictsMax: 2_000, runningMax: 8, waitingMax: 1_000, timeoutMs: 5_000, ...options };
+    this.api = deps.api;
+    this.clock = deps.clock;
+    this.slots = new CallSlots(this.options);
+  }
+
+  /** Undefined where too many other tokens wait. Rejects with what kept the API server from answering. */
+  async review(token: string, signal: AbortSignal): Promise<TokenVerdict | undefined> {
+    signal.throwIfAborted();
+    const key = createHash("sha256").update(token).digest("base64");
+    const kept = this.kept.get(key);
+    if (kept !== undefined && kept.untilMs > this.clock.nowMs()) return kept.verdict;
+    const shared = this.underWay.get(key) ?? this.begin(key, token);
+    return shared && this.wait(key, shared, signal);
+  }
+
+  private begin(key: string, token: string): SharedReview | undefined {
+    const stop = new AbortController();
+    const verdict = this.slots.run(() => this.ask(token, stop.signal), stop.signal);
+    if (verdict === undefined) return undefined;
+    const shared: SharedReview = { verdict, stop, waiters: 0 };
+    this.underWay.set(key, shared);
+    const forget = () => {
+      if (this.underWay.get(key) === shared) this.underWay.delete(key);
+    };
+    verdict.then((value) => {
+      forget();
+      if (value.kind === "genuine") this.keep(key, value, token);
+    }, forget);
+    return shared;
+  }
+
+  /** A caller that leaves takes the review with it only when nobody else waits for it. */
+  private async wait(key: string, shared: SharedReview, signal: AbortSignal): Promise<TokenVerdict> {
+    shared.waiters += 1;
+    try {
+      return await unlessAborted(shared.verdict, signal);
+    } finally {
+      shared.waiters -= 1;
+      if (shared.waiters === 0 && this.underWay.get(key) === shared) {
+        this.underWay.delete(key);
+        shared.stop.abort();
+      }
+    }
+  }
+
+  private async ask(token: string, signal: AbortSignal): Promise<TokenVerdict> {
+    const { audience, acceptDefaultAudience, timeoutMs } = this.options;
+    return withTimeout(this.clock, timeoutMs, signal, async (inner) => {
+      const asked = { spec: { token, audiences: [audience] } };
+      const verdict = judgeTokenReview(
+        (await this.api.create(tokenReviews, asked, {}, inner)).status,
+        audience,
+      );
+      if (verdict.kind === "genuine" || !acceptDefaultAudience) return verdict;
+      const again = await this.api.create(tokenReviews, { spec: { token } }, {}, inner);
+      return judgeTokenReview(again.status, undefined);
+    });
+  }
+
+  private keep(key: string, verdict: TokenVerdict, token: string): void {
+    const leftMs = (expiryOf(token) ?? 0) - this.clock.wallMs();
+    if (leftMs <= 0) return;
+    const [oldest] = this.kept.keys();
+    this.kept.delete(key);
+    if (this.kept.size >= this.options.verdictsMax && oldest !== undefined) this.kept.delete(oldest);
+    this.kept.set(key, { verdict, untilMs: this.clock.nowMs() + Math.min(keptMs, leftMs) });
+  }
+}
+
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  let stopListening: (() => void) | undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    stopListening = onAbort(signal, () => reject(signal.reason));
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    stopListening?.();
+  }
+}

@@ -1,0 +1,84 @@
+// What the API server's answer to a TokenReview means. Pure, and closed to everything that it does not
+// say outright: `authenticated` is absent, not false, where a token is bad, and an API server that does
+// not know audiences answers without them.
+import type { TokenReviewStatus } from "kubernetes-types/authentication/v1.js";
+
+/** Why a token says nothing about who sends it. */
+export type TokenRefusal =
+  | "token missing"
+  | "token too large"
+  | "token is not a JWT"
+  | "token not authenticated"
+  | "token is for another audience"
+  | "token is not of a service account"
+  | "token is not bound to a pod";
+
+/** The pod that a token was made for, in the words of the API server. */
+export interface TokenSubject {
+  readonly namespace: string;
+  readonly serviceAccount: string;
+  readonly podName: string;
+  readonly podUid: string;
+}
+
+export type TokenVerdict =
+  | { readonly kind: "genuine"; readonly subject: TokenSubject }
+  | { readonly kind: "refused"; readonly reason: TokenRefusal };
+
+const podName = "authentication.kubernetes.io/pod-name";
+const podUid = "authentication.kubernetes.io/pod-uid";
+
+/** Without an audience the token has to be for the API server itself. */
+export function judgeTokenReview(
+  status: TokenReviewStatus | undefined,
+  audience: string | undefined,
+): TokenVerdict {
+  if (status?.authenticated !== true || status.error) return refused("token not authenticated");
+  const audiences = status.audiences ?? [];
+  const isForUs = audience === undefined ? audiences.length > 0 : audiences.includes(audience);
+  if (!isForUs) return refused("token is for another audience");
+  const [system, kind, namespace, serviceAccount, ...rest] = (status.user?.username ?? "").split(":");
+  const isAccount = system === "system" && kind === "serviceaccount" && rest.length === 0;
+  if (!isAccount || !isName(namespace) || !isName(serviceAccount))
+    return refused("token is not of a service account");
+  const name = only(status.user?.extra?.[podName]);
+  const uid = only(status.user?.extra?.[podUid]);
+  if (!isName(name) || !uid) return refused("token is not bound to a pod");
+  return { kind: "genuine", subject: { namespace, serviceAccount, podName: name, podUid: uid } };
+}
+
+export function refused(reason: TokenRefusal): TokenVerdict {
+  return { kind: "refused", reason };
+}
+
+function only(values: readonly string[] | undefined): string | undefined {
+  return values?.length === 1 ? values[0] : undefined;
+}
+
+// What is asked for next has this name in its path.
+function isName(text: string | undefined): text is string {
+  return text !== undefined && /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(text);
+}
+
+// A token of Kubernetes is one to two KiB; with every claim that it can have, far below this.
+export const tokenBytesMax = 16 * 1024;
+
+const jwt = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+
+/** Why a text cannot be a token, found out without asking anybody. */
+export function findTokenFlaw(token: string): TokenRefusal | undefined {
+  if (token === "") return "token missing";
+  if (token.length > tokenBytesMax) return "token too large";
+  return jwt.test(token) ? undefined : "token is not a JWT";
+}
+
+/** When a token ends, in milliseconds since 1970; only of a token that the API server has accepted. */
+export function expiryOf(token: string): number | undefined {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
+    const exp = typeof claims === "object" && claims !== null && "exp" in claims ? claims.exp : undefined;
+    return typeof exp === "number" ? exp * 1_000 : undefined;
+  } catch {
+    return undefined;
+  }
+}

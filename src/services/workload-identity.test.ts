@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
+import type { Pod } from "kubernetes-types/core/v1.js";
+import { deploymentSpec } from "../../test/support/deployment-messages.ts";
+import type { KubeApi } from "../kube/api.ts";
+import type { ResourceKind } from "../kube/types.ts";
+import { desiredReplicaSet } from "../model/deployment/replica-set.ts";
+import { annotationKeys, labelKeys } from "../model/labels.ts";
+import { identifyWorkload, type WorkloadRefusal } from "./workload-identity.ts";
+
+const never = new AbortController().signal;
+const subject = { namespace: "acme", serviceAccount: "default", podName: "web-1", podUid: "pod-uid" };
+const desired = desiredReplicaSet(deploymentSpec({ deploymentId: "d_1", environmentId: "env_1" }), {
+  secrets: { audience: "krane" },
+});
+
+function ownReplicaSet(): ReplicaSet {
+  const managedFields = [{ manager: "krane", operation: "Apply" }];
+  return { ...desired, metadata: { ...desired.metadata, uid: "rs-uid", managedFields } };
+}
+
+function ownPod(): Pod {
+  const { metadata, spec } = desired.spec?.template ?? {};
+  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "rs-uid", controller: true };
+  return {
+    metadata: { ...metadata, name: "web-1", namespace: "acme", uid: "pod-uid", ownerReferences: [owner] },
+    spec: { containers: [], ...spec, serviceAccountName: "default" },
+    status: { phase: "Running" },
+  };
+}
+
+interface Change {
+  readonly pod?: Partial<Pod>;
+  readonly podMeta?: Pod["metadata"];
+  readonly setMeta?: ReplicaSet["metadata"];
+}
+
+/** What is said of the pod in a cluster where it and its ReplicaSet differ like this. */
+async function judged({ pod = {}, podMeta = {}, setMeta = {} }: Change): Promise<string> {
+  const [own, ownSet] = [ownPod(), ownReplicaSet()];
+  const objects = new Map<string, unknown>([
+    ["Pod", { ...own, ...pod, metadata: { ...own.metadata, ...podMeta } }],
+    ["ReplicaSet", { ...ownSet, metadata: { ...ownSet.metadata, ...setMeta } }],
+  ]);
+  return judgedIn(objects);
+}
+
+async function judgedIn(objects: ReadonlyMap<string, unknown>): Promise<string> {
+  const api = { get: async ({ kind }: ResourceKind) => objects.get(kind) } as unknown as KubeApi;
+  const outcome = await identifyWorkload(subject, api, never);
+  return outcome.kind === "known" ? JSON.stringify(outcome.identity) : outcome.reason;
+}
+
+const podLabel = (key: string, value: string): Change => ({
+  podMeta: { labels: { ...ownPod().metadata?.labels, [key]: value } },
+});
+const setLabel = (key: string, value: string): Change => ({
+  setMeta: { labels: { ...ownReplicaSet().metadata?.labels, [key]: value } },
+});
+const owner = (change: object): Change => ({
+  podMeta: {
+    ownerReferences: (ownPod().metadata?.ownerReferences ?? []).map((each) => ({ ...each, ...change })),
+  },
+});
+
+describe("the identity of a workload", () => {
+  test("is that of a pod whose ReplicaSet krane applied", async () => {
+    assert.equal(await judged({}), '{"deploymentId":"d_1","environmentId":"env_1"}');
+  });
+
+  test("does not need the annotation, which older agents did not write", async () => {
+    const outcome = await judged({ podMeta: { annotations: {} } });
+    assert.equal(outcome, '{"deploymentId":"d_1","environmentId":"env_1"}');
+  });
+
+  const now = "2026-01-01T00:00:00Z";
+  const other = { annotations: { [annotationKeys.deploymentId]: "d_2" } };
+  const changes: readonly (readonly [reason: WorkloadRefusal, change: Change])[] = [
+    ["pod replaced by another of its name", { podMeta: { uid: "another" } }],
+    ["pod is being deleted", { podMeta: { deletionTimestamp: now } }],
+    ["pod has ended", { pod: { status: { phase: "Failed" } } }],
+    ["pod has ended", { pod: { status: { phase: "Succeeded" } } }],
+    ["pod runs as another service account", { pod: { spec: { containers: [], serviceAccountName: "x" } } }],
+    ["pod runs as another service account", { pod: { spec: { containers: [] } } }],
+    ["pod is not managed by krane", podLabel(labelKeys.managedBy, "helm")],
+    ["pod is not managed by krane", { podMeta: { labels: {} } }],
+    ["pod does not say its deployment and environment", podLabel(labelKeys.deploymentId, "")],
+    ["pod does not say its deployment and environment", podLabel(labelKeys.environmentId, "")],
+    ["pod contradicts itself about its deployment", { podMeta: other }],
+    ["pod is not controlled by a ReplicaSet", { podMeta: { ownerReferences: [] } }],
+    ["pod is not controlled by a ReplicaSet", owner({ controller: false })],
+    ["pod is not controlled by a ReplicaSet", owner({ kind: "StatefulSet" })],
+    ["pod is not controlled by a ReplicaSet", owner({ apiVersion: "example.com/v1" })],
+    ["ReplicaSet replaced by another of its name", owner({ uid: "another" })],
+    ["ReplicaSet is being deleted", { setMeta: { deletionTimestamp: now } }],
+    ["ReplicaSet is not krane's", setLabel(labelKeys.managedBy, "helm")],
+    ["ReplicaSet is not krane's", { setMeta: { managedFields: [] } }],
+    [
+      "ReplicaSet is not krane's",
+      { setMeta: { managedFields: [{ manager: "krane", operation: "Update" }] } },
+    ],
+    ["ReplicaSet is of another deployment", setLabel(labelKeys.deploymentId, "d_2")],
+    [
+      "ReplicaSet is of another deployment",
+      { podMeta: { ...podLabel(labelKeys.deploymentId, "d_2").podMeta, ...other } },
+    ],
+    ["ReplicaSet is of another environment", setLabel(labelKeys.environmentId, "env_2")],
+    ["ReplicaSet is of another environment", podLabel(labelKeys.environmentId, "env_2")],
+  ];
+  for (const [reason, change] of changes) {
+    test(`is refused, as ${reason}: ${JSON.stringify(change)}`, async () =>
+      assert.equal(await judged(change), reason));
+  }
+
+  test("is refused where the pod or its ReplicaSet is gone", async () => {
+    assert.equal(await judgedIn(new Map()), "pod gone");
+    assert.equal(await judgedIn(new Map([["Pod", ownPod()]])), "ReplicaSet gone");
+  });
+});
