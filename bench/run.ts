@@ -5,11 +5,15 @@
 import { untilInterrupted } from "../test/support/cluster/interruption.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { deploymentsBenchmark } from "./deployments.ts";
+import { isolationBenchmark } from "./isolation.ts";
 import { kubeAppliesBenchmark } from "./kube-applies.ts";
 import { kubeCacheBenchmark } from "./kube-cache.ts";
 import { kubeClientBenchmark } from "./kube-client.ts";
 import { kubeWatchBenchmark } from "./kube-watch.ts";
+import { secretsBenchmark } from "./secrets.ts";
+import { serverBenchmark } from "./server.ts";
 import { startUpBenchmark } from "./start-up.ts";
+import { vaultBenchmark } from "./vault.ts";
 
 const benchmarks: readonly Benchmark[] = [
   startUpBenchmark,
@@ -18,6 +22,10 @@ const benchmarks: readonly Benchmark[] = [
   kubeWatchBenchmark,
   kubeCacheBenchmark,
   deploymentsBenchmark,
+  isolationBenchmark,
+  vaultBenchmark,
+  secretsBenchmark,
+  serverBenchmark,
 ];
 
 const only = process.env["only"];

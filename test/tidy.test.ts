@@ -15,8 +15,10 @@ const entryPoints = ["src/cli/entry.ts"];
 // Rooms that are finished before their first caller. A line goes as soon as the caller
 // is there; the test below fails while a line is no longer needed.
 const awaited = new Map([
-  ["src/model/", "the pure models of sentinels and policies; their first callers are their controllers"],
-  ["src/gen/", "the wire contract of vault, secrets and scheduler; its first callers are those services"],
+  [
+    "src/vault/storage/memory-storage.ts",
+    "a vault that ends with its process; its first caller is krane dev",
+  ],
 ]);
 
 function lineCount(name: string): number {

@@ -9,6 +9,8 @@ export interface AgentDeps extends CredentialDeps {
   readonly log: Log;
   readonly build: BuildInfo;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** The address that its ports listen on. Default: every one that the machine has, as in a pod. */
+  readonly listenHost?: string;
   /** Told once, when everything has started. */
   onStarted?(): void;
 }

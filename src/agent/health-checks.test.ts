@@ -65,8 +65,5 @@ test("each kind that cannot be watched is named, without what the server said", 
       { kind: "cilium.io/CiliumNetworkPolicy", synced: false },
     ],
   });
-  assert.equal(
-    told["kubernetes"],
-    "deployments: apps/ReplicaSet cannot be watched; deployments: cilium.io/CiliumNetworkPolicy cannot be watched",
-  );
+  assert.equal(told["kubernetes"], "deployments: cannot watch ReplicaSet, CiliumNetworkPolicy");
 });

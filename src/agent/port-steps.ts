@@ -1,36 +1,21 @@
 // The two ports: RPCs and health on one, metrics on the other, which is optional.
 import type { Config } from "../config/config.ts";
-import { agentServiceRoutes } from "../services/agent-service.ts";
 import type { Health } from "../services/health.ts";
 import { type HttpHandler, routeByPath, serveReads } from "../services/http-handler.ts";
 import { startHttpPort } from "../services/http-port.ts";
-import { rpcRoutes } from "../services/rpc-routes.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
-import type { AgentView } from "./agent-view.ts";
 import type { Step } from "./lifecycle.ts";
-import { createAgentSecret } from "./secrets.ts";
+import { type ServedService, serviceRoutes } from "./rpc-services.ts";
 
 export interface RpcPortParts {
   readonly health: Health;
-  readonly view: AgentView;
-  readonly metrics: Metrics;
+  readonly services: readonly ServedService[];
 }
 
-export function rpcPortStep(config: Config, parts: RpcPortParts, deps: AgentDeps): Step {
-  const routes = new Map([...serviceRoutes(config, parts, deps), ...parts.health.routes()]);
+export function rpcPortStep(config: Config, { health, services }: RpcPortParts, deps: AgentDeps): Step {
+  const routes = new Map([...serviceRoutes(services, health), ...health.routes()]);
   return portStep("RPC port", routes, { port: config.rpcPort, setting: "rpc_port", tls: config.tls }, deps);
-}
-
-function serviceRoutes(
-  config: Config,
-  { view, metrics }: RpcPortParts,
-  deps: AgentDeps,
-): ReadonlyMap<string, HttpHandler> {
-  if (config.agent === undefined) return new Map();
-  const token = createAgentSecret(config.agent.token, deps);
-  const { clock, log } = deps;
-  return rpcRoutes(agentServiceRoutes(view, token, { clock, log, metrics }));
 }
 
 export function metricsPortStep(config: Config, metrics: Metrics, deps: AgentDeps): Step {
@@ -57,7 +42,8 @@ function portStep(
     name,
     async start(signal) {
       if (options.port === 0) return undefined;
-      const started = await startHttpPort(routeByPath(routes), options, deps, signal);
+      const { listenHost: host } = deps;
+      const started = await startHttpPort(routeByPath(routes), { ...options, host }, deps, signal);
       deps.log.info("listening", { setting: options.setting, port: started.port });
       return started;
     },

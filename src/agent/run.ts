@@ -2,15 +2,20 @@
 // agent out. The order of the steps is the order of the start; stopping goes the
 // other way.
 import type { Config } from "../config/config.ts";
+import { SecretsService } from "../gen/krane/v1/secrets_pb.ts";
 import { createHealth, type Health } from "../services/health.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { AgentView } from "./agent-view.ts";
-import { deploymentsStep } from "./deployments-step.ts";
+import { controllerStep } from "./controller-step.ts";
+import { controllers } from "./controllers.ts";
 import { healthChecks } from "./health-checks.ts";
 import { defaultLifecycle, runSteps, type Step } from "./lifecycle.ts";
 import { checkNamedFiles } from "./named-files.ts";
 import { metricsPortStep, rpcPortStep } from "./port-steps.ts";
+import { agentServices } from "./rpc-services.ts";
+import { createSchedulerPart } from "./scheduler-part.ts";
+import { createSecretsPart } from "./secrets-step.ts";
 import { processMetricsStep, tracingStep } from "./telemetry-steps.ts";
 import { upstreamStep } from "./upstream-step.ts";
 
@@ -28,15 +33,23 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     startedAtMs: deps.clock.wallMs(),
   });
   const health = createHealth(healthChecks(view), deps);
+  const secrets = createSecretsPart(config, metrics, deps);
+  const { places, services: scheduling } = createSchedulerPart(config, health, { ...deps, metrics });
+  const services = [
+    ...agentServices(config, view, metrics, deps),
+    ...(secrets.routes ? [{ service: SecretsService, routes: secrets.routes }] : []),
+    ...scheduling,
+  ];
   const steps: Step[] = [
     processMetricsStep(metrics, deps),
     tracingStep(config, metrics, deps),
     namedFilesStep(config, deps),
+    secrets.step,
     // Opened before what takes time to start and closed after it, so that whoever asks
     // meanwhile hears "not started" or "shutting down" instead of nothing.
-    rpcPortStep(config, { health, view, metrics }, deps),
+    rpcPortStep(config, { health, services }, deps),
     metricsPortStep(config, metrics, deps),
-    deploymentsStep(config, { view, metrics }, deps),
+    ...controllers.map((row) => controllerStep(row, config, { view, metrics, scheduler: places }, deps)),
     upstreamStep(config, { view, metrics }, deps),
     startedStep(health, deps),
   ];

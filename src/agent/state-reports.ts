@@ -44,7 +44,9 @@ export async function runStateReports(deps: StateReportsDeps, signal: AbortSigna
 
 function stateReport(view: AgentView, state: AgentStatus): AgentStateReport {
   const controllers = [...view.controllers.values()];
-  const troubled = controllers.flatMap((controller) => controller.objects({ onlyTroubled: true }));
+  const troubled = controllers.flatMap((controller) =>
+    controller.objects({ onlyTroubled: true, limit: listedMax }),
+  );
   const blocked = controllers.flatMap((controller) => controller.blockedDeletions());
   return {
     state,
@@ -74,7 +76,8 @@ function isNews(before: readonly ControllerStatus[], now: readonly ControllerSta
 
 function countTroubled(controllers: readonly ControllerStatus[]): number {
   return controllers.reduce(
-    (sum, { parked, retrying, blockedDeletions }) => sum + parked + retrying + blockedDeletions,
+    (sum, { parked, retrying, conflicts, blockedDeletions }) =>
+      sum + parked + retrying + conflicts + blockedDeletions,
     0,
   );
 }

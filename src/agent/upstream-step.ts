@@ -4,7 +4,7 @@ import type { Config } from "../config/config.ts";
 import { runHeartbeat } from "../control-plane/heartbeat.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { loadControlPlane } from "./control-plane-access.ts";
-import type { ControllerParts } from "./deployments-step.ts";
+import type { ControllerParts } from "./controller-step.ts";
 import type { Step } from "./lifecycle.ts";
 import { startLoop } from "./loops.ts";
 import { runStateReports } from "./state-reports.ts";

@@ -3,16 +3,15 @@ import type { Command } from "commander";
 import { run } from "../agent/run.ts";
 import { createSystemClock } from "../concurrency/clock.ts";
 import { createSystemRandom } from "../concurrency/random.ts";
-import type { Config } from "../config/config.ts";
 import { createCommandRunner } from "../kube/command-runner.ts";
-import { createLog, type Log } from "../telemetry/log.ts";
+import type { Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { renderAnnouncement } from "./announcement.ts";
 import { loadConfig } from "./config-source.ts";
-import { exitCodeOfSignal, exitCodes } from "./exit-codes.ts";
-import type { Environment, Io, Output, StopSignal } from "./io.ts";
-
-const logBacklogBytesMax = 1024 * 1024;
+import { exitCodes } from "./exit-codes.ts";
+import type { Environment, Io } from "./io.ts";
+import { createProcessLog } from "./process-log.ts";
+import { listenForStop } from "./stop-request.ts";
 
 export async function runAgent(
   command: Command,
@@ -20,19 +19,14 @@ export async function runAgent(
   io: Io,
   build: BuildInfo,
 ): Promise<number> {
-  const stop = new AbortController();
   let log: Log | undefined;
-  const onSignal = (signal: StopSignal) => {
-    // Whoever asks twice does not want to wait for the clean-up.
-    if (stop.signal.aborted) io.exit(exitCodeOfSignal(signal));
-    log?.info("stop signal received", { signal });
-    stop.abort();
-  };
-  const release = io.onStopSignal(onSignal);
+  const stop = listenForStop(io, (signal) => log?.info("stop signal received", { signal }));
   try {
     const loaded = await loadConfig(command, env, io, stop.signal);
     if (!loaded) return exitCodes.config;
-    log = createAgentLog(loaded.config, build, io.stdout);
+    const { instanceId: id, region, observability } = loaded.config;
+    const instance = { id, region: region.label, version: build.version };
+    log = createProcessLog({ instance, logging: observability.logging }, io.stdout);
     const announce = io.stdout.isTerminal || command.opts<{ announce?: true }>().announce;
     const onStarted = () => {
       if (announce) io.stderr.write(renderAnnouncement(loaded, build, io.program));
@@ -55,26 +49,6 @@ export async function runAgent(
     log?.error("krane failed", { error });
     throw error;
   } finally {
-    release();
+    stop.release();
   }
-}
-
-function createAgentLog(config: Config, build: BuildInfo, stdout: Output): Log {
-  const { level, sampleRate, slowThresholdMs } = config.observability.logging;
-  return createLog(
-    {
-      level,
-      instance: { id: config.instanceId, region: config.region.label, version: build.version },
-      sampling: { rate: sampleRate, slowThresholdMs },
-    },
-    {
-      clock: createSystemClock(),
-      random: createSystemRandom(),
-      // A reader that stalls must cost lines, which are counted, and not memory.
-      write(line) {
-        if (stdout.backlogBytes > logBacklogBytesMax) throw new Error("standard output is not being read");
-        stdout.write(line);
-      },
-    },
-  );
 }

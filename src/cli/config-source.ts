@@ -2,8 +2,15 @@
 // a person when something is wrong with them.
 import { randomInt } from "node:crypto";
 import { type Command, Option } from "commander";
+import type { Config } from "../config/config.ts";
 import { configFlags } from "../config/flags.ts";
-import { type ConfigInput, type ConfigOutcome, parseConfig, type ValidConfig } from "../config/parse.ts";
+import {
+  type ConfigInput,
+  type ConfigOutcome,
+  type InvalidConfig,
+  parseConfig,
+  type ValidConfig,
+} from "../config/parse.ts";
 import { renderProblems } from "../config/render.ts";
 import type { Environment, Io } from "./io.ts";
 
@@ -11,18 +18,19 @@ const defaultFile = "krane.toml";
 const fileVariable = "UNKEY_CONFIG";
 const settingsHeading = "Settings (a flag wins over the environment, the environment over the file):";
 
-export interface LoadedConfig extends ValidConfig {
+export interface LoadedConfig<C = Config> extends ValidConfig<C> {
   /** The file it came from, if there was one. */
   readonly path: string | undefined;
 }
 
-/** Gives the command `--config` and one flag per setting. */
-export function addConfigOptions(command: Command): Command {
+/** Gives the command `--config` and one flag per setting, or per setting that it reads. */
+export function addConfigOptions(command: Command, reads: (path: string) => boolean = () => true): Command {
   command.option(
     "-c, --config <path>",
     `configuration file (default: $${fileVariable}, else ${defaultFile} here if there is one)`,
   );
-  for (const { name, placeholder, description, isSwitch } of configFlags) {
+  for (const { name, path, placeholder, description, isSwitch } of configFlags) {
+    if (!reads(path)) continue;
     const value = isSwitch ? `[${placeholder}]` : `<${placeholder}>`;
     command.addOption(new Option(`--${name} ${value}`, description).helpGroup(settingsHeading));
   }
@@ -30,17 +38,28 @@ export function addConfigOptions(command: Command): Command {
 }
 
 /** The configuration, or undefined after saying what is wrong with it. Warnings are said as well. */
-export async function loadConfig(
+export function loadConfig(
   command: Command,
   env: Environment,
   io: Io,
   signal: AbortSignal,
 ): Promise<LoadedConfig | undefined> {
+  return loadConfigAs(parseConfig, command, env, io, signal);
+}
+
+/** The same for a command that needs another part of it. */
+export async function loadConfigAs<C>(
+  parse: (input: ConfigInput) => ConfigOutcome<C>,
+  command: Command,
+  env: Environment,
+  io: Io,
+  signal: AbortSignal,
+): Promise<LoadedConfig<C> | undefined> {
   const file = await readConfigFile(command, env, io, signal);
   const outcome =
     file.kind === "unreadable"
       ? file.outcome
-      : parseConfig({ ...file.input, env, flags: flagsOf(command), randomId: createRandomId });
+      : parse({ ...file.input, env, flags: flagsOf(command), randomId: createRandomId });
   for (const warning of outcome.warnings) io.stderr.write(`warning: ${renderProblems([warning])}`);
   if (outcome.kind === "invalid") {
     io.stderr.write(renderProblems(outcome.problems));
@@ -51,7 +70,7 @@ export async function loadConfig(
 
 type FileOutcome =
   | { readonly kind: "read"; readonly input: Pick<ConfigInput, "file"> }
-  | { readonly kind: "unreadable"; readonly outcome: ConfigOutcome };
+  | { readonly kind: "unreadable"; readonly outcome: InvalidConfig };
 
 async function readConfigFile(
   command: Command,
@@ -73,7 +92,7 @@ async function readConfigFile(
   }
 }
 
-function unusable(where: string, message: string): ConfigOutcome {
+function unusable(where: string, message: string): InvalidConfig {
   const remedy = `give the right path with --config or $${fileVariable}`;
   return { kind: "invalid", problems: [{ path: "", where, message, remedy }], warnings: [] };
 }

@@ -3,7 +3,9 @@
 import { AssertionError } from "node:assert";
 import { AgentError } from "../agent/agent-error.ts";
 import { ConfigError } from "../config/error.ts";
+import { EmbeddedError } from "../server/embedded/embedded-error.ts";
 import { ServiceError } from "../services/service-error.ts";
+import { ExecError } from "./exec-error.ts";
 import type { StopSignal } from "./io.ts";
 
 export const exitCodes = {
@@ -16,6 +18,10 @@ export const exitCodes = {
   bug: 70,
   /** The configuration, or a file it names, is wrong. */
   config: 78,
+  /** As shells say it: the command to run is no program. */
+  commandUnusable: 126,
+  /** As shells say it: there is no such command. */
+  commandMissing: 127,
 } as const;
 
 /** What a shell reports for a process that the signal ended: 130 or 143. */
@@ -25,6 +31,8 @@ export function exitCodeOfSignal(signal: StopSignal): number {
 
 /** The worst of all causes counts: a bug beside a failed clean-up is a bug. */
 export function exitCodeOf(error: unknown): number {
+  if (error instanceof ExecError && error.code === "command_missing") return exitCodes.commandMissing;
+  if (error instanceof ExecError && error.code === "command_unusable") return exitCodes.commandUnusable;
   const causes = leavesOf(error);
   if (causes.some(isBug)) return exitCodes.bug;
   return causes.every(isConfigMistake) ? exitCodes.config : exitCodes.failure;
@@ -46,6 +54,8 @@ function isConfigMistake(error: unknown): boolean {
   return (
     error instanceof ConfigError ||
     (error instanceof AgentError && ["file_unusable", "cluster_unknown"].includes(error.code)) ||
-    (error instanceof ServiceError && error.code === "certificate_unusable")
+    (error instanceof ServiceError && error.code === "certificate_unusable") ||
+    (error instanceof EmbeddedError && ["binaries_missing", "data_dir_unusable"].includes(error.code)) ||
+    (error instanceof ExecError && error.code === "setup_wrong")
   );
 }

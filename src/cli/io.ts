@@ -24,6 +24,8 @@ export interface Io {
   /** The terminal that a person sits at, if there is one. Standard input is not touched by who does not ask. */
   terminal?(): Terminal | undefined;
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
+  /** What a person hands over: that file, or standard input without one. Exactly as it is, and UTF-8. */
+  readInput?(path: string | undefined, bytesMax: number, signal: AbortSignal): Promise<string>;
   /** Calls the listener at each signal to stop, until the returned function is called. */
   onStopSignal(listener: (signal: StopSignal) => void): () => void;
   /** Ends the process at once. */

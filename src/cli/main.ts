@@ -7,8 +7,12 @@ import { checkConfig, printConfig } from "./config-command.ts";
 import { addConfigOptions } from "./config-source.ts";
 import { addDevOptions, runDev } from "./dev-command.ts";
 import { renderErrors } from "./error-text.ts";
+import { addExecOptions, runExec } from "./exec-command.ts";
 import { exitCodeOf, exitCodes } from "./exit-codes.ts";
 import type { Environment, Io } from "./io.ts";
+import { runServerCommand } from "./server-command.ts";
+import { addServerOptions } from "./server-options.ts";
+import { addVaultCommands } from "./vault-command.ts";
 
 export async function main(argv: readonly string[], env: Environment, io: Io): Promise<number> {
   let exitCode: number = exitCodes.ok;
@@ -31,8 +35,11 @@ Examples:
   krane dev                                         see it work, on a cluster within the process
   krane agent --config krane.toml                   run with a file
   krane agent --config krane.toml --rpc-port 9070   change one setting for this run
+  krane server --data-dir ./krane-data              run a control plane, with a database of its own
   krane config check --config krane.toml            find every mistake before it runs
   krane config print --config krane.toml            see each value and where it came from
+  krane exec -- node server.js                      in a pod: run a command with its secrets
+  krane vault keygen                                make a master key; krane vault --help shows the rest
 
 Exit codes:
   0 stopped cleanly   1 failed   64 wrong usage   70 bug   78 bad configuration
@@ -62,6 +69,9 @@ function createProgram(env: Environment, io: Io, exitWith: (code: number) => voi
     .option("--announce", "say on standard error where to look, as on a terminal")
     .action(async () => exitWith(await runAgent(agent, env, io, build)));
 
+  const server = program.command("server").description("run the control plane that agents ask what to do");
+  addServerOptions(server).action(async () => exitWith(await runServerCommand(server, env, io, build)));
+
   const dev = program
     .command("dev")
     .description("run a whole region in one process, to look at and play with");
@@ -74,6 +84,11 @@ function createProgram(env: Environment, io: Io, exitWith: (code: number) => voi
     .command("print")
     .description("show every value and where it came from, without secrets");
   addConfigOptions(print).action(async () => exitWith(await printConfig(print, env, io)));
+
+  const exec = program.command("exec").description("run a command with the secrets of the pod it is in");
+  addExecOptions(exec).action(async () => exitWith(await runExec(exec, env, io)));
+
+  addVaultCommands(program, { env, io, build }, exitWith);
 
   program
     .command("version")

@@ -91,6 +91,17 @@ test("the caller's signal ends the wait at once with its own reason", async () =
   assert.equal(clock.timerCount, 0);
 });
 
+test("of several signals the first to abort ends the wait, and all are let go of", async () => {
+  const clock = new FakeClock();
+  const parents = [new AbortController(), new AbortController()];
+  const signals = parents.map(({ signal }) => signal);
+  const waiting = withTimeout(clock, 1_000, signals, () => new Promise<never>(() => undefined));
+  parents[1]?.abort("the second");
+  await assert.rejects(waiting, (reason) => reason === "the second");
+  assert.equal(clock.timerCount, 0);
+  for (const signal of signals) assert.equal(getEventListeners(signal, "abort").length, 0);
+});
+
 test("work does not start under a signal that has aborted", async () => {
   const clock = new FakeClock();
   const reason = new Error("stop");

@@ -50,24 +50,39 @@ export function linkSignals(...parents: readonly AbortSignal[]): LinkedSignal {
  * later is dropped. The work's signal is dead weight after the end: nothing that
  * outlives the work may count on it.
  */
-export async function withTimeout<T>(
+export function withTimeout<T>(
   clock: Clock,
   timeoutMs: number,
-  signal: AbortSignal,
+  parents: AbortSignal | readonly AbortSignal[],
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  signal.throwIfAborted();
-  const linked = linkSignals(signal);
-  const ended = new Promise<never>((_, reject) => {
-    onAbort(linked.signal, () => reject(linked.signal.reason));
+  return new Promise((resolve, reject) => {
+    const signals = "aborted" in parents ? [parents] : parents;
+    for (const signal of signals) signal.throwIfAborted();
+    const controller = new AbortController();
+    const giveUp = (reason: unknown) => {
+      release();
+      reject(reason);
+      controller.abort(reason);
+    };
+    const timer = clock.setTimer(timeoutMs, () => giveUp(new DeadlineError(timeoutMs)));
+    const stopListening = signals.map((signal) => onAbort(signal, () => giveUp(signal.reason)));
+    const release = () => {
+      timer.cancel();
+      for (const stop of stopListening) stop();
+    };
+    const run = async () => work(controller.signal);
+    run().then(
+      (value) => {
+        release();
+        resolve(value);
+      },
+      (error) => {
+        release();
+        reject(error);
+      },
+    );
   });
-  const timer = clock.setTimer(timeoutMs, () => linked.abort(new DeadlineError(timeoutMs)));
-  try {
-    return await Promise.race([ended, (async () => work(linked.signal))()]);
-  } finally {
-    timer.cancel();
-    linked.release();
-  }
 }
 
 // Errors are wrapped a few times at most; a longer chain, or one that bites its own

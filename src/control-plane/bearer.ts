@@ -19,7 +19,7 @@ export function createBearer(token: SecretSource): Bearer {
   return {
     async authorize(header, signal) {
       const value = (await token.current(signal)).reveal();
-      sent = [value, ...sent.filter((each) => each !== value)].slice(0, rememberedMax);
+      if (sent[0] !== value) sent = [value, ...sent.filter((each) => each !== value)].slice(0, rememberedMax);
       header.set("Authorization", `Bearer ${value}`);
     },
     refused: () => token.refresh(),

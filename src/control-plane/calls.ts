@@ -76,9 +76,8 @@ export function createCalls(options: CallOptions): Calls {
   return {
     async unary(method, request, signal) {
       const startedMs = clock.nowMs();
-      const linked = linkSignals(signal, closing.signal);
       try {
-        const response = await withTimeout(clock, unaryTimeoutMs, linked.signal, (limited) =>
+        const response = await withTimeout(clock, unaryTimeoutMs, [signal, closing.signal], (limited) =>
           transport.unary(method, limited, undefined, unaryHeader, request),
         );
         end(method.name, clock.nowMs() - startedMs);
@@ -87,8 +86,6 @@ export function createCalls(options: CallOptions): Calls {
         const error = failed(method.name, cause, signal);
         end(method.name, clock.nowMs() - startedMs, error);
         throw error;
-      } finally {
-        linked.release();
       }
     },
     async *stream(method, request, signal) {

@@ -144,6 +144,29 @@ describe("a desired stream", () => {
       await finish(running);
     });
 
+  test("says where it is stuck when connection after connection fails at the same place", async () => {
+    const damaged: Script = async function* () {
+      yield 5n;
+      throw new ControlPlaneError("internal", "Watch: cannot be read");
+    };
+    const scripts = [damaged, failing("internal"), failing("unavailable"), failing("internal")];
+    const { stream, clock, stop, finish, opened } = streamOver([
+      ...scripts,
+      failing("internal"),
+      sending(6n),
+    ]);
+    const running = stream.run(stop.signal);
+    const reasonAfter = async (connections: number) => {
+      while (opened.length < connections) await clock.advance(100);
+      return stream.status().lastError?.message ?? "";
+    };
+    for (const connections of [1, 2, 3, 4])
+      assert.doesNotMatch(await reasonAfter(connections), /stuck/, `after ${connections}`);
+    assert.match(await reasonAfter(5), /^stuck behind version 5: Watch: internal$/);
+    assert.equal(await reasonAfter(6), "");
+    await finish(running);
+  });
+
   test("starts over from 0 at once when the server is behind the cursor, but not in a hot loop", async () => {
     const { stream, clock, opened, world, stop, finish } = streamOver([failing("out_of_range")]);
     world.cursor = 900n;
@@ -240,6 +263,17 @@ describe("a desired stream", () => {
     await clock.settle();
     stop.abort();
     take();
+    await finish(running);
+  });
+
+  test("takes a flood in small portions, with a turn for everybody else after each", async () => {
+    const flood = Array.from({ length: 1_000 }, (_, index) => BigInt(index + 1));
+    const { stream, clock, states, stop, finish } = streamOver([sending(...flood)]);
+    const running = stream.run(stop.signal);
+    await clock.settle();
+    assert.ok(states.length > 0 && states.length < 100, `${states.length} without a pause`);
+    await clock.advance(0);
+    assert.deepEqual(states, flood);
     await finish(running);
   });
 

@@ -9,6 +9,10 @@
 //   ends run() after the connection is closed; whoever supervises it starts it again.
 // - A stream may be silent for ever, because pings prove its connection. That it is not
 //   held by one old server for weeks is the work of the periodic replay, which opens it anew.
+// - A message that cannot be read (damaged, or larger than the limit) ends every connection at the same
+//   place. It is not stepped over: unread it has no version, and a guessed one could be above others that
+//   were never seen, which nothing would bring again (K2). It is said loudly instead. What was known before
+//   is kept right by resync, which asks object by object; only what is new behind that message has to wait.
 import { linkSignals } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
@@ -22,6 +26,24 @@ import { achievedSomething, createReconnectDelay, type EndedConnection } from ".
 // Servers send nothing at all, not even headers, before their first message. A connection
 // that has outlived one round of pings is open all the same.
 const provenByPingsMs = 15_000;
+
+// One failure is an accident of the connection; so many at the same place are not.
+const stuckAfter = 3;
+/** What servers and proxies say when they are not there, or do not want us: no message is to blame. */
+const blameless: ReadonlySet<ControlPlaneCode> = new Set<ControlPlaneCode>([
+  "unavailable",
+  "deadline_exceeded",
+  "canceled",
+  "unauthenticated",
+  "permission_denied",
+  "unimplemented",
+  "out_of_range",
+]);
+
+// What has arrived is read without waiting for anything. After so many states everybody else in the process
+// gets a turn, and a moment of idle time, or a flood here would hold up every other controller, timer and
+// health probe (K6). Some thousand states a second still come in, ten times what a cluster takes.
+const statesPerTurn = 4;
 
 export interface DesiredSource<S> {
   readonly controller: ControllerName;
@@ -73,6 +95,8 @@ class ReconnectingStream<S> implements DesiredStream {
   readonly #deps: DesiredStreamDeps;
   #status: StreamStatus;
   #fromZero = false;
+  /** How often in a row connections from this version failed before they brought anything. */
+  #stuck = { version: 0n, times: 0 };
   #endConnection: () => void = () => undefined;
 
   constructor(source: DesiredSource<S>, deps: DesiredStreamDeps) {
@@ -125,22 +149,28 @@ class ReconnectingStream<S> implements DesiredStream {
     this.#enter("connecting");
     const proof = clock.setTimer(provenByPingsMs, () => this.#enter("open"));
     const startedMs = clock.nowMs();
-    const states = this.#source.open(this.#source.cursor(), linked.signal)[Symbol.asyncIterator]();
+    const version = this.#source.cursor();
+    const states = this.#source.open(version, linked.signal)[Symbol.asyncIterator]();
     let broughtMessages = false;
+    let statesTaken = 0;
     try {
       while (!linked.signal.aborted) {
         const next = await pull(states);
         if (linked.signal.aborted) break;
         if (next.kind !== "state") {
           const ended = { broughtMessages, livedMs: clock.nowMs() - startedMs };
-          return next.kind === "end" ? ended : { ...ended, ...this.#failed(next.error) };
+          if (next.kind === "end") return ended;
+          return { ...ended, ...this.#failed(next.error, broughtMessages ? undefined : version) };
         }
         if (!broughtMessages) {
           broughtMessages = true;
           proof.cancel();
+          this.#stuck = { version: 0n, times: 0 };
           this.#enter("open", { lastError: undefined });
         }
         await this.#source.onState(next.state);
+        statesTaken += 1;
+        if (statesTaken % statesPerTurn === 0) await sleep(clock, 0, linked.signal).catch(() => undefined);
       }
       return "asked to";
     } finally {
@@ -151,10 +181,14 @@ class ReconnectingStream<S> implements DesiredStream {
     }
   }
 
-  #failed(error: unknown): Pick<EndedConnection, "code" | "retryAfterMs"> {
+  /** `version`: from where the connection was to go on, if it brought nothing. */
+  #failed(error: unknown, version: bigint | undefined): Pick<EndedConnection, "code" | "retryAfterMs"> {
     const known = error instanceof ControlPlaneError;
     const code = known ? error.code : "unknown";
-    const message = error instanceof Error ? error.message : String(error);
+    if (version !== undefined && !blameless.has(code))
+      this.#stuck = { version, times: version === this.#stuck.version ? this.#stuck.times + 1 : 1 };
+    const reason = error instanceof Error ? error.message : String(error);
+    const message = this.#isStuck ? `stuck behind version ${this.#stuck.version}: ${reason}` : reason;
     this.#change({ lastError: { code, message, atMs: this.#deps.clock.wallMs() } });
     return { code, retryAfterMs: known ? error.retryAfterMs : undefined };
   }
@@ -166,8 +200,18 @@ class ReconnectingStream<S> implements DesiredStream {
     const { log } = this.#deps;
     if (code === "unauthenticated" || code === "permission_denied")
       log?.error("the control plane refuses this agent", { ...fields, remedy: "check control.token" });
+    else if (this.#isStuck)
+      log?.error("the stream of desired state does not get past a message", {
+        ...fields,
+        version: this.#stuck.version,
+        remedy: "look at the first message of the control plane behind this version",
+      });
     else if (code === undefined) log?.info("the control plane ended the stream", fields);
     else log?.warn("the stream of desired state failed", fields);
+  }
+
+  get #isStuck(): boolean {
+    return this.#stuck.times >= stuckAfter;
   }
 
   #countReconnect(): void {

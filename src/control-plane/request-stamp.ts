@@ -2,44 +2,49 @@
 // which region it is about. The region's place in a message is found in the message's
 // own description, so that an RPC which is added later cannot forget it. Servers of
 // different age look for it in different places; all of them get the same answer.
-import { clone, create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
-import { reflect } from "@bufbuild/protobuf/reflect";
+import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import type { RegionKey } from "../config/config.ts";
 import { RegionKeySchema } from "../gen/ctrl/v1/region_pb.ts";
 import type { Bearer } from "./bearer.ts";
 
 export function createRequestStamp(region: RegionKey, bearer: Bearer): Interceptor {
+  const stampOf = createStamps(region);
   return (next) => async (request) => {
     await bearer.authorize(request.header, request.signal);
     request.header.set("X-Krane-Region", region.label);
-    const { input } = request.method;
-    if (!request.stream) return next({ ...request, message: withRegion(input, request.message, region) });
-    return next({ ...request, message: eachWithRegion(input, request.message, region) });
+    const stamp = stampOf(request.method.input);
+    if (!request.stream) return next({ ...request, message: stamped(request.message, stamp) });
+    return next({ ...request, message: eachStamped(request.message, stamp) });
   };
 }
 
-async function* eachWithRegion(
-  description: DescMessage,
-  messages: AsyncIterable<Message>,
-  region: RegionKey,
-): AsyncIterable<Message> {
-  for await (const message of messages) yield withRegion(description, message, region);
+async function* eachStamped(messages: AsyncIterable<Message>, stamp: Stamp): AsyncIterable<Message> {
+  for await (const message of messages) yield stamped(message, stamp);
+}
+
+type Stamp = Readonly<Record<string, unknown>>;
+
+/** What to put into messages of each kind, by the names of their fields. There are as many kinds as RPCs. */
+function createStamps({ platform, name, label }: RegionKey): (description: DescMessage) => Stamp {
+  const regionKey = create(RegionKeySchema, { platform, name });
+  const stamps = new Map<string, Stamp>();
+  return (description) => {
+    const known = stamps.get(description.typeName);
+    if (known !== undefined) return known;
+    const entries = description.fields.flatMap((field) => {
+      if (isRegionKey(field)) return [[field.localName, regionKey]];
+      return isRegionText(field) ? [[field.localName, label]] : [];
+    });
+    const stamp: Stamp = Object.fromEntries(entries);
+    stamps.set(description.typeName, stamp);
+    return stamp;
+  };
 }
 
 /** A copy, because the message still belongs to whoever made the call, and may be frozen. */
-function withRegion(description: DescMessage, message: Message, region: RegionKey): Message {
-  const stamped = clone(description, message);
-  const fields = reflect(description, stamped, false);
-  for (const field of description.fields) {
-    if (isRegionKey(field)) {
-      const { platform, name } = region;
-      fields.set(field, reflect(RegionKeySchema, create(RegionKeySchema, { platform, name })));
-    } else if (isRegionText(field)) {
-      fields.set(field, region.label);
-    }
-  }
-  return stamped;
+function stamped(message: Message, stamp: Stamp): Message {
+  return Object.assign(Object.create(Object.getPrototypeOf(message)), message, stamp);
 }
 
 function isRegionKey(field: DescField): boolean {

@@ -7,7 +7,7 @@
 // just started too. Fields that krane does not send, and the defaults of the server, are not in it.
 import type { KubeObject, ManagedFieldsEntry, ObjectMeta } from "../kube/types.ts";
 import { fieldManager } from "../model/labels.ts";
-import { hashOf } from "../model/manifest-hash.ts";
+import { hashOfText } from "../model/manifest-hash.ts";
 import { parseMebibytes, parseMillicores } from "../model/quantities.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -16,14 +16,14 @@ type Json = Readonly<Record<string, unknown>>;
 export function manifestContentHash(manifest: KubeObject): string {
   const { apiVersion: _, kind: __, metadata, ...rest } = manifest as KubeObject & Json;
   const { name: ___, namespace: ____, ...meta } = (metadata ?? {}) as ObjectMeta & Json;
-  return hashOf(normalized({ ...rest, metadata: meta }));
+  return hashOfText(textOf({ ...rest, metadata: meta }, undefined));
 }
 
 /** Of a live object; "" where krane has applied nothing to it. */
 export function appliedContentHash(object: KubeObject): string {
   const entry = (object.metadata?.managedFields ?? []).find(isOwnApply);
   if (entry === undefined || !isRecord(entry.fieldsV1)) return "";
-  return hashOf(normalized(extract(object, entry.fieldsV1)));
+  return hashOfText(textOf(object, entry.fieldsV1));
 }
 
 /** Who else changed the object last; the status does not count. */
@@ -40,32 +40,48 @@ function isOwnApply({ manager, operation, subresource }: ManagedFieldsEntry): bo
   return manager === fieldManager && operation === "Apply" && !subresource;
 }
 
-/** The part of a value that a set of fields covers; a set without members covers the whole value. */
-function extract(value: unknown, fields: Json): unknown {
-  const steps = Object.keys(fields).filter((step) => step !== ".");
-  if (steps.length === 0) return value;
-  if (Array.isArray(value)) return extractItems(value, fields, steps);
-  if (!isRecord(value)) return value;
-  const part: Record<string, unknown> = {};
-  for (const step of steps) {
-    const name = step.slice(2);
-    const below = fields[step];
-    if (step.startsWith("f:") && name in value)
-      part[name] = extract(value[name], isRecord(below) ? below : {});
+/**
+ * JSON with sorted keys, of the part of a value that a set of fields covers; without a set, of all of it. Every
+ * event of every object comes through here, so the text is built in one walk, without copies of the parts.
+ */
+function textOf(value: unknown, fields: unknown, name = ""): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  const covered = isRecord(fields) && namesParts(fields) ? fields : undefined;
+  return Array.isArray(value) ? textOfItems(value, covered) : textOfMembers(value as Json, covered, name);
+}
+
+/** A set without members covers the whole value. */
+function namesParts(fields: Json): boolean {
+  for (const step in fields) if (step !== ".") return true;
+  return false;
+}
+
+function textOfMembers(value: Json, fields: Json | undefined, name: string): string {
+  const isAmounts = name === "limits" || name === "requests";
+  let text = "";
+  for (const key of Object.keys(value).sort()) {
+    const member = value[key];
+    const below = fields?.[`f:${key}`];
+    if (member === undefined || (fields !== undefined && below === undefined)) continue;
+    const part =
+      isAmounts && typeof member === "string" ? `"${amount(key, member)}"` : textOf(member, below, key);
+    text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${part}`;
   }
-  return part;
+  return `{${text}}`;
 }
 
 /** List items are named by their keys, k:{"name":"PORT"}, or by their value, v:"text". */
-function extractItems(items: readonly unknown[], fields: Json, steps: readonly string[]): unknown[] {
-  const matchers = steps.map((step) => {
-    const below = fields[step];
-    return { wanted: parseStep(step), isKey: step.startsWith("k:"), below: isRecord(below) ? below : {} };
-  });
-  return items.flatMap((item) => {
-    const match = matchers.find(({ wanted, isKey }) => (isKey ? hasKeys(item, wanted) : item === wanted));
-    return match === undefined ? [] : [match.isKey ? extract(item, match.below) : item];
-  });
+function textOfItems(items: readonly unknown[], fields: Json | undefined): string {
+  const matchers = fields && Object.keys(fields).filter((step) => step !== ".");
+  const wanted = matchers?.map((step) => ({ step, isKey: step.startsWith("k:"), value: parseStep(step) }));
+  let text = "";
+  for (const item of items) {
+    const match = wanted?.find(({ isKey, value }) => (isKey ? hasKeys(item, value) : item === value));
+    if (wanted !== undefined && match === undefined) continue;
+    const below = match?.isKey ? fields?.[match.step] : undefined;
+    text += `${text === "" ? "" : ","}${textOf(item ?? null, below)}`;
+  }
+  return `[${text}]`;
 }
 
 function parseStep(step: string): unknown {
@@ -77,27 +93,20 @@ function parseStep(step: string): unknown {
 }
 
 function hasKeys(item: unknown, keys: unknown): boolean {
-  return (
-    isRecord(item) && isRecord(keys) && Object.entries(keys).every(([name, value]) => item[name] === value)
-  );
+  if (!isRecord(item) || !isRecord(keys)) return false;
+  for (const name in keys) if (item[name] !== keys[name]) return false;
+  return true;
 }
+
+// As krane writes them, and as the server gives most of them back.
+const plainCpu = /^[1-9]\d{0,8}m$/;
+const plainMemory = /^[1-9]\d{0,8}Mi$/;
 
 // The server writes 1024Mi as 1Gi. Rounding loses nothing here: who changes an amount also takes the
 // field out of krane's record.
-function normalized(value: unknown, name = ""): unknown {
-  if (Array.isArray(value)) return value.map((item) => normalized(item));
-  if (!isRecord(value)) return value;
-  const isAmounts = name === "limits" || name === "requests";
-  return Object.fromEntries(
-    Object.entries(value).map(([key, member]) => [
-      key,
-      isAmounts && typeof member === "string" ? amount(key, member) : normalized(member, key),
-    ]),
-  );
-}
-
 function amount(resource: string, text: string): string {
-  return resource === "cpu" ? `${parseMillicores(text)}m` : `${parseMebibytes(text)}Mi`;
+  if (resource === "cpu") return plainCpu.test(text) ? text : `${parseMillicores(text)}m`;
+  return plainMemory.test(text) ? text : `${parseMebibytes(text)}Mi`;
 }
 
 function isRecord(value: unknown): value is Json {

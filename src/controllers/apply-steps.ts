@@ -2,7 +2,9 @@
 //
 // - An object whose live content is as wanted costs no call, also right after a start (K11).
 // - force is used only on an object that is known to be krane's own, and names its uid, so that it can
-//   never hit another one. Where nothing is known, the name is looked up first, and nothing is forced.
+//   never hit another one. Where nothing is known, the name is looked up first, and nothing is forced. It
+//   is not looked up where nothing can be known: in a namespace that krane has just made, for a manifest that
+//   the server refuses to apply onto anybody else's object.
 // - What is not krane's, or stands for another id, is never touched (K4).
 // - A namespace that vanishes between two steps is made again, and the plan begins anew.
 import type { Clock } from "../concurrency/clock.ts";
@@ -10,11 +12,13 @@ import type { KubeApi } from "../kube/api.ts";
 import { namespaces } from "../kube/kinds.ts";
 import { objectKey } from "../kube/object-cache.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
-import { fieldManager } from "../model/labels.ts";
+import { annotationKeys, fieldManager } from "../model/labels.ts";
 import type { Ownership } from "../model/ownership.ts";
 import { lastOtherManager } from "./applied-content.ts";
-import { saysConflict, saysNothingThere } from "./classify.ts";
+import { saysConflict, saysInvalid, saysNo, saysNothingThere } from "./classify.ts";
 import type { DriftMemory } from "./drift-memory.ts";
+import { KnownNamespaces } from "./known-namespaces.ts";
+import { findMovedItems } from "./moved-items.ts";
 import type { CheckedObject, LiveEntry, OwnedObject, Step } from "./plan.ts";
 import type { SlowLane } from "./slow-lane.ts";
 
@@ -28,6 +32,8 @@ export type StepsOutcome =
   | { readonly kind: "deleting"; readonly reason: string }
   /** Somebody keeps changing it. */
   | { readonly kind: "contested"; readonly reason: string; readonly waitMs: number }
+  /** The rest cannot be done while this is so. */
+  | { readonly kind: "hold"; readonly reason: string }
   /** A known obstacle; nothing was tried. */
   | { readonly kind: "held"; readonly reason: string; readonly waitMs: number };
 
@@ -45,15 +51,16 @@ export interface Progress {
 
 // An object that is only checked is looked at again after this long, should somebody have removed it.
 const checkAgainMs = 600_000;
-const namespacesKnownMax = 10_000;
+const checkedMax = 10_000;
 
 export class StepsApplier {
   private readonly deps: ApplyDeps;
-  private readonly knownNamespaces = new Set<string>();
+  private readonly spaces: KnownNamespaces;
   private readonly checkedUntilMs = new Map<string, number>();
 
   constructor(deps: ApplyDeps) {
     this.deps = deps;
+    this.spaces = new KnownNamespaces(deps);
   }
 
   async apply(steps: readonly Step[], progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {
@@ -96,7 +103,40 @@ export class StepsApplier {
         return this.applyOwned(step.object, progress, signal);
       case "checked":
         return this.applyChecked(step.object, progress, signal);
+      case "each":
+        return this.runEach(step.steps(), progress, signal);
+      case "hold":
+        return Promise.resolve(step);
     }
+  }
+
+  /** The first trouble is that of all; it is told when every step has had its turn. */
+  private async runEach(
+    steps: readonly Step[],
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<StepsOutcome> {
+    let writes = 0;
+    let trouble: { readonly scope: string; tell(): StepsOutcome } | undefined;
+    for (const step of steps) {
+      try {
+        const outcome = await this.run([step], progress, signal);
+        if (outcome.kind === "applied") writes += outcome.writes;
+        else trouble ??= { scope: progress.scope, tell: () => outcome };
+      } catch (error) {
+        // A server that cannot be reached would be waited for once per step.
+        if (!saysNo(error)) throw error;
+        trouble ??= {
+          scope: progress.scope,
+          tell: () => {
+            throw error;
+          },
+        };
+      }
+    }
+    if (trouble === undefined) return applied(writes);
+    progress.scope = trouble.scope;
+    return trouble.tell();
   }
 
   /** Created where it is missing, used as it is where it exists. */
@@ -106,19 +146,9 @@ export class StepsApplier {
     signal: AbortSignal,
   ): Promise<StepsOutcome> {
     const name = nameOf(manifest);
-    if (this.knownNamespaces.has(name)) return applied(0);
+    if (this.spaces.has(name)) return applied(0);
     const held = this.enter(namespaces, { name }, progress);
-    if (held) return held;
-    let writes = 1;
-    try {
-      await this.deps.api.create(namespaces, manifest, { fieldManager }, signal);
-    } catch (error) {
-      if (!saysConflict(error)) throw error;
-      writes = 0;
-    }
-    if (this.knownNamespaces.size >= namespacesKnownMax) this.knownNamespaces.clear();
-    this.knownNamespaces.add(name);
-    return applied(writes);
+    return held ?? applied(await this.spaces.ensure(manifest, signal));
   }
 
   private async applyOwned(
@@ -140,20 +170,54 @@ export class StepsApplier {
     }
     const held = this.enter(kind, ref, progress);
     if (held) return held;
-    const live = cached ?? (await this.lookUp(object, signal));
+    const live = cached ?? (this.isSurelyNew(object, name) ? undefined : await this.lookUp(object, signal));
     const verdict = live && judge(name, live);
     if (verdict) return verdict;
-    const manifest = object.manifest();
-    const result = await this.deps.api.apply(
-      kind,
-      live === undefined ? manifest : withUid(manifest, live.uid),
-      { fieldManager, force: live !== undefined },
-      signal,
-    );
-    const stored = object.wrote(result.object);
+    const stored = object.wrote(await this.send(object, live, signal));
     this.deps.drift.wrote(name, contentHash, stored.contentHash);
     this.noteNamespace(ref);
     return applied(1);
+  }
+
+  private async send(
+    object: OwnedObject,
+    live: LiveEntry | undefined,
+    signal: AbortSignal,
+  ): Promise<KubeObject> {
+    const { kind, ref } = object;
+    const manifest = live === undefined ? object.manifest() : withUid(object.manifest(), live.uid);
+    const options = { fieldManager, force: live !== undefined };
+    try {
+      return (await this.deps.api.apply(kind, manifest, options, signal)).object;
+    } catch (error) {
+      // Somebody was faster. From now on names are looked up in that namespace, before the next attempt too.
+      if (saysConflict(error) && ref.namespace !== undefined) this.spaces.age(ref.namespace);
+      const isRepaired =
+        live !== undefined && saysInvalid(error) && (await this.moveBack(object, live.uid, signal));
+      if (!isRepaired) throw error;
+      return (await this.deps.api.apply(kind, manifest, options, signal)).object;
+    }
+  }
+
+  /** Undoes what an apply cannot; false where there is nothing of the kind. */
+  private async moveBack(object: OwnedObject, uid: string, signal: AbortSignal): Promise<boolean> {
+    const { kind, ref } = object;
+    const manifest = object.manifest();
+    const found = await this.deps.api.get(kind, ref, {}, signal);
+    if (found?.metadata?.uid !== uid) return false;
+    // The server took this very manifest before, so what is wrong came by hand. One that it never took may be
+    // wrong in itself, and no part of it is to get in past the refusal.
+    if (manifestHashOf(found) !== manifestHashOf(manifest)) return false;
+    const operations = findMovedItems(manifest, found);
+    if (operations.length === 0) return false;
+    await this.deps.api.patch(kind, found, operations, { fieldManager }, signal);
+    return true;
+  }
+
+  /** What krane wrote before may have been taken out of its hands since, so it is never surely new again. */
+  private isSurelyNew({ ref, refusesStrangers }: OwnedObject, name: string): boolean {
+    const isNewPlace = ref.namespace !== undefined && this.spaces.isNew(ref.namespace);
+    return refusesStrangers && isNewPlace && !this.deps.drift.knows(name);
   }
 
   /** The cache shows krane's objects by their labels; one that lost its labels, or a stranger's, only a look shows. */
@@ -197,7 +261,7 @@ export class StepsApplier {
         signal,
       );
     }
-    if (this.checkedUntilMs.size >= namespacesKnownMax) this.checkedUntilMs.clear();
+    if (this.checkedUntilMs.size >= checkedMax) this.checkedUntilMs.clear();
     this.checkedUntilMs.set(name, this.deps.clock.nowMs() + checkAgainMs);
     return applied(isCurrent ? 0 : 1);
   }
@@ -209,12 +273,11 @@ export class StepsApplier {
   }
 
   private noteNamespace({ namespace }: ObjectRef): void {
-    if (namespace !== undefined && this.knownNamespaces.size < namespacesKnownMax)
-      this.knownNamespaces.add(namespace);
+    if (namespace !== undefined) this.spaces.note(namespace);
   }
 
   private forgetNamespace(name: string): void {
-    this.knownNamespaces.delete(name);
+    this.spaces.forget(name);
     for (const checked of this.checkedUntilMs.keys())
       if (checked.includes(` ${name}/`)) this.checkedUntilMs.delete(checked);
   }
@@ -236,6 +299,10 @@ function applied(writes: number): StepsOutcome {
 
 function withUid<T extends KubeObject>(manifest: T, uid: string): T {
   return { ...manifest, metadata: { ...manifest.metadata, uid } };
+}
+
+function manifestHashOf({ metadata }: KubeObject): string | undefined {
+  return metadata?.annotations?.[annotationKeys.manifestHash];
 }
 
 function nameOf(manifest: KubeObject): string {

@@ -4,7 +4,7 @@ import { DeadlineError } from "../concurrency/abort.ts";
 import { CircuitOpenError } from "../concurrency/circuit-breaker.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "../control-plane/error.ts";
 import { KubeApiError, type KubeErrorCode } from "../kube/errors.ts";
-import { classifyFailure, classifyProblems, classifyReport, speaksOfHealth } from "./classify.ts";
+import { classifyFailure, classifyProblems, classifyReport, saysNo, speaksOfHealth } from "./classify.ts";
 
 function refused(status: number, facts: object = {}): KubeApiError {
   return new KubeApiError("refused", `${status}`, { status, ...facts });
@@ -29,6 +29,13 @@ test("each status has its class", () => {
   };
   for (const [status, kind] of Object.entries(classes))
     assert.equal(classifyFailure(refused(Number(status)))?.kind, kind, status);
+});
+
+test("a refusal of one request is told from a server that has no answer for any", () => {
+  for (const status of [400, 403, 404, 409, 422]) assert.ok(saysNo(refused(status)), String(status));
+  for (const status of [429, 500, 503]) assert.ok(!saysNo(refused(status)), String(status));
+  for (const error of [new KubeApiError("network", "gone"), new DeadlineError(10), new Error("a bug")])
+    assert.ok(!saysNo(error), error.message);
 });
 
 test("what was no answer is tried again, and what was not even sent is not", () => {

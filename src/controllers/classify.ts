@@ -84,6 +84,18 @@ export function saysConflict(error: unknown): boolean {
   return error instanceof KubeApiError && error.code === "refused" && error.status === 409;
 }
 
+/** The server takes what was sent for wrong in itself. */
+export function saysInvalid(error: unknown): boolean {
+  return error instanceof KubeApiError && error.status === 422 && !saysAnotherObject(error);
+}
+
+/** The server is well, and refuses this one request. */
+export function saysNo(error: unknown): boolean {
+  if (!(error instanceof KubeApiError) || error.code !== "refused") return false;
+  const { status = 0 } = error;
+  return status < 500 && status !== 429;
+}
+
 export type ReportFailure =
   /** It has what was to be said, in its own way. */
   | { readonly kind: "delivered" }

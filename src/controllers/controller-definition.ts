@@ -2,11 +2,12 @@
 // queued, applied, repaired, deleted, asked for again and reported is the engine's, and the same for all.
 import type { ControllerName, DesiredAnswer } from "../control-plane/connection.ts";
 import type { CacheChange } from "../kube/object-cache.ts";
-import type { ReadState } from "./desired-message.ts";
+import type { KubeObject } from "../kube/types.ts";
+import type { DesiredMessage, ReadState } from "./desired-message.ts";
 import type { DesiredEntry } from "./desired-store.ts";
 import type { OwnedTarget, Plan } from "./plan.ts";
 import type { Observation } from "./reporter.ts";
-import type { KindStatus } from "./watched-kind.ts";
+import type { KindStatus, WatchedKind } from "./watched-kind.ts";
 
 export interface ControllerDefinition<State, Spec> {
   readonly name: ControllerName;
@@ -22,7 +23,14 @@ export interface ControllerDefinition<State, Spec> {
   managedByKey(key: string): ManagedObject | undefined;
   /** Keys of objects that several others contribute to, and that no message is about. */
   companionKeys(): Iterable<string>;
+  /** The order that a live object was made by, where it tells of one and is still to be kept. */
+  restoredOrder?(key: string): DesiredMessage<Spec> | undefined;
 
+  /**
+   * The companion keys that the plan of this one would only wait for. They are brought up before it, or
+   * each of a thousand keys that come at once would be looked at in vain first.
+   */
+  prerequisites?(entry: DesiredEntry<Spec>): Iterable<string>;
   plan(key: string, entry: DesiredEntry<Spec> | undefined): Plan;
   /** What goes when nobody wants the key any more. */
   targets(key: string, entry: DesiredEntry<Spec> | undefined): readonly OwnedTarget[];
@@ -35,6 +43,8 @@ export interface ManagedObject {
   readonly key: string;
   /** Undefined on an object that does not say; it cannot be asked for. */
   readonly id: string | undefined;
+  /** It was ordered by a call, and the control plane need not know it. */
+  readonly isOrdered?: boolean;
 }
 
 /** Which keys a change in the cluster concerns. */
@@ -50,6 +60,35 @@ export interface DefinedKind {
   run(signal: AbortSignal): Promise<void>;
   whenSynced(signal: AbortSignal): Promise<void>;
   subscribe(listener: (changed: ChangedKeys) => void): () => void;
+}
+
+/** `waiting`: the keys that nothing could be done about before the kind was known; a missing CRD may come late. */
+export function defineKind<T extends KubeObject, P, I extends string>(
+  watched: WatchedKind<T, P, I>,
+  keysOf: (change: CacheChange<P>) => ChangedKeys,
+  waiting: () => Iterable<string> = () => [],
+): DefinedKind {
+  return {
+    required: watched.required,
+    get synced() {
+      return watched.synced;
+    },
+    status: () => watched.status(),
+    run: (signal) => watched.run(signal),
+    whenSynced: (signal) => watched.cache.whenSynced(signal),
+    subscribe(listener) {
+      const ending = new AbortController();
+      const unsubscribe = watched.subscribe((change) => listener(keysOf(change)));
+      watched.cache.whenSynced(ending.signal).then(
+        () => listener({ reconcile: [...waiting()], report: [] }),
+        () => undefined,
+      );
+      return () => {
+        ending.abort();
+        unsubscribe();
+      };
+    },
+  };
 }
 
 /** Whether a change is one that reconciling would look at, rather than one of status alone. */

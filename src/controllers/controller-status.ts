@@ -57,6 +57,7 @@ export interface ControllerFacts {
   readonly objects: number;
   readonly parked: number;
   readonly retrying: number;
+  readonly conflicts: number;
   readonly blocked: number;
 }
 
@@ -91,8 +92,17 @@ export function controllerStatusMessage(facts: ControllerFacts): ControllerStatu
     objects: facts.objects,
     parked: facts.parked,
     retrying: facts.retrying,
+    conflicts: facts.conflicts,
     blockedDeletions: facts.blocked,
   });
+}
+
+export interface ObjectFilter {
+  readonly onlyTroubled?: boolean;
+  /** Only keys behind this one, in the order of keys. */
+  readonly after?: string | undefined;
+  /** How many at most; default all. */
+  readonly limit?: number | undefined;
 }
 
 export interface ObjectFacts {

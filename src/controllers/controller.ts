@@ -5,7 +5,7 @@
 // - start() resolves when the watches are open, and rejects with nothing left running when they cannot be.
 // - stop() may be called at any time and any number of times; when it resolves, nothing runs.
 import { linkSignals, withTimeout } from "../concurrency/abort.ts";
-import { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
+import type { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
 import { supervise } from "../concurrency/supervisor.ts";
@@ -16,16 +16,23 @@ import type { KubeApi } from "../kube/api.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { StepsApplier } from "./apply-steps.ts";
-import { backoffs, speaksOfHealth } from "./classify.ts";
+import { backoffs, classifyProblems } from "./classify.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
-import { blockedDeletionMessage, controllerStatusMessage, objectStatusMessage } from "./controller-status.ts";
+import {
+  blockedDeletionMessage,
+  controllerStatusMessage,
+  type ObjectFilter,
+  objectStatusMessage,
+} from "./controller-status.ts";
 import { DeletionGuard, type DeletionGuardOptions } from "./deletion-guard.ts";
 import type { DesiredMessage } from "./desired-message.ts";
 import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
+import { KeyListeners } from "./key-listeners.ts";
 import { isTroubled, ObjectStatuses, type OutcomeRecord } from "./object-status.ts";
 import { OrderWaits } from "./order-waits.ts";
 import { Reconciler } from "./reconcile.ts";
+import { createReportBreaker } from "./report-breaker.ts";
 import { Reporter } from "./reporter.ts";
 import { Resync, type ResyncResult } from "./resync.ts";
 import { SlowLane } from "./slow-lane.ts";
@@ -52,21 +59,30 @@ export interface ControllerDeps {
 }
 
 /** A definition reads the store that it is made for. */
-export interface DefinitionSource<State, Spec> {
-  create(store: DesiredStore<Spec>): ControllerDefinition<State, Spec>;
+export interface DefinitionSource<Spec, Definition> {
+  create(store: DesiredStore<Spec>): Definition;
   readonly groupOf?: (entry: DesiredEntry<Spec>) => string | undefined;
 }
 
-export type OrderOutcome = Pick<OutcomeRecord, "outcome" | "reason" | "fieldPath">;
+export interface OrderOutcome extends Pick<OutcomeRecord, "outcome" | "reason" | "fieldPath"> {
+  /** The order cannot be understood, and changed nothing. */
+  readonly isInvalid?: true;
+}
 
 const questionsAtOnce = 10;
 const reportsAtOnce = 8;
 
-export class Controller<State, Spec> {
+export class Controller<
+  State,
+  Spec,
+  Definition extends ControllerDefinition<State, Spec> = ControllerDefinition<State, Spec>,
+> {
   readonly store: DesiredStore<Spec>;
+  /** Told of every key whose objects look different from before. */
+  readonly observed = new KeyListeners();
+  readonly definition: Definition;
   private readonly options: ControllerOptions;
   private readonly deps: ControllerDeps;
-  private readonly definition: ControllerDefinition<State, Spec>;
   private readonly cursor = new VersionCursor();
   private readonly guard: DeletionGuard;
   private readonly statuses: ObjectStatuses;
@@ -82,7 +98,11 @@ export class Controller<State, Spec> {
   private running: Promise<unknown> | undefined;
   private stopped: Promise<void> | undefined;
 
-  constructor(definitions: DefinitionSource<State, Spec>, options: ControllerOptions, deps: ControllerDeps) {
+  constructor(
+    definitions: DefinitionSource<Spec, Definition>,
+    options: ControllerOptions,
+    deps: ControllerDeps,
+  ) {
     const { clock, random, log, metrics, api } = deps;
     this.options = options;
     this.deps = deps;
@@ -99,7 +119,7 @@ export class Controller<State, Spec> {
       { backoff: backoffs.retry },
       { clock, random, onHandlerError: (key, error) => this.onBug(`reconcile ${key}`, error) },
     );
-    this.breaker = createBreaker(name, deps);
+    this.breaker = createReportBreaker(name, deps);
     this.reporter = new Reporter(
       { workers: reportsAtOnce },
       {
@@ -146,7 +166,10 @@ export class Controller<State, Spec> {
     const unsubscribe = this.definition.kinds.map((kind) =>
       kind.subscribe(({ reconcile, report }) => {
         for (const key of reconcile) this.queue.add(key);
-        for (const key of report) this.reporter.changed(key);
+        for (const key of report) {
+          this.reporter.changed(key);
+          this.observed.tell(key);
+        }
       }),
     );
     const watches = this.definition.kinds.map((kind) =>
@@ -167,6 +190,8 @@ export class Controller<State, Spec> {
     } finally {
       linked.release();
     }
+    // Before the first resync: what was ordered may not be asked of the control plane.
+    for (const { key } of this.definition.managed()) this.restoreOrder(key);
     this.running = Promise.all([this.running, ...this.startLoops()]);
   }
 
@@ -176,8 +201,22 @@ export class Controller<State, Spec> {
     return this.stopped;
   }
 
+  /** Aborts when the controller begins to stop. */
+  get ending(): AbortSignal {
+    return this.stopping.signal;
+  }
+
+  /** The version that an order about the key stands on. */
+  versionOf(key: string): bigint {
+    return this.store.get(key)?.version ?? 0n;
+  }
+
   /** Does what the message says on the same road as the stream; resolves with what came of it. */
   async order(message: DesiredMessage<Spec>, signal: AbortSignal): Promise<OrderOutcome> {
+    if (message.want.kind === "invalid") {
+      const { reason, fieldPath } = classifyProblems(message.want.problems);
+      return { outcome: "parked", reason, fieldPath, isInvalid: true };
+    }
     this.store.order(message);
     this.guard.clear(message.key);
     const sequence = this.store.get(message.key)?.sequence ?? 0;
@@ -201,15 +240,20 @@ export class Controller<State, Spec> {
       objects: [...this.keys()].length,
       parked: statuses.countOf("parked"),
       retrying: statuses.countOf("retrying"),
+      conflicts: statuses.countOf("conflict"),
       blocked: guard.blockedCount,
     });
   }
 
-  objects(options: { readonly onlyTroubled?: boolean } = {}): ObjectStatus[] {
+  /** In the order of keys. What is not asked for is not made: a page of a thousand objects costs a page. */
+  objects({ onlyTroubled, after = "", limit }: ObjectFilter = {}): ObjectStatus[] {
     const { definition, store, statuses } = this;
+    const isWanted = (key: string) =>
+      key > after && (!onlyTroubled || isTroubled(statuses.get(key)?.outcome ?? "pending"));
     return [...this.keys()]
-      .filter((key) => !options.onlyTroubled || isTroubled(statuses.get(key)?.outcome ?? "pending"))
+      .filter(isWanted)
       .sort()
+      .slice(0, limit)
       .map((key) =>
         objectStatusMessage({
           controller: definition.name,
@@ -269,10 +313,18 @@ export class Controller<State, Spec> {
   }
 
   private async work(key: string, signal: AbortSignal): Promise<WorkOutcome> {
+    this.restoreOrder(key);
     const sequence = this.store.get(key)?.sequence ?? 0;
     const outcome = await this.reconciler.reconcile(key, signal);
     this.orders.settle(key, sequence, this.statuses.get(key));
     return outcome;
+  }
+
+  /** What was ordered of an earlier krane is still wanted; the object tells. */
+  private restoreOrder(key: string): void {
+    if (this.store.get(key) !== undefined) return;
+    const message = this.definition.restoredOrder?.(key);
+    if (message !== undefined) this.store.restore(message);
   }
 
   private receive(state: State): void {
@@ -292,6 +344,7 @@ export class Controller<State, Spec> {
     this.cursor.receive(message.version, key);
     this.guard.clear(key);
     if (outcome !== "changed") return;
+    this.reconciler.prepare(key);
     // A new state deserves a new try: its failures were those of the old one.
     this.queue.forget(key);
     this.queue.add(key);
@@ -343,22 +396,4 @@ export class Controller<State, Spec> {
     this.deps.metrics.internalPanics.inc({ caller: controller, path: "background" });
     this.deps.log.error("a loop failed and goes on", { controller, operation: where, error });
   }
-}
-
-function createBreaker(controller: string, { clock, metrics, log }: ControllerDeps): CircuitBreaker {
-  // The names that dashboards of the original know: deployment_state_update, sentinel_state_update.
-  const service = `${controller.replace(/s$/, "")}_state_update`;
-  return new CircuitBreaker(
-    { name: service },
-    {
-      clock,
-      countsAsFailure: speaksOfHealth,
-      observer: {
-        onRequest: (action) => metrics.circuitBreakerRequests.inc({ service, action }),
-        onFailure: (action) => metrics.circuitBreakerErrors.inc({ service, action }),
-        onTransition: (previousState, state) =>
-          log.warn("the circuit breaker of the reports changed", { controller, previousState, state }),
-      },
-    },
-  );
 }

@@ -10,10 +10,18 @@ import type { DeploymentSpec } from "../model/deployment/spec.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { Controller, type ControllerOptions, type OrderOutcome } from "./controller.ts";
-import { createDeploymentDefinition, type DeploymentDefinitionOptions } from "./deployment-definition.ts";
+import type { ObjectFilter } from "./controller-status.ts";
+import {
+  createDeploymentDefinition,
+  type DeploymentDefinition,
+  type DeploymentDefinitionOptions,
+  type SeenDeployment,
+} from "./deployment-definition.ts";
 import { environmentName } from "./deployment-kinds.ts";
-import { readApply, readDelete } from "./deployment-messages.ts";
+import { readDelete } from "./deployment-messages.ts";
+import { type DeploymentOrder, readDeploymentOrder } from "./deployment-orders.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
+import { type SeenObjects, seenObjects } from "./seen-objects.ts";
 
 export interface DeploymentControllerOptions extends ControllerOptions, DeploymentDefinitionOptions {}
 
@@ -32,12 +40,16 @@ export interface DeploymentController {
   start(signal?: AbortSignal): Promise<void>;
   stop(): Promise<void>;
   applyDeployment(message: ApplyDeployment, signal: AbortSignal): Promise<OrderOutcome>;
+  /** The same with a token of the caller's, which is kept on the ReplicaSet. */
+  orderDeployment(order: DeploymentOrder, signal: AbortSignal): Promise<OrderOutcome>;
   deleteDeployment(message: DeleteDeployment, signal: AbortSignal): Promise<OrderOutcome>;
   status(): ControllerStatus;
-  objects(options?: { readonly onlyTroubled?: boolean }): ObjectStatus[];
+  objects(filter?: ObjectFilter): ObjectStatus[];
   blockedDeletions(): BlockedDeletion[];
   /** False where no such deletion is blocked. */
   releaseDeletion(key: string): boolean;
+  /** What is there of all deployments and of one, and which of them look different from before. */
+  readonly seen: SeenObjects<SeenDeployment>;
 }
 
 export function createDeploymentController(
@@ -46,7 +58,7 @@ export function createDeploymentController(
 ): DeploymentController {
   const api = createMeteredKubeApi(deps.api, "deployments", deps);
   const { controlPlane, log } = deps;
-  const controller = new Controller<DeploymentState, DeploymentSpec>(
+  const controller = new Controller<DeploymentState, DeploymentSpec, DeploymentDefinition>(
     {
       groupOf: ({ want }) => (want.kind === "apply" ? environmentName(want.spec) : undefined),
       create: (store) =>
@@ -62,14 +74,20 @@ export function createDeploymentController(
     options,
     { ...deps, api },
   );
+  const order = (given: DeploymentOrder, signal: AbortSignal) => {
+    const versionOf = (key: string) => controller.versionOf(key);
+    return controller.order(readDeploymentOrder(given, versionOf, options.rules), signal);
+  };
   return {
     start: (signal) => controller.start(signal),
     stop: () => controller.stop(),
-    applyDeployment: (message, signal) => controller.order(readApply(message, 0n, options.rules), signal),
+    applyDeployment: (message, signal) => order({ message }, signal),
+    orderDeployment: order,
     deleteDeployment: (message, signal) => controller.order(readDelete(message, 0n, options.rules), signal),
     status: () => controller.status(),
     objects: (filter) => controller.objects(filter),
     blockedDeletions: () => controller.blockedDeletions(),
     releaseDeletion: (key) => controller.releaseDeletion(key),
+    seen: seenObjects(controller, (key) => controller.definition.seen(key)),
   };
 }

@@ -2,30 +2,20 @@
 // share one ingress policy, which is a key of its own (K1), and no workload is applied before that policy
 // is there and lets its port in (K8).
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
-import type { Secret } from "kubernetes-types/core/v1.js";
 import type { Clock } from "../concurrency/clock.ts";
 import type { ControlPlane } from "../control-plane/connection.ts";
 import type { DeploymentState } from "../gen/ctrl/v1/deployment_pb.ts";
-import { secrets } from "../kube/kinds.ts";
 import type { CacheChange, CacheEntry } from "../kube/object-cache.ts";
 import type { DeploymentSettings } from "../model/deployment/desired.ts";
-import { observeDeployment } from "../model/deployment/observed.ts";
-import type { ReplicaSetProjection } from "../model/deployment/projections.ts";
+import { type ObservedDeployment, observeDeployment } from "../model/deployment/observed.ts";
+import { type ReplicaSetProjection, socketOf } from "../model/deployment/projections.ts";
 import { desiredReplicaSet } from "../model/deployment/replica-set.ts";
 import type { DeploymentRules, DeploymentSpec } from "../model/deployment/spec.ts";
 import { desiredNamespace } from "../model/namespace.ts";
-import { judgeIdentity, judgeOwnership, type Ownership } from "../model/ownership.ts";
-import {
-  desiredPullSecret,
-  isImageOfRegistry,
-  isPullSecretCurrent,
-  pullSecretName,
-  type RegistryCredentials,
-} from "../model/pull-secret.ts";
+import { judgeIdentity, type Ownership } from "../model/ownership.ts";
 import { manifestContentHash } from "./applied-content.ts";
-import type { ControllerDefinition, ManagedObject } from "./controller-definition.ts";
+import { type ControllerDefinition, defineKind, type ManagedObject } from "./controller-definition.ts";
 import {
-  defineKind,
   environmentOfKey,
   type Pods,
   podKeys,
@@ -37,9 +27,11 @@ import {
   watchReplicaSets,
 } from "./deployment-kinds.ts";
 import { readDeploymentState } from "./deployment-messages.ts";
+import { restoreDeploymentOrder } from "./deployment-orders.ts";
 import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { IngressPolicies } from "./ingress-policy-plan.ts";
 import { type OwnedTarget, ownedObject, ownedTarget, type Plan, type Step } from "./plan.ts";
+import { pullSecretSteps } from "./pull-secret-step.ts";
 import type { Observation } from "./reporter.ts";
 import type { WatchedKindDeps } from "./watched-kind.ts";
 
@@ -47,6 +39,8 @@ export interface DeploymentDefinitionOptions {
   readonly rules: DeploymentRules;
   readonly settings: DeploymentSettings;
   readonly networkPolicy: "required" | "best-effort";
+  /** The namespace that krane fetches documents from, where it does; its pods are let in. */
+  readonly scraperNamespace?: string;
 }
 
 export interface DeploymentDefinitionDeps extends WatchedKindDeps {
@@ -58,11 +52,17 @@ export interface DeploymentDefinitionDeps extends WatchedKindDeps {
 export function createDeploymentDefinition(
   options: DeploymentDefinitionOptions,
   deps: DeploymentDefinitionDeps,
-): ControllerDefinition<DeploymentState, DeploymentSpec> {
+): DeploymentDefinition {
   return new DeploymentDefinition(options, deps);
 }
 
-class DeploymentDefinition implements ControllerDefinition<DeploymentState, DeploymentSpec> {
+export interface SeenDeployment extends ObservedDeployment {
+  readonly readinessId?: string;
+  /** Where its running instances listen. */
+  readonly sockets: readonly { readonly ip: string; readonly port: number }[];
+}
+
+export class DeploymentDefinition implements ControllerDefinition<DeploymentState, DeploymentSpec> {
   readonly name = "deployments";
   readonly kinds;
   private readonly options: DeploymentDefinitionOptions;
@@ -70,7 +70,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentState, Depl
   private readonly replicaSets: ReplicaSets;
   private readonly pods: Pods;
   private readonly ingress: IngressPolicies;
-  /** A manifest is large and its hash is short; the manifest is built again when it is sent. */
+  /** A manifest is large and its hash is short; a manifest lives only as long as the plan that sends it. */
   private readonly contentHashes = new WeakMap<DeploymentSpec, string>();
 
   constructor(options: DeploymentDefinitionOptions, deps: DeploymentDefinitionDeps) {
@@ -86,11 +86,12 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentState, Depl
       replicaSets: this.replicaSets,
       policies,
       mode: options.networkPolicy,
+      scraperNamespace: options.scraperNamespace,
     });
     this.kinds = [
       defineKind(this.replicaSets, (change) => this.replicaSetKeys(change)),
       defineKind(this.pods, (change) => podKeys(this.replicaSets, change)),
-      defineKind(policies, policyKeys),
+      defineKind(policies, (change) => policyKeys(policies, change)),
     ];
   }
 
@@ -119,6 +120,19 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentState, Depl
     return this.ingress.keys();
   }
 
+  restoredOrder(key: string) {
+    const live = this.replicaSets.get(key)?.value;
+    // What is on its way out was ordered away.
+    if (live === undefined || live.ownership.kind !== "ours" || live.deleting) return undefined;
+    return restoreDeploymentOrder(live, this.options.rules);
+  }
+
+  prerequisites({ want }: DesiredEntry<DeploymentSpec>): Iterable<string> {
+    if (want.kind !== "apply") return [];
+    const steps = this.ingress.awaitSteps(want.spec);
+    return steps.flatMap((step) => (step.isReady ? [] : [step.key]));
+  }
+
   plan(key: string, entry: DesiredEntry<DeploymentSpec> | undefined): Plan {
     const environment = environmentOfKey(key);
     if (environment !== undefined) return this.ingress.plan(environment);
@@ -137,8 +151,8 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentState, Depl
   }
 
   observe(key: string): Observation | undefined {
-    if (environmentOfKey(key) !== undefined) return undefined;
-    const observed = this.observed(key);
+    if (environmentOfKey(key) !== undefined || this.isOnlyOrdered(key)) return undefined;
+    const observed = this.seen(key);
     const { controlPlane } = this.deps;
     if (observed === undefined) {
       if (this.replicaSets.get(key) !== undefined) return undefined;
@@ -154,33 +168,56 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentState, Depl
   }
 
   readiness(key: string): { readonly ready: number; readonly total: number } {
-    const counts = this.observed(key)?.counts;
+    const counts = this.seen(key)?.counts;
     return { ready: counts?.ready ?? 0, total: counts?.wanted ?? 0 };
   }
 
-  private observed(key: string) {
+  /** What runs of a deployment of ours; undefined where there is none. */
+  seen(key: string): SeenDeployment | undefined {
     const entry = this.replicaSets.get(key);
     if (entry === undefined || !isOurs(entry)) return undefined;
     const pods = this.pods.cache.byIndex("owner", entry.uid).map(({ key, value }) => {
       const [, name = ""] = key.split("/");
       return { ...value, name };
     });
-    return observeDeployment(entry.value, pods);
+    const readinessId = entry.value.ordered?.readinessId;
+    return {
+      ...observeDeployment(entry.value, pods),
+      ...(readinessId !== undefined && { readinessId }),
+      sockets: pods.filter(({ standing }) => standing === "running").map(socketOf),
+    };
+  }
+
+  /** The control plane never spoke of it, and a report about it could only be refused. */
+  private isOnlyOrdered(key: string): boolean {
+    const entry = this.deps.store.get(key);
+    if (entry === undefined) return this.replicaSets.get(key)?.value.ordered !== undefined;
+    return entry.origin === "scheduler" && entry.version === 0n;
   }
 
   private planApply(key: string, spec: DeploymentSpec): Plan {
-    const { registry } = this.options.settings;
-    const pullsWithSecret = registry !== undefined && isImageOfRegistry(spec.image.registry, registry.host);
+    const { contentHashes } = this;
+    let built: ReplicaSet | undefined;
+    const manifest = () => {
+      built ??= this.replicaSetOf(spec);
+      return built;
+    };
     const object = ownedObject(this.replicaSets, {
       key,
       ref: { namespace: spec.namespace, name: spec.name },
-      contentHash: this.contentHash(spec),
-      manifest: () => this.replicaSetOf(spec),
+      get contentHash() {
+        const hash = contentHashes.get(spec) ?? manifestContentHash(manifest());
+        contentHashes.set(spec, hash);
+        return hash;
+      },
+      // Its selector is one value to the server, and holds the id of this deployment and nothing else.
+      refusesStrangers: true,
+      manifest,
       judge: (live) => judgeDeployment(live, spec.deploymentId),
     });
     const steps: readonly Step[] = [
       { kind: "namespace", manifest: desiredNamespace(spec.namespace) },
-      ...(pullsWithSecret ? [pullSecretStep(spec.namespace, registry)] : []),
+      ...pullSecretSteps(spec, this.options.settings.registry),
       ...this.ingress.awaitSteps(spec),
       { kind: "object", object },
     ];
@@ -195,20 +232,12 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentState, Depl
     });
   }
 
-  private contentHash(spec: DeploymentSpec): string {
-    const known = this.contentHashes.get(spec);
-    if (known !== undefined) return known;
-    const hash = manifestContentHash(this.replicaSetOf(spec));
-    this.contentHashes.set(spec, hash);
-    return hash;
-  }
-
   private replicaSetKeys(change: CacheChange<ReplicaSetProjection>) {
     if (change.kind === "deleted" && this.deps.store.get(change.key)?.want.kind === "delete") {
       const { namespace, environmentId } = change.before.value;
       if (environmentId !== undefined) this.ingress.released({ namespace, environmentId });
     }
-    return replicaSetKeys(change);
+    return replicaSetKeys(this.replicaSets, change);
   }
 }
 
@@ -217,22 +246,9 @@ function isOurs({ value }: CacheEntry<ReplicaSetProjection>): boolean {
 }
 
 function managedObject({ key, value }: CacheEntry<ReplicaSetProjection>): ManagedObject {
-  return { key, id: value.deploymentId };
+  return { key, id: value.deploymentId, isOrdered: value.ordered !== undefined };
 }
 
 function judgeDeployment(live: ReplicaSetProjection, wanted: string): Ownership {
   return judgeIdentity(live.ownership, { what: "deployment id", live: live.deploymentId, wanted });
-}
-
-function pullSecretStep(namespace: string, registry: RegistryCredentials): Step {
-  return {
-    kind: "checked",
-    object: {
-      kind: secrets,
-      ref: { name: pullSecretName, namespace },
-      manifest: () => desiredPullSecret(namespace, registry),
-      isCurrent: (live) => isPullSecretCurrent(live as Secret, desiredPullSecret(namespace, registry)),
-      judge: (live) => judgeOwnership(live.metadata),
-    },
-  };
 }

@@ -5,7 +5,6 @@ import type { Pod } from "kubernetes-types/core/v1.js";
 import type { CustomObject } from "../kube/kinds.ts";
 import { ciliumNetworkPolicies, pods, replicaSets } from "../kube/kinds.ts";
 import type { CacheChange } from "../kube/object-cache.ts";
-import type { KubeObject } from "../kube/types.ts";
 import {
   type PodProjection,
   projectPod,
@@ -14,7 +13,7 @@ import {
 } from "../model/deployment/projections.ts";
 import { components, labelKeys, ownSelector } from "../model/labels.ts";
 import { judgeOwnership } from "../model/ownership.ts";
-import { type ChangedKeys, type DefinedKind, isContentChange } from "./controller-definition.ts";
+import { type ChangedKeys, isContentChange } from "./controller-definition.ts";
 import type { LiveProjection } from "./plan.ts";
 import { WatchedKind, type WatchedKindDeps } from "./watched-kind.ts";
 
@@ -97,26 +96,18 @@ export function watchPolicies(deps: WatchedKindDeps): Policies {
   );
 }
 
-export function defineKind<T extends KubeObject, P, I extends string>(
-  watched: WatchedKind<T, P, I>,
-  keysOf: (change: CacheChange<P>) => ChangedKeys,
-): DefinedKind {
-  return {
-    required: watched.required,
-    get synced() {
-      return watched.synced;
-    },
-    status: () => watched.status(),
-    run: (signal) => watched.run(signal),
-    whenSynced: (signal) => watched.cache.whenSynced(signal),
-    subscribe: (listener) => watched.subscribe((change) => listener(keysOf(change))),
-  };
+export function replicaSetKeys(sets: ReplicaSets, change: CacheChange<ReplicaSetProjection>): ChangedKeys {
+  const { key } = change;
+  const isNews = isContentChange(change) && (!sets.isOwnWrite(change) || opensAnother(change));
+  if (!isNews) return { reconcile: [], report: [key] };
+  return { reconcile: [key, ...policyKeysOf(statesOf(change))], report: [key] };
 }
 
-export function replicaSetKeys(change: CacheChange<ReplicaSetProjection>): ChangedKeys {
-  const { key } = change;
-  if (!isContentChange(change)) return { reconcile: [], report: [key] };
-  return { reconcile: [key, ...policyKeysOf(statesOf(change))], report: [key] };
+/** What the policy lets in is wider than need be as soon as nothing listens on the port of before. */
+function opensAnother(change: CacheChange<ReplicaSetProjection>): boolean {
+  if (change.kind !== "changed") return false;
+  const [before, after] = [change.before.value, change.after.value];
+  return before.port !== after.port || before.environmentId !== after.environmentId;
 }
 
 export function podKeys(sets: ReplicaSets, change: CacheChange<PodProjection>): ChangedKeys {
@@ -125,9 +116,9 @@ export function podKeys(sets: ReplicaSets, change: CacheChange<PodProjection>): 
   return { reconcile: [], report: owners.map(({ key }) => key) };
 }
 
-export function policyKeys(change: CacheChange<PolicyProjection>): ChangedKeys {
-  const reconcile = isContentChange(change) ? policyKeysOf(statesOf(change)) : [];
-  return { reconcile, report: [] };
+export function policyKeys(policies: Policies, change: CacheChange<PolicyProjection>): ChangedKeys {
+  const isNews = isContentChange(change) && !policies.isOwnWrite(change);
+  return { reconcile: isNews ? policyKeysOf(statesOf(change)) : [], report: [] };
 }
 
 function statesOf<P>(change: CacheChange<P>): readonly P[] {

@@ -6,8 +6,7 @@ import {
   parseApplyDeployment,
   parseDeleteDeployment,
 } from "../model/deployment/spec.ts";
-import type { FieldProblem } from "../model/field-problem.ts";
-import type { DesiredMessage, ReadState } from "./desired-message.ts";
+import { type DesiredMessage, messageKey, type ReadState } from "./desired-message.ts";
 
 export function readDeploymentState(
   state: DeploymentState,
@@ -35,7 +34,7 @@ export function readApply(
     return { key: keyOf(message), id, version, want: { kind: "apply", spec: parsed.spec } };
   }
   const { problems } = parsed;
-  return { key: keyFor(message, problems), id, version, want: { kind: "invalid", problems } };
+  return { key: messageKey(keyOf(message), problems), id, version, want: { kind: "invalid", problems } };
 }
 
 export function readDelete(
@@ -48,20 +47,16 @@ export function readDelete(
     return { key: keyOf(message), id: undefined, version, want: { kind: "delete" } };
   }
   const { problems } = parsed;
-  return { key: keyFor(message, problems), id: undefined, version, want: { kind: "invalid", problems } };
+  return {
+    key: messageKey(keyOf(message), problems),
+    id: undefined,
+    version,
+    want: { kind: "invalid", problems },
+  };
 }
 
 type Named = Pick<ApplyDeployment, "k8sNamespace" | "k8sName">;
 
 function keyOf({ k8sNamespace, k8sName }: Named): string {
   return `${k8sNamespace}/${k8sName}`;
-}
-
-const namePaths: ReadonlySet<string> = new Set(["k8s_namespace", "k8s_name"]);
-const shownLengthMax = 80;
-
-// A name that may not be one names nothing in the cluster, and its key must not look as if it did.
-function keyFor(message: Named, problems: readonly FieldProblem[]): string {
-  if (!problems.some(({ path }) => namePaths.has(path))) return keyOf(message);
-  return `invalid:${JSON.stringify(keyOf(message)).slice(0, shownLengthMax)}`;
 }

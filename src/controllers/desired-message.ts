@@ -21,3 +21,15 @@ export interface DesiredMessage<Spec> {
 export type ReadState<Spec> =
   | { readonly kind: "message"; readonly message: DesiredMessage<Spec> }
   | { readonly kind: "bare"; readonly version: bigint; readonly unreadable: boolean };
+
+const namePaths: ReadonlySet<string> = new Set(["k8s_namespace", "k8s_name"]);
+const shownLengthMax = 80;
+
+/**
+ * The key of a message that may be wrong. A name that may not be one names nothing in the cluster, and
+ * its key must not look as if it did.
+ */
+export function messageKey(key: string, problems: readonly FieldProblem[]): string {
+  if (!problems.some(({ path }) => namePaths.has(path))) return key;
+  return `invalid:${JSON.stringify(key).slice(0, shownLengthMax)}`;
+}

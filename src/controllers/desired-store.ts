@@ -88,6 +88,11 @@ export class DesiredStore<Spec> {
     return this.put({ ...message, version }, "scheduler");
   }
 
+  /** An order that was given to an earlier krane. Whatever is known already is newer. */
+  restore(message: DesiredMessage<Spec>): StoreOutcome {
+    return this.held.has(message.key) ? "stale" : this.put(message, "scheduler");
+  }
+
   ask(key: string): Question {
     return { key, sequence: this.held.get(key)?.entry.sequence ?? 0 };
   }

@@ -27,6 +27,11 @@ export class DriftMemory {
     this.clock = clock;
   }
 
+  /** Whether the object was ever written by this process, as far as it remembers. */
+  knows(object: string): boolean {
+    return this.memories.has(object);
+  }
+
   /** Whether the live content is what the server made of this manifest when krane sent it. */
   isAsStored(object: string, wanted: string, live: string): boolean {
     const memory = this.memories.get(object);

@@ -1,6 +1,7 @@
 // The plan of an environment's ingress policy, a key that no message is about: it follows from what is
 // wanted and what runs in the environment.
 import type { Clock } from "../concurrency/clock.ts";
+import { objectKey } from "../kube/object-cache.ts";
 import {
   desiredIngressPolicy,
   ingressPolicyName,
@@ -29,6 +30,8 @@ export interface IngressPolicyDeps {
   readonly policies: Policies;
   /** "required" holds workloads back while the cluster has no network policies. */
   readonly mode: "required" | "best-effort";
+  /** The namespace that krane fetches documents from, where it does. */
+  readonly scraperNamespace?: string | undefined;
 }
 
 // A policy that nothing refers to may be that of a deployment which the stream has not brought yet.
@@ -48,13 +51,14 @@ export class IngressPolicies {
   }
 
   /** What a workload has to wait for. */
-  awaitSteps(spec: DeploymentSpec): readonly Step[] {
+  awaitSteps(spec: DeploymentSpec): readonly Extract<Step, { kind: "await" }>[] {
     const { policies, mode } = this.deps;
     if (policies.isMissing && mode === "best-effort") return [];
-    const entry = policies.get(cacheKey(spec));
+    const name = ingressPolicyName(spec.environmentId);
+    const entry = policies.get(`${spec.namespace}/${name}`);
     const isReady =
       entry !== undefined &&
-      judge(spec, entry.value).kind === "ours" &&
+      judge(name, entry.value).kind === "ours" &&
       !entry.value.deleting &&
       entry.value.ports.includes(spec.port);
     return [{ kind: "await", key: policyKey(spec), isReady }];
@@ -68,13 +72,14 @@ export class IngressPolicies {
     const key = policyKey(environment);
     if (wanted === undefined) return this.planUnused(key, environment);
     this.unusedSinceMs.delete(key);
-    const manifest = desiredIngressPolicy(wanted.environment, wanted.ports);
+    const manifest = desiredIngressPolicy(wanted.environment, wanted.ports, this.deps.scraperNamespace);
+    const ref = refOf(environment);
     const object = ownedObject(policies, {
-      key: cacheKey(environment),
-      ref: refOf(environment),
+      key: objectKey(ref),
+      ref,
       contentHash: manifestContentHash(manifest),
       manifest: () => manifest,
-      judge: (live) => judge(environment, live),
+      judge: (live) => judge(ref.name, live),
     });
     return {
       kind: "apply",
@@ -93,7 +98,8 @@ export class IngressPolicies {
 
   private planUnused(key: string, environment: EnvironmentRef): Plan {
     const { policies, clock } = this.deps;
-    const live = policies.get(cacheKey(environment));
+    const ref = refOf(environment);
+    const live = policies.get(objectKey(ref));
     if (live === undefined) {
       this.unusedSinceMs.delete(key);
       return { kind: "nothing" };
@@ -103,9 +109,9 @@ export class IngressPolicies {
     const leftMs = sinceMs + unusedMs - clock.nowMs();
     if (leftMs > 0) return { kind: "later", afterMs: leftMs };
     const target = ownedTarget(policies, {
-      key: cacheKey(environment),
-      ref: refOf(environment),
-      judge: (value) => judge(environment, value),
+      key: objectKey(ref),
+      ref,
+      judge: (value) => judge(ref.name, value),
     });
     return { kind: "delete", targets: [target], authority: "unused" };
   }
@@ -126,21 +132,13 @@ export class IngressPolicies {
   }
 }
 
-function cacheKey({ namespace, environmentId }: EnvironmentRef): string {
-  return `${namespace}/${ingressPolicyName(environmentId)}`;
-}
-
 function refOf({ namespace, environmentId }: EnvironmentRef): { namespace: string; name: string } {
   return { namespace, name: ingressPolicyName(environmentId) };
 }
 
-function judge({ environmentId }: EnvironmentRef, live: PolicyProjection): Ownership {
+function judge(name: string, live: PolicyProjection): Ownership {
   // Its name is made from the environment, so a label that says otherwise was edited, and is repaired.
-  return judgeIdentity(live.ownership, {
-    what: "environment",
-    live: ingressPolicyName(environmentId),
-    wanted: live.name,
-  });
+  return judgeIdentity(live.ownership, { what: "environment", live: name, wanted: live.name });
 }
 
 function holdReason(policies: Policies): string {

@@ -1,4 +1,4 @@
-// The Kubernetes API of one controller, with its figures. Every request that the controller makes goes
+// The Kubernetes API of one controller, or of the secrets service, with its figures. Every request goes
 // through here, so the metrics say what the API server really had to do for it.
 import type { Clock } from "../concurrency/clock.ts";
 import type { ControllerName } from "../control-plane/connection.ts";
@@ -13,7 +13,11 @@ export interface MeteredDeps {
   readonly metrics: Pick<Metrics, "kubernetesRequests" | "kubernetesDuration">;
 }
 
-export function createMeteredKubeApi(api: KubeApi, controller: ControllerName, deps: MeteredDeps): KubeApi {
+export function createMeteredKubeApi(
+  api: KubeApi,
+  controller: ControllerName | "secrets",
+  deps: MeteredDeps,
+): KubeApi {
   const { clock, metrics } = deps;
 
   async function measured<T>(verb: Verb, { kind }: ResourceKind, call: () => Promise<T>): Promise<T> {
@@ -41,6 +45,8 @@ export function createMeteredKubeApi(api: KubeApi, controller: ControllerName, d
     },
     apply: (kind, manifest, options, signal) =>
       measured("patch", kind, () => api.apply(kind, manifest, options, signal)),
+    patch: (kind, object, operations, options, signal) =>
+      measured("patch", kind, () => api.patch(kind, object, operations, options, signal)),
     delete: (kind, ref, options, signal) =>
       measured("delete", kind, () => api.delete(kind, ref, options, signal)),
     create: (kind, object, options, signal) =>

@@ -33,7 +33,14 @@ export type Step =
   | { readonly kind: "object"; readonly object: OwnedObject }
   | { readonly kind: "checked"; readonly object: CheckedObject }
   /** Another key has to be in order first. */
-  | { readonly kind: "await"; readonly key: string; readonly isReady: boolean };
+  | { readonly kind: "await"; readonly key: string; readonly isReady: boolean }
+  /**
+   * Objects beside those of the steps before, made out when their turn comes, because they may name a uid
+   * that those have only then. All are tried: what is refused to one of them is not refused to the others.
+   */
+  | { readonly kind: "each"; steps(): readonly Step[] }
+  /** The plan is not complete while this is so; what its other steps do is done all the same. */
+  | { readonly kind: "hold"; readonly reason: string };
 
 /** An object of a watched kind; its steps are made by `ownedStep` and `ownedTarget`, which hide its types. */
 export interface OwnedObject {
@@ -41,6 +48,7 @@ export interface OwnedObject {
   readonly ref: ObjectRef;
   /** The hash of the manifest's content; see applied-content.ts. */
   readonly contentHash: string;
+  readonly refusesStrangers: boolean;
   manifest(): KubeObject;
   live(): LiveEntry | undefined;
   /** What an object that the cache does not show looks like. */
@@ -52,6 +60,9 @@ export interface OwnedTarget {
   readonly kind: ResourceKind;
   readonly ref: ObjectRef;
   live(): LiveEntry | undefined;
+  /** Where the cache shows none it may still be there, without the labels that it is found by. */
+  readonly isLookedUp: boolean;
+  entryOf(object: KubeObject): LiveEntry;
   deleted(uid: string): void;
 }
 
@@ -76,7 +87,13 @@ export interface CheckedObject {
 interface OwnedOptions<T extends KubeObject, P> {
   readonly key: string;
   readonly ref: ObjectRef;
+  /** Read only when it is needed, so that it may be a getter. */
   readonly contentHash: string;
+  /**
+   * The server refuses an apply without force onto any object of this name that somebody else made, because
+   * a field that says whose it is cannot be equal in both. Default false.
+   */
+  readonly refusesStrangers?: boolean;
   manifest(): T;
   judge(live: P): Ownership;
 }
@@ -85,13 +102,16 @@ export function ownedObject<T extends KubeObject, P extends LiveProjection, I ex
   watched: WatchedKind<T, P, I>,
   options: OwnedOptions<T, P>,
 ): OwnedObject {
-  const { key, ref, contentHash, judge } = options;
+  const { key, ref, judge, refusesStrangers = false } = options;
   const seen = (entry: ReturnType<typeof watched.get>) => entry && liveEntry(entry, judge);
   return {
     kind: watched.kind,
     ref,
-    contentHash,
-    manifest: options.manifest,
+    get contentHash() {
+      return options.contentHash;
+    },
+    refusesStrangers,
+    manifest: () => options.manifest(),
     live: () => seen(watched.get(key)),
     entryOf: (object) => liveEntry(watched.entryOf(object as T), judge),
     wrote: (object) => liveEntry(watched.wrote(object as T), judge),
@@ -100,12 +120,14 @@ export function ownedObject<T extends KubeObject, P extends LiveProjection, I ex
 
 export function ownedTarget<T extends KubeObject, P extends LiveProjection, I extends string>(
   watched: WatchedKind<T, P, I>,
-  options: Pick<OwnedOptions<T, P>, "key" | "ref" | "judge">,
+  options: Pick<OwnedOptions<T, P>, "key" | "ref" | "judge"> & { readonly isLookedUp?: boolean },
 ): OwnedTarget {
-  const { key, ref, judge } = options;
+  const { key, ref, judge, isLookedUp = false } = options;
   return {
     kind: watched.kind,
     ref,
+    isLookedUp,
+    entryOf: (object) => liveEntry(watched.entryOf(object as T), judge),
     live() {
       const entry = watched.get(key);
       return entry && liveEntry(entry, judge);

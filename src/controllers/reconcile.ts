@@ -16,8 +16,8 @@ import type { ControllerDefinition } from "./controller-definition.ts";
 import { deletionBlockedEvent, type EventSubject } from "./deletion-event.ts";
 import type { Authority, DeletionGuard } from "./deletion-guard.ts";
 import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
-import { isTroubled, type ObjectStatuses, type OutcomeChange } from "./object-status.ts";
-import type { OwnedTarget, Plan } from "./plan.ts";
+import { isTroubled, type ObjectStatuses, type OutcomeChange, type OutcomeRecord } from "./object-status.ts";
+import type { LiveEntry, OwnedTarget, Plan } from "./plan.ts";
 import type { SlowLane } from "./slow-lane.ts";
 import type { VersionCursor } from "./version-cursor.ts";
 
@@ -57,6 +57,13 @@ export class Reconciler<State, Spec> {
 
   constructor(deps: ReconcileDeps<State, Spec>) {
     this.deps = deps;
+  }
+
+  /** Brings up what the key would only wait for. */
+  prepare(key: string): void {
+    const { store, definition } = this.deps;
+    const entry = store.get(key);
+    for (const other of (entry && definition.prerequisites?.(entry)) ?? []) this.bringUp(other);
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<WorkOutcome> {
@@ -129,7 +136,10 @@ export class Reconciler<State, Spec> {
     }
   }
 
-  /** Every target is asked for by itself; what is not there is gone already. */
+  /**
+   * Every target is asked for by itself; what is not there is gone already. One that cannot go, or is slow
+   * to go, does not keep the others: they might be what runs. The first of them is told at the end.
+   */
   private async remove(
     key: string,
     targets: readonly OwnedTarget[],
@@ -139,27 +149,63 @@ export class Reconciler<State, Spec> {
   ): Promise<Result> {
     const { guard, api, lane } = this.deps;
     let writes = 0;
-    for (const { kind, ref, live: look, deleted } of targets) {
-      const live = look();
+    let left: Result | undefined;
+    const blocked = this.objection(key, targets, authority, signal);
+    if (blocked !== undefined) return blocked;
+    for (const target of targets) {
+      const { kind, ref } = target;
+      const live = target.live() ?? (await this.lookUp(target, signal));
       if (live === undefined) continue;
       const name = `${kind.kind} ${objectKey(ref)}`;
       const permission = guard.permit({ key, ...live, authority });
-      if (permission.kind === "blocked") {
-        this.announce(key, { kind, ref, uid: live.uid }, permission.reason, signal);
-        return permission;
+      if (permission.kind === "blocked") return permission;
+      if (permission.kind === "not-ours") {
+        left ??= { kind: "conflict", reason: `${name} is not deleted: ${permission.reason}` };
+        continue;
       }
-      if (permission.kind === "not-ours")
-        return { kind: "conflict", reason: `${name} is not deleted: ${permission.reason}` };
-      if (live.deleting) return { kind: "deleting", reason: `${name} is still being deleted` };
+      const deleting = { kind: "deleting", reason: `${name} is still being deleted` } as const;
+      if (live.deleting) {
+        left ??= deleting;
+        continue;
+      }
       progress.scope = `${kind.kind}/${ref.namespace ?? ""}`;
       const wait = lane.wait(progress.scope);
       if (wait) return { kind: "held", ...wait };
       const outcome = await api.delete(kind, ref, { uid: permission.uid, propagation: "Background" }, signal);
       writes += 1;
-      if (outcome.kind === "deleting") return { kind: "deleting", reason: `${name} is still being deleted` };
-      deleted(permission.uid);
+      if (outcome.kind === "deleting") left ??= deleting;
+      else target.deleted(permission.uid);
     }
-    return { kind: "deleted", writes };
+    return left ?? { kind: "deleted", writes };
+  }
+
+  /** Asked for all before the first one goes: half of an object must not be deleted. */
+  private objection(
+    key: string,
+    targets: readonly OwnedTarget[],
+    authority: Authority,
+    signal: AbortSignal,
+  ): Result | undefined {
+    const standing = targets.flatMap(({ kind, ref, live: look }) => {
+      const live = look();
+      return live === undefined ? [] : [{ kind, ref, ...live }];
+    });
+    for (const live of standing) {
+      const permission = this.deps.guard.permit({ ...live, key, authority });
+      if (permission.kind !== "blocked") continue;
+      // What goes last is what the others are there for, and where people look.
+      this.announce(key, standing.at(-1) ?? live, permission.reason, signal);
+      return permission;
+    }
+    return undefined;
+  }
+
+  private async lookUp(target: OwnedTarget, signal: AbortSignal): Promise<LiveEntry | undefined> {
+    const { kind, ref, isLookedUp, entryOf } = target;
+    const found = isLookedUp ? await this.deps.api.get(kind, ref, {}, signal) : undefined;
+    const live = found && entryOf(found);
+    // What neither has the labels nor is krane's is a stranger of the same name.
+    return live?.ownership.kind === "ours" ? live : undefined;
   }
 
   /** Once, when it begins. That it could not be said there changes nothing: log and status say it too. */
@@ -249,21 +295,26 @@ export class Reconciler<State, Spec> {
   }
 
   private wait(key: string, entry: DesiredEntry<Spec> | undefined, awaited: string): WorkOutcome {
-    const { statuses, enqueue } = this.deps;
     const waiting = this.waiting.get(awaited) ?? new Set();
     this.waiting.set(awaited, waiting.add(key));
-    const trouble = statuses.get(awaited);
-    // A key that fails keeps its back-off, however many wait for it.
-    const isFailing = trouble !== undefined && trouble.attempts > 0;
-    enqueue(awaited, isFailing ? "resync" : "fresh");
+    const trouble = this.bringUp(awaited);
     this.write(
       key,
       entry,
-      isFailing
-        ? waitingBehind(awaited, trouble.reason)
-        : { outcome: "pending", reason: `waits for ${awaited}` },
+      trouble === undefined
+        ? { outcome: "pending", reason: `waits for ${awaited}` }
+        : waitingBehind(awaited, trouble.reason),
     );
     return { kind: "again", afterMs: lookAgainMs };
+  }
+
+  /** Brings up a key that others need; returns what it fails with, if it does. */
+  private bringUp(key: string): OutcomeRecord | undefined {
+    const record = this.deps.statuses.get(key);
+    // A key that fails keeps its back-off, however many wait for it.
+    const isFailing = record !== undefined && record.attempts > 0;
+    this.deps.enqueue(key, isFailing ? "resync" : "fresh");
+    return isFailing ? record : undefined;
   }
 
   private wakeWaiting(key: string): void {
@@ -297,6 +348,7 @@ export class Reconciler<State, Spec> {
     };
     if (isTroubled(record.outcome)) log.warn("an object is not as it should be", fields);
     else if (record.outcome === "unchanged") log.debug("an object is as it should be", fields);
+    else if (record.outcome === "pending") log.debug("an object waits", fields);
     else log.info("reconciled", fields);
   }
 }

@@ -85,11 +85,12 @@ export class Resync<State, Spec> {
   private questions(): readonly Asked[] {
     const { definition, store } = this.deps;
     const asked = new Map<string, Asked>();
-    for (const { key, id: liveId } of definition.managed()) {
+    for (const { key, id: liveId, isOrdered = false } of definition.managed()) {
       const entry = store.get(key);
       const id = entry?.id ?? liveId;
       // What is being deleted needs no second opinion, and what the scheduler ordered is not known there.
-      if (id === undefined || entry?.want.kind === "delete" || entry?.origin === "scheduler") continue;
+      const isScheduled = entry === undefined ? isOrdered : entry.origin === "scheduler";
+      if (id === undefined || entry?.want.kind === "delete" || isScheduled) continue;
       asked.set(key, { key, id, isThere: true });
     }
     for (const { key, id, want, origin } of store.entries()) {

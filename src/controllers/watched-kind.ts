@@ -48,6 +48,8 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   private readonly reflector: Reflector<T, P, I>;
   /** Writes whose events have not come yet. */
   private readonly written = new Map<string, Written<P>>();
+  /** What the answers to writes became. The event of a write brings the same entry again. */
+  private readonly own = new WeakSet<CacheEntry<P>>();
 
   constructor(options: WatchedKindOptions<T, P, I>, deps: WatchedKindDeps) {
     const { kind, selection, project, indexes, owned } = options;
@@ -57,6 +59,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
       project,
       ...(indexes === undefined ? {} : { indexes }),
       ...(owned ? { hash: appliedContentHash } : {}),
+      known: (key) => this.get(key),
     });
     this.reflector = new Reflector(
       { kind, selection, cache: this.cache, onError: (error) => deps.onError(kind.kind, error) },
@@ -89,9 +92,15 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   /** Returns what the object looks like here. */
   wrote(object: T): CacheEntry<P> {
     const entry = this.cache.entryOf(object);
+    this.own.add(entry);
     this.written.set(entry.key, { kind: "put", entry });
     this.settle(entry.key);
     return entry;
+  }
+
+  /** Whether the change only shows what this controller wrote, and has taken into account when it did. */
+  isOwnWrite(change: CacheChange<P>): boolean {
+    return change.kind !== "deleted" && this.own.has(change.after);
   }
 
   deleted(ref: ObjectRef, uid: string): void {

@@ -4,6 +4,7 @@ import { changeLines } from "./change-lines.ts";
 import type { DevObject, DevState } from "./dev-state.ts";
 
 const web: DevObject = {
+  kind: "deployment",
   key: "krane-dev/web-1",
   id: "d_web-1",
   environment: "env_production",
@@ -11,8 +12,7 @@ const web: DevObject = {
   want: "run",
   desiredVersion: 1n,
   appliedVersion: 1n,
-  ready: 1,
-  total: 2,
+  pods: { ready: 1, total: 2 },
   failing: 0,
   outcome: "applied",
   reason: "",
@@ -24,9 +24,13 @@ function state(objects: readonly DevObject[], stream = "open"): DevState {
 
 describe("the lines about a change", () => {
   test("are all there is at the first look", () => {
-    assert.deepEqual(changeLines(undefined, state([web])), [
-      "stream: open",
-      "krane-dev/web-1: desired v1, applied v1, ready 1/2, applied",
+    const sentinel: DevObject = { ...web, kind: "sentinel", key: "sentinel/gateway" };
+    const { pods: _, ...policy }: DevObject = { ...web, kind: "policy", appliedVersion: 0n };
+    assert.deepEqual(changeLines(undefined, state([web, sentinel, policy])), [
+      "streams: open",
+      "deployment krane-dev/web-1: desired v1, applied v1, ready 1/2, applied",
+      "sentinel sentinel/gateway: desired v1, applied v1, ready 1/2, applied",
+      "policy krane-dev/web-1: desired v1, applied v0, applied",
     ]);
   });
 
@@ -40,19 +44,26 @@ describe("the lines about a change", () => {
     assert.deepEqual(
       changeLines(state([web, other]), state([failing], "waiting to reconnect (unavailable)")),
       [
-        "stream: waiting to reconnect (unavailable)",
-        "krane-dev/web-1: desired v1, applied v1, ready 1/2, retrying, 1 failing: 503 from the API server",
-        "krane-dev/api-1: gone",
+        "streams: waiting to reconnect (unavailable)",
+        "deployment krane-dev/web-1: desired v1, applied v1, ready 1/2, retrying, 1 failing: 503 from the API server",
+        "deployment krane-dev/api-1: gone",
       ],
     );
   });
 
-  test("say once that everything is ready", () => {
-    const ready = { ...web, ready: 2 };
+  test("say once, kind by kind, that everything is ready", () => {
+    const ready = { ...web, pods: { ready: 2, total: 2 } };
     const settled = state([ready, { ...ready, key: "krane-dev/api-1" }]);
     assert.equal(changeLines(state([web]), settled).at(-1), "all 2 deployments are ready");
     assert.equal(changeLines(state([web]), state([ready])).at(-1), "the deployment is ready");
     assert.deepEqual(changeLines(settled, settled), []);
+    const sentinel: DevObject = { ...web, kind: "sentinel", key: "sentinel/gateway" };
+    const { pods: _, ...policy }: DevObject = { ...web, kind: "policy" };
+    const others = ["net-1", "net-2"].map((key) => ({ ...policy, key }));
+    const waiting = state([ready, sentinel, ...others]);
+    assert.equal(changeLines(undefined, waiting).at(-1), "all 2 policies are in place");
+    const rested = state([ready, { ...sentinel, pods: { ready: 1, total: 1 } }, ...others]);
+    assert.deepEqual(changeLines(waiting, rested).slice(1), ["the sentinel is ready"]);
   });
 
   test("call nothing ready that fails, is behind, or is to go", () => {
@@ -62,7 +73,7 @@ describe("the lines about a change", () => {
       { want: "delete" },
       { reason: "why" },
     ] as const) {
-      const lines = changeLines(undefined, state([{ ...web, ready: 2, ...not }]));
+      const lines = changeLines(undefined, state([{ ...web, pods: { ready: 2, total: 2 }, ...not }]));
       assert.equal(lines.length, 2, JSON.stringify(lines));
     }
   });

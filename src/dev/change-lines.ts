@@ -1,30 +1,52 @@
 // What changed between two looks at the region, one line each: the output of --headless, and the recent events
 // of the live view. Pure.
+import type { Kind } from "../server/kinds.ts";
 import { type DevObject, type DevState, isSettled } from "./dev-state.ts";
 
 export function changeLines(before: DevState | undefined, after: DevState): readonly string[] {
   const lines: string[] = [];
-  if (before?.stream !== after.stream) lines.push(`stream: ${after.stream}`);
-  const old = new Map((before?.objects ?? []).map((object) => [object.key, object]));
+  if (before?.stream !== after.stream) lines.push(`streams: ${after.stream}`);
+  const old = new Map((before?.objects ?? []).map((object) => [titleOf(object), object]));
   for (const object of after.objects) {
     const line = describeObject(object);
-    const previous = old.get(object.key);
-    old.delete(object.key);
+    const title = titleOf(object);
+    const previous = old.get(title);
+    old.delete(title);
     if (previous === undefined || describeObject(previous) !== line) lines.push(line);
   }
-  for (const key of old.keys()) lines.push(`${key}: gone`);
-  const isNewlySettled = isSettled(after) && !(before !== undefined && isSettled(before));
-  if (isNewlySettled && after.objects.length > 0) lines.push(settledText(after.objects.length));
-  return lines;
+  for (const title of old.keys()) lines.push(`${title}: gone`);
+  return [...lines, ...settledLines(before, after)];
 }
 
-function settledText(count: number): string {
-  return count === 1 ? "the deployment is ready" : `all ${count} deployments are ready`;
+const names: Readonly<Record<Kind, readonly [one: string, many: string, state: string]>> = {
+  deployment: ["deployment", "deployments", "ready"],
+  sentinel: ["sentinel", "sentinels", "ready"],
+  policy: ["policy", "policies", "in place"],
+};
+
+/** Kind by kind: they come to rest at different times, a sentinel only after half a minute without trouble. */
+function settledLines(before: DevState | undefined, after: DevState): readonly string[] {
+  return (Object.keys(names) as Kind[]).flatMap((kind) => {
+    const [one, many, state] = names[kind];
+    const objects = ofKind(after, kind);
+    if (objects.length === 0 || !isSettled(objects)) return [];
+    if (before !== undefined && isSettled(ofKind(before, kind))) return [];
+    return [objects.length === 1 ? `the ${one} is ${state}` : `all ${objects.length} ${many} are ${state}`];
+  });
+}
+
+function ofKind({ objects }: DevState, kind: Kind): readonly DevObject[] {
+  return objects.filter((object) => object.kind === kind);
+}
+
+function titleOf({ kind, key }: DevObject): string {
+  return `${kind} ${key}`;
 }
 
 export function describeObject(object: DevObject): string {
-  const { key, desiredVersion, appliedVersion, ready, total } = object;
-  return `${key}: desired v${desiredVersion}, applied v${appliedVersion}, ready ${ready}/${total}, ${statusText(object)}`;
+  const { desiredVersion, appliedVersion, pods } = object;
+  const ready = pods === undefined ? "" : ` ready ${pods.ready}/${pods.total},`;
+  return `${titleOf(object)}: desired v${desiredVersion}, applied v${appliedVersion},${ready} ${statusText(object)}`;
 }
 
 /** The last outcome, and why, as one line whatever a server has put into its messages. */

@@ -4,6 +4,7 @@ import type { CustomResourceDefinition } from "kubernetes-types/apiextensions/v1
 
 // The published types leave this field of a schema out.
 const preservesUnknownFields = { "x-kubernetes-preserve-unknown-fields": true };
+const rule = { type: "object", ...preservesUnknownFields };
 
 export const ciliumDefinition: CustomResourceDefinition = {
   apiVersion: "apiextensions.k8s.io/v1",
@@ -27,7 +28,7 @@ export const ciliumDefinition: CustomResourceDefinition = {
         schema: {
           openAPIV3Schema: {
             type: "object",
-            properties: { spec: { type: "object", ...preservesUnknownFields } },
+            properties: { spec: rule, specs: { type: "array", items: rule } },
           },
         },
       },

@@ -14,7 +14,7 @@ import { type EmbeddedClusterDeps, startEmbeddedCluster } from "./embedded-clust
 import type { PodBehaviour } from "./kube-apiserver/controllers/pod-behaviour.ts";
 import { connectRealCluster } from "./real-cluster.ts";
 import { type RunningAgent, startAgent } from "./running-agent.ts";
-import { devRegion, sampleDeployments } from "./scenario.ts";
+import { devRegion, policedDeployment, sampleDeployments, samplePolicy, sampleSentinel } from "./scenario.ts";
 
 export interface DevPorts {
   readonly kube: number;
@@ -57,6 +57,9 @@ export interface DevRegion {
   stop(): Promise<void>;
 }
 
+// Everything is in the clear and meant for whoever sits at this machine; nobody else on the network gets in.
+const loopback = "127.0.0.1";
+
 export async function startDevRegion(
   options: DevOptions,
   deps: DevDeps,
@@ -71,11 +74,11 @@ export async function startDevRegion(
     const control = await startControlPlane(plane, options.ports.control, deps, signal);
     stack.push(() => control.close());
     await plane.admin.registerRegion(devRegion);
-    for (const deployment of sampleDeployments()) await plane.admin.setDeployment(devRegion, deployment);
+    await askForSample(plane.admin, options.cluster.kind);
     const agentToken = deps.createToken();
     const { rpc, metrics } = options.ports;
-    const agentUrl = `http://127.0.0.1:${rpc}`;
-    const controlUrl = `http://127.0.0.1:${control.port}`;
+    const agentUrl = `http://${loopback}:${rpc}`;
+    const controlUrl = `http://${loopback}:${control.port}`;
     const agent = await startAgent(
       {
         rpcPort: rpc,
@@ -86,7 +89,7 @@ export async function startDevRegion(
         kubeconfigPath: cluster.kubeconfigPath,
         networkPolicy: options.cluster.kind === "real" ? "best-effort" : "required",
       },
-      deps,
+      { ...deps, listenHost: loopback },
       signal,
     );
     stack.push(() => agent.stop());
@@ -103,7 +106,7 @@ export async function startDevRegion(
         kubernetes: cluster.url,
         "control plane": controlUrl,
         agent: agentUrl,
-        metrics: metrics === 0 ? "off" : `http://127.0.0.1:${metrics}/metrics`,
+        metrics: metrics === 0 ? "off" : `http://${loopback}:${metrics}/metrics`,
       },
       ended: endOf(agent, control),
       stop: () => stack.unwind(),
@@ -123,6 +126,13 @@ function startCluster(
   return startEmbeddedCluster({ ...cluster, port: ports.kube }, deps, signal);
 }
 
+async function askForSample(admin: Admin, cluster: ClusterChoice["kind"]): Promise<void> {
+  for (const deployment of sampleDeployments()) await admin.setDeployment(devRegion, deployment);
+  // Where pods are real a sentinel would need an image and databases that nobody has at hand.
+  if (cluster === "embedded") await admin.setSentinel(devRegion, sampleSentinel());
+  await admin.setPolicy(devRegion, samplePolicy(), policedDeployment);
+}
+
 async function startControlPlane(
   plane: InMemoryControlPlane,
   port: number,
@@ -130,7 +140,7 @@ async function startControlPlane(
   signal: AbortSignal,
 ): Promise<RunningControlPlane> {
   try {
-    return await createControlPlaneServer(plane, { port }, deps).start(signal);
+    return await createControlPlaneServer(plane, { port, host: loopback }, deps).start(signal);
   } catch (error) {
     if (!(error instanceof ServiceError) || !(error.cause instanceof Error)) throw error;
     throw explainListenFailure("--control-port", port, error.cause);

@@ -1,5 +1,6 @@
 // One look at the region: what the control plane wants and was told, beside what the agent did. Everything that
 // is shown comes from here, so that the live view and the lines of --headless never tell different stories.
+import type { ControllerName } from "../control-plane/connection.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../gen/ctrl/v1/deployment_pb.ts";
 import {
   type ControllerStatus,
@@ -8,27 +9,31 @@ import {
   ObjectStatus_Outcome,
   StreamStatus_State,
 } from "../gen/krane/v1/agent_pb.ts";
+import { sentinelNamespace } from "../model/labels.ts";
+import type { Kind } from "../server/kinds.ts";
 import type { DeploymentReport, Row } from "../server/store.ts";
 import type { DevRegion } from "./dev-region.ts";
 
 export interface DevState {
   readonly stream: string;
-  /** By key; deployments whose deletion is done are no longer there. */
+  /** By kind and key; objects whose deletion is done are no longer there. */
   readonly objects: readonly DevObject[];
 }
 
 export interface DevObject {
+  readonly kind: Kind;
   /** `namespace/name`. */
   readonly key: string;
   /** Empty where the control plane knows nothing of it. */
   readonly id: string;
+  /** Empty where it has none. */
   readonly environment: string;
   readonly image: string;
   readonly want: "run" | "delete" | "unknown";
   readonly desiredVersion: bigint;
   readonly appliedVersion: bigint;
-  readonly ready: number;
-  readonly total: number;
+  /** Absent where no pods run for it. */
+  readonly pods?: DevPods;
   /** Instances that the control plane was told are failing. */
   readonly failing: number;
   readonly outcome: string;
@@ -36,69 +41,114 @@ export interface DevObject {
   readonly reason: string;
 }
 
+export interface DevPods {
+  readonly ready: number;
+  readonly total: number;
+}
+
+/** What the control plane has about an object, whichever kind it is. */
+interface Wanted {
+  readonly kind: Kind;
+  readonly key: string;
+  readonly row: Pick<Row<Kind>, "id" | "desired" | "version">;
+  readonly environment: string;
+  readonly image: string;
+  /** Absent where no pods run for it. */
+  readonly replicas?: number;
+  readonly report?: DeploymentReport | undefined;
+}
+
+const kindOf: Readonly<Record<ControllerName, Kind>> = {
+  deployments: "deployment",
+  sentinels: "sentinel",
+  cilium: "policy",
+};
+const order: readonly Kind[] = ["deployment", "sentinel", "policy"];
+
 export async function loadDevState(region: DevRegion, signal: AbortSignal): Promise<DevState> {
-  const { admin, agent, name } = region;
+  const { agent } = region;
   const [status, objects, rows] = await Promise.all([
     agent.status(signal),
     agent.objects(signal),
-    admin.deployments(name),
+    loadWanted(region),
   ]);
-  const byKey = new Map(objects.map((object) => [object.key, object]));
-  const wanted: DevObject[] = [];
-  for (const row of rows) {
-    const key = keyOf(row);
-    const report = await admin.deploymentReport(name, row.id);
-    const object = byKey.get(key);
-    byKey.delete(key);
-    if (!isGone(row, object, report)) wanted.push(wantedObject(row, object, report));
+  const inspected = new Map(objects.map((object) => [nameOf(inspectedKind(object), object.key), object]));
+  const shown: DevObject[] = [];
+  for (const wanted of rows) {
+    const name = nameOf(wanted.kind, wanted.key);
+    const object = inspected.get(name);
+    inspected.delete(name);
+    if (!isGone(wanted, object)) shown.push(wantedObject(wanted, object));
   }
-  const others = [...byKey.values()].filter(({ reason }) => reason !== "").map(unknownObject);
-  return {
-    stream: streamText(status?.controllers[0]),
-    objects: [...wanted, ...others].sort((a, b) => (a.key < b.key ? -1 : 1)),
-  };
+  const others = [...inspected.values()].filter(({ reason }) => reason !== "").map(unknownObject);
+  return { stream: streamsText(status?.controllers ?? []), objects: [...shown, ...others].sort(compare) };
 }
 
 /** Whether everything that is wanted runs as wanted. */
-export function isSettled({ objects }: DevState): boolean {
+export function isSettled(objects: readonly DevObject[]): boolean {
   return objects.every(isHealthy);
 }
 
 export function isHealthy(object: DevObject): boolean {
-  const { want, ready, total, desiredVersion, appliedVersion, failing, reason } = object;
-  return (
-    want === "run" && ready === total && appliedVersion === desiredVersion && failing === 0 && reason === ""
-  );
+  const { want, pods, desiredVersion, appliedVersion, failing, reason } = object;
+  const isReady = pods === undefined || pods.ready === pods.total;
+  return want === "run" && isReady && appliedVersion === desiredVersion && failing === 0 && reason === "";
 }
 
-function keyOf({ spec }: Row<"deployment">): string {
-  return `${spec.k8sNamespace}/${spec.k8sName}`;
+async function loadWanted({ admin, name: region }: DevRegion): Promise<readonly Wanted[]> {
+  const wanted: Wanted[] = [];
+  for (const row of await admin.deployments(region)) {
+    const { k8sNamespace, k8sName, environmentId: environment, image, replicas } = row.spec;
+    const report = await admin.deploymentReport(region, row.id);
+    const key = `${k8sNamespace}/${k8sName}`;
+    wanted.push({ kind: "deployment", key, row, environment, image, replicas, report });
+  }
+  for (const row of await admin.sentinels(region)) {
+    const { k8sName, environmentId: environment, image, replicas } = row.spec;
+    const key = `${sentinelNamespace}/${k8sName}`;
+    wanted.push({ kind: "sentinel", key, row, environment, image, replicas });
+  }
+  for (const row of await admin.policies(region)) {
+    const { k8sNamespace, k8sName } = row.spec;
+    const key = `${k8sNamespace}/${k8sName}`;
+    wanted.push({ kind: "policy", key, row, environment: "", image: "" });
+  }
+  return wanted;
 }
 
-function isGone(
-  row: Row<"deployment">,
-  object: ObjectStatus | undefined,
-  report: DeploymentReport | undefined,
-): boolean {
+function nameOf(kind: Kind, key: string): string {
+  return `${kind} ${key}`;
+}
+
+function inspectedKind({ controller }: ObjectStatus): Kind {
+  return kindOf[controller as ControllerName];
+}
+
+function compare(a: DevObject, b: DevObject): number {
+  return order.indexOf(a.kind) - order.indexOf(b.kind) || (a.key < b.key ? -1 : 1);
+}
+
+function isGone({ row, report }: Wanted, object: ObjectStatus | undefined): boolean {
   if (row.desired !== "stopped" || report?.exists) return false;
   return object === undefined || object.outcome === ObjectStatus_Outcome.DELETED;
 }
 
-function wantedObject(
-  { id, spec, desired, version }: Row<"deployment">,
-  object: ObjectStatus | undefined,
-  report: DeploymentReport | undefined,
-): DevObject {
+function wantedObject(wanted: Wanted, object: ObjectStatus | undefined): DevObject {
+  const { kind, key, environment, image, replicas, report } = wanted;
+  const { id, desired, version } = wanted.row;
+  const isRunning = desired === "running";
   const failing = (report?.instances ?? []).filter(({ status }) => status === InstanceStatus.FAILED).length;
+  const total = object?.total || (isRunning ? replicas : 0);
   return {
     ...inspected(object),
-    key: `${spec.k8sNamespace}/${spec.k8sName}`,
+    kind,
+    key,
     id,
-    environment: spec.environmentId,
-    image: spec.image,
-    want: desired === "running" ? "run" : "delete",
+    environment,
+    image,
+    want: isRunning ? "run" : "delete",
     desiredVersion: version,
-    total: object?.total || (desired === "running" ? spec.replicas : 0),
+    ...(total !== undefined && { pods: { ready: object?.ready ?? 0, total } }),
     failing,
   };
 }
@@ -106,17 +156,28 @@ function wantedObject(
 function unknownObject(object: ObjectStatus): DevObject {
   const want = object.desired === ObjectStatus_Desired.DELETE ? "delete" : "unknown";
   const { key, desiredVersion } = object;
-  return { ...inspected(object), key, id: "", environment: "", image: "", want, desiredVersion, failing: 0 };
+  const kind = inspectedKind(object);
+  return {
+    ...inspected(object),
+    kind,
+    key,
+    id: "",
+    environment: "",
+    image: "",
+    want,
+    desiredVersion,
+    failing: 0,
+  };
 }
 
-type Inspected = Pick<DevObject, "appliedVersion" | "ready" | "total" | "outcome" | "reason">;
+type Inspected = Pick<DevObject, "appliedVersion" | "outcome" | "reason">;
 
 function inspected(object: ObjectStatus | undefined): Inspected {
-  if (object === undefined) return { appliedVersion: 0n, ready: 0, total: 0, outcome: "pending", reason: "" };
-  const { appliedVersion, ready, total, outcome, reason, fieldPath } = object;
+  if (object === undefined) return { appliedVersion: 0n, outcome: "pending", reason: "" };
+  const { appliedVersion, outcome, reason, fieldPath } = object;
   // Most reasons name the field themselves.
   const where = fieldPath === undefined || reason.includes(fieldPath) ? "" : `${fieldPath}: `;
-  return { appliedVersion, ready, total, outcome: outcomeText(outcome), reason: `${where}${reason}` };
+  return { appliedVersion, outcome: outcomeText(outcome), reason: `${where}${reason}` };
 }
 
 const outcomeTexts = new Map<ObjectStatus_Outcome, string>(
@@ -127,8 +188,16 @@ function outcomeText(outcome: ObjectStatus_Outcome): string {
   return outcomeTexts.get(outcome) ?? "unknown";
 }
 
-function streamText(controller: ControllerStatus | undefined): string {
-  const { state = StreamStatus_State.UNSPECIFIED, lastErrorCode = "" } = controller?.stream ?? {};
+/** One word where all streams are alike, which is nearly always. */
+function streamsText(controllers: readonly ControllerStatus[]): string {
+  const texts = controllers.map(streamText);
+  const [first = "not open"] = texts;
+  if (texts.every((text) => text === first)) return first;
+  return controllers.map(({ name }, index) => `${name} ${texts[index]}`).join(", ");
+}
+
+function streamText(controller: ControllerStatus): string {
+  const { state = StreamStatus_State.UNSPECIFIED, lastErrorCode = "" } = controller.stream ?? {};
   const because = lastErrorCode === "" ? "" : ` (${lastErrorCode})`;
   switch (state) {
     case StreamStatus_State.OPEN:

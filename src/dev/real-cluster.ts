@@ -13,7 +13,7 @@ import type { KubeObject, ResourceKind } from "../kube/types.ts";
 import { labelKeys, managedBy } from "../model/labels.ts";
 import type { DevCluster } from "./dev-cluster.ts";
 import { DevError } from "./dev-error.ts";
-import { devWorkspaceId } from "./scenario.ts";
+import { devNamespace, devWorkspaceId } from "./scenario.ts";
 
 const connections = 4;
 // An API server that was just started, or just learnt of a new kind, asks for patience.
@@ -21,6 +21,8 @@ const attemptsMax = 10;
 const pauseMs = 1_000;
 
 const foreign = `${labelKeys.managedBy}=${managedBy},${labelKeys.workspaceId}!=${devWorkspaceId}`;
+// A policy of the control plane does not say whose workspace it is for; the namespace of an earlier run does.
+const elsewhere = `metadata.namespace!=${devNamespace}`;
 const searchedKinds: readonly ResourceKind[] = [replicaSets, appsDeployments, ciliumNetworkPolicies];
 
 export async function connectRealCluster(
@@ -68,7 +70,8 @@ async function findForeign(
 ): Promise<KubeObject | undefined> {
   for (let attempt = 1; ; attempt++) {
     try {
-      const page = await api.list(kind, { labelSelector: foreign, limit: 1, detail: "metadata" }, signal);
+      const selection = { labelSelector: foreign, fieldSelector: elsewhere };
+      const page = await api.list(kind, { ...selection, limit: 1, detail: "metadata" }, signal);
       return page.items[0];
     } catch (error) {
       if (!(error instanceof KubeApiError)) throw error;

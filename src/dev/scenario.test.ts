@@ -1,9 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import { ApplyCiliumNetworkPolicySchema } from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { ApplyDeploymentSchema } from "../gen/ctrl/v1/deployment_pb.ts";
+import { ApplySentinelSchema } from "../gen/ctrl/v1/sentinel_pb.ts";
+import { parseApplyPolicy } from "../model/cilium/spec.ts";
 import { parseApplyDeployment } from "../model/deployment/spec.ts";
-import { nextImage, nextName, sampleDeployments } from "./scenario.ts";
+import { parseApplySentinel } from "../model/sentinel/spec.ts";
+import { nextImage, nextName, sampleDeployments, samplePolicy, sampleSentinel } from "./scenario.ts";
+
+test("the sample has a valid sentinel and a valid policy", () => {
+  const sentinel = create(ApplySentinelSchema, sampleSentinel());
+  assert.equal(parseApplySentinel(sentinel, { registries: [] }).kind, "valid");
+  assert.equal(parseApplyPolicy(create(ApplyCiliumNetworkPolicySchema, samplePolicy()), {}).kind, "valid");
+});
 
 test("the sample has three valid deployments in two environments", () => {
   const parsed = sampleDeployments().map((deployment) =>

@@ -1,6 +1,8 @@
-// What `krane dev` asks for at first: three deployments in two environments of one workspace, as a control
-// plane has them, in a namespace of their own. All of it carries the id of a workspace that exists nowhere
+// What `krane dev` asks for at first: three deployments in two environments of one workspace, the sentinel that
+// one of them is reached through, and a policy that lets it, as a control plane has them. All of it carries the id of a workspace that exists nowhere
 // else, which is how a later `krane dev` knows what an earlier one left in a cluster.
+import { policyApiVersion, policyKind } from "../model/cilium/policy-document.ts";
+import { ciliumNamespaceLabel, labelKeys, sentinelNamespace } from "../model/labels.ts";
 import type { SpecInit } from "../server/kinds.ts";
 
 export const devRegion = "local.dev";
@@ -37,6 +39,50 @@ function sampleDeployment(
     cpuMillicores: 100n,
     memoryMib: 128n,
     port: 8080,
+  };
+}
+
+export function sampleSentinel(): SpecInit<"sentinel"> {
+  return {
+    k8sName: "gateway",
+    workspaceId: devWorkspaceId,
+    projectId: "proj_krane_dev",
+    environmentId: "env_production",
+    sentinelId: "se_gateway",
+    image: "registry.example/sentinel:1",
+    replicas: 1,
+    cpuMillicores: 100n,
+    memoryMib: 128n,
+  };
+}
+
+/** The deployment that it lets traffic in to, and that it goes with. */
+export const policedDeployment = deploymentIdOf("web-1");
+
+export function samplePolicy(): SpecInit<"policy"> {
+  const sentinels = {
+    [ciliumNamespaceLabel]: sentinelNamespace,
+    [labelKeys.workspaceId]: devWorkspaceId,
+    [labelKeys.environmentId]: "env_production",
+  };
+  const document = {
+    apiVersion: policyApiVersion,
+    kind: policyKind,
+    spec: {
+      endpointSelector: { matchLabels: { [labelKeys.deploymentId]: policedDeployment } },
+      ingress: [
+        {
+          fromEndpoints: [{ matchLabels: sentinels }],
+          toPorts: [{ ports: [{ port: "8080", protocol: "TCP" }] }],
+        },
+      ],
+    },
+  };
+  return {
+    k8sNamespace: devNamespace,
+    k8sName: "to-web-1",
+    ciliumNetworkPolicyId: "net_web-1",
+    policy: new TextEncoder().encode(JSON.stringify(document)),
   };
 }
 

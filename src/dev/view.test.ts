@@ -5,6 +5,7 @@ import type { DevObject } from "./dev-state.ts";
 import { renderView, type ViewModel } from "./view.ts";
 
 const web: DevObject = {
+  kind: "deployment",
   key: "krane-dev/web-1",
   id: "d_web-1",
   environment: "env_production",
@@ -12,8 +13,7 @@ const web: DevObject = {
   want: "run",
   desiredVersion: 4n,
   appliedVersion: 4n,
-  ready: 2,
-  total: 2,
+  pods: { ready: 2, total: 2 },
   failing: 0,
   outcome: "unchanged",
   reason: "",
@@ -24,8 +24,7 @@ const api: DevObject = {
   id: "d_api-1",
   desiredVersion: 12n,
   appliedVersion: 2n,
-  ready: 1,
-  total: 3,
+  pods: { ready: 1, total: 3 },
   failing: 2,
   outcome: "parked",
   reason: "apply.port: must be from 1 to 65535, but is 99999",
@@ -35,14 +34,23 @@ const preview: DevObject = {
   key: "krane-dev/preview-1",
   id: "d_preview-1",
   want: "delete",
-  ready: 0,
+  pods: { ready: 0, total: 2 },
+};
+const { pods: _, ...podless } = web;
+const policy: DevObject = {
+  ...podless,
+  kind: "policy",
+  key: "krane-dev/to-web-1",
+  id: "net_web-1",
+  environment: "",
+  image: "",
 };
 
 const model: ViewModel = {
   urls: { kubernetes: "http://127.0.0.1:7443", "control plane": "http://127.0.0.1:7091" },
   kubeconfigPath: "/home/me/.local/state/krane/dev-7443.kubeconfig",
   region: "local.dev",
-  state: { stream: "open", objects: [api, preview, web] },
+  state: { stream: "open", objects: [api, preview, web, policy] },
   chosen: "d_web-1",
   recent: ["asked for 3 of web-1 (v4)", "stream: open"],
   showsHelp: false,
@@ -57,21 +65,22 @@ describe("the screen", () => {
     assert.equal(
       rendered(130, 40),
       `
-krane dev, region local.dev, stream open
+krane dev, region local.dev, streams open
   kubernetes    http://127.0.0.1:7443
   control plane http://127.0.0.1:7091
   export KUBECONFIG=/home/me/.local/state/krane/dev-7443.kubeconfig
 
-  DEPLOYMENT           ENVIRONMENT     IMAGE                    DESIRED  APPLIED  READY  LAST OUTCOME
-  krane-dev/api-1      env_production  nginx-unprivileged:1.25  v12      v2       1/3    parked, 2 failing: apply.port: must be...
-  krane-dev/preview-1  env_production  nginx-unprivileged:1.25  v4       v4       0/2    deleting
-> krane-dev/web-1      env_production  nginx-unprivileged:1.25  v4       v4       2/2    unchanged
+  KIND        OBJECT               ENVIRONMENT     IMAGE                    DESIRED  APPLIED  READY  LAST OUTCOME
+  deployment  krane-dev/api-1      env_production  nginx-unprivileged:1.25  v12      v2       1/3    parked, 2 failing: apply.p...
+  deployment  krane-dev/preview-1  env_production  nginx-unprivileged:1.25  v4       v4       0/2    deleting
+> deployment  krane-dev/web-1      env_production  nginx-unprivileged:1.25  v4       v4       2/2    unchanged
+  policy      krane-dev/to-web-1                                            v4       v4       -      unchanged
 
   asked for 3 of web-1 (v4)
   stream: open
 
   up/down choose   + scale up   - scale down   n new version   d delete   b bad spec   p kill a pod   c crash the image
-  e edit behind krane's back   s cut the stream   ? help   q quit
+  e edit behind krane's back   s cut the streams   ? help   q quit
 `,
     );
   });
@@ -80,22 +89,23 @@ krane dev, region local.dev, stream open
     assert.equal(
       rendered(80, 24),
       `
-krane dev, region local.dev, stream open
+krane dev, region local.dev, streams open
   kubernetes    http://127.0.0.1:7443
   control plane http://127.0.0.1:7091
   export KUBECONFIG=/home/me/.local/state/krane/dev-7443.kubeconfig
 
-  DEPLOYMENT           DESIRED  APPLIED  READY  LAST OUTCOME
-  krane-dev/api-1      v12      v2       1/3    parked, 2 failing: apply.port...
-  krane-dev/preview-1  v4       v4       0/2    deleting
-> krane-dev/web-1      v4       v4       2/2    unchanged
+  KIND        OBJECT               DESIRED  APPLIED  READY  LAST OUTCOME
+  deployment  krane-dev/api-1      v12      v2       1/3    parked, 2 failing...
+  deployment  krane-dev/preview-1  v4       v4       0/2    deleting
+> deployment  krane-dev/web-1      v4       v4       2/2    unchanged
+  policy      krane-dev/to-web-1   v4       v4       -      unchanged
 
   asked for 3 of web-1 (v4)
   stream: open
 
   up/down choose   + scale up   - scale down   n new version   d delete
   b bad spec   p kill a pod   c crash the image   e edit behind krane's back
-  s cut the stream   ? help   q quit
+  s cut the streams   ? help   q quit
 `,
     );
   });
@@ -104,16 +114,17 @@ krane dev, region local.dev, stream open
     assert.equal(
       rendered(40, 5),
       `
-  DEPLOYMENT           READY  LAST OU...
+  OBJECT               READY  LAST OU...
   krane-dev/api-1      1/3    parked,...
   krane-dev/preview-1  0/2    deleting
 > krane-dev/web-1      2/2    unchanged
+  krane-dev/to-web-1   -      unchanged
 `,
     );
   });
 
   test("with room for one line only shows the chosen one", () => {
-    assert.match(rendered(40, 2), /^\n {2}DEPLOYMENT.*\n> krane-dev\/web-1 .*\n$/);
+    assert.match(rendered(40, 2), /^\n {2}OBJECT.*\n> krane-dev\/web-1 .*\n$/);
   });
 
   test("has a page of help in place of the table", () => {

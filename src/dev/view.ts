@@ -11,7 +11,7 @@ export interface ViewModel {
   readonly region: string;
   /** Undefined before the first look. */
   readonly state: DevState | undefined;
-  /** The id of the chosen deployment. */
+  /** The id of the chosen object. */
   readonly chosen: string;
   /** What happened lately, oldest first. */
   readonly recent: readonly string[];
@@ -50,7 +50,7 @@ export function renderView(model: ViewModel, size: ViewSize): readonly string[] 
 function headLines({ region, state, urls, kubeconfigPath }: ViewModel): readonly string[] {
   const addresses = Object.entries(urls).map(([name, url]) => `  ${name.padEnd(14)}${url}`);
   return [
-    `krane dev, region ${region}, stream ${state?.stream ?? "not open"}`,
+    `krane dev, region ${region}, streams ${state?.stream ?? "not open"}`,
     ...addresses,
     `  export KUBECONFIG=${kubeconfigPath}`,
   ];
@@ -64,7 +64,8 @@ interface Column {
 }
 
 const tableColumns: readonly Column[] = [
-  { title: "DEPLOYMENT", columnsMin: 0, cell: ({ key }) => printable(key) },
+  { title: "KIND", columnsMin: 60, cell: ({ kind }) => kind },
+  { title: "OBJECT", columnsMin: 0, cell: ({ key }) => printable(key) },
   { title: "ENVIRONMENT", columnsMin: 100, cell: ({ environment }) => printable(environment) },
   {
     title: "IMAGE",
@@ -73,7 +74,7 @@ const tableColumns: readonly Column[] = [
   },
   { title: "DESIRED", columnsMin: 60, cell: ({ desiredVersion }) => `v${desiredVersion}` },
   { title: "APPLIED", columnsMin: 60, cell: ({ appliedVersion }) => `v${appliedVersion}` },
-  { title: "READY", columnsMin: 0, cell: ({ ready, total }) => `${ready}/${total}` },
+  { title: "READY", columnsMin: 0, cell: ({ pods }) => (pods ? `${pods.ready}/${pods.total}` : "-") },
 ];
 
 function tableLines({ state, chosen }: ViewModel, size: ViewSize): readonly string[] {
@@ -130,19 +131,21 @@ function footLines(columns: number): readonly string[] {
 }
 
 const helpLines: readonly string[] = [
-  "A control plane asks for deployments, krane makes them so in the cluster and tells what runs.",
+  "A control plane asks for deployments, for the sentinels in front of them and for network policies; krane",
+  "makes them so in the cluster and tells what runs.",
   "",
-  "  + -   asks the control plane for more or fewer pods of the chosen deployment",
-  "  n     asks for a new version of it: a new deployment with a new id, beside the old one",
+  "  + -   asks the control plane for more or fewer pods of the chosen object",
+  "  n     asks for a new version of it: of a deployment a new one beside it, of a sentinel a new image",
   "  d     asks for its deletion",
-  "  b     asks for a port that does not exist: krane says what is wrong with which field; again mends it",
+  "  b     asks for what cannot be: krane says what is wrong with which field; again mends it",
   "  p     kills one of its pods: Kubernetes makes another, krane reports both",
-  "  c     makes its image crash: krane reports the instances as failed; again mends it",
-  "  e     edits its ReplicaSet with kubectl's means: krane puts it right at once",
-  "  s     cuts the stream from the control plane: krane reconnects and goes on where it was",
+  "  c     makes its image crash: krane reports what fails; again mends it",
+  "  e     edits it with kubectl's means: krane puts it right at once",
+  "  s     cuts the streams from the control plane: krane reconnects and goes on where it was",
   "",
   "A line shows the version that is desired, the one that was applied, the pods that are ready, and what came",
-  "of krane's last attempt. Use kubectl with the KUBECONFIG above to try things that have no key.",
+  "of krane's last attempt. A sentinel's pod counts once it was ready for 30 seconds; a policy has no pods.",
+  "Use kubectl with the KUBECONFIG above to try things that have no key.",
   "",
   "Any key closes this page; q quits.",
 ];

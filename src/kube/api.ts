@@ -28,6 +28,14 @@ export interface KubeApi {
     options: ApplyOptions,
     signal: AbortSignal,
   ): Promise<ApplyResult<T>>;
+  /** Replaces values at their places in an object that has not changed since it was read. */
+  patch<T extends KubeObject>(
+    kind: ResourceKind<T>,
+    object: T,
+    operations: readonly ReplaceOperation[],
+    options: PatchOptions,
+    signal: AbortSignal,
+  ): Promise<T>;
   delete(
     kind: ResourceKind,
     ref: ObjectRef,
@@ -106,6 +114,18 @@ export interface ApplyOptions extends WriteOptions {
 export interface ApplyResult<T extends KubeObject> {
   readonly kind: "created" | "applied";
   readonly object: T;
+}
+
+export interface PatchOptions extends WriteOptions {
+  readonly fieldManager: string;
+}
+
+/** One operation of a JSON patch. */
+export interface ReplaceOperation {
+  readonly op: "replace";
+  /** A JSON pointer. */
+  readonly path: string;
+  readonly value: unknown;
 }
 
 export interface CreateOptions extends WriteOptions {

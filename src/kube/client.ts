@@ -11,10 +11,12 @@ import type {
   KubeApi,
   ListOptions,
   ListPage,
+  PatchOptions,
+  ReplaceOperation,
   WriteOptions,
 } from "./api.ts";
 import { KubeApiError, parseStatus, refusedError } from "./errors.ts";
-import { acceptList, acceptObject, applyPatch, json } from "./media-types.ts";
+import { acceptList, acceptObject, applyPatch, json, jsonPatch } from "./media-types.ts";
 import { collectionPath, describeObject, objectPath } from "./paths.ts";
 import type { KubeResponse, KubeTransport } from "./transport.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "./types.ts";
@@ -30,6 +32,8 @@ export function createKubeApi(transport: KubeTransport): KubeApi {
     list: (kind, options, signal) => listPage(transport, kind, options, signal),
     watch: (kind, options, signal) => watchEvents(transport, kind, options, signal),
     apply: (kind, manifest, options, signal) => applyObject(transport, kind, manifest, options, signal),
+    patch: (kind, object, operations, options, signal) =>
+      patchObject(transport, kind, object, operations, options, signal),
     delete: (kind, ref, options, signal) => deleteObject(transport, kind, ref, options, signal),
     create: (kind, object, options, signal) => createObject(transport, kind, object, options, signal),
   };
@@ -102,6 +106,33 @@ async function applyObject<T extends KubeObject>(
   );
   const object = parseObject<T>(`apply ${describeObject(kind, ref)}`, answer);
   return { kind: answer.status === 201 ? "created" : "applied", object };
+}
+
+async function patchObject<T extends KubeObject>(
+  transport: KubeTransport,
+  kind: ResourceKind<T>,
+  object: T,
+  operations: readonly ReplaceOperation[],
+  options: PatchOptions,
+  signal: AbortSignal,
+): Promise<T> {
+  const ref = refOf(kind, object);
+  // The server takes a resourceVersion in what it is given for a precondition. Places are counted in the
+  // object that was read, and a list that changed since would have something else there.
+  const value = object.metadata?.resourceVersion;
+  const unchanged: ReplaceOperation = { op: "replace", path: "/metadata/resourceVersion", value };
+  const answer = await transport.send(
+    {
+      method: "PATCH",
+      path: objectPath(kind, ref, options.subresource),
+      query: writeQuery(options),
+      contentType: jsonPatch,
+      accept: json,
+      body: [unchanged, ...operations],
+    },
+    signal,
+  );
+  return parseObject<T>(`patch ${describeObject(kind, ref)}`, answer);
 }
 
 async function deleteObject(

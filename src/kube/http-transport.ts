@@ -17,6 +17,7 @@ import { HttpConnections } from "./http-connections.ts";
 import { breaksBeforeAnswer, exchangeError } from "./http-errors.ts";
 import { LineSplitter, parseJson } from "./json-lines.ts";
 import type { KubeRequest, KubeResponse, KubeStream, KubeTransport } from "./transport.ts";
+import { type AnswerLimits, requestWhole, type WholeAnswer } from "./whole-answer.ts";
 
 export interface HttpTransportOptions {
   readonly endpoint: KubeEndpoint;
@@ -104,16 +105,27 @@ class HttpTransport implements KubeTransport {
     signal: AbortSignal,
   ): Promise<KubeResponse> {
     const pool = this.connections.poolFor(credential);
-    const wire = this.wireRequest(request, credential, signal);
-    let answer: Dispatcher.ResponseData;
+    const wire = this.wireRequest(request, credential);
+    let hasBegun = false;
+    const limits = {
+      ...this.answerLimits(request),
+      onBegin: () => {
+        hasBegun = true;
+      },
+    };
     try {
-      answer = await pool.request(wire);
+      return parseAnswer(request, await requestWhole(pool, wire, limits, signal));
     } catch (error) {
       // The server closed an idle connection in the moment in which it was used again.
-      if (request.method !== "GET" || signal.aborted || !breaksBeforeAnswer(error)) throw error;
-      answer = await pool.request(wire);
+      if (request.method !== "GET" || hasBegun || signal.aborted || !breaksBeforeAnswer(error)) throw error;
+      return parseAnswer(request, await requestWhole(pool, wire, limits, signal));
     }
-    return readAnswer(request, answer, request.answerBytesMax ?? this.options.answerBytesMax);
+  }
+
+  private answerLimits(request: KubeRequest) {
+    const bytesMax = request.answerBytesMax ?? this.options.answerBytesMax;
+    const tooLarge = () => new KubeApiError("too-large", `${describe(request)}: more than ${bytesMax} bytes`);
+    return { bytesMax, tooLarge };
   }
 
   private async openStream(
@@ -131,11 +143,11 @@ class HttpTransport implements KubeTransport {
     // Also for a stream that nobody got to read because the time for opening it ran out.
     onAbort(life.signal, () => void end().catch(() => undefined));
     try {
-      const answer = await client.request(this.wireRequest(request, credential, life.signal));
+      const answer = await client.request({ ...this.wireRequest(request, credential), signal: life.signal });
       if (answer.statusCode === 200) {
         return { status: 200, values: this.readValues(request, answer.body, end, signal) };
       }
-      const refusal = await readAnswer(request, answer, this.options.answerBytesMax);
+      const refusal = await readRefusal(request, answer, this.answerLimits(request));
       await end();
       return { status: answer.statusCode, refusal, values: noValues() };
     } catch (error) {
@@ -164,11 +176,7 @@ class HttpTransport implements KubeTransport {
     }
   }
 
-  private wireRequest(
-    request: KubeRequest,
-    credential: Credential,
-    signal: AbortSignal,
-  ): Dispatcher.RequestOptions {
+  private wireRequest(request: KubeRequest, credential: Credential): Dispatcher.DispatchOptions {
     const headers: Record<string, string> = {
       accept: request.accept ?? "application/json",
       "user-agent": this.options.userAgent,
@@ -180,7 +188,6 @@ class HttpTransport implements KubeTransport {
       method: request.method,
       path: `${this.pathPrefix}${request.path}${query === "" ? "" : `?${query}`}`,
       headers,
-      signal,
       ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
     };
   }
@@ -191,26 +198,28 @@ function describe(request: KubeRequest): string {
   return `${request.method} ${request.path}`;
 }
 
-async function readAnswer(
+async function readRefusal(
   request: KubeRequest,
-  answer: Dispatcher.ResponseData,
-  bytesMax: number,
+  { statusCode: status, headers, body }: Dispatcher.ResponseData,
+  { bytesMax, tooLarge }: AnswerLimits,
 ): Promise<KubeResponse> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of answer.body as AsyncIterable<Buffer>) {
+  for await (const chunk of body as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > bytesMax) {
-      // Leaving the loop destroys the body, and with it the connection: the rest is never read.
-      throw new KubeApiError("too-large", `${describe(request)}: more than ${bytesMax} bytes`);
-    }
+    // Leaving the loop destroys the body, and with it the connection: the rest is never read.
+    if (bytes > bytesMax) throw tooLarge();
     chunks.push(chunk);
   }
-  const text = Buffer.concat(chunks, bytes).toString("utf8");
-  const isJson = String(answer.headers["content-type"] ?? "").includes("json");
-  const retryAfterSeconds = Number.parseInt(String(answer.headers["retry-after"]), 10);
+  return parseAnswer(request, { status, headers, body: Buffer.concat(chunks, bytes) });
+}
+
+function parseAnswer(request: KubeRequest, { status, headers, body }: WholeAnswer): KubeResponse {
+  const text = body.toString("utf8");
+  const isJson = String(headers["content-type"] ?? "").includes("json");
+  const retryAfterSeconds = Number.parseInt(String(headers["retry-after"]), 10);
   return {
-    status: answer.statusCode,
+    status,
     body: isJson ? parseJson(describe(request), text) : text,
     ...(Number.isNaN(retryAfterSeconds) ? {} : { retryAfterSeconds }),
   };

@@ -7,6 +7,8 @@ export const json = "application/json";
 // JSON is YAML, so the one apply media type that every supported server takes carries it.
 export const applyPatch = "application/apply-patch+yaml";
 
+export const jsonPatch = "application/json-patch+json";
+
 export function acceptObject(detail: Detail | undefined): string {
   return detail === "metadata" ? `${json};as=PartialObjectMetadata;g=meta.k8s.io;v=v1` : json;
 }

@@ -41,6 +41,8 @@ export interface ObjectCacheOptions<T extends KubeObject, P, I extends string> {
   /** A hash of the fields whose drift matters. */
   readonly hash?: (object: T) => string;
   readonly indexes?: Readonly<Record<I, (value: P) => string | undefined>>;
+  /** Where else the entry of an object may be known; by default in the cache alone. */
+  readonly known?: (key: string) => CacheEntry<P> | undefined;
 }
 
 // Remembered so that a late event cannot bring a deleted object back. The oldest go first, and from
@@ -134,6 +136,9 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
   entryOf(object: T): CacheEntry<P> {
     const { name = "", namespace, uid = "", resourceVersion = "" } = object.metadata ?? {};
     const key = objectKey(namespace === undefined ? { name } : { name, namespace });
+    // The answer to a write and the event of it show the same state, and a new list shows most of the last.
+    const known = this.options.known?.(key) ?? this.entries.get(key);
+    if (known?.uid === uid && known.resourceVersion === resourceVersion) return known;
     const value = this.options.project(object, this.intern);
     const hash = this.options.hash?.(object);
     return hash === undefined

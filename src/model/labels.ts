@@ -41,6 +41,12 @@ export const annotationKeys = {
   manifestHash: "krane.unkey.com/manifest-hash",
   /** On pod templates and so on pods: tells pods of the present template from older ones. */
   templateHash: "krane.unkey.com/template-hash",
+  /** On objects that the control plane did not ask for: who did. It is never asked about them. */
+  origin: "krane.unkey.com/origin",
+  /** On such objects: what was asked for, so that they are kept as ordered after a restart too. */
+  order: "krane.unkey.com/order",
+  /** On such objects: a token of whoever asked. */
+  readinessId: "krane.unkey.com/readiness-id",
 } as const;
 
 /** The label that Cilium derives from a pod's namespace; known to its selectors only. */

@@ -1,14 +1,18 @@
 // A short hash of what krane asks for, written onto the object it asks for. It tells a manifest that
 // was already applied from a new one, also after a restart, without sending either (K11).
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { annotationKeys } from "./labels.ts";
 
-// 96 bits: no two states of one object meet by accident.
-const hashBytes = 12;
+// 96 bits, six to a character: no two states of one object meet by accident.
+const hashChars = 16;
 
 /** Equal for equal content, whatever the order of the keys. */
 export function hashOf(value: unknown): string {
-  return createHash("sha256").update(canonicalJson(value)).digest().toString("base64url", 0, hashBytes);
+  return hashOfText(canonicalJson(value));
+}
+
+export function hashOfText(text: string): string {
+  return hash("sha256", text, "base64url").slice(0, hashChars);
 }
 
 interface Annotated {
@@ -30,13 +34,22 @@ function annotated<T extends Annotated>(object: T, key: string, value: string): 
   return { ...object, metadata: { ...metadata, annotations: { ...metadata?.annotations, [key]: value } } };
 }
 
-/** JSON with sorted keys; members that are undefined are absent, as in JSON. */
+/**
+ * JSON with sorted keys; members that are undefined are absent, as in JSON. It runs several times for every
+ * object that is applied, so it builds the text as it goes and no list of its parts.
+ */
 function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join()}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  const members = Object.entries(value)
-    .filter(([, member]) => member !== undefined)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, member]) => `${JSON.stringify(name)}:${canonicalJson(member)}`);
-  return `{${members.join()}}`;
+  let text = "";
+  if (Array.isArray(value)) {
+    for (const item of value) text += `${text === "" ? "" : ","}${canonicalJson(item ?? null)}`;
+    return `[${text}]`;
+  }
+  const members = value as Readonly<Record<string, unknown>>;
+  for (const name of Object.keys(members).sort()) {
+    const member = members[name];
+    if (member === undefined) continue;
+    text += `${text === "" ? "" : ","}${JSON.stringify(name)}:${canonicalJson(member)}`;
+  }
+  return `{${text}}`;
 }

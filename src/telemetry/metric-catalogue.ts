@@ -10,6 +10,8 @@ const durationBucketsSeconds = [
 const controller = ["deployments", "sentinels", "cilium"] as const;
 // What the agent says about itself has a connection of its own.
 const connection = [...controller, "agent"] as const;
+// Everybody who asks the API server has connections of their own.
+const kubernetesUser = [...controller, "secrets"] as const;
 const result = ["success", "error"] as const;
 const verb = ["get", "list", "watch", "create", "patch", "delete"] as const;
 const operation = ["apply", "delete"] as const;
@@ -58,7 +60,7 @@ function histogram<const L extends LabelDefinitions>(name: string, labels: L, he
 const controlPlaneClient: Origin = { writer: "control-plane client" };
 const kubernetesClient: Origin = { writer: "Kubernetes client" };
 const controllers: Origin = { writer: "controllers" };
-const secretsService: Origin = { writer: "secrets service", pending: true };
+const secretsService: Origin = { writer: "secrets service" };
 const rpcServer: Origin = { writer: "RPC server" };
 const circuitBreaker: Origin = { writer: "circuit breakers" };
 const supervisor: Origin = { writer: "supervisor" };
@@ -85,13 +87,13 @@ export const metricCatalogue = {
   ),
   kubernetesRequests: counter(
     "unkey_krane_k8s_requests_total",
-    { controller, verb, resource: anyValue, result },
+    { controller: kubernetesUser, verb, resource: anyValue, result },
     "Requests sent to the Kubernetes API server; the resource is the kind in lower case.",
     kubernetesClient,
   ),
   kubernetesDuration: histogram(
     "unkey_krane_k8s_duration_seconds",
-    { controller, verb, resource: anyValue },
+    { controller: kubernetesUser, verb, resource: anyValue },
     "Duration of requests to the Kubernetes API server.",
     kubernetesClient,
   ),
@@ -133,7 +135,17 @@ export const metricCatalogue = {
   ),
   secretsErrors: counter(
     "unkey_krane_secrets_errors_total",
-    { type: ["unauthenticated", "decrypt_failed"] },
+    {
+      type: [
+        "unauthenticated",
+        "permission_denied",
+        "rate_limited",
+        "invalid_blob",
+        "decrypt_failed",
+        "unavailable",
+        "internal",
+      ],
+    },
     "Requests for secrets that failed, by cause.",
     secretsService,
   ),

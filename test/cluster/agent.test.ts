@@ -9,7 +9,9 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Event, Pod } from "kubernetes-types/core/v1.js";
 import { parseAllDocuments } from "yaml";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { Health } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
+import type { KubeObject } from "../../src/kube/types.ts";
 import { agentClient, agentToken } from "../integration/agent/agent-world.ts";
 import { dev as region, serveControlPlane, token } from "../integration/server/served-control-plane.ts";
 import { startAgentProcess } from "../support/agent-process.ts";
@@ -20,6 +22,8 @@ import { eventually } from "../support/eventually.ts";
 import { fetchHttp1 } from "../support/http-clients.ts";
 import { buildKrane } from "../support/krane-process.ts";
 import { replicaSetOfOlderAgent } from "../support/older-agent.ts";
+import { applyPolicy } from "../support/policy-messages.ts";
+import { applySentinel } from "../support/sentinel-messages.ts";
 
 const cluster = clusterUnderTest();
 const rolePath = fileURLToPath(new URL("../../deploy/rbac.yaml", import.meta.url));
@@ -46,8 +50,10 @@ before(async () => {
 beforeEach(async () => {
   await cluster.empty();
   await cluster.kubectl(["apply", "-f", rolePath]);
+  const own = ["-n", "sentinel", "create", "rolebinding", binding];
+  await cluster.kubectl([...own, "--role=krane", `--user=${cluster.agentUser}`]);
   await eventually("the rights are there", async () => {
-    for (const path of ["/apis/apps/v1/replicasets", "/apis/cilium.io/v2/ciliumnetworkpolicies"])
+    for (const path of ["/apis/apps/v1/replicasets", "/apis/apps/v1/namespaces/sentinel/deployments"])
       assert.equal((await cluster.request({ path, token: cluster.agentToken })).status, 200);
   });
 });
@@ -82,8 +88,8 @@ function deployment(index: number, more: Parameters<typeof applyDeployment>[0] =
   return applyDeployment({ ...names, replicas: 2, port: 8080, ...more });
 }
 
-async function kubectlItems<T>(what: string): Promise<readonly T[]> {
-  return JSON.parse(await cluster.kubectl(["-n", "acme", "get", what, "-o", "json"])).items;
+async function kubectlItems<T>(what: string, namespace = "acme"): Promise<readonly T[]> {
+  return JSON.parse(await cluster.kubectl(["-n", namespace, "get", what, "-o", "json"])).items;
 }
 
 /** Resolves when the control plane knows of as many running instances of each deployment, and of no others. */
@@ -136,7 +142,7 @@ async function countWrites(): Promise<number> {
   return (await callsOfAgents()).filter(({ verb }) => !reads.includes(verb)).length;
 }
 
-test("deployments become ready, are scaled, get neighbours and go, and the control plane knows what kubectl shows", async (t) => {
+test("deployments become ready, are scaled, get neighbours, come back and go, and the control plane knows what kubectl shows", async (t) => {
   const world = await createRegion(t);
   const { admin, startAgent } = world;
   for (const index of [1, 2, 3]) await admin.setDeployment(region, deployment(index));
@@ -149,6 +155,10 @@ test("deployments become ready, are scaled, get neighbours and go, and the contr
   await admin.setDeployment(region, deployment(4));
   await untilRunning(world, { d_1: 3, d_2: 1, d_3: 2, d_4: 2 });
   await eventually("pods that were taken away are gone", () => assertReportedAsShown(world));
+
+  await cluster.kubectl(["-n", "acme", "delete", "replicaset", "web-4"]);
+  await untilRunning(world, { d_4: 2 });
+  await eventually("what was deleted by hand is back", () => assertReportedAsShown(world));
 
   await admin.deleteDeployment(region, "d_3");
   await eventually("it is gone and reported, and so is the policy of its environment", async () => {
@@ -177,7 +187,7 @@ test("the same state again, a replay, a resync and a restart do not write (K11)"
   faults.failNext("watchDeployments", Code.OutOfRange);
   faults.cutStreams();
   await eventually("everything was streamed again", async () => {
-    const [controller] = (await first.client.getStatus({})).status?.controllers ?? [];
+    const controller = await deploymentsOf(first);
     assert.ok((controller?.stream?.reconnects ?? 0) >= 2);
     assert.equal(controller?.stream?.cursor, 6n);
   });
@@ -185,7 +195,7 @@ test("the same state again, a replay, a resync and a restart do not write (K11)"
 
   const second = await startAgent();
   await eventually("it has asked for everything, and has been told everything", async () => {
-    const [controller] = (await second.client.getStatus({})).status?.controllers ?? [];
+    const controller = await deploymentsOf(second);
     assert.deepEqual([controller?.resync?.asked, controller?.resync?.corrected], [3, 0]);
     assert.equal(controller?.stream?.cursor, 6n);
     await assertApplied(second, versions);
@@ -198,10 +208,14 @@ test("the same state again, a replay, a resync and a restart do not write (K11)"
   await second.stop();
 });
 
-async function assertApplied(
-  { client }: Awaited<ReturnType<Region["startAgent"]>>,
-  versions: ReadonlyMap<string, bigint>,
-): Promise<void> {
+type Agent = Awaited<ReturnType<Region["startAgent"]>>;
+
+async function deploymentsOf({ client }: Agent) {
+  const { status } = await client.getStatus({});
+  return status?.controllers.find(({ name }) => name === "deployments");
+}
+
+async function assertApplied({ client }: Agent, versions: ReadonlyMap<string, bigint>): Promise<void> {
   const { objects } = await client.listObjects({});
   const applied = objects
     .filter(({ id }) => versions.has(id))
@@ -252,7 +266,7 @@ test("a deployment that is not valid shows which field is wrong, and the others 
       [["d_1", ObjectStatus_Outcome.PARKED, "image"]],
     );
     assert.notEqual(objects[0]?.reason, "");
-    const [controller] = (await agent.client.getStatus({})).status?.controllers ?? [];
+    const controller = await deploymentsOf(agent);
     assert.equal(controller?.stream?.cursor, 3n);
   });
   const { body } = await fetchHttp1(agent.metricsUrl);
@@ -279,6 +293,49 @@ test("a deletion that is held back is told in an Event on the object", async (t)
   await second.stop();
 });
 
+test("a sentinel with all its parts and a policy come, are repaired, and go without a trace", async (t) => {
+  const { admin, startAgent } = await createRegion(t);
+  await admin.setSentinel(region, applySentinel({ sentinelId: "se_1", replicas: 2 }));
+  await admin.setPolicy(region, applyPolicy());
+  const agent = await startAgent();
+  const parts = ["deployments", "services", "poddisruptionbudgets", "ciliumnetworkpolicies"];
+  const namesOf = async (namespace: string) => {
+    const names: (string | undefined)[] = [];
+    for (const what of parts)
+      for (const { metadata } of await kubectlItems<KubeObject>(what, namespace)) names.push(metadata?.name);
+    return names;
+  };
+  const whole = ["gate", "gate", "gate-gossip-lan", "gate", "gate-gossip-lan"];
+  await eventually("all of it is there", async () => {
+    assert.deepEqual(await namesOf("sentinel"), whole);
+    assert.deepEqual(await namesOf("acme"), ["sentinel-ingress-to-web"]);
+  });
+  await eventually(
+    "it is reported healthy",
+    async () => assert.equal((await admin.sentinelStatus(region, "se_1"))?.health, Health.HEALTHY),
+    { deadlineMs: 90_000 },
+  );
+
+  const writes = await countWrites();
+  await cluster.kubectl(["-n", "acme", "delete", "ciliumnetworkpolicy", "sentinel-ingress-to-web"]);
+  await cluster.kubectl(["-n", "sentinel", "delete", "service", "gate"]);
+  await eventually("both are back", async () => {
+    assert.deepEqual(await namesOf("sentinel"), whole);
+    assert.deepEqual(await namesOf("acme"), ["sentinel-ingress-to-web"]);
+  });
+  assert.equal(await countWrites(), writes + 2, "and nothing else was written");
+
+  await admin.deleteSentinel(region, "se_1");
+  await admin.deletePolicy(region, applyPolicy().ciliumNetworkPolicyId);
+  await eventually("nothing is left", async () => {
+    assert.deepEqual(await namesOf("sentinel"), []);
+    assert.deepEqual(await namesOf("acme"), []);
+  });
+  const { objects } = await agent.client.listObjects({ onlyTroubled: true });
+  assert.deepEqual(objects, []);
+  await agent.stop();
+});
+
 test("the rights in deploy/rbac.yaml were enough for all of this, and none of them was idle", async () => {
   const calls = await callsOfAgents();
   assert.deepEqual(
@@ -288,10 +345,10 @@ test("the rights in deploy/rbac.yaml were enough for all of this, and none of th
   // An apply that makes a new object is a patch in the log, and has to be allowed as a create as well.
   const created = calls.filter(({ verb, statusCode }) => verb === "patch" && statusCode === 201);
   const used = [...calls, ...created.map((call) => ({ ...call, verb: "create" }))];
-  const role = parseAllDocuments(readFileSync(rolePath, "utf8"))
-    .map((document) => document.toJS() as { kind: string; rules: readonly PolicyRule[] })
-    .find(({ kind }) => kind === "ClusterRole");
-  const allowed = (role?.rules ?? []).flatMap(({ resources, verbs }) =>
+  const rules = parseAllDocuments(readFileSync(rolePath, "utf8"))
+    .map((document) => document.toJS() as { kind: string; rules?: readonly PolicyRule[] })
+    .flatMap((object) => object.rules ?? []);
+  const allowed = rules.flatMap(({ resources, verbs }) =>
     resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
   );
   // Lists are for API servers that cannot begin a watch with the present state; this one can.

@@ -2,11 +2,14 @@
 // under a fake clock holds where time and the API server are real.
 import assert from "node:assert/strict";
 import { before, type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
 import { createControlPlane } from "../../src/control-plane/connection.ts";
 import { createDeploymentController } from "../../src/controllers/deployment-controller.ts";
+import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { replicaSets } from "../../src/kube/kinds.ts";
 import { createInMemoryControlPlane } from "../../src/server/in-process.ts";
@@ -122,4 +125,45 @@ test("deployments become ready, are repaired without a resync, and cost no write
     const left = await cluster.request({ path: "/apis/cilium.io/v2/namespaces/acme/ciliumnetworkpolicies" });
     assert.deepEqual((left.body as { items: unknown[] }).items, []);
   });
+});
+
+test("what was ordered by a call is kept as it was ordered after a restart, and is never asked for", async (t) => {
+  const plane = createInMemoryControlPlane({ tokens: [token] }, { clock, log: createQuietLog() });
+  await plane.admin.registerRegion(region);
+  const first = await startAgent(t, plane);
+  const message = deployment(7, {
+    k8sNamespace: "ordered",
+    replicas: 1,
+    encryptedEnvironmentVariables: new TextEncoder().encode('{"secrets":{"TOKEN":"c2VhbGVk"}}'),
+  });
+  const { outcome } = await first.controller.orderDeployment({ message, readinessId: "rd_1" }, never);
+  assert.equal(outcome, "applied");
+  await first.stop();
+
+  const second = await startAgent(t, plane, { resyncMs: 500, replayMs: 700 });
+  const key = "ordered/web-7";
+  await eventually("it is looked at", () => {
+    const [object] = second.controller.objects().filter((one) => one.key === key);
+    assert.equal(object?.outcome, ObjectStatus_Outcome.UNCHANGED);
+  });
+  assert.deepEqual(second.api.writes, []);
+  assert.equal(second.controller.seen.get(key)?.readinessId, "rd_1");
+  await cluster.kubectl([
+    "-n",
+    "ordered",
+    "annotate",
+    "rs",
+    "web-7",
+    "krane.unkey.com/order=CgA=",
+    "--overwrite",
+  ]);
+  await cluster.kubectl(["-n", "ordered", "scale", "rs", "web-7", "--replicas=5"]);
+  await eventually("both edits are undone", async () => {
+    const live = await second.api.get(replicaSets, { namespace: "ordered", name: "web-7" }, {}, never);
+    assert.equal(live?.spec?.replicas, 1);
+    assert.notEqual(live.metadata?.annotations?.["krane.unkey.com/order"], "CgA=");
+  });
+  assert.equal(second.controller.status().resync?.asked, 0);
+  const away = create(DeleteDeploymentSchema, { k8sNamespace: "ordered", k8sName: "web-7" });
+  assert.equal((await second.controller.deleteDeployment(away, never)).outcome, "deleted");
 });

@@ -4,7 +4,7 @@ import { objectKey } from "../../src/kube/object-cache.ts";
 import type { KubeObject, ObjectRef } from "../../src/kube/types.ts";
 
 export interface RecordedWrite {
-  readonly verb: "apply" | "delete" | "create";
+  readonly verb: "apply" | "patch" | "delete" | "create";
   readonly kind: string;
   readonly key: string;
   readonly manifest: KubeObject | undefined;
@@ -24,6 +24,10 @@ export function createRecordingKubeApi(api: KubeApi): RecordingKubeApi {
     apply(kind, manifest, options, signal) {
       note("apply", kind.kind, refOf(manifest), manifest);
       return api.apply(kind, manifest, options, signal);
+    },
+    patch(kind, object, operations, options, signal) {
+      note("patch", kind.kind, refOf(object));
+      return api.patch(kind, object, operations, options, signal);
     },
     create(kind, object, options, signal) {
       note("create", kind.kind, refOf(object), object);

@@ -1,14 +1,15 @@
 // A region in one process under a fake clock: a control plane in memory, an embedded Kubernetes API
-// server, and deployment controllers that come and go between them. Nothing opens a socket or sleeps.
+// server, and controllers that come and go between them. Nothing opens a socket or sleeps.
 import assert from "node:assert/strict";
 import type { Interceptor } from "@connectrpc/connect";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
-import { createControlPlane } from "../../src/control-plane/connection.ts";
+import { type ControllerName, createControlPlane } from "../../src/control-plane/connection.ts";
 import {
   createDeploymentController,
   type DeploymentController,
+  type DeploymentControllerDeps,
   type DeploymentControllerOptions,
 } from "../../src/controllers/deployment-controller.ts";
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
@@ -16,6 +17,7 @@ import { type ApiServer, createApiServer } from "../../src/dev/kube-apiserver/ap
 import { createFixture } from "../../src/dev/kube-apiserver/controllers/cluster-fixture.ts";
 import { startControllers } from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
 import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import type { ReportSentinelStatusRequest } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import {
@@ -52,8 +54,8 @@ export const defaultOptions: DeploymentControllerOptions = {
   networkPolicy: "required",
 };
 
-export interface SimulatedAgent {
-  readonly controller: DeploymentController;
+export interface SimulatedAgent<C = DeploymentController> {
+  readonly controller: C;
   /** Everything that it wrote, in order. */
   readonly writes: readonly RecordedWrite[];
   stop(): Promise<void>;
@@ -66,6 +68,8 @@ export interface SimulationOptions {
   readonly withPods?: boolean;
   readonly withoutCilium?: boolean;
   readonly seed?: number;
+  /** See every call that reaches the control plane. */
+  readonly interceptors?: readonly Interceptor[];
 }
 
 export class SimulatedRegion {
@@ -75,22 +79,25 @@ export class SimulatedRegion {
   readonly plane: InMemoryControlPlane;
   /** Every report that arrived, whatever became of it. */
   readonly reported: unknown[] = [];
+  readonly reportedSentinels: ReportSentinelStatusRequest[] = [];
   readonly metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
   private readonly random;
   private readonly stopping = new AbortController();
-  private readonly agents = new Set<SimulatedAgent>();
+  private readonly agents = new Set<Pick<SimulatedAgent, "stop">>();
   private clusterDone: Promise<void> = Promise.resolve();
 
-  private constructor({ seed = 1 }: SimulationOptions) {
+  private constructor({ seed = 1, interceptors = [] }: SimulationOptions) {
     this.random = createSeededRandom(seed);
     this.server = createApiServer({ clock: this.clock, random: this.random });
     this.api = createKubeApi(createInProcessTransport(this.server, { userAgent: "kubectl" }));
     const record: Interceptor = (next) => (call) => {
       if (call.method.localName === "reportDeploymentStatus") this.reported.push(call.message);
+      if (call.method.localName === "reportSentinelStatus")
+        this.reportedSentinels.push(call.message as ReportSentinelStatusRequest);
       return next(call);
     };
     this.plane = createInMemoryControlPlane(
-      { tokens: [token], interceptors: [record] },
+      { tokens: [token], interceptors: [record, ...interceptors] },
       { clock: this.clock, log: createQuietLog() },
     );
   }
@@ -116,19 +123,29 @@ export class SimulatedRegion {
   }
 
   createAgent(overrides: Partial<DeploymentControllerOptions> = {}): SimulatedAgent {
+    const options = { ...defaultOptions, ...overrides };
+    return this.createAgentOf("deployments", (deps) => createDeploymentController(options, deps));
+  }
+
+  /** Any controller, with connections of its own. */
+  createAgentOf<C extends { stop(): Promise<void> }>(
+    name: ControllerName,
+    create: (deps: DeploymentControllerDeps) => C,
+  ): SimulatedAgent<C> {
     const { clock, random, metrics } = this;
     const log = createQuietLog();
     const transport = createInProcessTransport(this.server, { userAgent: "krane" });
     const api = createRecordingKubeApi(createKubeApi(transport));
     const controlPlane = createControlPlane(
       {
-        controller: "deployments",
+        controller: name,
         baseUrl: "http://in-memory",
         region: { name: "local", platform: "dev", label: region },
         token: { current: async () => token, refresh: () => undefined },
       },
       {
         clock,
+        metrics,
         createLink: (interceptors) => ({
           transport: this.plane.createTransport(interceptors),
           generation: 1,
@@ -136,16 +153,8 @@ export class SimulatedRegion {
         }),
       },
     );
-    const options = { ...defaultOptions, ...overrides };
-    const controller = createDeploymentController(options, {
-      controlPlane,
-      api,
-      clock,
-      random,
-      log,
-      metrics,
-    });
-    const agent: SimulatedAgent = {
+    const controller = create({ controlPlane, api, clock, random, log, metrics });
+    const agent: SimulatedAgent<C> = {
       controller,
       writes: api.writes,
       stop: async () => {

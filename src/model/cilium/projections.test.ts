@@ -6,10 +6,13 @@ import type { KubeObject } from "../../kube/types.ts";
 import { desiredIngressPolicy } from "../deployment/ingress-policy.ts";
 import { desiredGossipPolicy } from "../sentinel/gossip.ts";
 import { desiredPolicy } from "./desired.ts";
-import { projectPolicy } from "./projections.ts";
+import { judgePolicy, projectPolicy } from "./projections.ts";
 
+/** As the API server stores what krane applied. */
 function live(manifest: KubeObject): KubeObject {
-  const managedFields = [{ manager: "krane", operation: "Apply" }];
+  const labels = Object.keys(manifest.metadata?.labels ?? {}).map((key) => [`f:${key}`, {}]);
+  const fieldsV1 = { "f:metadata": { "f:labels": Object.fromEntries(labels) } };
+  const managedFields = [{ manager: "krane", operation: "Apply", fieldsV1 }];
   return { ...manifest, metadata: { ...manifest.metadata, uid: "uid-1", managedFields } };
 }
 
@@ -42,4 +45,23 @@ test("a policy that somebody else made is not ours, whatever its labels", () => 
   const { metadata } = desiredPolicy(policySpec());
   assert.equal(projectPolicy({ metadata }).ownership.kind, "foreign");
   assert.equal(projectPolicy({}).ownership.kind, "foreign");
+});
+
+test("an id that krane applied is the identity of a policy", () => {
+  const seen = projectPolicy(live(desiredPolicy(policySpec())));
+  assert.equal(judgePolicy(seen, "net_1a2B3c4D").kind, "ours");
+  assert.equal(judgePolicy(seen, "net_other").kind, "other-id");
+});
+
+test("an id that somebody edited or removed is drift of krane's own policy, not another policy", () => {
+  const policy = live(desiredPolicy(policySpec()));
+  const labels = { ...policy.metadata?.labels };
+  const record = { manager: "krane", operation: "Apply", fieldsV1: { "f:metadata": { "f:labels": {} } } };
+  const edited = { ...labels, "unkey.com/networkpolicy.id": "net_edited" };
+  const { "unkey.com/networkpolicy.id": _, ...removed } = labels;
+  for (const now of [edited, removed]) {
+    const metadata = { ...policy.metadata, labels: now, managedFields: [record] };
+    const seen = projectPolicy({ ...policy, metadata });
+    assert.deepEqual([seen.policyId, judgePolicy(seen, "net_1a2B3c4D").kind], [undefined, "ours"]);
+  }
 });

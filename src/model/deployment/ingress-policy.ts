@@ -1,7 +1,7 @@
-// Who may talk to the deployments of one environment: the sentinels of that environment, on the ports
-// that its deployments listen on. One policy per environment, because two environments share the
+// Who may talk to the deployments of one environment: the sentinels of that environment, and krane itself
+// where it fetches documents from them, on the ports that the deployments listen on. One policy per environment, because two environments share the
 // namespace of their workspace and each must keep the other's sentinels out.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { KubeObject } from "../../kube/types.ts";
 import { ciliumNamespaceLabel, components, labelKeys, ownLabels, sentinelNamespace } from "../labels.ts";
 import { withManifestHash } from "../manifest-hash.ts";
@@ -44,10 +44,15 @@ const portsPerRule = 40;
 
 /** Ids differ in case and length, names of objects may not, so the name is made from a hash of the id. */
 export function ingressPolicyName(environmentId: string): string {
-  return `allow-sentinel-ingress-${createHash("sha256").update(environmentId).digest("hex").slice(0, 16)}`;
+  return `allow-sentinel-ingress-${hash("sha256", environmentId).slice(0, 16)}`;
 }
 
-export function desiredIngressPolicy(environment: PolicyEnvironment, ports: Ports): IngressPolicy {
+/** `scraperNamespace`: the namespace whose pods may also call; that of krane, where it has to. */
+export function desiredIngressPolicy(
+  environment: PolicyEnvironment,
+  ports: Ports,
+  scraperNamespace?: string,
+): IngressPolicy {
   const { namespace, workspaceId, environmentId } = environment;
   const tenant = { [labelKeys.workspaceId]: workspaceId, [labelKeys.environmentId]: environmentId };
   return withManifestHash<IngressPolicy>({
@@ -64,7 +69,12 @@ export function desiredIngressPolicy(environment: PolicyEnvironment, ports: Port
       },
       ingress: [
         {
-          fromEndpoints: [{ matchLabels: { [ciliumNamespaceLabel]: sentinelNamespace, ...tenant } }],
+          fromEndpoints: [
+            { matchLabels: { [ciliumNamespaceLabel]: sentinelNamespace, ...tenant } },
+            ...(scraperNamespace === undefined
+              ? []
+              : [{ matchLabels: { [ciliumNamespaceLabel]: scraperNamespace } }]),
+          ],
           toPorts: portRules(ports),
         },
       ],

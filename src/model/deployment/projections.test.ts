@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { ContainerStatus, Pod, PodStatus } from "kubernetes-types/core/v1.js";
 import { deploymentSpec } from "../../../test/support/deployment-messages.ts";
-import { addressOf, isFailure, projectPod, projectReplicaSet } from "./projections.ts";
+import { addressOf, isFailure, projectPod, projectReplicaSet, socketOf } from "./projections.ts";
 import { desiredReplicaSet } from "./replica-set.ts";
 
 const ready: PodStatus = {
@@ -179,3 +179,8 @@ test("objects without anything in them are projected all the same", () => {
   assert.equal(projectPod({}).standing, "omitted");
   assert.equal(projectReplicaSet({}).ownership.kind, "foreign");
 });
+
+for (const ip of ["10.1.2.3", "fd00::12:3"])
+  test(`a pod with address ${ip} is found there`, () => {
+    assert.deepEqual(socketOf(projectPod(pod({ ...ready, podIP: ip }))), { ip, port: 3000 });
+  });

@@ -3,10 +3,12 @@
 // is kept is the verdict, not the evidence.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Container, ContainerStatus, Pod } from "kubernetes-types/core/v1.js";
+import { type OrderMark, readOrderMark } from "../kept-order.ts";
 import { annotationKeys, labelKeys } from "../labels.ts";
 import { judgeOwnership, type Ownership } from "../ownership.ts";
 import { parseMebibytes, parseMillicores } from "../quantities.ts";
 import { defaultPort } from "./spec.ts";
+import { variables } from "./variables.ts";
 
 export interface ReplicaSetProjection {
   readonly namespace: string;
@@ -24,6 +26,8 @@ export interface ReplicaSetProjection {
   /** RFC 3339, as Kubernetes writes it. */
   readonly createdAt: string | undefined;
   readonly deleting: boolean;
+  /** Absent on what the stream brought. */
+  readonly ordered?: OrderMark;
 }
 
 /** Its name is the key that it is cached under, and is not kept twice. */
@@ -66,6 +70,7 @@ export function projectReplicaSet(replicaSet: ReplicaSet): ReplicaSetProjection 
   const { metadata, spec } = replicaSet;
   const template = spec?.template;
   const labels = template?.metadata?.labels;
+  const ordered = readOrderMark(metadata, blobOf(template?.spec?.containers[0]));
   return {
     namespace: metadata?.namespace ?? "",
     name: metadata?.name ?? "",
@@ -81,7 +86,12 @@ export function projectReplicaSet(replicaSet: ReplicaSet): ReplicaSetProjection 
     templateHash: template?.metadata?.annotations?.[annotationKeys.templateHash],
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
+    ...(ordered && { ordered }),
   };
+}
+
+function blobOf(container: Container | undefined): string {
+  return container?.env?.find(({ name }) => name === variables.encryptedEnvironment)?.value ?? "";
 }
 
 export function projectPod(pod: Pod, share: Share = (text) => text): PodProjection {
@@ -128,6 +138,13 @@ function endpointOf({ metadata, status }: Pod, port: number): string {
 /** The name that the DNS of the cluster has for the address of a pod. */
 export function addressOf(pod: PodProjection, namespace: string): string {
   return pod.endpoint.replace(":", `.${namespace}.pod.cluster.local:`);
+}
+
+/** Where a running pod listens, made from its endpoint: no address has a "-" of its own. */
+export function socketOf(pod: PodProjection): { readonly ip: string; readonly port: number } {
+  const [host = "", port = ""] = pod.endpoint.split(":");
+  const ip = host.replaceAll("-", /^\d+-\d+-\d+-\d+$/.test(host) ? "." : ":");
+  return { ip, port: Number(port) };
 }
 
 /** A pod's own port, not that of the template: pods of an older template still listen where they did. */

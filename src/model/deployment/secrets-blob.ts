@@ -21,22 +21,34 @@ export function parseSecretsBlob(blob: Uint8Array, refuse: Refuse): string {
     refuse(field, `has ${blob.length} bytes; more than ${blobBytesMax} do not fit into a variable`);
     return "";
   }
-  const names = variableNames(blob);
-  if (names === undefined) refuse(field, "is not the JSON form of SecretsConfig");
-  for (const name of names ?? []) {
-    const path = `${field}.secrets[${quote(name)}]`;
-    if (!variableName.test(name)) refuse(path, "cannot be the name of a variable");
-    if (reservedVariables.has(name)) refuse(path, "is a variable that krane sets itself");
+  const secrets = readSecretsBlob(blob);
+  if (secrets === undefined) refuse(field, "is not the JSON form of SecretsConfig");
+  for (const name of secrets?.keys() ?? []) {
+    const flaw = findVariableNameFlaw(name);
+    if (flaw !== undefined) refuse(`${field}.secrets[${quote(name)}]`, flaw);
   }
   return Buffer.from(blob).toString("base64");
 }
 
-// The errors of the parsers quote what they read, which may be somebody's secret in the wrong place
-// (K7), so what they say is dropped.
-function variableNames(blob: Uint8Array): readonly string[] | undefined {
+/** Why a tenant's variable cannot have this name. */
+export function findVariableNameFlaw(name: string): string | undefined {
+  if (!variableName.test(name)) return "cannot be the name of a variable";
+  return reservedVariables.has(name) ? "is a variable that krane sets itself" : undefined;
+}
+
+/**
+ * From the name of each variable to its encrypted value; undefined where the blob is none. The errors
+ * of the parsers quote what they read, which may be somebody's secret in the wrong place (K7), so what
+ * they say is dropped.
+ */
+export function readSecretsBlob(blob: Uint8Array): ReadonlyMap<string, string> | undefined {
+  if (blob.length === 0) return new Map();
   try {
     const json: JsonValue = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(blob));
-    return Object.keys(fromJson(SecretsConfigSchema, json).secrets);
+    const secrets = Object.entries(fromJson(SecretsConfigSchema, json).secrets);
+    // A message cannot hold the name "__proto__" and drops it, and a program would start without it.
+    const written = (json as { readonly secrets?: object | null }).secrets ?? {};
+    return secrets.length === Object.keys(written).length ? new Map(secrets) : undefined;
   } catch {
     return undefined;
   }

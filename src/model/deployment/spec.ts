@@ -4,6 +4,7 @@
 import type { ApplyDeployment, DeleteDeployment } from "../../gen/ctrl/v1/deployment_pb.ts";
 import { collectProblems, type ParsedMessage, quote, type Refuse } from "../field-problem.ts";
 import type { ImageReference } from "../image-reference.ts";
+import type { KeptOrder } from "../kept-order.ts";
 import {
   parseAmount,
   parseCpu,
@@ -37,6 +38,8 @@ export interface DeploymentSpec extends DeploymentRef {
   /** Empty for the default of Kubernetes. */
   readonly shutdownSignal: ShutdownSignal;
   readonly healthcheck?: Healthcheck;
+  /** Absent on what the stream brought. */
+  readonly kept?: KeptOrder;
 }
 
 /** Where the ReplicaSet of a deployment is. */

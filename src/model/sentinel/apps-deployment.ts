@@ -1,5 +1,6 @@
 // The apps/v1 Deployment of a sentinel: the object that the others hang on, and that status is read from.
 import type { Deployment } from "kubernetes-types/apps/v1.js";
+import { orderAnnotations } from "../kept-order.ts";
 import { components } from "../labels.ts";
 import { withManifestHash } from "../manifest-hash.ts";
 import { identityLabels, sentinelLabels } from "./identity.ts";
@@ -9,6 +10,7 @@ import type { SentinelSpec } from "./spec.ts";
 const minReadySeconds = 30;
 
 export function desiredSentinelDeployment(spec: SentinelSpec, settings: SentinelPodSettings): Deployment {
+  const annotations = orderAnnotations(spec.kept);
   return withManifestHash<Deployment>({
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -16,6 +18,7 @@ export function desiredSentinelDeployment(spec: SentinelSpec, settings: Sentinel
       name: spec.name,
       namespace: spec.namespace,
       labels: sentinelLabels(spec, components.sentinel),
+      ...(annotations && { annotations }),
     },
     spec: {
       replicas: spec.replicas,

@@ -2,6 +2,7 @@
 // Deployment the numbers that its status is told from.
 import type { Deployment } from "kubernetes-types/apps/v1.js";
 import type { KubeObject } from "../../kube/types.ts";
+import { type OrderMark, readOrderMark } from "../kept-order.ts";
 import { annotationKeys, labelKeys } from "../labels.ts";
 import { judgeOwnership, type Ownership } from "../ownership.ts";
 import { sentinelNameOf } from "./identity.ts";
@@ -33,6 +34,8 @@ export interface SentinelDeploymentProjection extends SentinelObjectProjection {
   readonly replicasUnavailable: number;
   /** Why it does not come up, in the word of Kubernetes. */
   readonly failure: string | undefined;
+  /** Absent on what the stream brought. */
+  readonly ordered?: OrderMark;
 }
 
 /**
@@ -48,6 +51,7 @@ export interface SentinelCompanionProjection extends SentinelObjectProjection {
 export function projectSentinelDeployment(deployment: Deployment): SentinelDeploymentProjection {
   const { metadata, spec, status } = deployment;
   const containers = spec?.template.spec?.containers ?? [];
+  const ordered = readOrderMark(metadata, "");
   return {
     ...projectObject(deployment),
     sentinelId: spec?.selector.matchLabels?.[labelKeys.sentinelId],
@@ -60,6 +64,7 @@ export function projectSentinelDeployment(deployment: Deployment): SentinelDeplo
     replicasAvailable: status?.availableReplicas ?? 0,
     replicasUnavailable: status?.unavailableReplicas ?? 0,
     failure: failureOf(deployment),
+    ...(ordered && { ordered }),
   };
 }
 

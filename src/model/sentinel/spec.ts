@@ -3,6 +3,7 @@
 import type { ApplySentinel, DeleteSentinel } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import { collectProblems, type ParsedMessage, quote, type Refuse } from "../field-problem.ts";
 import type { ImageReference } from "../image-reference.ts";
+import type { KeptOrder } from "../kept-order.ts";
 import { sentinelNamespace } from "../labels.ts";
 import { parseCpu, parseId, parseImage, parseMemory, parseName, parseReplicas } from "../message-fields.ts";
 import { gossipSuffix, type SentinelIdentity, sentinelNameLengthMax } from "./identity.ts";
@@ -13,6 +14,8 @@ export interface SentinelSpec extends SentinelRef, SentinelIdentity {
   readonly replicas: number;
   readonly cpuMillicores: number;
   readonly memoryMib: number;
+  /** Absent on what the stream brought. */
+  readonly kept?: KeptOrder;
 }
 
 /** Where the apps/v1 Deployment of a sentinel is; the other objects follow from it. */

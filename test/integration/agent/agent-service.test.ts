@@ -28,13 +28,17 @@ describe("AgentService on the RPC port", () => {
     );
     for (const road of agentRoads) {
       const client = agentClient(t, url, { road });
-      const { status } = await client.getStatus({});
-      assert.equal(status?.region, region, road);
-      const [controller] = status.controllers;
-      assert.equal(controller?.name, "deployments");
-      assert.equal(controller.stream?.state, StreamStatus_State.OPEN);
-      assert.equal(controller.stream.cursor, 1n);
-      assert.ok(controller.caches.every(({ synced }) => synced));
+      await eventually(`all is open, ${road}`, async () => {
+        const { status } = await client.getStatus({});
+        assert.equal(status?.region, region);
+        const named = new Map(status.controllers.map((controller) => [controller.name, controller]));
+        assert.deepEqual([...named.keys()], ["cilium", "deployments", "sentinels"]);
+        assert.equal(named.get("deployments")?.stream?.cursor, 1n);
+        for (const { stream, caches } of named.values()) {
+          assert.equal(stream?.state, StreamStatus_State.OPEN);
+          assert.ok(caches.every(({ synced }) => synced));
+        }
+      });
       const { objects } = await client.listObjects({ controller: "deployments" });
       const web = objects.find(({ key }) => key === "acme/web");
       assert.equal(web?.id, "d_1", road);

@@ -3,11 +3,22 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
+import { Health } from "../../../src/gen/ctrl/v1/sentinel_pb.ts";
 import { ObjectStatus_Outcome, StreamStatus_State } from "../../../src/gen/krane/v1/agent_pb.ts";
-import { pods, replicaSets } from "../../../src/kube/kinds.ts";
+import {
+  appsDeployments,
+  ciliumNetworkPolicies,
+  podDisruptionBudgets,
+  pods,
+  replicaSets,
+  services,
+} from "../../../src/kube/kinds.ts";
+import type { ResourceKind } from "../../../src/kube/types.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { fetchHttp1 } from "../../support/http-clients.ts";
+import { applyPolicy } from "../../support/policy-messages.ts";
+import { applySentinel } from "../../support/sentinel-messages.ts";
 import { createAgentWorld, region } from "./agent-world.ts";
 
 const never = new AbortController().signal;
@@ -43,6 +54,37 @@ describe("an agent", () => {
     );
   });
 
+  test("makes sentinels and policies beside them, each on a road of its own", async (t) => {
+    const { admin, cluster, faults, startAgent } = await createAgentWorld(t);
+    // The deployments' road is closed, which the others do not notice (K6).
+    faults.failNext("watchDeployments", Code.Unavailable, Number.POSITIVE_INFINITY);
+    await startAgent();
+    await admin.setDeployment(region, applyDeployment({ deploymentId: "d_1" }));
+    await admin.setSentinel(region, applySentinel({ sentinelId: "se_1" }));
+    await admin.setPolicy(region, applyPolicy());
+    await eventually("the sentinel is there with all its parts, and reported", async () => {
+      const { api } = cluster;
+      const gate = { namespace: "sentinel", name: "gate" };
+      const gossip = { namespace: "sentinel", name: "gate-gossip-lan" };
+      for (const kind of [appsDeployments, services, podDisruptionBudgets])
+        assert.ok(await api.get(kind as ResourceKind, gate, {}, never), kind.kind);
+      for (const kind of [services, ciliumNetworkPolicies])
+        assert.ok(await api.get(kind as ResourceKind, gossip, {}, never), kind.kind);
+      assert.equal((await admin.sentinelStatus(region, "se_1"))?.health, Health.UNHEALTHY);
+    });
+    const policy = { namespace: "acme", name: "sentinel-ingress-to-web" };
+    await eventually("the policy is there", async () =>
+      assert.ok(await cluster.api.get(ciliumNetworkPolicies, policy, {}, never)),
+    );
+    assert.equal(await cluster.api.get(replicaSets, ref, {}, never), undefined);
+    await admin.deleteSentinel(region, "se_1");
+    await admin.deletePolicy(region, applyPolicy().ciliumNetworkPolicyId);
+    await eventually("both are gone", async () => {
+      assert.deepEqual((await cluster.api.list(ciliumNetworkPolicies, {}, never)).items, []);
+      assert.deepEqual((await cluster.api.list(appsDeployments, {}, never)).items, []);
+    });
+  });
+
   test("tells the control plane that it lives and how it is doing", async (t) => {
     const { admin, startAgent } = await createAgentWorld(t);
     await admin.setDeployment(region, applyDeployment({ image: "not an image", deploymentId: "d_1" }));
@@ -52,8 +94,14 @@ describe("an agent", () => {
       assert.ok(record?.heartbeatAtMs !== undefined);
       const { state, troubledObjects } = record.state?.report ?? {};
       assert.equal(state?.region, region);
-      assert.equal(state.controllers[0]?.stream?.state, StreamStatus_State.OPEN);
-      assert.equal(state.controllers[0]?.parked, 1);
+      assert.deepEqual(
+        state.controllers.map(({ name, stream, parked }) => [name, stream?.state, parked]),
+        [
+          ["cilium", StreamStatus_State.OPEN, 0],
+          ["deployments", StreamStatus_State.OPEN, 1],
+          ["sentinels", StreamStatus_State.OPEN, 0],
+        ],
+      );
       assert.equal(troubledObjects?.[0]?.outcome, ObjectStatus_Outcome.PARKED);
       assert.match(troubledObjects[0].fieldPath ?? "", /image/);
     });
@@ -85,14 +133,24 @@ describe("an agent", () => {
     await eventually("the control plane is missed", async () => {
       const [status, { checks }] = await ready();
       assert.equal(status, 200);
-      assert.match(checks["control plane"], /^deployments: stream is (down|being opened again) \([a-z_]+\)$/);
+      const missing = String(checks["control plane"]).split("; ");
+      assert.equal(missing.length, 3);
+      for (const [index, name] of ["cilium", "deployments", "sentinels"].entries())
+        assert.match(
+          missing[index] ?? "",
+          new RegExp(`^${name}: stream is (down|being opened again) \\([a-z_]+\\)$`),
+        );
       assert.equal(checks.kubernetes, "ok");
     });
     await cluster.stop();
     await eventually("the cluster is missed", async () => {
       const [status, { checks }] = await ready();
       assert.equal(status, 200);
-      assert.match(checks.kubernetes, /^deployments: apps\/ReplicaSet cannot be watched; /);
+      assert.deepEqual(checks.kubernetes.split("; "), [
+        "cilium: cannot watch CiliumNetworkPolicy",
+        "deployments: cannot watch ReplicaSet, Pod, CiliumNetworkPolicy",
+        "sentinels: cannot watch Deployment, Service, PodDisruptionBudget, CiliumNetworkPolicy",
+      ]);
     });
   });
 });

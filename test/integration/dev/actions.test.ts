@@ -4,15 +4,16 @@ import { test } from "node:test";
 import { actions, runAction } from "../../../src/dev/actions.ts";
 import type { DevRegion } from "../../../src/dev/dev-region.ts";
 import { type DevObject, isSettled, loadDevState } from "../../../src/dev/dev-state.ts";
-import { pods, replicaSets } from "../../../src/kube/kinds.ts";
+import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../../src/kube/kinds.ts";
+import type { Kind } from "../../../src/server/kinds.ts";
 import { eventually } from "../../support/eventually.ts";
 import { never, startedRegion } from "./dev-world.ts";
 
 const namespace = "krane-dev";
 
-async function press(region: DevRegion, key: string, deploymentId = "d_web-1"): Promise<string> {
+async function press(region: DevRegion, key: string, id = "d_web-1"): Promise<string> {
   const action = actions.find((each) => each.key === key) ?? assert.fail(`no key ${key}`);
-  return runAction(action, region, deploymentId, never);
+  return runAction(action, region, id, never);
 }
 
 async function objectOf(region: DevRegion, key: string): Promise<DevObject | undefined> {
@@ -20,20 +21,21 @@ async function objectOf(region: DevRegion, key: string): Promise<DevObject | und
 }
 
 async function becomes(region: DevRegion, key: string, part: Partial<DevObject>): Promise<DevObject> {
-  return eventually(`${key} becomes ${JSON.stringify(Object.values(part).map(String))}`, async () => {
+  return eventually(`${key} becomes ${JSON.stringify(Object.keys(part))}`, async () => {
     const object = (await objectOf(region, key)) ?? assert.fail(`${key} is not there`);
-    for (const [name, value] of Object.entries(part)) assert.equal(object[name as keyof DevObject], value);
+    for (const [name, value] of Object.entries(part))
+      assert.deepEqual(object[name as keyof DevObject], value);
     return object;
   });
 }
 
-async function settled(region: DevRegion, count: number): Promise<void> {
-  await eventually(`${count} deployments are ready`, async () => {
-    const state = await loadDevState(region, never);
-    assert.equal(state.objects.length, count);
+async function settled(region: DevRegion, kind: Kind, count: number): Promise<void> {
+  await eventually(`${count} of kind ${kind} are ready`, async () => {
+    const objects = (await loadDevState(region, never)).objects.filter((object) => object.kind === kind);
+    assert.equal(objects.length, count);
     assert.ok(
-      isSettled(state),
-      JSON.stringify(state.objects.map(({ key, ready, outcome }) => [key, ready, outcome])),
+      isSettled(objects),
+      JSON.stringify(objects.map(({ key, pods, outcome }) => [key, pods, outcome])),
     );
   });
 }
@@ -47,13 +49,13 @@ async function webPods(region: DevRegion): Promise<readonly string[]> {
 test("the sample becomes ready, and every key does what its title says", async (t) => {
   const region = await startedRegion(t);
   const web = "krane-dev/web-1";
-  await settled(region, 3);
+  await settled(region, "deployment", 3);
 
   await t.test("+ and - scale", async () => {
     await press(region, "+");
-    await becomes(region, web, { ready: 3, total: 3, desiredVersion: 4n, appliedVersion: 4n });
+    await becomes(region, web, { pods: { ready: 3, total: 3 }, desiredVersion: 6n, appliedVersion: 6n });
     await press(region, "-");
-    await becomes(region, web, { ready: 2, total: 2, appliedVersion: 5n });
+    await becomes(region, web, { pods: { ready: 2, total: 2 }, appliedVersion: 7n });
   });
 
   await t.test("p kills a pod, and another one takes its place", async () => {
@@ -64,7 +66,7 @@ test("the sample becomes ready, and every key does what its title says", async (
       assert.equal(after.length, 2);
       assert.ok(!after.includes(before[0] ?? ""));
     });
-    await settled(region, 3);
+    await settled(region, "deployment", 3);
   });
 
   await t.test("e edits the ReplicaSet, and krane puts it right", async () => {
@@ -82,7 +84,7 @@ test("the sample becomes ready, and every key does what its title says", async (
     await press(region, "c");
     for (const pod of await webPods(region))
       await region.cluster.api.delete(pods, { namespace, name: pod }, { gracePeriodSeconds: 0 }, never);
-    await becomes(region, web, { failing: 0, ready: 2 });
+    await becomes(region, web, { failing: 0, pods: { ready: 2, total: 2 } });
   });
 
   await t.test("b asks for nonsense: the reason names the field; again mends it", async () => {
@@ -91,13 +93,13 @@ test("the sample becomes ready, and every key does what its title says", async (
     assert.match(reason, /port must be from 1 to 65535, but is 99999/);
     assert.equal((await webPods(region)).length, 2);
     await press(region, "b");
-    await becomes(region, web, { reason: "", ready: 2 });
+    await becomes(region, web, { reason: "", pods: { ready: 2, total: 2 } });
   });
 
   await t.test("s cuts the stream, and what is asked for afterwards arrives", async () => {
     await press(region, "s");
     await press(region, "+", "d_preview-1");
-    await becomes(region, "krane-dev/preview-1", { ready: 2, total: 2 });
+    await becomes(region, "krane-dev/preview-1", { pods: { ready: 2, total: 2 } });
     await eventually("the stream is open again", async () => {
       assert.equal((await loadDevState(region, never)).stream, "open");
     });
@@ -105,11 +107,81 @@ test("the sample becomes ready, and every key does what its title says", async (
 
   await t.test("n adds a new version with an id of its own, and d deletes the old one", async () => {
     assert.match(await press(region, "n"), /web-2 with .*:1\.26/);
-    await becomes(region, "krane-dev/web-2", { id: "d_web-2", ready: 2 });
+    await becomes(region, "krane-dev/web-2", { id: "d_web-2", pods: { ready: 2, total: 2 } });
     await press(region, "d");
     await eventually("web-1 is gone", async () => assert.equal(await objectOf(region, web), undefined));
     assert.deepEqual(await webPods(region), []);
     await assert.rejects(press(region, "+"), /web-1 is being deleted/);
-    await assert.rejects(press(region, "+", "d_unknown"), /choose a deployment/);
+    await assert.rejects(press(region, "+", "d_unknown"), /choose an object/);
+  });
+});
+
+test("the keys do their work on a sentinel, too", async (t) => {
+  const region = await startedRegion(t);
+  const [gateway, id] = ["sentinel/gateway", "se_gateway"];
+  await becomes(region, gateway, { kind: "sentinel", appliedVersion: 4n, pods: { ready: 0, total: 1 } });
+  const { api } = region.cluster;
+  const ref = { namespace: "sentinel", name: "gateway" };
+  const sentinelPods = async () => (await api.list(pods, { namespace: "sentinel" }, never)).items;
+  await eventually("its pod runs", async () =>
+    assert.deepEqual(
+      (await sentinelPods()).map(({ status }) => status?.phase),
+      ["Running"],
+    ),
+  );
+
+  assert.match(await press(region, "e", id), /krane put it right after \d+ ms/);
+  assert.equal((await api.get(appsDeployments, ref, {}, never))?.spec?.replicas, 1);
+
+  const before = await eventually("what the edit brought is gone", async () => {
+    const [first, ...more] = await sentinelPods();
+    assert.equal(more.length, 0);
+    return first;
+  });
+  assert.equal(await press(region, "p", id), `killed pod ${before?.metadata?.name}`);
+  await eventually("the killed pod has a successor", async () => {
+    const uids = (await sentinelPods()).map(({ metadata }) => metadata?.uid);
+    assert.ok(uids.length === 1 && uids[0] !== before?.metadata?.uid);
+  });
+
+  await press(region, "b", id);
+  assert.match((await becomes(region, gateway, { outcome: "parked" })).reason, /cpu_millicores/);
+  await press(region, "b", id);
+  await becomes(region, gateway, { reason: "" });
+
+  await press(region, "+", id);
+  await becomes(region, gateway, { pods: { ready: 0, total: 2 } });
+  await press(region, "n", id);
+  await eventually("it is rolled over", async () => {
+    const live = await api.get(appsDeployments, ref, {}, never);
+    assert.equal(live?.spec?.template.spec?.containers[0]?.image, "registry.example/sentinel:2");
+  });
+  assert.match(await press(region, "c", id), /sentinel:2 crashes from now on, in one object/);
+
+  await press(region, "d", id);
+  await eventually("it is gone", async () => {
+    assert.equal(await objectOf(region, gateway), undefined);
+    assert.equal(await api.get(appsDeployments, ref, {}, never), undefined);
+  });
+});
+
+test("the keys that make sense do their work on a policy, too", async (t) => {
+  const region = await startedRegion(t);
+  const [key, id] = ["krane-dev/to-web-1", "net_web-1"];
+  await settled(region, "policy", 1);
+
+  assert.match(await press(region, "e", id), /krane put it right after \d+ ms/);
+  await press(region, "b", id);
+  assert.match((await becomes(region, key, { outcome: "parked" })).reason, /policy\.kind must be/);
+  await press(region, "b", id);
+  await settled(region, "policy", 1);
+  for (const each of ["+", "-", "n", "p", "c"])
+    await assert.rejects(press(region, each, id), /: not for a policy$/);
+
+  await press(region, "d", "d_web-1");
+  await eventually("it goes with its deployment", async () => {
+    assert.equal(await objectOf(region, key), undefined);
+    const ref = { namespace, name: "to-web-1" };
+    assert.equal(await region.cluster.api.get(ciliumNetworkPolicies, ref, {}, never), undefined);
   });
 });

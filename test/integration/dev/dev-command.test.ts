@@ -70,7 +70,11 @@ describe("krane dev --headless", () => {
     );
     assert.match(io.stdout.text, /^kubernetes: http:\/\/127\.0\.0\.1:\d+\n/);
     assert.ok(io.stdout.text.includes(`export KUBECONFIG=${kubeconfig}\n`));
-    assert.match(io.stdout.text, /^krane-dev\/web-1: desired v1, applied v1, ready 2\/2, unchanged$/m);
+    assert.match(io.stdout.text, /^deployment krane-dev\/web-1: desired v1, applied v1, ready 2\/2, \w+$/m);
+    assert.match(io.stdout.text, /^sentinel sentinel\/gateway: desired v4, /m);
+    await eventually("the policy is there", () =>
+      assert.match(io.stdout.text, /^policy krane-dev\/to-web-1: desired v5, applied v5, \w+$/m),
+    );
     assert.match(readFileSync(kubeconfig, "utf8"), /http:\/\/127\.0\.0\.1/);
     io.send("SIGINT");
     assert.equal(await exitCode, 0);
@@ -99,9 +103,9 @@ describe("krane dev with a terminal", () => {
     const terminal = new FakeTerminal();
     const { io, exitCode } = await start(t, freePorts, terminal);
     await terminal.shows(/web-1 .*2\/2/);
-    await terminal.shows(/^> krane-dev\/api-1 .*3\/3/m);
+    await terminal.shows(/^> deployment +krane-dev\/api-1 .*3\/3/m);
     terminal.press("down");
-    await terminal.shows(/^> krane-dev\/preview-1/m);
+    await terminal.shows(/^> deployment +krane-dev\/preview-1/m);
     terminal.press("up");
     terminal.press("+");
     terminal.press("+");
@@ -210,6 +214,7 @@ test("krane dev --kubeconfig takes a cluster without krane, also a busy one, and
   for (let round = 0; round < 2; round++) {
     const { io, exitCode, kubeconfig } = await startOn(t, cluster.kubeconfig);
     await eventually("all are ready", () => assert.match(io.stdout.text, /all 3 deployments are ready/));
+    await eventually("so is the policy", () => assert.match(io.stdout.text, /the policy is in place/));
     io.send("SIGINT");
     assert.equal(await exitCode, 0);
     assert.match(io.stdout.text, /delete namespace krane-dev\n$/);

@@ -1,10 +1,6 @@
-// The deployment controller with all that is its own: credentials, Kubernetes connections,
+// The start and the stop of one controller, with all that is its own: credentials, Kubernetes connections,
 // and a connection to the control plane (K6).
 import type { Config } from "../config/config.ts";
-import {
-  createDeploymentController,
-  type DeploymentControllerOptions,
-} from "../controllers/deployment-controller.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -13,37 +9,53 @@ import { AgentError } from "./agent-error.ts";
 import type { AgentView } from "./agent-view.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
 import { loadControlPlane } from "./control-plane-access.ts";
+import type { ControllerRow } from "./controllers.ts";
 import type { Step } from "./lifecycle.ts";
 import { startLoop } from "./loops.ts";
-import { type HeldSecret, holdSecret } from "./secrets.ts";
+import type { SchedulerPlaces } from "./scheduler-part.ts";
+import { holdSecret } from "./secrets.ts";
 
 export interface ControllerParts {
   readonly view: AgentView;
   readonly metrics: Metrics;
 }
 
+export interface ControllerStepParts extends ControllerParts {
+  /** Where orders find the controller. */
+  readonly scheduler: SchedulerPlaces;
+}
+
 // Long enough for an API server that is just being restarted. After that Kubernetes
 // restarts krane, which shows where somebody looks.
 const startTimeoutMs = 30_000;
 
-export function deploymentsStep(
+export function controllerStep(
+  row: ControllerRow,
   config: Config,
-  { view, metrics }: ControllerParts,
+  { view, metrics, scheduler }: ControllerStepParts,
   agentDeps: AgentDeps,
 ): Step {
   const deps = { ...agentDeps, metrics };
-  const name = "deployments";
+  const { name, makesPods } = row;
+  const { deletion, reconcile, registry } = config;
   return {
-    name: "deployment controller",
+    name: row.title,
     async start(signal) {
-      const { endpoint, ownNamespace } = await loadClusterAccess(config, deps, signal);
-      const password = config.registry && (await holdSecret(config.registry.password, deps, signal));
-      const options = controllerOptions(config, ownNamespace, password);
+      const { endpoint, ...place } = await loadClusterAccess(config, deps, signal);
+      const login = makesPods ? registry : undefined;
+      const password = login && (await holdSecret(login.password, deps, signal));
       const controlPlane = await loadControlPlane(config, name, deps, signal);
+      const { workers } = reconcile;
       const userAgent = `krane/${deps.build.version}`;
-      const transport = createHttpTransport({ endpoint, connections: options.workers, userAgent }, deps);
-      const api = createKubeApi(transport);
-      const controller = createDeploymentController(options, { ...deps, api, controlPlane });
+      const transport = createHttpTransport({ endpoint, connections: workers, userAgent }, deps);
+      const settings = {
+        config,
+        scheduler,
+        engine: { workers, deletion, startTimeoutMs },
+        ...place,
+        ...(login && password && { registry: { host: login.url, username: login.username, password } }),
+      };
+      const controller = row.create(settings, { ...deps, api: createKubeApi(transport), controlPlane });
       const disconnect = async () => {
         await Promise.all([controlPlane.close(), transport.close()]);
       };
@@ -66,27 +78,6 @@ export function deploymentsStep(
           }
         },
       };
-    },
-  };
-}
-
-function controllerOptions(
-  config: Config,
-  ownNamespace: string | undefined,
-  password: HeldSecret | undefined,
-): DeploymentControllerOptions {
-  const { registry, secrets, isolation, reconcile, deletion } = config;
-  const { audience, endpoint } = secrets;
-  return {
-    workers: reconcile.workers,
-    deletion,
-    startTimeoutMs,
-    networkPolicy: isolation.networkPolicy,
-    rules: { registries: isolation.registries, ...(ownNamespace !== undefined && { ownNamespace }) },
-    settings: {
-      secrets: { audience, ...(endpoint !== undefined && { endpoint }) },
-      ...(registry &&
-        password && { registry: { host: registry.url, username: registry.username, password } }),
     },
   };
 }

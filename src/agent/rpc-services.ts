@@ -1,0 +1,49 @@
+// What the RPC port serves: the services that the configuration asks for, and beside them the health check
+// and the reflection of gRPC, which are there always and say which others are.
+import type { DescService } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import type { Config } from "../config/config.ts";
+import { Health as GrpcHealth } from "../gen/grpc/health/v1/health_pb.ts";
+import { AgentService } from "../gen/krane/v1/agent_pb.ts";
+import { agentServiceRoutes } from "../services/agent-service.ts";
+import { grpcHealthRoutes } from "../services/grpc-health.ts";
+import type { Health } from "../services/health.ts";
+import type { HttpHandler } from "../services/http-handler.ts";
+import { reflectionRoutes } from "../services/reflection.ts";
+import { rpcRoutes } from "../services/rpc-routes.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { AgentDeps } from "./agent-deps.ts";
+import type { AgentView } from "./agent-view.ts";
+import { createAgentSecret } from "./secrets.ts";
+
+export interface ServedService {
+  readonly service: DescService;
+  /** Puts it into a router. */
+  readonly routes: (router: ConnectRouter) => void;
+}
+
+/** None without a token. */
+export function agentServices(
+  config: Config,
+  view: AgentView,
+  metrics: Metrics,
+  deps: AgentDeps,
+): readonly ServedService[] {
+  if (config.agent === undefined) return [];
+  const token = createAgentSecret(config.agent.token, deps);
+  const { clock, log } = deps;
+  return [{ service: AgentService, routes: agentServiceRoutes(view, token, { clock, log, metrics }) }];
+}
+
+export function serviceRoutes(
+  served: readonly ServedService[],
+  health: Health,
+): ReadonlyMap<string, HttpHandler> {
+  const services = served.map(({ service }) => service);
+  const names = new Set(services.map(({ typeName }) => typeName));
+  return rpcRoutes((router) => {
+    for (const { routes } of served) routes(router);
+    grpcHealthRoutes(health, names)(router);
+    reflectionRoutes([...services, GrpcHealth])(router);
+  });
+}

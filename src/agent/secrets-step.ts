@@ -1,0 +1,50 @@
+// SecretsService with all that is its own: credentials, Kubernetes connections (K6) and the vault. It starts
+// before the port and ends after it, so that no call meets half of it. Without a vault there is none.
+import type { ConnectRouter } from "@connectrpc/connect";
+import type { Config } from "../config/config.ts";
+import { createMeteredKubeApi } from "../controllers/metered-kube-api.ts";
+import { createKubeApi } from "../kube/client.ts";
+import { createHttpTransport } from "../kube/http-transport.ts";
+import { createDecisionLog } from "../services/secrets-decision.ts";
+import {
+  createSecretsService,
+  secretsConnections,
+  secretsServiceRoutes,
+} from "../services/secrets-service.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { createVault } from "../vault/create-vault.ts";
+import type { AgentDeps } from "./agent-deps.ts";
+import { loadClusterAccess } from "./cluster-access.ts";
+import type { Step } from "./lifecycle.ts";
+
+export interface SecretsPart {
+  readonly step: Step;
+  /** Absent without a vault. */
+  readonly routes: ((router: ConnectRouter) => void) | undefined;
+}
+
+export function createSecretsPart(config: Config, metrics: Metrics, agentDeps: AgentDeps): SecretsPart {
+  const deps = { ...agentDeps, metrics };
+  const { vault: vaultConfig, secrets: options } = config;
+  let service: ReturnType<typeof createSecretsService> | undefined;
+  const step: Step = {
+    name: "secrets service",
+    async start(signal) {
+      if (vaultConfig === undefined) return undefined;
+      const { endpoint } = await loadClusterAccess(config, deps, signal);
+      const vault = await createVault(vaultConfig, deps, signal);
+      if (vault === undefined) return undefined;
+      const userAgent = `krane/${deps.build.version}`;
+      const transport = createHttpTransport({ endpoint, connections: secretsConnections, userAgent }, deps);
+      const api = createMeteredKubeApi(createKubeApi(transport), "secrets", deps);
+      service = createSecretsService(options, { ...deps, api, vault, audit: createDecisionLog(deps.log) });
+      return {
+        async stop() {
+          service = undefined;
+          await Promise.all([vault.close(), transport.close()]);
+        },
+      };
+    },
+  };
+  return { step, routes: vaultConfig && secretsServiceRoutes(() => service, deps) };
+}

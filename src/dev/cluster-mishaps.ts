@@ -1,0 +1,100 @@
+// What happens in a cluster without anybody asking krane: pods die, images crash, people edit objects.
+import { DeadlineError, withTimeout } from "../concurrency/abort.ts";
+import type { KubeApi } from "../kube/api.ts";
+import { pods } from "../kube/kinds.ts";
+import type { KubeObject, ResourceKind } from "../kube/types.ts";
+import type { DeedRegion } from "./deed.ts";
+import { DevError } from "./dev-error.ts";
+
+export interface PodsOf {
+  readonly namespace: string;
+  readonly labelSelector: string;
+  /** Whose pods they are. */
+  readonly name: string;
+}
+
+export async function killOnePod(
+  { cluster }: DeedRegion,
+  { namespace, labelSelector, name }: PodsOf,
+  signal: AbortSignal,
+): Promise<string> {
+  const { items } = await cluster.api.list(pods, { namespace, labelSelector }, signal);
+  const names = items
+    .filter(({ metadata }) => metadata?.deletionTimestamp === undefined)
+    .map(({ metadata }) => metadata?.name ?? "");
+  const [victim] = names.sort();
+  if (victim === undefined) throw new DevError("nothing_to_do", `${name} has no pod to kill`);
+  await cluster.api.delete(pods, { namespace, name: victim }, { gracePeriodSeconds: 1 }, signal);
+  return `killed pod ${victim}`;
+}
+
+const crashAfterMs = 1_000;
+
+/** In every object that runs the image. */
+export async function toggleImageCrash({ cluster, admin, name }: DeedRegion, image: string): Promise<string> {
+  const { behaviours } = cluster;
+  if (behaviours === undefined)
+    throw new DevError("nothing_to_do", "images crash at will only in the embedded cluster");
+  const rule = `crash ${image}`;
+  const running = [...(await admin.deployments(name)), ...(await admin.sentinels(name))];
+  const affected = running.filter(({ spec }) => spec.image === image).length;
+  const isCrashing =
+    behaviours.of({ spec: { containers: [{ name: "any", image }] } }).crashAfterMs !== "never";
+  if (isCrashing) {
+    behaviours.remove(rule);
+    return `${image} runs again`;
+  }
+  behaviours.set(rule, { image, behaviour: { crashAfterMs } });
+  const where = affected === 1 ? "one object" : `${affected} objects`;
+  return `${image} crashes from now on, in ${where}; the same key mends it`;
+}
+
+export interface HandEdit<T extends KubeObject> {
+  readonly kind: ResourceKind<T>;
+  /** What somebody else applies by force. */
+  readonly manifest: T;
+  /** What was done, as the beginning of a sentence. */
+  readonly told: string;
+  isRepaired(live: T): boolean;
+}
+
+const stranger = "somebody";
+const repairTimeoutMs = 10_000;
+
+// A repair takes milliseconds and would go unseen, so the edit stays to see it.
+export async function editByHand<T extends KubeObject>(
+  { cluster, clock }: DeedRegion,
+  { kind, manifest, told, isRepaired }: HandEdit<T>,
+  signal: AbortSignal,
+): Promise<string> {
+  const { namespace = "", name = "" } = manifest.metadata ?? {};
+  // Applying onto nothing would make an object that krane takes for somebody else's.
+  const live = await cluster.api.get(kind, { namespace, name }, { detail: "metadata" }, signal);
+  if (live === undefined) throw new DevError("nothing_to_do", `${kind.kind} ${name} is not there yet`);
+  const options = { fieldManager: stranger, force: true };
+  const { object } = await cluster.api.apply(kind, manifest, options, signal);
+  const startedMs = clock.nowMs();
+  const repaired = await withTimeout(clock, repairTimeoutMs, signal, (until) =>
+    waitForChange(cluster.api, kind, object, isRepaired, until),
+  ).catch((error: unknown) => {
+    if (error instanceof DeadlineError) return false;
+    throw error;
+  });
+  const tookMs = Math.round(clock.nowMs() - startedMs);
+  return repaired ? `${told}; krane put it right after ${tookMs} ms` : `${told}; krane did not put it right`;
+}
+
+async function waitForChange<T extends KubeObject>(
+  api: KubeApi,
+  kind: ResourceKind<T>,
+  { metadata }: KubeObject,
+  isSeen: (live: T) => boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { namespace = "", name, resourceVersion = "" } = metadata ?? {};
+  const selection = { namespace, fieldSelector: `metadata.name=${name}`, resourceVersion };
+  for await (const event of api.watch(kind, selection, signal)) {
+    if (event.type !== "BOOKMARK" && isSeen(event.object)) return true;
+  }
+  return false;
+}
