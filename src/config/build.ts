@@ -152,7 +152,6 @@ export function listOrigins(resolution: Resolution): SettingOrigin[] {
       path: setting.path,
       shown: setting.kind.show(value),
       origin: resolution.originOf(setting) ?? { kind: "default" },
-      pending: setting.pending,
     };
   });
 }

@@ -14,10 +14,10 @@ export interface ConfigFlag {
   readonly isSwitch: boolean;
 }
 
-export const configFlags: readonly ConfigFlag[] = allSettings.map(({ flag, path, kind, about, pending }) => ({
+export const configFlags: readonly ConfigFlag[] = allSettings.map(({ flag, path, kind, about }) => ({
   name: flag,
   path,
   placeholder: kind.placeholder,
-  description: `${about.replaceAll("`", "")}${pending ? " (not read yet)" : ""}`,
+  description: about.replaceAll("`", ""),
   isSwitch: kind.label === "boolean",
 }));

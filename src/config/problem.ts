@@ -26,8 +26,6 @@ export interface SettingOrigin {
   /** The value in TOML spelling; secrets are redacted. */
   readonly shown: string;
   readonly origin: Origin;
-  /** True when nothing in this version reads the setting yet. */
-  readonly pending: boolean;
 }
 
 export function problemAt(

@@ -18,10 +18,7 @@ function renderProblem({ where, line, path, message, remedy }: ConfigProblem): s
 /** Every effective value as a line of TOML, secrets redacted, with its origin behind it. */
 export function renderConfig(outcome: ValidConfig): string {
   return outcome.origins
-    .map(({ path, shown, origin, pending }) => {
-      const note = `${renderOrigin(origin)}${pending ? "; not read yet" : ""}`;
-      return `${escapeControls(`${path} = ${shown}  # ${note}`)}\n`;
-    })
+    .map(({ path, shown, origin }) => `${escapeControls(`${path} = ${shown}  # ${renderOrigin(origin)}`)}\n`)
     .join("");
 }
 

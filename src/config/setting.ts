@@ -28,8 +28,6 @@ export interface Setting<T> {
   readonly about: string;
   readonly fallback?: Fallback<T>;
   readonly required: boolean;
-  /** Nothing in this version reads it yet. */
-  readonly pending: boolean;
   /** An empty string means "not set" instead of being refused. */
   readonly emptyIsUnset: boolean;
 }
@@ -44,7 +42,6 @@ export interface SettingExtras {
   /** The variable's name where it does not follow from the path. */
   readonly env?: string;
   readonly required?: boolean;
-  readonly pending?: boolean;
   readonly emptyIsUnset?: boolean;
 }
 
@@ -63,7 +60,6 @@ export function setting<T>(
     about,
     ...(extras.fallback === undefined ? {} : { fallback: extras.fallback }),
     required: extras.required ?? false,
-    pending: extras.pending ?? false,
     emptyIsUnset: extras.emptyIsUnset ?? false,
   };
 }
@@ -92,10 +88,7 @@ export function secretSetting(
     `${path}_file`,
     pathKind(),
     `File that holds \`${path}\`, read again when it rotates.`,
-    {
-      env: `${inline.env}_FILE`,
-      pending: inline.pending,
-    },
+    { env: `${inline.env}_FILE` },
   );
   return { ...inline, kind, file };
 }

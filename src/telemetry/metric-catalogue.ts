@@ -36,7 +36,7 @@ const rpcCode = [
   "unauthenticated",
 ] as const;
 
-type Origin = Pick<MetricDefinition, "writer" | "pending">;
+type Origin = Pick<MetricDefinition, "writer">;
 
 function counter<const L extends LabelDefinitions>(name: string, labels: L, help: string, origin: Origin) {
   return { type: "counter", name, labels, help, ...origin } as const satisfies MetricDefinition;

@@ -15,8 +15,6 @@ export interface MetricDefinition<L extends LabelDefinitions = LabelDefinitions>
   readonly buckets?: readonly number[];
   /** The part of krane that writes it. */
   readonly writer: string;
-  /** The writer is not part of this version yet: the metric is named on the endpoint and has no values. */
-  readonly pending?: boolean;
 }
 
 /** The labels of one series: each label with one of its values. */

@@ -92,5 +92,5 @@ function renderSettingsTable(): string {
 
 function describe(setting: Setting<unknown>): string {
   const empty = setting.emptyIsUnset ? " Empty means not set." : "";
-  return `${setting.about}${empty}${setting.pending ? " **Not read yet.**" : ""}`;
+  return `${setting.about}${empty}`;
 }

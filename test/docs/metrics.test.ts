@@ -20,10 +20,6 @@ function labelsCell({ labels }: MetricDefinition): string {
   return cells.join("; ") || "none";
 }
 
-function writerCell({ writer, pending }: MetricDefinition): string {
-  return pending ? `${writer} (not in this version yet)` : writer;
-}
-
 function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   return [line(headings), line(headings.map(() => "---")), ...rows.map(line)].join("\n");
@@ -37,7 +33,7 @@ const tables: Readonly<Record<string, string>> = {
       metric.type,
       labelsCell(metric),
       metric.help,
-      writerCell(metric),
+      metric.writer,
     ]),
   ),
   process: table(

@@ -99,13 +99,18 @@ export class ChangeFeed {
   }
 
   private async poll(client: ClientBase): Promise<void> {
+    const before = new Map([...this.regions].map(([name, { counter }]) => [name, counter]));
     const { rows } = await client.query<{ name: string; counter: string }>(
       "SELECT name, counter FROM krane.regions",
     );
     for (const { name, counter } of rows) {
       const state = this.state(name);
-      // Also one that is lower: the database was restored, and streams must find out.
-      if (state.counter !== BigInt(counter)) this.move(state, BigInt(counter));
+      const read = BigInt(counter);
+      // Also one that is lower: the database was restored, and streams must find out. But not below what was
+      // announced while the answer was on its way: a stream that goes by the older number would sleep
+      // over the change.
+      const isNews = read > state.counter || state.counter === before.get(name);
+      if (isNews && state.counter !== read) this.move(state, read);
     }
   }
 
