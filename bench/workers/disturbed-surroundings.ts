@@ -10,7 +10,7 @@ import { type Addresses, regionKey, startSurroundings } from "../isolation/surro
 import { takeTask, tellParent } from "./parent.ts";
 
 export type DisturbCommand =
-  /** Every deployment changes; then nothing of the peer works. */
+  /** Nothing of the peer works. */
   | { readonly do: "errors" | "hangs"; readonly peer: FaultyPeer }
   | { readonly do: "change all" }
   | { readonly do: "flood"; readonly messages: number }
@@ -26,6 +26,7 @@ export interface DisturbedTask {
   readonly keys: number;
 }
 
+const changeEveryMs = 25;
 const { keys } = takeTask<DisturbedTask>();
 const calls = new FaultSwitch();
 const added = new FaultSwitch();
@@ -46,6 +47,8 @@ const surroundings = await startSurroundings(
 );
 const { server, plane } = surroundings;
 let generation = 0;
+let isFlooding = false;
+let turn = 0;
 let restore = (): void => undefined;
 
 const broken: WholeAnswer = {
@@ -62,7 +65,7 @@ async function handle(command: DisturbCommand): Promise<void> {
     case "hangs":
       if (command.peer === "control plane") calls.begin({ kind: command.do, peer: command.peer });
       else failKubernetes(command.do);
-      return changeAll();
+      return;
     case "flood":
       return bring(command.messages, (spec) => spec);
     case "poison":
@@ -70,6 +73,7 @@ async function handle(command: DisturbCommand): Promise<void> {
         nth % 2 === 0 ? { ...spec, port: 70_000 } : { ...spec, k8sNamespace: "kube-system" },
       );
     case "end":
+      isFlooding = false;
       calls.end();
       added.end();
       restore();
@@ -92,6 +96,7 @@ async function bring(
   messages: number,
   change: (spec: ApplyDeployment, nth: number) => ApplyDeployment,
 ): Promise<void> {
+  isFlooding = true;
   const base = await plane.admin.setDeployment(regionKey.label, specOf(0, generation));
   plane.faults.setCounter(regionKey.label, base + BigInt(messages));
   const states = (function* () {
@@ -112,6 +117,13 @@ function specOf(key: number, ofGeneration: number): ApplyDeployment {
     replicas: 0,
   });
 }
+
+// With and without a failure it has something to do. A change amid a flood would be newer than all of it.
+setInterval(() => {
+  if (isFlooding || generation === 0) return;
+  turn += 1;
+  void plane.admin.setDeployment(regionKey.label, specOf(turn % keys, generation + turn));
+}, changeEveryMs);
 
 const facts: DisturbedFacts = {
   addresses: surroundings.addresses,

@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { before, type TestContext, test } from "node:test";
 import type { Pod } from "kubernetes-types/core/v1.js";
-import { createSystemClock } from "../../src/concurrency/clock.ts";
-import { createSystemRandom } from "../../src/concurrency/random.ts";
-import { Secret } from "../../src/config/secret.ts";
-import { createControlPlane } from "../../src/control-plane/connection.ts";
-import { createSentinelController } from "../../src/controllers/sentinel-controller.ts";
-import { Health } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
-import type { KubeApi } from "../../src/kube/api.ts";
-import { createKubeApi } from "../../src/kube/client.ts";
+import { createSystemClock } from "../../../src/concurrency/clock.ts";
+import { createSystemRandom } from "../../../src/concurrency/random.ts";
+import { Secret } from "../../../src/config/secret.ts";
+import { createControlPlane } from "../../../src/control-plane/connection.ts";
+import { createSentinelController } from "../../../src/controllers/sentinel-controller.ts";
+import { Health } from "../../../src/gen/ctrl/v1/sentinel_pb.ts";
+import type { KubeApi } from "../../../src/kube/api.ts";
+import { createKubeApi } from "../../../src/kube/client.ts";
 import {
   appsDeployments,
   ciliumNetworkPolicies,
@@ -18,19 +18,19 @@ import {
   pods,
   replicaSets,
   services,
-} from "../../src/kube/kinds.ts";
-import type { KubeObject } from "../../src/kube/types.ts";
-import { createInMemoryControlPlane } from "../../src/server/in-process.ts";
-import { createMetrics } from "../../src/telemetry/metrics.ts";
-import { realServerTarget } from "../contract/targets/real-server.ts";
-import { createRecordingKubeApi } from "../simulation/recording-kube-api.ts";
-import { partsOf, sentinelDefaults } from "../simulation/sentinel-agents.ts";
-import { region } from "../simulation/simulated-region.ts";
-import { clusterUnderTest } from "../support/cluster-under-test.ts";
-import { eventually } from "../support/eventually.ts";
-import { companionsOfOlderAgent, deploymentOfOlderAgent } from "../support/older-sentinel.ts";
-import { createQuietLog } from "../support/quiet-log.ts";
-import { applySentinel } from "../support/sentinel-messages.ts";
+} from "../../../src/kube/kinds.ts";
+import type { KubeObject } from "../../../src/kube/types.ts";
+import { createInMemoryControlPlane } from "../../../src/server/in-process.ts";
+import { createMetrics } from "../../../src/telemetry/metrics.ts";
+import { realServerTarget } from "../../contract/targets/real-server.ts";
+import { createRecordingKubeApi } from "../../simulation/recording-kube-api.ts";
+import { partsOf, sentinelDefaults } from "../../simulation/sentinel-agents.ts";
+import { region } from "../../simulation/simulated-region.ts";
+import { clusterUnderTest } from "../../support/cluster-under-test.ts";
+import { eventually } from "../../support/eventually.ts";
+import { companionsOfOlderAgent, deploymentOfOlderAgent } from "../../support/older-sentinel.ts";
+import { createQuietLog } from "../../support/quiet-log.ts";
+import { applySentinel } from "../../support/sentinel-messages.ts";
 
 const cluster = clusterUnderTest();
 const clock = createSystemClock();
@@ -138,13 +138,17 @@ async function availableDuring(api: KubeApi, index: number, act: () => Promise<v
   return samples;
 }
 
-test("sentinels live: healthy, evicted as their budgets allow, rolled, paused, lost, and deleted", async (t) => {
+test("sentinels live: healthy, evicted as their budgets allow, rolled, paused, lost, and deleted", {
+  concurrency: true,
+}, async (t) => {
   const plane = await createPlane();
   await plane.admin.setSentinel(region, sentinel(1, { replicas: 3 }));
   await plane.admin.setSentinel(region, sentinel(2, { replicas: 1 }));
+  await plane.admin.setSentinel(region, sentinel(3, { replicas: 3 }));
   const { api, controller } = await startAgent(t, plane);
   await untilAvailable(plane, 1, 3);
   await untilAvailable(plane, 2, 1);
+  await untilAvailable(plane, 3, 3);
 
   await t.test("one replica is not evicted; of three, one is", async () => {
     await eventually("the budgets are computed", async () => {
@@ -153,56 +157,47 @@ test("sentinels live: healthy, evicted as their budgets allow, rolled, paused, l
       assert.deepEqual(allowed.sort(), [
         ["gate-1", 1],
         ["gate-2", 0],
+        ["gate-3", 1],
       ]);
     });
     assert.equal(await evict((await podsOf(api, 2))[0]), 429);
-    const [first, second] = await podsOf(api, 1);
+    const [first, second] = await podsOf(api, 3);
     // Whoever takes the place of the first must not be ready before the second is asked for.
     const nodes = (await cluster.kubectl(["get", "nodes", "-o", "name"])).trim().split("\n");
     await cluster.kubectl(["cordon", ...nodes]);
-    const available = await availableDuring(api, 1, async () => {
+    const available = await availableDuring(api, 3, async () => {
       try {
         assert.equal(await evict(first), 201);
         assert.equal(await evict(second), 429);
         await eventually("the first is missed", async () => {
-          const status = await plane.admin.sentinelStatus(region, "se_1");
+          const status = await plane.admin.sentinelStatus(region, "se_3");
           assert.equal(status?.availableReplicas, 2);
         });
       } finally {
         await cluster.kubectl(["uncordon", ...nodes]);
       }
-      await untilAvailable(plane, 1, 3);
     });
     assert.equal(Math.min(...available), 2, `available: ${available}`);
   });
 
-  await t.test("a new image is rolled out without one replica less at any time", async () => {
-    const image = "registry.example/platform/sentinel:2";
-    const available = await availableDuring(api, 1, async () => {
-      await plane.admin.setSentinel(region, sentinel(1, { replicas: 3, image }));
-      await eventually(
-        "the new image is all that runs",
-        async () => {
-          const status = await plane.admin.sentinelStatus(region, "se_1");
-          assert.equal(status?.runningImage, image);
-        },
-        rollOut,
-      );
-    });
-    assert.ok(available.length >= 3 && Math.min(...available) >= 3, `available: ${available}`);
-  });
-
-  await t.test("without replicas it is paused", async () => {
-    await plane.admin.scaleSentinel(region, "se_1", 0);
-    await eventually("it is reported as paused", async () => {
-      const status = await plane.admin.sentinelStatus(region, "se_1");
-      assert.deepEqual([status?.health, status?.availableReplicas], [Health.PAUSED, 0]);
-    });
-  });
-
-  await t.test(
-    "a Deployment that is deleted by hand brings all five back, owned by the new one",
-    async () => {
+  // Each of these waits for pods to be ready for half a minute, once or more often, so they wait together.
+  await Promise.all([
+    t.test("a new image is rolled out without one replica less at any time", async () => {
+      const image = "registry.example/platform/sentinel:2";
+      const available = await availableDuring(api, 1, async () => {
+        await plane.admin.setSentinel(region, sentinel(1, { replicas: 3, image }));
+        await eventually(
+          "the new image is all that runs",
+          async () => {
+            const status = await plane.admin.sentinelStatus(region, "se_1");
+            assert.equal(status?.runningImage, image);
+          },
+          rollOut,
+        );
+      });
+      assert.ok(available.length >= 3 && Math.min(...available) >= 3, `available: ${available}`);
+    }),
+    t.test("a Deployment that is deleted by hand brings all five back, owned by the new one", async () => {
       const before = (await liveParts(api, 2))[0]?.metadata?.uid;
       await cluster.kubectl(["-n", namespace, "delete", "deployment", "gate-2"]);
       const inOrder = async () => {
@@ -219,8 +214,17 @@ test("sentinels live: healthy, evicted as their budgets allow, rolled, paused, l
       await eventually("all five are back", inOrder, start);
       await untilAvailable(plane, 2, 1);
       await inOrder();
-    },
-  );
+    }),
+    t.test("whoever was evicted is replaced", () => untilAvailable(plane, 3, 3)),
+  ]);
+
+  await t.test("without replicas it is paused", async () => {
+    await plane.admin.scaleSentinel(region, "se_1", 0);
+    await eventually("it is reported as paused", async () => {
+      const status = await plane.admin.sentinelStatus(region, "se_1");
+      assert.deepEqual([status?.health, status?.availableReplicas], [Health.PAUSED, 0]);
+    });
+  });
 
   await t.test("a port that is edited by hand is put back, though no apply can do it", async () => {
     const patch = JSON.stringify([{ op: "replace", path: "/spec/ports/0/port", value: 8041 }]);
@@ -253,11 +257,11 @@ test("sentinels live: healthy, evicted as their budgets allow, rolled, paused, l
     const patch = JSON.stringify({ metadata: { ownerReferences: [] } });
     await cluster.kubectl(["-n", namespace, "delete", "service", "gate-1-gossip-lan", "--wait=false"]);
     await cluster.kubectl(["-n", namespace, "patch", "pdb", "gate-1", "--type=merge", "-p", patch]);
-    for (const index of [1, 2]) await plane.admin.deleteSentinel(region, `se_${index}`);
+    for (const index of [1, 2, 3]) await plane.admin.deleteSentinel(region, `se_${index}`);
     await eventually("nothing is left", async () => {
       for (const kind of [appsDeployments, services, podDisruptionBudgets, ciliumNetworkPolicies])
         assert.deepEqual((await api.list<KubeObject>(kind, { namespace }, never)).items, []);
-      for (const index of [1, 2])
+      for (const index of [1, 2, 3])
         assert.equal((await plane.admin.sentinelStatus(region, `se_${index}`))?.health, Health.UNHEALTHY);
     });
   });

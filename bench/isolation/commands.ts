@@ -1,0 +1,22 @@
+// How the benchmark tells its workers what to do: one POST per command, answered when it is done.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
+
+export async function serveCommands<C>(handle: (command: C) => Promise<void>): Promise<string> {
+  const server = createServer((request, response) => {
+    const done = async () => handle((await json(request)) as C);
+    done().then(
+      () => response.end(),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+export async function command<C>(url: string, what: C, signal: AbortSignal): Promise<void> {
+  const answer = await fetch(url, { method: "POST", body: JSON.stringify(what), signal });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${JSON.stringify(what)}: ${text}`);
+}

@@ -1,0 +1,64 @@
+// All that a controller stands on, in one process: the embedded Kubernetes API server over HTTP and a
+// control plane over h2c. Nothing makes pods.
+import type { Interceptor } from "@connectrpc/connect";
+import { createSystemClock } from "../../src/concurrency/clock.ts";
+import { createSeededRandom } from "../../src/concurrency/random.ts";
+import { Secret } from "../../src/config/secret.ts";
+import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
+import { type ApiServer, administrator, createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
+import { startHttpServer } from "../../src/dev/kube-apiserver/http-server.ts";
+import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import type { KubeApi } from "../../src/kube/api.ts";
+import { createKubeApi } from "../../src/kube/client.ts";
+import { customResourceDefinitions } from "../../src/kube/kinds.ts";
+import { createControlPlaneServer } from "../../src/server/control-plane-server.ts";
+import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../src/server/in-process.ts";
+import { createQuietLog } from "../../test/support/quiet-log.ts";
+
+export const regionKey = { name: "bench", platform: "local", label: "bench.local" } as const;
+export const controlToken = "bench-token";
+
+/** Where a controller finds its surroundings. */
+export interface Addresses {
+  readonly kubernetes: string;
+  readonly controlPlane: string;
+}
+
+export interface Surroundings {
+  readonly addresses: Addresses;
+  readonly server: ApiServer;
+  /** Without a socket. */
+  readonly api: KubeApi;
+  readonly plane: InMemoryControlPlane;
+  stop(): Promise<void>;
+}
+
+export async function startSurroundings(
+  interceptors: readonly Interceptor[],
+  signal: AbortSignal,
+): Promise<Surroundings> {
+  const deps = {
+    clock: createSystemClock(),
+    random: createSeededRandom(1),
+    log: createQuietLog(),
+    readTextFile: () => Promise.reject(new Error("no file is needed")),
+  };
+  const server = createApiServer(deps);
+  const api = createKubeApi(createInProcessTransport(server));
+  await api.create(customResourceDefinitions, ciliumDefinition, {}, signal);
+  const http = await startHttpServer(server, { anonymous: administrator });
+  const plane = createInMemoryControlPlane({ tokens: [new Secret(controlToken)], interceptors }, deps);
+  await plane.admin.registerRegion(regionKey.label);
+  const control = await createControlPlaneServer(plane, { port: 0 }, deps).start(signal);
+  return {
+    addresses: { kubernetes: http.url, controlPlane: control.url },
+    server,
+    api,
+    plane,
+    async stop() {
+      await control.close(AbortSignal.abort());
+      await http.stop();
+      server.stop();
+    },
+  };
+}

@@ -1,0 +1,134 @@
+// The three controllers of an agent in one process, as the agent runs them: each with connections of its
+// own. The one that is disturbed has other surroundings than the rest, and can be made to crash.
+import { createSystemClock } from "../../src/concurrency/clock.ts";
+import { createSeededRandom } from "../../src/concurrency/random.ts";
+import { Secret } from "../../src/config/secret.ts";
+import { type ControllerName, createControlPlane } from "../../src/control-plane/connection.ts";
+import { createCiliumController } from "../../src/controllers/cilium-controller.ts";
+import { createDeploymentController } from "../../src/controllers/deployment-controller.ts";
+import { createSentinelController } from "../../src/controllers/sentinel-controller.ts";
+import { createKubeApi } from "../../src/kube/client.ts";
+import { fixedCredential } from "../../src/kube/credentials.ts";
+import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { createLog } from "../../src/telemetry/log.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import {
+  createFaultyControlPlane,
+  createFaultyTransport,
+  FaultSwitch,
+} from "../../test/simulation/faulty-parts.ts";
+import { serveCommands } from "../isolation/commands.ts";
+import { type Addresses, controlToken, regionKey } from "../isolation/surroundings.ts";
+import { takeTask, tellParent } from "./parent.ts";
+
+export interface ControllersTask {
+  readonly disturbed: Addresses;
+  readonly others: Addresses;
+}
+
+export type ControllersCommand =
+  | { readonly do: "crash" }
+  /** A disturbed controller anew, without any fault; answered when it has nothing to do. */
+  | { readonly do: "restart" };
+
+const task = takeTask<ControllersTask>();
+const clock = createSystemClock();
+const random = createSeededRandom(1);
+const log = createLog(
+  {
+    level: "info",
+    instance: { id: "bench", region: regionKey.label, version: "0" },
+    sampling: { rate: 1, slowThresholdMs: 1_000 },
+  },
+  { write: () => undefined, random, clock },
+);
+const metrics = createMetrics({ version: "0", revision: "bench", nodeVersion: process.version });
+const token = new Secret(controlToken);
+const crashes = { kubernetes: new FaultSwitch(), controlPlane: new FaultSwitch() };
+const engine = {
+  workers: 16,
+  deletion: {
+    mode: "confirmed",
+    confirmations: 3,
+    minimumAgeMs: 300_000,
+    budgetObjects: 3,
+    budgetFraction: 0.2,
+    budgetWindowMs: 600_000,
+  },
+} as const;
+const rules = { registries: [] };
+
+function connect(controller: ControllerName, { kubernetes, controlPlane: baseUrl }: Addresses) {
+  const endpoint = { server: kubernetes, credentials: fixedCredential({}) };
+  const transport = createHttpTransport({ endpoint, connections: engine.workers }, { clock });
+  const controlPlane = createControlPlane(
+    {
+      controller,
+      baseUrl,
+      region: regionKey,
+      token: { current: async () => token, refresh: () => undefined },
+    },
+    { clock, log, metrics },
+  );
+  const close = async () => {
+    await Promise.all([transport.close(), controlPlane.close()]);
+  };
+  return { transport, controlPlane, close };
+}
+
+async function startDisturbed() {
+  const { transport, controlPlane, close } = connect("deployments", task.disturbed);
+  const controller = createDeploymentController(
+    { ...engine, rules, settings: { secrets: { audience: "krane" } }, networkPolicy: "required" },
+    {
+      clock,
+      random,
+      log,
+      metrics,
+      api: createKubeApi(createFaultyTransport(transport, crashes.kubernetes, clock)),
+      controlPlane: createFaultyControlPlane(controlPlane, crashes.controlPlane),
+    },
+  );
+  await controller.start();
+  return {
+    isBusy() {
+      const { queue, stream } = controller.status();
+      const { waiting = 0, inFlight = 0 } = queue ?? {};
+      return stream?.cursor === 0n || waiting + inFlight > 0;
+    },
+    async stop() {
+      await controller.stop();
+      await close();
+    },
+  };
+}
+
+async function startOthers(): Promise<void> {
+  for (const name of ["cilium", "sentinels"] as const) {
+    const { transport, controlPlane } = connect(name, task.others);
+    const deps = { clock, random, log, metrics, api: createKubeApi(transport), controlPlane };
+    const controller =
+      name === "cilium"
+        ? createCiliumController({ ...engine, rules: {} }, deps)
+        : createSentinelController({ ...engine, rules, settings: { region: regionKey.label } }, deps);
+    await controller.start();
+  }
+}
+
+await startOthers();
+let disturbed = await startDisturbed();
+
+async function handle(command: ControllersCommand): Promise<void> {
+  if (command.do === "crash") {
+    crashes.kubernetes.begin({ kind: "crash", peer: "Kubernetes" });
+    crashes.controlPlane.begin({ kind: "crash", peer: "control plane" });
+    return;
+  }
+  crashes.kubernetes.end();
+  crashes.controlPlane.end();
+  await disturbed.stop();
+  disturbed = await startDisturbed();
+  while (disturbed.isBusy()) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+tellParent(await serveCommands<ControllersCommand>(handle));
