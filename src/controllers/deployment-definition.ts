@@ -91,7 +91,7 @@ export class DeploymentDefinition implements ControllerDefinition<DeploymentStat
     this.kinds = [
       defineKind(this.replicaSets, (change) => this.replicaSetKeys(change)),
       defineKind(this.pods, (change) => podKeys(this.replicaSets, change)),
-      defineKind(policies, (change) => policyKeys(policies, change)),
+      defineKind(policies, policyKeys),
     ];
   }
 
@@ -237,7 +237,7 @@ export class DeploymentDefinition implements ControllerDefinition<DeploymentStat
       const { namespace, environmentId } = change.before.value;
       if (environmentId !== undefined) this.ingress.released({ namespace, environmentId });
     }
-    return replicaSetKeys(this.replicaSets, change);
+    return replicaSetKeys(this.replicaSets, change, (value) => this.ingress.admits(value));
   }
 }
 

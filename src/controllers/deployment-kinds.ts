@@ -96,16 +96,29 @@ export function watchPolicies(deps: WatchedKindDeps): Policies {
   );
 }
 
-export function replicaSetKeys(sets: ReplicaSets, change: CacheChange<ReplicaSetProjection>): ChangedKeys {
+/** `admits`: whether the policy of an environment lets a port in, as far as is known. */
+export function replicaSetKeys(
+  sets: ReplicaSets,
+  change: CacheChange<ReplicaSetProjection>,
+  admits: (value: ReplicaSetProjection) => boolean,
+): ChangedKeys {
   const { key } = change;
-  const isNews = isContentChange(change) && (!sets.isOwnWrite(change) || opensAnother(change));
-  if (!isNews) return { reconcile: [], report: [key] };
+  if (!isContentChange(change)) return { reconcile: [], report: [key] };
+  const isExpected = sets.isOwnWrite(change) && !concernsPolicy(change, admits);
+  if (isExpected) return { reconcile: [], report: [key] };
   return { reconcile: [key, ...policyKeysOf(statesOf(change))], report: [key] };
 }
 
-/** What the policy lets in is wider than need be as soon as nothing listens on the port of before. */
-function opensAnother(change: CacheChange<ReplicaSetProjection>): boolean {
-  if (change.kind !== "changed") return false;
+/**
+ * What the policy lets in is wider than need be as soon as nothing listens on the port of before. And it may
+ * have been narrowed in the moment in which this port was found open.
+ */
+function concernsPolicy(
+  change: CacheChange<ReplicaSetProjection>,
+  admits: (value: ReplicaSetProjection) => boolean,
+): boolean {
+  if (change.kind === "deleted" || !admits(change.after.value)) return true;
+  if (change.kind === "added") return false;
   const [before, after] = [change.before.value, change.after.value];
   return before.port !== after.port || before.environmentId !== after.environmentId;
 }
@@ -116,9 +129,9 @@ export function podKeys(sets: ReplicaSets, change: CacheChange<PodProjection>): 
   return { reconcile: [], report: owners.map(({ key }) => key) };
 }
 
-export function policyKeys(policies: Policies, change: CacheChange<PolicyProjection>): ChangedKeys {
-  const isNews = isContentChange(change) && !policies.isOwnWrite(change);
-  return { reconcile: isNews ? policyKeysOf(statesOf(change)) : [], report: [] };
+/** Also of krane's own writes: a policy is made of what many keys want, and they go on while it is written. */
+export function policyKeys(change: CacheChange<PolicyProjection>): ChangedKeys {
+  return { reconcile: isContentChange(change) ? policyKeysOf(statesOf(change)) : [], report: [] };
 }
 
 function statesOf<P>(change: CacheChange<P>): readonly P[] {

@@ -8,6 +8,7 @@ import {
   type PolicyEnvironment,
   type Ports,
 } from "../model/deployment/ingress-policy.ts";
+import type { ReplicaSetProjection } from "../model/deployment/projections.ts";
 import type { DeploymentSpec } from "../model/deployment/spec.ts";
 import { desiredNamespace } from "../model/namespace.ts";
 import { judgeIdentity, type Ownership } from "../model/ownership.ts";
@@ -62,6 +63,13 @@ export class IngressPolicies {
       !entry.value.deleting &&
       entry.value.ports.includes(spec.port);
     return [{ kind: "await", key: policyKey(spec), isReady }];
+  }
+
+  /** Whether the policy lets the port in, as far as is known; nothing is said of a set without an environment. */
+  admits({ namespace, environmentId, port }: ReplicaSetProjection): boolean {
+    if (environmentId === undefined) return true;
+    const entry = this.deps.policies.get(`${namespace}/${ingressPolicyName(environmentId)}`);
+    return entry?.value.ports.includes(port) ?? false;
   }
 
   plan(environment: EnvironmentRef): Plan {

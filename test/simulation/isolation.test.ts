@@ -1,7 +1,9 @@
 // No workload without its ingress policy (K8), and one policy for all of an environment (K1).
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
+import { createDeploymentController } from "../../src/controllers/deployment-controller.ts";
+import type { KubeApi } from "../../src/kube/api.ts";
+import { defaultOptions, region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
 
 function order(agent: SimulatedAgent): readonly string[] {
   return agent.writes.filter(({ kind }) => kind !== "Namespace").map(({ kind }) => kind);
@@ -106,5 +108,41 @@ test("a policy that is removed or opened by hand is put right", async () => {
   });
   await world.api.delete(ciliumNetworkPolicies, ref, {}, never);
   await world.until("it is back", async () => (await world.policies()).length === 1);
+  await world.stop();
+});
+
+test("a port that is asked for while the policy is being narrowed is let in", async () => {
+  const world = await SimulatedRegion.create();
+  const ports = async () => String([...admitted((await world.policies())[0]?.spec)].sort());
+  await world.setDeployment(1, { port: 8001 });
+  await world.setDeployment(2, { port: 8002 });
+  const options = { ...defaultOptions, resyncMs: 0, replayMs: 0 };
+  let isHeld = false;
+  let release: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const { controller } = world.createAgentOf("deployments", (deps) => {
+    const { api } = deps;
+    const apply: KubeApi["apply"] = async (kind, manifest, ...rest) => {
+      const isNarrowing = kind.kind === "CiliumNetworkPolicy" && !JSON.stringify(manifest).includes('"8001"');
+      if (isNarrowing && !isHeld) {
+        isHeld = true;
+        await released;
+      }
+      return api.apply(kind, manifest, ...rest);
+    };
+    return createDeploymentController(options, { ...deps, api: { ...api, apply } });
+  });
+  await world.resolved(controller.start());
+  await world.until("both ports are open", async () => (await ports()) === "8001,8002");
+  await world.setDeployment(1, { port: 8002 });
+  await world.until("the policy is being narrowed", () => isHeld);
+  await world.setDeployment(3, { port: 8001 });
+  await world.until("the third is there", async () => (await world.replicaSets()).length === 3);
+  release();
+  await world.until("its port is open", async () => (await ports()) === "8001,8002", 5_000);
+  await world.clock.advance(30_000);
+  assert.equal(await ports(), "8001,8002");
   await world.stop();
 });
