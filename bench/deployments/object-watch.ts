@@ -1,7 +1,7 @@
 // Looks at the objects of one kind as anybody with a watch sees them. It shares no code with krane,
 // and asks for metadata alone where that will do, because it takes its time from the measured ones.
 import { once } from "node:events";
-import type { IncomingMessage } from "node:http";
+import type { ClientRequest, IncomingMessage } from "node:http";
 import { get } from "node:https";
 import { createInterface } from "node:readline";
 import type { Cluster } from "../../test/support/cluster.ts";
@@ -26,6 +26,7 @@ interface WatchLine {
     readonly metadata?: {
       readonly namespace?: string;
       readonly name?: string;
+      readonly resourceVersion?: string;
       readonly generation?: number;
       readonly labels?: Readonly<Record<string, string>>;
     };
@@ -35,48 +36,70 @@ interface WatchLine {
 
 const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/** `onEnd` is told when the server ends the watch, which nobody may then trust any longer. */
+/**
+ * A watch that a busy server ends, as it does now and then, is opened again where it ended. `onEnd` is told
+ * when that is not possible, and nobody may then trust it any longer.
+ */
 export async function watchObjects(
   cluster: Pick<Cluster, "serverUrl" | "ca" | "adminToken">,
   { path, detail }: { readonly path: string; readonly detail: "metadata" | "whole" },
   onEnd: (reason: Error) => void,
 ): Promise<ObjectWatch> {
-  const outgoing = get(new URL(`${path}?watch=true&timeoutSeconds=3600`, cluster.serverUrl), {
-    ca: cluster.ca,
-    agent: false,
-    headers: {
-      authorization: `Bearer ${cluster.adminToken}`,
-      accept: detail === "metadata" ? metadataOnly : "application/json",
-    },
-  });
-  const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
-  if (incoming.statusCode !== 200) throw new Error(`the watch of ${path} answers ${incoming.statusCode}`);
   const objects = new Map<string, SeenObject>();
   const seen = new Occurrences<SeenObject>();
   let closed = false;
-  const ended = (error?: Error) => {
-    if (!closed) onEnd(new Error(`the watch of ${path} ended`, { cause: error }));
-    closed = true;
+  let resourceVersion = "";
+  let outgoing: ClientRequest | undefined;
+
+  const open = async () => {
+    const query = new URLSearchParams({ watch: "true", timeoutSeconds: "3600", resourceVersion });
+    outgoing = get(new URL(`${path}?${query}`, cluster.serverUrl), {
+      ca: cluster.ca,
+      agent: false,
+      headers: {
+        authorization: `Bearer ${cluster.adminToken}`,
+        accept: detail === "metadata" ? metadataOnly : "application/json",
+      },
+    });
+    const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
+    if (incoming.statusCode !== 200) throw new Error(`the watch of ${path} answers ${incoming.statusCode}`);
+    // A connection that breaks ends in "close" as well.
+    for (const one of [outgoing, incoming]) one.on("error", () => undefined);
+    createInterface(incoming)
+      .on("line", take)
+      .on("error", () => undefined)
+      .on("close", () => void reopen());
   };
-  outgoing.on("error", ended);
-  incoming.on("error", ended);
-  createInterface(incoming)
-    .on("line", (line) => {
-      const { type, object } = JSON.parse(line) as WatchLine;
-      if (type !== "ADDED" && type !== "MODIFIED") return;
-      const one = seenObject(object);
-      objects.set(one.key, one);
-      seen.emit(one);
-    })
-    // It hands on what its stream throws, also when that is only being closed.
-    .on("error", ended)
-    .on("close", () => ended());
+  const reopen = async () => {
+    if (closed) return;
+    try {
+      await open();
+    } catch (cause) {
+      if (!closed) onEnd(new Error(`the watch of ${path} ended`, { cause }));
+      closed = true;
+    }
+  };
+  const take = (line: string) => {
+    const { type, object } = JSON.parse(line) as WatchLine;
+    if (type === "ERROR") {
+      closed = true;
+      onEnd(new Error(`the watch of ${path} failed: ${line}`));
+      return;
+    }
+    resourceVersion = object.metadata?.resourceVersion ?? resourceVersion;
+    if (type !== "ADDED" && type !== "MODIFIED") return;
+    const one = seenObject(object);
+    objects.set(one.key, one);
+    seen.emit(one);
+  };
+
+  await open();
   return {
     seen,
     current: (key) => objects.get(key),
     close() {
       closed = true;
-      outgoing.destroy();
+      outgoing?.destroy();
     },
   };
 }
