@@ -3,6 +3,7 @@
 // happens, what a resync costs, and how many workers are worth having.
 import { resolveKubeBinaries } from "../tools/kube-binaries.ts";
 import type { Benchmark } from "./benchmark.ts";
+import { withDividedCores } from "./cores.ts";
 import { type BenchRegion, withRegion } from "./deployments/bench-region.ts";
 import { measureChanges, measureReadiness, measureRepairs } from "./deployments/latencies.ts";
 import { measureResync } from "./deployments/resync-cost.ts";
@@ -36,21 +37,23 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
   const report = (line: string) => console.error(line);
   const binaries = await resolveKubeBinaries(process.env, { report }, signal);
   if (binaries.kind === "missing") return [`skipped: ${binaries.what}`];
-  return withWorkers(["manifest-client"], signal, async (workers) => {
-    const perLevel = Math.min(perLevelMax, deployments);
-    const table = await withRegion(binaries.dir, signal, (region) =>
-      measureLevels(region, workers, perLevel),
-    );
-    const best = table.reduce((a, b) => (b.raw.objectsPerSecond > a.raw.objectsPerSecond ? b : a)).inFlight;
-    const lines = await withRegion(binaries.dir, signal, (region) =>
-      measureRegion(region, workers, { deployments, inFlight: best }),
-    );
-    return [
-      ...lines,
-      ...table.map(levelLine),
-      `the lines by workers: ${perLevel} deployments each, taking turns, in a cluster of their own; the control planes share the machine`,
-    ];
-  });
+  return withDividedCores((cores) =>
+    withWorkers(["manifest-client"], signal, async (workers) => {
+      const place = { binariesDir: binaries.dir, cores };
+      const perLevel = Math.min(perLevelMax, deployments);
+      const table = await withRegion(place, signal, (region) => measureLevels(region, workers, perLevel));
+      const best = table.reduce((a, b) => (b.raw.objectsPerSecond > a.raw.objectsPerSecond ? b : a)).inFlight;
+      const lines = await withRegion(place, signal, (region) =>
+        measureRegion(region, workers, { deployments, inFlight: best }),
+      );
+      return [
+        ...lines,
+        ...table.map(levelLine),
+        `the lines by workers: ${perLevel} deployments each, taking turns, in a cluster of their own`,
+        cores.about,
+      ];
+    }),
+  );
 }
 
 async function measureLevels(

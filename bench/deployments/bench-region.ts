@@ -11,6 +11,7 @@ import { requestApi } from "../../test/support/cluster/api-request.ts";
 import { type Cluster, startCluster } from "../../test/support/cluster.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
+import type { Cores } from "../cores.ts";
 import { type AgentProcess, startAgent } from "./agent-process.ts";
 import { type ObjectWatch, watchObjects } from "./object-watch.ts";
 import { Occurrences } from "./occurrences.ts";
@@ -36,7 +37,7 @@ const controlToken = "bench-token";
 const runningStatus = 2;
 
 export async function withRegion<T>(
-  binariesDir: string,
+  { binariesDir, cores }: { readonly binariesDir: string; readonly cores: Cores },
   interrupted: AbortSignal,
   work: (region: BenchRegion) => Promise<T>,
 ): Promise<T> {
@@ -45,7 +46,7 @@ export async function withRegion<T>(
   const signal = AbortSignal.any([interrupted, broken.signal]);
   const cleanUps: (() => void | Promise<void>)[] = [];
   try {
-    const cluster = await startCluster({ binariesDir }, signal);
+    const cluster = await cores.forCluster(() => startCluster({ binariesDir }, signal));
     cleanUps.push(() => cluster.stop());
     await allowAgent(cluster);
     await whenPoliciesServed(cluster, signal);

@@ -4,7 +4,7 @@
 //
 // - start() resolves when the watches are open, and rejects with nothing left running when they cannot be.
 // - stop() may be called at any time and any number of times; when it resolves, nothing runs.
-import { linkSignals, withTimeout } from "../concurrency/abort.ts";
+import { linkSignals } from "../concurrency/abort.ts";
 import type { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
@@ -29,11 +29,13 @@ import type { DesiredMessage } from "./desired-message.ts";
 import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
 import { KeyListeners } from "./key-listeners.ts";
+import { KeyPace } from "./key-pace.ts";
 import { isTroubled, ObjectStatuses, type OutcomeRecord } from "./object-status.ts";
 import { OrderWaits } from "./order-waits.ts";
 import { Reconciler } from "./reconcile.ts";
 import { createReportBreaker } from "./report-breaker.ts";
 import { Reporter } from "./reporter.ts";
+import { whenWatching } from "./required-watches.ts";
 import { Resync, type ResyncResult } from "./resync.ts";
 import { SlowLane } from "./slow-lane.ts";
 import { VersionCursor } from "./version-cursor.ts";
@@ -93,6 +95,7 @@ export class Controller<
   private readonly resync: Resync<State, Spec>;
   private readonly stream: DesiredStream;
   private readonly orders = new OrderWaits();
+  private readonly pace: KeyPace;
   private readonly stopping = new AbortController();
   private lastResync: ResyncResult | undefined;
   private running: Promise<unknown> | undefined;
@@ -106,6 +109,7 @@ export class Controller<
     const { clock, random, log, metrics, api } = deps;
     this.options = options;
     this.deps = deps;
+    this.pace = new KeyPace(clock);
     const store = new DesiredStore<Spec>(clock, definitions.groupOf);
     const definition = definitions.create(store);
     this.store = store;
@@ -181,12 +185,10 @@ export class Controller<
     const linked =
       signal === undefined ? linkSignals(this.stopping.signal) : linkSignals(this.stopping.signal, signal);
     try {
-      await withTimeout(clock, this.options.startTimeoutMs ?? 60_000, linked.signal, (waitSignal) =>
-        this.whenWatching(waitSignal),
-      );
+      await whenWatching(this.definition, this.options.startTimeoutMs ?? 60_000, clock, linked.signal);
     } catch (error) {
       await this.stop();
-      throw this.startError(error);
+      throw error;
     } finally {
       linked.release();
     }
@@ -300,21 +302,11 @@ export class Controller<
     await this.running;
   }
 
-  private async whenWatching(signal: AbortSignal): Promise<void> {
-    const required = this.definition.kinds.filter((kind) => kind.required);
-    await Promise.all(required.map((kind) => kind.whenSynced(signal)));
-  }
-
-  private startError(error: unknown): Error {
-    const { name, kinds } = this.definition;
-    const closed = kinds.filter((kind) => kind.required && !kind.synced).map((kind) => kind.status());
-    const reasons = closed.map(({ kind, lastError }) => `${kind}: ${lastError || "no answer yet"}`);
-    return new Error(`controller ${name} cannot watch ${reasons.join("; ")}`, { cause: error });
-  }
-
   private async work(key: string, signal: AbortSignal): Promise<WorkOutcome> {
     this.restoreOrder(key);
     const sequence = this.store.get(key)?.sequence ?? 0;
+    const waitMs = this.pace.waitMs(key, sequence);
+    if (waitMs > 0) return { kind: "again", afterMs: waitMs };
     const outcome = await this.reconciler.reconcile(key, signal);
     this.orders.settle(key, sequence, this.statuses.get(key));
     return outcome;
@@ -389,6 +381,7 @@ export class Controller<
     this.cursor.forget(key);
     this.statuses.forget(key);
     this.reporter.forget(key);
+    this.pace.forget(key);
   }
 
   private onBug(where: string, error: unknown): void {
