@@ -11,10 +11,10 @@ import type { ControllersCommand, ControllersTask } from "./workers/isolated-con
 
 const goal = { p50: 1.25, p99: 2 };
 const rounds = 3;
-const changesPerTurn = 60;
+const changesPerTurn = 100;
 const pauseMs = 4;
 const settleMs = 1_500;
-const warmUpChanges = 200;
+const warmUpChanges = 400;
 const keys = 200;
 const floodMessages = 50_000;
 const poisonMessages = 5_000;

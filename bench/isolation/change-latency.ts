@@ -13,7 +13,8 @@ export interface Changes {
   measure(): Promise<number>;
 }
 
-const objects = 20;
+// So many that none of them is changed more often than a key may be.
+const objects = 150;
 const limitMs = 20_000;
 
 export function watchChanges({ api, plane }: Surroundings, signal: AbortSignal): Changes {

@@ -133,7 +133,7 @@ export const settings = {
   reconcileWorkers: settingWithDefault(
     "reconcile.workers",
     integer(1, 256),
-    16,
+    32,
     "Objects that one controller works on at the same time.",
   ),
 

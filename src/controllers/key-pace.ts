@@ -1,12 +1,12 @@
 // How often one key may be given a new state. Every state is applied while changes come as people and
-// roll-outs make them. A key that is changed without end gets the newest state once a second instead: more
+// roll-outs make them. A key that is changed without end gets the newest state every other second instead: more
 // often would tell nobody anything, and would take the processor from the other controllers (K6) and the
 // API server from everybody.
 import type { Clock } from "../concurrency/clock.ts";
 
-// A person who tries something out is never held up by this.
-const burst = 10;
-const refillMs = 1_000;
+// A person who tries something out is not held up by this.
+const burst = 4;
+const refillMs = 2_000;
 // Whoever falls out of this memory begins with a full burst again.
 const keysMax = 10_000;
 
