@@ -9,7 +9,7 @@ import { runDecrypt, runEncrypt, runKeygen } from "./vault-value-commands.ts";
 
 const examples = `
 Examples:
-  krane vault keygen >> master-keys                 make a master key, once; the last line encrypts
+  (umask 077; krane vault keygen >> master-keys)    make a master key, once; the last line encrypts
   printf %s "$PASSWORD" | krane vault encrypt --config vault.toml --keyring env_1 --name DB_PASSWORD
   krane vault decrypt --config vault.toml --keyring env_1 --name DB_PASSWORD < encrypted
   krane vault rotate --config vault.toml            after a new master key was added everywhere

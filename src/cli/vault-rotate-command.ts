@@ -56,11 +56,12 @@ function progressLine({ pass, seen, rewrapped }: RotationProgress): string {
   return `pass ${pass}: ${seen} data keys looked at, ${rewrapped} brought under the newest master key\n`;
 }
 
-function summaryOf({ masterKeyId, objects, rewrapped, failed }: RotationResult): string {
+function summaryOf({ masterKeyId, objects, rewrapped, failed, skipped }: RotationResult): string {
   const done = `${objects} stored data keys, ${rewrapped} of them brought under ${masterKeyId} now`;
-  return failed === 0
+  if (failed > 0) return `${done}; ${failed} could not be: keep every master key\n`;
+  return skipped === 0
     ? `${done}; older master keys can be removed\n`
-    : `${done}; ${failed} could not be: keep every master key\n`;
+    : `${done}; ${skipped} objects have names that krane does not give and were left as they are: keep every master key that they need\n`;
 }
 
 function throttled<T>(clock: Clock, tell: (value: T) => void): (value: T) => void {

@@ -79,14 +79,17 @@ export class StepsApplier {
 
   private async run(steps: readonly Step[], progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {
     let writes = 0;
+    let isNewNamespace = false;
     for (const step of steps) {
       if (step.kind === "await") {
-        if (step.isReady) continue;
+        // Whatever was seen in a namespace that had to be made is not there any more.
+        if (step.isReady && !isNewNamespace) continue;
         return { kind: "waiting", key: step.key };
       }
       const outcome = await this.runStep(step, progress, signal);
       if (outcome.kind !== "applied") return outcome;
       writes += outcome.writes;
+      isNewNamespace ||= step.kind === "namespace" && outcome.writes > 0;
     }
     return { kind: "applied", writes };
   }
@@ -206,8 +209,10 @@ export class StepsApplier {
     const found = await this.deps.api.get(kind, ref, {}, signal);
     if (found?.metadata?.uid !== uid) return false;
     // The server took this very manifest before, so what is wrong came by hand. One that it never took may be
-    // wrong in itself, and no part of it is to get in past the refusal.
-    if (manifestHashOf(found) !== manifestHashOf(manifest)) return false;
+    // wrong in itself, and no part of it is to get in past the refusal; but for an object that was moved back
+    // before, where the patch of that time keeps the key of before alive.
+    const isKnown = manifestHashOf(found) === manifestHashOf(manifest) || wasPatched(found);
+    if (!isKnown) return false;
     const operations = findMovedItems(manifest, found);
     if (operations.length === 0) return false;
     await this.deps.api.patch(kind, found, operations, { fieldManager }, signal);
@@ -299,6 +304,13 @@ function applied(writes: number): StepsOutcome {
 
 function withUid<T extends KubeObject>(manifest: T, uid: string): T {
   return { ...manifest, metadata: { ...manifest.metadata, uid } };
+}
+
+function wasPatched({ metadata }: KubeObject): boolean {
+  return (metadata?.managedFields ?? []).some(
+    ({ manager, operation, subresource }) =>
+      manager === fieldManager && operation === "Update" && !subresource,
+  );
 }
 
 function manifestHashOf({ metadata }: KubeObject): string | undefined {

@@ -41,6 +41,8 @@ const unusedMs = 60_000;
 export class IngressPolicies {
   private readonly deps: IngressPolicyDeps;
   private readonly unusedSinceMs = new Map<string, number>();
+  /** Policies that are being deleted: they are still to be seen, and no workload may count on them (K8). */
+  private readonly going = new Set<string>();
 
   constructor(deps: IngressPolicyDeps) {
     this.deps = deps;
@@ -59,6 +61,7 @@ export class IngressPolicies {
     const entry = policies.get(`${spec.namespace}/${name}`);
     const isReady =
       entry !== undefined &&
+      !this.going.has(policyKey(spec)) &&
       judge(name, entry.value).kind === "ours" &&
       !entry.value.deleting &&
       entry.value.ports.includes(spec.port);
@@ -78,6 +81,7 @@ export class IngressPolicies {
     if (!policies.synced) return { kind: "hold", reason: holdReason(policies) };
     const wanted = this.wanted(environment);
     const key = policyKey(environment);
+    this.going.delete(key);
     if (wanted === undefined) return this.planUnused(key, environment);
     this.unusedSinceMs.delete(key);
     const manifest = desiredIngressPolicy(wanted.environment, wanted.ports, this.deps.scraperNamespace);
@@ -121,6 +125,7 @@ export class IngressPolicies {
       ref,
       judge: (value) => judge(ref.name, value),
     });
+    this.going.add(key);
     return { kind: "delete", targets: [target], authority: "unused" };
   }
 

@@ -11,7 +11,7 @@ import { fieldManager } from "../model/labels.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Progress, StepsApplier, StepsOutcome } from "./apply-steps.ts";
-import { backoffs, classifyFailure, classifyProblems, type Failure } from "./classify.ts";
+import { backoffs, classifyFailure, classifyProblems, type Failure, saysNo } from "./classify.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
 import { deletionBlockedEvent, type EventSubject } from "./deletion-event.ts";
 import type { Authority, DeletionGuard } from "./deletion-guard.ts";
@@ -147,36 +147,46 @@ export class Reconciler<State, Spec> {
     progress: Progress,
     signal: AbortSignal,
   ): Promise<Result> {
-    const { guard, api, lane } = this.deps;
     let writes = 0;
-    let left: Result | undefined;
+    let left: { readonly result: Result; readonly scope: string } | undefined;
     const blocked = this.objection(key, targets, authority, signal);
     if (blocked !== undefined) return blocked;
     for (const target of targets) {
-      const { kind, ref } = target;
-      const live = target.live() ?? (await this.lookUp(target, signal));
-      if (live === undefined) continue;
-      const name = `${kind.kind} ${objectKey(ref)}`;
-      const permission = guard.permit({ key, ...live, authority });
-      if (permission.kind === "blocked") return permission;
-      if (permission.kind === "not-ours") {
-        left ??= { kind: "conflict", reason: `${name} is not deleted: ${permission.reason}` };
-        continue;
-      }
-      const deleting = { kind: "deleting", reason: `${name} is still being deleted` } as const;
-      if (live.deleting) {
-        left ??= deleting;
-        continue;
-      }
-      progress.scope = `${kind.kind}/${ref.namespace ?? ""}`;
-      const wait = lane.wait(progress.scope);
-      if (wait) return { kind: "held", ...wait };
-      const outcome = await api.delete(kind, ref, { uid: permission.uid, propagation: "Background" }, signal);
-      writes += 1;
-      if (outcome.kind === "deleting") left ??= deleting;
-      else target.deleted(permission.uid);
+      progress.scope = `${target.kind.kind}/${target.ref.namespace ?? ""}`;
+      const result = await this.removeOne(key, target, authority, progress, signal).catch(refusalOf);
+      if (result.kind === "blocked") return result;
+      if (result.kind === "deleted") writes += result.writes;
+      else left ??= { result, scope: progress.scope };
     }
-    return left ?? { kind: "deleted", writes };
+    if (left === undefined) return { kind: "deleted", writes };
+    progress.scope = left.scope;
+    return left.result;
+  }
+
+  private async removeOne(
+    key: string,
+    target: OwnedTarget,
+    authority: Authority,
+    { scope }: Progress,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    const { guard, api, lane } = this.deps;
+    const { kind, ref } = target;
+    const live = target.live() ?? (await this.lookUp(target, signal));
+    if (live === undefined) return { kind: "deleted", writes: 0 };
+    const name = `${kind.kind} ${objectKey(ref)}`;
+    const permission = guard.permit({ key, ...live, authority });
+    if (permission.kind === "blocked") return permission;
+    if (permission.kind === "not-ours")
+      return { kind: "conflict", reason: `${name} is not deleted: ${permission.reason}` };
+    const deleting = { kind: "deleting", reason: `${name} is still being deleted` } as const;
+    if (live.deleting) return deleting;
+    const wait = lane.wait(scope);
+    if (wait) return { kind: "held", ...wait };
+    const outcome = await api.delete(kind, ref, { uid: permission.uid, propagation: "Background" }, signal);
+    if (outcome.kind === "deleting") return deleting;
+    target.deleted(permission.uid);
+    return { kind: "deleted", writes: 1 };
   }
 
   /** Asked for all before the first one goes: half of an object must not be deleted. */
@@ -351,6 +361,13 @@ export class Reconciler<State, Spec> {
     else if (record.outcome === "pending") log.debug("an object waits", fields);
     else log.info("reconciled", fields);
   }
+}
+
+/** A server that is well and refuses this one request; whatever else went wrong is not about one target. */
+function refusalOf(error: unknown): Result {
+  const failure = saysNo(error) ? classifyFailure(error) : undefined;
+  if (failure === undefined) throw error;
+  return { kind: "failed", failure };
 }
 
 function waitingBehind(awaited: string, reason: string): OutcomeChange {

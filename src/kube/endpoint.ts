@@ -34,7 +34,7 @@ export async function loadKubeEndpoint(
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port, KUBECONFIG: files } = options.env;
   if (options.kubeconfig !== undefined) {
     const text = await readCredentialFile(options.kubeconfig, deps, signal);
-    return endpointOf(parseKubeconfig(text, options.kubeconfig), options.context, deps, signal);
+    return endpointOf(await parseKubeconfig(text, options.kubeconfig), options.context, deps, signal);
   }
   if (host && port) return loadInClusterEndpoint({ host, port }, deps, signal);
   if (!files) {
@@ -54,7 +54,7 @@ async function loadMerged(files: string, deps: CredentialDeps, signal: AbortSign
       if (isMissingFile(error)) return undefined;
       throw error;
     });
-    if (text !== undefined) configs.push(parseKubeconfig(text, path));
+    if (text !== undefined) configs.push(await parseKubeconfig(text, path));
   }
   if (configs.length === 0) throw credentialError(`no kubeconfig is there: ${paths.join(", ")}`);
   return mergeKubeconfigs(configs);

@@ -3,7 +3,6 @@
 // would change who we are or whom we talk to is refused, because leaving it out silently would act
 // with other rights or on another road than the user wrote down.
 import { dirname, isAbsolute, join } from "node:path";
-import { LineCounter, parseDocument } from "yaml";
 import { credentialError } from "./credentials.ts";
 
 export interface Kubeconfig {
@@ -70,7 +69,9 @@ export class Settings {
   }
 }
 
-export function parseKubeconfig(text: string, file: string): Kubeconfig {
+export async function parseKubeconfig(text: string, file: string): Promise<Kubeconfig> {
+  // Loaded here, because in a pod there is no kubeconfig, and the parser takes 8 MB.
+  const { LineCounter, parseDocument } = await import("yaml");
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const error = document.errors[0];

@@ -9,6 +9,7 @@ import type { Log } from "../telemetry/log.ts";
 import type { ServerConfig } from "./config/server-config.ts";
 import { serverSettings } from "./config/server-settings.ts";
 import { tokensName } from "./embedded/data-folder.ts";
+import { ServerError } from "./server-error.ts";
 
 export interface AgentTokensDeps {
   readonly clock: Clock;
@@ -44,14 +45,24 @@ export async function openAgentTokens(config: ServerConfig, deps: AgentTokensDep
 async function createFile({ database }: ServerConfig, deps: AgentTokensDeps): Promise<string | undefined> {
   if (database.kind !== "embedded") return undefined;
   const path = join(database.dataDir, tokensName);
-  const exists = await readFile(path, "utf8").then(
-    () => true,
-    () => false,
-  );
-  if (exists) return path;
+  if (await isThere(path)) return path;
   const text = `# Region, a space and the token of its agents; one line each. Read again when it changes.\n${firstRegion} ${deps.createToken()}\n`;
   // Under another name first: a half-written token would be refused at the next start.
   await writeFile(`${path}.new`, text, { mode: 0o600 });
   await rename(`${path}.new`, path);
   return path;
+}
+
+/** A file that is there and cannot be read holds the tokens of every agent, and may not be replaced. */
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await readFile(path, "utf8");
+    return true;
+  } catch (cause) {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return false;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ServerError("tokens_unreadable", `the tokens of the agents cannot be read: ${reason}`, {
+      cause,
+    });
+  }
 }

@@ -123,7 +123,15 @@ function startPort(
   deps: ServerDeps,
   signal: AbortSignal,
 ): Promise<RunningControlPlane> {
-  const checks = new Map([["database", () => store.regions().then(() => undefined)]]);
+  // What the database says of itself is for the log; this is told to anybody who asks.
+  const isReadable = () =>
+    store.regions().then(
+      () => undefined,
+      () => {
+        throw new Error("cannot be read");
+      },
+    );
+  const checks = new Map([["database", isReadable]]);
   const options = { ...listen, ...(tls && { tls }), setting: "server.listen", checks };
   return createControlPlaneServer(api, options, deps).start(signal);
 }

@@ -3,6 +3,8 @@
 export type ServerErrorCode =
   /** The database cannot be reached or refuses us. */
   | "database_unusable"
+  /** The file with the tokens of the agents is there, and cannot be read. */
+  | "tokens_unreadable"
   /** Something that should run until the end has failed. */
   | "task_failed"
   /** A part did not end in time. */

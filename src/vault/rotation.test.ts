@@ -138,8 +138,9 @@ describe("a rotation", () => {
     await stranger.encrypt({ keyring: "env_lost", data: "x" }, signal);
     await storage.create("keyring/env_broken/dek_12345678", Uint8Array.of(1, 2, 3), signal);
     await storage.create("keyring/not ours.txt", Uint8Array.of(1), signal);
-    const { failed, failures, rewrapped } = await rotate(storage);
+    const { failed, failures, rewrapped, skipped } = await rotate(storage);
     assert.equal(failed, 3);
+    assert.equal(skipped, 1);
     assert.equal(rewrapped, 9);
     assert.match(
       failures.map(({ message }) => message).join("\n"),

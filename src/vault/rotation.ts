@@ -32,6 +32,8 @@ export interface RotationResult {
   readonly failed: number;
   /** Why, for the first few of them. */
   readonly failures: readonly VaultError[];
+  /** Objects of names that krane does not give; nobody looked which master key they need. */
+  readonly skipped: number;
 }
 
 export interface RotationDeps {
@@ -65,9 +67,14 @@ export async function rotateDataKeys(
     let seen = 0;
     const failures: VaultError[] = [];
     let failed = 0;
+    let skipped = 0;
     await forEach(deps.storage.list(keyringsPrefix, signal), options.concurrency ?? 16, async (objectKey) => {
       const outcome = await rewrap(objectKey, keys, options.format, deps, signal);
-      if (outcome === "foreign") return;
+      if (outcome === "gone") return;
+      if (outcome === "foreign") {
+        skipped += 1;
+        return;
+      }
       seen += 1;
       if (outcome === "rewrapped") rewrapped += 1;
       if (outcome instanceof VaultError) {
@@ -77,7 +84,7 @@ export async function rotateDataKeys(
       deps.onProgress?.({ pass, seen, rewrapped });
     });
     if (rewrapped === before)
-      return { masterKeyId: keys.newest.id, objects: seen, rewrapped, failed, failures };
+      return { masterKeyId: keys.newest.id, objects: seen, rewrapped, failed, failures, skipped };
   }
   throw new VaultError(
     "unavailable",
@@ -85,7 +92,8 @@ export async function rotateDataKeys(
   );
 }
 
-type RewrapOutcome = "rewrapped" | "current" | "foreign" | VaultError;
+/** "foreign": of a name that krane does not give, so it cannot tell which master key it needs. */
+type RewrapOutcome = "rewrapped" | "current" | "foreign" | "gone" | VaultError;
 
 /** An object that cannot be opened is told, and stops no other. A storage that fails ends the pass. */
 async function rewrap(
@@ -101,7 +109,7 @@ async function rewrap(
     const stored = await withTimeout(clock, stepTimeoutMs, signal, (limited) =>
       storage.read(objectKey, limited),
     );
-    if (stored === undefined) return "foreign";
+    if (stored === undefined) return "gone";
     const bytes = rewrappedBytes(stored.bytes, name.keyring, objectKey, keys, format, clock.wallMs());
     if (bytes === "current" || bytes instanceof VaultError) return bytes;
     const outcome = await withTimeout(clock, stepTimeoutMs, signal, (limited) =>

@@ -121,3 +121,24 @@ test("every object that is written carries krane's labels, and its manager", asy
   }
   await world.stop();
 });
+
+test("a port that was edited by hand and put back can be changed by the control plane afterwards", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1, { port: 8080 });
+  const agent = await world.startAgent({ resyncMs: 0, replayMs: 0 });
+  const ports = async () =>
+    (await world.replicaSets())[0]?.spec?.template?.spec?.containers[0]?.ports?.map(
+      ({ containerPort }) => containerPort,
+    );
+  await world.until("it is there", async () => String(await ports()) === "8080");
+  const [live] = await world.replicaSets();
+  assert.ok(live);
+  const path = "/spec/template/spec/containers/0/ports/0/containerPort";
+  const edit = [{ op: "replace" as const, path, value: 9999 }];
+  await world.api.patch(replicaSets, live, edit, { fieldManager: "kubectl-edit" }, never);
+  await world.until("the edit is undone", async () => String(await ports()) === "8080");
+  await world.setDeployment(1, { port: 3000 });
+  await world.until("the new port is there alone", async () => String(await ports()) === "3000");
+  assert.deepEqual(agent.controller.objects({ onlyTroubled: true }), []);
+  await world.stop();
+});

@@ -18,7 +18,7 @@ import {
   startSentinelAgent,
   watchOnly,
 } from "./sentinel-agents.ts";
-import { SimulatedRegion } from "./simulated-region.ts";
+import { region, SimulatedRegion } from "./simulated-region.ts";
 
 const never = new AbortController().signal;
 
@@ -218,5 +218,21 @@ test("of a state that the server never took, nothing gets in past its refusal", 
     [],
   );
   isRefusing = false;
+  await world.stop();
+});
+
+test("a part that the server refuses to show or to delete keeps none of the others", async () => {
+  const { world } = await settledWorld();
+  world.server.faults.intercept(({ method, path }) =>
+    method === "DELETE" && path.includes("/ciliumnetworkpolicies/")
+      ? {
+          kind: "whole",
+          status: 403,
+          body: { kind: "Status", code: 403, reason: "Forbidden", message: "no" },
+        }
+      : undefined,
+  );
+  await world.plane.admin.deleteSentinel(region, "se_1");
+  await world.until("only what is refused is left", async () => (await objectNames(world)).length === 1);
   await world.stop();
 });

@@ -120,6 +120,8 @@ export async function createDatabase(config: ClientConfig, deps: DatabaseDeps): 
     // Its type has it return nothing; the pool waits for what it returns all the same.
     onConnect: setUpSession as (client: ClientBase) => void,
   });
+  // One that breaks while somebody uses it fails that query; without a listener it would end the process too.
+  pool.on("connect", (client) => void client.on("error", () => undefined));
   // A connection that breaks while nobody uses it is replaced by the next one.
   pool.on("error", (error) => deps.log.warn("an idle connection to the database was lost", { error }));
   return new Database(pool, deps);

@@ -292,7 +292,7 @@ type Written = Pick<HistoryEntry, "kind" | "id" | "event">;
 class NothingWritten extends Error {}
 
 async function lockRegion(session: Session, region: string): Promise<void> {
-  const rows = await session.query("SELECT 1 FROM regions WHERE name = $1 FOR UPDATE", [region]);
+  const rows = await session.query("SELECT 1 FROM regions WHERE name = $1 FOR NO KEY UPDATE", [region]);
   if (rows.length === 0) throw unknownRegion(region);
 }
 

@@ -166,6 +166,7 @@ for (const reader of readerNames) {
         ["UNKEY_PROVIDER_ENDPOINT", "ftp://krane"],
         ["UNKEY_PROVIDER_ENDPOINT", "http://krane.example.com"],
         ["UNKEY_PROVIDER_ENDPOINT", "http://127.0.0.1.example.com"],
+        ["UNKEY_PROVIDER_ENDPOINT", "http://krane:x@krane.example.com"],
         ["UNKEY_DEPLOYMENT_ID", ""],
         ["UNKEY_ENVIRONMENT_ID", ""],
       ];
