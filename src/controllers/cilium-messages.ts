@@ -10,21 +10,22 @@ import {
   parseApplyPolicy,
   parseDeletePolicy,
 } from "../model/cilium/spec.ts";
-import { type DesiredMessage, messageKey, type ReadState } from "./desired-message.ts";
+import {
+  applyMessage,
+  type DesiredMessage,
+  deleteMessage,
+  type ReadState,
+  readState,
+} from "./desired-message.ts";
 
 export function readPolicyState(
   state: CiliumNetworkPolicyState,
   rules: PolicyNamespaceRules,
 ): ReadState<PolicySpec> {
-  const { version } = state;
-  switch (state.state.case) {
-    case "apply":
-      return { kind: "message", message: readApplyPolicy(state.state.value, version, rules) };
-    case "delete":
-      return { kind: "message", message: readDeletePolicy(state.state.value, version, rules) };
-    default:
-      return { kind: "bare", version, unreadable: (state.$unknown ?? []).length > 0 };
-  }
+  return readState<ApplyCiliumNetworkPolicy, DeleteCiliumNetworkPolicy, PolicySpec>(state, {
+    apply: (message, version) => readApplyPolicy(message, version, rules),
+    delete: (message, version) => readDeletePolicy(message, version, rules),
+  });
 }
 
 export function readApplyPolicy(
@@ -32,13 +33,8 @@ export function readApplyPolicy(
   version: bigint,
   rules: PolicyNamespaceRules,
 ): DesiredMessage<PolicySpec> {
-  const parsed = parseApplyPolicy(message, rules);
-  const id = message.ciliumNetworkPolicyId === "" ? undefined : message.ciliumNetworkPolicyId;
-  if (parsed.kind === "valid") {
-    return { key: keyOf(message), id, version, want: { kind: "apply", spec: parsed.spec } };
-  }
-  const { problems } = parsed;
-  return { key: messageKey(keyOf(message), problems), id, version, want: { kind: "invalid", problems } };
+  const about = { key: keyOf(message), id: message.ciliumNetworkPolicyId, version };
+  return applyMessage(about, parseApplyPolicy(message, rules));
 }
 
 export function readDeletePolicy(
@@ -46,17 +42,7 @@ export function readDeletePolicy(
   version: bigint,
   rules: PolicyNamespaceRules,
 ): DesiredMessage<PolicySpec> {
-  const parsed = parseDeletePolicy(message, rules);
-  if (parsed.kind === "valid") {
-    return { key: keyOf(message), id: undefined, version, want: { kind: "delete" } };
-  }
-  const { problems } = parsed;
-  return {
-    key: messageKey(keyOf(message), problems),
-    id: undefined,
-    version,
-    want: { kind: "invalid", problems },
-  };
+  return deleteMessage({ key: keyOf(message), version }, parseDeletePolicy(message, rules));
 }
 
 type Named = Pick<ApplyCiliumNetworkPolicy, "k8sNamespace" | "k8sName">;

@@ -1,16 +1,9 @@
 // The deployment controller: the engine with the deployments' table, and the way in for orders that do
 // not come from the stream.
-import type { Clock } from "../concurrency/clock.ts";
-import type { Random } from "../concurrency/random.ts";
-import type { ControlPlane } from "../control-plane/connection.ts";
 import type { ApplyDeployment, DeleteDeployment, DeploymentState } from "../gen/ctrl/v1/deployment_pb.ts";
-import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
-import type { KubeApi } from "../kube/api.ts";
 import type { DeploymentSpec } from "../model/deployment/spec.ts";
-import type { Log } from "../telemetry/log.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
 import { Controller, type ControllerOptions, type OrderOutcome } from "./controller.ts";
-import type { ObjectFilter } from "./controller-status.ts";
+import { type ConnectedDeps, type RunningController, runningController } from "./controller-face.ts";
 import {
   createDeploymentDefinition,
   type DeploymentDefinition,
@@ -25,36 +18,18 @@ import { type SeenObjects, seenObjects } from "./seen-objects.ts";
 
 export interface DeploymentControllerOptions extends ControllerOptions, DeploymentDefinitionOptions {}
 
-export interface DeploymentControllerDeps {
-  /** Its own: nothing of it is shared with another controller (K6). */
-  readonly controlPlane: ControlPlane;
-  readonly api: KubeApi;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly metrics: Metrics;
-}
-
-export interface DeploymentController {
-  /** Resolves when the watches are open; rejects, with nothing left running, when they cannot be. */
-  start(signal?: AbortSignal): Promise<void>;
-  stop(): Promise<void>;
+export interface DeploymentController extends RunningController {
   applyDeployment(message: ApplyDeployment, signal: AbortSignal): Promise<OrderOutcome>;
   /** The same with a token of the caller's, which is kept on the ReplicaSet. */
   orderDeployment(order: DeploymentOrder, signal: AbortSignal): Promise<OrderOutcome>;
   deleteDeployment(message: DeleteDeployment, signal: AbortSignal): Promise<OrderOutcome>;
-  status(): ControllerStatus;
-  objects(filter?: ObjectFilter): ObjectStatus[];
-  blockedDeletions(): BlockedDeletion[];
-  /** False where no such deletion is blocked. */
-  releaseDeletion(key: string): boolean;
   /** What is there of all deployments and of one, and which of them look different from before. */
   readonly seen: SeenObjects<SeenDeployment>;
 }
 
 export function createDeploymentController(
   options: DeploymentControllerOptions,
-  deps: DeploymentControllerDeps,
+  deps: ConnectedDeps,
 ): DeploymentController {
   const api = createMeteredKubeApi(deps.api, "deployments", deps);
   const { controlPlane, log } = deps;
@@ -79,15 +54,10 @@ export function createDeploymentController(
     return controller.order(readDeploymentOrder(given, versionOf, options.rules), signal);
   };
   return {
-    start: (signal) => controller.start(signal),
-    stop: () => controller.stop(),
+    ...runningController(controller),
     applyDeployment: (message, signal) => order({ message }, signal),
     orderDeployment: order,
     deleteDeployment: (message, signal) => controller.order(readDelete(message, 0n, options.rules), signal),
-    status: () => controller.status(),
-    objects: (filter) => controller.objects(filter),
-    blockedDeletions: () => controller.blockedDeletions(),
-    releaseDeletion: (key) => controller.releaseDeletion(key),
     seen: seenObjects(controller, (key) => controller.definition.seen(key)),
   };
 }

@@ -6,21 +6,22 @@ import {
   parseApplyDeployment,
   parseDeleteDeployment,
 } from "../model/deployment/spec.ts";
-import { type DesiredMessage, messageKey, type ReadState } from "./desired-message.ts";
+import {
+  applyMessage,
+  type DesiredMessage,
+  deleteMessage,
+  type ReadState,
+  readState,
+} from "./desired-message.ts";
 
 export function readDeploymentState(
   state: DeploymentState,
   rules: DeploymentRules,
 ): ReadState<DeploymentSpec> {
-  const { version } = state;
-  switch (state.state.case) {
-    case "apply":
-      return { kind: "message", message: readApply(state.state.value, version, rules) };
-    case "delete":
-      return { kind: "message", message: readDelete(state.state.value, version, rules) };
-    default:
-      return { kind: "bare", version, unreadable: (state.$unknown ?? []).length > 0 };
-  }
+  return readState<ApplyDeployment, DeleteDeployment, DeploymentSpec>(state, {
+    apply: (message, version) => readApply(message, version, rules),
+    delete: (message, version) => readDelete(message, version, rules),
+  });
 }
 
 export function readApply(
@@ -28,13 +29,8 @@ export function readApply(
   version: bigint,
   rules: DeploymentRules,
 ): DesiredMessage<DeploymentSpec> {
-  const parsed = parseApplyDeployment(message, rules);
-  const id = message.deploymentId === "" ? undefined : message.deploymentId;
-  if (parsed.kind === "valid") {
-    return { key: keyOf(message), id, version, want: { kind: "apply", spec: parsed.spec } };
-  }
-  const { problems } = parsed;
-  return { key: messageKey(keyOf(message), problems), id, version, want: { kind: "invalid", problems } };
+  const about = { key: keyOf(message), id: message.deploymentId, version };
+  return applyMessage(about, parseApplyDeployment(message, rules));
 }
 
 export function readDelete(
@@ -42,17 +38,7 @@ export function readDelete(
   version: bigint,
   rules: DeploymentRules,
 ): DesiredMessage<DeploymentSpec> {
-  const parsed = parseDeleteDeployment(message, rules);
-  if (parsed.kind === "valid") {
-    return { key: keyOf(message), id: undefined, version, want: { kind: "delete" } };
-  }
-  const { problems } = parsed;
-  return {
-    key: messageKey(keyOf(message), problems),
-    id: undefined,
-    version,
-    want: { kind: "invalid", problems },
-  };
+  return deleteMessage({ key: keyOf(message), version }, parseDeleteDeployment(message, rules));
 }
 
 type Named = Pick<ApplyDeployment, "k8sNamespace" | "k8sName">;

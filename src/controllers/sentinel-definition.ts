@@ -16,7 +16,6 @@ import { pullSecretSteps } from "./pull-secret-step.ts";
 import type { Observation } from "./reporter.ts";
 import {
   companionKeys,
-  definePolicies,
   deploymentKeys,
   type SentinelKinds,
   sentinelKeyOf,
@@ -63,7 +62,8 @@ export class SentinelDefinition implements ControllerDefinition<SentinelState, S
       defineKind(deployments, deploymentKeys),
       defineKind(services, companionKeys),
       defineKind(budgets, companionKeys),
-      definePolicies(policies, () => [...deps.store.entries()].map(({ key }) => key)),
+      // What could not be completed while the cluster had no policies.
+      defineKind(policies, companionKeys, () => [...deps.store.entries()].map(({ key }) => key)),
     ];
   }
 

@@ -9,7 +9,8 @@ import { createKubeApi } from "../kube/client.ts";
 import { customResourceDefinitions } from "../kube/kinds.ts";
 import type { CacheEntry } from "../kube/object-cache.ts";
 import { projectSentinelCompanion, type SentinelCompanionProjection } from "../model/sentinel/projections.ts";
-import { companionKeys, definePolicies, watchSentinelKinds } from "./sentinel-kinds.ts";
+import { defineKind } from "./controller-definition.ts";
+import { companionKeys, watchSentinelKinds } from "./sentinel-kinds.ts";
 
 const never = new AbortController().signal;
 
@@ -39,7 +40,7 @@ test("whatever waits for the policies comes up as soon as the cluster has the ki
   const server = createApiServer({ clock, random });
   const api = createKubeApi(createInProcessTransport(server));
   const { policies } = watchSentinelKinds({ api, clock, random, onError: () => undefined });
-  const kind = definePolicies(policies, () => ["sentinel/gate"]);
+  const kind = defineKind(policies, companionKeys, () => ["sentinel/gate"]);
   const heard: string[] = [];
   const unsubscribe = kind.subscribe(({ reconcile }) => heard.push(...reconcile));
   const stopping = new AbortController();

@@ -12,7 +12,7 @@ import {
   type SentinelDeploymentProjection,
   type SentinelObjectProjection,
 } from "../model/sentinel/projections.ts";
-import { type ChangedKeys, type DefinedKind, defineKind, isContentChange } from "./controller-definition.ts";
+import { type ChangedKeys, isContentChange } from "./controller-definition.ts";
 import { WatchedKind, type WatchedKindDeps } from "./watched-kind.ts";
 
 export type SentinelDeployments = WatchedKind<Deployment, SentinelDeploymentProjection>;
@@ -64,27 +64,4 @@ export function companionKeys(change: CacheChange<SentinelCompanionProjection>):
   if (!isContentChange(change)) return { reconcile: [], report: [] };
   const { value } = change.kind === "deleted" ? change.before : change.after;
   return { reconcile: [sentinelKeyOf(value)], report: [] };
-}
-
-/** `waiting`: the keys that could not be completed while the kind was unknown. */
-export function definePolicies(policies: SentinelCompanions, waiting: () => Iterable<string>): DefinedKind {
-  const defined = defineKind(policies, companionKeys);
-  return {
-    ...defined,
-    get synced() {
-      return policies.synced;
-    },
-    subscribe(listener) {
-      const unsubscribing = new AbortController();
-      const unsubscribe = defined.subscribe(listener);
-      policies.cache.whenSynced(unsubscribing.signal).then(
-        () => listener({ reconcile: [...waiting()], report: [] }),
-        () => undefined,
-      );
-      return () => {
-        unsubscribing.abort();
-        unsubscribe();
-      };
-    },
-  };
 }

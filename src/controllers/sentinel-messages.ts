@@ -7,18 +7,19 @@ import {
   type SentinelRules,
   type SentinelSpec,
 } from "../model/sentinel/spec.ts";
-import { type DesiredMessage, messageKey, type ReadState } from "./desired-message.ts";
+import {
+  applyMessage,
+  type DesiredMessage,
+  deleteMessage,
+  type ReadState,
+  readState,
+} from "./desired-message.ts";
 
 export function readSentinelState(state: SentinelState, rules: SentinelRules): ReadState<SentinelSpec> {
-  const { version } = state;
-  switch (state.state.case) {
-    case "apply":
-      return { kind: "message", message: readApplySentinel(state.state.value, version, rules) };
-    case "delete":
-      return { kind: "message", message: readDeleteSentinel(state.state.value, version) };
-    default:
-      return { kind: "bare", version, unreadable: (state.$unknown ?? []).length > 0 };
-  }
+  return readState<ApplySentinel, DeleteSentinel, SentinelSpec>(state, {
+    apply: (message, version) => readApplySentinel(message, version, rules),
+    delete: readDeleteSentinel,
+  });
 }
 
 export function readApplySentinel(
@@ -26,27 +27,12 @@ export function readApplySentinel(
   version: bigint,
   rules: SentinelRules,
 ): DesiredMessage<SentinelSpec> {
-  const parsed = parseApplySentinel(message, rules);
-  const id = message.sentinelId === "" ? undefined : message.sentinelId;
-  if (parsed.kind === "valid") {
-    return { key: keyOf(message), id, version, want: { kind: "apply", spec: parsed.spec } };
-  }
-  const { problems } = parsed;
-  return { key: messageKey(keyOf(message), problems), id, version, want: { kind: "invalid", problems } };
+  const about = { key: keyOf(message), id: message.sentinelId, version };
+  return applyMessage(about, parseApplySentinel(message, rules));
 }
 
 export function readDeleteSentinel(message: DeleteSentinel, version: bigint): DesiredMessage<SentinelSpec> {
-  const parsed = parseDeleteSentinel(message);
-  if (parsed.kind === "valid") {
-    return { key: keyOf(message), id: undefined, version, want: { kind: "delete" } };
-  }
-  const { problems } = parsed;
-  return {
-    key: messageKey(keyOf(message), problems),
-    id: undefined,
-    version,
-    want: { kind: "invalid", problems },
-  };
+  return deleteMessage({ key: keyOf(message), version }, parseDeleteSentinel(message));
 }
 
 type Named = Pick<ApplySentinel, "k8sName">;

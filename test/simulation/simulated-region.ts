@@ -6,10 +6,10 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
 import { type ControllerName, createControlPlane } from "../../src/control-plane/connection.ts";
+import type { ConnectedDeps } from "../../src/controllers/controller-face.ts";
 import {
   createDeploymentController,
   type DeploymentController,
-  type DeploymentControllerDeps,
   type DeploymentControllerOptions,
 } from "../../src/controllers/deployment-controller.ts";
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
@@ -130,7 +130,7 @@ export class SimulatedRegion {
   /** Any controller, with connections of its own. */
   createAgentOf<C extends { stop(): Promise<void> }>(
     name: ControllerName,
-    create: (deps: DeploymentControllerDeps) => C,
+    create: (deps: ConnectedDeps) => C,
   ): SimulatedAgent<C> {
     const { clock, random, metrics } = this;
     const log = createQuietLog();

@@ -3,10 +3,8 @@
 import type { Interceptor } from "@connectrpc/connect";
 import type { ControllerName } from "../../src/control-plane/connection.ts";
 import { createCiliumController } from "../../src/controllers/cilium-controller.ts";
-import {
-  createDeploymentController,
-  type DeploymentControllerDeps,
-} from "../../src/controllers/deployment-controller.ts";
+import type { ConnectedDeps } from "../../src/controllers/controller-face.ts";
+import { createDeploymentController } from "../../src/controllers/deployment-controller.ts";
 import { createSentinelController } from "../../src/controllers/sentinel-controller.ts";
 import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
 import type { ControllerStatus } from "../../src/gen/krane/v1/agent_pb.ts";
@@ -37,7 +35,7 @@ export interface RunningController {
 
 interface Subject<K extends Kind = Kind> {
   readonly kind: K;
-  create(deps: DeploymentControllerDeps): RunningController;
+  create(deps: ConnectedDeps): RunningController;
   spec(index: number, generation: number): SpecInit<K>;
   /** A spec that no controller can accept. */
   poison(index: number): SpecInit<K>;
