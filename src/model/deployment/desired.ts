@@ -3,9 +3,10 @@
 // the secret that its image is pulled with.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Namespace, Secret } from "kubernetes-types/core/v1.js";
+import type { IngressRules } from "../ingress-rules.ts";
 import { desiredNamespace } from "../namespace.ts";
 import { desiredPullSecret, isImageOfRegistry, type RegistryCredentials } from "../pull-secret.ts";
-import { desiredIngressPolicy, type IngressPolicy } from "./ingress-policy.ts";
+import { desiredIngressPolicy } from "./ingress-policy.ts";
 import { desiredReplicaSet } from "./replica-set.ts";
 import type { SecretsSettings } from "./secrets-token.ts";
 import type { DeploymentSpec } from "./spec.ts";
@@ -18,7 +19,7 @@ export interface DeploymentSettings {
 export type DesiredObject =
   | { readonly kind: "namespace"; readonly manifest: Namespace }
   | { readonly kind: "pull-secret"; readonly manifest: Secret }
-  | { readonly kind: "ingress-policy"; readonly manifest: IngressPolicy }
+  | { readonly kind: "ingress-policy"; readonly manifest: IngressRules }
   | { readonly kind: "replica-set"; readonly manifest: ReplicaSet };
 
 /** `otherPorts`: what the other deployments of the same environment in the same namespace listen on. */

@@ -2,33 +2,9 @@
 // where it fetches documents from them, on the ports that the deployments listen on. One policy per environment, because two environments share the
 // namespace of their workspace and each must keep the other's sentinels out.
 import { hash } from "node:crypto";
-import type { KubeObject } from "../../kube/types.ts";
+import type { IngressRules, PortRule } from "../ingress-rules.ts";
 import { ciliumNamespaceLabel, components, labelKeys, ownLabels, sentinelNamespace } from "../labels.ts";
 import { withManifestHash } from "../manifest-hash.ts";
-
-export interface IngressPolicy extends KubeObject {
-  readonly metadata: {
-    name: string;
-    namespace: string;
-    labels: Record<string, string>;
-    annotations?: Record<string, string>;
-  };
-  readonly spec: {
-    readonly endpointSelector: EndpointSelector;
-    readonly ingress: readonly {
-      readonly fromEndpoints: readonly EndpointSelector[];
-      readonly toPorts: readonly PortRule[];
-    }[];
-  };
-}
-
-interface EndpointSelector {
-  readonly matchLabels: Readonly<Record<string, string>>;
-}
-
-interface PortRule {
-  readonly ports: readonly { readonly port: string; readonly protocol: "TCP" }[];
-}
 
 export interface PolicyEnvironment {
   readonly namespace: string;
@@ -52,10 +28,10 @@ export function desiredIngressPolicy(
   environment: PolicyEnvironment,
   ports: Ports,
   scraperNamespace?: string,
-): IngressPolicy {
+): IngressRules {
   const { namespace, workspaceId, environmentId } = environment;
   const tenant = { [labelKeys.workspaceId]: workspaceId, [labelKeys.environmentId]: environmentId };
-  return withManifestHash<IngressPolicy>({
+  return withManifestHash<IngressRules>({
     apiVersion: "cilium.io/v2",
     kind: "CiliumNetworkPolicy",
     metadata: {

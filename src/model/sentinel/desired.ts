@@ -8,11 +8,12 @@
 import type { Deployment } from "kubernetes-types/apps/v1.js";
 import type { Namespace, Secret, Service } from "kubernetes-types/core/v1.js";
 import type { PodDisruptionBudget } from "kubernetes-types/policy/v1.js";
+import type { IngressRules } from "../ingress-rules.ts";
 import { desiredNamespace } from "../namespace.ts";
 import { desiredPullSecret, isImageOfRegistry, type RegistryCredentials } from "../pull-secret.ts";
 import { desiredSentinelDeployment } from "./apps-deployment.ts";
 import { desiredSentinelBudget, desiredSentinelService } from "./companions.ts";
-import { desiredGossipPolicy, desiredGossipService, type GossipPolicy } from "./gossip.ts";
+import { desiredGossipPolicy, desiredGossipService } from "./gossip.ts";
 import { gossipName } from "./identity.ts";
 import type { SentinelRef, SentinelSpec } from "./spec.ts";
 
@@ -29,7 +30,7 @@ export type DesiredSentinelObject =
   | { readonly kind: "service"; readonly manifest: Service }
   | { readonly kind: "disruption-budget"; readonly manifest: PodDisruptionBudget }
   | { readonly kind: "gossip-service"; readonly manifest: Service }
-  | { readonly kind: "gossip-policy"; readonly manifest: GossipPolicy };
+  | { readonly kind: "gossip-policy"; readonly manifest: IngressRules };
 
 /** An object of one sentinel alone; namespace and pull secret are everybody's. */
 export type SentinelPartKind = Exclude<DesiredSentinelObject["kind"], "namespace" | "pull-secret">;

@@ -2,33 +2,11 @@
 // resolves to all of them, and a policy that lets them talk. Both select the whole environment, so
 // neither is owned by one sentinel's Deployment: they must not vanish under the others with it.
 import type { Service } from "kubernetes-types/core/v1.js";
-import type { KubeObject } from "../../kube/types.ts";
+import type { IngressRules } from "../ingress-rules.ts";
 import { components } from "../labels.ts";
 import { withManifestHash } from "../manifest-hash.ts";
 import { gossipName, gossipPort, peerLabels, sentinelLabels } from "./identity.ts";
 import type { SentinelSpec } from "./spec.ts";
-
-export interface GossipPolicy extends KubeObject {
-  readonly metadata: {
-    name: string;
-    namespace: string;
-    labels: Record<string, string>;
-    annotations?: Record<string, string>;
-  };
-  readonly spec: {
-    readonly endpointSelector: EndpointSelector;
-    readonly ingress: readonly {
-      readonly fromEndpoints: readonly EndpointSelector[];
-      readonly toPorts: readonly {
-        readonly ports: readonly { readonly port: string; readonly protocol: "TCP" | "UDP" }[];
-      }[];
-    }[];
-  };
-}
-
-interface EndpointSelector {
-  readonly matchLabels: Readonly<Record<string, string>>;
-}
 
 export function desiredGossipService(spec: SentinelSpec): Service {
   return withManifestHash<Service>({
@@ -48,10 +26,10 @@ export function desiredGossipService(spec: SentinelSpec): Service {
 }
 
 /** A selector without a namespace means that of the policy, so no pod of a tenant can pass for a peer. */
-export function desiredGossipPolicy(spec: SentinelSpec): GossipPolicy {
+export function desiredGossipPolicy(spec: SentinelSpec): IngressRules {
   const peers = { matchLabels: peerLabels(spec) };
   const port = String(gossipPort);
-  return withManifestHash<GossipPolicy>({
+  return withManifestHash<IngressRules>({
     apiVersion: "cilium.io/v2",
     kind: "CiliumNetworkPolicy",
     metadata: gossipMetadata(spec),
@@ -74,7 +52,7 @@ export function desiredGossipPolicy(spec: SentinelSpec): GossipPolicy {
   });
 }
 
-function gossipMetadata(spec: SentinelSpec): GossipPolicy["metadata"] {
+function gossipMetadata(spec: SentinelSpec): IngressRules["metadata"] {
   return {
     name: gossipName(spec.name),
     namespace: spec.namespace,
