@@ -9,12 +9,12 @@ TS := node --import tsx
 SOURCES := $(shell find src test tools bench proto -mindepth 1 -name node_modules -prune -o -print) \
 	src/. test/. tools/. bench/. proto/.
 
-.PHONY: help dev test test-long check build gen kube cluster bench install clean
+.PHONY: help dev test test-long check build gen deploy kube cluster bench install clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-dev: build ## Run a cluster, a control plane and the agent in one process, to look at and play with
+dev: bin/krane ## Run a cluster, a control plane and the agent in one process, to look at and play with
 	bin/krane dev
 
 test: check build .cache/node24 ## Install, check and run every test
@@ -26,10 +26,13 @@ test-long: check build .cache/node24 ## The exhaustive forms of what `make test`
 check: .cache/checked ## Format, lint, layers and types
 	@echo "check: clean"
 
-build: bin/krane ## Bundle everything into one file, bin/krane
+build: bin/krane dist/index.js ## Bundle the program into one file, bin/krane, and the library into dist/
 
 gen: .cache/installed ## Generate src/gen from proto/
 	$(TS) tools/generate.ts
+
+deploy: .cache/installed ## Generate the rights and the plain manifests in deploy/
+	$(TS) tools/render-deploy.ts
 
 kube: .cache/installed ## Build the real Kubernetes for tests into the cache (first time: 6 minutes and more)
 	$(TS) tools/build-kube.ts
@@ -62,4 +65,7 @@ clean: ## Remove what was built here (not the Kubernetes cache)
 	@touch $@
 
 bin/krane: .cache/installed package.json tools/bundle.ts $(filter src/%,$(SOURCES))
-	$(TS) tools/bundle.ts
+	$(TS) tools/bundle.ts program
+
+dist/index.js: .cache/installed package.json tools/bundle.ts tools/emit-types.ts $(filter src/%,$(SOURCES))
+	$(TS) tools/bundle.ts library

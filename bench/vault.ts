@@ -48,7 +48,9 @@ function createBareWorks(): { encrypt: Work; decrypt: Work } {
   };
 }
 
-async function createVaultWorks(signal: AbortSignal): Promise<{ encrypt: Work; decrypt: Work }> {
+async function createVaultWorks(
+  signal: AbortSignal,
+): Promise<{ encrypt: Work; decrypt: Work; close(): Promise<void> }> {
   const secret = new Secret(generateMasterKey(0));
   const masterKeys = createMasterKeySource({ current: async () => secret, refresh: () => undefined });
   const deps = { storage: createMemoryStorage(), masterKeys, clock: createSystemClock() };
@@ -57,6 +59,7 @@ async function createVaultWorks(signal: AbortSignal): Promise<{ encrypt: Work; d
   return {
     encrypt: () => vault.encrypt({ keyring, data: value, context }, signal),
     decrypt: () => vault.decrypt({ keyring, encrypted, context }, signal),
+    close: () => vault.close(),
   };
 }
 
@@ -79,6 +82,7 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
       `${verb}: vault ${ours.toFixed(0)}/s, node:crypto ${raw.toFixed(0)}/s, ratio ${(ours / raw).toFixed(2)}`,
     );
   }
+  await vault.close();
   lines.push(
     `per second of CPU, a value of ${value.length} bytes bound to its name; median of ${rounds} rounds, taking turns`,
   );

@@ -1,14 +1,25 @@
-// Bundles the program into one file without dependencies: bin/krane. Names and lines are
-// kept, so that a stack trace can be read; white space goes, because Node holds the text
-// of the program in memory for as long as it runs.
+// Bundles the program into one file without dependencies, bin/krane, and the library into dist/, which
+// leaves its dependencies to npm. Names and lines are kept, so that a stack trace can be read; white space
+// of the program goes, because Node holds its text in memory for as long as it runs.
 import { execFile } from "node:child_process";
-import { chmod, readFile } from "node:fs/promises";
+import { chmod, readFile, rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { build, type Metafile } from "esbuild";
+import { type BuildOptions, build, type Metafile } from "esbuild";
+import { emitTypes } from "./emit-types.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+
+const shared = {
+  absWorkingDir: root,
+  bundle: true,
+  platform: "node",
+  target: "node20",
+  format: "esm",
+  legalComments: "none",
+  logLevel: "warning",
+} satisfies BuildOptions;
 
 export interface BundleOptions {
   /** Relative to the repository, or absolute. */
@@ -17,23 +28,15 @@ export interface BundleOptions {
 
 /** Returns what went into the bundle, and by which imports. */
 export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
-  const { version } = JSON.parse(await readFile(`${root}/package.json`, "utf8")) as { version: string };
   const result = await build({
-    absWorkingDir: root,
+    ...shared,
+    metafile: true,
     entryPoints: ["src/cli/entry.ts"],
     outfile,
-    bundle: true,
-    metafile: true,
-    platform: "node",
-    target: "node20",
-    format: "esm",
-    legalComments: "none",
     minifyWhitespace: true,
     lineLimit: 160,
-    logLevel: "warning",
     define: {
-      KRANE_VERSION: JSON.stringify(version),
-      KRANE_REVISION: JSON.stringify(await revision()),
+      ...(await identity()),
       // The S3 library says at every start which Node its later versions will need. Which version
       // of it krane has, and which Node that takes, is decided here and not by who runs it.
       "process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED": '"true"',
@@ -51,6 +54,30 @@ const require = createRequireForBundle(import.meta.url);`,
   return result.metafile;
 }
 
+/**
+ * The two entries share their common parts. In a copy of its own each, an error of the embedded API server
+ * would be of another class than the one that the controllers look for.
+ */
+export async function bundleLibrary(outdir: string): Promise<void> {
+  const resolved = resolve(root, outdir);
+  await rm(resolved, { recursive: true, force: true });
+  await build({
+    ...shared,
+    entryPoints: ["src/index.ts", "src/testing.ts"],
+    outdir: resolved,
+    splitting: true,
+    chunkNames: "[name]-[hash]",
+    packages: "external",
+    define: await identity(),
+  });
+  await emitTypes(["src/index.ts", "src/testing.ts"], `${resolved}/types`);
+}
+
+async function identity(): Promise<Record<string, string>> {
+  const { version } = JSON.parse(await readFile(`${root}/package.json`, "utf8")) as { version: string };
+  return { KRANE_VERSION: JSON.stringify(version), KRANE_REVISION: JSON.stringify(await revision()) };
+}
+
 /** The commit, marked when files differ from it; "unknown" where there is no git or no repository. */
 async function revision(): Promise<string> {
   try {
@@ -63,5 +90,8 @@ async function revision(): Promise<string> {
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url))
-  await bundle({ outfile: process.argv[2] ?? "bin/krane" });
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [, , what = "program", where] = process.argv;
+  if (what === "library") await bundleLibrary(where ?? "dist");
+  else await bundle({ outfile: where ?? "bin/krane" });
+}

@@ -27,6 +27,9 @@ export const grpcurl: GoTool = {
   importPath: "github.com/fullstorydev/grpcurl/cmd/grpcurl",
 };
 
+/** Renders and checks the chart in deploy/. */
+export const helm: GoTool = { folder: "helm", importPath: "helm.sh/helm/v4/cmd/helm" };
+
 /** An S3 server, for the vault's storage. */
 export const s3Server: GoTool = { folder: "s3", importPath: "github.com/versity/versitygw/cmd/versitygw" };
 

@@ -8,7 +8,7 @@ const tests = "\\.test\\.ts$";
 function layerRules(): IForbiddenRuleType[] {
   return layers.map((layer) => {
     const allowed = allowedImports(layer).map((folder) => `^src/${folder}/`);
-    if (layer.folder === "model") allowed.push("^src/kube/types\\.ts$");
+    if (layer.mayNameKubeTypes) allowed.push("^src/kube/types\\.ts$");
     return {
       name: `layer-${layer.folder}`,
       severity: "error",

@@ -10,6 +10,10 @@ export interface Layer {
   readonly instead: string;
   /** Folders of its own row that it may import all the same. */
   readonly alsoImports?: readonly string[];
+  /** The only folders that it may import besides itself, where they are fewer than those below. */
+  readonly onlyImports?: readonly string[];
+  /** It may also import kube/types.ts, which holds no code. */
+  readonly mayNameKubeTypes?: true;
 }
 
 export const rows: readonly (readonly Layer[])[] = [
@@ -19,12 +23,22 @@ export const rows: readonly (readonly Layer[])[] = [
       holds: "argv to command; the only folder that prints, reads the environment or sets exit codes",
       instead: "nothing imports the command line; move what you need into the folder it is about",
     },
+    {
+      folder: "library",
+      holds: "krane for other programs: what src/index.ts and src/testing.ts export",
+      instead: "nothing here imports the library; move what you need into the folder it is about",
+    },
   ],
   [
     {
       folder: "dev",
       holds: "never in production: embedded Kubernetes API server, `krane dev`",
       instead: "production code takes an interface and gets the development part handed in by cli or a test",
+    },
+    {
+      folder: "doctor",
+      holds: "looks for what would keep an agent from working, and says what to do",
+      instead: "checks look on from outside; let cli join them with what runs",
     },
   ],
   [
@@ -57,6 +71,14 @@ export const rows: readonly (readonly Layer[])[] = [
       holds: "the loops, written once, and three small controllers",
       instead: "hand the controller a function in its deps",
     },
+    {
+      folder: "documents",
+      holds: "the files that people write, to messages and manifests and back, as pure functions",
+      instead:
+        "documents are pure: they may import model, gen, config and kube/types.ts only; take everything else as an argument",
+      onlyImports: ["model", "gen", "config"],
+      mayNameKubeTypes: true,
+    },
   ],
   [
     {
@@ -78,6 +100,8 @@ export const rows: readonly (readonly Layer[])[] = [
       folder: "model",
       holds: "wire messages to Kubernetes objects and back, as pure functions",
       instead: "model is pure: it may import gen and kube/types.ts only; take everything else as an argument",
+      onlyImports: ["gen"],
+      mayNameKubeTypes: true,
     },
   ],
   [
@@ -109,7 +133,7 @@ export const layers: readonly Layer[] = rows.flat();
 
 /** Every folder that the given one may import, itself included. */
 export function allowedImports(layer: Layer): readonly string[] {
-  if (layer.folder === "model") return ["model", "gen"];
+  if (layer.onlyImports) return [layer.folder, ...layer.onlyImports];
   const row = rows.findIndex((candidates) => candidates.includes(layer));
   const below = rows.slice(row + 1).flatMap((lower) => lower.map((l) => l.folder));
   return [layer.folder, ...(layer.alsoImports ?? []), ...below];

@@ -1,8 +1,12 @@
 // A connection to the configured control plane. Nothing of one is shared with another,
 // not even the token that it has read (K6).
+import { openCaFile } from "../config/ca-file.ts";
 import type { Config } from "../config/config.ts";
+import { createCallSpans } from "../control-plane/call-spans.ts";
 import { type ConnectionName, type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { Traced } from "../telemetry/no-tracing.ts";
+import { spanCatalogue } from "../telemetry/span-catalogue.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { createAgentSecret } from "./secrets.ts";
 
@@ -10,12 +14,19 @@ import { createAgentSecret } from "./secrets.ts";
 export async function loadControlPlane(
   { control, region }: Config,
   controller: ConnectionName,
-  deps: AgentDeps & { readonly metrics: Metrics },
+  deps: AgentDeps & Traced & { readonly metrics: Metrics },
   signal: AbortSignal,
 ): Promise<ControlPlane> {
   const { clock, log, metrics } = deps;
   const { caFile } = control;
-  const ca = caFile === undefined ? undefined : await deps.readTextFile(caFile, signal);
+  const onFailure = (error: unknown) =>
+    log.warn("the CA cannot be read again; the last one stays in use", { setting: "control.ca_file", error });
+  const caDeps = { readTextFile: deps.readTextFile, nowMs: () => clock.nowMs(), onFailure };
+  const ca = caFile === undefined ? undefined : await openCaFile(caFile, caDeps, signal);
   const token = createAgentSecret(control.token, deps);
-  return createControlPlane({ controller, baseUrl: control.url, region, token, ca }, { clock, log, metrics });
+  const interceptors = createCallSpans(deps.spans, spanCatalogue.controlPlaneCall);
+  return createControlPlane(
+    { controller, baseUrl: control.url, region, token, ca },
+    { clock, log, metrics, interceptors },
+  );
 }

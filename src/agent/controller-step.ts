@@ -3,7 +3,9 @@
 import type { Config } from "../config/config.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
+import { tracedTransport } from "../kube/request-spans.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { Traced } from "../telemetry/no-tracing.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { AgentError } from "./agent-error.ts";
 import type { AgentView } from "./agent-view.ts";
@@ -18,6 +20,7 @@ import { holdSecret } from "./secrets.ts";
 export interface ControllerParts {
   readonly view: AgentView;
   readonly metrics: Metrics;
+  readonly tracing: Traced;
 }
 
 export interface ControllerStepParts extends ControllerParts {
@@ -32,15 +35,16 @@ const startTimeoutMs = 30_000;
 export function controllerStep(
   row: ControllerRow,
   config: Config,
-  { view, metrics, scheduler }: ControllerStepParts,
+  { view, metrics, tracing, scheduler }: ControllerStepParts,
   agentDeps: AgentDeps,
 ): Step {
-  const deps = { ...agentDeps, metrics };
   const { name, makesPods } = row;
   const { deletion, reconcile, registry } = config;
   return {
     name: row.title,
     async start(signal) {
+      const { spans } = tracing;
+      const deps = { ...agentDeps, metrics, spans };
       const { endpoint, ...place } = await loadClusterAccess(config, deps, signal);
       const login = makesPods ? registry : undefined;
       const password = login && (await holdSecret(login.password, deps, signal));
@@ -55,7 +59,8 @@ export function controllerStep(
         ...place,
         ...(login && password && { registry: { host: login.url, username: login.username, password } }),
       };
-      const controller = row.create(settings, { ...deps, api: createKubeApi(transport), controlPlane });
+      const api = createKubeApi(tracedTransport(transport, spans));
+      const controller = row.create(settings, { ...deps, api, controlPlane });
       const disconnect = async () => {
         await Promise.all([controlPlane.close(), transport.close()]);
       };

@@ -4,6 +4,7 @@ import type { Health } from "../services/health.ts";
 import { type HttpHandler, routeByPath, serveReads } from "../services/http-handler.ts";
 import { startHttpPort } from "../services/http-port.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { Traced } from "../telemetry/no-tracing.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import type { Step } from "./lifecycle.ts";
 import { type ServedService, serviceRoutes } from "./rpc-services.ts";
@@ -11,10 +12,16 @@ import { type ServedService, serviceRoutes } from "./rpc-services.ts";
 export interface RpcPortParts {
   readonly health: Health;
   readonly services: readonly ServedService[];
+  readonly tracing: Traced;
 }
 
-export function rpcPortStep(config: Config, { health, services }: RpcPortParts, deps: AgentDeps): Step {
-  const routes = new Map([...serviceRoutes(services, health), ...health.routes()]);
+export function rpcPortStep(
+  config: Config,
+  { health, services, tracing }: RpcPortParts,
+  deps: AgentDeps,
+): Step {
+  const routes = () =>
+    new Map([...serviceRoutes(services, health, { ...deps, spans: tracing.spans }), ...health.routes()]);
   return portStep("RPC port", routes, { port: config.rpcPort, setting: "rpc_port", tls: config.tls }, deps);
 }
 
@@ -26,15 +33,15 @@ export function metricsPortStep(config: Config, metrics: Metrics, deps: AgentDep
   }));
   const setting = "observability.metrics.prometheus_port";
   const port = config.observability.metrics.prometheusPort;
-  return portStep("metrics port", new Map([["/metrics", page]]), { port, setting }, deps);
+  return portStep("metrics port", () => new Map([["/metrics", page]]), { port, setting }, deps);
 }
 
 type PortOptions = Parameters<typeof startHttpPort>[1];
 
-/** Port 0 is no port. */
+/** Port 0 is no port. The routes are asked for when it opens. */
 function portStep(
   name: string,
-  routes: ReadonlyMap<string, HttpHandler>,
+  routes: () => ReadonlyMap<string, HttpHandler>,
   options: PortOptions,
   deps: AgentDeps,
 ): Step {
@@ -43,7 +50,7 @@ function portStep(
     async start(signal) {
       if (options.port === 0) return undefined;
       const { listenHost: host } = deps;
-      const started = await startHttpPort(routeByPath(routes), { ...options, host }, deps, signal);
+      const started = await startHttpPort(routeByPath(routes()), { ...options, host }, deps, signal);
       deps.log.info("listening", { setting: options.setting, port: started.port });
       return started;
     },

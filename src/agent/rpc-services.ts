@@ -11,7 +11,9 @@ import type { Health } from "../services/health.ts";
 import type { HttpHandler } from "../services/http-handler.ts";
 import { reflectionRoutes } from "../services/reflection.ts";
 import { rpcRoutes } from "../services/rpc-routes.ts";
+import { type KnowsCaller, tracedRouter } from "../services/served-call-spans.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { Traced } from "../telemetry/no-tracing.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import type { AgentView } from "./agent-view.ts";
 import { createAgentSecret } from "./secrets.ts";
@@ -20,6 +22,8 @@ export interface ServedService {
   readonly service: DescService;
   /** Puts it into a router. */
   readonly routes: (router: ConnectRouter) => void;
+  /** Absent: it answers strangers. */
+  readonly knowsCaller?: KnowsCaller;
 }
 
 /** None without a token. */
@@ -32,18 +36,21 @@ export function agentServices(
   if (config.agent === undefined) return [];
   const token = createAgentSecret(config.agent.token, deps);
   const { clock, log } = deps;
-  return [{ service: AgentService, routes: agentServiceRoutes(view, token, { clock, log, metrics }) }];
+  const routes = agentServiceRoutes(view, token, { clock, log, metrics });
+  return [{ service: AgentService, routes, knowsCaller: () => true }];
 }
 
 export function serviceRoutes(
   served: readonly ServedService[],
   health: Health,
+  deps: Pick<AgentDeps, "clock"> & Traced,
 ): ReadonlyMap<string, HttpHandler> {
   const services = served.map(({ service }) => service);
   const names = new Set(services.map(({ typeName }) => typeName));
   return rpcRoutes((router) => {
-    for (const { routes } of served) routes(router);
-    grpcHealthRoutes(health, names)(router);
-    reflectionRoutes([...services, GrpcHealth])(router);
+    for (const { routes, knowsCaller = () => false } of served)
+      routes(tracedRouter(router, deps.spans, knowsCaller));
+    grpcHealthRoutes(health, names, deps)(router);
+    reflectionRoutes([...services, GrpcHealth], deps)(router);
   });
 }

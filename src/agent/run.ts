@@ -16,7 +16,7 @@ import { metricsPortStep, rpcPortStep } from "./port-steps.ts";
 import { agentServices } from "./rpc-services.ts";
 import { createSchedulerPart } from "./scheduler-part.ts";
 import { createSecretsPart } from "./secrets-step.ts";
-import { processMetricsStep, tracingStep } from "./telemetry-steps.ts";
+import { createTracingPart, processMetricsStep } from "./telemetry-steps.ts";
 import { upstreamStep } from "./upstream-step.ts";
 
 /**
@@ -33,7 +33,8 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     startedAtMs: deps.clock.wallMs(),
   });
   const health = createHealth(healthChecks(view), deps);
-  const secrets = createSecretsPart(config, metrics, deps);
+  const tracing = createTracingPart(config, metrics, deps);
+  const secrets = createSecretsPart(config, { metrics, tracing }, deps);
   const { places, services: scheduling } = createSchedulerPart(config, health, { ...deps, metrics });
   const services = [
     ...agentServices(config, view, metrics, deps),
@@ -42,15 +43,17 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
   ];
   const steps: Step[] = [
     processMetricsStep(metrics, deps),
-    tracingStep(config, metrics, deps),
+    tracing.step,
     namedFilesStep(config, deps),
     secrets.step,
     // Opened before what takes time to start and closed after it, so that whoever asks
     // meanwhile hears "not started" or "shutting down" instead of nothing.
-    rpcPortStep(config, { health, services }, deps),
+    rpcPortStep(config, { health, services, tracing }, deps),
     metricsPortStep(config, metrics, deps),
-    ...controllers.map((row) => controllerStep(row, config, { view, metrics, scheduler: places }, deps)),
-    upstreamStep(config, { view, metrics }, deps),
+    ...controllers.map((row) =>
+      controllerStep(row, config, { view, metrics, tracing, scheduler: places }, deps),
+    ),
+    upstreamStep(config, { view, metrics, tracing }, deps),
     startedStep(health, deps),
   ];
   await runSteps(steps, defaultLifecycle, deps, signal);

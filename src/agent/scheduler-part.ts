@@ -34,5 +34,5 @@ export function createSchedulerPart(
   const fetchDocument = scheduler.scrape ? createDocumentFetch(defaultDocumentLimits, deps) : undefined;
   const token = createAgentSecret(scheduler.token, deps);
   const routes = schedulerServiceRoutes(token, { clock, log, metrics, target, fetchDocument });
-  return { services: [{ service: SchedulerService, routes }], places };
+  return { services: [{ service: SchedulerService, routes, knowsCaller: () => true }], places };
 }

@@ -2,9 +2,11 @@
 // before the port and ends after it, so that no call meets half of it. Without a vault there is none.
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Config } from "../config/config.ts";
+import { createCallSpans } from "../control-plane/call-spans.ts";
 import { createMeteredKubeApi } from "../controllers/metered-kube-api.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
+import { tracedTransport } from "../kube/request-spans.ts";
 import { createDecisionLog } from "../services/secrets-decision.ts";
 import {
   createSecretsService,
@@ -12,6 +14,8 @@ import {
   secretsServiceRoutes,
 } from "../services/secrets-service.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { Traced } from "../telemetry/no-tracing.ts";
+import { spanCatalogue } from "../telemetry/span-catalogue.ts";
 import { createVault } from "../vault/create-vault.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
@@ -23,7 +27,11 @@ export interface SecretsPart {
   readonly routes: ((router: ConnectRouter) => void) | undefined;
 }
 
-export function createSecretsPart(config: Config, metrics: Metrics, agentDeps: AgentDeps): SecretsPart {
+export function createSecretsPart(
+  config: Config,
+  { metrics, tracing }: { readonly metrics: Metrics; readonly tracing: Traced },
+  agentDeps: AgentDeps,
+): SecretsPart {
   const deps = { ...agentDeps, metrics };
   const { vault: vaultConfig, secrets: options } = config;
   let service: ReturnType<typeof createSecretsService> | undefined;
@@ -32,11 +40,13 @@ export function createSecretsPart(config: Config, metrics: Metrics, agentDeps: A
     async start(signal) {
       if (vaultConfig === undefined) return undefined;
       const { endpoint } = await loadClusterAccess(config, deps, signal);
-      const vault = await createVault(vaultConfig, deps, signal);
+      const { spans } = tracing;
+      const interceptors = createCallSpans(spans, spanCatalogue.vaultCall);
+      const vault = await createVault(vaultConfig, { ...deps, interceptors }, signal);
       if (vault === undefined) return undefined;
       const userAgent = `krane/${deps.build.version}`;
       const transport = createHttpTransport({ endpoint, connections: secretsConnections, userAgent }, deps);
-      const api = createMeteredKubeApi(createKubeApi(transport), "secrets", deps);
+      const api = createMeteredKubeApi(createKubeApi(tracedTransport(transport, spans)), "secrets", deps);
       service = createSecretsService(options, { ...deps, api, vault, audit: createDecisionLog(deps.log) });
       return {
         async stop() {

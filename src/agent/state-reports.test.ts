@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
+import { ReportAgentStateResponseSchema } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import {
   BlockedDeletionSchema,
   ControllerStatusSchema,
@@ -14,26 +15,44 @@ import { type AgentStateReport, runStateReports } from "./state-reports.ts";
 
 interface World {
   parked: number;
-  blocked: number;
+  failing: number;
+  /** The keys of the deletions that are held back. */
+  blocked: readonly string[];
   stream: StreamStatus_State;
+  cursor: bigint;
+  /** What people have released at the control plane, and what the agent then did. */
+  released: readonly string[];
+  releases: string[];
 }
 
 /** An agent with one controller whose trouble and stream a test decides, and what it has sent. */
 function createAgent(send: (world: World) => Promise<void> = async () => undefined) {
   const clock = new FakeClock();
-  const world: World = { parked: 0, blocked: 0, stream: StreamStatus_State.OPEN };
+  const world: World = {
+    parked: 0,
+    failing: 0,
+    blocked: [],
+    stream: StreamStatus_State.OPEN,
+    cursor: 0n,
+    released: [],
+    releases: [],
+  };
   const view = new AgentView({ instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1 });
   view.add("deployments", {
     status: () =>
       create(ControllerStatusSchema, {
         name: "deployments",
         parked: world.parked,
-        blockedDeletions: world.blocked,
-        stream: { state: world.stream },
+        failing: world.failing,
+        blockedDeletions: world.blocked.length,
+        stream: { state: world.stream, cursor: world.cursor },
       }),
     objects: () => Array.from({ length: world.parked }, () => create(ObjectStatusSchema)),
-    blockedDeletions: () => Array.from({ length: world.blocked }, () => create(BlockedDeletionSchema)),
-    releaseDeletion: () => false,
+    blockedDeletions: () => world.blocked.map((key) => create(BlockedDeletionSchema, { key })),
+    releaseDeletion(key) {
+      world.releases.push(key);
+      return true;
+    },
   });
   const sent: AgentStateReport[] = [];
   const stopping = new AbortController();
@@ -44,6 +63,8 @@ function createAgent(send: (world: World) => Promise<void> = async () => undefin
     send: async (report: AgentStateReport) => {
       sent.push(report);
       await send(world);
+      const releasedDeletions = world.released.map((key) => ({ controller: "deployments", key }));
+      return create(ReportAgentStateResponseSchema, { releasedDeletions });
     },
   };
   const ended = runStateReports(deps, stopping.signal);
@@ -52,7 +73,7 @@ function createAgent(send: (world: World) => Promise<void> = async () => undefin
     await ended;
     assert.equal(clock.timerCount, 0);
   };
-  return { clock, world, sent, stop };
+  return { clock, world, view, sent, stop };
 }
 
 describe("the state of the agent", () => {
@@ -70,13 +91,23 @@ describe("the state of the agent", () => {
     const { clock, world, sent, stop } = createAgent();
     await clock.advance(3_000);
     world.parked = 7;
-    world.blocked = 2;
+    world.blocked = ["a/b", "a/c"];
     await clock.advance(2_000);
     assert.equal(sent.length, 2);
     assert.deepEqual([sent[1]?.troubledObjects?.length, sent[1]?.blockedDeletions?.length], [7, 2]);
-    world.parked = 3;
-    await clock.advance(20_000);
+    await stop();
+  });
+
+  test("is reported a little later when trouble lessened, and not while it comes and goes", async () => {
+    const { clock, world, sent, stop } = createAgent();
+    world.failing = 1;
+    await clock.advance(2_000);
     assert.equal(sent.length, 2);
+    world.failing = 0;
+    await clock.advance(6_000);
+    assert.equal(sent.length, 2);
+    await clock.advance(6_000);
+    assert.equal(sent.length, 3);
     await stop();
   });
 
@@ -86,6 +117,40 @@ describe("the state of the agent", () => {
     world.stream = StreamStatus_State.BACKING_OFF;
     await clock.advance(2_000);
     assert.equal(sent[1]?.state?.controllers?.[0]?.stream?.state, StreamStatus_State.BACKING_OFF);
+    await stop();
+  });
+
+  test("is reported soon after pods began to fail", async () => {
+    const { clock, world, sent, stop } = createAgent();
+    await clock.advance(1_000);
+    world.failing = 1;
+    await clock.advance(2_000);
+    assert.equal(sent.length, 2);
+    await stop();
+  });
+
+  test("is reported soon after a version was settled, and not again for the same one", async () => {
+    const { clock, world, sent, stop } = createAgent();
+    await clock.advance(1_000);
+    world.cursor = 7n;
+    await clock.advance(2_000);
+    assert.equal(sent[1]?.state?.controllers?.[0]?.stream?.cursor, 7n);
+    await clock.advance(20_000);
+    assert.equal(sent.length, 2);
+    await stop();
+  });
+
+  test("is answered with releases, and each is carried out once however often it is said", async () => {
+    const { clock, world, stop } = createAgent();
+    world.blocked = ["a/b", "a/c"];
+    await clock.settle();
+    assert.deepEqual(world.releases, []);
+    world.released = ["a/b", "a/unheard"];
+    await clock.advance(30_000);
+    assert.deepEqual(world.releases, ["a/b"]);
+    world.blocked = ["a/c"];
+    await clock.advance(60_000);
+    assert.deepEqual(world.releases, ["a/b"]);
     await stop();
   });
 
@@ -101,15 +166,58 @@ describe("the state of the agent", () => {
   test("lists a hundred of each and no more", async () => {
     const { clock, world, sent, stop } = createAgent();
     world.parked = 1_000;
-    world.blocked = 1_000;
+    world.blocked = Array.from({ length: 1_000 }, (_, index) => `a/b${index}`);
     await clock.advance(2_000);
     assert.deepEqual([sent[1]?.troubledObjects?.length, sent[1]?.blockedDeletions?.length], [100, 100]);
     assert.equal(sent[1]?.state?.controllers?.[0]?.parked, 1_000);
     await stop();
   });
 
-  test("goes on being reported after reports that failed", async () => {
-    const { clock, sent, stop } = createAgent(() => Promise.reject(new Error("unavailable")));
+  test("tells of every controller, however many objects another has in trouble", async () => {
+    const { clock, world, view, sent, stop } = createAgent();
+    world.parked = 1_000;
+    const other = create(ObjectStatusSchema, { controller: "sentinels" });
+    view.add("sentinels", {
+      status: () => create(ControllerStatusSchema, { name: "sentinels", parked: 1 }),
+      objects: () => [other],
+      blockedDeletions: () => [],
+      releaseDeletion: () => false,
+    });
+    await clock.advance(2_000);
+    const listed = sent.at(-1)?.troubledObjects ?? [];
+    assert.deepEqual([listed.length, listed.includes(other)], [100, true]);
+    await stop();
+  });
+
+  test("is reported again soon where a report with news failed, and less and less often while they do", async () => {
+    let isAway = true;
+    const { clock, world, sent, stop } = createAgent(async () => {
+      if (isAway) throw new Error("unavailable");
+    });
+    await clock.advance(60_000);
+    assert.equal(sent.length, 5, "after 4, 12, 28 and 58 s");
+    isAway = false;
+    await clock.advance(30_000);
+    const delivered = sent.length;
+    isAway = true;
+    world.cursor = 7n;
+    await clock.advance(2_000);
+    assert.equal(sent.length, delivered + 1);
+    isAway = false;
+    await clock.advance(4_000);
+    assert.equal(sent.length, delivered + 2, "what is not delivered is still news");
+    await clock.advance(20_000);
+    assert.equal(sent.length, delivered + 2);
+    await stop();
+  });
+
+  test("is not reported sooner after a failure where there is nothing new to say", async () => {
+    let isAway = false;
+    const { clock, sent, stop } = createAgent(async () => {
+      if (isAway) throw new Error("unavailable");
+    });
+    await clock.settle();
+    isAway = true;
     await clock.advance(60_000);
     assert.equal(sent.length, 3);
     await stop();

@@ -9,11 +9,15 @@ import type { Step } from "./lifecycle.ts";
 import { startLoop } from "./loops.ts";
 import { runStateReports } from "./state-reports.ts";
 
-export function upstreamStep(config: Config, { view, metrics }: ControllerParts, agentDeps: AgentDeps): Step {
-  const deps = { ...agentDeps, metrics };
+export function upstreamStep(
+  config: Config,
+  { view, metrics, tracing }: ControllerParts,
+  agentDeps: AgentDeps,
+): Step {
   return {
     name: "heartbeat and state reports",
     async start(signal) {
+      const deps = { ...agentDeps, metrics, spans: tracing.spans };
       const { heartbeat, reportAgentState, close } = await loadControlPlane(config, "agent", deps, signal);
       const loops = [
         startLoop("heartbeat", (running) => runHeartbeat(heartbeat, deps, running), deps),

@@ -10,8 +10,8 @@ import { renderAnnouncement } from "./announcement.ts";
 import { loadConfig } from "./config-source.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Environment, Io } from "./io.ts";
-import { createProcessLog } from "./process-log.ts";
-import { listenForStop } from "./stop-request.ts";
+import { createProcessLog } from "./process/process-log.ts";
+import { listenForStop } from "./process/stop-request.ts";
 
 export async function runAgent(
   command: Command,

@@ -55,17 +55,33 @@ export async function loadConfigAs<C>(
   io: Io,
   signal: AbortSignal,
 ): Promise<LoadedConfig<C> | undefined> {
-  const file = await readConfigFile(command, env, io, signal);
-  const outcome =
-    file.kind === "unreadable"
-      ? file.outcome
-      : parse({ ...file.input, env, flags: flagsOf(command), randomId: createRandomId });
+  const { outcome, path } = await readConfigAs(parse, command, env, io, signal);
   for (const warning of outcome.warnings) io.stderr.write(`warning: ${renderProblems([warning])}`);
   if (outcome.kind === "invalid") {
     io.stderr.write(renderProblems(outcome.problems));
     return undefined;
   }
-  return { ...outcome, path: file.kind === "read" ? file.input.file?.path : undefined };
+  return { ...outcome, path };
+}
+
+export interface ReadConfig<C = Config> {
+  readonly outcome: ConfigOutcome<C>;
+  /** The file it came from, if there was one. */
+  readonly path: string | undefined;
+}
+
+/** The same without a word, for whoever has words of its own. */
+export async function readConfigAs<C>(
+  parse: (input: ConfigInput) => ConfigOutcome<C>,
+  command: Command,
+  env: Environment,
+  io: Io,
+  signal: AbortSignal,
+): Promise<ReadConfig<C>> {
+  const file = await readConfigFile(command, env, io, signal);
+  if (file.kind === "unreadable") return { outcome: file.outcome, path: undefined };
+  const outcome = parse({ ...file.input, env, flags: flagsOf(command), randomId: createRandomId });
+  return { outcome, path: file.input.file?.path };
 }
 
 type FileOutcome =

@@ -10,10 +10,10 @@ import type { ClusterChoice, DevDeps, DevOptions, DevRegion } from "../dev/dev-r
 import { createCommandRunner } from "../kube/command-runner.ts";
 import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
-import { kubeconfigPath, removeFile, writeTextFile } from "./dev-files.ts";
+import { cliContextPath, kubeconfigPath, removeFile, writeTextFile } from "./dev-files.ts";
 import { exitCodeOfSignal, exitCodes } from "./exit-codes.ts";
-import { chooseFreePorts } from "./free-ports.ts";
 import type { Environment, Io } from "./io.ts";
+import { chooseFreePorts } from "./process/free-ports.ts";
 
 interface DevFlags {
   readonly headless?: true;
@@ -34,8 +34,9 @@ Examples:
   krane dev --rpc-port 0 --metrics-port 0 --control-port 0 --kube-port 0
                                               beside another one, on ports that are free
 
-It says at its start which KUBECONFIG leads kubectl to its cluster. q or Ctrl-C stops it and leaves nothing
-behind, except on a cluster of your own: there the namespace krane-dev stays.
+It says at its start which KUBECONFIG leads kubectl to its cluster, and which KRANE_CONFIG leads krane's own
+commands to its control plane. q or Ctrl-C stops it and leaves nothing behind, except on a cluster of your
+own: there the namespace krane-dev stays.
 `;
 
 export function addDevOptions(command: Command): Command {
@@ -116,6 +117,7 @@ async function show(
     };
     for (const [name, url] of Object.entries(region.urls)) print(`${name}: ${url}`);
     print(`export KUBECONFIG=${region.cluster.kubeconfigPath}`);
+    if (region.cliContextPath !== undefined) print(`export KRANE_CONFIG=${region.cliContextPath}`);
     return runHeadless(region, print, clock, stop.signal);
   }
   const colours = !env["NO_COLOR"];
@@ -142,11 +144,13 @@ async function devOptions(flags: DevFlags, env: Environment): Promise<DevOptions
     rpc: flags.rpcPort,
     metrics: flags.metricsPort,
   });
-  if (flags.kubeconfig !== undefined) {
-    return { ports, cluster: { kind: "real", kubeconfigPath: flags.kubeconfig } };
-  }
   const path = flags.writeKubeconfig ?? kubeconfigPath(env, ports.kube);
-  return path === undefined ? undefined : { ports, cluster: { kind: "embedded", kubeconfigPath: path } };
+  const context = path === undefined ? {} : { cliContextPath: cliContextPath(path) };
+  if (flags.kubeconfig !== undefined) {
+    return { ports, cluster: { kind: "real", kubeconfigPath: flags.kubeconfig }, ...context };
+  }
+  if (path === undefined) return undefined;
+  return { ports, cluster: { kind: "embedded", kubeconfigPath: path }, ...context };
 }
 
 function devDeps(flags: DevFlags, env: Environment, io: Io, build: BuildInfo): DevDeps {

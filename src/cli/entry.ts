@@ -1,7 +1,7 @@
 // The program: everything real is handed in here, and nowhere else.
 import { setFlagsFromString } from "node:v8";
 import { main } from "./main.ts";
-import { createProcessIo } from "./process-io.ts";
+import { createProcessIo } from "./process/process-io.ts";
 
 // Left to itself, V8 lets the heap grow to four times what is alive before it looks for garbage: while
 // thousands of objects come at once, that is 50 MB which nobody needs. Looking earlier costs a few

@@ -2,6 +2,7 @@
 // shows its stack, because only then the reader has to look at code.
 import { scrub } from "../telemetry/scrub.ts";
 import { isBug, leavesOf } from "./exit-codes.ts";
+import { printableLines } from "./terminal/printable.ts";
 
 const charsMax = 8_192;
 
@@ -13,6 +14,9 @@ export function renderErrors(error: unknown): string {
 
 export function renderError(error: unknown, kind: "bug" | "failure"): string {
   const { message, stack } = error instanceof Error ? error : { message: String(error), stack: undefined };
-  const text = kind === "bug" ? `this is a bug in krane, please report it: ${stack ?? message}` : message;
-  return `krane: ${scrub(text, charsMax)}\n`;
+  if (kind === "bug")
+    return `krane: ${scrub(`this is a bug in krane, please report it: ${stack ?? message}`, charsMax)}\n`;
+  // A message quotes what was typed, which a script may have from anywhere.
+  const lines = printableLines(scrub(message, charsMax)).split("\n");
+  return lines.map((line) => `krane: ${line}\n`).join("");
 }

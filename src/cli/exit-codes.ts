@@ -5,17 +5,26 @@ import { AgentError } from "../agent/agent-error.ts";
 import { ConfigError } from "../config/error.ts";
 import { EmbeddedError } from "../server/embedded/embedded-error.ts";
 import { ServiceError } from "../services/service-error.ts";
-import { ExecError } from "./exec-error.ts";
+import { CommandError, type CommandErrorCode } from "./command-error.ts";
+import { ExecError } from "./exec/exec-error.ts";
 import type { StopSignal } from "./io.ts";
 
 export const exitCodes = {
   ok: 0,
   /** Something outside failed: a port in use, a clean-up that did not end. */
   failure: 1,
+  /** `diff` found a difference. */
+  different: 2,
+  /** There is no such object. */
+  notFound: 3,
   /** The command line is wrong. */
   usage: 64,
+  /** Nobody answers where the control plane should be. */
+  unreachable: 69,
   /** krane itself is wrong. */
   bug: 70,
+  /** The token is not known, or may not do this. */
+  denied: 77,
   /** The configuration, or a file it names, is wrong. */
   config: 78,
   /** As shells say it: the command to run is no program. */
@@ -29,10 +38,20 @@ export function exitCodeOfSignal(signal: StopSignal): number {
   return signal === "SIGINT" ? 130 : 143;
 }
 
+const codesOfCommands: Readonly<Record<CommandErrorCode, number>> = {
+  failed: exitCodes.failure,
+  not_found: exitCodes.notFound,
+  usage: exitCodes.usage,
+  unreachable: exitCodes.unreachable,
+  denied: exitCodes.denied,
+  config: exitCodes.config,
+};
+
 /** The worst of all causes counts: a bug beside a failed clean-up is a bug. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof ExecError && error.code === "command_missing") return exitCodes.commandMissing;
   if (error instanceof ExecError && error.code === "command_unusable") return exitCodes.commandUnusable;
+  if (error instanceof CommandError) return codesOfCommands[error.code];
   const causes = leavesOf(error);
   if (causes.some(isBug)) return exitCodes.bug;
   return causes.every(isConfigMistake) ? exitCodes.config : exitCodes.failure;

@@ -18,6 +18,8 @@ describe("the command line", () => {
     for (const argv of [
       ["--help"],
       ["help"],
+      ["help", "help"],
+      ["help", "secrets"],
       ["agent", "--help"],
       ["config", "check", "-h"],
       ["--version"],
@@ -34,6 +36,8 @@ describe("the command line", () => {
     for (const argv of [
       [],
       ["nonsense"],
+      ["help", "nonsense"],
+      ["help", "secrets", "nonsense"],
       ["agent", "--nonsense"],
       ["agent", "surplus"],
       ["agent", "--config"],
@@ -43,6 +47,30 @@ describe("the command line", () => {
       assert.equal(await main(argv, {}, io), 64, argv.join(" "));
       assert.equal(io.stdout.text, "");
       assert.notEqual(io.stderr.text, "");
+    }
+  });
+
+  test("help of a command within another is that command's", async () => {
+    const [asked, flag] = [new FakeIo(), new FakeIo()];
+    assert.equal(await main(["help", "secrets", "set"], {}, asked), 0);
+    await main(["secrets", "set", "--help"], {}, flag);
+    assert.equal(asked.stdout.text, flag.stdout.text);
+    assert.match(asked.stdout.text, /^Usage: krane secrets set /);
+  });
+
+  test("what was typed does not command the terminal when it is quoted", async () => {
+    const clearScreen = "\u001b[2J";
+    for (const argv of [
+      [clearScreen],
+      ["help", clearScreen],
+      ["get", "deployments", "-o", clearScreen],
+      ["render", "-f", clearScreen],
+      ["config", "check", "--config", clearScreen],
+    ]) {
+      const io = new FakeIo();
+      assert.notEqual(await main(argv, {}, io), 0);
+      assert.match(io.stderr.text, /\[2J/);
+      assert.ok(!io.stderr.text.includes("\u001b"), argv.join(" "));
     }
   });
 

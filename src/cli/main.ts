@@ -1,18 +1,28 @@
 // From the command line to an exit code. The only place that catches everything: what
 // arrives here is told to a person on standard error and becomes the exit code.
 import { Command, CommanderError } from "commander";
+import type { BuildInfo } from "../telemetry/metrics.ts";
+import { addContextCommands } from "./admin/context-command.ts";
 import { runAgent } from "./agent-command.ts";
 import { loadBuildInfo } from "./build-info.ts";
+import { addCompletionCommand } from "./completion/completion-command.ts";
 import { checkConfig, printConfig } from "./config-command.ts";
 import { addConfigOptions } from "./config-source.ts";
 import { addDevOptions, runDev } from "./dev-command.ts";
+import { addDoctorCommand } from "./doctor-command.ts";
 import { renderErrors } from "./error-text.ts";
-import { addExecOptions, runExec } from "./exec-command.ts";
+import { addExecOptions, runExec } from "./exec/exec-command.ts";
 import { exitCodeOf, exitCodes } from "./exit-codes.ts";
+import { addDeletionCommands } from "./insight/deletion-commands.ts";
+import { addInsightCommands } from "./insight/insight-commands.ts";
 import type { Environment, Io } from "./io.ts";
+import { addObjectCommands } from "./objects/object-commands.ts";
+import { addRenderCommand } from "./render-command.ts";
+import { addSecretCommands } from "./secrets/secret-commands.ts";
 import { runServerCommand } from "./server-command.ts";
 import { addServerOptions } from "./server-options.ts";
-import { addVaultCommands } from "./vault-command.ts";
+import { printableLines } from "./terminal/printable.ts";
+import { addVaultCommands } from "./vault/vault-command.ts";
 
 export async function main(argv: readonly string[], env: Environment, io: Io): Promise<number> {
   let exitCode: number = exitCodes.ok;
@@ -20,7 +30,7 @@ export async function main(argv: readonly string[], env: Environment, io: Io): P
     exitCode = code;
   });
   try {
-    await program.parseAsync(argv, { from: "user" });
+    await program.parseAsync(helpArguments(program, argv), { from: "user" });
     return exitCode;
   } catch (error) {
     // Commander has said what it had to say by then; it throws for --help as well.
@@ -30,43 +40,89 @@ export async function main(argv: readonly string[], env: Environment, io: Io): P
   }
 }
 
+/**
+ * `help secrets set` as `secrets set --help`: the library knows one level only, and shows everything for a word that
+ * it does not know, as if that were right.
+ */
+function helpArguments(program: Command, argv: readonly string[]): readonly string[] {
+  const [first, ...words] = argv;
+  if (first !== "help" || words.some((word) => word.startsWith("-"))) return argv;
+  if (words[0] === "help") return ["--help"];
+  let command = program;
+  for (const word of words) {
+    const below = command.commands.find((each) => each.name() === word);
+    if (below === undefined) return command.error(`error: unknown command '${word}'`);
+    command = below;
+  }
+  return [...words, "--help"];
+}
+
 const examples = `
 Examples:
   krane dev                                         see it work, on a cluster within the process
-  krane agent --config krane.toml                   run with a file
-  krane agent --config krane.toml --rpc-port 9070   change one setting for this run
+  krane apply -f hello.yaml --wait                  run something, and wait until it is ready
+  krane get deployments                             see what there is
+  krane why hello                                   see why it is not as it should be
+  krane agent --config krane.toml                   look after a cluster
   krane server --data-dir ./krane-data              run a control plane, with a database of its own
   krane config check --config krane.toml            find every mistake before it runs
-  krane config print --config krane.toml            see each value and where it came from
-  krane exec -- node server.js                      in a pod: run a command with its secrets
-  krane vault keygen                                make a master key; krane vault --help shows the rest
 
 Exit codes:
-  0 stopped cleanly   1 failed   64 wrong usage   70 bug   78 bad configuration
-  130, 143 ended at once by a second SIGINT or SIGTERM
+  0 done   1 failed   2 diff found a difference   3 not found   64 wrong usage   69 nobody answers   70 bug
+  77 not allowed   78 bad configuration   126, 127 krane exec: no such program   130, 143 ended by a signal
 `;
 
-function createProgram(env: Environment, io: Io, exitWith: (code: number) => void): Command {
+/** All commands, with their flags and help. */
+export function createProgram(env: Environment, io: Io, exitWith: (code: number) => void): Command {
   const build = loadBuildInfo(io.nodeVersion);
   const versionText = `krane ${build.version} (${build.revision}, Node ${build.nodeVersion})`;
   const program = new Command("krane")
     .description("Keeps a Kubernetes cluster in the state that a remote control plane asks for.")
     .version(versionText, "-V, --version", "print the version")
     .helpOption("-h, --help", "show this help")
-    .helpCommand("help [command]", "show the help of a command")
     .addHelpText("after", examples)
     .showHelpAfterError("(--help shows what is possible)")
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => io.stderr.write(text),
-      outputError: (text, write) => write(text.replace(/^error: /, "krane: ")),
+      outputError: (text, write) => write(printableLines(text).replace(/^error: /, "krane: ")),
     })
     .configureHelp({ showGlobalOptions: false })
     .exitOverride();
 
+  const deps = { env, io, build };
+  program.commandsGroup("Work with a control plane:");
+  addContextCommands(program, deps, exitWith);
+  addObjectCommands(program, deps, exitWith);
+  addInsightCommands(program, deps, exitWith);
+  addDeletionCommands(program, deps, exitWith);
+  addSecretCommands(program, deps, exitWith);
+  addRenderCommand(program, deps, exitWith);
+  addDoctorCommand(program, deps, exitWith);
+  program.commandsGroup("The parts of krane:");
+  addRunCommands(program, deps, exitWith);
+  addVaultCommands(program, deps, exitWith);
+  program.commandsGroup("This program:");
+  addCompletionCommand(program, deps);
+  program
+    .helpCommand("help [command]", "show the help of a command")
+    .command("version")
+    .description("print the version")
+    .addHelpText("after", "\nExample:\n  krane version\n")
+    .action(() => io.stdout.write(`${versionText}\n`));
+  return program;
+}
+
+/** What runs until it is stopped, and its configuration. */
+function addRunCommands(
+  program: Command,
+  { env, io, build }: { readonly env: Environment; readonly io: Io; readonly build: BuildInfo },
+  exitWith: (code: number) => void,
+): void {
   const agent = program.command("agent").description("run the agent until SIGTERM or SIGINT");
   addConfigOptions(agent)
     .option("--announce", "say on standard error where to look, as on a terminal")
+    .addHelpText("after", "\nExamples:\n  krane agent --config krane.toml\n  krane agent --rpc-port 9070\n")
     .action(async () => exitWith(await runAgent(agent, env, io, build)));
 
   const server = program.command("server").description("run the control plane that agents ask what to do");
@@ -77,22 +133,21 @@ function createProgram(env: Environment, io: Io, exitWith: (code: number) => voi
     .description("run a whole region in one process, to look at and play with");
   addDevOptions(dev).action(async () => exitWith(await runDev(dev, env, io, build)));
 
-  const config = program.command("config").description("look at a configuration without running it");
+  const config = program
+    .command("config")
+    .description("look at a configuration without running it")
+    .addHelpText("after", "\nExamples:\n  krane config check --config krane.toml\n  krane config print\n");
   const check = config.command("check").description("say everything that is wrong, or ok");
-  addConfigOptions(check).action(async () => exitWith(await checkConfig(check, env, io)));
+  addConfigOptions(check)
+    .addHelpText("after", "\nExample:\n  krane config check --config krane.toml\n")
+    .action(async () => exitWith(await checkConfig(check, env, io)));
   const print = config
     .command("print")
     .description("show every value and where it came from, without secrets");
-  addConfigOptions(print).action(async () => exitWith(await printConfig(print, env, io)));
+  addConfigOptions(print)
+    .addHelpText("after", "\nExample:\n  krane config print --config krane.toml\n")
+    .action(async () => exitWith(await printConfig(print, env, io)));
 
   const exec = program.command("exec").description("run a command with the secrets of the pod it is in");
   addExecOptions(exec).action(async () => exitWith(await runExec(exec, env, io)));
-
-  addVaultCommands(program, { env, io, build }, exitWith);
-
-  program
-    .command("version")
-    .description("print the version")
-    .action(() => io.stdout.write(`${versionText}\n`));
-  return program;
 }

@@ -50,18 +50,21 @@ export async function runServerCommand(
 }
 
 function renderStarted(
-  { url, metricsUrl, regions, tokensPath }: StartedServer,
+  { url, metricsUrl, regions, tokensPath, hasAdminApi, cliContextPath }: StartedServer,
   { version }: BuildInfo,
 ): string {
   const shown = regions.slice(0, 3).join(", ");
   const more = regions.length > 3 ? ` and ${regions.length - 3} more` : "";
   const tokens = tokensPath === undefined ? "" : `\n  tokens          ${tokensPath}`;
+  const commands =
+    cliContextPath === undefined ? "" : `\n  commands        export KRANE_CONFIG=${cliContextPath}`;
   return `
 krane ${version} serves ${shown}${more}
 
   agents          ${url}
+  admin API       ${hasAdminApi ? url : "off (set server.admin_tokens_file)"}
   health          ${url}/health/ready
-  metrics         ${metricsUrl ?? "off (set observability.metrics.prometheus_port)"}${tokens}
+  metrics         ${metricsUrl ?? "off (set observability.metrics.prometheus_port)"}${tokens}${commands}
 
 Ctrl-C stops it; a second one does so at once.
 

@@ -96,7 +96,7 @@ function buildObservability(need: <T>(setting: Setting<T>) => T): ObservabilityC
 }
 
 /** With a platform of its own the region may hold dots; otherwise the last dot divides the two. */
-function regionKey(label: string, platform: string | undefined): RegionKey {
+export function regionKey(label: string, platform: string | undefined): RegionKey {
   if (platform !== undefined) {
     const suffix = `.${platform}`;
     return { name: label.endsWith(suffix) ? label.slice(0, -suffix.length) : label, platform, label };

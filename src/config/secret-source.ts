@@ -93,8 +93,7 @@ class FileSecretSource implements SecretSource {
   }
 
   async #read(signal: AbortSignal): Promise<Secret | ConfigError> {
-    const { path, setting } = this.#ref;
-    const name = `${setting}_file`;
+    const { path, setting, shownAs: name = `${setting}_file` } = this.#ref;
     let text: string;
     try {
       text = await this.#deps.readTextFile(path, signal);

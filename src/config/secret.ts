@@ -45,4 +45,6 @@ export type SecretRef =
       readonly path: string;
       /** The setting the file stands in for, such as "control.token"; decides how its content is checked. */
       readonly setting: string;
+      /** What a person calls the path, where it is not the setting with `_file` behind it. */
+      readonly shownAs?: string;
     };

@@ -15,6 +15,9 @@ const dottedWords = new RegExp(`^${word}(?:\\.${word})*$`);
 const oneWord = new RegExp(`^${word}$`);
 const visible = patternText("text", /^[!-~]+$/, "visible ASCII characters without spaces");
 
+/** Also for whoever shows what an agent without a configuration would do. */
+export const defaultAudience = "krane";
+
 export const settings = {
   instanceId: setting("instance_id", visible, "Name of this agent in logs and traces; unique per process.", {
     emptyIsUnset: true,
@@ -98,7 +101,7 @@ export const settings = {
   secretsAudience: settingWithDefault(
     "secrets.audience",
     visible,
-    "krane",
+    defaultAudience,
     "Audience that a workload's token must carry.",
   ),
   secretsEndpoint: setting(

@@ -10,10 +10,15 @@ import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } fro
 import type { Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
+import type { TrustedCa } from "../config/ca-file.ts";
 import type { RegionKey } from "../config/config.ts";
 import type { SecretSource } from "../config/secret-source.ts";
 import type { CiliumNetworkPolicyState } from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
-import { ClusterService, type ReportAgentStateRequestSchema } from "../gen/ctrl/v1/cluster_service_pb.ts";
+import {
+  ClusterService,
+  type ReportAgentStateRequestSchema,
+  type ReportAgentStateResponse,
+} from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { DeploymentState, ReportDeploymentStatusRequestSchema } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { ReportSentinelStatusRequestSchema, SentinelState } from "../gen/ctrl/v1/sentinel_pb.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -57,12 +62,13 @@ export interface ControlPlane {
     report: MessageInitShape<typeof ReportSentinelStatusRequestSchema>,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Does nothing, and does not fail, where the server has no such RPC. The same goes for reportAgentState. */
+  /** Does nothing, and does not fail, where the server has no such RPC. */
   heartbeat(signal: AbortSignal): Promise<void>;
+  /** The same, with undefined for an answer. */
   reportAgentState(
     report: MessageInitShape<typeof ReportAgentStateRequestSchema>,
     signal: AbortSignal,
-  ): Promise<void>;
+  ): Promise<ReportAgentStateResponse | undefined>;
 
   /** Ends every call, and resolves when the sockets are closed. */
   close(): Promise<void>;
@@ -76,7 +82,7 @@ export interface ControlPlaneOptions {
   readonly region: RegionKey;
   readonly token: SecretSource;
   /** PEM certificates to trust instead of the system's. */
-  readonly ca?: string | undefined;
+  readonly ca?: TrustedCa | undefined;
   readonly limits?: Partial<ConnectionLimits> | undefined;
   /** The deadline of every call that is not a stream. Default 10 s. */
   readonly unaryTimeoutMs?: number | undefined;
@@ -86,6 +92,8 @@ export interface ControlPlaneDeps {
   readonly clock: Clock;
   readonly metrics?: Pick<Metrics, "controlPlaneRequests" | "controlPlaneDuration"> | undefined;
   readonly log?: Log | undefined;
+  /** Before krane's own. */
+  readonly interceptors?: readonly Interceptor[] | undefined;
   /** Instead of a connection to `baseUrl`, for tests and simulations. */
   createLink?(interceptors: readonly Interceptor[]): Link;
 }
@@ -94,7 +102,7 @@ const unaryTimeoutMsDefault = 10_000;
 
 export function createControlPlane(options: ControlPlaneOptions, deps: ControlPlaneDeps): ControlPlane {
   const bearer = createBearer(options.token);
-  const interceptors = [createRequestStamp(options.region, bearer)];
+  const interceptors = [...(deps.interceptors ?? []), createRequestStamp(options.region, bearer)];
   const link = deps.createLink?.(interceptors) ?? createHttpLink(options, deps.clock, interceptors);
   const calls = createCalls({
     transport: link.transport,
@@ -127,7 +135,9 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
     async reportSentinelStatus(report, signal) {
       await unary(rpc.reportSentinelStatus, report, signal);
     },
-    heartbeat: (signal) => addition(rpc.heartbeat, {}, signal),
+    async heartbeat(signal) {
+      await addition(rpc.heartbeat, {}, signal);
+    },
     reportAgentState: (report, signal) => addition(rpc.reportAgentState, report, signal),
     async close() {
       calls.close();
@@ -158,14 +168,15 @@ function createAdditionCall(unary: UnaryCall, link: Link, log: Log | undefined) 
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,
     signal: AbortSignal,
-  ): Promise<void> => {
-    if (refusedAt.get(method.name) === link.generation) return;
+  ): Promise<MessageShape<O> | undefined> => {
+    if (refusedAt.get(method.name) === link.generation) return undefined;
     try {
-      await unary(method, request, signal);
+      return await unary(method, request, signal);
     } catch (error) {
       if (!(error instanceof ControlPlaneError && error.code === "unimplemented")) throw error;
       refusedAt.set(method.name, link.generation);
       log?.info("the control plane does not have this RPC; it is left alone", { method: method.name });
+      return undefined;
     }
   };
 }

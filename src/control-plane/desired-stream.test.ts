@@ -104,6 +104,18 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
+  test("ends with the error of what cannot even be opened, and leaves no timer behind", async () => {
+    const bug = new TypeError("open is broken");
+    const { stream, clock, stop } = streamOver([silent], {
+      open() {
+        throw bug;
+      },
+    });
+    await assert.rejects(stream.run(stop.signal), bug);
+    assert.equal(stream.status().state, "stopped");
+    assert.equal(clock.timerCount, 0);
+  });
+
   test("waits longer and longer while a server accepts and drops it, up to 60 s", async () => {
     const { stream, clock, opened, stop, finish } = streamOver([ending]);
     const running = stream.run(stop.signal);
@@ -150,8 +162,9 @@ describe("a desired stream", () => {
       throw new ControlPlaneError("internal", "Watch: cannot be read");
     };
     const scripts = [damaged, failing("internal"), failing("unavailable"), failing("internal")];
-    const { stream, clock, stop, finish, opened } = streamOver([
+    const { stream, clock, stop, finish, opened, metrics } = streamOver([
       ...scripts,
+      failing("internal"),
       failing("internal"),
       sending(6n),
     ]);
@@ -163,7 +176,10 @@ describe("a desired stream", () => {
     for (const connections of [1, 2, 3, 4])
       assert.doesNotMatch(await reasonAfter(connections), /stuck/, `after ${connections}`);
     assert.match(await reasonAfter(5), /^stuck behind version 5: Watch: internal$/);
-    assert.equal(await reasonAfter(6), "");
+    const counted = /unkey_krane_controlplane_stuck_total\{controller="deployments"\} (\d+)/;
+    assert.equal(counted.exec(await metrics.render())?.[1], "1");
+    assert.equal(await reasonAfter(7), "");
+    assert.equal(counted.exec(await metrics.render())?.[1], "2");
     await finish(running);
   });
 

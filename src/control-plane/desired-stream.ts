@@ -75,7 +75,7 @@ export interface StreamStatus {
 export interface DesiredStreamDeps {
   readonly clock: Clock;
   readonly random: Random;
-  readonly metrics?: Pick<Metrics, "controlPlaneReconnects"> | undefined;
+  readonly metrics?: Pick<Metrics, "controlPlaneReconnects" | "controlPlaneStuck"> | undefined;
   readonly log?: Log | undefined;
 }
 
@@ -150,11 +150,12 @@ class ReconnectingStream<S> implements DesiredStream {
     this.#enter("connecting");
     const proof = clock.setTimer(provenByPingsMs, () => this.#enter("open"));
     const startedMs = clock.nowMs();
-    const version = this.#source.cursor();
-    const states = this.#source.open(version, linked.signal)[Symbol.asyncIterator]();
+    let states: AsyncIterator<S> | undefined;
     let broughtMessages = false;
     let statesTaken = 0;
     try {
+      const version = this.#source.cursor();
+      states = this.#source.open(version, linked.signal)[Symbol.asyncIterator]();
       while (!linked.signal.aborted) {
         const next = await pull(states);
         if (linked.signal.aborted) break;
@@ -179,7 +180,7 @@ class ReconnectingStream<S> implements DesiredStream {
       proof.cancel();
       this.#endConnection = () => undefined;
       linked.abort();
-      await states.return?.().catch(() => undefined);
+      await states?.return?.().catch(() => undefined);
     }
   }
 
@@ -189,6 +190,8 @@ class ReconnectingStream<S> implements DesiredStream {
     const code = known ? error.code : "unknown";
     if (version !== undefined && !blameless.has(code))
       this.#stuck = { version, times: version === this.#stuck.version ? this.#stuck.times + 1 : 1 };
+    if (this.#isStuck)
+      notify(() => this.#deps.metrics?.controlPlaneStuck.inc({ controller: this.#source.controller }));
     const reason = error instanceof Error ? error.message : String(error);
     const message = this.#isStuck ? `stuck behind version ${this.#stuck.version}: ${reason}` : reason;
     this.#change({ lastError: { code, message, atMs: this.#deps.clock.wallMs() } });

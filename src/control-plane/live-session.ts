@@ -11,6 +11,7 @@ import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
+import { pemOf, type TrustedCa } from "../config/ca-file.ts";
 
 // More than the 64 KiB of the protocol, which over a long way would make the first
 // snapshot wait for acknowledgements; it is also all that a slow reader has to buffer.
@@ -19,7 +20,7 @@ const windowBytes = 1024 * 1024;
 export interface SessionOptions {
   readonly url: URL;
   /** PEM certificates to trust instead of the system's. */
-  readonly ca?: string | undefined;
+  readonly ca?: TrustedCa | undefined;
   readonly connectTimeoutMs: number;
   /** A ping is sent after this long without a frame. */
   readonly pingIntervalMs: number;
@@ -120,7 +121,7 @@ function openSocket({ url, ca }: SessionOptions): Socket {
     ALPNProtocols: ["h2"],
     // An address may not be sent as a server name; it is checked against the certificate all the same.
     ...(isIP(host) === 0 ? { servername: host } : {}),
-    ...(ca === undefined ? {} : { ca }),
+    ...(ca === undefined ? {} : { ca: pemOf(ca) }),
   });
 }
 

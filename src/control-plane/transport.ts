@@ -4,7 +4,9 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { compressionGzip, createConnectTransport } from "@connectrpc/connect-node";
 import type { Clock } from "../concurrency/clock.ts";
+import type { TrustedCa } from "../config/ca-file.ts";
 import { createSessions } from "./sessions.ts";
+import { createUnary } from "./unary-calls.ts";
 
 export interface ConnectionLimits {
   /** From the start of a connection until it can be used. Default 10 s. */
@@ -27,7 +29,7 @@ const defaultLimits: ConnectionLimits = {
 export interface HttpLinkOptions {
   readonly baseUrl: string;
   /** PEM certificates to trust instead of the system's; for https:// only. */
-  readonly ca?: string | undefined;
+  readonly ca?: TrustedCa | undefined;
   readonly limits?: Partial<ConnectionLimits> | undefined;
 }
 
@@ -48,7 +50,7 @@ export function createHttpLink(
   const { messageBytesMax, ...limits } = { ...defaultLimits, ...options.limits };
   const url = new URL(options.baseUrl);
   const sessions = createSessions({ url, ca: options.ca, ...limits }, clock);
-  const transport = createConnectTransport({
+  const { stream } = createConnectTransport({
     httpVersion: "2",
     baseUrl: options.baseUrl,
     sessionManager: sessions,
@@ -57,8 +59,9 @@ export function createHttpLink(
     readMaxBytes: messageBytesMax,
     writeMaxBytes: messageBytesMax,
   });
+  const unary = createUnary({ baseUrl: options.baseUrl, sessions, interceptors, messageBytesMax });
   return {
-    transport,
+    transport: { unary, stream },
     get generation() {
       return sessions.opened;
     },

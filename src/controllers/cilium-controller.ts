@@ -7,7 +7,8 @@ import type {
 } from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import type { PolicySpec } from "../model/cilium/spec.ts";
 import { type CiliumDefinitionOptions, createCiliumDefinition } from "./cilium-definition.ts";
-import { readApplyPolicy, readDeletePolicy } from "./cilium-messages.ts";
+import { readDeletePolicy } from "./cilium-messages.ts";
+import { readPolicyOrder } from "./cilium-orders.ts";
 import { Controller, type ControllerOptions, type OrderOutcome } from "./controller.ts";
 import { type ConnectedDeps, type RunningController, runningController } from "./controller-face.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
@@ -41,7 +42,10 @@ export function createCiliumController(
   );
   return {
     ...runningController(controller),
-    applyPolicy: (message, signal) => controller.order(readApplyPolicy(message, 0n, options.rules), signal),
+    applyPolicy(message, signal) {
+      const versionOf = (key: string) => controller.versionOf(key);
+      return controller.order(readPolicyOrder(message, versionOf, options.rules), signal);
+    },
     deletePolicy: (message, signal) => controller.order(readDeletePolicy(message, 0n, options.rules), signal),
   };
 }

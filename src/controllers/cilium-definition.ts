@@ -13,8 +13,10 @@ import { judgePolicy, type PolicyProjection, projectPolicy } from "../model/cili
 import type { PolicyNamespaceRules, PolicySpec } from "../model/cilium/spec.ts";
 import { components, ownSelector } from "../model/labels.ts";
 import { desiredNamespace } from "../model/namespace.ts";
+import { heldText } from "../model/obstacle.ts";
 import { manifestContentHash } from "./applied-content.ts";
 import { readPolicyState } from "./cilium-messages.ts";
+import { restorePolicyOrder } from "./cilium-orders.ts";
 import {
   type ChangedKeys,
   type ControllerDefinition,
@@ -95,6 +97,13 @@ class CiliumDefinition implements ControllerDefinition<CiliumNetworkPolicyState,
     return [];
   }
 
+  restoredOrder(key: string) {
+    const live = this.policies.get(key)?.value;
+    // What is on its way out was ordered away.
+    if (live === undefined || live.ownership.kind !== "ours" || live.deleting) return undefined;
+    return restorePolicyOrder(live, this.options.rules);
+  }
+
   plan(key: string, entry: DesiredEntry<PolicySpec> | undefined): Plan {
     const { policies } = this;
     if (entry === undefined || entry.want.kind === "invalid") return { kind: "nothing" };
@@ -119,6 +128,14 @@ class CiliumDefinition implements ControllerDefinition<CiliumNetworkPolicyState,
 
   readiness(): { readonly ready: number; readonly total: number } {
     return { ready: 0, total: 0 };
+  }
+
+  /** Nothing runs for a policy; it can only fail to go. */
+  failing(): ReadonlyMap<string, string> {
+    const failing = new Map<string, string>();
+    for (const { key, value } of this.policies.cache.all())
+      if (value.heldBy !== undefined) failing.set(key, heldText("CiliumNetworkPolicy", value.heldBy));
+    return failing;
   }
 
   private planApply(key: string, spec: PolicySpec): Plan {
@@ -167,5 +184,5 @@ function isOurs({ value }: CacheEntry<PolicyProjection>): boolean {
 }
 
 function managedObject({ key, value }: CacheEntry<PolicyProjection>): ManagedObject {
-  return { key, id: value.policyId };
+  return { key, id: value.policyId, isOrdered: value.ordered !== undefined };
 }

@@ -37,6 +37,8 @@ export interface ControllerDefinition<State, Spec> {
   observe(key: string): Observation | undefined;
   /** How many of its pods are ready, and how many it should have. */
   readiness(key: string): { readonly ready: number; readonly total: number };
+  /** Why pods of it cannot run, by key; of those whose pods can, nothing. */
+  failing(): ReadonlyMap<string, string>;
 }
 
 export interface ManagedObject {

@@ -19,6 +19,7 @@ import type { SuspectedDeletion } from "./deletion-guard.ts";
 import type { DesiredEntry } from "./desired-store.ts";
 import type { Outcome, OutcomeRecord } from "./object-status.ts";
 import type { ResyncResult } from "./resync.ts";
+import type { SettledVersions } from "./version-cursor.ts";
 import type { KindStatus } from "./watched-kind.ts";
 
 const streamStates: Readonly<Record<StreamStatus["state"], StreamStatus_State>> = {
@@ -50,6 +51,7 @@ export interface ControllerFacts {
   readonly name: string;
   readonly stream: StreamStatus;
   readonly cursor: bigint;
+  readonly settled: SettledVersions;
   readonly queue: WorkQueueCounts;
   readonly breaker: CircuitState;
   readonly kinds: readonly KindStatus[];
@@ -59,6 +61,7 @@ export interface ControllerFacts {
   readonly retrying: number;
   readonly conflicts: number;
   readonly blocked: number;
+  readonly failing: number;
 }
 
 export function controllerStatusMessage(facts: ControllerFacts): ControllerStatus {
@@ -68,6 +71,8 @@ export function controllerStatusMessage(facts: ControllerFacts): ControllerStatu
     stream: {
       state: streamStates[stream.state],
       cursor: facts.cursor,
+      settledUpTo: facts.settled.upTo,
+      unsettled: [...facts.settled.except],
       lastError: stream.lastError?.message ?? "",
       lastErrorCode: stream.lastError?.code ?? "",
       connectedSinceMs: stream.state === "open" ? wholeMs(stream.sinceMs) : 0n,
@@ -94,6 +99,7 @@ export function controllerStatusMessage(facts: ControllerFacts): ControllerStatu
     retrying: facts.retrying,
     conflicts: facts.conflicts,
     blockedDeletions: facts.blocked,
+    failing: facts.failing,
   });
 }
 
@@ -112,10 +118,11 @@ export interface ObjectFacts {
   readonly entry: DesiredEntry<unknown> | undefined;
   readonly record: OutcomeRecord | undefined;
   readonly readiness: { readonly ready: number; readonly total: number };
+  readonly failing: string;
 }
 
 export function objectStatusMessage(facts: ObjectFacts): ObjectStatus {
-  const { controller, key, id, entry, record, readiness } = facts;
+  const { controller, key, id, entry, record, readiness, failing } = facts;
   return create(ObjectStatusSchema, {
     controller,
     key,
@@ -129,6 +136,7 @@ export function objectStatusMessage(facts: ObjectFacts): ObjectStatus {
     attempts: record?.attempts ?? 0,
     sinceMs: wholeMs(record?.sinceMs ?? 0),
     ...readiness,
+    failing,
   });
 }
 

@@ -15,24 +15,21 @@ import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/kra
 import type { KubeApi } from "../kube/api.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { Traced } from "../telemetry/no-tracing.ts";
 import { StepsApplier } from "./apply-steps.ts";
 import { backoffs, classifyProblems } from "./classify.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
-import {
-  blockedDeletionMessage,
-  controllerStatusMessage,
-  type ObjectFilter,
-  objectStatusMessage,
-} from "./controller-status.ts";
+import { blockedDeletionMessage, controllerStatusMessage, type ObjectFilter } from "./controller-status.ts";
 import { DeletionGuard, type DeletionGuardOptions } from "./deletion-guard.ts";
 import type { DesiredMessage } from "./desired-message.ts";
 import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
 import { KeyListeners } from "./key-listeners.ts";
 import { KeyPace } from "./key-pace.ts";
-import { isTroubled, ObjectStatuses, type OutcomeRecord } from "./object-status.ts";
+import { type KnownObjects, keysOf, listObjects } from "./object-list.ts";
+import { ObjectStatuses, type OutcomeRecord } from "./object-status.ts";
 import { OrderWaits } from "./order-waits.ts";
-import { Reconciler } from "./reconcile.ts";
+import { createReconciler } from "./reconcile-spans.ts";
 import { createReportBreaker } from "./report-breaker.ts";
 import { Reporter } from "./reporter.ts";
 import { whenWatching } from "./required-watches.ts";
@@ -52,7 +49,7 @@ export interface ControllerOptions {
   readonly startTimeoutMs?: number;
 }
 
-export interface ControllerDeps {
+export interface ControllerDeps extends Traced {
   readonly api: KubeApi;
   readonly clock: Clock;
   readonly random: Random;
@@ -91,7 +88,7 @@ export class Controller<
   private readonly queue: WorkQueue;
   private readonly breaker: CircuitBreaker;
   private readonly reporter: Reporter;
-  private readonly reconciler: Reconciler<State, Spec>;
+  private readonly reconciler: ReturnType<typeof createReconciler<State, Spec>>;
   private readonly resync: Resync<State, Spec>;
   private readonly stream: DesiredStream;
   private readonly orders = new OrderWaits();
@@ -106,7 +103,7 @@ export class Controller<
     options: ControllerOptions,
     deps: ControllerDeps,
   ) {
-    const { clock, random, log, metrics, api } = deps;
+    const { clock, random, log, metrics, spans, api } = deps;
     this.options = options;
     this.deps = deps;
     this.pace = new KeyPace(clock);
@@ -138,8 +135,8 @@ export class Controller<
     const lane = new SlowLane(backoffs.slow, deps);
     const applier = new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane });
     const enqueue = this.queue.add.bind(this.queue);
-    const shared = { definition, store, guard: this.guard, clock, log, metrics, enqueue };
-    this.reconciler = new Reconciler({
+    const shared = { definition, store, guard: this.guard, clock, log, metrics, enqueue, spans };
+    this.reconciler = createReconciler({
       ...shared,
       cursor: this.cursor,
       statuses: this.statuses,
@@ -235,37 +232,22 @@ export class Controller<
       name: definition.name,
       stream: this.stream.status(),
       cursor: this.cursor.version,
+      settled: this.cursor.settled,
       queue: queue.counts,
       breaker: this.breaker.state,
       kinds: definition.kinds.map((kind) => kind.status()),
       resync: this.lastResync,
-      objects: [...this.keys()].length,
+      objects: keysOf(this.known()).size,
       parked: statuses.countOf("parked"),
       retrying: statuses.countOf("retrying"),
       conflicts: statuses.countOf("conflict"),
       blocked: guard.blockedCount,
+      failing: definition.failing().size,
     });
   }
 
-  /** In the order of keys. What is not asked for is not made: a page of a thousand objects costs a page. */
-  objects({ onlyTroubled, after = "", limit }: ObjectFilter = {}): ObjectStatus[] {
-    const { definition, store, statuses } = this;
-    const isWanted = (key: string) =>
-      key > after && (!onlyTroubled || isTroubled(statuses.get(key)?.outcome ?? "pending"));
-    return [...this.keys()]
-      .filter(isWanted)
-      .sort()
-      .slice(0, limit)
-      .map((key) =>
-        objectStatusMessage({
-          controller: definition.name,
-          key,
-          id: store.get(key)?.id ?? definition.managedByKey(key)?.id ?? "",
-          entry: store.get(key),
-          record: statuses.get(key),
-          readiness: definition.readiness(key),
-        }),
-      );
+  objects(filter: ObjectFilter = {}): ObjectStatus[] {
+    return listObjects(this.known(), filter);
   }
 
   blockedDeletions(): BlockedDeletion[] {
@@ -369,12 +351,9 @@ export class Controller<
     }
   }
 
-  private *keys(): IterableIterator<string> {
-    const seen = new Set<string>();
-    for (const { key } of this.definition.managed()) seen.add(key);
-    for (const { key } of this.store.entries()) seen.add(key);
-    for (const key of this.statuses.keys()) seen.add(key);
-    yield* seen;
+  private known(): KnownObjects<State, Spec> {
+    const { definition, store, statuses } = this;
+    return { definition, store, statuses };
   }
 
   private forget(key: string): void {

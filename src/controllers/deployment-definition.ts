@@ -7,6 +7,7 @@ import type { ControlPlane } from "../control-plane/connection.ts";
 import type { DeploymentState } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { CacheChange, CacheEntry } from "../kube/object-cache.ts";
 import type { DeploymentSettings } from "../model/deployment/desired.ts";
+import { failingDeployment } from "../model/deployment/failing.ts";
 import { type ObservedDeployment, observeDeployment } from "../model/deployment/observed.ts";
 import { type ReplicaSetProjection, socketOf } from "../model/deployment/projections.ts";
 import { desiredReplicaSet } from "../model/deployment/replica-set.ts";
@@ -170,6 +171,23 @@ export class DeploymentDefinition implements ControllerDefinition<DeploymentStat
   readiness(key: string): { readonly ready: number; readonly total: number } {
     const counts = this.seen(key)?.counts;
     return { ready: counts?.ready ?? 0, total: counts?.wanted ?? 0 };
+  }
+
+  /** Asked for every few seconds, so it reads one field of each object, and more only of those that fail. */
+  failing(): ReadonlyMap<string, string> {
+    const failing = new Map<string, string>();
+    const { replicaSets, pods } = this;
+    const note = (entry: CacheEntry<ReplicaSetProjection>) => {
+      if (failing.has(entry.key) || !isOurs(entry)) return;
+      const owned = pods.cache.byIndex("owner", entry.uid).map(({ value }) => value);
+      failing.set(entry.key, failingDeployment(entry.value, owned));
+    };
+    for (const entry of replicaSets.cache.all())
+      if (entry.value.refusal !== undefined || entry.value.heldBy !== undefined) note(entry);
+    for (const { value } of pods.cache.all())
+      if (value.obstacle !== undefined && value.ownerUid !== undefined)
+        replicaSets.cache.byIndex("uid", value.ownerUid).forEach(note);
+    return failing;
   }
 
   /** What runs of a deployment of ours; undefined where there is none. */

@@ -97,6 +97,18 @@ test("an order holds against a replay of what it replaced, and yields to somethi
   assert.equal(store.receive(apply("a", 2n, "two")), "changed");
 });
 
+test("an order holds against answers of what it replaced, and yields to lower ones that are repeated", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  store.restore(apply("a", 50n, "ordered"));
+  assert.equal(store.answer(store.ask("a"), apply("a", 50n, "replaced")), "unchanged");
+  assert.equal(store.answer(store.ask("a"), apply("a", 0n, "replaced")), "unchanged");
+  assert.equal(specOf(store, "a"), "ordered");
+  assert.equal(store.answer(store.ask("a"), apply("a", 4n, "restored")), "stale");
+  assert.equal(store.answer(store.ask("a"), apply("a", 4n, "restored")), "stale");
+  assert.equal(store.answer(store.ask("a"), apply("a", 4n, "restored")), "changed");
+  assert.equal(specOf(store, "a"), "restored");
+});
+
 test("tombstones go after an hour, but not while their object lives or the server still sends them", async () => {
   const clock = new FakeClock();
   const store = new DesiredStore<string>(clock);

@@ -105,7 +105,8 @@ export class DesiredStore<Spec> {
     if (known.entry.want.kind === "delete") return "stale";
     if (message.version === 0n || message.version === known.entry.version) {
       known.lowerAnswers = 0;
-      return this.takeContent(known, message, "resync");
+      // It tells of what the order has replaced.
+      return known.entry.origin === "scheduler" ? "unchanged" : this.takeContent(known, message, "resync");
     }
     if (message.version > known.entry.version) return this.put(message, "resync");
     known.lowerAnswers += 1;

@@ -30,3 +30,16 @@ test("a key that was left in peace has its whole burst again, and no more than t
   for (let sequence = 11; sequence <= 14; sequence++) assert.equal(pace.waitMs("a", sequence), 0);
   assert.equal(pace.waitMs("a", 21), 2_000);
 });
+
+test("very many keys that change at once have one state each, and few of them a second one", async () => {
+  const clock = new FakeClock();
+  const pace = new KeyPace(clock);
+  const keys = Array.from({ length: 200 }, (_, index) => `key-${index}`);
+  const taken = (sequence: number) => keys.filter((key) => pace.waitMs(key, sequence) === 0).length;
+  assert.equal(taken(1), 200);
+  assert.equal(taken(2), 16);
+  assert.equal(pace.waitMs("key-199", 3), 2_000);
+  assert.equal(pace.waitMs("a newcomer", 3), 0);
+  await clock.advance(2_000);
+  assert.equal(taken(4), 200);
+});

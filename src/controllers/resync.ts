@@ -2,15 +2,20 @@
 //
 // - Every key in the cluster and every key in the store is asked for, so an object whose row vanished is
 //   suspected and one that was never made is remembered.
-// - An answer goes into the store by the same rules as the stream. A question that fails says nothing.
+// - An answer goes into the store by the same rules as the stream. A question that fails says nothing; one
+//   that fails by a bug of krane's ends the pass, and is not mistaken for a control plane that is down.
+// - What the scheduler ordered is asked for only where the control plane has spoken of it as well, so that one
+//   that was restored, and counts from lower numbers, is heard again. That it knows nothing of it says nothing.
 // - A control plane that is down is not asked thousands of times: a pass gives up after a few failures.
+import { isAbort, linkSignals } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { WorkPriority } from "../concurrency/work-queue.ts";
+import { ControlPlaneError } from "../control-plane/error.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
 import type { DeletionGuard } from "./deletion-guard.ts";
-import type { DesiredStore } from "./desired-store.ts";
+import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
 
 export interface ResyncOptions {
   /** Questions in flight at once. */
@@ -18,7 +23,10 @@ export interface ResyncOptions {
 }
 
 export interface ResyncDeps<State, Spec> {
-  readonly definition: ControllerDefinition<State, Spec>;
+  readonly definition: Pick<
+    ControllerDefinition<State, Spec>,
+    "name" | "getDesired" | "readState" | "managed" | "managedByKey" | "companionKeys"
+  >;
   readonly store: DesiredStore<Spec>;
   readonly guard: DeletionGuard;
   readonly clock: Clock;
@@ -39,8 +47,9 @@ export interface ResyncResult {
 interface Asked {
   readonly key: string;
   readonly id: string;
-  /** There is an object in the cluster. */
+  /** There is an object in the cluster, which the control plane should know. */
   readonly isThere: boolean;
+  readonly isScheduled: boolean;
 }
 
 interface Tally {
@@ -57,6 +66,7 @@ export class Resync<State, Spec> {
   private readonly options: ResyncOptions;
   private readonly deps: ResyncDeps<State, Spec>;
   private lastBlocked = 0;
+  private hasPassed = false;
 
   constructor(options: ResyncOptions, deps: ResyncDeps<State, Spec>) {
     this.options = options;
@@ -70,9 +80,19 @@ export class Resync<State, Spec> {
     const questions = this.questions();
     const tally: Tally = { present: 0, answered: 0, corrected: 0, failuresInARow: 0, lastFailure: undefined };
     const waiting = questions.values();
-    const workers = Array.from({ length: this.options.concurrency }, () => this.work(waiting, tally, signal));
-    await Promise.all(workers);
+    const linked = linkSignals(signal);
+    const workers = Array.from({ length: this.options.concurrency }, () =>
+      this.work(waiting, tally, linked.signal),
+    );
+    try {
+      await Promise.all(workers);
+    } finally {
+      // Where one has failed, the others end before the pass does.
+      linked.abort();
+      await Promise.allSettled(workers);
+    }
     signal.throwIfAborted();
+    this.hasPassed = true;
     this.judge(questions, tally);
     for (const key of this.everyKey()) enqueue(key, "resync");
     const controller = definition.name;
@@ -85,18 +105,18 @@ export class Resync<State, Spec> {
   private questions(): readonly Asked[] {
     const { definition, store } = this.deps;
     const asked = new Map<string, Asked>();
-    for (const { key, id: liveId, isOrdered = false } of definition.managed()) {
+    const add = (key: string, entry: DesiredEntry<Spec> | undefined, isLive: boolean, id = entry?.id) => {
+      // What is being deleted needs no second opinion.
+      if (id === undefined || entry?.want.kind === "delete" || asked.has(key)) return;
+      const isScheduled = entry?.origin === "scheduler";
+      if (isScheduled && entry.version === 0n) return;
+      asked.set(key, { key, id, isThere: isLive && !isScheduled, isScheduled });
+    };
+    for (const { key, id, isOrdered = false } of definition.managed()) {
       const entry = store.get(key);
-      const id = entry?.id ?? liveId;
-      // What is being deleted needs no second opinion, and what the scheduler ordered is not known there.
-      const isScheduled = entry === undefined ? isOrdered : entry.origin === "scheduler";
-      if (id === undefined || entry?.want.kind === "delete" || isScheduled) continue;
-      asked.set(key, { key, id, isThere: true });
+      if (entry !== undefined || !isOrdered) add(key, entry, true, entry?.id ?? id);
     }
-    for (const { key, id, want, origin } of store.entries()) {
-      if (id === undefined || want.kind === "delete" || origin === "scheduler" || asked.has(key)) continue;
-      asked.set(key, { key, id, isThere: false });
-    }
+    for (const entry of store.entries()) add(entry.key, entry, false);
     return [...asked.values()];
   }
 
@@ -108,15 +128,21 @@ export class Resync<State, Spec> {
     }
   }
 
-  private async ask({ key, id, isThere }: Asked, tally: Tally, signal: AbortSignal): Promise<void> {
+  private async ask(
+    { key, id, isThere, isScheduled }: Asked,
+    tally: Tally,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { definition, store, guard, enqueue } = this.deps;
     const question = store.ask(key);
+    // At the start an answer may overtake the stream, which it then does not correct.
+    const isCorrection = this.hasPassed || store.get(key) !== undefined;
     const answer = await this.answer(id, tally, signal);
     if (answer === undefined) return;
     tally.answered += 1;
     if (answer.kind === "not-found") {
       // The stream may have brought it while the question was on its way.
-      if (store.ask(key).sequence === question.sequence) guard.suspect(key, id);
+      if (!isScheduled && store.ask(key).sequence === question.sequence) guard.suspect(key, id);
       return;
     }
     const read = definition.readState(answer.state);
@@ -124,7 +150,7 @@ export class Resync<State, Spec> {
     if (isThere) tally.present += 1;
     guard.clear(key);
     if (store.answer(question, read.message) !== "changed") return;
-    tally.corrected += 1;
+    if (isCorrection) tally.corrected += 1;
     enqueue(read.message.key, "fresh");
   }
 
@@ -134,6 +160,8 @@ export class Resync<State, Spec> {
       tally.failuresInARow = 0;
       return answer;
     } catch (error) {
+      if (isAbort(error, signal)) return undefined;
+      if (!(error instanceof ControlPlaneError)) throw error;
       tally.failuresInARow += 1;
       tally.lastFailure = error;
       return undefined;

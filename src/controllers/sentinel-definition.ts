@@ -7,6 +7,7 @@ import type { SentinelState } from "../gen/ctrl/v1/sentinel_pb.ts";
 import { sentinelNamespace } from "../model/labels.ts";
 import { desiredNamespace } from "../model/namespace.ts";
 import type { SentinelSettings } from "../model/sentinel/desired.ts";
+import { failingSentinel } from "../model/sentinel/failing.ts";
 import { type ObservedSentinel, observeAbsentSentinel, observeSentinel } from "../model/sentinel/observed.ts";
 import type { SentinelRef, SentinelRules, SentinelSpec } from "../model/sentinel/spec.ts";
 import { type ControllerDefinition, defineKind, type ManagedObject } from "./controller-definition.ts";
@@ -138,6 +139,15 @@ export class SentinelDefinition implements ControllerDefinition<SentinelState, S
   readiness(key: string): { readonly ready: number; readonly total: number } {
     const counts = this.seen(key)?.counts;
     return { ready: counts?.ready ?? 0, total: counts?.wanted ?? 0 };
+  }
+
+  failing(): ReadonlyMap<string, string> {
+    const failing = new Map<string, string>();
+    for (const { key, value } of this.watched.deployments.cache.all()) {
+      const text = value.ownership.kind === "ours" ? failingSentinel(value) : "";
+      if (text !== "") failing.set(key, text);
+    }
+    return failing;
   }
 
   /** What runs of a sentinel of ours; undefined where there is none. */

@@ -129,3 +129,25 @@ test("the cursor is never above what a model of all versions allows, and reaches
     }),
   );
 });
+
+test("one that fails is told apart, and holds no other back", () => {
+  const cursor = new VersionCursor();
+  for (let version = 1n; version <= 5n; version++) cursor.receive(version, `key-${version}`);
+  for (let version = 2n; version <= 5n; version++) cursor.settle(`key-${version}`, version);
+  assert.deepEqual(cursor.settled, { upTo: 5n, except: [1n] });
+  cursor.receive(6n, "key-1");
+  assert.deepEqual(cursor.settled, { upTo: 6n, except: [6n] });
+  cursor.rewind();
+  assert.deepEqual(cursor.settled, { upTo: 6n, except: [6n] });
+  cursor.settle("key-1", 6n);
+  assert.deepEqual(cursor.settled, { upTo: 6n, except: [] });
+  cursor.restart();
+  assert.deepEqual(cursor.settled, { upTo: 0n, except: [] });
+});
+
+test("of very many that are not settled none is named, and the cursor alone counts", () => {
+  const cursor = new VersionCursor();
+  for (let version = 1n; version <= 200n; version++) cursor.receive(version, `key-${version}`);
+  cursor.settle("key-1", 1n);
+  assert.deepEqual(cursor.settled, { upTo: 1n, except: [] });
+});

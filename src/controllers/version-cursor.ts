@@ -14,9 +14,20 @@ interface Unsettled {
   index: number;
 }
 
+/** Every version up to `upTo` is settled, but for those in `except`. */
+export interface SettledVersions {
+  readonly upTo: bigint;
+  readonly except: readonly bigint[];
+}
+
+// With more of them, whoever asks is told of the cursor alone: there is a lot to do, and it moves.
+const exceptMax = 100;
+
 export class VersionCursor {
   /** The highest version that came since the last reset. */
   private received = 0n;
+  /** The same, and a replay does not take it back: it brings what came before once more. */
+  private reached = 0n;
   private readonly unsettled = new Map<string, Unsettled>();
   /** A binary heap, the lowest version first. */
   private readonly heap: Unsettled[] = [];
@@ -27,6 +38,12 @@ export class VersionCursor {
     return lowest !== undefined && lowest <= this.received ? lowest - 1n : this.received;
   }
 
+  /** One key that fails holds the cursor back; here it holds nobody else back. */
+  get settled(): SettledVersions {
+    if (this.unsettled.size > exceptMax) return { upTo: this.version, except: [] };
+    return { upTo: this.reached, except: [...this.unsettled.values()].map(({ highest }) => highest) };
+  }
+
   /** How many keys have work to do. */
   get unsettledCount(): number {
     return this.unsettled.size;
@@ -35,6 +52,7 @@ export class VersionCursor {
   /** A version came that says nothing about any key. */
   pass(version: bigint): void {
     if (version > this.received) this.received = version;
+    if (version > this.reached) this.reached = version;
   }
 
   receive(version: bigint, key: string): void {
@@ -72,6 +90,7 @@ export class VersionCursor {
   /** The server counts anew: versions of before mean nothing any more. */
   restart(): void {
     this.received = 0n;
+    this.reached = 0n;
     this.unsettled.clear();
     this.heap.length = 0;
     this.settledUpTo.clear();

@@ -5,7 +5,7 @@ export type DevErrorCode =
   | "cluster_in_use"
   /** The cluster did not answer, or does not let us look. */
   | "cluster_unusable"
-  /** The kubeconfig for kubectl cannot be written. */
+  /** The kubeconfig for kubectl, or the contexts file for krane, cannot be written. */
   | "file_unusable"
   /** There is nothing that the action could be done to. */
   | "nothing_to_do";

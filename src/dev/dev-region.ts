@@ -4,12 +4,14 @@ import type { AgentDeps } from "../agent/agent-deps.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { Secret } from "../config/secret.ts";
 import type { Admin } from "../server/admin.ts";
+import { renderCliContext } from "../server/cli-context.ts";
 import { createControlPlaneServer, type RunningControlPlane } from "../server/control-plane-server.ts";
 import type { Faults } from "../server/faults.ts";
 import { createInMemoryControlPlane, type InMemoryControlPlane } from "../server/in-process.ts";
 import { explainListenFailure, ServiceError } from "../services/service-error.ts";
 import { type AgentClient, createAgentClient } from "./agent-client.ts";
 import type { DevCluster } from "./dev-cluster.ts";
+import { DevError } from "./dev-error.ts";
 import { type EmbeddedClusterDeps, startEmbeddedCluster } from "./embedded-cluster.ts";
 import type { PodBehaviour } from "./kube-apiserver/controllers/pod-behaviour.ts";
 import { connectRealCluster } from "./real-cluster.ts";
@@ -36,6 +38,8 @@ export type ClusterChoice =
 export interface DevOptions {
   readonly ports: DevPorts;
   readonly cluster: ClusterChoice;
+  /** Where to write a contexts file for the command line; without it there is none. */
+  readonly cliContextPath?: string | undefined;
 }
 
 export interface DevDeps extends AgentDeps, EmbeddedClusterDeps {
@@ -50,6 +54,7 @@ export interface DevRegion {
   readonly admin: Admin;
   readonly faults: Faults;
   readonly agent: AgentClient;
+  readonly cliContextPath: string | undefined;
   /** Where to look, by name. */
   readonly urls: Readonly<Record<"kubernetes" | "control plane" | "agent" | "metrics", string>>;
   /** Rejects when the agent or a port fails; resolves after stop(). */
@@ -70,7 +75,9 @@ export async function startDevRegion(
     const cluster = await startCluster(options, deps, signal);
     stack.push(() => cluster.stop());
     const controlToken = deps.createToken();
-    const plane = createInMemoryControlPlane({ tokens: [new Secret(controlToken)] }, deps);
+    const adminToken = new Secret(deps.createToken());
+    const adminTokens = new Secret(`dev read-write ${adminToken.reveal()}`);
+    const plane = createInMemoryControlPlane({ tokens: [new Secret(controlToken)], adminTokens }, deps);
     const control = await startControlPlane(plane, options.ports.control, deps, signal);
     stack.push(() => control.close());
     await plane.admin.registerRegion(devRegion);
@@ -79,6 +86,11 @@ export async function startDevRegion(
     const { rpc, metrics } = options.ports;
     const agentUrl = `http://${loopback}:${rpc}`;
     const controlUrl = `http://${loopback}:${control.port}`;
+    const { cliContextPath } = options;
+    if (cliContextPath !== undefined) {
+      await writeCliContext(cliContextPath, controlUrl, adminToken, deps);
+      stack.push(() => deps.removeFile(cliContextPath));
+    }
     const agent = await startAgent(
       {
         rpcPort: rpc,
@@ -102,6 +114,7 @@ export async function startDevRegion(
       admin: plane.admin,
       faults: plane.faults,
       agent: client,
+      cliContextPath,
       urls: {
         kubernetes: cluster.url,
         "control plane": controlUrl,
@@ -114,6 +127,16 @@ export async function startDevRegion(
   } catch (error) {
     await stack.unwind();
     throw error;
+  }
+}
+
+async function writeCliContext(path: string, server: string, token: Secret, deps: DevDeps): Promise<void> {
+  try {
+    await deps.writeTextFile(path, renderCliContext({ name: "dev", server, region: devRegion, token }));
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const advice = "choose another place with --write-kubeconfig";
+    throw new DevError("file_unusable", `cannot write ${path}: ${reason}; ${advice}`, { cause });
   }
 }
 

@@ -94,9 +94,9 @@ export class LiveSession {
 
   redraw(): void {
     const { region, state, chosen, recent, showsHelp } = this;
-    const { cluster, urls, name } = region;
+    const { cluster, urls, name, cliContextPath } = region;
     const { kubeconfigPath } = cluster;
-    const model = { urls, kubeconfigPath, region: name, state, chosen, recent, showsHelp };
+    const model = { urls, kubeconfigPath, cliContextPath, region: name, state, chosen, recent, showsHelp };
     this.screen.draw(renderView(model, this.screen.size()));
   }
 

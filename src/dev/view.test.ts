@@ -49,6 +49,7 @@ const policy: DevObject = {
 const model: ViewModel = {
   urls: { kubernetes: "http://127.0.0.1:7443", "control plane": "http://127.0.0.1:7091" },
   kubeconfigPath: "/home/me/.local/state/krane/dev-7443.kubeconfig",
+  cliContextPath: "/home/me/.local/state/krane/dev-7443.cli.toml",
   region: "local.dev",
   state: { stream: "open", objects: [api, preview, web, policy] },
   chosen: "d_web-1",
@@ -69,6 +70,7 @@ krane dev, region local.dev, streams open
   kubernetes    http://127.0.0.1:7443
   control plane http://127.0.0.1:7091
   export KUBECONFIG=/home/me/.local/state/krane/dev-7443.kubeconfig
+  export KRANE_CONFIG=/home/me/.local/state/krane/dev-7443.cli.toml
 
   KIND        OBJECT               ENVIRONMENT     IMAGE                    DESIRED  APPLIED  READY  LAST OUTCOME
   deployment  krane-dev/api-1      env_production  nginx-unprivileged:1.25  v12      v2       1/3    parked, 2 failing: apply.p...
@@ -93,6 +95,7 @@ krane dev, region local.dev, streams open
   kubernetes    http://127.0.0.1:7443
   control plane http://127.0.0.1:7091
   export KUBECONFIG=/home/me/.local/state/krane/dev-7443.kubeconfig
+  export KRANE_CONFIG=/home/me/.local/state/krane/dev-7443.cli.toml
 
   KIND        OBJECT               DESIRED  APPLIED  READY  LAST OUTCOME
   deployment  krane-dev/api-1      v12      v2       1/3    parked, 2 failing...

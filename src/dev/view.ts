@@ -8,6 +8,8 @@ export interface ViewModel {
   /** Where to look, by name. */
   readonly urls: Readonly<Record<string, string>>;
   readonly kubeconfigPath: string;
+  /** Undefined where there was no place for one. */
+  readonly cliContextPath: string | undefined;
   readonly region: string;
   /** Undefined before the first look. */
   readonly state: DevState | undefined;
@@ -47,12 +49,13 @@ export function renderView(model: ViewModel, size: ViewSize): readonly string[] 
     .flatMap((part, index) => (index === 0 ? [...part] : ["", ...part]));
 }
 
-function headLines({ region, state, urls, kubeconfigPath }: ViewModel): readonly string[] {
+function headLines({ region, state, urls, kubeconfigPath, cliContextPath }: ViewModel): readonly string[] {
   const addresses = Object.entries(urls).map(([name, url]) => `  ${name.padEnd(14)}${url}`);
   return [
     `krane dev, region ${region}, streams ${state?.stream ?? "not open"}`,
     ...addresses,
     `  export KUBECONFIG=${kubeconfigPath}`,
+    ...(cliContextPath === undefined ? [] : [`  export KRANE_CONFIG=${cliContextPath}`]),
   ];
 }
 
@@ -145,7 +148,7 @@ const helpLines: readonly string[] = [
   "",
   "A line shows the version that is desired, the one that was applied, the pods that are ready, and what came",
   "of krane's last attempt. A sentinel's pod counts once it was ready for 30 seconds; a policy has no pods.",
-  "Use kubectl with the KUBECONFIG above to try things that have no key.",
+  "Use kubectl with the KUBECONFIG above, and krane with the KRANE_CONFIG, for things that have no key.",
   "",
   "Any key closes this page; q quits.",
 ];

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { KubeApi } from "./api.ts";
 import { createKubeApi } from "./client.ts";
 import { KubeApiError } from "./errors.ts";
-import { ciliumNetworkPolicies, evictions, pods, replicaSets, tokenReviews } from "./kinds.ts";
+import { ciliumNetworkPolicies, evictions, pods, replicaSets, secrets, tokenReviews } from "./kinds.ts";
 import { listAll } from "./list-all.ts";
 import type { KubeRequest, KubeResponse, KubeTransport } from "./transport.ts";
 
@@ -266,4 +266,38 @@ test("all pages make one list; an expired token begins anew once, and half a lis
   assert.deepEqual((await listAll(restarted.api, pods, {}, nameOf, signal)).items, ["b"]);
   const hopeless = answering(page(["a"], "t1"), gone, page(["a"], "t1"), gone);
   assert.equal((await errorOf(listAll(hopeless.api, pods, {}, nameOf, signal))).isExpired, true);
+});
+
+test("what a server says about a secret that it refuses is not repeated, but for who owns a field", async () => {
+  const causes = [
+    { reason: "FieldValueInvalid", field: "data", message: "hunter2 is too short" },
+    { reason: "FieldManagerConflict", field: ".type", message: 'conflict with "kubectl"' },
+  ];
+  const refusal = {
+    status: 422,
+    retryAfterSeconds: 2,
+    body: {
+      kind: "Status",
+      apiVersion: "v1",
+      reason: "Invalid",
+      message: "hunter2 is refused",
+      details: { causes },
+    },
+  };
+  const text = { status: 500, body: "a proxy that quotes hunter2" };
+  const { api } = answering(refusal, text, refusal, refusal);
+  const applied = await errorOf(
+    api.apply(secrets, { metadata: ref }, { fieldManager: "krane", force: false }, signal),
+  );
+  const { status, reason, retryAfterMs } = applied;
+  assert.deepEqual([status, reason, retryAfterMs], [422, "Invalid", 2_000]);
+  assert.deepEqual(applied.causes, [{ reason: "FieldValueInvalid", field: "data" }, causes[1]]);
+  const others = [
+    await errorOf(api.create(secrets, { metadata: ref }, {}, signal)),
+    await errorOf(api.create(tokenReviews, { spec: {} }, {}, signal)),
+  ];
+  for (const error of [applied, ...others])
+    assert.doesNotMatch(JSON.stringify([error, error.message]), /hunter2/);
+  const plain = await errorOf(api.create(pods, { metadata: ref }, {}, signal));
+  assert.match(plain.message, /hunter2/);
 });

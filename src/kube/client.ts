@@ -15,6 +15,7 @@ import type {
   ReplaceOperation,
   WriteOptions,
 } from "./api.ts";
+import { discreetTransport } from "./discreet-transport.ts";
 import { KubeApiError, parseStatus, refusedError } from "./errors.ts";
 import { acceptList, acceptObject, applyPatch, json, jsonPatch } from "./media-types.ts";
 import { collectionPath, describeObject, objectPath } from "./paths.ts";
@@ -26,7 +27,16 @@ import { watchEvents } from "./watch-events.ts";
 // the request, and reading it would take the memory of everything else in the process.
 const listBytesMax = 64 * 2 ** 20;
 
-export function createKubeApi(transport: KubeTransport): KubeApi {
+export interface KubeApiOptions {
+  /** Errors repeat also what the server says about Secrets and tokens, which it may quote. For tests of servers. */
+  readonly mayQuoteSecrets?: boolean;
+}
+
+export function createKubeApi(
+  carrier: KubeTransport,
+  { mayQuoteSecrets = false }: KubeApiOptions = {},
+): KubeApi {
+  const transport = mayQuoteSecrets ? carrier : discreetTransport(carrier);
   return {
     get: (kind, ref, options, signal) => getObject(transport, kind, ref, options, signal),
     list: (kind, options, signal) => listPage(transport, kind, options, signal),

@@ -2,6 +2,7 @@
 // moment; after a 401 it is asked to renew the one that was refused. Each source reads the outside
 // world at most once at a time, however many requests are waiting for it.
 import type { Clock } from "../concurrency/clock.ts";
+import type { TrustedCa } from "../config/ca-file.ts";
 import { KubeApiError } from "./errors.ts";
 
 export interface Credential {
@@ -25,7 +26,7 @@ export interface CredentialSource {
 export interface KubeEndpoint {
   /** Scheme, host, port and, behind some proxies, a path prefix. */
   readonly server: string;
-  readonly ca?: string;
+  readonly ca?: TrustedCa;
   readonly serverName?: string;
   /** Only ever what a kubeconfig says in so many words. */
   readonly insecureSkipTlsVerify?: boolean;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
+import { pemOf } from "../config/ca-file.ts";
 import type { CommandLine, CredentialDeps } from "./credentials.ts";
 import { type EndpointOptions, loadKubeEndpoint } from "./endpoint.ts";
 import { KubeApiError } from "./errors.ts";
@@ -80,7 +81,7 @@ test("a kubeconfig that was named wins over the pod's own credentials, and those
   const env = { ...pod, KUBECONFIG: "/env" };
   assert.equal((await load({ kubeconfig: "/named", env })).server, "https://named");
   const inCluster = await load({ env });
-  assert.deepEqual([inCluster.server, inCluster.ca], ["https://[fd00::1]:443", "ca"]);
+  assert.deepEqual([inCluster.server, inCluster.ca && pemOf(inCluster.ca)], ["https://[fd00::1]:443", "ca"]);
   assert.deepEqual(await inCluster.credentials.current(signal), { authorization: "Bearer token" });
   assert.equal((await load({ env: { KUBECONFIG: "/env" } })).server, "https://env");
   assert.match(await refusal(load({})), /no kubeconfig/);
@@ -98,7 +99,7 @@ test("certificates, keys and CAs come as data or as files beside the kubeconfig"
   });
   const endpoint = await load({ kubeconfig: "/etc/kube/config" });
   assert.deepEqual(
-    [endpoint.ca, endpoint.serverName, endpoint.insecureSkipTlsVerify],
+    [endpoint.ca && pemOf(endpoint.ca), endpoint.serverName, endpoint.insecureSkipTlsVerify],
     ["ca", "kubernetes", undefined],
   );
   assert.deepEqual(await endpoint.credentials.current(signal), {

@@ -14,6 +14,7 @@ import { execCredential } from "./exec-plugin.ts";
 import {
   credentialFileMaxAgeMs,
   loadInClusterEndpoint,
+  openCredentialCa,
   readBearerToken,
   readCredentialFile,
 } from "./in-cluster.ts";
@@ -83,7 +84,7 @@ async function endpointOf(
   const caFile = cluster.path("certificate-authority");
   const ca =
     cluster.data("certificate-authority-data") ??
-    (caFile === undefined ? undefined : await readCredentialFile(caFile, deps, signal));
+    (caFile === undefined ? undefined : await openCredentialCa(caFile, deps, signal));
   return {
     server,
     ...(ca === undefined ? {} : { ca }),

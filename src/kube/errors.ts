@@ -61,6 +61,27 @@ export function refusedError(what: string, answer: RefusedAnswer): KubeApiError 
   });
 }
 
+/** The answer to a request that carried a secret, without what the server says about it. */
+export function withoutWords<A extends RefusedAnswer>(answer: A): A {
+  const { reason, details } = parseStatus(answer.body) ?? {};
+  const message = "what the server says is left out, because it may quote the secret";
+  const causes = details?.causes?.map((cause) => {
+    const { message: words, ...rest } = cause;
+    // That one is the server's own, and names nothing but a field and its owner.
+    return cause.reason === "FieldManagerConflict"
+      ? { ...rest, ...(words !== undefined && { message: words }) }
+      : rest;
+  });
+  const body: KubeStatus = {
+    apiVersion: "v1",
+    kind: "Status",
+    message,
+    ...(reason !== undefined && { reason }),
+    details: { ...details, ...(causes && { causes }) },
+  };
+  return { ...answer, body };
+}
+
 export interface RefusedAnswer {
   readonly status: number;
   readonly body: unknown;

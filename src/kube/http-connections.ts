@@ -1,6 +1,7 @@
 // The connections to one API server: a pool for single requests, and one connection of its own
 // for each watch.
 import { buildConnector, Client, Pool } from "undici";
+import { pemOf } from "../config/ca-file.ts";
 import type { Credential, KubeEndpoint } from "./credentials.ts";
 import { KubeApiError } from "./errors.ts";
 
@@ -17,6 +18,7 @@ const keepAliveMs = 30_000;
 
 interface Generation {
   readonly cert: string | undefined;
+  readonly ca: string | undefined;
   readonly pool: Pool;
   readonly connect: buildConnector.connector;
 }
@@ -61,28 +63,29 @@ export class HttpConnections {
   }
 
   /**
-   * The certificate belongs to the connection, not to the request, so a new one needs new
+   * Certificate and CA belong to the connection, not to the request, so new ones need new
    * connections. The old ones finish what they carry.
    */
   private generationOf(credential: Credential): Generation {
     if (this.closed) throw new KubeApiError("network", "the Kubernetes client is closed");
     const present = this.generation;
     const cert = credential.certificate?.cert;
-    if (present !== undefined && present.cert === cert) return present;
+    const ca = this.options.endpoint.ca && pemOf(this.options.endpoint.ca);
+    if (present !== undefined && present.cert === cert && present.ca === ca) return present;
     if (present !== undefined) {
       const retired = () => void this.open.delete(present.pool);
       present.pool.close().then(retired, retired);
     }
-    this.generation = this.createGeneration(credential);
+    this.generation = this.createGeneration(credential, ca);
     this.open.add(this.generation.pool);
     return this.generation;
   }
 
-  private createGeneration({ certificate }: Credential): Generation {
+  private createGeneration({ certificate }: Credential, ca: string | undefined): Generation {
     const { endpoint, connections, connectTimeoutMs } = this.options;
     const connect = buildConnector({
       timeout: connectTimeoutMs,
-      ...(endpoint.ca === undefined ? {} : { ca: endpoint.ca }),
+      ...(ca === undefined ? {} : { ca }),
       ...(endpoint.serverName === undefined ? {} : { servername: endpoint.serverName }),
       ...(endpoint.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
       ...certificate,
@@ -96,6 +99,6 @@ export class HttpConnections {
       headersTimeout: 0,
       bodyTimeout: 0,
     });
-    return { cert: certificate?.cert, pool, connect };
+    return { cert: certificate?.cert, ca, pool, connect };
   }
 }

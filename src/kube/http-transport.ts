@@ -114,11 +114,11 @@ class HttpTransport implements KubeTransport {
       },
     };
     try {
-      return parseAnswer(request, await requestWhole(pool, wire, limits, signal));
+      return parseAnswer(request, credential, await requestWhole(pool, wire, limits, signal));
     } catch (error) {
       // The server closed an idle connection in the moment in which it was used again.
       if (request.method !== "GET" || hasBegun || signal.aborted || !breaksBeforeAnswer(error)) throw error;
-      return parseAnswer(request, await requestWhole(pool, wire, limits, signal));
+      return parseAnswer(request, credential, await requestWhole(pool, wire, limits, signal));
     }
   }
 
@@ -147,7 +147,7 @@ class HttpTransport implements KubeTransport {
       if (answer.statusCode === 200) {
         return { status: 200, values: this.readValues(request, answer.body, end, signal) };
       }
-      const refusal = await readRefusal(request, answer, this.answerLimits(request));
+      const refusal = await readRefusal(request, credential, answer, this.answerLimits(request));
       await end();
       return { status: answer.statusCode, refusal, values: noValues() };
     } catch (error) {
@@ -200,6 +200,7 @@ function describe(request: KubeRequest): string {
 
 async function readRefusal(
   request: KubeRequest,
+  credential: Credential,
   { statusCode: status, headers, body }: Dispatcher.ResponseData,
   { bytesMax, tooLarge }: AnswerLimits,
 ): Promise<KubeResponse> {
@@ -211,18 +212,33 @@ async function readRefusal(
     if (bytes > bytesMax) throw tooLarge();
     chunks.push(chunk);
   }
-  return parseAnswer(request, { status, headers, body: Buffer.concat(chunks, bytes) });
+  return parseAnswer(request, credential, { status, headers, body: Buffer.concat(chunks, bytes) });
 }
 
-function parseAnswer(request: KubeRequest, { status, headers, body }: WholeAnswer): KubeResponse {
-  const text = body.toString("utf8");
+function parseAnswer(
+  request: KubeRequest,
+  credential: Credential,
+  { status, headers, body }: WholeAnswer,
+): KubeResponse {
+  const whole = body.toString("utf8");
+  const text = status < 300 ? whole : withoutCredential(whole, credential);
   const isJson = String(headers["content-type"] ?? "").includes("json");
   const retryAfterSeconds = Number.parseInt(String(headers["retry-after"]), 10);
   return {
     status,
     body: isJson ? parseJson(describe(request), text) : text,
     ...(Number.isNaN(retryAfterSeconds) ? {} : { retryAfterSeconds }),
+    ...(typeof headers["date"] === "string" && { date: headers["date"] }),
   };
+}
+
+// Shorter ones are no secret, and could be part of any word.
+const credentialCharsMin = 8;
+
+/** A proxy may repeat the request that it refuses, and what it says goes into logs and status (K7). */
+function withoutCredential(text: string, { authorization }: Credential): string {
+  const value = authorization?.split(" ").at(-1) ?? "";
+  return value.length < credentialCharsMin ? text : text.replaceAll(value, "[redacted]");
 }
 
 async function* noValues(): AsyncGenerator<never, void, undefined> {

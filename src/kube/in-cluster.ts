@@ -1,5 +1,6 @@
 // The credentials that Kubernetes mounts into every pod. The kubelet replaces the token file long
 // before the token in it expires, so reading it again every minute is enough to never meet a 401.
+import { openCaFile, type TrustedCa } from "../config/ca-file.ts";
 import { type CredentialDeps, cachedCredential, credentialError, type KubeEndpoint } from "./credentials.ts";
 
 /** Where Kubernetes puts what a pod may know. */
@@ -20,12 +21,22 @@ export async function loadInClusterEndpoint(
   const host = address.host.includes(":") ? `[${address.host}]` : address.host;
   return {
     server: `https://${host}:${address.port}`,
-    ca: await readCredentialFile(`${serviceAccountDir}/ca.crt`, deps, signal),
+    ca: await openCredentialCa(`${serviceAccountDir}/ca.crt`, deps, signal),
     credentials: cachedCredential(deps.clock, async (inner) => ({
       credential: { authorization: await readBearerToken(`${serviceAccountDir}/token`, deps, inner) },
       staleAtMs: deps.clock.nowMs() + credentialFileMaxAgeMs,
     })),
   };
+}
+
+/** The certificates of the moment: those of a cluster are renewed while its pods run. */
+export function openCredentialCa(
+  path: string,
+  deps: CredentialDeps,
+  signal: AbortSignal,
+): Promise<TrustedCa> {
+  const readTextFile = (at: string, inner: AbortSignal) => readCredentialFile(at, deps, inner);
+  return openCaFile(path, { readTextFile, nowMs: () => deps.clock.nowMs() }, signal);
 }
 
 export async function readBearerToken(

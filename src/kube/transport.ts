@@ -20,6 +20,8 @@ export interface KubeResponse {
   /** Parsed JSON, or the text where the server did not answer JSON (a proxy, a bare 404). */
   readonly body: unknown;
   readonly retryAfterSeconds?: number;
+  /** The time by the server's clock, as it wrote it. */
+  readonly date?: string;
 }
 
 export interface KubeTransport {

@@ -55,6 +55,10 @@ export const ciliumNamespaceLabel = "io.kubernetes.pod.namespace";
 /** The namespace of all sentinels. */
 export const sentinelNamespace = "sentinel";
 
+/** The pools of nodes that the pods of tenants and of sentinels tolerate the taints of. */
+export const customerNodeClass = "untrusted";
+export const sentinelNodeClass = "sentinel";
+
 /** What every object carries that krane makes for a component. */
 export function ownLabels(component: Component): Readonly<Record<string, string>> {
   return { [labelKeys.managedBy]: managedBy, [labelKeys.component]: component };

@@ -6,7 +6,7 @@ import { isDns1035Label, isLabelValue } from "./names.ts";
 
 // Above anything that one workload or one machine has; a slip in a unit or a sign must not ask the
 // cluster for a million pods.
-const replicasMax = 10_000;
+export const replicasMax = 10_000;
 const cpuMillicoresMax = 1_024_000;
 const memoryMibMax = 64 * 1024 * 1024;
 

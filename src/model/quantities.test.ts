@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { mebibytes, millicores, parseMebibytes, parseMillicores } from "./quantities.ts";
+import {
+  mebibytes,
+  millicores,
+  parseMebibytes,
+  parseMillicores,
+  wholeMebibytes,
+  wholeMillicores,
+} from "./quantities.ts";
 
 const mib = 2n ** 20n;
 
@@ -79,4 +86,21 @@ test("what krane writes is read back as it was", () => {
       assert.equal(parseMebibytes(String(BigInt(amount) * mib)), BigInt(amount));
     }),
   );
+});
+
+test("an amount that a person asks for is taken as it is written or not at all", () => {
+  assert.deepEqual(
+    ["250m", "1", "0.5", "0.07", "1e3", "0.0005", "1n", "", "-1", "a", "1Gi m"].map(wholeMillicores),
+    [250n, 1000n, 500n, 70n, 1_000_000n, undefined, undefined, undefined, undefined, undefined, undefined],
+  );
+  assert.deepEqual(["256Mi", "1Gi", "0.5Gi", "1048576", "256", "256M", "1Ki", "lots"].map(wholeMebibytes), [
+    256n,
+    1024n,
+    512n,
+    1n,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });

@@ -42,6 +42,27 @@ export function parseMebibytes(text: string | undefined): bigint {
   return amount === undefined ? 0n : clamp(amount.numerator / (amount.denominator * 2n ** 20n));
 }
 
+/**
+ * The amount that a person asks for, in millicores; undefined where it makes no sense or is no whole number of
+ * them: another amount than the one that was written would be given without a word.
+ */
+export function wholeMillicores(text: string): bigint | undefined {
+  return wholeUnits(text, { numerator: 1n, denominator: 1000n });
+}
+
+/** The same in MiB. */
+export function wholeMebibytes(text: string): bigint | undefined {
+  return wholeUnits(text, { numerator: 2n ** 20n, denominator: 1n });
+}
+
+function wholeUnits(text: string, unit: Fraction): bigint | undefined {
+  const amount = parseQuantity(text);
+  if (amount === undefined) return undefined;
+  const dividend = amount.numerator * unit.denominator;
+  const divisor = amount.denominator * unit.numerator;
+  return dividend % divisor === 0n ? clamp(dividend / divisor) : undefined;
+}
+
 interface Fraction {
   readonly numerator: bigint;
   readonly denominator: bigint;

@@ -53,7 +53,9 @@ export interface AdminDeps {
 export function createAdmin(store: Store, { clock, by }: AdminDeps): Admin {
   const author = () => ({ by, atMs: clock.wallMs() });
   const set = <K extends Kind>(region: string, kind: K, spec: SpecInit<K>, deploymentId?: string) =>
-    store.put(region, kind, kinds[kind].createSpec(spec), author(), deploymentId);
+    store.put(region, kind, kinds[kind].createSpec(spec), author(), {
+      ...(deploymentId !== undefined && { deploymentId }),
+    });
   const scale = async (region: string, kind: "deployment" | "sentinel", id: string, replicas: number) => {
     const rescale = <K extends "deployment" | "sentinel">(k: K) =>
       store.edit(region, k, id, (spec) => withReplicas(k, spec, replicas), author());

@@ -5,8 +5,9 @@ import type { Interceptor } from "@connectrpc/connect";
 import type { Secret } from "../config/secret.ts";
 import type { SecretSource } from "../config/secret-source.ts";
 import { digestOf, matchBearer } from "../services/bearer-auth.ts";
+import { createAdmission } from "../services/call-admission.ts";
 import { allowRegions } from "./caller-regions.ts";
-import { readAgentTokens } from "./config/server-kinds.ts";
+import { readAgentTokens } from "./config/token-lines.ts";
 
 interface TokenTable {
   readonly source: Secret;
@@ -15,18 +16,17 @@ interface TokenTable {
   readonly regions: readonly string[];
 }
 
-/** The source holds the lines of region and token; see agentTokens in server-kinds.ts. */
+/** The source holds the lines of region and token; see token-lines.ts. */
 export function createAgentAuth(source: SecretSource): Interceptor {
   let table: TokenTable | undefined;
-  return (next) => async (request) => {
-    const secret = await source.current(request.signal);
+  return createAdmission(async ({ header, values, signal }) => {
+    const secret = await source.current(signal);
     // With hundreds of regions the digests are worth keeping for as long as the file is the same.
     if (table?.source.reveal() !== secret.reveal()) table = createTable(secret);
     const { digests, regions } = table ?? createTable(secret);
-    const matches = matchBearer(request.header, digests);
-    allowRegions(request.contextValues, new Set(matches.map((index) => regions[index] ?? "")));
-    return next(request);
-  };
+    const matches = matchBearer(header, digests);
+    allowRegions(values, new Set(matches.map((index) => regions[index] ?? "")));
+  });
 }
 
 function createTable(source: Secret): TokenTable {

@@ -11,7 +11,8 @@ import { assertMaySpeakFor } from "./caller-regions.ts";
 import { type ChangeSource, desiredFeed } from "./desired-feed.ts";
 import type { Kind, State } from "./kinds.ts";
 import { resolveRegion } from "./region.ts";
-import { type Store, stateOf } from "./store.ts";
+import { limitReport } from "./report-limits.ts";
+import { type HeldDeletion, type Store, stateOf } from "./store.ts";
 import type { StreamGate } from "./stream-gate.ts";
 
 export interface ClusterServiceDeps {
@@ -53,8 +54,8 @@ export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<type
       return {};
     },
     async reportAgentState(request, context) {
-      await storeAgentState(deps, regionOf(context, request.regionKey), request);
-      return {};
+      const releasedDeletions = await storeAgentState(deps, regionOf(context, request.regionKey), request);
+      return { releasedDeletions };
     },
   };
 }
@@ -118,9 +119,10 @@ async function storeAgentState(
   { store, clock }: ClusterServiceDeps,
   region: string,
   report: ReportAgentStateRequest,
-): Promise<void> {
+): Promise<HeldDeletion[]> {
   if (report.state === undefined) throw new ConnectError("the state is missing", Code.InvalidArgument);
-  await store.reportAgent(region, { report, atMs: clock.wallMs() });
+  const released = await store.reportAgent(region, { report: limitReport(report), atMs: clock.wallMs() });
+  return released.map(({ controller, key }) => ({ controller, key }));
 }
 
 function regionOf(context: HandlerContext, key: RegionKey | undefined, field?: string): string {

@@ -8,11 +8,13 @@ import { startHttpPort } from "../services/http-port.ts";
 import { rpcRoutes } from "../services/rpc-routes.ts";
 import type { TlsFiles } from "../services/tls-certificate.ts";
 import type { Log } from "../telemetry/log.ts";
+import type { AdminApi } from "./admin-service/admin-api.ts";
 import type { ClusterApi } from "./cluster-api.ts";
+import { ownUrl } from "./own-url.ts";
 
 // An agent holds one connection per controller, and there may be a thousand agents.
 // A stop tells every stream, so whoever is still there after two seconds does not read.
-const serverLimits = { connectionsMax: 10_000, drainTimeoutMs: 2_000 };
+const serverLimits = { connectionsMax: 10_000, connectionsPerAddressMax: 5_000, drainTimeoutMs: 2_000 };
 
 export interface ControlPlaneServerOptions {
   /** 0 takes a free one. */
@@ -43,30 +45,40 @@ export interface RunningControlPlane {
   close(hurry?: AbortSignal): Promise<void>;
 }
 
+/** What is served: the API of the agents, and beside it that of people where there is one. */
+export interface ServedApis extends ClusterApi {
+  readonly adminApi?: AdminApi | undefined;
+}
+
 export interface ControlPlaneServer {
   start(signal: AbortSignal): Promise<RunningControlPlane>;
 }
 
 export function createControlPlaneServer(
-  { routes, streams }: ClusterApi,
+  { routes, streams, adminApi }: ServedApis,
   options: ControlPlaneServerOptions,
   deps: ControlPlaneServerDeps,
 ): ControlPlaneServer {
   return {
     async start(signal) {
       const health: Health = createHealth(options.checks ?? new Map(), deps);
-      const handler = routeByPath(new Map([...rpcRoutes(routes), ...health.routes()]));
+      const rpcs = rpcRoutes((router) => {
+        routes(router);
+        adminApi?.routes(router);
+      });
+      const handler = routeByPath(new Map([...rpcs, ...health.routes()]));
       const { port, host, tls, limits, setting = "port" } = options;
       const portOptions = { port, host, tls, setting, limits: { ...serverLimits, ...limits } };
       const http = await startHttpPort(handler, portOptions, deps, signal);
       health.markStarted();
       return {
         port: http.port,
-        url: `${tls ? "https" : "http"}://localhost:${http.port}`,
+        url: ownUrl({ scheme: tls ? "https" : "http", host, port: http.port }),
         failed: http.failed,
         async close(hurry = new AbortController().signal) {
           health.markShuttingDown();
           streams.close();
+          adminApi?.close();
           await http.stop(hurry);
         },
       };

@@ -1,14 +1,16 @@
 // The history of one region in memory: the newest entries, at most so many.
-import type { HistoryEntry, HistoryQuery, HistoryRetention } from "./store.ts";
+import type { HistoryEntry, HistoryQuery, HistoryRetention, HistorySince, NumberedEntry } from "./store.ts";
 
 const entriesMax = 1_000;
 
 export class HistoryLog {
   /** The oldest first. */
-  private entries: HistoryEntry[] = [];
+  private entries: NumberedEntry[] = [];
+  private last = 0n;
 
   add(entry: HistoryEntry): void {
-    this.entries.push(entry);
+    this.last += 1n;
+    this.entries.push({ ...entry, number: this.last });
     if (this.entries.length > 2 * entriesMax) this.entries = this.entries.slice(-entriesMax);
   }
 
@@ -20,15 +22,23 @@ export class HistoryLog {
     if (last?.outcome !== entry.outcome || last.version !== entry.version) this.add(entry);
   }
 
-  newest({ kind, id, limit }: HistoryQuery): HistoryEntry[] {
-    return this.entries
-      .filter((entry) => (kind ?? entry.kind) === entry.kind && (id ?? entry.id) === entry.id)
-      .slice(-Math.min(limit, entriesMax))
-      .reverse();
+  newest(query: HistoryQuery): NumberedEntry[] {
+    return query.limit === 0 ? [] : this.matching(query).slice(-Math.min(query.limit, entriesMax)).reverse();
+  }
+
+  since(number: bigint, query: HistoryQuery): HistorySince {
+    const entries = this.matching(query).filter((entry) => entry.number > number);
+    return { entries: entries.slice(0, Math.min(query.limit, entriesMax)), newest: this.last };
   }
 
   trim({ ageMaxMs, entriesMax: most }: HistoryRetention, nowMs: number): void {
     const recent = this.entries.filter(({ atMs }) => atMs >= nowMs - ageMaxMs);
     this.entries = recent.slice(Math.max(0, recent.length - most));
+  }
+
+  private matching({ kind, id }: HistoryQuery): NumberedEntry[] {
+    return this.entries.filter(
+      (entry) => (kind ?? entry.kind) === entry.kind && (id ?? entry.id) === entry.id,
+    );
   }
 }

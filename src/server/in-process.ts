@@ -3,8 +3,10 @@
 // encoded and decoded as on the wire, with the same interceptors and errors.
 import { createRouterTransport, type Interceptor, type Transport } from "@connectrpc/connect";
 import type { Secret } from "../config/secret.ts";
+import { createSecretSource } from "../config/secret-source.ts";
 import { createBearerAuth } from "../services/bearer-auth.ts";
 import { type Admin, createAdmin } from "./admin.ts";
+import { type AdminApi, createAdminApi } from "./admin-service/admin-api.ts";
 import { type ClusterApi, type ClusterApiDeps, createClusterApi } from "./cluster-api.ts";
 import { createFaults, type Faults } from "./faults.ts";
 import { MemoryStore } from "./memory-store.ts";
@@ -12,12 +14,16 @@ import { RpcFaults } from "./rpc-faults.ts";
 
 export interface InMemoryControlPlaneOptions {
   readonly tokens: readonly Secret[];
+  /** Lines of name, role and token. Without them the admin API is not served. */
+  readonly adminTokens?: Secret;
   /** Sees every authenticated call before a fault does. */
   readonly interceptors?: readonly Interceptor[];
 }
 
 export interface InMemoryControlPlane extends ClusterApi {
+  readonly store: MemoryStore;
   readonly admin: Admin;
+  readonly adminApi: AdminApi | undefined;
   readonly faults: Faults;
   /** A client side of its own; the interceptors are the client's. */
   createTransport(interceptors?: readonly Interceptor[]): Transport;
@@ -34,12 +40,27 @@ export function createInMemoryControlPlane(
     { store, auth: createBearerAuth(options.tokens), interceptors },
     deps,
   );
+  const { adminTokens: secret } = options;
+  const adminApi =
+    secret &&
+    createAdminApi({ store, tokens: createSecretSource({ kind: "inline", secret }, noFiles) }, deps);
   return {
     routes,
     streams,
+    store,
+    adminApi,
     admin: createAdmin(store, { clock: deps.clock, by: "admin" }),
     faults: createFaults(store, streams, rpcFaults),
     createTransport: (clientInterceptors = []) =>
-      createRouterTransport(routes, { transport: { interceptors: [...clientInterceptors] } }),
+      createRouterTransport(
+        (router) => {
+          routes(router);
+          adminApi?.routes(router);
+        },
+        { transport: { interceptors: [...clientInterceptors] } },
+      ),
   };
 }
+
+/** A token that is given as it is needs no file. */
+const noFiles = { readTextFile: () => Promise.reject(new Error("no file is read here")), nowMs: () => 0 };

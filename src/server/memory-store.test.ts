@@ -20,7 +20,9 @@ test("a cleared region is known, empty, and counts from the beginning", async ()
   store.clear(region);
   await wait;
   assert.deepEqual(await store.changesSince(region, "deployment", 0n, 10), { rows: [], counter: 0n });
-  assert.deepEqual(await store.agents(), [{ region }]);
+  assert.deepEqual(await store.agents(), [
+    { region, newestVersion: 0n, newestOfKind: { deployment: 0n, sentinel: 0n, policy: 0n } },
+  ]);
   assert.deepEqual(await store.history(region, { limit: 10 }), []);
   assert.equal(await store.put(region, "deployment", deployment("b"), author), 1n);
 });

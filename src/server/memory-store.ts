@@ -2,33 +2,51 @@
 // work without a pause between reading and writing, so that a row and its number
 // appear together, and each change is seen in order.
 import { ChangeSignal } from "./change-signal.ts";
+import { EnvironmentList } from "./environment-list.ts";
+import { assertUnused, tenantKinds } from "./environment-rules.ts";
+import { findHeld, type Release, releasesFor } from "./held-releases.ts";
 import { HistoryLog } from "./history-log.ts";
 import { InstanceReports } from "./instance-reports.ts";
 import { type Kind, kinds, type Spec } from "./kinds.ts";
 import { deploymentOutcome, sentinelOutcome } from "./outcome-text.ts";
-import { checkIdentity, unknownRegion, unreadable } from "./row-rules.ts";
+import { checkIdentity, editing, isSame, putting, stopping, unknownRegion } from "./row-rules.ts";
 import { RowTable } from "./row-table.ts";
 import {
   type AgentRecord,
   type AgentReport,
   type Author,
+  type Changed,
+  type ChangeOptions,
   type Changes,
+  type Condition,
+  type Decide,
   type DeploymentReport,
-  type HistoryEntry,
+  type EnvironmentContent,
+  type HeldDeletion,
   type HistoryQuery,
   type HistoryRetention,
+  type HistorySince,
+  type NumberedEntry,
+  type PutOptions,
   type Row,
   type SentinelReport,
   type Store,
+  type StoredEnvironment,
+  type StoredObject,
   StoreError,
 } from "./store.ts";
+import { kindOfController, troubleNews } from "./trouble-news.ts";
 
 interface Region {
   counter: bigint;
   tables: { readonly [K in Kind]: RowTable<K> };
   instances: InstanceReports;
   sentinels: Map<string, SentinelReport>;
-  agent: Omit<AgentRecord, "region">;
+  /** The version that each object had when it was last reported on, by kind and id. */
+  reportedVersions: Map<string, bigint>;
+  agent: Omit<AgentRecord, "region" | "newestVersion" | "newestOfKind">;
+  releases: readonly Release[];
+  environments: EnvironmentList;
   history: HistoryLog;
   readonly changed: ChangeSignal;
 }
@@ -48,16 +66,36 @@ export class MemoryStore implements Store {
     return [...this.regionsByName.keys()];
   }
 
+  async change<K extends Kind>(
+    region: string,
+    kind: K,
+    id: string,
+    decide: Decide<K>,
+    author: Author,
+    { dryRun = false, environmentId = "" }: ChangeOptions = {},
+  ): Promise<Changed<K>> {
+    const before = this.table(region, kind).get(id);
+    const wanted = decide(before, this.region(region).environments.get(environmentId));
+    if (wanted === undefined || (before !== undefined && isSame(kind, before, wanted))) {
+      return { before, after: before };
+    }
+    const row = { id, ...wanted };
+    if (dryRun) {
+      this.checkRow(region, kind, row);
+      return { before, after: { ...row, version: before?.version ?? 0n } };
+    }
+    return { before, after: { ...row, version: this.insert(region, kind, row, author) } };
+  }
+
   async put<K extends Kind>(
     region: string,
     kind: K,
     spec: Spec<K>,
     author: Author,
-    deploymentId?: string,
+    options?: PutOptions,
   ): Promise<bigint> {
-    const owner = deploymentId === undefined ? {} : { deploymentId };
-    const row = { id: kinds[kind].idOf(spec), spec, desired: "running", ...owner } as const;
-    return this.insert(region, kind, row, author);
+    const { after } = await this.change(region, kind, kinds[kind].idOf(spec), putting(spec, options), author);
+    return after?.version ?? 0n;
   }
 
   async edit<K extends Kind>(
@@ -66,14 +104,19 @@ export class MemoryStore implements Store {
     id: string,
     change: (spec: Spec<K>) => Spec<K>,
     author: Author,
+    condition?: Condition,
   ): Promise<bigint | undefined> {
-    const row = this.readableRow(region, kind, id);
-    return row && this.insert(region, kind, { ...row, spec: change(row.spec) }, author);
+    return (await this.change(region, kind, id, editing(kind, change, condition), author)).after?.version;
   }
 
-  async stop(region: string, kind: Kind, id: string, author: Author): Promise<bigint | undefined> {
-    const row = this.readableRow(region, kind, id);
-    return row && this.insert(region, kind, { ...row, desired: "stopped" }, author);
+  async stop(
+    region: string,
+    kind: Kind,
+    id: string,
+    author: Author,
+    condition?: Condition,
+  ): Promise<bigint | undefined> {
+    return (await this.change(region, kind, id, stopping(kind, condition), author)).after?.version;
   }
 
   async remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean> {
@@ -82,9 +125,8 @@ export class MemoryStore implements Store {
     if (row !== undefined) {
       content.history.add({ ...author, kind, id, version: row.version, event: "removed", outcome: "" });
     }
-    if (kind === "deployment") content.instances.delete(id);
-    if (kind === "sentinel") content.sentinels.delete(id);
-    return content.tables[kind].delete(id);
+    this.forget(content, kind, id);
+    return row !== undefined;
   }
 
   async row<K extends Kind>(region: string, kind: K, id: string): Promise<Row<K> | undefined> {
@@ -93,6 +135,25 @@ export class MemoryStore implements Store {
 
   async rows<K extends Kind>(region: string, kind: K): Promise<readonly Row<K>[]> {
     return this.table(region, kind).current();
+  }
+
+  async object<K extends Kind>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined> {
+    const row = this.table(region, kind).get(id);
+    return row && this.storedObject(region, kind, row);
+  }
+
+  async objects<K extends Kind>(
+    region: string,
+    kind: K,
+    afterId: string,
+    limit: number,
+  ): Promise<readonly StoredObject<K>[]> {
+    return this.table(region, kind)
+      .current()
+      .filter(({ id }) => id > afterId)
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+      .slice(0, limit)
+      .map((row) => this.storedObject(region, kind, row));
   }
 
   async changesSince<K extends Kind>(
@@ -136,9 +197,27 @@ export class MemoryStore implements Store {
     content.agent = { ...content.agent, heartbeatAtMs: atMs };
   }
 
-  async reportAgent(region: string, state: AgentReport): Promise<void> {
+  async reportAgent(region: string, state: AgentReport): Promise<readonly HeldDeletion[]> {
     const content = this.region(region);
+    for (const entry of troubleNews(content.agent.state, state)) content.history.add(entry);
     content.agent = { ...content.agent, state };
+    content.releases = releasesFor(content.releases, state);
+    return content.releases;
+  }
+
+  async releaseDeletion(region: string, deletion: HeldDeletion, author: Author): Promise<boolean> {
+    const content = this.region(region);
+    const held = findHeld(content.agent.state?.report.blockedDeletions ?? [], deletion);
+    if (held === undefined) return false;
+    const { controller, key, id } = held;
+    const others = content.releases.filter((each) => each.controller !== controller || each.key !== key);
+    content.releases = [...others, { controller, key, atMs: author.atMs }];
+    const kind = kindOfController(controller);
+    if (kind !== undefined) {
+      const version = content.tables[kind].get(id)?.version ?? 0n;
+      content.history.add({ ...author, kind, id, version, event: "released", outcome: "" });
+    }
+    return true;
   }
 
   async deploymentReport(region: string, deploymentId: string): Promise<DeploymentReport | undefined> {
@@ -149,16 +228,53 @@ export class MemoryStore implements Store {
     return this.region(region).sentinels.get(sentinelId);
   }
 
-  async agents(): Promise<readonly AgentRecord[]> {
-    return [...this.regionsByName].map(([region, { agent }]) => ({ region, ...agent }));
+  async agents(region?: string): Promise<readonly AgentRecord[]> {
+    return [...this.regionsByName]
+      .filter(([name]) => (region ?? name) === name)
+      .map(([name, { agent, counter, tables }]) => {
+        const newestOfKind = {
+          deployment: tables.deployment.newest(),
+          sentinel: tables.sentinel.newest(),
+          policy: tables.policy.newest(),
+        };
+        return { region: name, newestVersion: counter, newestOfKind, ...agent };
+      });
   }
 
-  async history(region: string, query: HistoryQuery): Promise<readonly HistoryEntry[]> {
+  async changeEnvironment(
+    region: string,
+    id: string,
+    decide: (environment: StoredEnvironment | undefined) => EnvironmentContent | undefined,
+  ): Promise<StoredEnvironment | undefined> {
+    return this.region(region).environments.change(id, decide);
+  }
+
+  async removeEnvironment(region: string, id: string): Promise<boolean> {
+    for (const kind of tenantKinds) assertUnused(id, this.table(region, kind).current());
+    return this.region(region).environments.delete(id);
+  }
+
+  async environment(region: string, id: string): Promise<StoredEnvironment | undefined> {
+    return this.region(region).environments.get(id);
+  }
+
+  async environments(region: string, afterId: string, limit: number): Promise<readonly StoredEnvironment[]> {
+    return this.region(region).environments.behind(afterId, limit);
+  }
+
+  async history(region: string, query: HistoryQuery): Promise<readonly NumberedEntry[]> {
     return this.region(region).history.newest(query);
   }
 
+  async historySince(region: string, number: bigint, query: HistoryQuery): Promise<HistorySince> {
+    return this.region(region).history.since(number, query);
+  }
+
   async trimHistory(retention: HistoryRetention, nowMs: number): Promise<void> {
-    for (const { history } of this.regionsByName.values()) history.trim(retention, nowMs);
+    for (const content of this.regionsByName.values()) {
+      content.history.trim(retention, nowMs);
+      this.trimStopped(content, nowMs - retention.ageMaxMs);
+    }
   }
 
   /** The region as a restore from an empty backup leaves it: known, and without anything. */
@@ -181,12 +297,7 @@ export class MemoryStore implements Store {
     author: Author = nobody,
   ): bigint {
     const region = this.region(name);
-    const table = this.table(name, kind);
-    const { id, spec } = change;
-    checkIdentity(kind, id, spec, {
-      nameHolder: table.idOfName(kinds[kind].nameOf(spec)),
-      nameBefore: nameOfRow(kind, table.get(id)),
-    });
+    this.checkRow(name, kind, change);
     region.counter += 1n;
     const version = region.counter;
     this.table(name, kind).put({ ...change, version });
@@ -207,22 +318,46 @@ export class MemoryStore implements Store {
   }
 
   private recordReport(region: string, kind: Kind, id: string, atMs: number, outcome: string): void {
-    const version = this.table(region, kind).get(id)?.version ?? 0n;
-    this.region(region).history.addReport({
-      by: "agent",
-      atMs,
-      kind,
-      id,
-      version,
-      event: "reported",
-      outcome,
+    const content = this.region(region);
+    const version = content.tables[kind].get(id)?.version ?? 0n;
+    content.reportedVersions.set(`${kind} ${id}`, version);
+    content.history.addReport({ by: "agent", atMs, kind, id, version, event: "reported", outcome });
+  }
+
+  private checkRow<K extends Kind>(region: string, kind: K, { id, spec }: Omit<Row<K>, "version">): void {
+    const table = this.table(region, kind);
+    checkIdentity(kind, id, spec, {
+      nameHolder: table.idOfName(kinds[kind].nameOf(spec)),
+      nameBefore: nameOfRow(kind, table.get(id)),
     });
   }
 
-  private readableRow<K extends Kind>(region: string, kind: K, id: string): Row<K> | undefined {
-    const row = this.table(region, kind).get(id);
-    if (row?.desired === "unreadable") throw unreadable(kind, id);
-    return row;
+  private storedObject<K extends Kind>(region: string, kind: K, row: Row<K>): StoredObject<K> {
+    const { instances, sentinels, reportedVersions } = this.region(region);
+    const deployment = kind === "deployment" ? instances.get(row.id) : undefined;
+    const sentinel = kind === "sentinel" ? sentinels.get(row.id) : undefined;
+    return {
+      row,
+      ...(deployment && { deployment }),
+      ...(sentinel && { sentinel }),
+      reportedVersion: reportedVersions.get(`${kind} ${row.id}`) ?? 0n,
+    };
+  }
+
+  private trimStopped(content: Region, oldestMs: number): void {
+    for (const { id, desired, version } of content.tables.deployment.current()) {
+      const report = content.instances.get(id);
+      const isGone = report?.exists === false && report.atMs < oldestMs;
+      const wasToldSince = content.reportedVersions.get(`deployment ${id}`) === version;
+      if (desired === "stopped" && isGone && wasToldSince) this.forget(content, "deployment", id);
+    }
+  }
+
+  private forget(content: Region, kind: Kind, id: string): void {
+    if (kind === "deployment") content.instances.delete(id);
+    if (kind === "sentinel") content.sentinels.delete(id);
+    content.reportedVersions.delete(`${kind} ${id}`);
+    content.tables[kind].delete(id);
   }
 
   private region(name: string): Region {
@@ -246,7 +381,10 @@ function emptyContent(): Omit<Region, "changed"> {
     },
     instances: new InstanceReports(),
     sentinels: new Map(),
+    reportedVersions: new Map(),
     agent: {},
+    releases: [],
+    environments: new EnvironmentList(),
     history: new HistoryLog(),
   };
 }

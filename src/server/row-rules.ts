@@ -1,6 +1,6 @@
 // What every store asks of a change before it makes it, in the same words.
-import { type Kind, kinds, type Spec } from "./kinds.ts";
-import { StoreError } from "./store.ts";
+import { type Kind, kinds, type Spec, type SpecInit } from "./kinds.ts";
+import { type Condition, type Decide, type PutOptions, type Row, StoreError, type Wanted } from "./store.ts";
 
 export interface IdentityFacts {
   /** The row of this kind that has the name of the spec; undefined when none has. */
@@ -28,10 +28,74 @@ export function checkIdentity<K extends Kind>(
   }
 }
 
+/** Wanted as described, whatever was there. */
+export function putting<K extends Kind>(spec: Spec<K>, options: PutOptions = {}): Decide<K> {
+  const { deploymentId } = options;
+  return (row) => {
+    checkVersion(row, options);
+    return { spec, desired: "running", ...(deploymentId !== undefined && { deploymentId }) };
+  };
+}
+
+export function editing<K extends Kind>(
+  kind: K,
+  change: (spec: Spec<K>) => Spec<K>,
+  condition: Condition = {},
+): Decide<K> {
+  return (row) =>
+    rewrite(kind, row, condition, (wanted) => {
+      // A copy: one that is changed in its place would look as if nothing had changed.
+      const spec = kinds[kind].createSpec(wanted.spec as SpecInit<K>);
+      return { ...wanted, spec: change(spec) };
+    });
+}
+
+export function stopping<K extends Kind>(kind: K, condition: Condition = {}): Decide<K> {
+  return (row) => rewrite(kind, row, condition, (wanted) => ({ ...wanted, desired: "stopped" }));
+}
+
+function rewrite<K extends Kind>(
+  kind: K,
+  row: Row<K> | undefined,
+  condition: Condition,
+  next: (wanted: Wanted<K>) => Wanted<K>,
+): Wanted<K> | undefined {
+  checkVersion(row, condition);
+  if (row === undefined) return undefined;
+  const { spec, desired, deploymentId } = row;
+  if (desired === "unreadable") throw unreadable(kind, row.id);
+  return next({ spec, desired, ...(deploymentId !== undefined && { deploymentId }) });
+}
+
+export function checkVersion(
+  at: { readonly version: bigint; readonly desired?: Row<Kind>["desired"] } | undefined,
+  { expectedVersion }: Condition,
+): void {
+  const version = at?.version ?? 0n;
+  if (expectedVersion === undefined || expectedVersion === version) return;
+  // Most who ask cannot see it any more, and would otherwise be told to look at what is not there.
+  if (expectedVersion === 0n && at?.desired === "stopped") return;
+  const found = at === undefined ? "there is none" : `it is at version ${version}`;
+  throw new StoreError(
+    "version_mismatch",
+    `${found}, and not at version ${expectedVersion}: look at it again`,
+  );
+}
+
+/** Whether a change would leave the row as it is, byte for byte. */
+export function isSame<K extends Kind>(kind: K, row: Row<K>, wanted: Wanted<K>): boolean {
+  if (row.desired !== wanted.desired || row.deploymentId !== wanted.deploymentId) return false;
+  const { encodeSpec } = kinds[kind];
+  return Buffer.compare(encodeSpec(row.spec), encodeSpec(wanted.spec)) === 0;
+}
+
 export function unreadable(kind: Kind, id: string): StoreError {
   return new StoreError("unreadable", `${kind} ${id} was written by a newer server and can only be replaced`);
 }
 
 export function unknownRegion(region: string): StoreError {
-  return new StoreError("unknown_region", `region ${region} is not registered`);
+  return new StoreError(
+    "unknown_region",
+    `region ${region} is not registered; a token for it in server.agent_tokens makes it known`,
+  );
 }

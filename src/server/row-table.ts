@@ -43,6 +43,15 @@ export class RowTable<K extends Kind> {
     return true;
   }
 
+  /** The version of the last row; 0 without one. */
+  newest(): bigint {
+    for (let index = this.inOrder.length - 1; index >= 0; index--) {
+      const row = this.inOrder[index];
+      if (row !== undefined && this.byId.get(row.id) === row) return row.version;
+    }
+    return 0n;
+  }
+
   /** All rows, in order of version. */
   current(): Row<K>[] {
     return this.inOrder.filter((row) => this.byId.get(row.id) === row);

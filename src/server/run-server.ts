@@ -1,5 +1,7 @@
 // `krane server` as a whole: a checked configuration and the outside world in, a running
 // control plane out. What was started is stopped in reverse order, whatever goes wrong.
+import { X509Certificate } from "node:crypto";
+import { dirname, resolve } from "node:path";
 import { onAbort } from "../concurrency/abort-listener.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
@@ -10,18 +12,27 @@ import { startHttpPort } from "../services/http-port.ts";
 import { createRpcMetrics } from "../services/rpc-metrics.ts";
 import type { Log } from "../telemetry/log.ts";
 import { type BuildInfo, createMetrics, type Metrics } from "../telemetry/metrics.ts";
+import { createAdminApi } from "./admin-service/admin-api.ts";
 import { createAgentAuth } from "./agent-auth.ts";
-import { type AgentTokens, openAgentTokens } from "./agent-tokens.ts";
-import { type ClusterApi, createClusterApi } from "./cluster-api.ts";
+import { renderCliContext } from "./cli-context.ts";
+import { createClusterApi } from "./cluster-api.ts";
 import type { ServerConfig } from "./config/server-config.ts";
-import { readAgentTokens } from "./config/server-kinds.ts";
-import { createControlPlaneServer, type RunningControlPlane } from "./control-plane-server.ts";
+import { readAdminTokens, readAgentTokens } from "./config/token-lines.ts";
+import {
+  createControlPlaneServer,
+  type RunningControlPlane,
+  type ServedApis,
+} from "./control-plane-server.ts";
+import { cliContextName } from "./embedded/data-folder.ts";
+import { ownUrl } from "./own-url.ts";
 import { openServerDatabase } from "./server-database.ts";
 import { ServerError } from "./server-error.ts";
 import { createServerMetrics, type ServerMetrics } from "./server-metrics.ts";
 import { SharedReads } from "./shared-reads.ts";
 import type { Store } from "./store.ts";
 import { StreamAdmission } from "./stream-admission.ts";
+import { openAdminTokens, openAgentTokens, type Tokens, writePrivately } from "./token-files.ts";
+import { tokensApart } from "./tokens-apart.ts";
 
 export interface ServerDeps {
   readonly clock: Clock;
@@ -43,8 +54,11 @@ export interface StartedServer {
   readonly url: string;
   readonly metricsUrl: string | undefined;
   readonly regions: readonly string[];
-  /** The file with the tokens, where the server made it. */
+  /** The file with the tokens of the agents, where the server made it. */
   readonly tokensPath: string | undefined;
+  readonly hasAdminApi: boolean;
+  /** A contexts file for the command line, where the server made the token for it. */
+  readonly cliContextPath: string | undefined;
 }
 
 const streamsOpenMax = 20_000;
@@ -64,6 +78,8 @@ export async function runServer(config: ServerConfig, deps: ServerDeps, signal: 
     failures.push(database.failed);
     const { store } = database;
     const tokens = await openAgentTokens(config, deps);
+    const adminTokens = await openAdminTokens(config, deps);
+    if (adminTokens !== undefined) await checkApart(tokens, adminTokens, signal);
     const regions = await registerRegions(store, tokens.source, signal);
     cleanUps.push(startLoops(config, store, tokens.source, deps));
 
@@ -71,17 +87,25 @@ export async function runServer(config: ServerConfig, deps: ServerDeps, signal: 
     metrics.start(deps);
     cleanUps.push(async () => metrics.stop());
     const own = createServerMetrics();
-    const api = createApi(config, store, tokens, { metrics, own }, deps);
+    const api = createApis(config, store, { agents: tokens, people: adminTokens }, { metrics, own }, deps);
     const server = await startPort(config, api, store, deps, signal);
     cleanUps.push(() => server.close());
     failures.push(server.failed);
     const metricsPort = await startMetricsPort(config, { metrics, own }, { api, store }, deps, signal);
-    if (metricsPort !== undefined) cleanUps.push(() => metricsPort.stop(new AbortController().signal));
+    if (metricsPort !== undefined) {
+      cleanUps.push(() => metricsPort.stop(new AbortController().signal));
+      failures.push(metricsPort.failed);
+    }
 
     deps.log.info("server started", { port: server.port });
-    const metricsUrl = metricsPort && `http://localhost:${metricsPort.port}/metrics`;
+    const metricsUrl =
+      metricsPort &&
+      `${ownUrl({ scheme: "http", host: config.listen.host, port: metricsPort.port })}/metrics`;
     const { port, url } = server;
-    deps.onStarted({ store, port, url, metricsUrl, regions, tokensPath: tokens.path });
+    const cliContextPath = await writeCliContext(config, adminTokens, { url, regions }, deps, signal);
+    const hasAdminApi = adminTokens !== undefined;
+    const paths = { tokensPath: tokens.path, cliContextPath };
+    deps.onStarted({ store, port, url, metricsUrl, regions, hasAdminApi, ...paths });
     await Promise.race([aborted(signal), ...failures]);
     deps.log.info("server is stopping");
   } catch (error) {
@@ -93,32 +117,67 @@ export async function runServer(config: ServerConfig, deps: ServerDeps, signal: 
   await unwind(cleanUps, deps.log);
 }
 
-function createApi(
+function createApis(
   config: ServerConfig,
   store: Store,
-  tokens: AgentTokens,
+  tokens: { readonly agents: Tokens; readonly people: Tokens | undefined },
   { metrics, own }: { readonly metrics: Metrics; readonly own: ServerMetrics },
   { clock, log }: ServerDeps,
-): ClusterApi {
+): ServedApis {
+  const observer = createRpcMetrics({ clock, metrics });
   const admission = new StreamAdmission(
     { perSecond: config.streamsPerSecond, openMax: streamsOpenMax },
     { clock, onRefused: () => own.countRefusedStream() },
   );
-  return createClusterApi(
-    {
-      store,
-      auth: createAgentAuth(tokens.source),
-      observer: createRpcMetrics({ clock, metrics }),
-      changes: new SharedReads(store, { clock }),
-      admission,
-    },
-    { clock, log },
-  );
+  const auth = createAgentAuth(tokens.agents.source);
+  const changes = new SharedReads(store, { clock });
+  const people = tokens.people && {
+    store,
+    tokens: tokens.people.source,
+    agentTokens: tokens.agents.source,
+    observer,
+  };
+  return {
+    ...createClusterApi({ store, auth, observer, changes, admission }, { clock, log }),
+    adminApi: people && createAdminApi(people, { clock, log }),
+  };
+}
+
+/** Also reads the files: a mistake in them is heard of now. */
+async function checkApart(agents: Tokens, people: Tokens, signal: AbortSignal): Promise<void> {
+  const lists = [await people.source.current(signal), await agents.source.current(signal)] as const;
+  const [problem] = tokensApart(...lists).problems;
+  if (problem !== undefined) throw problem;
+}
+
+/** Only beside a token that the server made up: of others it knows no file. */
+async function writeCliContext(
+  { tls }: ServerConfig,
+  tokens: Tokens | undefined,
+  { url: server, regions }: Pick<StartedServer, "url" | "regions">,
+  deps: ServerDeps,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (tokens?.path === undefined) return undefined;
+  const known = readAdminTokens(await tokens.source.current(signal));
+  const best = known.find(({ role }) => role === "read-write") ?? known[0];
+  if (best === undefined) return undefined;
+  const [region = ""] = regions;
+  const caFile = tls && (await isSelfSigned(tls.certFile, deps, signal)) ? resolve(tls.certFile) : undefined;
+  const path = resolve(dirname(tokens.path), cliContextName);
+  await writePrivately(path, renderCliContext({ name: "server", server, region, token: best.token, caFile }));
+  return path;
+}
+
+/** Such a certificate is its own authority; who issued any other one is for its owner to say. */
+async function isSelfSigned(path: string, deps: ServerDeps, signal: AbortSignal): Promise<boolean> {
+  const certificate = new X509Certificate(await deps.readTextFile(path, signal));
+  return certificate.checkIssued(certificate);
 }
 
 function startPort(
   { listen, tls }: ServerConfig,
-  api: ClusterApi,
+  api: ServedApis,
   store: Store,
   deps: ServerDeps,
   signal: AbortSignal,
@@ -139,7 +198,7 @@ function startPort(
 async function startMetricsPort(
   { prometheusPort: port, listen }: ServerConfig,
   { metrics, own }: { readonly metrics: Metrics; readonly own: ServerMetrics },
-  { api, store }: { readonly api: ClusterApi; readonly store: Store },
+  { api, store }: { readonly api: ServedApis; readonly store: Store },
   deps: ServerDeps,
   signal: AbortSignal,
 ) {

@@ -3,8 +3,10 @@
 export type ServerErrorCode =
   /** The database cannot be reached or refuses us. */
   | "database_unusable"
-  /** The file with the tokens of the agents is there, and cannot be read. */
+  /** A file with tokens is there, and cannot be read. */
   | "tokens_unreadable"
+  /** Agents and people have a token in common. */
+  | "tokens_shared"
   /** Something that should run until the end has failed. */
   | "task_failed"
   /** A part did not end in time. */

@@ -14,7 +14,13 @@ export function explainStoreError(error: unknown): ConnectError | undefined {
       return new ConnectError(error.message, Code.Unavailable, { "retry-after": `${retryAfterSeconds}` });
     case "incomplete":
       return new ConnectError(error.message, Code.InvalidArgument);
-    default:
-      return undefined;
+    case "name_taken":
+      return new ConnectError(error.message, Code.AlreadyExists);
+    case "name_changed":
+    case "unreadable":
+    case "in_use":
+      return new ConnectError(error.message, Code.FailedPrecondition);
+    case "version_mismatch":
+      return new ConnectError(error.message, Code.Aborted);
   }
 }

@@ -25,6 +25,10 @@ export type StoreErrorCode =
   | "incomplete"
   /** The row was written by a newer server; changing a part of it could lose what cannot be seen here. */
   | "unreadable"
+  /** The row is at another version than the one that the change was meant for. */
+  | "version_mismatch"
+  /** An environment cannot be forgotten while something of it is wanted. */
+  | "in_use"
   /** The store cannot be reached. Whether a change was made is not known; making it again is safe. */
   | "unavailable";
 
@@ -54,6 +58,43 @@ export interface Row<K extends Kind> {
   readonly deploymentId?: string;
 }
 
+/** What a change makes of a row. */
+export interface Wanted<K extends Kind> {
+  readonly spec: Spec<K>;
+  readonly desired: "running" | "stopped";
+  readonly deploymentId?: string;
+}
+
+/** The same row twice where nothing changed; undefined twice where there is none. */
+export interface Changed<K extends Kind> {
+  readonly before: Row<K> | undefined;
+  readonly after: Row<K> | undefined;
+}
+
+/** What is to become of a row; undefined leaves it alone. Throws to refuse. May be called more than once. */
+export type Decide<K extends Kind> = (
+  row: Row<K> | undefined,
+  /** The one that the options name; undefined where there is none. */
+  environment?: StoredEnvironment,
+) => Wanted<K> | undefined;
+
+export interface ChangeOptions {
+  /** Goes all the way and leaves everything as it was. `after` has the version of before then; 0 without a row. */
+  readonly dryRun?: boolean;
+  /** The environment that the change is decided on too: it can neither change nor go before the row is written. */
+  readonly environmentId?: string;
+}
+
+export interface Condition {
+  /** Rejects with `version_mismatch` when the row has another version; 0 stands for no row, or a stopped one. */
+  readonly expectedVersion?: bigint;
+}
+
+export interface PutOptions extends Condition {
+  /** For a policy, the deployment that it belongs to. */
+  readonly deploymentId?: string;
+}
+
 export interface Changes<K extends Kind> {
   /** In ascending order of version. */
   readonly rows: readonly Row<K>[];
@@ -73,7 +114,7 @@ export interface DeploymentReport {
 export interface SentinelReport {
   readonly availableReplicas: number;
   readonly health: Health;
-  /** Empty when the agent did not say. */
+  /** Empty while a roll-out is under way. */
   readonly runningImage: string;
   readonly atMs: number;
 }
@@ -85,8 +126,40 @@ export interface AgentReport {
 
 export interface AgentRecord {
   readonly region: string;
+  /** The counter of the region. */
+  readonly newestVersion: bigint;
+  /** Of each kind; 0 without a row. */
+  readonly newestOfKind: Readonly<Record<Kind, bigint>>;
   readonly heartbeatAtMs?: number;
   readonly state?: AgentReport;
+}
+
+/** A row with what was reported on it. */
+export interface StoredObject<K extends Kind> {
+  readonly row: Row<K>;
+  readonly deployment?: DeploymentReport;
+  readonly sentinel?: SentinelReport;
+  /** The version that the row had when the report came; 0 before the first. */
+  readonly reportedVersion: bigint;
+}
+
+/** A deletion that an agent holds back, by the names that the agent gave it. */
+export interface HeldDeletion {
+  readonly controller: string;
+  readonly key: string;
+}
+
+export interface EnvironmentContent {
+  readonly workspaceId: string;
+  readonly projectId: string;
+  /** From the name of each variable to its encrypted value. */
+  readonly secrets: ReadonlyMap<string, string>;
+}
+
+export interface StoredEnvironment extends EnvironmentContent {
+  readonly id: string;
+  /** Higher with every change, and never the same again within the region. */
+  readonly version: bigint;
 }
 
 /** One thing that happened to an object. */
@@ -95,9 +168,21 @@ export interface HistoryEntry extends Author {
   readonly id: string;
   /** The version that the object had then. */
   readonly version: bigint;
-  readonly event: "set" | "stopped" | "removed" | "reported";
-  /** What a report said, in a few words; empty for the other events. */
+  readonly event: "set" | "stopped" | "removed" | "reported" | "troubled" | "recovered" | "released";
+  /** What a report said, in a few words; empty for changes. */
   readonly outcome: string;
+}
+
+/** Numbers become visible in their order within a region, so whoever reads on from one misses nothing. */
+export interface NumberedEntry extends HistoryEntry {
+  readonly number: bigint;
+}
+
+export interface HistorySince {
+  /** In ascending order of number. */
+  readonly entries: readonly NumberedEntry[];
+  /** The number of the newest entry of the region, whatever was asked for; 0 before the first. */
+  readonly newest: bigint;
 }
 
 export interface HistoryQuery {
@@ -117,30 +202,60 @@ export interface Store {
   registerRegion(region: string): Promise<void>;
   regions(): Promise<readonly string[]>;
 
-  /** Makes the object wanted as described; gives the version of this change. */
+  /**
+   * Every change of desired state: decided on the row as it is, with no other change of the region in between.
+   * One that leaves every byte as it was takes no version.
+   */
+  change<K extends Kind>(
+    region: string,
+    kind: K,
+    id: string,
+    decide: Decide<K>,
+    author: Author,
+    options?: ChangeOptions,
+  ): Promise<Changed<K>>;
+  /** Makes the object wanted as described; gives its version. */
   put<K extends Kind>(
     region: string,
     kind: K,
     spec: Spec<K>,
     author: Author,
-    deploymentId?: string,
+    options?: PutOptions,
   ): Promise<bigint>;
-  /** Changes the spec of a row without losing a change made meanwhile; undefined without a row. */
+  /** Changes the spec of a row; undefined without a row. */
   edit<K extends Kind>(
     region: string,
     kind: K,
     id: string,
     change: (spec: Spec<K>) => Spec<K>,
     author: Author,
+    condition?: Condition,
   ): Promise<bigint | undefined>;
   /** Orders the deletion of an object; undefined without a row. */
-  stop(region: string, kind: Kind, id: string, author: Author): Promise<bigint | undefined>;
+  stop(
+    region: string,
+    kind: Kind,
+    id: string,
+    author: Author,
+    condition?: Condition,
+  ): Promise<bigint | undefined>;
   /** Forgets a row and what was reported on it, without telling anybody. */
   remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean>;
 
   row<K extends Kind>(region: string, kind: K, id: string): Promise<Row<K> | undefined>;
   rows<K extends Kind>(region: string, kind: K): Promise<readonly Row<K>[]>;
   changesSince<K extends Kind>(region: string, kind: K, cursor: bigint, limit: number): Promise<Changes<K>>;
+  object<K extends Kind>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined>;
+  /**
+   * In order of id, beginning behind the one given; the empty id begins with the first. So many at most, and fewer
+   * where they are large; none only where there are no more.
+   */
+  objects<K extends Kind>(
+    region: string,
+    kind: K,
+    afterId: string,
+    limit: number,
+  ): Promise<readonly StoredObject<K>[]>;
   /** Resolves as soon as the counter is not the one seen; rejects with the signal's reason. */
   waitForChange(region: string, counterSeen: bigint, signal: AbortSignal): Promise<void>;
 
@@ -153,16 +268,36 @@ export interface Store {
     report: SentinelReport,
   ): Promise<boolean>;
   reportHeartbeat(region: string, atMs: number): Promise<void>;
-  reportAgent(region: string, report: AgentReport): Promise<void>;
+  /** Enters into history what got into trouble or out of it, and gives the releases that are for this agent. */
+  reportAgent(region: string, report: AgentReport): Promise<readonly HeldDeletion[]>;
+  /** Keeps a release until a report no longer lists its deletion. False when the last report lists none. */
+  releaseDeletion(region: string, deletion: HeldDeletion, author: Author): Promise<boolean>;
 
   deploymentReport(region: string, deploymentId: string): Promise<DeploymentReport | undefined>;
   sentinelReport(region: string, sentinelId: string): Promise<SentinelReport | undefined>;
-  /** One per region, whether anything was heard of it or not. */
-  agents(): Promise<readonly AgentRecord[]>;
+  /** One per region, whether anything was heard of it or not; of one region alone if it is named. */
+  agents(region?: string): Promise<readonly AgentRecord[]>;
+
+  /** Decided on the environment as it is; undefined leaves it alone. What changes nothing takes no version. */
+  changeEnvironment(
+    region: string,
+    id: string,
+    decide: (environment: StoredEnvironment | undefined) => EnvironmentContent | undefined,
+  ): Promise<StoredEnvironment | undefined>;
+  /** False when there is none; rejects with `in_use` while a deployment or sentinel is wanted that is of it, or may be. */
+  removeEnvironment(region: string, id: string): Promise<boolean>;
+  environment(region: string, id: string): Promise<StoredEnvironment | undefined>;
+  /** In order of id, beginning behind the one given; the empty id begins with the first. */
+  environments(region: string, afterId: string, limit: number): Promise<readonly StoredEnvironment[]>;
 
   /** What happened, the newest first. Reports are entered when they say something new. */
-  history(region: string, query: HistoryQuery): Promise<readonly HistoryEntry[]>;
-  /** Forgets the history that is older, or more, than is kept. */
+  history(region: string, query: HistoryQuery): Promise<readonly NumberedEntry[]>;
+  /** What happened after the entry with this number. */
+  historySince(region: string, number: bigint, query: HistoryQuery): Promise<HistorySince>;
+  /**
+   * Forgets the history that is older, or more, than is kept, and deployments that were stopped and reported gone as
+   * long ago: nothing of them is left for an agent to suspect (K5).
+   */
   trimHistory(retention: HistoryRetention, nowMs: number): Promise<void>;
 }
 

@@ -5,23 +5,25 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Secret } from "../config/secret.ts";
 import type { SecretSource } from "../config/secret-source.ts";
+import { type Admit, createAdmission } from "./call-admission.ts";
 
 const scheme = "Bearer ";
 
 /** Answers `unauthenticated` to every call without one of the tokens; without tokens, to all. */
 export function createBearerAuth(tokens: readonly Secret[]): Interceptor {
   const known = tokens.map(digestOf);
-  return (next) => (request) => {
-    matchBearer(request.header, known);
-    return next(request);
-  };
+  return createAdmission(({ header }) => void matchBearer(header, known));
 }
 
 /** The same for one token that may be replaced while krane runs. */
 export function createRotatingBearerAuth(token: SecretSource): Interceptor {
-  return (next) => async (request) => {
-    matchBearer(request.header, [digestOf(await token.current(request.signal))]);
-    return next(request);
+  return createAdmission(admitBearer(token));
+}
+
+/** Lets in who has the token of the moment. */
+export function admitBearer(token: SecretSource): Admit {
+  return async ({ header, signal }) => {
+    matchBearer(header, [digestOf(await token.current(signal))]);
   };
 }
 

@@ -12,8 +12,9 @@ import { createHealth } from "./health.ts";
 const service = "krane.v1.AgentService";
 
 function serve() {
-  const health = createHealth(new Map(), { clock: new FakeClock() });
-  const transport = createRouterTransport(grpcHealthRoutes(health, new Set([service])));
+  const clock = new FakeClock();
+  const health = createHealth(new Map(), { clock });
+  const transport = createRouterTransport(grpcHealthRoutes(health, new Set([service]), { clock }));
   return { health, client: createClient(HealthService, transport) };
 }
 

@@ -2,6 +2,7 @@
 // says what /health/ready says: not serving before the start and on the way out, and serving otherwise,
 // however the control plane and the API server are. Nobody has to show a token, as with the HTTP endpoints.
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
+import type { Clock } from "../concurrency/clock.ts";
 import {
   Health as HealthService,
   HealthCheckResponse_ServingStatus as ServingStatus,
@@ -10,8 +11,8 @@ import type { Health } from "./health.ts";
 import { changesOf } from "./latest-changes.ts";
 import { StreamPlaces } from "./stream-places.ts";
 
-/** Anybody may open one. */
-const watchesMax = 100;
+/** Anybody may open one, and may watch for as long as it likes. */
+const watches = { streamsMax: 100, perHolderMax: 50 };
 
 /** The name of one service and nothing else. */
 const requestBytesMax = 4 * 1024;
@@ -20,16 +21,18 @@ const requestBytesMax = 4 * 1024;
 export function grpcHealthRoutes(
   health: Pick<Health, "phase" | "subscribe">,
   services: ReadonlySet<string>,
+  deps: { readonly clock: Clock },
 ): (router: ConnectRouter) => void {
   const options = { readMaxBytes: requestBytesMax };
-  return (router) => void router.service(HealthService, createGrpcHealth(health, services), options);
+  return (router) => void router.service(HealthService, createGrpcHealth(health, services, deps), options);
 }
 
 function createGrpcHealth(
   health: Pick<Health, "phase" | "subscribe">,
   services: ReadonlySet<string>,
+  deps: { readonly clock: Clock },
 ): ServiceImpl<typeof HealthService> {
-  const watches = new StreamPlaces(watchesMax);
+  const places = new StreamPlaces(watches, deps);
   const isKnown = (service: string) => service === "" || services.has(service);
   const now = () => (health.phase === "running" ? ServingStatus.SERVING : ServingStatus.NOT_SERVING);
   const statuses = async function* (isServed: boolean, signal: AbortSignal) {
@@ -49,6 +52,6 @@ function createGrpcHealth(
       if (!isKnown(service)) throw new ConnectError("this port has no such service", Code.NotFound);
       return { status: now() };
     },
-    watch: ({ service }, { signal }) => watches.hold(statuses(isKnown(service), signal), signal),
+    watch: ({ service }, context) => places.hold(statuses(isKnown(service), context.signal), context),
   };
 }

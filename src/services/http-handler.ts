@@ -2,7 +2,6 @@
 // every port gives. node:http2's compatibility API makes both versions look alike.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
-import type { Writable } from "node:stream";
 
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
 export type HttpResponse = ServerResponse | Http2ServerResponse;
@@ -54,15 +53,4 @@ export function send(
   // A client that went away meanwhile gets nothing, which is no error here.
   if (request.method === "HEAD") response.end();
   else response.end(answer.body);
-}
-
-/** Calls back once, when `end()` was called: Node tells only when the client has taken it all. */
-export function onceEnded(answer: Writable, listener: () => void): void {
-  const { end } = answer;
-  answer.end = (...args: unknown[]) => {
-    answer.end = end;
-    const ended = Reflect.apply(end, answer, args);
-    listener();
-    return ended;
-  };
 }

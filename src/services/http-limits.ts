@@ -11,9 +11,12 @@ export interface HttpLimits {
   readonly requestTimeoutMs: number;
   /**
    * From the end of an answer, as its handler wrote it, to the last byte that the client
-   * takes. It does not count while a handler still writes: a stream may be open for hours.
+   * takes; and in a stream, which may be open for hours, from a message that the client
+   * does not take to the moment when it does.
    */
   readonly answerTimeoutMs: number;
+  /** Complete answers that wait for their clients; above it, whoever waits longest is cut. */
+  readonly answerBytesMax: number;
   /** A connection without a request in flight is closed after this. */
   readonly idleTimeoutMs: number;
   /** How long a stop waits for requests in flight: a third of what the whole process has. */
@@ -21,6 +24,8 @@ export interface HttpLimits {
   readonly headerBytesMax: number;
   /** Further ones take the place of those without a request. Below the usual limit on open files. */
   readonly connectionsMax: number;
+  /** Of one address. A large part of all, because a proxy is one address too. */
+  readonly connectionsPerAddressMax: number;
   /** Requests at the same time on one HTTP/2 connection. */
   readonly streamsMax: number;
   /** The same on one HTTP/1.1 connection, where only pipelining makes it more than one. */
@@ -32,10 +37,12 @@ export const defaultHttpLimits: HttpLimits = {
   headersTimeoutMs: 30_000,
   requestTimeoutMs: 60_000,
   answerTimeoutMs: 30_000,
+  answerBytesMax: 64 * 1024 * 1024,
   idleTimeoutMs: 60_000,
   drainTimeoutMs: 10_000,
   headerBytesMax: 16 * 1024,
   connectionsMax: 900,
+  connectionsPerAddressMax: 450,
   streamsMax: 100,
   pipelinedMax: 16,
 };

@@ -10,6 +10,7 @@ import { HttpRequests } from "./http-requests.ts";
 import { createCleartextServers, createTlsServers } from "./http-servers.ts";
 import { explainListenFailure } from "./service-error.ts";
 import { loadCertificate, type TlsFiles, watchCertificate } from "./tls-certificate.ts";
+import { UntakenAnswers } from "./untaken-answers.ts";
 
 export interface HttpPortOptions {
   /** 0 takes a free one. */
@@ -47,10 +48,11 @@ export async function startHttpPort(
   const certificate = tls && (await loadCertificate(tls, deps, signal));
   signal.throwIfAborted();
   const admission = new HttpAdmission(limits, deps);
-  const requests = new HttpRequests(handler, limits, { ...deps, admission });
+  const parts = { ...deps, admission, untaken: new UntakenAnswers(limits) };
+  const requests = new HttpRequests(handler, limits, parts);
   const servers = certificate
-    ? createTlsServers(limits, certificate, requests, { ...deps, admission })
-    : createCleartextServers(limits, requests, { ...deps, admission });
+    ? createTlsServers(limits, certificate, requests, parts)
+    : createCleartextServers(limits, requests, parts);
   const { listener, renewCertificate } = servers;
   const port = await listen(listener, options);
   const failed = failureOf(listener, deps.log);

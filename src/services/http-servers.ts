@@ -16,6 +16,7 @@ import type { HttpRequests } from "./http-requests.ts";
 import { Http2Sessions } from "./http2-sessions.ts";
 import { ProtocolChoice } from "./protocol-choice.ts";
 import type { CertificatePair } from "./tls-certificate.ts";
+import type { UntakenAnswers } from "./untaken-answers.ts";
 
 export interface HttpServers {
   readonly listener: Server;
@@ -28,6 +29,7 @@ export interface HttpServers {
 export interface HttpServersDeps {
   readonly clock: Clock;
   readonly admission: HttpAdmission;
+  readonly untaken: UntakenAnswers;
 }
 
 export function createCleartextServers(

@@ -51,7 +51,8 @@ export function comparePositions(a: ListPosition, b: ListPosition): number {
   return a.key < b.key ? -1 : 1;
 }
 
-function tokenOf({ controller, key }: ListPosition): string {
+/** What asks for the page that begins behind this item. */
+export function tokenOf({ controller, key }: ListPosition): string {
   return Buffer.from(JSON.stringify([controller, key])).toString("base64url");
 }
 

@@ -11,13 +11,9 @@ export interface RateLimitOptions {
   readonly keysMax: number;
 }
 
-/** "newly-limited" is the first refusal since a call went through, which is the one worth telling. */
-export type RateLimitOutcome = "admitted" | "newly-limited" | "limited";
-
 interface Bucket {
   calls: number;
   filledAtMs: number;
-  isRefusing: boolean;
 }
 
 export class RateLimit {
@@ -35,18 +31,14 @@ export class RateLimit {
     return this.buckets.size;
   }
 
-  take(key: string): RateLimitOutcome {
+  /** False for one too many. */
+  take(key: string): boolean {
     const bucket = this.filledBucket(key);
     this.buckets.delete(key);
     this.buckets.set(key, bucket);
-    if (bucket.calls >= 1) {
-      bucket.calls -= 1;
-      bucket.isRefusing = false;
-      return "admitted";
-    }
-    const outcome = bucket.isRefusing ? "limited" : "newly-limited";
-    bucket.isRefusing = true;
-    return outcome;
+    if (bucket.calls < 1) return false;
+    bucket.calls -= 1;
+    return true;
   }
 
   private filledBucket(key: string): Bucket {
@@ -56,7 +48,7 @@ export class RateLimit {
     if (bucket === undefined) {
       const [oldest] = this.buckets.keys();
       if (this.buckets.size >= keysMax && oldest !== undefined) this.buckets.delete(oldest);
-      return { calls: burst, filledAtMs: nowMs, isRefusing: false };
+      return { calls: burst, filledAtMs: nowMs };
     }
     bucket.calls = Math.min(burst, bucket.calls + ((nowMs - bucket.filledAtMs) / 1_000) * perSecond);
     bucket.filledAtMs = nowMs;

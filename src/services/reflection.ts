@@ -4,13 +4,19 @@
 //
 // v1alpha is the same contract under an older name; the answers are made once.
 import type { DescService } from "@bufbuild/protobuf";
-import type { ConnectRouter } from "@connectrpc/connect";
+import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
+import type { Clock } from "../concurrency/clock.ts";
 import { ServerReflection } from "../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionAlpha } from "../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { createReflectionIndex, type ReflectionQuestion } from "./reflection-index.ts";
+import { StreamPlaces } from "./stream-places.ts";
 
 /** Names and numbers; whoever sends more has mistaken the port. */
 const requestBytesMax = 4 * 1024;
+
+/** A little less than a port gives a request, so that a stream ends with an answer. */
+const lifetimeMs = 50_000;
+const places = { streamsMax: 100, perHolderMax: 50, lifetimeMs };
 
 interface Request {
   readonly host: string;
@@ -18,14 +24,20 @@ interface Request {
 }
 
 /** Itself included: tools that list services show what they speak. */
-export function reflectionRoutes(served: readonly DescService[]): (router: ConnectRouter) => void {
+export function reflectionRoutes(
+  served: readonly DescService[],
+  deps: { readonly clock: Clock },
+): (router: ConnectRouter) => void {
   const index = createReflectionIndex([...served, ServerReflection, ServerReflectionAlpha]);
-  const serverReflectionInfo = async function* (requests: AsyncIterable<Request>) {
+  const streams = new StreamPlaces(places, deps);
+  const answers = async function* (requests: AsyncIterable<Request>) {
     for await (const { host, messageRequest } of requests) {
       const originalRequest = { host, messageRequest };
       yield { validHost: host, originalRequest, messageResponse: index.answer(messageRequest) };
     }
   };
+  const serverReflectionInfo = (requests: AsyncIterable<Request>, context: HandlerContext) =>
+    streams.hold(answers(requests), context);
   const options = { readMaxBytes: requestBytesMax };
   return (router) => {
     router.service(ServerReflection, { serverReflectionInfo }, options);

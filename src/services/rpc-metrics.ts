@@ -4,6 +4,7 @@ import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { codeNames } from "../control-plane/error.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { withPortDuties } from "./call-admission.ts";
 
 export interface RpcMetricsDeps {
   readonly clock: Clock;
@@ -12,7 +13,7 @@ export interface RpcMetricsDeps {
 
 /** Has to be the outermost interceptor, so that it sees the error that goes out. */
 export function createRpcMetrics({ clock, metrics }: RpcMetricsDeps): Interceptor {
-  return (next) => async (request) => {
+  const interceptor: Interceptor = (next) => async (request) => {
     const method = request.method.name;
     const startedMs = clock.nowMs();
     const answered = (code: keyof typeof codeNames | "ok") => {
@@ -29,6 +30,11 @@ export function createRpcMetrics({ clock, metrics }: RpcMetricsDeps): Intercepto
       throw error;
     }
   };
+  // Not timed: a refusal at the door takes no time, and would make the service look fast.
+  return withPortDuties(interceptor, {
+    onRefused: ({ method }, { code }) =>
+      metrics.rpcServerRequests.inc({ method: method.name, code: codeNames[code] }),
+  });
 }
 
 async function* counted<T>(

@@ -1,10 +1,13 @@
 // RPC services as routes of an HTTP port: Connect, gRPC and gRPC-Web on the same paths.
 // Instead of Connect's own adapter for Node, which prints failures to the console and
 // tells its caller nothing of them.
+//
+// Nothing of a body is read before the call has passed the door of its service.
 import {
+  ConnectError,
   type ConnectRouter,
+  type ConnectRouterOptions,
   createConnectRouter,
-  createContextKey,
   createContextValues,
 } from "@connectrpc/connect";
 import {
@@ -13,27 +16,82 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
-import type { HttpHandler } from "./http-handler.ts";
+import { peerAddress } from "./call-admission.ts";
+import type { CallCharge } from "./call-budget.ts";
+import { CallDoor } from "./call-door.ts";
+import type { HttpHandler, HttpRequest, HttpResponse } from "./http-handler.ts";
+import { refuseCall } from "./rpc-refusal.ts";
 
-/** The IP address that a call came from, for services that judge it; empty within a process. */
-export const peerAddress = createContextKey("", { description: "address of the caller" });
+type RpcHandler = ConnectRouter["handlers"][number];
 
-/** The handlers by path, for the services that `register` puts into the router. */
+/** For services that set no limit of their own. */
+const messageBytesMax = 4 * 1024 * 1024;
+
+/**
+ * The handlers by path, for the services that `register` puts into the router. Interceptors that are
+ * admissions are asked before the body of a call is read; see call-admission.ts.
+ */
 export function rpcRoutes(register: (router: ConnectRouter) => void): ReadonlyMap<string, HttpHandler> {
-  const router = createConnectRouter({ acceptCompression: [compressionGzip, compressionBrotli] });
-  register(router);
-  return new Map(router.handlers.map((handler) => [handler.requestPath, nodeHandler(handler)]));
+  const acceptCompression = [compressionGzip, compressionBrotli];
+  const router = createConnectRouter({ acceptCompression, readMaxBytes: messageBytesMax });
+  const routes = new Map<string, HttpHandler>();
+  const mountNew = ({ interceptors = [], readMaxBytes = messageBytesMax }: ConnectRouterOptions = {}) => {
+    const door = new CallDoor({ interceptors, messageBytesMax: readMaxBytes });
+    for (const handler of router.handlers.slice(routes.size))
+      routes.set(handler.requestPath, (request, response) => serveCall(handler, door, request, response));
+  };
+  const mounting: ConnectRouter = {
+    handlers: router.handlers,
+    service(service, implementation, options) {
+      router.service(service, implementation, options);
+      mountNew(options);
+      return mounting;
+    },
+    rpc(method, implementation, options) {
+      router.rpc(method, implementation, options);
+      mountNew(options);
+      return mounting;
+    },
+  };
+  register(mounting);
+  return routes;
 }
 
-function nodeHandler(handler: ConnectRouter["handlers"][number]): HttpHandler {
-  return async (request, response) => {
-    const context = createContextValues().set(peerAddress, request.socket.remoteAddress ?? "");
-    const call = universalRequestFromNodeRequest(request, response, undefined, context);
-    try {
-      await universalResponseToNodeResponse(await handler(call), response);
-    } catch (error) {
-      // A client that went away in the middle of an answer is everyday life.
-      if (call.signal?.aborted !== true && !response.destroyed) throw error;
+async function serveCall(
+  handler: RpcHandler,
+  door: CallDoor,
+  request: HttpRequest,
+  response: HttpResponse,
+): Promise<void> {
+  const peer = request.socket.remoteAddress ?? "";
+  const values = createContextValues().set(peerAddress, peer);
+  const received = universalRequestFromNodeRequest(request, response, undefined, values);
+  const { header, signal = new AbortController().signal } = received;
+  const call = { method: handler.method, header, peer, values, signal };
+  try {
+    const charge = await door.pass(call);
+    if (charge instanceof ConnectError) return refuseCall(request, response, charge);
+    if (response.destroyed) return charge.release();
+    response.once("close", charge.release);
+    const answer = await handler({ ...received, body: chargedBody(request, charge) });
+    await universalResponseToNodeResponse(answer, response);
+  } catch (error) {
+    // A client that went away before it had its answer is everyday life.
+    if (!signal.aborted && !response.destroyed) throw error;
+  }
+}
+
+async function* chargedBody(request: HttpRequest, charge: CallCharge): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  try {
+    // Whoever stops reading has an answer to give, and with the request its connection would be destroyed.
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      bytes += chunk.length;
+      charge.raiseTo(bytes);
+      yield chunk;
     }
-  };
+  } finally {
+    // What is left is thrown away as it comes: unread, it would be in the way of the next request.
+    request.resume();
+  }
 }

@@ -63,7 +63,7 @@ export function schedulerServiceRoutes(
 
 export function createSchedulerService(deps: SchedulerServiceDeps): ServiceImpl<typeof SchedulerService> {
   const { clock } = deps;
-  const watches = new StreamPlaces(watchesMax);
+  const watches = new StreamPlaces({ streamsMax: watchesMax }, deps);
   const target = (): SchedulerTarget => {
     const found = deps.target();
     if (found === undefined)
@@ -98,13 +98,13 @@ export function createSchedulerService(deps: SchedulerServiceDeps): ServiceImpl<
       await carriedOut("delete", give, { clock, ending: sentinels.seen.ending }, signal);
       return {};
     },
-    watch(_, { signal }) {
+    watch(_, context) {
       const { deployments, sentinels } = target();
       const seen = [
         stateSource(deployments.seen, deploymentState),
         stateSource(sentinels.seen, sentinelState),
       ];
-      return watches.hold(watchStates(seen, signal), signal);
+      return watches.hold(watchStates(seen, context.signal), context);
     },
     async scrapeOpenApiSchema({ namespace, name, path }, { signal }) {
       const { fetchDocument } = deps;

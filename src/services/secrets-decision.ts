@@ -29,7 +29,7 @@ export type NotGiven =
   | {
       readonly kind: "limited";
       readonly reason: "too many calls of this address" | "too many calls of this pod" | "too many tokens";
-      /** Not the first refusal in a row: counted, and not told again. */
+      /** Told less than a minute ago: counted, and not told again. */
       readonly isRepeated: boolean;
     }
   | { readonly kind: "invalid"; readonly reason: "the blob is not the JSON form of SecretsConfig" }

@@ -1,23 +1,32 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
+import { create } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  createClient,
+  createContextValues,
+  createRouterTransport,
+  type HandlerContext,
+} from "@connectrpc/connect";
 import type { TokenReview } from "kubernetes-types/authentication/v1.js";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
-import { SecretsService } from "../gen/krane/v1/secrets_pb.ts";
+import { DecryptSecretsBlobRequestSchema, SecretsService } from "../gen/krane/v1/secrets_pb.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { createLog } from "../telemetry/log.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
-import { createDecisionLog, type SecretsDecision } from "./secrets-decision.ts";
+import { createDecisionLog, type SecretsDecision, type SecretsOutcome } from "./secrets-decision.ts";
 import { createSecretsService, secretsServiceRoutes } from "./secrets-service.ts";
 
 /** An API server to which every token is that of a pod of its own, which does not exist. */
-function world({ hangs = false } = {}) {
+function world({ hangs = false, isReviewing = true } = {}) {
   const clock = new FakeClock();
   let reviews = 0;
   const api = {
     async create(_: unknown, { spec }: TokenReview) {
       reviews += 1;
+      if (!isReviewing) await new Promise<never>(() => undefined);
       const uid = spec.token?.split(".")[2] ?? "";
       const extra = {
         "authentication.kubernetes.io/pod-name": ["web"],
@@ -41,13 +50,21 @@ function world({ hangs = false } = {}) {
   const service = createSecretsService({ audience: "krane", acceptDefaultAudience: false }, deps);
   const routes = secretsServiceRoutes(() => service, deps);
   const client = createClient(SecretsService, createRouterTransport(routes));
+  /** As an address of its own, which is let in. */
+  const askPastTheDoor = async (token: string) => {
+    const request = create(DecryptSecretsBlobRequestSchema, { token });
+    const context = { values: createContextValues(), signal: new AbortController().signal };
+    return service.decryptSecretsBlob(request, context as HandlerContext);
+  };
   const ask = (token: string) =>
     client.decryptSecretsBlob({ token, deploymentId: "d_1", environmentId: "e_1" }).then(
       () => assert.fail("it got secrets"),
       (error: unknown) => ConnectError.from(error).code,
     );
-  return { clock, ask, decisions, metrics, reviewCount: () => reviews };
+  return { clock, ask, askPastTheDoor, decisions, metrics, reviewCount: () => reviews };
 }
+
+const isTold = (outcome: SecretsOutcome) => outcome.kind === "limited" && !outcome.isRepeated;
 
 const count = (codes: readonly Code[], code: Code) => codes.filter((each) => each === code).length;
 
@@ -61,8 +78,30 @@ describe("SecretsService", () => {
     await clock.advance(1_000);
     assert.equal(count(await flood(), Code.PermissionDenied), 50);
     assert.match(await metrics.render(), /unkey_krane_secrets_errors_total\{type="rate_limited"\} 1450/);
-    const told = decisions.filter(({ outcome }) => outcome.kind === "limited" && !outcome.isRepeated);
-    assert.equal(told.length, 2, "a flood is two lines in the log, not thousands");
+    const told = decisions.filter(({ outcome }) => isTold(outcome));
+    assert.equal(told.length, 1, "a flood is one line in the log, not thousands");
+    await clock.advance(60_000);
+    await Promise.all([flood(), flood()]);
+    assert.equal(
+      decisions.filter(({ outcome }) => isTold(outcome)).length,
+      2,
+      "and another one a minute later",
+    );
+  });
+
+  test("more tokens than can be reviewed are one line in the log per minute", async () => {
+    const { clock, askPastTheDoor, decisions } = world({ isReviewing: false });
+    const flood = () => {
+      for (let index = 0; index < 2_000; index++) askPastTheDoor(`a.b.${index}`).catch(() => undefined);
+    };
+    const told = () => decisions.filter(({ outcome }) => isTold(outcome)).length;
+    flood();
+    await clock.settle();
+    assert.equal(told(), 1);
+    await clock.advance(60_000);
+    flood();
+    await clock.settle();
+    assert.equal(told(), 2);
   });
 
   test("a pod that asks again and again is held back, its neighbour is not", async () => {

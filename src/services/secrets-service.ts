@@ -6,6 +6,7 @@
 // - Not being able to ask is `unavailable`: never a refusal, which a pod would take for final, and
 //   never a yes.
 // - All variables or none.
+// - An address that comes too often is turned away before its message is read.
 import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import { withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
@@ -16,10 +17,10 @@ import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Vault } from "../vault/vault.ts";
 import { VaultError } from "../vault/vault-error.ts";
-import { RateLimit, type RateLimitOutcome } from "./rate-limit.ts";
+import { createAdmission, peerAddress } from "./call-admission.ts";
+import { RateLimit } from "./rate-limit.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 import { createRpcMetrics } from "./rpc-metrics.ts";
-import { peerAddress } from "./rpc-routes.ts";
 import { answerTo, failureOf, metricTypeOf, unavailable } from "./secrets-answer.ts";
 import type { NotGiven, SecretsDecision, SecretsOutcome } from "./secrets-decision.ts";
 import { TokenReviews } from "./token-reviews.ts";
@@ -56,24 +57,33 @@ const timeoutMs = 10_000;
 const perAddress = { burst: 500, perSecond: 50, keysMax: 10_000 };
 // A pod asks once per start of a container, so this is already a pod in trouble.
 const perPod = { burst: 30, perSecond: 1, keysMax: 10_000 };
+// A flood is refused thousands of times a second; a line per minute, and per caller, says as much.
+const perRefusalTold = { burst: 1, perSecond: 1 / 60, keysMax: 1_000 };
 const idCharsMax = 64;
+
+export interface RunningSecretsService extends ServiceImpl<typeof SecretsService> {
+  /** Throws `resource_exhausted` to an address that comes too often. */
+  admit(peer: string): void;
+}
 
 /**
  * Puts the service into a router. It asks for no bearer token: the token is in the message. What is not
  * there yet, or no longer, is unavailable.
  */
 export function secretsServiceRoutes(
-  current: () => ServiceImpl<typeof SecretsService> | undefined,
+  current: () => RunningSecretsService | undefined,
   deps: Pick<SecretsServiceDeps, "clock" | "log" | "metrics">,
 ): (router: ConnectRouter) => void {
-  const service: ServiceImpl<typeof SecretsService> = {
-    decryptSecretsBlob(request, context) {
-      const running = current();
-      if (running === undefined) throw unavailable();
-      return running.decryptSecretsBlob(request, context);
-    },
+  const running = () => {
+    const service = current();
+    if (service === undefined) throw unavailable();
+    return service;
   };
-  const interceptors = [createRpcMetrics(deps), createErrorInterceptor(deps)];
+  const service: ServiceImpl<typeof SecretsService> = {
+    decryptSecretsBlob: (request, context) => running().decryptSecretsBlob(request, context),
+  };
+  const perAddressAdmission = createAdmission(({ peer }) => running().admit(peer));
+  const interceptors = [createRpcMetrics(deps), createErrorInterceptor(deps), perAddressAdmission];
   return (router) =>
     void router.service(SecretsService, service, { interceptors, readMaxBytes: requestBytesMax });
 }
@@ -81,9 +91,10 @@ export function secretsServiceRoutes(
 export function createSecretsService(
   options: SecretsServiceOptions,
   deps: SecretsServiceDeps,
-): ServiceImpl<typeof SecretsService> {
+): RunningSecretsService {
   const desk = new SecretsDesk(options, deps);
   return {
+    admit: (peer) => desk.admit(peer),
     decryptSecretsBlob: async (request, { signal, values }) => ({
       envVars: Object.fromEntries(await desk.serve(request, values.get(peerAddress), signal)),
     }),
@@ -92,7 +103,8 @@ export function createSecretsService(
 
 /** What was found out about one request so far. */
 interface Inquiry {
-  readonly request: DecryptSecretsBlobRequest;
+  /** Absent where it was not read. */
+  readonly request?: DecryptSecretsBlobRequest;
   readonly peer: string;
   subject?: TokenSubject;
 }
@@ -104,12 +116,21 @@ class SecretsDesk {
   private readonly reviews: TokenReviews;
   private readonly callsOfAddress: RateLimit;
   private readonly callsOfPod: RateLimit;
+  private readonly tellings: RateLimit;
 
   constructor(options: SecretsServiceOptions, deps: SecretsServiceDeps) {
     this.deps = deps;
     this.reviews = new TokenReviews(options, deps);
     this.callsOfAddress = new RateLimit(perAddress, deps);
     this.callsOfPod = new RateLimit(perPod, deps);
+    this.tellings = new RateLimit(perRefusalTold, deps);
+  }
+
+  admit(peer: string): void {
+    if (this.callsOfAddress.take(peer)) return;
+    const refusal = this.limited("too many calls of this address", peer);
+    this.record({ peer }, refusal, 0);
+    throw answerTo(refusal);
   }
 
   async serve(
@@ -122,7 +143,7 @@ class SecretsDesk {
     const inquiry: Inquiry = { request, peer };
     let decided: Decided;
     try {
-      decided = await withTimeout(clock, timeoutMs, signal, (inner) => this.decide(inquiry, inner));
+      decided = await withTimeout(clock, timeoutMs, signal, (inner) => this.decide(request, inquiry, inner));
     } catch (error) {
       decided = failureOf(error, signal);
     }
@@ -133,18 +154,19 @@ class SecretsDesk {
     return decided.variables;
   }
 
-  private async decide(inquiry: Inquiry, signal: AbortSignal): Promise<Decided> {
-    const { request, peer } = inquiry;
-    const calls = this.callsOfAddress.take(peer);
-    if (calls !== "admitted") return limited("too many calls of this address", calls);
+  private async decide(
+    request: DecryptSecretsBlobRequest,
+    inquiry: Inquiry,
+    signal: AbortSignal,
+  ): Promise<Decided> {
     const flaw = findTokenFlaw(request.token);
     if (flaw !== undefined) return { kind: "unauthenticated", reason: flaw };
     const verdict = await this.reviews.review(request.token, signal);
-    if (verdict === undefined) return limited("too many tokens", "newly-limited");
+    if (verdict === undefined) return this.limited("too many tokens", "");
     if (verdict.kind === "refused") return { ...verdict, kind: "unauthenticated" };
     inquiry.subject = verdict.subject;
-    const callsOfPod = this.callsOfPod.take(verdict.subject.podUid);
-    if (callsOfPod !== "admitted") return limited("too many calls of this pod", callsOfPod);
+    const { podUid } = verdict.subject;
+    if (!this.callsOfPod.take(podUid)) return this.limited("too many calls of this pod", podUid);
     const workload = await identifyWorkload(verdict.subject, this.deps.api, signal);
     if (workload.kind === "refused") return { ...workload, kind: "denied" };
     const { deploymentId, environmentId } = workload.identity;
@@ -173,16 +195,12 @@ class SecretsDesk {
     if (outcome.kind !== "allowed") metrics.secretsErrors.inc({ type: metricTypeOf(outcome) });
     metrics.secretsDuration.observe({}, durationMs / 1_000);
     const askedFor = {
-      deploymentId: request.deploymentId.slice(0, idCharsMax),
-      environmentId: request.environmentId.slice(0, idCharsMax),
+      deploymentId: request?.deploymentId.slice(0, idCharsMax) ?? "",
+      environmentId: request?.environmentId.slice(0, idCharsMax) ?? "",
     };
     audit({ outcome, peer, subject, askedFor, durationMs });
   }
-}
-
-function limited(
-  reason: Extract<NotGiven, { kind: "limited" }>["reason"],
-  outcome: Exclude<RateLimitOutcome, "admitted">,
-): NotGiven {
-  return { kind: "limited", reason, isRepeated: outcome === "limited" };
+  private limited(reason: Extract<NotGiven, { kind: "limited" }>["reason"], caller: string): NotGiven {
+    return { kind: "limited", reason, isRepeated: !this.tellings.take(`${reason} ${caller}`) };
+  }
 }

@@ -17,7 +17,8 @@ import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Vault } from "../vault/vault.ts";
 import { VaultError } from "../vault/vault-error.ts";
-import { createRotatingBearerAuth } from "./bearer-auth.ts";
+import { admitBearer } from "./bearer-auth.ts";
+import { createAdmission } from "./call-admission.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 import { createRpcMetrics } from "./rpc-metrics.ts";
 
@@ -65,11 +66,8 @@ export function createVaultService(vault: Vault): ServiceImpl<typeof VaultServic
 }
 
 function authOf(token: SecretSource): Interceptor {
-  const auth = createRotatingBearerAuth(token);
-  return (next) => {
-    const guarded = auth(next);
-    return (request) => (request.method === VaultService.method.liveness ? next(request) : guarded(request));
-  };
+  const admit = admitBearer(token);
+  return createAdmission((call) => (call.method === VaultService.method.liveness ? undefined : admit(call)));
 }
 
 function explainVaultError(error: unknown, log: Log): ConnectError | undefined {

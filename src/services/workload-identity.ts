@@ -1,9 +1,13 @@
 // Who a pod is, from what stands in the cluster at this moment and from nothing else: neither a cache,
 // which may be late by the seconds that a thief needs, nor what the caller says of itself.
 //
-// Labels alone prove nothing, because whoever may create a pod may copy them. What cannot be copied is
-// the owner: the pod has to be controlled by a ReplicaSet that krane's own field manager applied (K4),
-// and that one has to stand for the same deployment and environment.
+// Labels alone prove little, because they are copied with every template that somebody reuses. So the pod
+// has to be controlled by a ReplicaSet that krane's own field manager applied (K4), with the UID of the one
+// that lives, and that one has to stand for the same deployment and environment.
+//
+// That is no proof against whoever may create pods in the namespace: an owner reference can be written by
+// hand. Such a pod passes until the ReplicaSet's controller ends it as one too many, so the right to create
+// pods there is the right to the secrets there.
 import type { Pod } from "kubernetes-types/core/v1.js";
 import type { KubeApi } from "../kube/api.ts";
 import { pods, replicaSets } from "../kube/kinds.ts";

@@ -73,6 +73,12 @@ export const metricCatalogue = {
     "Times a stream of desired state was opened again after it had ended.",
     controlPlaneClient,
   ),
+  controlPlaneStuck: counter(
+    "unkey_krane_controlplane_stuck_total",
+    { controller },
+    "Connections of a stream of desired state that failed behind the version at which several before them did: a message cannot be read.",
+    controlPlaneClient,
+  ),
   controlPlaneRequests: counter(
     "unkey_krane_controlplane_rpc_requests_total",
     { controller: connection, method: anyValue, result },

@@ -10,7 +10,7 @@ import type { Clock } from "../concurrency/clock.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import { startMetricsPush } from "./metrics-push.ts";
-import { createNoTracing, type Tracing } from "./no-tracing.ts";
+import type { Tracing } from "./no-tracing.ts";
 import { createExportWatch, createOtlpAgents, unusableEndpoints } from "./otlp-exporter.ts";
 import { createSpans } from "./spans.ts";
 
@@ -19,7 +19,7 @@ const shutdownMaxMs = 3_000;
 
 export interface OtlpOptions {
   readonly tracesOn: boolean;
-  /** The share of new traces that is kept: 0 none, 1 all. A span inside another follows its parent. */
+  /** The share of traces that is kept: 0 none, 1 all. A span inside another follows its parent. */
   readonly sampleRate: number;
   readonly service: {
     readonly namespace: string;
@@ -45,14 +45,15 @@ export function startOtlp(options: OtlpOptions, deps: OtlpDeps): Tracing {
   const agents = createOtlpAgents(env);
   const watch = createExportWatch(log, options.metrics?.telemetryFailures);
 
-  const spans = options.tracesOn
-    ? createSpans({
-        resource,
-        sampleRate: options.sampleRate,
-        agentOf: agents.forSignal("TRACES"),
-        onExported: watch.forSignal("traces"),
-      })
-    : undefined;
+  const traces =
+    options.tracesOn && options.sampleRate > 0
+      ? createSpans({
+          resource,
+          sampleRate: options.sampleRate,
+          agentOf: agents.forSignal("TRACES"),
+          onExported: watch.forSignal("traces"),
+        })
+      : undefined;
   const push = options.metrics
     ? startMetricsPush(
         {
@@ -66,7 +67,7 @@ export function startOtlp(options: OtlpOptions, deps: OtlpDeps): Tracing {
     : undefined;
 
   async function stop(): Promise<void> {
-    const flushed = await settledWithin(clock, shutdownMaxMs, [spans?.shutdown(), push?.shutdown()]);
+    const flushed = await settledWithin(clock, shutdownMaxMs, [traces?.shutdown(), push?.shutdown()]);
     if (!flushed) log.warn("telemetry could not be sent before the stop", { timeoutMs: shutdownMaxMs });
     // In this order: the exports that are ended now fail, and that is no news. One that waits to be tried again has
     // a timer within the SDK that nobody can reach; it comes to nothing, but keeps an event loop busy for seconds.
@@ -75,7 +76,7 @@ export function startOtlp(options: OtlpOptions, deps: OtlpDeps): Tracing {
   }
   let stopped: Promise<void> | undefined;
   return {
-    withSpan: spans ? spans.withSpan : createNoTracing().withSpan,
+    spans: traces?.spans,
     shutdown() {
       stopped ??= stop();
       return stopped;

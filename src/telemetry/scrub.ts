@@ -14,7 +14,8 @@ const patterns: readonly (readonly [RegExp, string])[] = [
     /(authorization[\\"']{0,2}\s{0,4}[:=][\s\\"'[]{0,8})[^\s\\"',;\]}]+([ \t]+[^\s\\"',;\]}]+)?/gi,
     `$1${redacted}`,
   ],
-  [/\b(bearer|basic)\s+[\w.~+/=-]+/gi, `$1 ${redacted}`],
+  // But not the words "bearer token" in a sentence, such as one that says that a bearer token is needed.
+  [/\b(bearer|basic)\s+(?!tokens?[.,;:)]?(?:\s|$))[\w.~+/=-]+/gi, `$1 ${redacted}`],
   // The token of a Kubernetes service account is a JWT, and is recognisable on its own.
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, redacted],
   // The user and password of a URL.

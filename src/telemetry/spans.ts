@@ -1,11 +1,19 @@
 // Spans: begun with withSpan, nested through the asynchronous context, sent in batches from a queue that drops the
 // newest when it is full.
-import { ROOT_CONTEXT, type Span, SpanStatusCode, type Tracer, trace } from "@opentelemetry/api";
+import {
+  type Attributes,
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import type { Resource } from "@opentelemetry/resources";
 import {
-  AlwaysOffSampler,
   AlwaysOnSampler,
   BatchSpanProcessor,
   ParentBasedSampler,
@@ -15,9 +23,11 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import { describeError } from "./error-description.ts";
-import type { SpanAttributes, Tracing } from "./no-tracing.ts";
+import type { OpenSpan, Spans, Tracing } from "./no-tracing.ts";
 import { type AgentOf, compression, type OnExported, watchExporter } from "./otlp-exporter.ts";
 import { scrub } from "./scrub.ts";
+import type { AttributesOf, SpanDefinition } from "./span-definition.ts";
+import { formatTraceparent, parseTraceparent } from "./traceparent.ts";
 
 const queueSpansMax = 2048;
 const batchSpansMax = 512;
@@ -49,44 +59,91 @@ export function createSpans({ resource, sampleRate, agentOf, onExported }: Spans
       }),
     ],
   });
-  return { withSpan: createWithSpan(provider.getTracer("krane")), shutdown: () => provider.shutdown() };
+  const spans: Spans = { withSpan: createWithSpan(provider.getTracer("krane")) };
+  return { spans, shutdown: () => provider.shutdown() };
 }
 
-/** Always relative to the parent, so that a trace is never kept in part. */
+/**
+ * Always relative to a parent within krane, so that a trace is never kept in part. A caller's wish to have its trace
+ * kept is one that krane's own rate decides about; its wish to have none is heeded.
+ */
 function samplerOf(sampleRate: number): Sampler {
-  if (sampleRate >= 1) return new ParentBasedSampler({ root: new AlwaysOnSampler() });
-  if (sampleRate <= 0) return new ParentBasedSampler({ root: new AlwaysOffSampler() });
-  return new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRate) });
+  const root = sampleRate >= 1 ? new AlwaysOnSampler() : new TraceIdRatioBasedSampler(sampleRate);
+  return new ParentBasedSampler({ root, remoteParentSampled: root });
 }
 
-function createWithSpan(tracer: Tracer): Tracing["withSpan"] {
+const kinds = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, server: SpanKind.SERVER } as const;
+
+function createWithSpan(tracer: Tracer): Spans["withSpan"] {
   const contexts = new AsyncLocalStorageContextManager();
-  return async (name, attributes, run) => {
-    const parent = contexts.active() ?? ROOT_CONTEXT;
-    const span = tracer.startSpan(name, { attributes: clean(attributes) }, parent);
+  const open = new Set<Span>();
+
+  /** One that has ended takes no children: work that outlives it still has its context. */
+  function surroundings(): Context {
+    const active = contexts.active() ?? ROOT_CONTEXT;
+    const span = trace.getSpan(active);
+    return span !== undefined && open.has(span) ? active : ROOT_CONTEXT;
+  }
+
+  return async (definition, { subject, attributes, traceparent }, run) => {
+    const parent = definition.isRoot ? callerContext(traceparent) : surroundings();
+    const options = { kind: kinds[definition.kind], attributes: clean(attributes) };
+    const span = tracer.startSpan(`${definition.name} ${subject}`, options, parent);
+    const handle = new SpanHandle(span);
+    open.add(span);
     try {
-      return await contexts.with(trace.setSpan(parent, span), run);
+      return await contexts.with(trace.setSpan(parent, span), () => run(handle));
     } catch (error) {
-      recordFailure(span, error);
+      handle.failWith(error);
       throw error;
     } finally {
+      open.delete(span);
       span.end();
     }
   };
 }
 
-/** Not the SDK's recordException: it takes message and stack as they are, secrets included (K7). */
-function recordFailure(span: Span, error: unknown): void {
-  const { type, message } = describeError(error);
-  span.addEvent("exception", { "exception.type": type, "exception.message": message });
-  span.setStatus({ code: SpanStatusCode.ERROR, message });
+function callerContext(traceparent: string | undefined): Context {
+  const caller = traceparent === undefined ? undefined : parseTraceparent(traceparent);
+  return caller === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, caller);
 }
 
-function clean(attributes: SpanAttributes): SpanAttributes {
-  return Object.fromEntries(
-    Object.entries(attributes).map(([name, value]) => [
-      name,
-      typeof value === "string" ? scrub(value, attributeCharsMax) : value,
-    ]),
-  );
+class SpanHandle<D extends SpanDefinition> implements OpenSpan<D> {
+  private readonly span: Span;
+  private isFailed = false;
+
+  constructor(span: Span) {
+    this.span = span;
+  }
+
+  get traceparent(): string {
+    return formatTraceparent(this.span.spanContext());
+  }
+
+  set(attributes: AttributesOf<D>): void {
+    this.span.setAttributes(clean(attributes));
+  }
+
+  fail(code: string): void {
+    this.isFailed = true;
+    this.span.setStatus({ code: SpanStatusCode.ERROR, message: scrub(code, attributeCharsMax) });
+  }
+
+  /**
+   * Not the SDK's recordException: it takes message and stack as they are. The words of an error are often those of
+   * a server, which may quote what it was sent (K7); they are in the log, where they were gone through.
+   */
+  failWith(error: unknown): void {
+    const { type, code } = describeError(error);
+    this.span.addEvent("exception", { "exception.type": type });
+    if (!this.isFailed) this.fail(code === undefined ? type : `${type} ${code}`);
+  }
+}
+
+function clean(attributes: AttributesOf<SpanDefinition>): Attributes {
+  const cleaned: Attributes = {};
+  for (const [name, value] of Object.entries(attributes))
+    if (value !== undefined)
+      cleaned[name] = typeof value === "string" ? scrub(value, attributeCharsMax) : value;
+  return cleaned;
 }

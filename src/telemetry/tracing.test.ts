@@ -6,13 +6,14 @@ import type { AddressInfo, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { gunzipSync } from "node:zlib";
-import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { FakeClock } from "../../test/support/fake-clock.ts";
+import { at, fields, hex, pairOf, spansOf, text } from "../../test/support/otlp-spans.ts";
 import type { Log } from "./log.ts";
 import type { LogFields } from "./log-fields.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createNoTracing } from "./no-tracing.ts";
-import { startTracing } from "./tracing.ts";
+import type { SpanDefinition } from "./span-definition.ts";
+import { startTracing, type TracingDeps } from "./tracing.ts";
 
 const service = {
   namespace: "unkey",
@@ -115,46 +116,33 @@ async function failuresOf(metrics: Metrics, signal: string): Promise<number> {
   return found.points.find(({ labels }) => labels["signal"] === signal)?.value ?? 0;
 }
 
-/** The contents of every length-delimited field with this number. */
-function fields(message: Uint8Array, wanted: number): Uint8Array[] {
-  const reader = new BinaryReader(message);
-  const found: Uint8Array[] = [];
-  while (reader.pos < reader.len) {
-    const [number, wireType] = reader.tag();
-    if (number === wanted && wireType === WireType.LengthDelimited) found.push(reader.bytes());
-    else reader.skip(wireType);
-  }
-  return found;
-}
+/** A span of the test's own, inside what goes on around it. */
+const step = {
+  name: "step",
+  subject: "letter",
+  kind: "internal",
+  isRoot: false,
+  meaning: "",
+  attributes: { header: "", attempt: "", letter: "" },
+} as const satisfies SpanDefinition;
+const root = { ...step, name: "root", isRoot: true } as const;
 
-function at(message: Uint8Array, ...path: number[]): Uint8Array[] {
-  return path.reduce((messages, number) => messages.flatMap((inner) => fields(inner, number)), [message]);
-}
+const plain = (subject: string) => ({ subject, attributes: {} });
 
-const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString();
-const hex = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString("hex");
-
-// ExportTraceServiceRequest: resource_spans = 1, scope_spans = 2, spans = 2; in a span trace_id = 1, span_id = 2,
-// parent_span_id = 4, name = 5.
-function spansOf(body: Uint8Array) {
-  return at(body, 1, 2, 2).map((span) => ({
-    name: text(fields(span, 5)[0]),
-    traceId: hex(fields(span, 1)[0]),
-    spanId: hex(fields(span, 2)[0]),
-    parentId: hex(fields(span, 4)[0]),
-    span,
-  }));
+async function startSpans(sampleRate: number, deps: TracingDeps) {
+  const { spans, shutdown } = await startTracing({ sampleRate, service }, deps);
+  return { withSpan: (spans ?? assert.fail("there are no spans")).withSpan, shutdown };
 }
 
 test("spans arrive compressed, nested as they were begun, and with the resource of this instance", async (t) => {
   const collector = await startCollector(t, ok);
   const { deps } = createFixture();
-  const tracing = await startTracing({ sampleRate: 1, service }, deps);
+  const tracing = await startSpans(1, deps);
   const results = await Promise.all(
     ["a", "b"].map((letter) =>
-      tracing.withSpan(`outer ${letter}`, { attempt: 1, letter }, async () => {
+      tracing.withSpan(root, { subject: letter, attributes: { attempt: 1, letter } }, async () => {
         await new Promise((resolve) => setImmediate(resolve));
-        return tracing.withSpan(`inner ${letter}`, {}, () => letter);
+        return tracing.withSpan(step, plain(letter), () => letter);
       }),
     ),
   );
@@ -169,18 +157,19 @@ test("spans arrive compressed, nested as they were begun, and with the resource 
   assert.equal(collector.received[0]?.headers["content-encoding"], "gzip");
   const body = collector.bodyOf("/v1/traces");
   const spans = new Map(spansOf(body).map((span) => [span.name, span]));
-  assert.deepEqual([...spans.keys()].sort(), ["inner a", "inner b", "outer a", "outer b"]);
+  assert.deepEqual([...spans.keys()].sort(), ["root a", "root b", "step a", "step b"]);
   for (const letter of ["a", "b"]) {
-    const [outer, inner] = [spans.get(`outer ${letter}`), spans.get(`inner ${letter}`)];
+    const [outer, inner] = [spans.get(`root ${letter}`), spans.get(`step ${letter}`)];
     assert.equal(outer?.parentId, "");
     assert.equal(inner?.parentId, outer?.spanId);
     assert.equal(inner?.traceId, outer?.traceId);
   }
-  assert.notEqual(spans.get("outer a")?.traceId, spans.get("outer b")?.traceId);
+  assert.notEqual(spans.get("root a")?.traceId, spans.get("root b")?.traceId);
 
-  // Resource = 1, attributes = 1, in each key = 1 and value = 2, of which a string = 1.
-  const attributes = at(body, 1, 1, 1).map((pair) => [text(fields(pair, 1)[0]), text(at(pair, 2, 1)[0])]);
-  assert.deepEqual(Object.fromEntries(attributes), {
+  assert.deepEqual(spans.get("root a")?.attributes, { attempt: "1", letter: "a" });
+
+  // Resource = 1, attributes = 1.
+  assert.deepEqual(Object.fromEntries(at(body, 1, 1, 1).map(pairOf)), {
     "service.namespace": "unkey",
     "service.name": "krane",
     "service.version": "1.2.3",
@@ -189,28 +178,98 @@ test("spans arrive compressed, nested as they were begun, and with the resource 
   });
 });
 
-test("a failure goes through a span unchanged, and no secret of it is sent", async (t) => {
+test("a failure goes through a span unchanged, and is sent by its type and code, without its words", async (t) => {
   const collector = await startCollector(t, ok);
   const { deps } = createFixture();
-  const tracing = await startTracing({ sampleRate: 1, service }, deps);
-  const failure = new Error("refused: Bearer CANARY-42", { cause: new Error("CANARY") });
+  const tracing = await startSpans(1, deps);
+  const failure = Object.assign(new RangeError("no entry with CANARY"), { code: "E_ENTRY" });
+  const attributes = { header: "authorization: CANARY" };
   await assert.rejects(
-    tracing.withSpan("call", { header: "authorization: CANARY" }, () => {
+    tracing.withSpan(step, { subject: "call", attributes }, () => {
       throw failure;
     }),
     (error) => error === failure,
   );
+  await tracing.withSpan(step, plain("answer"), (span) => span.fail("409"));
+  await tracing.withSpan(step, plain("good"), () => undefined);
   await tracing.shutdown();
-  const body = collector.bodyOf("/v1/traces").toString("latin1");
-  assert.ok(body.includes("refused: Bearer [redacted]"));
-  assert.ok(!body.includes("CANARY"));
+  const body = collector.bodyOf("/v1/traces");
+  assert.ok(!body.toString("latin1").includes("CANARY"));
+  assert.deepEqual(
+    spansOf(body).map(({ name, failure: noted }) => [name, noted]),
+    [
+      ["step call", "RangeError E_ENTRY"],
+      ["step answer", "409"],
+      ["step good", undefined],
+    ],
+  );
 });
 
-test("a sample rate of 0 sends no span, and the function still runs", async (t) => {
+test("a span that has ended takes no children, and a root is nobody's child", async (t) => {
+  const collector = await startCollector(t, ok);
+  const { deps } = createFixture();
+  const tracing = await startSpans(1, deps);
+  const late: Promise<unknown>[] = [];
+  await tracing.withSpan(root, plain("first"), async () => {
+    await tracing.withSpan(root, plain("second"), () => undefined);
+    const ended = new Promise((resolve) => setImmediate(resolve));
+    late.push(ended.then(() => tracing.withSpan(step, plain("late"), () => undefined)));
+  });
+  await Promise.all(late);
+  await tracing.shutdown();
+  const spans = spansOf(collector.bodyOf("/v1/traces"));
+  assert.deepEqual(
+    spans.map(({ name, parentId }) => [name, parentId]),
+    [
+      ["root second", ""],
+      ["root first", ""],
+      ["step late", ""],
+    ],
+  );
+  assert.equal(new Set(spans.map(({ traceId }) => traceId)).size, 3);
+});
+
+test("a caller's trace is continued, unless it is one that the caller does not keep or cannot be read", async (t) => {
+  const collector = await startCollector(t, ok);
+  const { deps } = createFixture();
+  const tracing = await startSpans(1, deps);
+  const [traceId, spanId] = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"];
+  const continued = (traceparent: string) =>
+    tracing.withSpan(root, { ...plain("x"), traceparent }, (span) => span.traceparent);
+  const zeros = "0".repeat(32);
+  assert.match(await continued(`00-${traceId}-${spanId}-01`), new RegExp(`^00-${traceId}-[0-9a-f]{16}-01$`));
+  assert.match(await continued(`00-${traceId}-${spanId}-00`), new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`));
+  for (const bad of [
+    "",
+    "x",
+    `00-${zeros}-${spanId}-01`,
+    `00-${traceId}-${zeros.slice(16)}-01`,
+    `00-${traceId}-01`,
+  ])
+    assert.doesNotMatch(await continued(bad), new RegExp(`${traceId}|${zeros}`));
+  await tracing.shutdown();
+  const spans = spansOf(collector.bodyOf("/v1/traces"));
+  assert.deepEqual(
+    spans.map((span) => [span.parentId, span.traceId === traceId]),
+    [[spanId, true], ...Array.from({ length: 5 }, () => ["", false])],
+  );
+});
+
+test("that a caller keeps its trace does not make krane keep more than its rate", async (t) => {
+  await startCollector(t, ok);
+  const { deps } = createFixture();
+  const tracing = await startSpans(0.01, deps);
+  const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  const start = { ...plain("x"), traceparent };
+  assert.match(await tracing.withSpan(root, start, (span) => span.traceparent), /-00$/);
+  await tracing.shutdown();
+});
+
+test("with a sample rate of 0 there are no spans to make, and none are sent", async (t) => {
   const collector = await startCollector(t, ok);
   const { deps } = createFixture();
   const tracing = await startTracing({ sampleRate: 0, service }, deps);
-  assert.equal(await tracing.withSpan("x", {}, () => tracing.withSpan("y", {}, async () => 7)), 7);
+  assert.equal(tracing.spans, undefined);
   await tracing.shutdown();
   assert.equal(collector.received.length, 0);
 });
@@ -218,13 +277,13 @@ test("a sample rate of 0 sends no span, and the function still runs", async (t) 
 test("a ratio keeps whole traces: a span inside another is sent exactly if its parent is", async (t) => {
   const collector = await startCollector(t, ok);
   const { deps } = createFixture();
-  const tracing = await startTracing({ sampleRate: 0.5, service }, deps);
+  const tracing = await startSpans(0.5, deps);
   for (let n = 0; n < 200; n++)
-    await tracing.withSpan(`outer ${n}`, {}, () => tracing.withSpan(`inner ${n}`, {}, () => n));
+    await tracing.withSpan(root, plain(`${n}`), () => tracing.withSpan(step, plain(`${n}`), () => n));
   await tracing.shutdown();
   const names = collector.received.flatMap(({ body }) => spansOf(body).map(({ name }) => name));
-  const outer = names.filter((name) => name.startsWith("outer")).map((name) => name.slice(6));
-  const inner = names.filter((name) => name.startsWith("inner")).map((name) => name.slice(6));
+  const outer = names.filter((name) => name.startsWith("root")).map((name) => name.slice(5));
+  const inner = names.filter((name) => name.startsWith("step")).map((name) => name.slice(5));
   assert.deepEqual(outer.sort(), inner.sort());
   // Both ends are less likely than one in 10^40.
   assert.ok(outer.length > 10 && outer.length < 190, String(outer.length));
@@ -266,7 +325,7 @@ test("the standard variables switch off traces, metrics or both", async (t) => {
   const paths = async (env: Record<string, string>) => {
     const { deps, metrics } = createFixture(env);
     const tracing = await startTracing({ sampleRate: 1, service, metrics }, deps);
-    await tracing.withSpan("x", {}, () => undefined);
+    await tracing.spans?.withSpan(step, plain("x"), () => undefined);
     await tracing.shutdown();
     return collector.received.splice(0).map(({ path }) => path);
   };
@@ -303,7 +362,7 @@ test("a collector that never answers delays shutdown by a fixed time and nothing
   const collector = await startCollector(t, silence);
   const { clock, deps, metrics, said } = createFixture();
   const tracing = await startTracing({ sampleRate: 1, service, metrics }, deps);
-  for (let n = 0; n < 5000; n++) assert.equal(await tracing.withSpan("x", {}, () => n), n);
+  for (let n = 0; n < 5000; n++) assert.equal(await tracing.spans?.withSpan(step, plain("x"), () => n), n);
   const stopped = tracing.shutdown();
   assert.equal(tracing.shutdown(), stopped);
   await collector.arrived(2);
@@ -315,7 +374,7 @@ test("a collector that never answers delays shutdown by a fixed time and nothing
     [["warn", 3000]],
   );
   await collector.disconnected();
-  assert.equal(await tracing.withSpan("after", {}, () => 7), 7);
+  assert.equal(await tracing.spans?.withSpan(step, plain("after"), () => 7), 7);
 });
 
 test("a collector that refuses connections delays shutdown by a fixed time and is counted and said once", async (t) => {
@@ -324,7 +383,7 @@ test("a collector that refuses connections delays shutdown by a fixed time and i
   await collector.close();
   const { clock, deps, metrics, said } = createFixture();
   const tracing = await startTracing({ sampleRate: 1, service, metrics }, deps);
-  for (let n = 0; n < 600; n++) await tracing.withSpan("x", {}, () => n);
+  for (let n = 0; n < 600; n++) await tracing.spans?.withSpan(step, plain("x"), () => n);
   await tracing.shutdown();
   assert.equal(clock.timerCount, 0);
   assert.ok((await failuresOf(metrics, "traces")) >= 1);
@@ -339,21 +398,15 @@ test("a collector that answers with errors fails nothing", async (t) => {
   await startCollector(t, (response) => void response.writeHead(400).end("no"));
   const { clock, deps, metrics } = createFixture();
   const tracing = await startTracing({ sampleRate: 1, service, metrics }, deps);
-  assert.equal(await tracing.withSpan("x", {}, () => 7), 7);
+  assert.equal(await tracing.spans?.withSpan(step, plain("x"), () => 7), 7);
   await tracing.shutdown();
   assert.equal(clock.timerCount, 0);
   assert.equal(await failuresOf(metrics, "traces"), 1);
 });
 
-test("without tracing the function runs as it is", async () => {
+test("without tracing there are no spans to make", async () => {
   const tracing = createNoTracing();
-  assert.equal(await tracing.withSpan("x", {}, async () => 7), 7);
-  await assert.rejects(
-    tracing.withSpan("x", {}, () => {
-      throw new TypeError("no");
-    }),
-    TypeError,
-  );
+  assert.equal(tracing.spans, undefined);
   await tracing.shutdown();
 });
 
@@ -379,7 +432,7 @@ test("nothing of OpenTelemetry's SDK is loaded until tracing is on, nor printed 
     await startTracing({ sampleRate: 1, service, metrics }, { ...deps, env: { OTEL_SDK_DISABLED: "true" } });
     const off = new Set(loaded()).size;
     const tracing = await startTracing({ sampleRate: 1, service, metrics }, deps);
-    await tracing.withSpan("x", {}, () => 7);
+    await tracing.spans.withSpan(${JSON.stringify(step)}, { subject: "x", attributes: {} }, () => 7);
     console.log(JSON.stringify({ off, on: [...new Set(loaded())].includes("sdk-trace") }));
   `;
   const { stdout, stderr } = await promisify(execFile)(

@@ -1,6 +1,6 @@
 // Tracing, and the push of metrics, over OTLP. Off is the normal case, and then none of OpenTelemetry's SDK is
-// loaded, which saves about 10 MB. Nothing is registered globally; who wants spans
-// is handed a Tracing. A collector that is down, slow or silent delays nothing but shutdown(), by a fixed time.
+// loaded, which saves about 10 MB. Nothing is registered globally; who makes spans
+// is handed a Spans, or none where none would be kept. A collector that is down, slow or silent delays nothing but shutdown(), by a fixed time.
 import type { Metrics } from "./metrics.ts";
 import { createNoTracing, type Tracing } from "./no-tracing.ts";
 import type { OtlpDeps, OtlpOptions } from "./otlp.ts";

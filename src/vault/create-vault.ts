@@ -1,6 +1,8 @@
 // From the configuration to a vault: a remote one where `vault.url` is set, else an
 // embedded one where there are master keys, else none.
+import type { Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
+import { openCaFile, type TrustedCa } from "../config/ca-file.ts";
 import type { EmbeddedVaultConfig, VaultConfig, VaultStorageConfig } from "../config/config.ts";
 import type { SecretRef } from "../config/secret.ts";
 import { createSecretSource, type SecretSource } from "../config/secret-source.ts";
@@ -18,6 +20,8 @@ export interface VaultDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics?: Pick<Metrics, "circuitBreakerRequests" | "circuitBreakerErrors"> | undefined;
+  /** For calls to a remote one. */
+  readonly interceptors?: readonly Interceptor[] | undefined;
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
 }
 
@@ -30,7 +34,7 @@ export async function createVault(
   if (config === undefined) return undefined;
   if (config.kind === "remote") {
     const { url, caFile, token } = config;
-    const ca = caFile === undefined ? undefined : await deps.readTextFile(caFile, signal);
+    const ca = caFile === undefined ? undefined : await openVaultCa(caFile, deps, signal);
     return createRemoteVault(
       { url, ca, ...(token === undefined ? {} : { token: createVaultSecret(token, deps) }) },
       deps,
@@ -64,6 +68,13 @@ function createStorage(config: VaultStorageConfig, deps: VaultDeps): VaultStorag
   const { url, bucket, accessKeyId } = config;
   const accessKeySecret = createVaultSecret(config.accessKeySecret, deps);
   return createS3Storage({ url, bucket, accessKeyId, accessKeySecret });
+}
+
+function openVaultCa(path: string, deps: VaultDeps, signal: AbortSignal): Promise<TrustedCa> {
+  const { clock, log, readTextFile } = deps;
+  const onFailure = (error: unknown) =>
+    log.warn("the CA cannot be read again; the last one stays in use", { setting: "vault.ca_file", error });
+  return openCaFile(path, { readTextFile, nowMs: () => clock.nowMs(), onFailure }, signal);
 }
 
 function createVaultSecret(ref: SecretRef, { clock, log, readTextFile }: VaultDeps): SecretSource {

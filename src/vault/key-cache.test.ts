@@ -27,6 +27,20 @@ test("an entry is kept for its time, however often it is used", async () => {
   assert.equal(await cache.get("a", async () => "second", signal), "second");
 });
 
+test("an entry that nobody asks for goes when its time is over, and leaves no timer", async () => {
+  const clock = new FakeClock();
+  const cache = new KeyCache<string>(options, clock);
+  await cache.get("a", async () => "a", signal);
+  await clock.advance(500);
+  await cache.get("b", async () => "b", signal);
+  cache.forget("b");
+  await cache.get("b", async () => "newer", signal);
+  await clock.advance(500);
+  assert.equal(cache.size, 1);
+  await clock.advance(500);
+  assert.deepEqual([cache.size, clock.timerCount], [0, 0]);
+});
+
 test("neither a failure nor an absence is remembered", async () => {
   const cache = new KeyCache<string>(options, new FakeClock());
   await assert.rejects(

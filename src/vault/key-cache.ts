@@ -1,6 +1,6 @@
 // Loaded keys, for a while. Both the number and the age are limited: what is not used
 // must not stay in memory for the life of the process, and a million keyrings must not
-// take a million keys along (K10).
+// take a million keys along (K10). A key goes when its time is over, asked for or not.
 //
 // Callers who want the same key at the same time share one load. It goes on when one of
 // them leaves, and has a deadline of its own, so that a storage that hangs cannot keep
@@ -8,7 +8,7 @@
 
 import { withTimeout } from "../concurrency/abort.ts";
 import { onAbort } from "../concurrency/abort-listener.ts";
-import type { Clock } from "../concurrency/clock.ts";
+import type { Clock, Timer } from "../concurrency/clock.ts";
 
 export interface KeyCacheOptions {
   readonly entriesMax: number;
@@ -21,7 +21,7 @@ export class KeyCache<V> {
   private readonly clock: Clock;
   private readonly closed = new AbortController();
   // In the order of their last use, the oldest first.
-  private readonly entries = new Map<string, { readonly value: V; readonly untilMs: number }>();
+  private readonly entries = new Map<string, { readonly value: V; readonly expiry: Timer }>();
   private readonly loads = new Map<string, Promise<V | undefined>>();
 
   constructor(options: KeyCacheOptions, clock: Clock) {
@@ -34,9 +34,13 @@ export class KeyCache<V> {
     const entry = this.entries.get(name);
     if (entry === undefined) return undefined;
     this.entries.delete(name);
-    if (entry.untilMs <= this.clock.nowMs()) return undefined;
     this.entries.set(name, entry);
     return entry.value;
+  }
+
+  /** How many keys are in memory. */
+  get size(): number {
+    return this.entries.size;
   }
 
   /** What was loaded before, or is loaded now. That there is none is not remembered. */
@@ -50,13 +54,14 @@ export class KeyCache<V> {
   }
 
   forget(name: string): void {
+    this.entries.get(name)?.expiry.cancel();
     this.entries.delete(name);
   }
 
   /** Ends every load, and lets go of every key. */
   close(reason: Error): void {
     this.closed.abort(reason);
-    this.entries.clear();
+    for (const name of this.entries.keys()) this.forget(name);
   }
 
   private share(name: string, load: (signal: AbortSignal) => Promise<V | undefined>): Promise<V | undefined> {
@@ -74,11 +79,12 @@ export class KeyCache<V> {
 
   private keep(name: string, value: V): void {
     if (this.closed.signal.aborted) return;
-    this.entries.delete(name);
-    this.entries.set(name, { value, untilMs: this.clock.nowMs() + this.options.ageMaxMs });
+    this.forget(name);
+    const expiry = this.clock.setTimer(this.options.ageMaxMs, () => this.forget(name));
+    this.entries.set(name, { value, expiry });
     if (this.entries.size <= this.options.entriesMax) return;
     const [oldest] = this.entries.keys();
-    if (oldest !== undefined) this.entries.delete(oldest);
+    if (oldest !== undefined) this.forget(oldest);
   }
 }
 

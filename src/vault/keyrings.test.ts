@@ -198,6 +198,7 @@ describe("a storage", () => {
       assert.ok(outcome.status === "rejected" && (outcome.reason as VaultError).code === "unavailable");
     hangs = false;
     assert.equal(await vault.decrypt({ keyring, encrypted }, signal), "x");
+    await vault.close();
     assert.equal(clock.timerCount, 0);
   });
 

@@ -12,6 +12,7 @@ import { compressionGzip, createConnectTransport } from "@connectrpc/connect-nod
 import { DeadlineError, linkSignals, withTimeout } from "../concurrency/abort.ts";
 import { CircuitBreaker, CircuitOpenError } from "../concurrency/circuit-breaker.ts";
 import type { Clock } from "../concurrency/clock.ts";
+import { pemOf, type TrustedCa } from "../config/ca-file.ts";
 import { ConfigError } from "../config/error.ts";
 import type { SecretSource } from "../config/secret-source.ts";
 import { VaultService } from "../gen/vault/v1/service_pb.ts";
@@ -25,7 +26,7 @@ export interface RemoteVaultOptions {
   readonly url: string;
   readonly token?: SecretSource;
   /** PEM certificates to trust instead of the system's. */
-  readonly ca?: string | undefined;
+  readonly ca?: TrustedCa | undefined;
   /** The deadline of every call. Default 10 s. */
   readonly timeoutMs?: number;
 }
@@ -33,6 +34,8 @@ export interface RemoteVaultOptions {
 export interface RemoteVaultDeps {
   readonly clock: Clock;
   readonly metrics?: Pick<Metrics, "circuitBreakerRequests" | "circuitBreakerErrors"> | undefined;
+  /** Before krane's own. */
+  readonly interceptors?: readonly Interceptor[] | undefined;
   /** Instead of a connection to `url`, for tests. */
   createTransport?(interceptors: Interceptor[]): Transport;
 }
@@ -150,17 +153,23 @@ function createLink({ url, ca, token }: RemoteVaultOptions, deps: RemoteVaultDep
       request.header.set("Authorization", `Bearer ${(await token.current(request.signal)).reveal()}`);
     return next(request);
   };
+  const interceptors = [...(deps.interceptors ?? []), authorize];
   const agentOptions = { keepAlive: true, maxSockets: socketsMax };
-  const agent = url.startsWith("https:")
-    ? new HttpsAgent({ ...agentOptions, ...(ca === undefined ? {} : { ca }) })
-    : new HttpAgent(agentOptions);
+  const agent = url.startsWith("https:") ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions);
+  // The RPC library copies the options for each request, and so gets the CA of the moment.
+  const nodeOptions = {
+    agent,
+    get ca() {
+      return ca && pemOf(ca);
+    },
+  };
   const transport =
-    deps.createTransport?.([authorize]) ??
+    deps.createTransport?.(interceptors) ??
     createConnectTransport({
       httpVersion: "1.1",
       baseUrl: url,
-      nodeOptions: { agent },
-      interceptors: [authorize],
+      nodeOptions,
+      interceptors,
       acceptCompression: [compressionGzip],
       readMaxBytes: messageBytesMax,
       writeMaxBytes: messageBytesMax,

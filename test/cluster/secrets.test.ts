@@ -5,10 +5,8 @@ import { createSign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, type TestContext, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Pod } from "kubernetes-types/core/v1.js";
-import { parseAllDocuments } from "yaml";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
@@ -16,6 +14,7 @@ import { createHttpTransport } from "../../src/kube/http-transport.ts";
 import { subjectAccessReviews } from "../../src/kube/kinds.ts";
 import { files } from "../support/cluster/components.ts";
 import { clusterUnderTest, type PolicyRule } from "../support/cluster-under-test.ts";
+import { manifestsOf } from "../support/deployed-rights.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/krane-process.ts";
 import { environmentId, SecretSeekers } from "../support/secret-seekers.ts";
@@ -23,10 +22,9 @@ import { defineSecretsAttacks } from "../support/secrets-attacks.ts";
 import { serveSecrets } from "../support/served-secrets.ts";
 
 const cluster = clusterUnderTest();
-const rolePath = fileURLToPath(new URL("../../deploy/rbac-secrets.yaml", import.meta.url));
-const rights = parseAllDocuments(readFileSync(rolePath, "utf8"))
-  .map((document) => document.toJS() as { readonly rules?: readonly PolicyRule[] })
-  .flatMap(({ rules }) => rules ?? []);
+const rights = manifestsOf("rights-secrets.yaml").flatMap(
+  (object) => (object as { readonly rules?: readonly PolicyRule[] }).rules ?? [],
+);
 const admin = connect(cluster.adminToken);
 const agent = connect(cluster.agentToken);
 

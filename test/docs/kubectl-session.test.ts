@@ -6,45 +6,15 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { main } from "../../src/cli/main.ts";
-import { readTextFile } from "../../src/cli/text-file.ts";
+import { readTextFile } from "../../src/cli/process/text-file.ts";
 import { resolveKubeBinaries } from "../../tools/kube-binaries.ts";
 import { eventually } from "../support/eventually.ts";
 import { FakeIo } from "../support/fake-io.ts";
 import { readProjectFile } from "../support/project-files.ts";
-
-interface Exchange {
-  readonly command: string;
-  readonly output: string;
-}
+import { type Exchange, normalised, sessionOf } from "../support/shown-session.ts";
 
 interface Shell {
   run(command: string): Promise<string>;
-}
-
-function sessionOf(page: string): readonly Exchange[] {
-  const marked = /<!-- kubectl-session:begin -->\s*```\w*\n([\s\S]*?)```\s*<!-- kubectl-session:end -->/.exec(
-    page,
-  );
-  const text = marked?.[1] ?? assert.fail("README.md has no session between its kubectl-session markers");
-  return text
-    .split(/^\$ /m)
-    .slice(1)
-    .map((part) => {
-      const [command = "", ...output] = part.split("\n");
-      return { command, output: output.join("\n") };
-    });
-}
-
-/** What differs from run to run: ages, hashes, the random ends of pod names, addresses, and so the width of columns. */
-function normalised(output: string): string {
-  return output
-    .replaceAll(/\b\d+(?:s|m\d*s?|h\d*m?)(?=\s|$)/gm, "AGE")
-    .replaceAll(/\b(\w+-\d+)-[a-z0-9]{5}\b/g, "$1-POD")
-    .replaceAll(/\b(\w+)-[a-z0-9]{8,10}-[a-z0-9]{5}\b/g, "$1-POD")
-    .replaceAll(/(-hash:\s+)\S+/g, "$1HASH")
-    .replaceAll(/\b\d+\.\d+\.\d+\.\d+\b/g, "ADDRESS")
-    .replaceAll(/[ \t]+/g, " ")
-    .trim();
 }
 
 /** The folder of the pinned kubectl: what another version prints is worded differently, so no other will do. */
@@ -99,7 +69,7 @@ async function replay(shell: Shell, { command, output }: Exchange): Promise<void
 }
 
 test("the kubectl session in the README gives the output shown there", async (t) => {
-  const session = sessionOf(readProjectFile("README.md"));
+  const session = sessionOf(readProjectFile("README.md"), "kubectl-session");
   const commands = session.filter(({ command }) => !command.startsWith("export "));
   assert.ok(commands.length >= 5);
   const binaries = await findKubectl();

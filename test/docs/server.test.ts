@@ -48,6 +48,12 @@ test("every flag and setting that the prose of docs/server.md names exists", () 
   for (const [, flag = ""] of text.matchAll(/--([a-z][a-z-]+)/g))
     assert.ok(flags.has(flag) || flag === "config", flag);
   const keys = new Set(allServerSettings.map(({ path }) => path.split(".").at(-1)));
-  for (const key of ["agent_tokens_file", "stream_rate", "history_age", "history_entries"])
+  for (const key of [
+    "agent_tokens_file",
+    "admin_tokens_file",
+    "stream_rate",
+    "history_age",
+    "history_entries",
+  ])
     assert.ok(keys.has(key), key);
 });

@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 function runScript(statement: string, stdout: "pipe" | number = "pipe") {
   const script = `
     import { open } from "node:fs";
-    import { createProcessIo } from "./src/cli/process-io.ts";
+    import { createProcessIo } from "./src/cli/process/process-io.ts";
     const io = createProcessIo(process);
     setTimeout(() => {}, 600_000);
     ${statement}`;

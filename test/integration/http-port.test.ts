@@ -19,6 +19,7 @@ import { createQuietLog } from "../support/quiet-log.ts";
 
 const hello = serveReads(() => jsonAnswer(200, { hello: "world" }));
 const signal = new AbortController().signal;
+const emptySettings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
 interface PortUnderTest {
@@ -40,8 +41,8 @@ async function startPort(t: TestContext, options: PortUnderTest = {}): Promise<H
   return { ...port, url: `http://127.0.0.1:${port.port}` };
 }
 
-async function openSocket(t: TestContext, port: HttpPort): Promise<Socket> {
-  const socket = connect({ port: port.port, host: "127.0.0.1", allowHalfOpen: true });
+async function openSocket(t: TestContext, port: HttpPort, localAddress = "127.0.0.1"): Promise<Socket> {
+  const socket = connect({ port: port.port, host: "127.0.0.1", localAddress, allowHalfOpen: true });
   t.after(() => socket.destroy());
   socket.on("error", () => undefined);
   await once(socket, "connect");
@@ -154,8 +155,6 @@ describe("one port", () => {
 });
 
 describe("the first bytes", () => {
-  const emptySettings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
-
   async function writeByteByByte(socket: Socket, bytes: Buffer): Promise<void> {
     socket.setNoDelay(true);
     for (const byte of bytes) {
@@ -278,6 +277,24 @@ describe("limits", () => {
     busy.close();
   });
 
+  test("an idle HTTP/2 connection ends also when its client hears no goodbye", async (t) => {
+    const clock = new FakeClock();
+    const port = await startPort(t, { clock });
+    const socket = await openSocket(t, port);
+    socket.write(Buffer.concat([preface, emptySettings]));
+    const told = once(socket, "end");
+    await once(socket, "data");
+    socket.resume();
+    await clock.advance(60_000);
+    await told;
+    await clock.advance(5_000);
+    // A connection that is gone answers the next bytes with a reset; one that is half open takes them.
+    await eventually("the server has hung up", () => {
+      socket.write(emptySettings);
+      assert.equal(socket.destroyed, true);
+    });
+  });
+
   test("an HTTP/2 request whose body never ends is cancelled", async (t) => {
     const clock = new FakeClock();
     const handler: HttpHandler = (request) => void request.resume();
@@ -369,6 +386,42 @@ describe("limits", () => {
     await ask(idleToo);
   });
 
+  test("an address that takes all it gets with requests in flight leaves the other places to others", async (t) => {
+    let inFlight = 0;
+    const held = createGate();
+    const handler: HttpHandler = async (request, response) => {
+      inFlight++;
+      await held.promise;
+      await hello(request, response);
+    };
+    const port = await startPort(t, { handler, limits: { connectionsMax: 4, connectionsPerAddressMax: 2 } });
+    const ask = (socket: Socket, path: string) => socket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`);
+    const greedy: Socket[] = [];
+    for (const count of [1, 2]) {
+      const socket = await openSocket(t, port);
+      greedy.push(socket);
+      ask(socket, "/hello");
+      await eventually("its request has arrived", () => assert.equal(inFlight, count));
+    }
+    for (const _ of [3, 4]) {
+      const socket = await openSocket(t, port);
+      ask(socket, "/hello");
+      await untilGone(socket);
+    }
+
+    const endings: Promise<void>[] = [];
+    for (const _ of [1, 2, 3]) {
+      const socket = await openSocket(t, port, "127.0.0.2");
+      endings.push(untilGone(socket));
+      ask(socket, "/nowhere");
+      assert.match(String(await once(socket, "data")), /^HTTP\/1.1 404 /);
+    }
+    // Room was made among its own connections, and not among those of the other address.
+    await Promise.race(endings);
+    held.resolve();
+    for (const socket of greedy) assert.match(String(await once(socket, "data")), /^HTTP\/1.1 200 /);
+  });
+
   test("when every place has a request in flight, further connections are refused", async (t) => {
     for (const open of ["http1", "http2"] as const) {
       const { handler, inFlight, answer } = createHeldHandler();
@@ -437,6 +490,48 @@ describe("limits", () => {
       await clock.advance(30_000);
       await untilGone(socket);
       await eventually("no timer is left", () => assert.equal(clock.timerCount, 0));
+    });
+  }
+
+  for (const [what, ask] of Object.entries(leaveUntaken)) {
+    test(`a stream whose client takes nothing ends when its time is over: ${what}`, async (t) => {
+      const clock = new FakeClock();
+      const [begun, cut] = [createGate(), createGate()];
+      const handler: HttpHandler = async (_, response) => {
+        const answer: Writable = response;
+        answer.once("close", cut.resolve);
+        answer.write("x".repeat(16_000_000));
+        begun.resolve();
+      };
+      const port = await startPort(t, { clock, handler });
+      ask(await openSocket(t, port));
+      await begun.promise;
+      await clock.advance(30_000);
+      await cut.promise;
+    });
+
+    test(`answers that wait for their clients hold so much memory, and the oldest go: ${what}`, async (t) => {
+      const answered: (() => void)[] = [];
+      const handler: HttpHandler = async (request, response) => {
+        await large(request, response);
+        answered.shift()?.();
+      };
+      const port = await startPort(t, {
+        clock: new FakeClock(),
+        handler,
+        limits: { answerBytesMax: 40_000_000 },
+      });
+      const unread: Socket[] = [];
+      for (let count = 0; count < 4; count++) {
+        const { promise, resolve } = createGate();
+        answered.push(resolve);
+        const socket = await openSocket(t, port);
+        unread.push(socket);
+        ask(socket);
+        await promise;
+      }
+      await untilGone(unread[0] ?? assert.fail("there is one"));
+      assert.equal((await fetchHttp1(`${port.url}/hello`)).body.length, 16_000_003);
     });
   }
 

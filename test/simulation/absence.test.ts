@@ -147,8 +147,9 @@ test("desired state that returns takes the suspicion away", async () => {
 test("an explicit delete is carried out at once", async () => {
   const { world, agent } = await populated(1);
   await world.plane.admin.deleteDeployment(region, "d_1");
-  await world.until("it is gone", async () => (await world.replicaSets()).length === 0, 1_000);
-  assert.equal(deletes(agent), 2, "the ReplicaSet, and the policy that nothing needs any more");
+  // The ReplicaSet, and the policy that nothing needs any more.
+  await world.until("both are gone", async () => deletes(agent) === 2, 1_000);
+  assert.deepEqual(await world.replicaSets(), []);
   await world.stop();
 });
 

@@ -113,7 +113,7 @@ test("a policy that is removed or opened by hand is put right", async () => {
 
 test("a port that is asked for while the policy is being narrowed is let in", async () => {
   const world = await SimulatedRegion.create();
-  const ports = async () => String([...admitted((await world.policies())[0]?.spec)].sort());
+  const ports = async () => String([...admitted((await world.policies())[0]?.spec ?? {})].sort());
   await world.setDeployment(1, { port: 8001 });
   await world.setDeployment(2, { port: 8002 });
   const options = { ...defaultOptions, resyncMs: 0, replayMs: 0 };

@@ -120,6 +120,38 @@ describe("a deployment that was ordered by a call", () => {
     await world.stop();
   });
 
+  test("yields to a control plane that was restored and counts from the start again", async () => {
+    const { world } = await createWorld();
+    for (const replicas of [1, 2, 3]) await world.setDeployment(1, { replicas });
+    const agent = await world.startAgent();
+    await world.until("it is there", async () => (await world.replicaSets()).length === 1);
+    await world.resolved(agent.controller.applyDeployment(deployment(1, { replicas: 5 }), never));
+    await agent.stop();
+    world.plane.faults.restoreFromEmpty(region);
+    await world.setDeployment(1, { replicas: 2 });
+    await world.startAgent();
+    await world.clock.advance(halfHourMs);
+    const [live] = await world.replicaSets();
+    assert.equal(live?.spec?.replicas, 2);
+    await world.stop();
+  });
+
+  test("stays when a restored control plane does not know it", async () => {
+    const { world } = await createWorld();
+    await world.setDeployment(1, { replicas: 1 });
+    const agent = await world.startAgent();
+    await world.until("it is there", async () => (await world.replicaSets()).length === 1);
+    await world.resolved(agent.controller.applyDeployment(deployment(1, { replicas: 5 }), never));
+    await agent.stop();
+    world.plane.faults.restoreFromEmpty(region);
+    const next = await world.startAgent();
+    await world.clock.advance(halfHourMs);
+    assert.deepEqual(next.writes, []);
+    assert.deepEqual(next.controller.blockedDeletions(), []);
+    assert.deepEqual(await world.replicaSetNames(), ["web-1"]);
+    await world.stop();
+  });
+
   test("is gone at once when it is ordered away, and stays so", async () => {
     const { world } = await createWorld();
     const agent = await world.startAgent();

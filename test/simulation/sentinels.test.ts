@@ -118,6 +118,7 @@ test("a sentinel without replicas is paused, and its budget follows the count", 
   await world.plane.admin.scaleSentinel(region, "se_1", 0);
   await world.until("it is paused", async () => (await statusOf(world))?.health === Health.PAUSED);
   assert.equal((await statusOf(world))?.availableReplicas, 0);
+  await world.until("the budget follows", async () => (await budget())[1] === 1);
   assert.deepEqual(await budget(), [undefined, 1]);
   await world.stop();
 });

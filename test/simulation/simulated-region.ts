@@ -32,6 +32,7 @@ import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../src
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { createListedKubeApi } from "../support/listed-calls.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { createRecordingKubeApi, type RecordedWrite } from "./recording-kube-api.ts";
 
@@ -135,7 +136,8 @@ export class SimulatedRegion {
     const { clock, random, metrics } = this;
     const log = createQuietLog();
     const transport = createInProcessTransport(this.server, { userAgent: "krane" });
-    const api = createRecordingKubeApi(createKubeApi(transport));
+    const listed = createListedKubeApi(createKubeApi(transport), ["agent", "registry"]);
+    const api = createRecordingKubeApi(listed);
     const controlPlane = createControlPlane(
       {
         controller: name,
@@ -162,6 +164,7 @@ export class SimulatedRegion {
         await this.resolved(controller.stop());
         await this.resolved(controlPlane.close());
         await this.resolved(transport.close());
+        assert.deepEqual(listed.unlisted, []);
       },
       kill: async () => {
         const closed = [transport.close(), controlPlane.close()];
@@ -188,12 +191,12 @@ export class SimulatedRegion {
     const { namespace = "", name: ownerName = "", uid = "" } = owner.metadata ?? {};
     if (before !== undefined)
       await this.api.delete(podKind, { namespace, name: before }, { gracePeriodSeconds: 0 }, never);
-    const labels = owner.spec?.template?.metadata?.labels ?? {};
+    const { labels = {}, annotations = {} } = owner.spec?.template?.metadata ?? {};
     const controller = { apiVersion: "apps/v1", kind: "ReplicaSet", name: ownerName, uid, controller: true };
     await this.api.create(
       podKind,
       {
-        metadata: { name, namespace, labels, ownerReferences: [controller] },
+        metadata: { name, namespace, labels, annotations, ownerReferences: [controller] },
         spec: { containers: [{ name: "deployment", image: "registry.example/acme/web:1" }] },
       },
       {},

@@ -1,7 +1,7 @@
 // What only the store in PostgreSQL has to answer for: rows of newer servers, tables that
 // several servers make at once, and a database that goes away.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import { toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import type { ClientConfig } from "pg";
@@ -10,8 +10,10 @@ import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { ApplyDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { kinds, type SpecInit } from "../../src/server/kinds.ts";
 import { connectAlone } from "../../src/server/postgres/database.ts";
+import { migrate } from "../../src/server/postgres/migrations.ts";
 import { startPostgresStore } from "../../src/server/postgres/postgres-store.ts";
 import { StoreError, type StoreErrorCode, stateOf } from "../../src/server/store.ts";
+import { eventually } from "../support/eventually.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { embeddedTarget, type OpenTarget } from "./store-target.ts";
 
@@ -19,6 +21,7 @@ const deps = { clock: createSystemClock(), random: createSystemRandom(), log: cr
 const author = { by: "test", atMs: 1 };
 const hasCode = (code: StoreErrorCode) => (error: unknown) =>
   error instanceof StoreError && error.code === code;
+const ascending = (a: bigint, b: bigint) => Number(a - b);
 const deployment = (id: string, more: SpecInit<"deployment"> = {}) =>
   kinds.deployment.createSpec({ deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one", ...more });
 
@@ -67,6 +70,9 @@ test("a row that a newer server wrote moves cursors, is not changed in part, and
     const edit = store.edit(region, "deployment", id, (spec) => spec, author);
     await assert.rejects(edit, hasCode("unreadable"));
   }
+  // Nobody here can see whose they are, so they may be of any.
+  await store.changeEnvironment(region, "e", () => ({ workspaceId: "", projectId: "", secrets: new Map() }));
+  await assert.rejects(store.removeEnvironment(region, "e"), hasCode("in_use"));
   assert.equal(await store.put(region, "deployment", deployment("a"), author), 5n);
   assert.equal((await store.row(region, "deployment", "a"))?.desired, "running");
 });
@@ -101,13 +107,116 @@ test("servers that start at the same time on an empty database make its tables o
     started.map(({ store }, index) => store.put("one.test", "deployment", deployment(`d${index}`), author)),
   );
   assert.deepEqual(versions.map(Number).sort(), [1, 2, 3, 4]);
-  const steps = await sql("SELECT step FROM krane.migrations", [], fresh);
-  assert.deepEqual(steps, [{ step: 1 }]);
+  const steps = await sql("SELECT step FROM krane.migrations ORDER BY step", [], fresh);
+  assert.deepEqual(steps, [{ step: 1 }, { step: 2 }, { step: 3 }]);
   // A newer server has been here: this one leaves its tables alone and goes on.
-  await sql("INSERT INTO krane.migrations (step) VALUES (2)", [], fresh);
+  await sql("INSERT INTO krane.migrations (step) VALUES (4)", [], fresh);
   const older = await startPostgresStore(fresh, deps);
   assert.equal((await older.store.rows("one.test", "deployment")).length, 4);
   await Promise.all([...started, older].map(({ close }) => close()));
+});
+
+/** A database as the first version of krane left it, with two regions, and a way to write its history. */
+async function openOlder(t: TestContext, name: string) {
+  await sql(`CREATE DATABASE ${name}`);
+  const config = { ...database, database: name };
+  const client = await connectAlone(config);
+  t.after(() => client.end());
+  await migrate(client, 1);
+  // As long as a server waits.
+  await client.query("SET lock_timeout TO 5000");
+  for (const region of ["a.test", "b.test"]) {
+    await client.query("INSERT INTO regions (name) VALUES ($1)", [region]);
+    await client.query("INSERT INTO agents (region) VALUES ($1)", [region]);
+  }
+  const enter = (region: string, id: string) =>
+    client.query(
+      `INSERT INTO history (region, at_ms, author, kind, id, version, event, outcome)
+       VALUES ($1, 1, 'old', 'deployment', $2, 1, 'set', '')`,
+      [region, id],
+    );
+  const start = async () => {
+    const starting = startPostgresStore(config, deps);
+    t.after(() =>
+      starting.then(
+        ({ close }) => close(),
+        () => undefined,
+      ),
+    );
+    return (await starting).store;
+  };
+  return { config, client, enter, start };
+}
+
+test("the history of an older server is numbered, also what it writes beside this one", async (t) => {
+  const { enter, start } = await openOlder(t, "grown");
+  await enter("a.test", "1");
+  await enter("b.test", "2");
+  await enter("a.test", "3");
+  const store = await start();
+  await enter("a.test", "4");
+  await store.put("a.test", "deployment", deployment("5"), author);
+  const { entries, newest } = await store.historySince("a.test", 0n, { limit: 10 });
+  assert.deepEqual(
+    entries.map(({ id }) => id),
+    ["1", "3", "4", "5"],
+  );
+  const numbers = entries.map(({ number }) => number);
+  assert.deepEqual(numbers, [...new Set(numbers)].sort(ascending));
+  assert.equal(newest, numbers.at(-1));
+  assert.deepEqual([...(await store.history("a.test", { limit: 10 }))].reverse(), entries);
+});
+
+test("a long history is numbered bit by bit, and from where a server stopped in between", async (t) => {
+  const { config, client, enter, start } = await openOlder(t, "long");
+  // Of a role that is protected from people: nothing that takes a while would be let through.
+  await sql("ALTER DATABASE long SET statement_timeout = '30ms'");
+  await client.query(
+    `INSERT INTO history (region, at_ms, author, kind, id, version, event, outcome)
+     SELECT 'a.test', n, 'old', 'deployment', 'a', n, 'set', '' FROM generate_series(1, 25000) n`,
+  );
+  const migrating = await connectAlone(config);
+  await migrate(migrating, 2);
+  await migrating.end();
+  await enter("a.test", "while it is stopped");
+  const store = await start();
+  const [first] = (await store.historySince("a.test", 0n, { limit: 1 })).entries;
+  const [newest] = await store.history("a.test", { limit: 1 });
+  assert.deepEqual([first?.version, newest?.id], [1n, "while it is stopped"]);
+  const [count] = await sql(
+    "SELECT count(*)::integer AS all, count(DISTINCT number)::integer AS numbered FROM krane.history",
+    [],
+    { ...config, options: "-c statement_timeout=0" },
+  );
+  assert.deepEqual(count, { all: 25_001, numbered: 25_001 });
+});
+
+test("new tables are made beside an older server at work, which fails nothing of its own", async (t) => {
+  const lockedBy = {
+    change: "UPDATE regions SET counter = counter + 1 WHERE name = 'a.test'",
+    report: "SELECT 1 FROM agents WHERE region = 'a.test' FOR UPDATE",
+  };
+  for (const [work, lock] of Object.entries(lockedBy)) {
+    const { config, client, enter, start } = await openOlder(t, `busy_${work}`);
+    await client.query("BEGIN");
+    await client.query(lock);
+    const starting = start();
+    await eventually("the new server waits", async () => {
+      const waiting = await sql(
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = $1",
+        [config.database],
+      );
+      assert.equal(waiting.length, 1);
+    });
+    await client.query(
+      `INSERT INTO objects (region, kind, id, name, desired, format, spec, version)
+       VALUES ('a.test', 'deployment', 'a', 'app-a', 'running', 1, '', 1)`,
+    );
+    await enter("a.test", "a");
+    await client.query("COMMIT");
+    const store = await starting;
+    assert.equal((await store.history("a.test", { limit: 10 })).length, 1);
+  }
 });
 
 test("while the database takes no connections a call says so, and goes well again afterwards", async () => {
@@ -125,6 +234,21 @@ test("while the database takes no connections a call says so, and goes well agai
   await shut(true);
   assert.equal(await store.put("one.test", "deployment", deployment("a"), author), 1n);
   await close();
+});
+
+test("of large objects fewer come at once, and one at least", async () => {
+  const { store } = target;
+  const region = "bytes.test";
+  await store.registerRegion(region);
+  for (const [id, bytes] of Object.entries({ a: 3e6, b: 3e6, c: 6e6, d: 1 })) {
+    await store.put(region, "deployment", deployment(id, { image: "x".repeat(bytes) }), author);
+  }
+  const ids = async (afterId: string) =>
+    (await store.objects(region, "deployment", afterId, 10)).map(({ row }) => row.id);
+  assert.deepEqual(await ids(""), ["a", "b"]);
+  assert.deepEqual(await ids("b"), ["c"]);
+  assert.deepEqual(await ids("c"), ["d"]);
+  assert.deepEqual(await ids("d"), []);
 });
 
 test("a number above 2^53 stays exact", async () => {
@@ -148,4 +272,32 @@ test("a change waits for one that is under way, so that its number is not seen f
   await client.query("COMMIT");
   await client.end();
   assert.equal(await second, 2n);
+});
+
+test("an entry of history waits for one that is under way, so that its number is not seen first", async () => {
+  const { store, other } = target;
+  const region = "entries.test";
+  await store.registerRegion(region);
+  const client = await connectAlone(database);
+  await client.query("BEGIN");
+  // As a report does, which holds another lock than a change.
+  await client.query(
+    `INSERT INTO krane.history (region, at_ms, author, kind, id, version, event, outcome)
+     VALUES ($1, 1, 'agent', 'deployment', 'a', 1, 'reported', 'gone')`,
+    [region],
+  );
+  const second = store.put(region, "deployment", deployment("b"), author);
+  await eventually("the change waits", async () => {
+    const waiting = await sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+    assert.equal(waiting.length, 1);
+  });
+  assert.deepEqual(await other.historySince(region, 0n, { limit: 10 }), { entries: [], newest: 0n });
+  await client.query("COMMIT");
+  await client.end();
+  await second;
+  const { entries } = await other.historySince(region, 0n, { limit: 10 });
+  assert.deepEqual(
+    entries.map(({ number, id }) => `${number} ${id}`),
+    ["1 a", "2 b"],
+  );
 });

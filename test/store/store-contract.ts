@@ -11,23 +11,17 @@ import {
 } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { Health } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import { type Kind, kinds, type SpecInit } from "../../src/server/kinds.ts";
-import { type Row, StoreError, type StoreErrorCode } from "../../src/server/store.ts";
+import type { Row } from "../../src/server/store.ts";
 import { eventually } from "../support/eventually.ts";
+import { defineAdminContract } from "./store-admin-contract.ts";
+import { deployment, type Holds, hasCode, policy, sentinel } from "./store-fixtures.ts";
 import type { OpenTarget, StoreTarget } from "./store-target.ts";
 
 const author = { by: "somebody", atMs: 1_700_000_000_000 };
 const { signal } = new AbortController();
 
-const deployment = (id: string, more: SpecInit<"deployment"> = {}) =>
-  kinds.deployment.createSpec({ deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one", ...more });
-const sentinel = (id: string) => kinds.sentinel.createSpec({ sentinelId: id, k8sName: `app-${id}` });
-const policy = (id: string, k8sNamespace: string) =>
-  kinds.policy.createSpec({ ciliumNetworkPolicyId: id, k8sName: "rule", k8sNamespace });
 const instance = (k8sName: string, address: string, status: Status = Status.RUNNING) =>
   create(InstanceSchema, { k8sName, address, status, cpuMillicores: 5n });
-const hasCode = (code: StoreErrorCode) => (error: unknown) =>
-  error instanceof StoreError && error.code === code;
-
 export function defineStoreContract(target: StoreTarget): void {
   describe(`the store in ${target.name}`, () => {
     let opened: OpenTarget | string = "not opened";
@@ -51,11 +45,11 @@ export function defineStoreContract(target: StoreTarget): void {
     waiting(holds);
     concurrency(holds);
     reports(holds);
+    agents(holds);
     history(holds);
+    defineAdminContract(holds);
   });
 }
-
-type Holds = (name: string, check: (open: OpenTarget & { readonly region: string }) => Promise<void>) => void;
 
 function desiredState(holds: Holds): void {
   holds(
@@ -104,6 +98,14 @@ function desiredState(holds: Holds): void {
       () => store.deploymentReport("x", "a"),
       () => store.sentinelReport("x", "a"),
       () => store.history("x", { limit: 1 }),
+      () => store.historySince("x", 0n, { limit: 1 }),
+      () => store.object("x", "deployment", "a"),
+      () => store.objects("x", "deployment", "", 1),
+      () => store.environment("x", "e"),
+      () => store.environments("x", "", 1),
+      () => store.changeEnvironment("x", "e", () => undefined),
+      () => store.removeEnvironment("x", "e"),
+      () => store.releaseDeletion("x", { controller: "deployments", key: "a/b" }, author),
     ];
     for (const call of calls) await assert.rejects(call(), hasCode("unknown_region"));
   });
@@ -136,7 +138,7 @@ function content(holds: Holds): void {
       k8sName: "r",
       policy: Uint8Array.of(0, 255),
     });
-    await store.put(region, "policy", rule, author, "a");
+    await store.put(region, "policy", rule, author, { deploymentId: "a" });
     const row = await other.row(region, "policy", "p");
     assert.deepEqual([row?.spec, row?.deploymentId], [rule, "a"]);
   });
@@ -238,7 +240,7 @@ function waiting(holds: Holds): void {
     for (let version = 0n; version < 5n; version++) {
       const wait = store.waitForChange(region, version, signal);
       await eventually("it waits", () => assert.equal(store.waitingCount(region), 1));
-      await other.put(region, "deployment", deployment("a"), author);
+      await other.put(region, "deployment", deployment("a", { replicas: Number(version) + 1 }), author);
       await wait;
       assert.equal((await store.changesSince(region, "deployment", version, 10)).rows.length, 1);
     }
@@ -399,16 +401,26 @@ function reports(holds: Holds): void {
       assert.deepEqual(await other.sentinelReport(region, "a"), sentinelReport(2));
     },
   );
+}
 
+function agents(holds: Holds): void {
   holds("heartbeat and state of the agent are kept, each with its time", async ({ store, other, region }) => {
     const mine = async () => (await other.agents()).find((agent) => agent.region === region);
-    assert.deepEqual(await mine(), { region });
+    const none = { deployment: 0n, sentinel: 0n, policy: 0n };
+    assert.deepEqual(await mine(), { region, newestVersion: 0n, newestOfKind: none });
+    await store.put(region, "deployment", deployment("a"), author);
     await store.reportHeartbeat(region, 5);
     const report = create(ReportAgentStateRequestSchema, {
       state: { instanceId: "ins_1", version: "1.2.3" },
     });
     await store.reportAgent(region, { report, atMs: 6 });
-    assert.deepEqual(await mine(), { region, heartbeatAtMs: 5, state: { report, atMs: 6 } });
+    assert.deepEqual(await mine(), {
+      region,
+      newestVersion: 1n,
+      newestOfKind: { ...none, deployment: 1n },
+      heartbeatAtMs: 5,
+      state: { report, atMs: 6 },
+    });
   });
 }
 
@@ -452,7 +464,8 @@ function history(holds: Holds): void {
 
   holds("no more history is kept than was asked for, by age and by number", async ({ store, region }) => {
     for (let atMs = 1; atMs <= 10; atMs++) {
-      await store.put(region, "deployment", deployment("a"), { by: "ann", atMs: 1e15 + atMs });
+      const spec = deployment("a", { replicas: atMs });
+      await store.put(region, "deployment", spec, { by: "ann", atMs: 1e15 + atMs });
     }
     const times = async () => (await store.history(region, { limit: 100 })).map(({ atMs }) => atMs - 1e15);
     await store.trimHistory({ ageMaxMs: 6, entriesMax: 100 }, 1e15 + 10);

@@ -12,6 +12,7 @@ export interface AuditedCall {
   /** As RBAC names it: `get`, `list`, `watch`, `create`, `patch`, `delete` ... A server-side apply is a `patch`. */
   readonly verb: string;
   readonly requestUri: string;
+  readonly group: string;
   readonly resource: string;
   readonly subresource: string;
   readonly namespace: string;
@@ -39,6 +40,7 @@ export async function loadAuditedCalls(path: string): Promise<readonly AuditedCa
       userAgent: word(entry["userAgent"]),
       verb: word(entry["verb"]),
       requestUri: word(entry["requestURI"]),
+      group: word(object["apiGroup"]),
       resource: word(object["resource"]),
       subresource: word(object["subresource"]),
       namespace: word(object["namespace"]),

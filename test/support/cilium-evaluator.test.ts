@@ -54,6 +54,10 @@ const table: readonly (readonly [string, object, Connection, boolean])[] = [
   ["a denial wins", { ingress: [fromFront], ingressDeny: [fromFront] }, call(front), false],
   ["ingress says nothing of egress", { ingress: [fromFront] }, call(web, stranger), true],
   ["egress is judged at the other end", { egress: [{}] }, call(web, stranger), false],
+  ["an entity that pods are part of", { ingress: [{ fromEntities: ["cluster"] }] }, call(stranger), true],
+  ["one that no pod is", { ingress: [{ fromEntities: ["host", "world"] }] }, call(front), false],
+  ["a network is no pod", { ingress: [{ fromCIDR: ["0.0.0.0/0"] }] }, call(front), false],
+  ["also with a port", { egress: [{ toCIDRSet: [{ cidr: "::/0" }], ...tcp80 }] }, call(web, front), false],
   [
     "egress to a named peer",
     { egress: [{ toEndpoints: [{ matchLabels: { app: "front" } }] }] },
@@ -87,9 +91,21 @@ test("a policy selects in its own namespace only, whatever it says", () => {
   assert.equal(admits([policy({ endpointSelector, ingress: [{}] }, "other")], call(front)), true);
 });
 
+test("a clusterwide policy selects everywhere, and its peers are everywhere", () => {
+  const clusterwide = (spec: object) => ({
+    kind: "CiliumClusterwideNetworkPolicy",
+    spec: { endpointSelector: { matchLabels: { app: "web" } }, ...spec },
+  });
+  const elsewhere = { namespace: "third", labels: { app: "web" } };
+  assert.equal(admits([clusterwide({ ingress: [{}] })], call(front, elsewhere)), false);
+  assert.equal(admits([clusterwide({ ingress: [fromFront] })], call(stranger, elsewhere)), true);
+  const nowhere: object = { spec: { endpointSelector: {} } };
+  assert.throws(() => admits([nowhere], call(front)));
+});
+
 for (const spec of [
-  { ingress: [{ fromEntities: ["all"] }] },
-  { ingress: [{ fromCIDR: ["0.0.0.0/0"] }] },
+  { ingress: [{ fromEntities: ["unmanaged"] }] },
+  { egress: [{ toFQDNs: [{ matchName: "example.com" }] }], endpointSelector: {} },
   { ingress: [{ toPorts: [{ ports: [{ port: "80" }], rules: { http: [] } }] }] },
   { ingress: [{ toPorts: [{ ports: [{ port: "http" }] }] }] },
   { enableDefaultDeny: { ingress: false }, ingress: [fromFront] },

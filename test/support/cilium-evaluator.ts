@@ -1,6 +1,6 @@
-// What a set of CiliumNetworkPolicies admits, by Cilium's own rules for selectors, namespaces and default
-// deny. Small on purpose: whatever it does not know (networks, entities, requests) it refuses to judge,
-// because a policy that is half understood would be declared safe.
+// What a set of CiliumNetworkPolicies, of one namespace or of the cluster, admits between two pods, by Cilium's own
+// rules for selectors, namespaces and default deny. Small on purpose: whatever it does not know (requests, names,
+// services) it refuses to judge, because a policy that is half understood would be declared safe.
 import type { KubeObject } from "../../src/kube/types.ts";
 
 /** A pod as Cilium knows it: by its namespace and its labels. */
@@ -22,11 +22,38 @@ interface Direction {
   readonly allow: string;
   readonly deny: string;
   readonly peers: string;
+  readonly entities: string;
+  /** A network is never a pod of the cluster, whatever address that has. */
+  readonly networks: readonly string[];
   readonly subject: "from" | "to";
 }
 
-const ingress: Direction = { allow: "ingress", deny: "ingressDeny", peers: "fromEndpoints", subject: "to" };
-const egress: Direction = { allow: "egress", deny: "egressDeny", peers: "toEndpoints", subject: "from" };
+const ingress: Direction = {
+  allow: "ingress",
+  deny: "ingressDeny",
+  peers: "fromEndpoints",
+  entities: "fromEntities",
+  networks: ["fromCIDR", "fromCIDRSet"],
+  subject: "to",
+};
+const egress: Direction = {
+  allow: "egress",
+  deny: "egressDeny",
+  peers: "toEndpoints",
+  entities: "toEntities",
+  networks: ["toCIDR", "toCIDRSet"],
+  subject: "from",
+};
+/** Whether an ordinary pod is one of them. */
+const entities = new Map([
+  ["all", true],
+  ["cluster", true],
+  ["host", false],
+  ["ingress", false],
+  ["kube-apiserver", false],
+  ["remote-node", false],
+  ["world", false],
+]);
 const namespaceKey = "io.kubernetes.pod.namespace";
 
 /** Both ends have a say: what leaves one pod must also be let into the other. */
@@ -36,14 +63,17 @@ export function admits(policies: readonly KubeObject[], connection: Connection):
 }
 
 interface Rule {
-  readonly namespace: string;
+  /** Absent: of the whole cluster. */
+  readonly namespace: string | undefined;
   readonly body: Json;
 }
 
 function rulesOf(policy: KubeObject): readonly Rule[] {
   const { metadata, spec, specs } = policy as KubeObject & { spec?: Json; specs?: readonly Json[] };
   const namespace = metadata?.namespace;
-  if (namespace === undefined) throw new Error("a policy is in a namespace");
+  const isClusterwide = policy.kind === "CiliumClusterwideNetworkPolicy";
+  if ((namespace === undefined) !== isClusterwide)
+    throw new Error("a policy is in a namespace, or clusterwide");
   return [...(spec === undefined ? [] : [spec]), ...(specs ?? [])].map((body) => {
     const known = ["endpointSelector", "description", "ingress", "ingressDeny", "egress", "egressDeny"];
     refuseUnknown(body, known);
@@ -56,7 +86,8 @@ function passes(rules: readonly Rule[], direction: Direction, connection: Connec
   const subject = connection[direction.subject];
   const selecting = rules.filter(({ namespace, body }) => {
     // Whatever the selector says of namespaces, it selects in that of the policy.
-    return subject.namespace === namespace && matches(asJson(body["endpointSelector"]), subject);
+    const isThere = namespace === undefined || subject.namespace === namespace;
+    return isThere && matches(asJson(body["endpointSelector"]), subject);
   });
   const sectionsOf = (name: string) =>
     selecting.flatMap(({ namespace, body }) =>
@@ -73,15 +104,26 @@ function passes(rules: readonly Rule[], direction: Direction, connection: Connec
 
 function covers(section: Rule, direction: Direction, connection: Connection): boolean {
   const { namespace, body } = section;
-  refuseUnknown(body, [direction.peers, "toPorts"]);
+  const { networks } = direction;
+  refuseUnknown(body, [direction.peers, direction.entities, ...networks, "toPorts"]);
   const peers = body[direction.peers];
+  const named = body[direction.entities];
   const ports = body["toPorts"];
+  const isOpen = [peers, named, ...networks.map((name) => body[name])].every((value) => value === undefined);
   // Nothing at all is named: it only switches default deny on.
-  if (peers === undefined && ports === undefined) return false;
+  if (isOpen && ports === undefined) return false;
   const peer = connection[direction.subject === "to" ? "from" : "to"];
   const isPeer =
-    peers === undefined || asList(peers).some((selector) => matches(inNamespace(selector, namespace), peer));
+    isOpen ||
+    asList(peers).some((selector) => matches(inNamespace(selector, namespace), peer)) ||
+    (Array.isArray(named) && named.some((entity) => isPod(String(entity))));
   return isPeer && (ports === undefined || asList(ports).some((rule) => coversPort(rule, connection)));
+}
+
+function isPod(entity: string): boolean {
+  const answer = entities.get(entity);
+  if (answer === undefined) throw new Error(`entity ${entity} is not understood`);
+  return answer;
 }
 
 function coversPort(rule: Json, { port, protocol }: Connection): boolean {
@@ -101,7 +143,8 @@ function coversPort(rule: Json, { port, protocol }: Connection): boolean {
 }
 
 /** A peer is looked for in the namespace of the policy, unless its selector says something of namespaces. */
-function inNamespace(selector: Json, namespace: string): Json {
+function inNamespace(selector: Json, namespace: string | undefined): Json {
+  if (namespace === undefined) return selector;
   const labels = asJson(selector["matchLabels"]);
   const expressions = asList(selector["matchExpressions"]);
   const keys = [...Object.keys(labels), ...expressions.map(({ key }) => String(key))].map(plainKey);

@@ -11,6 +11,7 @@ const places: Readonly<Record<string, string>> = {
   Secret: "/api/v1/secrets",
   Service: "/api/v1/services",
   Deployment: "/apis/apps/v1/deployments",
+  ReplicaSet: "/apis/apps/v1/replicasets",
   PodDisruptionBudget: "/apis/policy/v1/poddisruptionbudgets",
   CiliumNetworkPolicy: "/apis/cilium.io/v2/ciliumnetworkpolicies",
 };
@@ -71,7 +72,8 @@ export function assertKeptAsSent(live: KubeObject, manifest: KubeObject): void {
   );
 }
 
-function pathOf({ kind = "", metadata = {} }: KubeObject): string {
+/** Where the API server has it. */
+export function pathOf({ kind = "", metadata = {} }: KubeObject): string {
   const place = places[kind] ?? "";
   const resource = place.slice(place.lastIndexOf("/") + 1);
   const group = place.slice(0, -resource.length);

@@ -1,6 +1,6 @@
 // A whole server within the process of the test, with its store at hand.
 import assert from "node:assert/strict";
-import { readTextFile } from "../../src/cli/text-file.ts";
+import { readTextFile } from "../../src/cli/process/text-file.ts";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { renderProblems } from "../../src/config/render.ts";
@@ -11,6 +11,8 @@ import { createQuietLog } from "./quiet-log.ts";
 
 export interface RunningServer extends StartedServer {
   readonly admin: Admin;
+  /** Settles with the server, also where nobody stops it. */
+  readonly ended: Promise<void>;
   /** Rejects when it does not stop cleanly. */
   stop(): Promise<void>;
 }
@@ -37,7 +39,7 @@ export async function startServer(flags: Readonly<Record<string, string>>): Prom
             stopping.abort();
             return ended;
           };
-          resolve({ ...started, admin: createAdmin(started.store, { clock, by: "test" }), stop });
+          resolve({ ...started, admin: createAdmin(started.store, { clock, by: "test" }), ended, stop });
         },
       },
       stopping.signal,

@@ -5,6 +5,7 @@ import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
 import { type ApiServer, administrator, createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
 import { createFixture } from "../../src/dev/kube-apiserver/controllers/cluster-fixture.ts";
+import type { PodBehaviours } from "../../src/dev/kube-apiserver/controllers/pod-behaviour.ts";
 import { startControllers } from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
 import { startHttpServer } from "../../src/dev/kube-apiserver/http-server.ts";
 import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
@@ -17,21 +18,24 @@ export interface ServedCluster {
   /** As the administrator, without a socket. */
   readonly api: KubeApi;
   readonly url: string;
+  /** How its pods behave. */
+  readonly behaviours: PodBehaviours;
   /** The text of a kubeconfig that leads here. */
   readonly kubeconfig: string;
   stop(): Promise<void>;
 }
 
-const token = "of-the-served-cluster";
+/** What its administrator sends. */
+export const servedClusterToken = "of-the-served-cluster";
 const never = new AbortController().signal;
 
-/** Has nodes, makes pods out of ReplicaSets within milliseconds, and knows Cilium's policies. */
-export async function serveCluster(): Promise<ServedCluster> {
+/** Has nodes, makes pods out of ReplicaSets within milliseconds, and knows Cilium's policies unless told otherwise. */
+export async function serveCluster({ withoutCilium = false } = {}): Promise<ServedCluster> {
   const deps = { clock: createSystemClock(), random: createSeededRandom(1) };
-  const server = createApiServer(deps, { staticTokens: new Map([[token, administrator]]) });
+  const server = createApiServer(deps, { staticTokens: new Map([[servedClusterToken, administrator]]) });
   const transport = createInProcessTransport(server, { userAgent: "kubectl" });
   const api = createKubeApi(transport);
-  await api.create(customResourceDefinitions, ciliumDefinition, {}, never);
+  if (!withoutCilium) await api.create(customResourceDefinitions, ciliumDefinition, {}, never);
   await createFixture(transport, never);
   const stopping = new AbortController();
   const behaviour = { pullMs: 0, startMs: 0, readyMs: 0, stopMs: 0 };
@@ -41,6 +45,7 @@ export async function serveCluster(): Promise<ServedCluster> {
     server,
     api,
     url: http.url,
+    behaviours: controllers.behaviours,
     kubeconfig: kubeconfigFor(http.url),
     async stop() {
       await http.stop();
@@ -59,6 +64,6 @@ export function kubeconfigFor(server: string): string {
     "current-context": "test",
     contexts: [{ name: "test", context: { cluster: "test", user: "test" } }],
     clusters: [{ name: "test", cluster: { server } }],
-    users: [{ name: "test", user: { token } }],
+    users: [{ name: "test", user: { token: servedClusterToken } }],
   });
 }

@@ -1,4 +1,5 @@
 // SecretsService on a port of its own, with a vault that a test can see through.
+import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -18,6 +19,7 @@ import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Vault } from "../../src/vault/vault.ts";
 import { undecryptable } from "../../src/vault/vault-error.ts";
 import { utf8 } from "./deployment-messages.ts";
+import { createListedKubeApi } from "./listed-calls.ts";
 import { createQuietLog } from "./quiet-log.ts";
 
 export const audience = "krane";
@@ -67,8 +69,10 @@ export async function serveSecrets(
   const { vault = glassVault, port = 0, ...service } = options;
   const decisions: SecretsDecision[] = [];
   const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
+  const listed = createListedKubeApi(api, ["secrets"]);
+  t.after(() => assert.deepEqual(listed.unlisted, []));
   const deps = {
-    api,
+    api: listed,
     vault,
     clock: createSystemClock(),
     log: createQuietLog(),

@@ -1,11 +1,12 @@
 // Vaults for tests: any number of them on one storage, as processes would be.
-import { type Clock, createSystemClock } from "../../src/concurrency/clock.ts";
+import type { Clock } from "../../src/concurrency/clock.ts";
 import { Secret } from "../../src/config/secret.ts";
 import type { SecretSource } from "../../src/config/secret-source.ts";
 import { createEmbeddedVault, type EmbeddedVaultOptions } from "../../src/vault/embedded-vault.ts";
 import { createMasterKeySource, type MasterKeySource } from "../../src/vault/master-keys.ts";
 import type { VaultStorage } from "../../src/vault/storage/storage.ts";
 import type { OpenVault } from "../../src/vault/vault.ts";
+import { FakeClock } from "./fake-clock.ts";
 
 export function secretOf(text: string): SecretSource {
   const secret = new Secret(text);
@@ -23,7 +24,7 @@ export interface TestVaultOptions extends Partial<EmbeddedVaultOptions> {
 }
 
 export function createTestVault({ storage, keys, clock, ...options }: TestVaultOptions): OpenVault {
-  const deps = { storage, masterKeys: masterKeysOf(...keys), clock: clock ?? createSystemClock() };
+  const deps = { storage, masterKeys: masterKeysOf(...keys), clock: clock ?? new FakeClock() };
   return createEmbeddedVault({ format: "krane", ...options }, deps);
 }
 

@@ -3,7 +3,7 @@
 // anything else can happen.
 import { writeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { readTextFile } from "../../src/cli/text-file.ts";
+import { readTextFile } from "../../src/cli/process/text-file.ts";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { renderProblems } from "../../src/config/render.ts";

@@ -17,6 +17,7 @@ test("every package has a golden table, and every golden table a package", async
     "grpc.health.v1",
     "grpc.reflection.v1",
     "grpc.reflection.v1alpha",
+    "krane.admin.v1",
     "krane.v1",
     "vault.v1",
   ]);

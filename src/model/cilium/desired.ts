@@ -1,6 +1,7 @@
 // A policy of the control plane as krane applies it: the rules are the control plane's, name, namespace
-// and labels are krane's, and there is nothing else on it.
+// and labels are krane's. Beside them it says only who ordered it, where that was not the control plane.
 import type { KubeObject } from "../../kube/types.ts";
+import { orderAnnotations } from "../kept-order.ts";
 import { components, labelKeys, ownLabels } from "../labels.ts";
 import { withManifestHash } from "../manifest-hash.ts";
 import { type PolicyRules, policyApiVersion, policyKind } from "./policy-document.ts";
@@ -15,7 +16,8 @@ export interface DesiredPolicy extends KubeObject, PolicyRules {
   };
 }
 
-export function desiredPolicy({ namespace, name, policyId, rules }: PolicySpec): DesiredPolicy {
+export function desiredPolicy({ namespace, name, policyId, rules, kept }: PolicySpec): DesiredPolicy {
+  const annotations = orderAnnotations(kept);
   return withManifestHash<DesiredPolicy>({
     apiVersion: policyApiVersion,
     kind: policyKind,
@@ -23,6 +25,7 @@ export function desiredPolicy({ namespace, name, policyId, rules }: PolicySpec):
       name,
       namespace,
       labels: { [labelKeys.networkPolicyId]: policyId, ...ownLabels(components.ciliumNetworkPolicy) },
+      ...(annotations && { annotations }),
     },
     ...rules,
   });

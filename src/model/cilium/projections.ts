@@ -1,6 +1,8 @@
 // What krane remembers of a live policy that came from the control plane.
 import type { KubeObject, ObjectMeta } from "../../kube/types.ts";
+import { type OrderMark, readOrderMark } from "../kept-order.ts";
 import { annotationKeys, components, fieldManager, labelKeys } from "../labels.ts";
+import { finalizersOf } from "../obstacle.ts";
 import { judgeIdentity, judgeOwnership, type Ownership } from "../ownership.ts";
 
 export interface PolicyProjection {
@@ -14,9 +16,15 @@ export interface PolicyProjection {
   /** RFC 3339, as Kubernetes writes it. */
   readonly createdAt: string | undefined;
   readonly deleting: boolean;
+  /** Absent on what the stream brought. */
+  readonly ordered?: OrderMark;
+  /** The finalizers that its deletion waits for. */
+  readonly heldBy?: string;
 }
 
 export function projectPolicy({ metadata }: KubeObject): PolicyProjection {
+  const heldBy = finalizersOf(metadata);
+  const ordered = readOrderMark(metadata, "");
   return {
     namespace: metadata?.namespace ?? "",
     name: metadata?.name ?? "",
@@ -26,6 +34,8 @@ export function projectPolicy({ metadata }: KubeObject): PolicyProjection {
     manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
+    ...(heldBy !== undefined && { heldBy }),
+    ...(ordered !== undefined && { ordered }),
   };
 }
 

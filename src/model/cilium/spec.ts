@@ -6,6 +6,7 @@ import type {
   DeleteCiliumNetworkPolicy,
 } from "../../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { collectProblems, type ParsedMessage, quote, type Refuse } from "../field-problem.ts";
+import type { KeptOrder } from "../kept-order.ts";
 import { sentinelNamespace } from "../labels.ts";
 import { parseId } from "../message-fields.ts";
 import { isDns1123Label, refusedNamespace } from "../names.ts";
@@ -15,6 +16,8 @@ import { type PolicyRules, parsePolicyDocument } from "./policy-document.ts";
 export interface PolicySpec extends PolicyRef {
   readonly policyId: string;
   readonly rules: PolicyRules;
+  /** Absent on what the stream brought. */
+  readonly kept?: KeptOrder;
 }
 
 export interface PolicyRef {

@@ -87,13 +87,17 @@ test("pods of another ReplicaSet or of none are not instances", () => {
   );
 });
 
-test("pods of an older template are reported as they are, and counted", () => {
+test("pods of an older template are reported as they are, marked, and counted", () => {
   const { update, counts } = observeDeployment(replicaSet, [
     pod("web-a"),
     pod("web-b", { templateHash: "t0" }),
     pod("web-c", { templateHash: undefined }),
   ]);
   assert.ok(update.instances.every(({ status }) => status === Status.RUNNING));
+  assert.deepEqual(
+    update.instances.map(({ outdated }) => outdated),
+    [false, true, true],
+  );
   assert.deepEqual([counts.ready, counts.ofOlderTemplate], [3, 2]);
 });
 
@@ -115,6 +119,7 @@ test("the fingerprint changes with everything that the report says", () => {
     { standing: "omitted" },
     { cpuMillicores: 1 },
     { memoryMib: 1 },
+    { templateHash: "t0" },
   ];
   const prints = changes.map((changed) => observeDeployment(replicaSet, [pod("web-a", changed)]).fingerprint);
   prints.push(observeDeployment({ ...replicaSet, name: "api" }, [pod("web-a")]).fingerprint);
@@ -124,7 +129,7 @@ test("the fingerprint changes with everything that the report says", () => {
 test("what the report does not say does not change the fingerprint", () => {
   const { fingerprint } = observeDeployment(replicaSet, [pod("web-a")]);
   const other = observeDeployment({ ...replicaSet, manifestHash: "m2", replicas: 9 }, [
-    pod("web-a", { templateHash: "t0" }),
+    pod("web-a", { obstacle: "Unschedulable" }),
   ]);
   assert.equal(other.fingerprint, fingerprint);
 });

@@ -58,6 +58,7 @@ export function observeDeployment(
     cpuMillicores: BigInt(pod.cpuMillicores),
     memoryMib: BigInt(pod.memoryMib),
     status: statusOf(pod.standing),
+    outdated: pod.templateHash !== replicaSet.templateHash,
   }));
   const update = create(ReportDeploymentStatusRequest_UpdateSchema, {
     k8sName: replicaSet.name,
@@ -67,12 +68,13 @@ export function observeDeployment(
 }
 
 function fingerprintOf({ k8sName, instances }: ReportDeploymentStatusRequest_Update): string {
-  const facts = instances.map(({ k8sName, address, cpuMillicores, memoryMib, status }) => [
+  const facts = instances.map(({ k8sName, address, cpuMillicores, memoryMib, status, outdated }) => [
     k8sName,
     address,
     String(cpuMillicores),
     String(memoryMib),
     status,
+    outdated,
   ]);
   return hashOf([k8sName, facts]);
 }

@@ -2,7 +2,14 @@
 // nothing in a message can ask for less: there is no way from a field to a host path, a privilege, another
 // service account or another runtime.
 import type { Affinity, Container, PodSpec, PodTemplateSpec } from "kubernetes-types/core/v1.js";
-import { annotationKeys, components, labelKeys, ownLabels, sentinelNamespace } from "../labels.ts";
+import {
+  annotationKeys,
+  components,
+  customerNodeClass,
+  labelKeys,
+  ownLabels,
+  sentinelNamespace,
+} from "../labels.ts";
 import { withTemplateHash } from "../manifest-hash.ts";
 import { isImageOfRegistry, pullSecretName } from "../pull-secret.ts";
 import { mebibytes, millicores } from "../quantities.ts";
@@ -18,7 +25,7 @@ export interface PodSettings {
 }
 
 /** The sandbox that stands between untrusted code and the kernel of the node (K8). */
-const runtimeClassName = "gvisor";
+export const runtimeClassName = "gvisor";
 const zoneKey = "topology.kubernetes.io/zone";
 const containerName = "deployment";
 /** What is requested is this part of the limit: tenants seldom use all of theirs at once. */
@@ -62,7 +69,7 @@ function desiredPodSpec(spec: DeploymentSpec, { secrets, registryHost }: PodSett
     // a name there can hide one of the tenant's own.
     enableServiceLinks: false,
     tolerations: [
-      { key: "karpenter.sh/nodepool", operator: "Equal", value: "untrusted", effect: "NoSchedule" },
+      { key: "karpenter.sh/nodepool", operator: "Equal", value: customerNodeClass, effect: "NoSchedule" },
     ],
     topologySpreadConstraints: [
       {

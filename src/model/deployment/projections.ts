@@ -5,8 +5,10 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Container, ContainerStatus, Pod } from "kubernetes-types/core/v1.js";
 import { type OrderMark, readOrderMark } from "../kept-order.ts";
 import { annotationKeys, labelKeys } from "../labels.ts";
+import { finalizersOf, obstacleText, withoutPodName } from "../obstacle.ts";
 import { judgeOwnership, type Ownership } from "../ownership.ts";
 import { parseMebibytes, parseMillicores } from "../quantities.ts";
+import { podObstacle } from "./pod-obstacle.ts";
 import { defaultPort } from "./spec.ts";
 import { variables } from "./variables.ts";
 
@@ -28,6 +30,10 @@ export interface ReplicaSetProjection {
   readonly deleting: boolean;
   /** Absent on what the stream brought. */
   readonly ordered?: OrderMark;
+  /** Why the server makes no pods for it. */
+  readonly refusal?: string;
+  /** The finalizers that its deletion waits for. */
+  readonly heldBy?: string;
 }
 
 /** Its name is the key that it is cached under, and is not kept twice. */
@@ -41,6 +47,8 @@ export interface PodProjection {
   readonly endpoint: string;
   readonly cpuMillicores: number;
   readonly memoryMib: number;
+  /** Why it cannot run; absent where it can, so that a pod that is well costs nothing more. */
+  readonly obstacle?: string;
 }
 
 /** "omitted": not an instance, because it is over, on its way out, or not yet on the network. */
@@ -71,6 +79,8 @@ export function projectReplicaSet(replicaSet: ReplicaSet): ReplicaSetProjection 
   const template = spec?.template;
   const labels = template?.metadata?.labels;
   const ordered = readOrderMark(metadata, blobOf(template?.spec?.containers[0]));
+  const refusal = refusalOf(replicaSet);
+  const heldBy = finalizersOf(metadata);
   return {
     namespace: metadata?.namespace ?? "",
     name: metadata?.name ?? "",
@@ -87,7 +97,16 @@ export function projectReplicaSet(replicaSet: ReplicaSet): ReplicaSetProjection 
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
     ...(ordered && { ordered }),
+    ...(refusal !== undefined && { refusal }),
+    ...(heldBy !== undefined && { heldBy }),
   };
+}
+
+function refusalOf({ metadata, status }: ReplicaSet): string | undefined {
+  const refused = status?.conditions?.find(
+    ({ type, status }) => type === "ReplicaFailure" && status === "True",
+  );
+  return refused && obstacleText(refused.reason, withoutPodName(refused.message, metadata?.name));
 }
 
 function blobOf(container: Container | undefined): string {
@@ -98,6 +117,7 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
   const { metadata, spec } = pod;
   const container = spec?.containers[0];
   const limits = container?.resources?.limits;
+  const obstacle = share(podObstacle(pod));
   return {
     ownerUid: share(metadata?.ownerReferences?.find((owner) => owner.controller)?.uid),
     templateHash: share(metadata?.annotations?.[annotationKeys.templateHash]),
@@ -105,6 +125,7 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
     endpoint: endpointOf(pod, portOf(container)),
     cpuMillicores: Number(parseMillicores(limits?.["cpu"])),
     memoryMib: Number(parseMebibytes(limits?.["memory"])),
+    ...(obstacle !== undefined && { obstacle }),
   };
 }
 

@@ -32,7 +32,8 @@ export function parseSecretsBlob(blob: Uint8Array, refuse: Refuse): string {
 
 /** Why a tenant's variable cannot have this name. */
 export function findVariableNameFlaw(name: string): string | undefined {
-  if (!variableName.test(name)) return "cannot be the name of a variable";
+  // A message cannot hold the second, and drops it without a word.
+  if (!variableName.test(name) || name === "__proto__") return "cannot be the name of a variable";
   return reservedVariables.has(name) ? "is a variable that krane sets itself" : undefined;
 }
 

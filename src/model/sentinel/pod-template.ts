@@ -1,7 +1,7 @@
 // The pod of a sentinel. It runs the platform's own program, so it is not sandboxed like a tenant's; it
 // gets the Secrets of its namespace by their fixed names, and no message can name another one.
 import type { Container, EnvFromSource, PodTemplateSpec, Probe } from "kubernetes-types/core/v1.js";
-import { components, labelKeys, ownLabels } from "../labels.ts";
+import { components, labelKeys, ownLabels, sentinelNodeClass } from "../labels.ts";
 import { isImageOfRegistry, pullSecretName } from "../pull-secret.ts";
 import { mebibytes, millicores } from "../quantities.ts";
 import { configurationVariable, sentinelConfiguration } from "./configuration.ts";
@@ -16,7 +16,6 @@ export interface SentinelPodSettings {
 }
 
 export const sentinelContainerName = "sentinel";
-const nodeClass = "sentinel";
 const healthPath = "/_unkey/internal/health";
 
 export function desiredSentinelTemplate(spec: SentinelSpec, settings: SentinelPodSettings): PodTemplateSpec {
@@ -33,7 +32,7 @@ export function desiredSentinelTemplate(spec: SentinelSpec, settings: SentinelPo
       automountServiceAccountToken: false,
       // Kubernetes would put seven variables into every pod for the Service of every sentinel.
       enableServiceLinks: false,
-      tolerations: [{ key: "node-class", operator: "Equal", value: nodeClass, effect: "NoSchedule" }],
+      tolerations: [{ key: "node-class", operator: "Equal", value: sentinelNodeClass, effect: "NoSchedule" }],
       topologySpreadConstraints: [
         {
           maxSkew: 1,

@@ -1,9 +1,10 @@
 // What krane remembers of the live objects of sentinels: who each belongs to, and of the apps/v1
 // Deployment the numbers that its status is told from.
-import type { Deployment } from "kubernetes-types/apps/v1.js";
+import type { Deployment, DeploymentCondition } from "kubernetes-types/apps/v1.js";
 import type { KubeObject } from "../../kube/types.ts";
 import { type OrderMark, readOrderMark } from "../kept-order.ts";
 import { annotationKeys, labelKeys } from "../labels.ts";
+import { finalizersOf, obstacleText, withoutPodName } from "../obstacle.ts";
 import { judgeOwnership, type Ownership } from "../ownership.ts";
 import { sentinelNameOf } from "./identity.ts";
 import { sentinelContainerName } from "./pod-template.ts";
@@ -34,6 +35,10 @@ export interface SentinelDeploymentProjection extends SentinelObjectProjection {
   readonly replicasUnavailable: number;
   /** Why it does not come up, in the word of Kubernetes. */
   readonly failure: string | undefined;
+  /** The same with the message that goes with it; absent where there is none. */
+  readonly obstacle?: string;
+  /** The finalizers that its deletion waits for. */
+  readonly heldBy?: string;
   /** Absent on what the stream brought. */
   readonly ordered?: OrderMark;
 }
@@ -52,6 +57,8 @@ export function projectSentinelDeployment(deployment: Deployment): SentinelDeplo
   const { metadata, spec, status } = deployment;
   const containers = spec?.template.spec?.containers ?? [];
   const ordered = readOrderMark(metadata, "");
+  const failure = failureOf(deployment);
+  const heldBy = finalizersOf(metadata);
   return {
     ...projectObject(deployment),
     sentinelId: spec?.selector.matchLabels?.[labelKeys.sentinelId],
@@ -63,7 +70,11 @@ export function projectSentinelDeployment(deployment: Deployment): SentinelDeplo
     replicasUpdated: status?.updatedReplicas ?? 0,
     replicasAvailable: status?.availableReplicas ?? 0,
     replicasUnavailable: status?.unavailableReplicas ?? 0,
-    failure: failureOf(deployment),
+    failure: failure?.reason,
+    ...(failure && {
+      obstacle: obstacleText(failure.reason, withoutPodName(failure.message, metadata?.name)),
+    }),
+    ...(heldBy !== undefined && { heldBy }),
     ...(ordered && { ordered }),
   };
 }
@@ -92,9 +103,9 @@ function projectObject({ metadata }: KubeObject): Omit<SentinelObjectProjection,
 }
 
 /** Pods that cannot be created tell more than a roll-out that is therefore late. */
-function failureOf({ status }: Deployment): string | undefined {
+function failureOf({ status }: Deployment): DeploymentCondition | undefined {
   const conditions = status?.conditions ?? [];
   const refused = conditions.find(({ type, status }) => type === "ReplicaFailure" && status === "True");
   const stuck = conditions.find(({ type, status }) => type === "Progressing" && status === "False");
-  return (refused ?? stuck)?.reason;
+  return refused ?? stuck;
 }

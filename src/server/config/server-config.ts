@@ -25,6 +25,8 @@ export interface ServerConfig {
   readonly database: DatabaseChoice;
   /** Undefined only with an embedded database: one is made up then. */
   readonly agentTokens: SecretRef | undefined;
+  /** Undefined for no admin API; with an embedded database, one is made up. */
+  readonly adminTokens: SecretRef | undefined;
   readonly streamsPerSecond: number;
   readonly history: HistoryRetention;
   readonly logLevel: LogLevel;
@@ -115,6 +117,7 @@ function build(resolution: Resolution): ServerConfig {
         ? { kind: "embedded", dataDir: need(s.dataDir), postgresBin: resolution.value(s.postgresBin) }
         : { kind: "url", url },
     agentTokens: resolution.secret(s.agentTokens),
+    adminTokens: resolution.secret(s.adminTokens),
     streamsPerSecond: need(s.streamRate),
     history: { ageMaxMs: need(s.historyAge), entriesMax: need(s.historyEntries) },
     logLevel: need(s.logLevel),

@@ -1,13 +1,5 @@
 // The kinds of value that only the settings of a server have.
-import {
-  emptyText,
-  isTextList,
-  type Kind,
-  splitCommas,
-  textKind,
-  wrongList,
-  wrongType,
-} from "../../config/kinds.ts";
+import { emptyText, type Kind, textKind, wrongType } from "../../config/kinds.ts";
 import { bad, ok, type Parsed } from "../../config/parsed.ts";
 import { Secret } from "../../config/secret.ts";
 import type { SecretKind } from "../../config/secret-kinds.ts";
@@ -37,8 +29,6 @@ export function parseListen(text: string): ListenAddress | undefined {
   return host === undefined || port > 65_535 ? undefined : { host, port };
 }
 
-const secretCharsMax = 1024 * 1024;
-
 /** Never quoted: it holds a password. */
 export function databaseUrl(): SecretKind {
   const parse = (text: string): Parsed<Secret> => {
@@ -57,50 +47,4 @@ export function databaseUrl(): SecretKind {
     fromFile: (text) => parse(text.replace(/\r?\n$/, "")),
     show: (secret) => JSON.stringify(String(secret)),
   };
-}
-
-export interface AgentToken {
-  readonly region: string;
-  readonly token: Secret;
-}
-
-const tokenLine = /^([A-Za-z0-9][A-Za-z0-9._-]{0,127})[ \t]+([!-~]{16,4096})$/;
-
-/** One line for each: the region, a space, the token. Lines that begin with # say nothing. */
-export function agentTokens(): SecretKind {
-  const parse = (lines: readonly string[]): Parsed<Secret> => {
-    const meant = lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
-    if (meant.length === 0)
-      return bad("has no token in it", 'give one line per region: "us-east-1.aws TOKEN"');
-    const wrong = meant.findIndex((line) => !tokenLine.test(line));
-    if (wrong >= 0) {
-      return bad(
-        `entry ${wrong + 1} is not a region, a space and a token`,
-        "a token has at least 16 visible characters",
-      );
-    }
-    const joined = meant.join("\n");
-    return joined.length > secretCharsMax
-      ? bad("is longer than 1 MiB", "check the file")
-      : ok(new Secret(joined));
-  };
-  return {
-    label: 'list of "region token"',
-    placeholder: "region token,...",
-    fromToml: (value) => (isTextList(value) ? parse(value) : wrongList(value)),
-    fromText: (text) => parse(splitCommas(text)),
-    fromFile: (text) => parse(text.split("\n")),
-    show: (secret) => JSON.stringify([String(secret)]),
-  };
-}
-
-/** What the secret of the kind above holds. */
-export function readAgentTokens(secret: Secret): readonly AgentToken[] {
-  return secret
-    .reveal()
-    .split("\n")
-    .flatMap((line) => {
-      const [, region, token] = tokenLine.exec(line) ?? [];
-      return region === undefined || token === undefined ? [] : [{ region, token: new Secret(token) }];
-    });
 }

@@ -10,7 +10,8 @@ import {
   settingWithDefault,
 } from "../../config/setting.ts";
 import { sectionsOf, settings, withFiles } from "../../config/settings.ts";
-import { agentTokens, databaseUrl, listenAddress } from "./server-kinds.ts";
+import { databaseUrl, listenAddress } from "./server-kinds.ts";
+import { adminTokens, agentTokens } from "./token-lines.ts";
 
 const hourMs = 3_600_000;
 
@@ -29,6 +30,12 @@ function secret(
   return { ...withShortFlag(entry), file: withShortFlag(entry.file) };
 }
 
+/** For a secret that is not asked for again while the server runs. */
+function readOnce(entry: SecretSetting): SecretSetting {
+  const about = `File that holds \`${entry.path}\`, read when the server starts.`;
+  return { ...entry, file: { ...entry.file, about } };
+}
+
 export const serverSettings = {
   listen: withShortFlag(
     settingWithDefault("server.listen", listenAddress(), "127.0.0.1:7091", "Where agents reach the server."),
@@ -41,10 +48,12 @@ export const serverSettings = {
       "Allows to listen beyond this machine without TLS, as behind a proxy that has it.",
     ),
   ),
-  databaseUrl: secret(
-    "server.database_url",
-    databaseUrl(),
-    "PostgreSQL to keep everything in. Several servers may share one.",
+  databaseUrl: readOnce(
+    secret(
+      "server.database_url",
+      databaseUrl(),
+      "PostgreSQL to keep everything in. Several servers may share one.",
+    ),
   ),
   dataDir: withShortFlag(
     setting("server.data_dir", path(), "Folder for a PostgreSQL of its own, in place of a database URL."),
@@ -61,6 +70,11 @@ export const serverSettings = {
     agentTokens(),
     "Bearer tokens of agents, each for one region. Every region in it is known to the server.",
   ),
+  adminTokens: secret(
+    "server.admin_tokens",
+    adminTokens(),
+    "Bearer tokens of people and their programs, each with a name and a role: `read-only` or `read-write`.",
+  ),
   streamRate: withShortFlag(
     settingWithDefault(
       "server.stream_rate",
@@ -74,7 +88,7 @@ export const serverSettings = {
       "server.history_age",
       duration(hourMs, 8_784 * hourMs),
       720 * hourMs,
-      "Age at which history is forgotten.",
+      "Age at which history is forgotten, and deployments that were deleted.",
     ),
   ),
   historyEntries: withShortFlag(

@@ -1,13 +1,16 @@
 // The folder that a server keeps its data in. It is given to the account of the database
 // and closed to everybody else, so it must not be a folder that others use: one that has
 // strangers in it is refused before anything is changed.
-import { chmod, chown, lstat, mkdir, readdir, readFile, stat } from "node:fs/promises";
+import { chmod, chown, lstat, readdir, readFile, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { EmbeddedError } from "./embedded-error.ts";
+import { makeFolders } from "./new-folders.ts";
 
 export const homeName = "postgres";
 export const newHomePrefix = "postgres.new-";
-export const tokensName = "agent-tokens";
+export const agentTokensName = "agent-tokens";
+export const adminTokensName = "admin-tokens";
+export const cliContextName = "cli.toml";
 
 /** Who runs the database: PostgreSQL refuses to be run by root. */
 export interface Account {
@@ -35,7 +38,7 @@ export async function findAccount(uid: number | undefined): Promise<Account | un
 
 export async function prepareDataFolder(path: string, account: Account | undefined): Promise<void> {
   try {
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    await makeFolders(path);
     if (!(await lstat(path)).isDirectory()) throw unusable(path, "is not a folder");
     const strangers = (await readdir(path)).filter((name) => !isOurs(name));
     if (strangers.length > 0) {
@@ -67,7 +70,8 @@ export async function checkReachable(path: string, account: Account | undefined)
 }
 
 function isOurs(name: string): boolean {
-  const isNamed = [homeName, tokensName, `${tokensName}.new`, "lost+found"].includes(name);
+  const files = [agentTokensName, adminTokensName, cliContextName];
+  const isNamed = [homeName, "lost+found", ...files, ...files.map((file) => `${file}.new`)].includes(name);
   return isNamed || name.startsWith(newHomePrefix);
 }
 

@@ -131,13 +131,15 @@ export async function createDatabase(config: ClientConfig, deps: DatabaseDeps): 
 export async function connectAlone(
   config: ClientConfig,
   applicationName = "krane server",
+  // Zero for work that takes as long as there is data.
+  queryTimeoutMs = answerTimeoutMs,
 ): Promise<ClientBase & { end(): Promise<void> }> {
   const { Client } = await import("pg");
   const client = new Client({
     ...config,
     application_name: applicationName,
     connectionTimeoutMillis: connectTimeoutMs,
-    query_timeout: answerTimeoutMs,
+    query_timeout: queryTimeoutMs,
     keepAlive: true,
   });
   // Without a listener a lost connection would end the process.

@@ -1,14 +1,18 @@
 // What happened, in the table `history`, and the end of what is kept of it.
 import type { Kind } from "../kinds.ts";
 import { unknownRegion } from "../row-rules.ts";
-import type { HistoryEntry, HistoryQuery, HistoryRetention } from "../store.ts";
+import type { HistoryEntry, HistoryQuery, HistoryRetention, HistorySince, NumberedEntry } from "../store.ts";
 import type { Database, Session } from "./database.ts";
+import { withinRange } from "./object-rows.ts";
 
 const answerEntriesMax = 1_000;
 /** Small enough to be done within the time that one statement has. */
 const trimEntriesMax = 10_000;
 
+const entryColumns = "h.number, h.at_ms, h.author, h.kind, h.id, h.version, h.event, h.outcome";
+
 interface HistoryRow {
+  readonly number: string;
   readonly at_ms: string | null;
   readonly author: string;
   readonly kind: Kind;
@@ -25,28 +29,41 @@ export class HistoryTable {
     this.database = database;
   }
 
-  async add(session: Session, region: string, entry: HistoryEntry): Promise<void> {
-    const { atMs, by, kind, id, version, event, outcome } = entry;
-    await session.query(
-      `INSERT INTO history (region, at_ms, author, kind, id, version, event, outcome)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-      [region, Math.trunc(atMs), by, kind, id, version, event, outcome],
-    );
-  }
-
-  async newest(region: string, { kind, id, limit }: HistoryQuery): Promise<readonly HistoryEntry[]> {
+  async newest(region: string, { kind, id, limit }: HistoryQuery): Promise<readonly NumberedEntry[]> {
     const rows = await this.database.read<HistoryRow>(
-      `SELECT h.at_ms, h.author, h.kind, h.id, h.version, h.event, h.outcome
+      `SELECT ${entryColumns}
        FROM regions r LEFT JOIN LATERAL (
          SELECT * FROM history
-         WHERE region = r.name AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR id = $3)
-         ORDER BY entry DESC LIMIT $4
+         WHERE region = r.name AND number IS NOT NULL
+           AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR id = $3)
+         ORDER BY number DESC LIMIT $4
        ) h ON true
-       WHERE r.name = $1 ORDER BY h.entry DESC`,
+       WHERE r.name = $1 ORDER BY h.number DESC`,
       [region, kind ?? null, id ?? null, Math.min(limit, answerEntriesMax)],
     );
     if (rows.length === 0) throw unknownRegion(region);
     return rows.flatMap((row) => (row.at_ms === null ? [] : [entryOf(row)]));
+  }
+
+  async since(region: string, number: bigint, { kind, id, limit }: HistoryQuery): Promise<HistorySince> {
+    const rows = await this.database.read<HistoryRow & { readonly newest: string | null }>(
+      `SELECT n.newest, ${entryColumns}
+       FROM regions r LEFT JOIN history_heads n ON n.region = r.name
+       LEFT JOIN LATERAL (
+         SELECT * FROM history
+         WHERE region = r.name AND number > $5
+           AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR id = $3)
+         ORDER BY number LIMIT $4
+       ) h ON true
+       WHERE r.name = $1 ORDER BY h.number`,
+      [region, kind ?? null, id ?? null, Math.min(limit, answerEntriesMax), withinRange(number)],
+    );
+    const first = rows[0];
+    if (first === undefined) throw unknownRegion(region);
+    return {
+      entries: rows.flatMap((row) => (row.at_ms === null ? [] : [entryOf(row)])),
+      newest: BigInt(first.newest ?? 0),
+    };
   }
 
   async trim({ ageMaxMs, entriesMax }: HistoryRetention, nowMs: number): Promise<void> {
@@ -61,10 +78,11 @@ export class HistoryTable {
       session.query(
         `DELETE FROM history WHERE entry IN (
            SELECT entry FROM history
-           WHERE region = $1 AND (at_ms < $2 OR entry <= (
-             SELECT entry FROM history WHERE region = $1 ORDER BY entry DESC OFFSET $3 LIMIT 1
+           WHERE region = $1 AND number IS NOT NULL AND (at_ms < $2 OR number <= (
+             SELECT number FROM history WHERE region = $1 AND number IS NOT NULL
+             ORDER BY number DESC OFFSET $3 LIMIT 1
            ))
-           ORDER BY entry LIMIT $4
+           ORDER BY number LIMIT $4
          ) RETURNING entry`,
         [region, oldestMs, entriesMax, trimEntriesMax],
       ),
@@ -73,7 +91,34 @@ export class HistoryTable {
   }
 }
 
-function entryOf(row: HistoryRow): HistoryEntry {
+/** In one statement, however many they are. The table gives each its number, in this order. */
+export async function addHistory(
+  session: Session,
+  region: string,
+  ...entries: readonly HistoryEntry[]
+): Promise<void> {
+  if (entries.length === 0) return;
+  await session.query(
+    `INSERT INTO history (region, at_ms, author, kind, id, version, event, outcome)
+     SELECT $1, at_ms, author, kind, id, version, event, outcome
+     FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[])
+       WITH ORDINALITY AS t (at_ms, author, kind, id, version, event, outcome, place)
+     ORDER BY place`,
+    [
+      region,
+      entries.map(({ atMs }) => Math.trunc(atMs)),
+      entries.map(({ by }) => by),
+      entries.map(({ kind }) => kind),
+      entries.map(({ id }) => id),
+      entries.map(({ version }) => String(version)),
+      entries.map(({ event }) => event),
+      entries.map(({ outcome }) => outcome),
+    ],
+  );
+}
+
+function entryOf(row: HistoryRow): NumberedEntry {
   const { author: by, kind, id, event, outcome } = row;
-  return { by, atMs: Number(row.at_ms), kind, id, version: BigInt(row.version), event, outcome };
+  const [version, number] = [BigInt(row.version), BigInt(row.number)];
+  return { by, atMs: Number(row.at_ms), kind, id, version, event, outcome, number };
 }

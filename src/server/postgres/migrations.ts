@@ -2,14 +2,23 @@
 // a transaction of its own together with the note that it ran, and under a lock of the
 // whole database, so that servers which start at the same time wait for one another.
 //
+// Older servers are at work meanwhile. What needs their tables for itself takes all of them
+// before it does anything, gives up at once where one is busy, and begins anew: it would
+// otherwise hold them up, or stand in a circle with them. What takes time with much data
+// goes in bits that need no table for themselves.
+//
 // A database that is ahead of this list belongs to a newer server. Steps are additive,
 // so an older server beside it goes on working; it leaves what it does not know alone.
 import type { ClientBase } from "pg";
+import { sqlState } from "./database-error.ts";
 
 /** Any number, as long as it is the same in every version of krane. */
 const migrationLock = 4_738_105_221;
 
-const steps: readonly string[] = [
+/** What a step does at once; or bit by bit, each time behind the last thing that it did, until it finds nothing. */
+type Step = string | { readonly eachBehind: string };
+
+const steps: readonly Step[] = [
   `
   CREATE TABLE regions (
     name       text PRIMARY KEY,
@@ -85,19 +94,87 @@ const steps: readonly string[] = [
   CREATE INDEX history_region ON history (region, entry);
   CREATE INDEX history_object ON history (region, kind, id, entry);
   `,
+  `
+  LOCK TABLE regions, agents, objects, reports, instances, history IN ACCESS EXCLUSIVE MODE;
+
+  CREATE INDEX objects_page ON objects (region, kind, id COLLATE "C");
+
+  -- A counter apart from that of the objects: what changes an environment is no change that an
+  -- agent could catch up with.
+  ALTER TABLE regions ADD COLUMN environment_counter bigint NOT NULL DEFAULT 0;
+  CREATE TABLE environments (
+    region       text NOT NULL REFERENCES regions (name),
+    id           text NOT NULL,
+    workspace_id text NOT NULL,
+    project_id   text NOT NULL,
+    -- A ctrl.v1.SecretsConfig: readable names, encrypted values.
+    secrets      bytea NOT NULL,
+    version      bigint NOT NULL,
+    PRIMARY KEY (region, id)
+  );
+
+  CREATE TABLE releases (
+    region     text NOT NULL REFERENCES agents (region),
+    controller text NOT NULL,
+    key        text NOT NULL,
+    at_ms      bigint NOT NULL,
+    author     text NOT NULL,
+    PRIMARY KEY (region, controller, key)
+  );
+
+  -- "entry" is taken when a row is written, and transactions end in any order. "number" is taken
+  -- under a lock that lasts until the commit, so that whoever reads on from one misses nothing.
+  -- The table gives it out by itself, so that an older server beside this one has its entries numbered too.
+  CREATE TABLE history_heads (
+    region text PRIMARY KEY REFERENCES regions (name),
+    newest bigint NOT NULL
+  );
+  -- What is there already gets its "entry" for a number, in the next step.
+  ALTER TABLE history ADD COLUMN number bigint;
+  INSERT INTO history_heads SELECT r.name, h.entry FROM regions r CROSS JOIN LATERAL (
+    SELECT entry FROM history WHERE region = r.name ORDER BY entry DESC LIMIT 1
+  ) h;
+  CREATE FUNCTION number_history() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    INSERT INTO krane.history_heads AS h (region, newest) VALUES (NEW.region, 1)
+      ON CONFLICT (region) DO UPDATE SET newest = h.newest + 1
+      RETURNING newest INTO NEW.number;
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER history_number BEFORE INSERT ON history
+    FOR EACH ROW EXECUTE FUNCTION number_history();
+  -- Partial, so that they are made in no time while nothing has a number.
+  CREATE UNIQUE INDEX history_number ON history (region, number) WHERE number IS NOT NULL;
+  CREATE INDEX history_object_number ON history (region, kind, id, number) WHERE number IS NOT NULL;
+  `,
+  {
+    eachBehind: `
+    WITH bit AS (SELECT entry FROM history WHERE entry > $1 ORDER BY entry LIMIT 10000),
+    numbered AS (
+      UPDATE history h SET number = h.entry FROM bit b WHERE h.entry = b.entry AND h.number IS NULL
+    )
+    SELECT max(entry) AS last FROM bit`,
+  },
 ];
 
 /** How long a server waits for another one that is at work on the tables. */
-const lockTimeoutMs = 60_000;
+const migrationWaitMs = 60_000;
+/** Shorter than the second after which PostgreSQL ends a circle of its own choice, which could hit an older server. */
+const tableWaitMs = 500;
+const attemptsMax = 120;
+/** Another transaction was in the way: a circle of locks, or a lock that was not to be had in time. */
+const busyCodes: readonly unknown[] = ["40P01", "55P03"];
 
-/** Brings the database to the newest tables; resolves with how many steps it took. */
-export async function migrate(client: ClientBase): Promise<number> {
-  await client.query(`SET lock_timeout TO ${lockTimeoutMs}`);
+/** Brings the database to the newest tables, or as far as is said; resolves with how many steps it took. */
+export async function migrate(client: ClientBase, stepsMax = steps.length): Promise<number> {
+  await client.query(`SET lock_timeout TO ${migrationWaitMs}`);
   // Defaults that a role may have been given to protect it from people.
+  await client.query("SET statement_timeout TO 0");
   await client.query("SET default_transaction_read_only TO off");
   await client.query("SET default_transaction_isolation TO 'read committed'");
   await client.query("SELECT pg_advisory_lock($1)", [migrationLock]);
   try {
+    await client.query(`SET lock_timeout TO ${tableWaitMs}`);
     // Asked for first: CREATE SCHEMA needs a right that a careful administrator does not give.
     const { rows: schemas } = await client.query("SELECT 1 FROM pg_namespace WHERE nspname = 'krane'");
     if (schemas.length === 0) await client.query("CREATE SCHEMA krane");
@@ -109,23 +186,49 @@ export async function migrate(client: ClientBase): Promise<number> {
       "SELECT coalesce(max(step), 0)::integer AS done FROM migrations",
     );
     const done = rows[0]?.done ?? 0;
-    for (const [index, sql] of steps.entries()) {
-      if (index >= done) await runStep(client, index + 1, sql);
+    for (const [index, step] of steps.slice(0, stepsMax).entries()) {
+      if (index >= done) await runStep(client, index + 1, step);
     }
-    return Math.max(0, steps.length - done);
+    return Math.max(0, stepsMax - done);
   } finally {
     await client.query("SELECT pg_advisory_unlock($1)", [migrationLock]);
   }
 }
 
-async function runStep(client: ClientBase, step: number, sql: string): Promise<void> {
-  await client.query("BEGIN");
-  try {
-    await client.query(sql);
-    await client.query("INSERT INTO migrations (step) VALUES ($1)", [step]);
-    await client.query("COMMIT");
-  } catch (error) {
-    await client.query("ROLLBACK");
-    throw error;
+async function runStep(client: ClientBase, number: number, step: Step): Promise<void> {
+  const note = "INSERT INTO migrations (step) VALUES ($1)";
+  if (typeof step !== "string") {
+    for (let last: string | null = "0"; last !== null; ) {
+      last = await unlessBusy(() => runBit(client, step.eachBehind, last));
+    }
+    await client.query(note, [number]);
+    return;
+  }
+  await unlessBusy(async () => {
+    await client.query("BEGIN");
+    try {
+      await client.query(step);
+      await client.query(note, [number]);
+      await client.query("COMMIT");
+    } catch (error) {
+      await client.query("ROLLBACK");
+      throw error;
+    }
+  });
+}
+
+async function runBit(client: ClientBase, sql: string, behind: string | null): Promise<string | null> {
+  const { rows } = await client.query<{ last: string | null }>(sql, [behind]);
+  return rows[0]?.last ?? null;
+}
+
+/** Again and again until nothing is in the way. Those who waited for us meanwhile come first. */
+async function unlessBusy<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!busyCodes.includes(sqlState(error)) || attempt === attemptsMax) throw error;
+    }
   }
 }

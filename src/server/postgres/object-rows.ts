@@ -7,6 +7,13 @@ import type { Row } from "../store.ts";
 /** Protobuf, in the shape of the kind's Apply message. */
 export const specFormat = 1;
 
+/** The largest number that the database holds. A client may ask with a larger one. */
+const numberMax = 2n ** 63n - 1n;
+
+export function withinRange(number: bigint): bigint {
+  return number < numberMax ? number : numberMax;
+}
+
 export const objectColumns = "o.id, o.name, o.desired, o.format, o.spec, o.deployment_id, o.version";
 
 /** Numbers of 64 bits come as text. */

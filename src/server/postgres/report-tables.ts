@@ -1,16 +1,17 @@
-// What agents said, in the tables `agents`, `reports` and `instances`. The reports of a
+// What agents said of objects, in the tables `reports` and `instances`. The reports of a
 // region wait for one another at its row in `agents`: two that claim the same address at
 // the same time would otherwise both be refused.
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { ReportAgentStateRequestSchema } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import { ReportDeploymentStatusRequest_Update_InstanceSchema as InstanceSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
 import { ReportSentinelStatusRequestSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import { withoutRepetition } from "../instance-reports.ts";
 import type { Kind } from "../kinds.ts";
 import { deploymentOutcome, sentinelOutcome } from "../outcome-text.ts";
 import { unknownRegion } from "../row-rules.ts";
-import type { AgentRecord, AgentReport, DeploymentReport, Instance, SentinelReport } from "../store.ts";
+import type { DeploymentReport, Instance, SentinelReport, StoredObject } from "../store.ts";
 import type { Database, Session } from "./database.ts";
+import { addHistory } from "./history-table.ts";
+import { decodeRow, hasObject, type MaybeObjectRow, type ObjectRow, objectColumns } from "./object-rows.ts";
 
 interface Subject {
   readonly region: string;
@@ -24,6 +25,9 @@ interface Reported {
   readonly outcome: string;
   readonly body: Uint8Array;
 }
+
+/** Of specs in one answer. The one that passes it is the last. */
+const answerBytesMax = 4 * 1024 * 1024;
 
 export class ReportTables {
   private readonly database: Database;
@@ -61,74 +65,71 @@ export class ReportTables {
     );
   }
 
-  async reportHeartbeat(region: string, atMs: number): Promise<void> {
-    const sql = "UPDATE agents SET heartbeat_at_ms = $2 WHERE region = $1 RETURNING region";
-    const rows = await this.database.transact((session) => session.query(sql, [region, atMs]));
+  /** One object, or those behind an id in order of id. Their instances are those of the report that is newest then. */
+  async objects<K extends Kind>(
+    region: string,
+    kind: K,
+    range: { readonly id: string } | { readonly afterId: string; readonly limit: number },
+  ): Promise<readonly StoredObject<K>[]> {
+    const isOne = "id" in range;
+    const rows = await this.database.read<MaybeObjectRow & ReportRow>(
+      `SELECT ${objectColumns}, p.at_ms, p.present, p.body, p.version AS reported_version
+       FROM regions r LEFT JOIN LATERAL (
+         SELECT *, sum(octet_length(spec)) OVER (ORDER BY id COLLATE "C") AS bytes FROM (
+           SELECT * FROM objects
+           WHERE region = r.name AND kind = $2 AND ${isOne ? "id = $3" : 'id COLLATE "C" > $3'}
+           ORDER BY id COLLATE "C" LIMIT $4
+         ) found
+       ) o ON o.bytes - octet_length(o.spec) < ${answerBytesMax}
+       LEFT JOIN reports p ON p.region = o.region AND p.kind = o.kind AND p.id = o.id
+       WHERE r.name = $1 ORDER BY o.id COLLATE "C"`,
+      [region, kind, isOne ? range.id : range.afterId, isOne ? 1 : range.limit],
+    );
     if (rows.length === 0) throw unknownRegion(region);
+    const found = rows.filter(hasObject);
+    const instances = kind === "deployment" ? await this.instances(region, found) : new Map();
+    return found.map((row) => storedObject(kind, row, instances.get(row.id) ?? []));
   }
 
-  async reportAgent(region: string, { report, atMs }: AgentReport): Promise<void> {
-    const state = Buffer.from(toBinary(ReportAgentStateRequestSchema, report));
-    const sql = "UPDATE agents SET state = $2, state_at_ms = $3 WHERE region = $1 RETURNING region";
-    const rows = await this.database.transact((session) => session.query(sql, [region, state, atMs]));
-    if (rows.length === 0) throw unknownRegion(region);
+  private async instances(
+    region: string,
+    objects: readonly { readonly id: string }[],
+  ): Promise<ReadonlyMap<string, readonly Instance[]>> {
+    if (objects.length === 0) return new Map();
+    const rows = await this.database.read<{ readonly id: string; readonly body: Buffer }>(
+      "SELECT id, body FROM instances WHERE region = $1 AND id = ANY ($2::text[]) ORDER BY id, position",
+      [region, objects.map(({ id }) => id)],
+    );
+    const byId = new Map<string, Instance[]>();
+    for (const { id, body } of rows) {
+      const instance = fromBinary(InstanceSchema, body);
+      const known = byId.get(id);
+      if (known === undefined) byId.set(id, [instance]);
+      else known.push(instance);
+    }
+    return byId;
   }
+}
 
-  async deploymentReport(region: string, id: string): Promise<DeploymentReport | undefined> {
-    const rows = await this.database.read<{
-      readonly at_ms: string | null;
-      readonly present: boolean;
-      readonly body: Buffer | null;
-    }>(
-      `SELECT p.at_ms, p.present, i.body
-       FROM regions r
-       LEFT JOIN reports p ON p.region = r.name AND p.kind = 'deployment' AND p.id = $2
-       LEFT JOIN instances i ON i.region = p.region AND i.id = p.id
-       WHERE r.name = $1 ORDER BY i.position`,
-      [region, id],
-    );
-    const first = rows[0];
-    if (first === undefined) throw unknownRegion(region);
-    if (first.at_ms === null) return undefined;
-    const instances = rows.flatMap(({ body }) => (body === null ? [] : [fromBinary(InstanceSchema, body)]));
-    return { exists: first.present, instances, atMs: Number(first.at_ms) };
-  }
+interface ReportRow {
+  readonly at_ms: string | null;
+  readonly present: boolean;
+  readonly body: Buffer;
+  readonly reported_version: string | null;
+}
 
-  async sentinelReport(region: string, id: string): Promise<SentinelReport | undefined> {
-    const [row] = await this.database.read<{ readonly at_ms: string | null; readonly body: Buffer }>(
-      `SELECT p.at_ms, p.body FROM regions r
-       LEFT JOIN reports p ON p.region = r.name AND p.kind = 'sentinel' AND p.id = $2
-       WHERE r.name = $1`,
-      [region, id],
-    );
-    if (row === undefined) throw unknownRegion(region);
-    if (row.at_ms === null) return undefined;
-    const { availableReplicas, health, runningImage } = fromBinary(
-      ReportSentinelStatusRequestSchema,
-      row.body,
-    );
-    return { availableReplicas, health, runningImage, atMs: Number(row.at_ms) };
-  }
-
-  async agents(): Promise<readonly AgentRecord[]> {
-    const rows = await this.database.read<{
-      readonly region: string;
-      readonly heartbeat_at_ms: string | null;
-      readonly state: Buffer | null;
-      readonly state_at_ms: string | null;
-    }>(
-      `SELECT a.region, a.heartbeat_at_ms, a.state, a.state_at_ms
-       FROM agents a JOIN regions r ON r.name = a.region ORDER BY r.ordinal`,
-      [],
-    );
-    return rows.map(({ region, heartbeat_at_ms, state, state_at_ms }) => ({
-      region,
-      ...(heartbeat_at_ms === null ? {} : { heartbeatAtMs: Number(heartbeat_at_ms) }),
-      ...(state === null
-        ? {}
-        : { state: { report: fromBinary(ReportAgentStateRequestSchema, state), atMs: Number(state_at_ms) } }),
-    }));
-  }
+function storedObject<K extends Kind>(
+  kind: K,
+  row: ObjectRow & ReportRow,
+  instances: readonly Instance[],
+): StoredObject<K> {
+  const object = { row: decodeRow(kind, row), reportedVersion: BigInt(row.reported_version ?? 0) };
+  if (row.at_ms === null) return object;
+  const atMs = Number(row.at_ms);
+  if (kind === "deployment") return { ...object, deployment: { exists: row.present, instances, atMs } };
+  const report = fromBinary(ReportSentinelStatusRequestSchema, row.body);
+  const { availableReplicas, health, runningImage } = report;
+  return { ...object, sentinel: { availableReplicas, health, runningImage, atMs } };
 }
 
 /** The id of the object that the report is on; undefined when there is none with that name, and id if given. */
@@ -162,11 +163,16 @@ async function replaceReport(
     [region, kind, id, atMs, present, outcome, version, Buffer.from(body)],
   );
   if (object.outcome !== outcome || object.reported_version !== version) {
-    await session.query(
-      `INSERT INTO history (region, at_ms, author, kind, id, version, event, outcome)
-       VALUES ($1, $2, 'agent', $3, $4, $5, 'reported', $6)`,
-      [region, atMs, kind, id, version, outcome],
-    );
+    const entry = {
+      by: "agent",
+      atMs,
+      kind,
+      id,
+      version: BigInt(version),
+      event: "reported",
+      outcome,
+    } as const;
+    await addHistory(session, region, entry);
   }
   return id;
 }

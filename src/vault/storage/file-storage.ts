@@ -7,8 +7,10 @@
 //
 // Several processes may share the folder. Creating is decided by the file system.
 // Replacing compares and then renames: two that replace the same object at the same
-// moment both succeed, and the later one stays. Both put the same data key there under a
-// master key that is configured, so nothing becomes unreadable by it.
+// moment both succeed, and the later one stays. Nothing becomes unreadable by it: at the
+// place of a key's own id both are that key, under master keys that are configured; and
+// of `LATEST`, where they may be two keys, each is stored under its own id before anything
+// is encrypted with it.
 import { createHash, randomUUID } from "node:crypto";
 import type { Dirent, Stats } from "node:fs";
 import { type FileHandle, link, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises";

@@ -18,7 +18,7 @@ import { namespaces } from "../../../src/kube/kinds.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
 import type { ContractTarget } from "../target.ts";
 
-const token = "contract";
+const token = "token-of-an-administrator";
 const clock = createSystemClock();
 
 export async function startInProcessTarget(): Promise<ContractTarget> {
@@ -74,7 +74,7 @@ function targetOf(
   transport: KubeTransport,
   disconnect: () => Promise<void>,
 ): ContractTarget {
-  const api = createKubeApi(transport);
+  const api = createKubeApi(transport, { mayQuoteSecrets: true });
   return {
     name,
     api,

@@ -24,7 +24,7 @@ export function realServerTarget(facts: ClusterFacts): ContractTarget {
   );
   return {
     name: "kube-apiserver",
-    api: createKubeApi(transport),
+    api: createKubeApi(transport, { mayQuoteSecrets: true }),
     transport,
     removeNamespace: (name) => removeNamespace(transport, name),
     compactHistory: () => compactEtcd(join(facts.dir, "etcd.sock")),

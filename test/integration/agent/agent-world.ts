@@ -97,7 +97,7 @@ export function agentDeps(files: Readonly<Record<string, string>>): AgentDeps {
 }
 
 /** An agent that has started; it is stopped with the test. */
-async function startedAgent(
+export async function startedAgent(
   t: TestContext,
   config: Config,
   files: Readonly<Record<string, string>>,

@@ -6,8 +6,8 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { main } from "../../../src/cli/main.ts";
-import type { HeldTerminal, Terminal, TerminalListener } from "../../../src/cli/terminal.ts";
-import { readTextFile } from "../../../src/cli/text-file.ts";
+import { readTextFile } from "../../../src/cli/process/text-file.ts";
+import type { HeldTerminal, Terminal, TerminalListener } from "../../../src/cli/terminal/terminal.ts";
 import { replicaSets } from "../../../src/kube/kinds.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeIo } from "../../support/fake-io.ts";
@@ -62,6 +62,21 @@ async function start(t: TestContext, args: readonly string[], terminal?: Termina
   return { io, kubeconfig, exitCode };
 }
 
+/** What the admin API lists for whoever has the file. */
+async function phasesInContext(path: string): Promise<readonly string[]> {
+  const text = readFileSync(path, "utf8");
+  const [server, region, token] = ["server", "region", "token"].map(
+    (key) => new RegExp(`^${key} = "(.*)"$`, "m").exec(text)?.[1],
+  );
+  const response = await fetch(`${server}/krane.admin.v1.AdminService/ListObjects`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
+    body: JSON.stringify({ region, kind: "OBJECT_KIND_DEPLOYMENT" }),
+  });
+  const { objects } = (await response.json()) as { objects: { name: string; phase: string }[] };
+  return objects.map(({ name, phase }) => `${name} ${phase}`);
+}
+
 describe("krane dev --headless", () => {
   test("prints where to look and one line per change, and leaves nothing behind", async (t) => {
     const { io, kubeconfig, exitCode } = await start(t, freePorts);
@@ -76,11 +91,21 @@ describe("krane dev --headless", () => {
       assert.match(io.stdout.text, /^policy krane-dev\/to-web-1: desired v5, applied v5, \w+$/m),
     );
     assert.match(readFileSync(kubeconfig, "utf8"), /http:\/\/127\.0\.0\.1/);
+    const context = `${kubeconfig}.cli.toml`;
+    assert.ok(io.stdout.text.includes(`export KRANE_CONFIG=${context}\n`));
+    await eventually("the admin API knows that all is well", async () =>
+      assert.deepEqual(await phasesInContext(context), [
+        "api-1 PHASE_READY",
+        "preview-1 PHASE_READY",
+        "web-1 PHASE_READY",
+      ]),
+    );
     io.send("SIGINT");
     assert.equal(await exitCode, 0);
     assert.match(io.stdout.text, /stopped\n$/);
     assert.equal(io.stderr.text, "");
     assert.equal(existsSync(kubeconfig), false);
+    assert.equal(existsSync(context), false);
     assert.equal(io.signalListeners, 0);
   });
 

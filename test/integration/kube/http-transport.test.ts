@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { fixedCredential } from "../../../src/kube/credentials.ts";
 import type { KubeApiError } from "../../../src/kube/errors.ts";
 import { namespaces, pods, secrets } from "../../../src/kube/kinds.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -251,6 +252,22 @@ test("a 500 with a page of a proxy keeps its status and its retry hint", async (
     assert.equal(error.retryAfterMs, 7_000);
     return true;
   });
+});
+
+test("a refusal that repeats our credential is told without it, as a page, as a Status and of a watch", async (t) => {
+  const authorization = "Bearer a.token.of-ours";
+  const server = await startStubApiServer(t, (request, response) => {
+    const message = `no entry with ${request.headers.authorization}`;
+    if (request.url?.includes("/secrets")) response.writeHead(407).end(message);
+    else answerJson(response, 403, { ...status(403, "Forbidden"), message });
+  });
+  const { api } = connectTo(t, server, {
+    endpoint: { server: server.url, credentials: fixedCredential({ authorization }) },
+  });
+  const isClean = (error: KubeApiError) => /no entry with Bearer \[redacted\]/.test(error.message);
+  await assert.rejects(api.get(secrets, ref, {}, signal), isClean);
+  await assert.rejects(api.get(pods, ref, {}, signal), isClean);
+  await assert.rejects(api.watch(pods, {}, signal)[Symbol.asyncIterator]().next(), isClean);
 });
 
 test("names that would leave their place in the URL are never sent; selectors are escaped", async (t) => {

@@ -17,6 +17,8 @@ type Message = Readonly<Record<string, unknown>>;
 const definitions = loadSync(
   [
     "krane/v1/scheduler.proto",
+    "krane/v1/secrets.proto",
+    "vault/v1/service.proto",
     "grpc/health/v1/health.proto",
     "grpc/reflection/v1/reflection.proto",
     "grpc/reflection/v1alpha/reflection.proto",

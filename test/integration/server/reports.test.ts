@@ -172,4 +172,19 @@ describe("reports", () => {
     await assert.rejects(hanging, hasCode(Code.Canceled));
     assert.equal(await admin.deploymentReport(aws, "d_1"), undefined);
   });
+
+  test("a report that lists more than people read is kept in part, and harmless", async (t) => {
+    const { admin, client } = await serve(t);
+    const troubledObjects = Array.from({ length: 1_000 }, (_, index) => ({
+      controller: "deployments",
+      id: `d_${index}`,
+      desiredVersion: 2n ** 64n - 1n,
+      reason: `\0${"x".repeat(2_000)}`,
+    }));
+    await client.reportAgentState({ state: { instanceId: "ins_1" }, troubledObjects });
+    const agents = await admin.agents();
+    const kept = agents.find(({ region }) => region === aws)?.state?.report.troubledObjects ?? [];
+    assert.equal(kept.length, 200);
+    assert.deepEqual([kept[0]?.reason.length, kept[0]?.reason.includes("\0")], [1_000, false]);
+  });
 });

@@ -1,7 +1,9 @@
 // Two servers on one database, and the tokens of regions, with everything real but the
 // process: PostgreSQL, sockets, HTTP/2.
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import type { Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -14,6 +16,8 @@ import { embeddedTarget, type OpenTarget } from "../../store/store-target.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { DesiredFollower } from "../../support/desired-follower.ts";
 import { eventually } from "../../support/eventually.ts";
+import { fetchHttp1 } from "../../support/http-clients.ts";
+import { freePort } from "../../support/krane-process.ts";
 import { type RunningServer, startServer } from "../../support/running-server.ts";
 
 const [regionA, regionB] = ["a.test", "b.test"];
@@ -167,3 +171,18 @@ async function readOne<T>(stream: AsyncIterable<T>): Promise<T | undefined> {
   for await (const message of stream) return message;
   return undefined;
 }
+
+test("a metrics port that fails ends its server, as the other port does", async () => {
+  const server = await start({ "prometheus-port": String(await freePort()) });
+  stops.pop();
+  let listener: Server | undefined;
+  const remember = (message: unknown) => {
+    listener = (message as { readonly server: Server }).server;
+  };
+  subscribe("http.server.request.start", remember);
+  assert.equal((await fetchHttp1(server.metricsUrl ?? "")).status, 200);
+  unsubscribe("http.server.request.start", remember);
+  const failure = new Error("the port is gone");
+  listener?.emit("error", failure);
+  await assert.rejects(server.ended, failure);
+});

@@ -1,0 +1,97 @@
+{{- /* The settings of each part, as a map in JSON: what the chart knows, and over it what the values say. */ -}}
+{{- define "krane.agentSettings" -}}
+{{- include "krane.checkConfig" (dict "root" . "part" "agent" "own" (list "rpc_port" "control.token" "agent.token" "scheduler.token" "registry.password" "vault.token" "vault.master_keys" "vault.s3.access_key_secret")) -}}
+{{- $values := .Values.agent -}}
+{{- $control := $values.controlPlane -}}
+{{- $settings := dict
+  "region" .Values.region
+  "rpc_port" 8070
+  "control" (dict "url" $control.url "token_file" "/run/secrets/krane/control-token")
+  "agent" (dict "token_file" "/run/secrets/krane/agent-token")
+  "observability" (dict "metrics" (dict "prometheus_port" 9090)) -}}
+{{- if not $control.url -}}
+{{- if not .Values.server.enabled }}{{ fail "agent.controlPlane.url is required where server.enabled is false" }}{{ end -}}
+{{- $_ := set $settings.control "url" (include "krane.url" (dict "root" . "part" "server")) -}}
+{{- end -}}
+{{- if $control.caSecret }}{{ $_ := set $settings.control "ca_file" "/run/secrets/control-ca/ca.crt" }}{{ end -}}
+{{- $vaultUrl := $values.vault.url -}}
+{{- if and .Values.vault.enabled (not $vaultUrl) }}{{ $vaultUrl = include "krane.url" (dict "root" . "part" "vault") }}{{ end -}}
+{{- if $vaultUrl -}}
+{{- $_ := set $settings "vault" (dict "url" $vaultUrl "token_file" "/run/secrets/krane/vault-token") -}}
+{{- if $values.vault.caSecret }}{{ $_ := set $settings.vault "ca_file" "/run/secrets/vault-ca/ca.crt" }}{{ end -}}
+{{- end -}}
+{{- if $values.registry.url -}}
+{{- $_ := set $settings "registry" (dict "url" $values.registry.url "username" $values.registry.username "password_file" "/run/secrets/krane/registry-password") -}}
+{{- end -}}
+{{- if $values.tlsSecret }}{{ $_ := set $settings "tls" (include "krane.tlsSettings" . | fromJson) }}{{ end -}}
+{{- $settings = mergeOverwrite $settings (deepCopy $values.config) -}}
+{{- if $settings.vault -}}
+{{- $endpoint := dict "endpoint" (include "krane.url" (dict "root" . "part" "agent")) -}}
+{{- $_ := set $settings "secrets" (mergeOverwrite $endpoint ($settings.secrets | default dict)) -}}
+{{- end -}}
+{{- toRawJson $settings -}}
+{{- end -}}
+
+{{- define "krane.serverSettings" -}}
+{{- include "krane.checkConfig" (dict "root" . "part" "server" "own" (list "server.listen" "server.database_url" "server.agent_tokens" "server.admin_tokens")) -}}
+{{- include "krane.checkServerExposure" . -}}
+{{- $values := .Values.server -}}
+{{- $server := dict
+  "listen" "0.0.0.0:7091"
+  "database_url_file" "/run/secrets/krane/database-url"
+  "agent_tokens_file" "/run/secrets/krane/agent-tokens"
+  "admin_tokens_file" "/run/secrets/krane/admin-tokens" -}}
+{{- $settings := dict "server" $server "observability" (dict "metrics" (dict "prometheus_port" 9090)) -}}
+{{- if $values.tlsSecret }}{{ $_ := set $settings "tls" (include "krane.tlsSettings" . | fromJson) }}
+{{- else }}{{ $_ := set $server "allow_insecure" true }}{{ end -}}
+{{- mergeOverwrite $settings (deepCopy $values.config) | toRawJson -}}
+{{- end -}}
+
+{{- define "krane.vaultSettings" -}}
+{{- include "krane.checkConfig" (dict "root" . "part" "vault" "own" (list "rpc_port" "vault.token" "vault.master_keys" "vault.s3.access_key_secret")) -}}
+{{- $values := .Values.vault -}}
+{{- $vault := dict "token_file" "/run/secrets/krane/token" "master_keys_file" "/run/secrets/krane/master-keys" -}}
+{{- if $values.s3.bucket -}}
+{{- $_ := set $vault "s3" (dict "url" $values.s3.url "bucket" $values.s3.bucket "access_key_id" $values.s3.accessKeyId "access_key_secret_file" "/run/secrets/krane/s3-secret") -}}
+{{- else -}}
+{{- if gt (int $values.replicas) 1 }}{{ fail "vault.replicas: more than one needs vault.s3; a volume is mounted on one node" }}{{ end -}}
+{{- $_ := set $vault "file" (dict "path" "/var/lib/krane-vault/keys") -}}
+{{- end -}}
+{{- $settings := dict "rpc_port" 8060 "vault" $vault "observability" (dict "metrics" (dict "prometheus_port" 9090)) -}}
+{{- if $values.tlsSecret }}{{ $_ := set $settings "tls" (include "krane.tlsSettings" . | fromJson) }}{{ end -}}
+{{- mergeOverwrite $settings (deepCopy $values.config) | toRawJson -}}
+{{- end -}}
+
+{{- /* Refuses settings among those of the user that the rest of the chart would contradict, or that are secrets: these
+would lie open in a ConfigMap. `own`: the paths of this part. */ -}}
+{{- define "krane.checkConfig" -}}
+{{- $config := (get .root.Values .part).config -}}
+{{- range $path := concat .own (list "tls" "observability.metrics.prometheus_port") -}}
+{{- $steps := splitList "." $path -}}
+{{- $table := $config -}}
+{{- range initial $steps }}{{ $table = get (kindIs "map" $table | ternary $table dict) . }}{{ end -}}
+{{- if and (kindIs "map" $table) (hasKey (kindIs "map" $table | ternary $table dict) (last $steps)) -}}
+{{- fail (printf "%s.config: %s is not for this place: ports are the chart's own, TLS is %s.tlsSecret, and secrets are in the Secret that %s.secret names, with the _file setting" $.part $path $.part $.part) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Tokens in clear are for a server that only this cluster reaches; the user may say that TLS ends before it. */ -}}
+{{- define "krane.checkServerExposure" -}}
+{{- $components := .Values.cilium.components -}}
+{{- $open := or (ne .Values.server.service.type "ClusterIP") (has "world" $components.serverFromEntities) (has "all" $components.serverFromEntities) -}}
+{{- $meant := dig "server" "allow_insecure" false .Values.server.config -}}
+{{- if and $open (not .Values.server.tlsSecret) (not $meant) -}}
+{{- fail "server.tlsSecret is required where server.service.type or cilium.components.serverFromEntities lets in who is not of this cluster: the admin API is on the same port, and tokens would go in the clear. Where something of yours ends TLS before it, say server.config.server.allow_insecure=true" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "krane.tlsSettings" -}}
+{{- dict "cert_file" "/run/secrets/tls/tls.crt" "key_file" "/run/secrets/tls/tls.key" | toRawJson -}}
+{{- end -}}
+
+{{- /* The file that a part is started with. */ -}}
+{{- define "krane.configFile" -}}
+{{- $settings := include (printf "krane.%sSettings" .part) .root | fromJson -}}
+{{- include "krane.toml" (dict "path" "" "table" $settings) | trim -}}
+{{- end -}}

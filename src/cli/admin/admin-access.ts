@@ -1,0 +1,145 @@
+// What every command that speaks to a control plane has in common: the flags that say where to, a client, a
+// format for its output, and the same words for the same failures.
+//
+//   const get = addAdminOptions(program.command("get"), { output: true });
+//   get.action(async () => exitWith(await withAdmin(get, deps, async (admin) => { ... return exitCodes.ok; })));
+//
+// Calls take `{ signal: admin.signal }`; a stream takes `...endless` (admin-client.ts) as well. Objects are found
+// with object-search.ts, shown with table.ts, age.ts and output.ts. What a command cannot do is a CommandError.
+// Ctrl-C ends any of them with 130 and without a message: whoever pressed it knows why.
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Command } from "commander";
+import { createSystemClock } from "../../concurrency/clock.ts";
+import type { Secret, SecretRef } from "../../config/secret.ts";
+import { bearerToken } from "../../config/secret-kinds.ts";
+import { createSecretSource } from "../../config/secret-source.ts";
+import { CommandError } from "../command-error.ts";
+import { exitCodeOfSignal } from "../exit-codes.ts";
+import type { Environment, Io, StopSignal } from "../io.ts";
+import { listenForStop } from "../process/stop-request.ts";
+import { createPaint, type Paint } from "../terminal/colours.ts";
+import { addOutputOption, type OutputFormat, outputOf } from "../terminal/output.ts";
+import type { AdminClient } from "./admin-client.ts";
+import { type AdminTarget, addTargetOptions, loadTarget } from "./admin-target.ts";
+
+export interface CommandDeps {
+  readonly env: Environment;
+  readonly io: Io;
+}
+
+export interface Admin {
+  /** Calls end after 10 s. What they throw is a ConnectError, which `withAdmin` puts into words. */
+  readonly client: AdminClient;
+  readonly target: AdminTarget;
+  /** The region to work in. Throws where neither flag, environment nor context names one. */
+  readonly region: string;
+  readonly output: OutputFormat;
+  /** Colours for standard output. */
+  readonly paint: Paint;
+  /** Wall time in milliseconds since 1970. */
+  now(): number;
+  /** What a failed call means, in plain words. `withAdmin` does it for what a command lets pass. */
+  explain(error: ConnectError): CommandError;
+  readonly signal: AbortSignal;
+  close(): void;
+}
+
+/** Gives the command the flags that `openAdmin` reads. */
+export function addAdminOptions(
+  command: Command,
+  { output = false, aboutRegion }: { readonly output?: boolean; readonly aboutRegion?: string } = {},
+): Command {
+  return addTargetOptions(output ? addOutputOption(command) : command, aboutRegion);
+}
+
+/** Connects with the first call. Rejects with a CommandError where the context does not say enough. */
+export async function openAdmin(
+  command: Command,
+  env: Environment,
+  io: Io,
+  signal: AbortSignal,
+): Promise<Admin> {
+  const target = await loadTarget(command, env, io, signal);
+  const token = await loadSecret(target.token, io, signal);
+  const ca = target.caFile === undefined ? undefined : await loadFile(target.caFile, "ca_file", io, signal);
+  // An agent never gets here, and need not pay for the client at its start.
+  const { createAdminClient } = await import("./admin-client.ts");
+  const { commandErrorOf } = await import("./admin-refusal.ts");
+  const { client, close } = createAdminClient({ url: target.url, token, ca });
+  const clock = createSystemClock();
+  return {
+    client,
+    target,
+    get region() {
+      if (target.region !== undefined) return target.region;
+      const place = target.context === undefined ? "" : `, or add region to context ${target.context.name}`;
+      throw new CommandError("config", `no region: give it with --region or KRANE_REGION${place}`);
+    },
+    output: outputOf(command),
+    paint: createPaint(io.stdout, env),
+    now: () => clock.wallMs(),
+    explain: (error) => commandErrorOf(error, target, token.reveal()),
+    signal,
+    close,
+  };
+}
+
+/** Runs a command that speaks to a control plane, from its flags to its exit code. */
+export async function withAdmin(
+  command: Command,
+  { env, io }: CommandDeps,
+  work: (admin: Admin) => Promise<number>,
+): Promise<number> {
+  let stoppedBy: StopSignal | undefined;
+  const stop = listenForStop(io, (signal) => {
+    stoppedBy ??= signal;
+  });
+  try {
+    const admin = await openAdmin(command, env, io, stop.signal);
+    try {
+      return await work(admin);
+    } catch (error) {
+      if (!(error instanceof ConnectError)) throw error;
+      throw (await regionFlaw(admin, error)) ?? admin.explain(error);
+    } finally {
+      admin.close();
+    }
+  } catch (error) {
+    if (stoppedBy !== undefined) return exitCodeOfSignal(stoppedBy);
+    throw error;
+  } finally {
+    stop.release();
+  }
+}
+
+/** What is wrong with the region of a call that failed, where it is that. By default the region of the command. */
+export async function regionFlaw(
+  admin: Admin,
+  error: unknown,
+  region: string | undefined = admin.target.region,
+): Promise<CommandError | undefined> {
+  const isRefused = error instanceof ConnectError && error.code === Code.FailedPrecondition;
+  if (!isRefused || region === undefined) return undefined;
+  const { unknownRegion } = await import("./known-regions.ts");
+  return unknownRegion(admin, region).catch(() => undefined);
+}
+
+/** A token as it is now. Rejects with a CommandError that names the file. */
+export async function loadSecret(ref: SecretRef, io: Io, signal: AbortSignal): Promise<Secret> {
+  const clock = createSystemClock();
+  const deps = { readTextFile: io.readTextFile, nowMs: () => clock.nowMs() };
+  return createSecretSource(ref, deps, bearerToken()).current(signal);
+}
+
+/** A text file that the context names under that key. Rejects with a CommandError that names both. */
+export async function loadFile(path: string, key: string, io: Io, signal: AbortSignal): Promise<string> {
+  try {
+    return await io.readTextFile(path, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new CommandError(
+      "config",
+      `${key}: cannot read ${path}: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+}

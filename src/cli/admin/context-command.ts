@@ -1,0 +1,140 @@
+// krane context: which control planes there are, and which one commands speak to.
+import type { Command } from "commander";
+import type { SecretRef } from "../../config/secret.ts";
+import { CommandError } from "../command-error.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { listenForStop } from "../process/stop-request.ts";
+import { createPaint } from "../terminal/colours.ts";
+import { printable } from "../terminal/printable.ts";
+import { renderFields, renderTable } from "../terminal/table.ts";
+import type { CommandDeps } from "./admin-access.ts";
+import { addTargetOptions, loadContextFile, loadTarget } from "./admin-target.ts";
+import { withCurrent, writeContextFile } from "./context-edit.ts";
+import { type ContextFile, contextFilePath, type Endpoint, knownContexts } from "./context-file.ts";
+
+const examples = `
+Examples:
+  krane context list                  every context; * marks the current one
+  krane context use production        speak to that one from now on
+  krane context show                  where commands go, and as whom
+
+The file is $KRANE_CONFIG, else $XDG_CONFIG_HOME/krane/config.toml, else ~/.config/krane/config.toml:
+
+  current = "dev"
+
+  [contexts.dev]
+  server = "http://127.0.0.1:7091"
+  region = "local.dev"
+  token_file = "admin-token"          # or token = "..."; paths are relative to this file
+  # ca_file = "ca.pem"                # for https:// with a certificate of your own
+
+  [contexts.dev.vault]                # for krane secrets
+  url = "http://127.0.0.1:7092"
+  token_file = "vault-token"
+`;
+
+export function addContextCommands(
+  program: Command,
+  deps: CommandDeps,
+  exitWith: (code: number) => void,
+): void {
+  const context = program
+    .command("context")
+    .description("choose the control plane that commands speak to")
+    .addHelpText("after", examples);
+  context
+    .command("list")
+    .description("list the contexts")
+    .addHelpText("after", "\nExample:\n  krane context list\n")
+    .action(async () => exitWith(await runList(deps)));
+  context
+    .command("use <name>")
+    .description("make a context the current one")
+    .addHelpText("after", "\nExample:\n  krane context use production\n")
+    .action(async (name: string) => exitWith(await runUse(name, deps)));
+  const show = context.command("show").description("show where commands go, and as whom");
+  addTargetOptions(show)
+    .addHelpText("after", "\nExamples:\n  krane context show\n  krane context show --context production\n")
+    .action(async () => exitWith(await runShow(show, deps)));
+}
+
+async function runList({ env, io }: CommandDeps): Promise<number> {
+  const { contexts, current } = await loadFile({ env, io });
+  const rows = [...contexts.values()].map(({ name, server, region }) => [
+    name === current ? "*" : "",
+    name,
+    server.url ?? "",
+    region ?? "",
+  ]);
+  io.stdout.write(renderTable(["CURRENT", "NAME", "SERVER", "REGION"], rows, createPaint(io.stdout, env)));
+  return exitCodes.ok;
+}
+
+async function runUse(name: string, { env, io }: CommandDeps): Promise<number> {
+  const { path, contexts } = await loadFile({ env, io });
+  if (!contexts.has(name))
+    throw new CommandError(
+      "not_found",
+      `no context ${printable(name)} in ${path}; ${knownContexts(contexts.keys())}`,
+    );
+  const stop = listenForStop(io);
+  try {
+    const text = await io.readTextFile(path, stop.signal);
+    await writeContextFile(path, withCurrent({ path, text }, name));
+  } finally {
+    stop.release();
+  }
+  io.stdout.write(`context ${name} is the current one\n`);
+  return exitCodes.ok;
+}
+
+async function runShow(command: Command, { env, io }: CommandDeps): Promise<number> {
+  const stop = listenForStop(io);
+  try {
+    const { context, url, token, caFile, region } = await loadTarget(command, env, io, stop.signal);
+    io.stdout.write(
+      renderFields(
+        [
+          ["Context", context?.name ?? "none; flags and environment say it all"],
+          ["Server", url],
+          ["Region", region ?? "none; give it with --region"],
+          ["Token", env["KRANE_TOKEN"] && token.kind === "inline" ? "in KRANE_TOKEN" : placeOf(token)],
+          ["CA", caFile ?? ""],
+          ["Vault", vaultText(context?.vault)],
+        ],
+        createPaint(io.stdout, env),
+      ),
+    );
+    return exitCodes.ok;
+  } finally {
+    stop.release();
+  }
+}
+
+function placeOf(token: SecretRef): string {
+  return token.kind === "file" ? `in ${token.path}` : "in the contexts file";
+}
+
+function vaultText(vault: Endpoint | undefined): string {
+  if (vault?.url === undefined) return "";
+  return vault.token === undefined
+    ? `${vault.url}, without a token`
+    : `${vault.url}, token ${placeOf(vault.token)}`;
+}
+
+async function loadFile({ env, io }: CommandDeps): Promise<ContextFile> {
+  const stop = listenForStop(io);
+  try {
+    const file = await loadContextFile(env, io, stop.signal);
+    if (file !== undefined) return file;
+    const path = contextFilePath(env);
+    throw new CommandError(
+      "config",
+      path === undefined
+        ? "no place for contexts: set KRANE_CONFIG or HOME"
+        : `there is no file ${path}: write one (krane context --help shows how), or set KRANE_CONFIG`,
+    );
+  } finally {
+    stop.release();
+  }
+}

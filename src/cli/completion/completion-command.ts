@@ -1,0 +1,26 @@
+// krane completion: a script that teaches a shell what krane can be told.
+import { Argument, type Command } from "commander";
+import type { Io } from "../io.ts";
+
+const examples = `
+Examples:
+  source <(krane completion bash)                                     for this shell
+  krane completion bash > ~/.local/share/bash-completion/completions/krane
+  krane completion zsh > "\${fpath[1]}/_krane"                         then start a new shell
+  krane completion fish > ~/.config/fish/completions/krane.fish
+`;
+
+export function addCompletionCommand(program: Command, { io }: { readonly io: Io }): void {
+  program
+    .command("completion")
+    .description("print a script for completion in a shell")
+    .addArgument(new Argument("<shell>", "which shell").choices(["bash", "zsh", "fish"]))
+    .addHelpText("after", examples)
+    .action(async (shell: "bash" | "zsh" | "fish") => {
+      const { completedCommands } = await import("./completion-model.ts");
+      const { completionScript } = await import("./completion-scripts.ts");
+      const { kindWords } = await import("../objects/object-names.ts");
+      const commands = completedCommands(program, new Map([["kind", kindWords]]));
+      io.stdout.write(completionScript(shell, commands));
+    });
+}

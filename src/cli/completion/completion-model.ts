@@ -1,0 +1,72 @@
+// What can be typed, read from the program itself, so that completion knows every command and flag that there is
+// and none that there is not.
+import type { Argument, Command, Option } from "commander";
+
+export interface CompletedCommand {
+  /** From the program on: "krane config check". */
+  readonly path: string;
+  readonly about: string;
+  /** The last words of the paths below it. */
+  readonly below: readonly string[];
+  readonly options: readonly CompletedOption[];
+  /** What its first argument may be, as far as that is known. */
+  readonly words: readonly string[];
+}
+
+export interface CompletedOption {
+  /** "-o" and "--output", as far as there are both. */
+  readonly names: readonly string[];
+  readonly about: string;
+  readonly value: CompletedValue;
+}
+
+export type CompletedValue =
+  | { readonly kind: "none" }
+  | { readonly kind: "words"; readonly words: readonly string[] }
+  | { readonly kind: "file" }
+  /** Something that only the person knows. */
+  | { readonly kind: "other" };
+
+/** `argumentWords`: what may stand for an argument, by the name that the help gives it. */
+export function completedCommands(
+  program: Command,
+  argumentWords: ReadonlyMap<string, readonly string[]> = new Map(),
+  path = program.name(),
+): readonly CompletedCommand[] {
+  const help = program.createHelp();
+  const below = help.visibleCommands(program);
+  const [argument] = program.registeredArguments;
+  const isHelp = program.parent !== null && program.name() === "help";
+  const here = {
+    path,
+    about: program.description(),
+    below: below.map((command) => command.name()),
+    options: help.visibleOptions(program).map(completedOption),
+    words: isHelp
+      ? (program.parent?.commands.map((command) => command.name()) ?? [])
+      : wordsOf(argument, argumentWords),
+  };
+  return [
+    here,
+    ...below.flatMap((command) => completedCommands(command, argumentWords, `${path} ${command.name()}`)),
+  ];
+}
+
+function completedOption(option: Option): CompletedOption {
+  const names = [option.short, option.long].filter((name) => name !== undefined);
+  return { names, about: option.description, value: completedValue(option) };
+}
+
+/** A value that may be left out is not waited for: what follows such a flag is most often something else. */
+function completedValue({ required, flags, argChoices }: Option): CompletedValue {
+  if (!required) return { kind: "none" };
+  if (argChoices !== undefined) return { kind: "words", words: argChoices };
+  return /<(path|file|dir)/.test(flags) ? { kind: "file" } : { kind: "other" };
+}
+
+function wordsOf(
+  argument: Argument | undefined,
+  known: ReadonlyMap<string, readonly string[]>,
+): readonly string[] {
+  return argument?.argChoices ?? known.get(argument?.name() ?? "") ?? [];
+}

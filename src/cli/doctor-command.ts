@@ -1,0 +1,121 @@
+// krane doctor: looks for what would keep an agent from working, and says what to do about it. What does the looking
+// is imported when the command runs and not before.
+import { type Command, Option } from "commander";
+import { createSystemClock } from "../concurrency/clock.ts";
+import { parseConfig } from "../config/parse.ts";
+import type { Finding, FindingState } from "../doctor/finding.ts";
+import { createCommandRunner } from "../kube/command-runner.ts";
+import { addConfigOptions, readConfigAs } from "./config-source.ts";
+import { exitCodes } from "./exit-codes.ts";
+import type { Environment, Io } from "./io.ts";
+import { runInterruptible } from "./process/interruptible.ts";
+import { createProcessLog } from "./process/process-log.ts";
+import { createPaint, type Paint, type Tone } from "./terminal/colours.ts";
+import { renderValue } from "./terminal/output.ts";
+import { printable } from "./terminal/printable.ts";
+
+interface DoctorDeps {
+  readonly env: Environment;
+  readonly io: Io;
+}
+
+const examples = `
+Examples:
+  krane doctor --config krane.toml            with the configuration and the credentials of an agent
+  krane doctor --config krane.toml -o json    the same for programs
+  krane doctor --config krane.toml --kubernetes-kubeconfig ~/.kube/config
+                                              with rights of your own, which see more of the cluster
+
+Nothing is changed. It exits with 0 where there is no problem, and with 1 where there is one.
+`;
+
+export function addDoctorCommand(program: Command, deps: DoctorDeps, exitWith: (code: number) => void): void {
+  const doctor = program.command("doctor").description("look for what would keep an agent from working");
+  addConfigOptions(doctor)
+    .addOption(
+      new Option("-o, --output <format>", "how to print it")
+        .choices(["table", "json", "yaml"])
+        .default("table"),
+    )
+    .addHelpText("after", examples)
+    .action(async () =>
+      exitWith(await runInterruptible(deps.io, (signal) => runDoctor(doctor, deps, signal))),
+    );
+}
+
+async function runDoctor(command: Command, deps: DoctorDeps, signal: AbortSignal): Promise<number> {
+  const { env, io } = deps;
+  const { output } = command.opts<{ output: "table" | "json" | "yaml" }>();
+  const findings = await look(command, deps, signal);
+  const problems = findings.filter(({ state }) => state === "problem").length;
+  if (output === "table") {
+    const style = io.stdout.isTerminal ? marks : words;
+    io.stdout.write(renderFindings(findings, style, createPaint(io.stdout, env)));
+  } else {
+    io.stdout.write(await renderValue({ problems, findings: findings.map((each) => ({ ...each })) }, output));
+  }
+  return problems === 0 ? exitCodes.ok : exitCodes.failure;
+}
+
+async function look(
+  command: Command,
+  { env, io }: DoctorDeps,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const { outcome, path } = await readConfigAs(parseConfig, command, env, io, signal);
+  const { configurationFindings } = await import("../doctor/configuration-findings.ts");
+  const findings = configurationFindings(outcome, path);
+  if (outcome.kind === "invalid") return findings;
+  const { instanceId, region, observability } = outcome.config;
+  const log = createProcessLog(
+    {
+      instance: { id: instanceId, region: region.label, version: "" },
+      logging: { ...observability.logging, level: "error" },
+    },
+    io.stderr,
+  );
+  const { examine } = await import("../doctor/examine.ts");
+  const deps = {
+    clock: createSystemClock(),
+    log,
+    env,
+    readTextFile: io.readTextFile,
+    runCommand: createCommandRunner(env),
+  };
+  return [...findings, ...(await examine(outcome.config, deps, signal))];
+}
+
+interface Look {
+  readonly text: string;
+  readonly tone: Tone;
+}
+
+const marks: Readonly<Record<FindingState, Look>> = {
+  ok: { text: "✓", tone: "good" },
+  warning: { text: "!", tone: "busy" },
+  problem: { text: "✗", tone: "bad" },
+  skipped: { text: "-", tone: "faint" },
+};
+
+/** For files and pipes, which may not be able to show the marks. */
+const words: typeof marks = {
+  ok: { text: "ok", tone: "good" },
+  warning: { text: "warning", tone: "busy" },
+  problem: { text: "problem", tone: "bad" },
+  skipped: { text: "skipped", tone: "faint" },
+};
+
+function renderFindings(findings: readonly Finding[], style: typeof marks, paint: Paint): string {
+  const stateWidth = Math.max(...Object.values(style).map(({ text }) => text.length));
+  const nameWidth = Math.max(0, ...findings.map(({ name }) => name.length));
+  const indent = " ".repeat(stateWidth + nameWidth + 4);
+  const lines = findings.map(({ name, state, finding, remedy }) => {
+    const { text, tone } = style[state];
+    const head = `${paint(text, tone)}${" ".repeat(stateWidth - text.length)}  ${name.padEnd(nameWidth)}`;
+    const line = `${head}  ${printable(finding)}\n`;
+    return remedy === "" ? line : `${line}${indent}${paint(`remedy: ${printable(remedy)}`, "strong")}\n`;
+  });
+  const count = (wanted: FindingState) => findings.filter(({ state }) => state === wanted).length;
+  const summary = `problems: ${count("problem")}, warnings: ${count("warning")}, not known: ${count("skipped")}`;
+  return `${lines.join("")}\n${summary}\n`;
+}

@@ -1,0 +1,156 @@
+// krane status: how the agents are doing, each controller in a line, and below what is wrong.
+import { create } from "@bufbuild/protobuf";
+import { type AgentView, ListAgentsResponseSchema, ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
+import {
+  BreakerStatus_State as Breaker,
+  type ControllerStatus,
+  StreamStatus_State as Stream,
+} from "../../gen/krane/v1/agent_pb.ts";
+import type { Admin } from "../admin/admin-access.ts";
+import { unknownRegion } from "../admin/known-regions.ts";
+import { exitCodes } from "../exit-codes.ts";
+import type { Io } from "../io.ts";
+import { ageOf } from "../terminal/age.ts";
+import type { Paint, Tone } from "../terminal/colours.ts";
+import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
+import { printable } from "../terminal/printable.ts";
+import { type Cell, renderTable } from "../terminal/table.ts";
+
+/** `region`: only that of this one; undefined for all. */
+export async function showStatus(admin: Admin, io: Io, region: string | undefined): Promise<number> {
+  const { client, signal, output, paint } = admin;
+  const answer = await client.listAgents({ region: region ?? "" }, { signal });
+  if (region !== undefined && answer.agents.length === 0) {
+    const flaw = await unknownRegion(admin, region);
+    if (flaw !== undefined) throw flaw;
+  }
+  if (isForPrograms(output)) {
+    io.stdout.write(
+      await renderValue(jsonOf(ListAgentsResponseSchema, create(ListAgentsResponseSchema, answer)), output),
+    );
+    return exitCodes.ok;
+  }
+  if (answer.agents.length === 0)
+    io.stderr.write("no region is known yet; a token for one in server.agent_tokens makes it known\n");
+  io.stdout.write(answer.agents.map((agent) => agentText(agent, Number(answer.nowMs), paint)).join("\n"));
+  return exitCodes.ok;
+}
+
+// Heartbeats come every 30 s.
+const silentMs = 90_000;
+
+function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
+  const { region, state, newestVersion } = agent;
+  const heardAtMs = agent.heartbeatAtMs > agent.stateAtMs ? agent.heartbeatAtMs : agent.stateAtMs;
+  const newest = `newest version ${newestVersion}`;
+  if (heardAtMs === 0n)
+    return `Region ${printable(region)}: ${paint("no agent was ever heard of", "bad")}; ${newest}\n`;
+  const isSilent = nowMs - Number(heardAtMs) > silentMs;
+  const heard = paint(`heard ${ageOf(heardAtMs, nowMs)} ago`, isSilent ? "bad" : "good");
+  const version = state === undefined ? "" : `agent ${printable(state.version)}, `;
+  const title = `Region ${printable(region)}: ${version}${heard}, ${newest}\n`;
+  const controllers = state?.controllers ?? [];
+  const table =
+    controllers.length === 0
+      ? ""
+      : renderTable(
+          titles,
+          controllers.map((controller) => rowOf(controller, agent)),
+          paint,
+        );
+  const problems = controllers
+    .flatMap((controller) => problemsOf(controller))
+    .map((line) => `  ${paint(line, "bad")}\n`);
+  const held = agent.blockedDeletions.length;
+  const hint = held === 0 ? "" : `  ${held} held back: krane deletions list --region ${printable(region)}\n`;
+  return `${title}${indented(table)}${problems.join("")}${hint}`;
+}
+
+const titles = [
+  "CONTROLLER",
+  "STREAM",
+  "CURSOR",
+  "LAG",
+  "UNSETTLED",
+  "QUEUE",
+  "REPORTS",
+  "OBJECTS",
+  "PARKED",
+  "RETRYING",
+  "CONFLICTS",
+  "FAILING",
+  "BLOCKED",
+] as const;
+
+const streamWords: Readonly<Record<Stream, readonly [word: string, tone: Tone]>> = {
+  [Stream.UNSPECIFIED]: ["not started", "busy"],
+  [Stream.CONNECTING]: ["connecting", "busy"],
+  [Stream.OPEN]: ["open", "good"],
+  [Stream.BACKING_OFF]: ["down", "bad"],
+  [Stream.STOPPED]: ["stopped", "bad"],
+};
+
+const breakerWords: Readonly<Record<Breaker, readonly [word: string, tone: Tone | undefined]>> = {
+  [Breaker.UNSPECIFIED]: ["", undefined],
+  [Breaker.CLOSED]: ["sent", "good"],
+  [Breaker.OPEN]: ["held back", "bad"],
+  // The next report closes it, and there is none as long as nothing changes.
+  [Breaker.HALF_OPEN]: ["sent", "good"],
+};
+
+const kindOfController: Readonly<Record<string, ObjectKind>> = {
+  deployments: ObjectKind.DEPLOYMENT,
+  sentinels: ObjectKind.SENTINEL,
+  cilium: ObjectKind.POLICY,
+};
+
+/** How many versions there are beyond the last that the controller has heard of and dealt with. */
+function lagOf({ name, stream }: ControllerStatus, { newestVersions }: AgentView): number {
+  const newest = newestVersions.find(({ kind }) => kind === kindOfController[name])?.version ?? 0n;
+  const { cursor = 0n, settledUpTo = 0n } = stream ?? {};
+  const done = cursor > settledUpTo ? cursor : settledUpTo;
+  return newest > done ? Number(newest - done) : 0;
+}
+
+function rowOf(controller: ControllerStatus, agent: AgentView): Cell[] {
+  const { name, stream, queue, breaker, objects, parked, retrying, conflicts, failing, blockedDeletions } =
+    controller;
+  const [streamWord, streamTone] = streamWords[stream?.state ?? Stream.UNSPECIFIED] ?? ["unknown", "bad"];
+  const [breakerWord, breakerTone] = breakerWords[breaker?.state ?? Breaker.UNSPECIFIED] ?? [
+    "unknown",
+    "bad",
+  ];
+  const queued = (queue?.waiting ?? 0) + (queue?.inFlight ?? 0);
+  return [
+    name,
+    { text: streamWord, tone: streamTone },
+    `${stream?.cursor ?? 0n}`,
+    count(lagOf(controller, agent), "busy"),
+    count(stream?.unsettled.length ?? 0, "busy"),
+    count(queued, "busy"),
+    { text: breakerWord, tone: breakerTone },
+    `${objects}`,
+    count(parked, "bad"),
+    count(retrying, "bad"),
+    count(conflicts, "bad"),
+    count(failing, "bad"),
+    count(blockedDeletions, "bad"),
+  ];
+}
+
+function count(value: number, tone: Tone): Cell {
+  return { text: `${value}`, tone: value === 0 ? undefined : tone };
+}
+
+function problemsOf({ name, stream, caches }: ControllerStatus): string[] {
+  const isDown = stream !== undefined && stream.state !== Stream.OPEN && stream.lastError !== "";
+  const down = isDown ? [`${name}: stream: ${stream.lastErrorCode}: ${stream.lastError}`] : [];
+  const blind = caches
+    .filter(({ lastError }) => lastError !== "")
+    .map(({ kind, lastError, synced }) => `${name}: ${kind}: ${synced ? "" : "not known yet: "}${lastError}`);
+  return [...down, ...blind].map(printable);
+}
+
+function indented(text: string): string {
+  return text.replaceAll(/^(?=.)/gm, "  ");
+}

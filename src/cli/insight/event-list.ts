@@ -1,0 +1,152 @@
+// krane events: what happened, the newest last, as a log is read; with --follow also what happens from now on. A
+// control plane that restarts meanwhile is connected to again, and goes on where it was.
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type Clock, createSystemClock, sleep } from "../../concurrency/clock.ts";
+import {
+  type Event,
+  EventSchema,
+  ListEventsResponseSchema,
+  ObjectKind,
+} from "../../gen/krane/admin/v1/admin_pb.ts";
+import type { Admin } from "../admin/admin-access.ts";
+import { endless } from "../admin/admin-client.ts";
+import { CommandError } from "../command-error.ts";
+import { exitCodes } from "../exit-codes.ts";
+import type { Io, Output } from "../io.ts";
+import { objectKindOf, parseObjectName } from "../objects/object-names.ts";
+import { findObject, titleOf } from "../objects/object-search.ts";
+import { momentOf } from "../terminal/age.ts";
+import type { Paint, Tone } from "../terminal/colours.ts";
+import { isForPrograms, jsonOf, jsonText, type OutputFormat, renderValue } from "../terminal/output.ts";
+import { printable } from "../terminal/printable.ts";
+import { renderTable } from "../terminal/table.ts";
+
+export interface EventOptions {
+  readonly follow?: true;
+  readonly limit: number;
+}
+
+interface Subject {
+  readonly kind: ObjectKind;
+  readonly id: string;
+}
+
+const titles = ["TIME", "OBJECT", "EVENT", "VERSION", "BY", "OUTCOME"] as const;
+const reconnectMs = 1_000;
+const backlogBytesMax = 1024 * 1024;
+const lookAgainMs = 50;
+
+const tones: Readonly<Record<string, Tone>> = { troubled: "bad", recovered: "good" };
+
+export async function listEvents(
+  admin: Admin,
+  io: Io,
+  what: { readonly kind: string | undefined; readonly name: string | undefined },
+  options: EventOptions,
+): Promise<number> {
+  const { flaw, ...subject } = await parseSubject(admin, what);
+  if (options.follow) return follow(admin, io, subject, options.limit);
+  const { client, region, signal, output, paint } = admin;
+  const answer = await client.listEvents({ region, ...subject, limit: options.limit }, { signal });
+  if (flaw !== undefined && answer.events.length === 0) throw flaw;
+  const events = answer.events.toReversed();
+  if (isForPrograms(output)) {
+    const message = create(ListEventsResponseSchema, { events });
+    io.stdout.write(await renderValue(jsonOf(ListEventsResponseSchema, message), output));
+    return exitCodes.ok;
+  }
+  if (events.length === 0) {
+    io.stderr.write("nothing happened yet, as far as is remembered\n");
+    return exitCodes.ok;
+  }
+  io.stdout.write(renderTable(titles, events.map(cellsOf), paint));
+  return exitCodes.ok;
+}
+
+async function parseSubject(
+  admin: Admin,
+  { kind: word, name: id }: { readonly kind: string | undefined; readonly name: string | undefined },
+): Promise<Subject & { readonly flaw?: CommandError }> {
+  if (word === undefined) return { kind: ObjectKind.UNSPECIFIED, id: "" };
+  const { kind: kindName, name } = parseObjectName(word, id, ["deployment", "sentinel", "policy"]);
+  const kind = objectKindOf(kindName);
+  if (name === undefined) return { kind, id: "" };
+  try {
+    const { object } = await findObject(admin, name, kind);
+    return { kind, id: object.ref?.id ?? name };
+  } catch (error) {
+    // What is forgotten still has a history under its id; what never was has none.
+    if (error instanceof CommandError && error.code === "not_found") return { kind, id: name, flaw: error };
+    throw error;
+  }
+}
+
+async function follow(admin: Admin, io: Io, subject: Subject, backlog: number): Promise<number> {
+  const { client, region, signal, output, paint } = admin;
+  const clock = createSystemClock();
+  let after: bigint | undefined;
+  let isSilent = false;
+  for (;;) {
+    try {
+      const request = { region, ...subject, ...(after === undefined ? { backlog } : { after }) };
+      for await (const { event, position } of client.watchEvents(request, { signal, ...endless })) {
+        isSilent = false;
+        after = position;
+        // The first answer only tells where the stream begins.
+        if (event === undefined) continue;
+        io.stdout.write(await lineOf(event, output, paint));
+        if (!(await isTaken(io.stdout, clock, signal))) return exitCodes.ok;
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isPassing(error)) throw error;
+      // The first connection has to come about: whoever mistyped the URL wants to hear of it.
+      if (after === undefined) throw error;
+      if (!isSilent) io.stderr.write("the control plane does not answer; trying again\n");
+      isSilent = true;
+    }
+    await sleep(clock, reconnectMs, signal);
+  }
+}
+
+/** Waits for a reader that is slow, and says no once it has gone away, as `head` does. */
+async function isTaken(stdout: Output, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  while (stdout.backlogBytes > backlogBytesMax) {
+    if (stdout.backlogBytes === Number.POSITIVE_INFINITY) return false;
+    await sleep(clock, lookAgainMs, signal);
+  }
+  return true;
+}
+
+function isPassing(error: unknown): boolean {
+  if (!(error instanceof ConnectError)) return false;
+  return [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Unknown, Code.Internal].includes(
+    error.code,
+  );
+}
+
+/** Programs get one JSON value per line, or one YAML document per event. */
+async function lineOf(event: Event, output: OutputFormat, paint: Paint): Promise<string> {
+  if (output === "json") return `${jsonText(jsonOf(EventSchema, event))}\n`;
+  if (output === "yaml") return `---\n${await renderValue(jsonOf(EventSchema, event), "yaml")}`;
+  const [time, object, what, version, by, outcome] = textsOf(event);
+  const start = `${time}  ${object}  ${paint(what, tones[event.event])} (version ${version}, ${by})`;
+  return `${outcome === "" ? start : `${start}: ${outcome}`}\n`;
+}
+
+function cellsOf(event: Event) {
+  const [time, object, what, version, by, outcome] = textsOf(event);
+  return [time, object, { text: what, tone: tones[event.event] }, version, by, outcome];
+}
+
+function textsOf({ atMs, ref, event, version, by, outcome }: Event) {
+  return [
+    momentOf(atMs),
+    titleOf(ref),
+    printable(event),
+    `${version}`,
+    printable(by),
+    printable(outcome),
+  ] as const;
+}

@@ -1,0 +1,144 @@
+// krane why: what stands in the way of one object, in plain words. The judgement is made by src/model/explanation;
+// here it gets its facts and is put on paper.
+import { create } from "@bufbuild/protobuf";
+import {
+  type AgentView,
+  AgentViewSchema,
+  ObjectKind,
+  type ObjectView,
+} from "../../gen/krane/admin/v1/admin_pb.ts";
+import { explain } from "../../model/explanation/explain.ts";
+import type { Cause, Explanation } from "../../model/explanation/explanation.ts";
+import type { Admin } from "../admin/admin-access.ts";
+import { CommandError } from "../command-error.ts";
+import { exitCodes } from "../exit-codes.ts";
+import type { Io } from "../io.ts";
+import { nameOfKind, objectKindOf, parseObjectName } from "../objects/object-names.ts";
+import { nameInCluster } from "../objects/object-rows.ts";
+import { findObject, listObjects, titleOf } from "../objects/object-search.ts";
+import type { Paint, Tone } from "../terminal/colours.ts";
+import { isForPrograms, renderValue } from "../terminal/output.ts";
+import { printable } from "../terminal/printable.ts";
+
+interface Asked {
+  readonly kind: ObjectKind;
+  readonly name: string;
+}
+
+const objectKinds = ["deployment", "sentinel", "policy"] as const;
+
+export async function explainObject(
+  admin: Admin,
+  io: Io,
+  what: { readonly first: string; readonly second: string | undefined },
+): Promise<number> {
+  const asked = parseAsked(what.first, what.second);
+  const { client, region, signal, output } = admin;
+  const object = await lookFor(admin, asked);
+  // Asked for with the time of the server: by the clock of this machine, ages could be anything.
+  const { agents, nowMs } = await client.listAgents({ region }, { signal });
+  const agent = agents.find((each) => each.region === region) ?? emptyAgent(region);
+  if (object === undefined && asked.kind === ObjectKind.UNSPECIFIED)
+    await refuseEnvironment(admin, asked.name);
+  const answer = explain({ asked, object, agent }, Number(nowMs));
+  const title =
+    object === undefined ? `${nameOfKind(asked.kind)}/${printable(asked.name)}` : titleOf(object.ref);
+  io.stdout.write(
+    isForPrograms(output)
+      ? await renderValue(
+          { object: title, region, ...answer, differences: [...answer.differences].map(jsonOf) },
+          output,
+        )
+      : answerText(title, object, answer, admin.paint),
+  );
+  return answer.cause === "unknown-object" ? exitCodes.notFound : exitCodes.ok;
+}
+
+/** `KIND ID`, `KIND/ID`, or a name alone, which may have the form `namespace/name`. */
+function parseAsked(first: string, second: string | undefined): Asked {
+  const isKind =
+    second !== undefined || objectKinds.some((kind) => first.startsWith(`${kind}/`)) || isKindWord(first);
+  if (!isKind) return { kind: ObjectKind.UNSPECIFIED, name: first };
+  const { kind, name } = parseObjectName(first, second, objectKinds);
+  if (name === undefined) throw new CommandError("usage", `which ${kind}? krane why ${kind} ID`);
+  return { kind: objectKindOf(kind), name };
+}
+
+function isKindWord(text: string): boolean {
+  const [word = ""] = text.split("/");
+  try {
+    parseObjectName(word, undefined, objectKinds);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Also one that is deleted: people ask about it most. */
+async function lookFor(admin: Admin, { kind, name }: Asked): Promise<ObjectView | undefined> {
+  try {
+    return (await findObject(admin, name, kind)).object;
+  } catch (error) {
+    if (!(error instanceof CommandError && error.code === "not_found")) throw error;
+  }
+  const all = await listObjects(admin, { kind, includeDeleted: true });
+  const matching = all.filter(
+    (object) => object.ref?.id === name || object.name === name || nameInCluster(object) === name,
+  );
+  return matching.length === 1 ? matching[0] : undefined;
+}
+
+/** "Unknown" would be untrue of it, and there is nothing else to say. */
+async function refuseEnvironment({ client, region, signal }: Admin, id: string): Promise<void> {
+  const { environments } = await client.listEnvironments({ region }, { signal });
+  if (!environments.some((each) => each.id === id)) return;
+  const name = printable(id);
+  throw new CommandError(
+    "usage",
+    `${name} is an environment, which no agent looks after, so there is no why; krane describe env ${name} shows it`,
+  );
+}
+
+function emptyAgent(region: string): AgentView {
+  return create(AgentViewSchema, { region });
+}
+
+const calm: Partial<Record<Cause, Tone>> = {
+  "all-well": "good",
+  paused: "faint",
+  deleted: "faint",
+  starting: "busy",
+  "surplus-pods": "busy",
+  "not-settled": "busy",
+  "deletion-in-progress": "busy",
+};
+
+function answerText(
+  title: string,
+  object: ObjectView | undefined,
+  answer: Explanation,
+  paint: Paint,
+): string {
+  const { cause, summary, desired, applied, live, differences, reason, remedy } = answer;
+  const place = object === undefined ? "" : ` (${printable(nameInCluster(object))})`;
+  const differ = differences.map(({ field, desired, live }) => `${field}: ${desired} wanted, ${live} found`);
+  const fields = [
+    ["Cause", cause],
+    ["Reason", reason],
+    ["Desired", desired],
+    ["Applied", applied],
+    ["Live", live],
+    ["Differs", differ.join("; ")],
+    ["What to do", remedy],
+  ] as const;
+  const width = Math.max(...fields.map(([name]) => name.length)) + 1;
+  // Not cut as the cells of a table are: the end of a reason is where its point is.
+  const lines = fields
+    .filter(([, text]) => text !== "")
+    .map(([name, text]) => `${`${name}:`.padEnd(width)}  ${printable(text)}\n`);
+  return `${title}${place}: ${paint(printable(summary), calm[cause] ?? "bad")}\n\n${lines.join("")}`;
+}
+
+function jsonOf({ field, desired, live }: Explanation["differences"][number]) {
+  return { field, desired, live };
+}

@@ -1,0 +1,141 @@
+// krane describe: everything that is known of one object, for a person.
+import { stringify } from "yaml";
+import { documentOf } from "../../documents/document-of.ts";
+import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../gen/ctrl/v1/deployment_pb.ts";
+import {
+  ObjectView_Desired as Desired,
+  type Environment,
+  type Event,
+  type ObjectView,
+} from "../../gen/krane/admin/v1/admin_pb.ts";
+import type { Admin } from "../admin/admin-access.ts";
+import { CommandError } from "../command-error.ts";
+import { exitCodes } from "../exit-codes.ts";
+import type { Io } from "../io.ts";
+import { ageOf } from "../terminal/age.ts";
+import type { Tone } from "../terminal/colours.ts";
+import { printable } from "../terminal/printable.ts";
+import { type Cell, renderFields, renderTable } from "../terminal/table.ts";
+import { contentOfView } from "./document-changes.ts";
+import { objectKindOf, parseObjectName } from "./object-names.ts";
+import { nameInCluster, phaseCell, readyText, reasonOf } from "./object-rows.ts";
+import { findObject, titleOf } from "./object-search.ts";
+
+const eventsMax = 10;
+
+export async function describeObject(
+  admin: Admin,
+  io: Io,
+  what: { readonly kind: string; readonly name: string | undefined },
+): Promise<number> {
+  const { kind, name } = parseObjectName(what.kind, what.name);
+  if (name === undefined) throw new CommandError("usage", `which ${kind}? krane describe ${kind} ID`);
+  const { client, region, signal } = admin;
+  if (kind === "environment") {
+    const { environments } = await client.listEnvironments({ region }, { signal });
+    const environment = environments.find(({ id }) => id === name);
+    if (environment === undefined)
+      throw new CommandError("not_found", `no environment ${printable(name)} in region ${region}`);
+    io.stdout.write(renderEnvironment(environment, admin));
+    return exitCodes.ok;
+  }
+  const { object } = await findObject(admin, name, objectKindOf(kind));
+  const { kind: objectKind, id } = object.ref ?? { kind: objectKindOf(kind), id: name };
+  const { events } = await client.listEvents({ region, kind: objectKind, id, limit: eventsMax }, { signal });
+  io.stdout.write(
+    [renderState(object, admin), renderWanted(object), renderPods(object, admin), renderEvents(events, admin)]
+      .filter((part) => part !== "")
+      .join("\n"),
+  );
+  return exitCodes.ok;
+}
+
+function renderEnvironment(
+  { id, workspaceId, projectId, secretNames, version }: Environment,
+  { paint, region }: Admin,
+): string {
+  return renderFields(
+    [
+      ["Object", `environment/${id}`],
+      ["Region", region],
+      ["Workspace", workspaceId],
+      ["Project", projectId],
+      ["Secrets", secretNames.join(", ") || "none"],
+      ["Version", String(version)],
+    ],
+    paint,
+  );
+}
+
+function renderState(object: ObjectView, { paint, now, region }: Admin): string {
+  const { text, tone } = phaseCell(object);
+  const ready = readyText(object);
+  const reportedAtMs = object.deployment?.reportedAtMs ?? object.sentinel?.reportedAtMs ?? 0n;
+  const reported = ageOf(reportedAtMs, now());
+  return renderFields(
+    [
+      ["Object", titleOf(object.ref)],
+      ["Name", nameInCluster(object)],
+      ["Region", region],
+      ["Phase", { text, tone }],
+      ["Reason", { text: reasonOf(object), tone: "bad" }],
+      ["Ready", ready === "" ? "" : `${ready} pods`],
+      [
+        "Version",
+        `${object.version}, ${object.settled ? "settled by the agent" : "not yet settled by the agent"}`,
+      ],
+      ["Deployment", object.deploymentId],
+      ["Secrets", object.secretNames.join(", ")],
+      ["Reported", reported === "" ? "" : `${reported} ago`],
+    ],
+    paint,
+  );
+}
+
+/** As the document that an apply would take. */
+function renderWanted(object: ObjectView): string {
+  if (object.desired === Desired.STOPPED) return "Wanted: nothing; its deletion was ordered\n";
+  const content = contentOfView(object);
+  if (content === undefined)
+    return "Wanted: what a newer control plane wrote, which this krane cannot read\n";
+  const text = stringify(documentOf(content), { lineWidth: 0, aliasDuplicateObjects: false });
+  const lines = text.trimEnd().split("\n");
+  return `Wanted:\n${lines.map((line) => `  ${printableLine(line)}\n`).join("")}`;
+}
+
+function printableLine(line: string): string {
+  const indent = /^ */.exec(line)?.[0] ?? "";
+  return `${indent}${printable(line)}`;
+}
+
+const statuses: Readonly<Record<InstanceStatus, readonly [word: string, tone: Tone | undefined]>> = {
+  [InstanceStatus.UNSPECIFIED]: ["Unknown", "busy"],
+  [InstanceStatus.PENDING]: ["Pending", "busy"],
+  [InstanceStatus.RUNNING]: ["Running", "good"],
+  [InstanceStatus.FAILED]: ["Failed", "bad"],
+};
+
+function renderPods({ deployment }: ObjectView, { paint }: Admin): string {
+  if (deployment === undefined || deployment.instances.length === 0) return "";
+  const rows = deployment.instances.map(({ k8sName, status, address, outdated }): Cell[] => {
+    const [text, tone] = statuses[status] ?? statuses[InstanceStatus.UNSPECIFIED];
+    return [k8sName, { text: outdated ? `${text}, outdated` : text, tone }, address];
+  });
+  return `Pods:\n${indented(renderTable(["NAME", "STATUS", "ADDRESS"], rows, paint))}`;
+}
+
+function renderEvents(events: readonly Event[], { paint, now }: Admin): string {
+  if (events.length === 0) return "";
+  const rows = events.map(({ atMs, event, version, by, outcome }) => [
+    ageOf(atMs, now()),
+    event,
+    String(version),
+    by,
+    outcome,
+  ]);
+  return `Events:\n${indented(renderTable(["AGE", "EVENT", "VERSION", "BY", "OUTCOME"], rows, paint))}`;
+}
+
+function indented(text: string): string {
+  return text.replaceAll(/^(?=.)/gm, "  ");
+}

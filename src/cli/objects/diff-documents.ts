@@ -1,0 +1,66 @@
+// krane diff: what an apply of these documents would change, and an exit code that says whether it would.
+import { idOf } from "../../documents/document.ts";
+import { ObjectView_Desired as Desired } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { type Admin, regionFlaw } from "../admin/admin-access.ts";
+import { CommandError } from "../command-error.ts";
+import { exitCodes } from "../exit-codes.ts";
+import type { Io } from "../io.ts";
+import { printable } from "../terminal/printable.ts";
+import { changesBetween, contentOfEnvironment, contentOfView, type FieldChange } from "./document-changes.ts";
+import type { LoadedDocument } from "./loaded-documents.ts";
+import { objectKindOf } from "./object-names.ts";
+import { isNotFound } from "./object-search.ts";
+
+export async function diffDocuments(
+  admin: Admin,
+  io: Io,
+  documents: readonly LoadedDocument[],
+): Promise<number> {
+  let exitCode: number = exitCodes.ok;
+  for (const loaded of documents) {
+    const held = await heldContent(admin, loaded).catch(async (error: unknown) => {
+      throw (await regionFlaw(admin, error, loaded.region)) ?? error;
+    });
+    const changes = changesBetween(held, loaded.document);
+    if (held !== undefined && changes.length === 0) continue;
+    exitCode = exitCodes.different;
+    const note = held === undefined ? ` is not there in ${loaded.region}; apply would create it` : "";
+    io.stdout.write(`${admin.paint(loaded.title, "strong")}${note}\n`);
+    for (const change of changes) io.stdout.write(renderChange(change, held !== undefined, admin));
+  }
+  return exitCode;
+}
+
+function renderChange({ path, before, after }: FieldChange, isThere: boolean, { paint }: Admin): string {
+  const text = (value: string) => printable(value);
+  const name = `  ${printable(path)}: `;
+  // Of what is not there at all, every field is new, and the line above says so.
+  const from = isThere ? "none → " : "";
+  if (before === undefined) return `${name}${from}${paint(text(after ?? ""), "good")}\n`;
+  if (after === undefined) return `${name}${paint(text(before), "bad")} → (removed)\n`;
+  return `${name}${paint(text(before), "bad")} → ${paint(text(after), "good")}\n`;
+}
+
+async function heldContent({ client, signal }: Admin, { document, region, title }: LoadedDocument) {
+  const id = idOf(document);
+  if (document.kind === "environment") {
+    const { environments } = await client.listEnvironments({ region }, { signal });
+    const environment = environments.find((each) => each.id === id);
+    return environment && contentOfEnvironment(environment);
+  }
+  try {
+    const ref = { region, kind: objectKindOf(document.kind), id };
+    const { object } = await client.getObject({ ref }, { signal });
+    // Whose deletion was ordered would be created anew.
+    if (object === undefined || object.desired === Desired.STOPPED) return undefined;
+    const content = contentOfView(object);
+    if (content !== undefined) return content;
+    throw new CommandError(
+      "failed",
+      `${title}: a newer control plane wrote it, and this krane cannot read it`,
+    );
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,101 @@
+// krane get: what there is, as a table or for programs.
+import { create } from "@bufbuild/protobuf";
+import {
+  EnvironmentSchema,
+  ListEnvironmentsResponseSchema,
+  ListObjectsResponseSchema,
+  ObjectViewSchema,
+} from "../../gen/krane/admin/v1/admin_pb.ts";
+import type { Admin } from "../admin/admin-access.ts";
+import { CommandError } from "../command-error.ts";
+import { exitCodes } from "../exit-codes.ts";
+import type { Io } from "../io.ts";
+import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
+import { printable } from "../terminal/printable.ts";
+import { renderTable } from "../terminal/table.ts";
+import { objectKindOf, parseObjectName, pluralOf } from "./object-names.ts";
+import { environmentTable, objectTable, type Table } from "./object-rows.ts";
+import { findObject, listObjects } from "./object-search.ts";
+
+export interface GetOptions {
+  readonly environment?: string;
+  readonly deleted?: true;
+}
+
+export async function getObjects(
+  admin: Admin,
+  io: Io,
+  what: { readonly kind: string; readonly name: string | undefined },
+  options: GetOptions,
+): Promise<number> {
+  if (what.kind === "all" && what.name === undefined) return listAll(admin, io, "all", options);
+  const { kind, name } = parseObjectName(what.kind, what.name);
+  if (kind === "environment") return getEnvironments(admin, io, name);
+  if (name === undefined) return listAll(admin, io, kind, options);
+  const { object } = await findObject(admin, name, objectKindOf(kind));
+  await print(admin, io, jsonOf(ObjectViewSchema, object), () =>
+    objectTable(kind, [object], tableOptions(admin)),
+  );
+  return exitCodes.ok;
+}
+
+async function listAll(
+  admin: Admin,
+  io: Io,
+  kind: "deployment" | "sentinel" | "policy" | "all",
+  { environment = "", deleted = undefined }: GetOptions,
+): Promise<number> {
+  const objects = await listObjects(admin, {
+    ...(kind !== "all" && { kind: objectKindOf(kind) }),
+    environmentId: environment,
+    includeDeleted: deleted === true,
+  });
+  const message = create(ListObjectsResponseSchema, { objects });
+  if (objects.length === 0) {
+    const of = environment === "" ? "" : ` of environment ${printable(environment)}`;
+    io.stderr.write(`no ${kind === "all" ? "objects" : pluralOf(kind)}${of} in region ${admin.region}\n`);
+  }
+  await print(admin, io, jsonOf(ListObjectsResponseSchema, message), () =>
+    objectTable(kind, objects, tableOptions(admin)),
+  );
+  return exitCodes.ok;
+}
+
+async function getEnvironments(admin: Admin, io: Io, id: string | undefined): Promise<number> {
+  const { client, region, signal } = admin;
+  const { environments } = await client.listEnvironments({ region }, { signal });
+  if (id === undefined) {
+    if (environments.length === 0) io.stderr.write(`no environments in region ${region}\n`);
+    const message = create(ListEnvironmentsResponseSchema, { environments });
+    await print(admin, io, jsonOf(ListEnvironmentsResponseSchema, message), () =>
+      environmentTable(environments, tableOptions(admin)),
+    );
+    return exitCodes.ok;
+  }
+  const environment = environments.find((each) => each.id === id);
+  if (environment === undefined)
+    throw new CommandError("not_found", `no environment ${printable(id)} in region ${region}`);
+  await print(admin, io, jsonOf(EnvironmentSchema, environment), () =>
+    environmentTable([environment], tableOptions(admin)),
+  );
+  return exitCodes.ok;
+}
+
+function tableOptions({ output, now }: Admin): { readonly wide: boolean; readonly nowMs: number } {
+  return { wide: output === "wide", nowMs: now() };
+}
+
+async function print(
+  { output, paint }: Admin,
+  io: Io,
+  json: ReturnType<typeof jsonOf>,
+  table: () => Table,
+): Promise<void> {
+  if (isForPrograms(output)) {
+    io.stdout.write(await renderValue(json, output));
+    return;
+  }
+  const { titles, rows } = table();
+  // A header above nothing is noise; that there is nothing was said on standard error.
+  if (rows.length > 0) io.stdout.write(renderTable(titles, rows, paint));
+}

@@ -1,0 +1,491 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { parse } from "yaml";
+import { type AdminServer, startAdminServer } from "../../../test/support/admin-server.ts";
+import { ciphertextOf } from "../../../test/support/ciphertext.ts";
+import { eventually } from "../../../test/support/eventually.ts";
+import { FakeIo } from "../../../test/support/fake-io.ts";
+import { readProjectFile } from "../../../test/support/project-files.ts";
+import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../gen/ctrl/v1/deployment_pb.ts";
+import { main } from "../main.ts";
+import { readTextFile } from "../process/text-file.ts";
+
+const hello = readProjectFile("examples/hello.yaml");
+const deployment = (id: string, more = "") => `apiVersion: krane/v1
+kind: Deployment
+id: d_${id}
+name: ${id}
+namespace: demo
+workspace: ws_demo
+project: proj_demo
+environment: env_demo
+image: registry.example/${id}:1
+${more}`;
+
+let server: AdminServer;
+before(async () => {
+  server = await startAdminServer({ regions: ["local.dev", "other.dev"] });
+});
+after(() => server.stop());
+
+const env = () => ({
+  KRANE_SERVER: server.url,
+  KRANE_TOKEN: server.tokens.readWrite,
+  KRANE_REGION: "local.dev",
+});
+
+async function run(argv: readonly string[], files: Readonly<Record<string, string>> = {}, more: object = {}) {
+  const io = Object.assign(new FakeIo(files), more);
+  const code = await main(argv, env(), io);
+  assert.equal(io.signalListeners, 0);
+  return { code, stdout: io.stdout.text, stderr: io.stderr.text };
+}
+
+/** What an agent says that has done everything, with so many pods that run. */
+async function report(name: string, running: number): Promise<void> {
+  const agent = server.agentClient();
+  const instances = Array.from({ length: running }, (_, index) => ({
+    k8sName: `${name}-${index}`,
+    address: `${name}-${index}.demo:8080`,
+    status: Status.RUNNING,
+  }));
+  await agent.reportDeploymentStatus({ change: { case: "update", value: { k8sName: name, instances } } });
+  await settle();
+}
+
+async function settle(): Promise<void> {
+  const controllers = ["deployments", "sentinels", "cilium"].map((name) => ({
+    name,
+    stream: { cursor: 10_000n },
+  }));
+  await server.agentClient().reportAgentState({ state: { controllers } });
+}
+
+describe("krane apply", () => {
+  test("says of each document what it did, and the second time that nothing changed", async () => {
+    const first = await run(["apply", "-f", "hello.yaml"], { "hello.yaml": hello });
+    assert.equal(first.code, 0, first.stderr);
+    assert.match(
+      first.stdout,
+      /^environment\/env_hello created \(version \d+\)\ndeployment\/d_hello created \(version \d+\)\n$/,
+    );
+    const second = await run(["apply", "-f", "hello.yaml"], { "hello.yaml": hello });
+    assert.equal(second.stdout, first.stdout.replaceAll("created", "unchanged"));
+    const third = await run(
+      ["apply", "-f", "-"],
+      {},
+      { readInput: async () => hello.replace("replicas: 2", "replicas: 3") },
+    );
+    assert.match(third.stdout, /^environment\/env_hello unchanged .*\ndeployment\/d_hello configured /);
+  });
+
+  test("with --dry-run says what would come of it, and changes nothing", async () => {
+    const { code, stdout } = await run(["apply", "-f", "a.yaml", "--dry-run"], {
+      "a.yaml": deployment("dry"),
+    });
+    assert.equal(code, 0);
+    assert.equal(stdout, "deployment/d_dry would be created (dry run)\n");
+    assert.equal((await run(["get", "deployment", "d_dry"])).code, 3);
+  });
+
+  test("with --dry-run promises nothing before every document has passed", async () => {
+    const io = new FakeIo({ "hello.yaml": hello });
+    const readOnly = { ...env(), KRANE_TOKEN: server.tokens.readOnly };
+    assert.equal(await main(["apply", "-f", "hello.yaml", "--dry-run"], readOnly, io), 77);
+    assert.equal(io.stdout.text, "");
+  });
+
+  test("does not find a region that is not known, whether a flag or a document names it", async () => {
+    const known = "region nope.x is not known; known are local.dev, other.dev\n";
+    const flag = await run(["apply", "-f", "a.yaml", "--region", "nope.x"], { "a.yaml": deployment("a") });
+    assert.deepEqual([flag.code, flag.stderr], [3, `krane: a.yaml:1: deployment/d_a: ${known}`]);
+    const named = await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("a", "region: nope.x\n") });
+    assert.deepEqual([named.code, named.stderr], [3, `krane: a.yaml:1: deployment/d_a: ${known}`]);
+    for (const argv of [["diff"], ["delete", "--yes"]]) {
+      const files = { "a.yaml": deployment("a", "region: nope.x\n") };
+      const { code, stdout, stderr } = await run([...argv, "-f", "a.yaml"], files);
+      assert.deepEqual([code, stdout, stderr], [3, "", `krane: ${known}`], argv.join(" "));
+    }
+  });
+
+  test("takes a folder, by name, and JSON", async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), "krane-apply-"));
+    t.after(() => rm(folder, { recursive: true }));
+    await writeFile(join(folder, "b.yml"), deployment("second"));
+    await writeFile(join(folder, "a.json"), JSON.stringify(parse(deployment("first"))));
+    await writeFile(join(folder, "notes.txt"), "not a document");
+    const { code, stdout, stderr } = await run(["apply", "-f", folder], {}, { readTextFile });
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^deployment\/d_first created .*\ndeployment\/d_second created .*\n$/);
+  });
+
+  test("says every mistake with its place, and sends nothing while there is one", async () => {
+    const files = {
+      "good.yaml": deployment("good"),
+      "bad.yaml": deployment("bad", "port: 99999\nreplica: 2\n"),
+    };
+    const { code, stdout, stderr } = await run(["apply", "-f", "good.yaml", "bad.yaml"], files);
+    assert.equal(code, 1);
+    assert.equal(stdout, "");
+    assert.match(stderr, /^krane: bad\.yaml:10: port must be from 1 to 65535/m);
+    assert.match(stderr, /^krane: bad\.yaml:11: replica is not a known field; did you mean replicas\?$/m);
+    assert.equal((await run(["get", "deployment", "d_good"])).code, 3);
+  });
+
+  test("leaves nothing behind where the control plane refuses one of several", async () => {
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("taken") });
+    const clash = deployment("taken").replace("d_taken", "d_other");
+    const { code, stderr } = await run(["apply", "-f", "a.yaml"], {
+      "a.yaml": `${deployment("fresh")}---\n${clash}`,
+    });
+    assert.equal(code, 1);
+    assert.match(stderr, /^krane: a\.yaml:\d+: deployment\/d_other: .*taken/);
+    assert.equal((await run(["get", "deployment", "d_fresh"])).code, 3);
+  });
+
+  test("with --if-version refuses what somebody else has changed meanwhile", async () => {
+    const created = await run(["apply", "-f", "a.yaml", "--if-version", "0"], {
+      "a.yaml": deployment("guarded"),
+    });
+    assert.equal(created.code, 0, created.stderr);
+    const version = /version (\d+)/.exec(created.stdout)?.[1] ?? "";
+    const changed = { "a.yaml": deployment("guarded", "replicas: 2\n") };
+    assert.equal((await run(["apply", "-f", "a.yaml", "--if-version", version], changed)).code, 0);
+    const late = await run(["apply", "-f", "a.yaml", "--if-version", version], changed);
+    assert.equal(late.code, 1);
+    assert.match(late.stderr, /deployment\/d_guarded: .*version.*--if-version/);
+    const several = { "a.yaml": `${deployment("x")}---\n${deployment("y")}` };
+    assert.equal((await run(["apply", "-f", "a.yaml", "--if-version", "1"], several)).code, 64);
+  });
+
+  test("goes to the region that a document names, unless a flag names another", async () => {
+    const files = { "a.yaml": deployment("elsewhere", "region: other.dev\n") };
+    assert.equal((await run(["apply", "-f", "a.yaml"], files)).code, 0);
+    assert.equal((await run(["get", "deployment", "d_elsewhere"])).code, 3);
+    assert.equal((await run(["get", "deployment", "d_elsewhere", "--region", "other.dev"])).code, 0);
+    const { code, stderr } = await run(["apply", "-f", "a.yaml", "--region", "local.dev"], files);
+    assert.equal(code, 64);
+    assert.match(stderr, /a\.yaml:1: belongs to region other\.dev, not to local\.dev/);
+  });
+
+  test("refuses an object that two documents describe, also where only one of them names the region", async () => {
+    const text = `${deployment("twice")}---\n${deployment("twice", "region: local.dev\n")}`;
+    const { code, stderr } = await run(["apply", "-f", "a.yaml"], { "a.yaml": text });
+    assert.equal(code, 1);
+    assert.match(stderr, /^krane: a\.yaml:11: id is that of another document as well, at a\.yaml:1$/m);
+    assert.equal((await run(["get", "deployment", "d_twice"])).code, 3);
+  });
+
+  test("with --wait ends when all pods of that version are ready", async () => {
+    const io = new FakeIo({ "a.yaml": deployment("slow", "replicas: 2\n") });
+    const ended = main(["apply", "-f", "a.yaml", "--wait"], env(), io);
+    await eventually("it waits", () =>
+      assert.match(io.stderr.text, /^waiting for deployment\/d_slow: not yet settled/m),
+    );
+    await report("slow", 1);
+    await eventually("it sees one pod", () => assert.match(io.stderr.text, /: 1\/2 pods ready\n/));
+    assert.doesNotMatch(io.stdout.text, /is ready/);
+    await report("slow", 2);
+    assert.equal(await ended, 0, io.stderr.text);
+    assert.match(io.stdout.text, /^deployment\/d_slow created .*\ndeployment\/d_slow is ready, 2\/2 pods\n$/);
+  });
+
+  test("with --wait ends with 1 after --timeout, and with 130 at Ctrl-C", async () => {
+    const files = { "a.yaml": deployment("never", "replicas: 9\n") };
+    const late = await run(["apply", "-f", "a.yaml", "--wait", "--timeout", "1ms"], files);
+    assert.equal(late.code, 1);
+    assert.match(late.stderr, /krane: not ready after 1ms: deployment\/d_never: /);
+    const io = new FakeIo(files);
+    const ended = main(["apply", "-f", "a.yaml", "--wait"], env(), io);
+    await eventually("it waits", () => assert.match(io.stderr.text, /^waiting for /m));
+    io.send("SIGINT");
+    assert.equal(await ended, 130);
+    assert.match(io.stderr.text, /stopped waiting; what was ordered stays ordered\n$/);
+    assert.equal(io.signalListeners, 0);
+  });
+});
+
+describe("krane get", () => {
+  before(async () => {
+    await run(["apply", "-f", "a.yaml"], {
+      "a.yaml": deployment("shown", "replicas: 2\n").replace("env_demo", "env_get"),
+    });
+    await report("shown", 2);
+  });
+
+  test("prints a table for people", async () => {
+    const { code, stdout } = await run(["get", "deployments", "--environment", "env_get"]);
+    assert.equal(code, 0);
+    assert.equal(
+      stdout,
+      "ID        NAME         READY   PHASE   IMAGE\nd_shown   demo/shown   2/2     Ready   registry.example/shown:1\n",
+    );
+    const wide = await run(["get", "deploy", "--environment", "env_get", "-o", "wide"]);
+    assert.match(wide.stdout, /^ID .* VERSION +ENVIRONMENT +REPORTED +REASON\nd_shown .* env_get +0s\n$/);
+  });
+
+  test("does not take an empty id for all of a kind", async () => {
+    const { code, stdout, stderr } = await run(["get", "deployment", ""]);
+    assert.deepEqual([code, stdout, stderr], [64, "", "krane: the id is empty\n"]);
+  });
+
+  test("finds one object by id, by name, and by namespace and name", async () => {
+    for (const argv of [
+      ["deployment", "d_shown"],
+      ["deployments/d_shown"],
+      ["deploy", "shown"],
+      ["deployment/demo/shown"],
+    ]) {
+      const { code, stdout } = await run(["get", ...argv]);
+      assert.equal(code, 0, argv.join(" "));
+      assert.match(stdout, /\nd_shown /);
+    }
+  });
+
+  test("prints whole messages for programs", async () => {
+    const one = await run(["get", "deployment", "d_shown", "-o", "json"]);
+    const object = JSON.parse(one.stdout);
+    assert.equal(object.phase, "PHASE_READY");
+    assert.equal(object.spec.deployment.replicas, 2);
+    assert.equal(object.settled, true);
+    assert.deepEqual(object.secretNames, []);
+    const yaml = await run(["get", "deployment", "d_shown", "-o", "yaml"]);
+    assert.deepEqual(parse(yaml.stdout), object);
+    const list = await run(["get", "deployments", "--environment", "env_get", "-o", "json"]);
+    assert.deepEqual(JSON.parse(list.stdout).objects, [object]);
+  });
+
+  test("says on standard error that there is nothing, and what it does not know", async () => {
+    const none = await run(["get", "sentinels"]);
+    assert.deepEqual(none, { code: 0, stdout: "", stderr: "no sentinels in region local.dev\n" });
+    assert.deepEqual(JSON.parse((await run(["get", "sentinels", "-o", "json"])).stdout).objects, []);
+    const missing = await run(["get", "sentinel", "s_x"]);
+    assert.equal(missing.code, 3);
+    assert.match(missing.stderr, /^krane: no sentinel s_x in region local\.dev; there is none at all\n$/);
+    const wrong = await run(["get", "deploymnets"]);
+    assert.equal(wrong.code, 64);
+    assert.match(wrong.stderr, /did you mean deployment\?/);
+    assert.equal((await run(["get", "deployment/"])).code, 64);
+    assert.equal((await run(["get", "deployment/a", "b"])).code, 64);
+  });
+
+  test("lists environments, and all kinds at once", async () => {
+    await run(["apply", "-f", "hello.yaml"], { "hello.yaml": hello });
+    const { stdout } = await run(["get", "env", "env_hello"]);
+    assert.equal(
+      stdout,
+      "ID          WORKSPACE   PROJECT      SECRETS\nenv_hello   ws_hello    proj_hello   0\n",
+    );
+    assert.equal((await run(["get", "env", "env_none"])).code, 3);
+    assert.match(
+      (await run(["get", "all"])).stdout,
+      /^OBJECT .*\n(?:.*\n)*deployment\/d_shown +demo\/shown +2\/2 +Ready\n/,
+    );
+  });
+});
+
+test("krane describe shows what is wanted, what runs and what happened", async () => {
+  await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("told", "command: [node, server.js]\n") });
+  await report("told", 1);
+  const { code, stdout } = await run(["describe", "deployment/told"]);
+  assert.equal(code, 0);
+  assert.match(
+    stdout,
+    /^Object: +deployment\/d_told\nName: +demo\/told\nRegion: +local\.dev\nPhase: +Ready\n/,
+  );
+  assert.match(stdout, /\nVersion: +\d+, settled by the agent\n/);
+  assert.match(stdout, /\nWanted:\n {2}apiVersion: krane\/v1\n {2}kind: Deployment\n {2}id: d_told\n/);
+  assert.match(stdout, /\n {2}command:\n {4}- node\n {4}- server\.js\n/);
+  assert.match(stdout, /\nPods:\n {2}NAME +STATUS +ADDRESS\n {2}told-0 +Running +told-0\.demo:8080\n/);
+  assert.match(
+    stdout,
+    /\nEvents:\n {2}AGE +EVENT +VERSION +BY +OUTCOME\n(?: {2}.*\n)* {2}\d+s +set +\d+ +ann\n$/,
+  );
+  assert.equal((await run(["describe", "deployment"])).code, 64);
+  assert.equal((await run(["describe", "deployment", "none"])).code, 3);
+});
+
+describe("krane scale", () => {
+  before(() => run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("scaled", "replicas: 2\n") }));
+
+  test("changes the number of pods, and waits for them", async () => {
+    await report("scaled", 0);
+    const { code, stdout } = await run(["scale", "deployment", "scaled", "--replicas", "0", "--wait"]);
+    assert.equal(code, 0);
+    assert.match(
+      stdout,
+      /^deployment\/d_scaled scaled from 2 to 0 \(version \d+\)\ndeployment\/d_scaled is paused, 0\/0 pods\n$/,
+    );
+  });
+
+  test("says that nothing changed where there are that many already", async () => {
+    await run(["scale", "deployment", "scaled", "--replicas", "4"]);
+    const { code, stdout } = await run(["scale", "deployment", "scaled", "--replicas", "4"]);
+    assert.equal(code, 0);
+    assert.match(stdout, /^deployment\/d_scaled unchanged at 4 \(version \d+\)\n$/);
+  });
+
+  test("refuses what has no pods, what is not there and what is no number", async () => {
+    assert.equal((await run(["scale", "policy", "x", "--replicas", "1"])).code, 64);
+    assert.equal((await run(["scale", "deployment", "none", "--replicas", "1"])).code, 3);
+    assert.equal((await run(["scale", "deployment", "scaled", "--replicas", "-1"])).code, 64);
+    const tooMany = await run(["scale", "deployment", "scaled", "--replicas", "2147483647"]);
+    assert.deepEqual(
+      [tooMany.code, tooMany.stderr.includes("It must be a whole number from 0 to 10000.")],
+      [64, true],
+    );
+    assert.equal((await run(["scale", "deployment", "scaled"])).code, 64);
+    assert.equal(
+      (await run(["scale", "deployment", "scaled", "--replicas", "1", "--if-version", "1"])).code,
+      1,
+    );
+  });
+});
+
+describe("krane delete", () => {
+  test("asks first, and takes anything but yes for no", async () => {
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("asked") });
+    const questions: string[] = [];
+    const answering = (answer: string | undefined) => ({
+      ask: async (question: string) => {
+        questions.push(question);
+        return answer;
+      },
+    });
+    const no = await run(["delete", "deployment", "asked"], {}, answering(""));
+    assert.deepEqual([no.code, no.stdout, no.stderr], [1, "", "nothing was deleted\n"]);
+    assert.deepEqual(questions, ["Delete deployment/d_asked (demo/asked) in local.dev? [y/N] "]);
+    const nobody = await run(["delete", "deployment", "asked"], {}, answering(undefined));
+    assert.equal(nobody.code, 64);
+    assert.match(nobody.stderr, /--yes/);
+    assert.equal((await run(["delete", "deployment", "asked"])).code, 64);
+    const yes = await run(["delete", "deployment", "asked"], {}, answering("y"));
+    assert.match(yes.stdout, /^deployment\/d_asked is being deleted \(version \d+\)\n$/);
+  });
+
+  test("with --wait ends when nothing of it is left", async () => {
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("going") });
+    await report("going", 1);
+    const io = new FakeIo();
+    const ended = main(["delete", "deployment", "d_going", "--yes", "--wait"], env(), io);
+    await eventually("it waits", () =>
+      assert.match(io.stderr.text, /waiting for deployment\/d_going: being deleted, 1 pod left/),
+    );
+    await server
+      .agentClient()
+      .reportDeploymentStatus({ change: { case: "delete", value: { k8sName: "going" } } });
+    assert.equal(await ended, 0, io.stderr.text);
+    assert.match(io.stdout.text, /is being deleted .*\ndeployment\/d_going is deleted\n$/);
+    assert.equal((await run(["scale", "deployment", "d_going", "--replicas", "1"])).code, 3);
+  });
+
+  test("leaves what was deleted out of lists, unless it is asked for", async () => {
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("past").replace("env_demo", "env_past") });
+    await run(["delete", "deployment", "d_past", "--yes"]);
+    await server
+      .agentClient()
+      .reportDeploymentStatus({ change: { case: "delete", value: { k8sName: "past" } } });
+    assert.equal((await run(["get", "deployments", "--environment", "env_past"])).stdout, "");
+    const { stdout } = await run(["get", "deployments", "--environment", "env_past", "--deleted"]);
+    assert.match(stdout, /\nd_past +demo\/past +0\/0 +Deleted /);
+    const described = await run(["describe", "deployment", "d_past"]);
+    assert.match(described.stdout, /\nWanted: nothing; its deletion was ordered\n/);
+    assert.doesNotMatch(described.stdout, /replicas/);
+  });
+
+  test("of files goes backwards, and says what is not there", async () => {
+    await run(["apply", "-f", "hello.yaml"], { "hello.yaml": hello });
+    const gone = await run(["delete", "-f", "hello.yaml", "--yes"], { "hello.yaml": hello });
+    assert.match(
+      gone.stdout,
+      /^deployment\/d_hello is being deleted .*\nenvironment\/env_hello is deleted\n$/,
+    );
+    assert.equal(gone.code, 0, gone.stderr);
+    const again = await run(["delete", "-f", "hello.yaml", "--yes"], { "hello.yaml": hello });
+    assert.equal(again.code, 3);
+    assert.match(again.stderr, /environment\/env_hello is not there/);
+  });
+
+  test("without being asked takes an id or a namespace with a name, and no name alone", async () => {
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("plain") });
+    const { code, stderr } = await run(["delete", "deployment", "plain", "--yes"]);
+    assert.equal(code, 64);
+    assert.match(stderr, /^krane: with --yes, plain is no id .*: krane delete deployment d_plain --yes\n$/);
+    const view = await run(["get", "deployment", "d_plain", "-o", "json"]);
+    assert.equal(JSON.parse(view.stdout).desired, "DESIRED_RUNNING");
+    assert.equal((await run(["delete", "deployment", "demo/plain", "--yes"])).code, 0);
+  });
+
+  test("needs to know what", async () => {
+    assert.equal((await run(["delete", "--yes"])).code, 64);
+    assert.equal((await run(["delete", "deployment", "--yes"])).code, 64);
+    assert.equal((await run(["delete", "deployment", "none", "--yes"])).code, 3);
+    assert.equal((await run(["delete", "deployment", "x", "--yes", "-f", "a.yaml"])).code, 64);
+  });
+});
+
+describe("krane diff", () => {
+  const policy = (port: string) => `apiVersion: krane/v1
+kind: Policy
+id: p_compared
+name: compared
+namespace: demo
+policy:
+  apiVersion: cilium.io/v2
+  kind: CiliumNetworkPolicy
+  spec: {endpointSelector: {}, ingress: [{toPorts: [{ports: [{port: "${port}", protocol: TCP}]}]}]}
+`;
+
+  test("names the fields that differ, and exits with 2", async () => {
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": `${deployment("compared")}---\n${policy("80")}` });
+    const changed = deployment("compared", "replicas: 3\ncommand: [sh]\ncpu: 500m\n").replace(":1", ":2");
+    const { code, stdout } = await run(["diff", "-f", "a.yaml"], {
+      "a.yaml": `${changed}---\n${policy("81")}`,
+    });
+    assert.equal(code, 2);
+    assert.equal(
+      stdout,
+      `deployment/d_compared
+  image: "registry.example/compared:1" → "registry.example/compared:2"
+  replicas: 1 → 3
+  cpu: "250m" → "500m"
+  command[0]: none → "sh"
+policy/p_compared
+  policy.spec.ingress[0].toPorts[0].ports[0].port: "80" → "81"
+`,
+    );
+  });
+
+  test("says nothing and exits with 0 where nothing differs", async () => {
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("same", "replicas: 2\n") });
+    const same = await run(["diff", "-f", "a.yaml"], {
+      "a.yaml": deployment("same", "replicas: 2\ncpu: 0.25\n"),
+    });
+    assert.deepEqual(same, { code: 0, stdout: "", stderr: "" });
+  });
+
+  test("takes the region for a place and not for a field", async () => {
+    const files = { "a.yaml": deployment("placed", "region: local.dev\n") };
+    await run(["apply", "-f", "a.yaml"], files);
+    assert.deepEqual(await run(["diff", "-f", "a.yaml"], files), { code: 0, stdout: "", stderr: "" });
+  });
+
+  test("leaves secrets out, which the control plane does not show", async () => {
+    const files = { "a.yaml": deployment("secretive", `encryptedSecrets: {KEY: ${ciphertextOf("KEY")}}\n`) };
+    const applied = await run(["apply", "-f", "a.yaml"], files);
+    assert.equal(applied.code, 0, applied.stderr);
+    assert.deepEqual(await run(["diff", "-f", "a.yaml"], files), { code: 0, stdout: "", stderr: "" });
+  });
+
+  test("shows what is not there yet, and what would be there no more", async () => {
+    const created = await run(["diff", "-f", "a.yaml"], { "a.yaml": deployment("new") });
+    assert.equal(created.code, 2);
+    assert.match(created.stdout, /^deployment\/d_new is not there in local\.dev; apply would create it\n/);
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("less", "shutdownSignal: SIGINT\n") });
+    const less = await run(["diff", "-f", "a.yaml"], { "a.yaml": deployment("less") });
+    assert.equal(less.stdout, 'deployment/d_less\n  shutdownSignal: "SIGINT" → (removed)\n');
+  });
+});

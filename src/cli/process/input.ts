@@ -1,0 +1,53 @@
+// What a person hands to a command: a file, or standard input. Secrets come this way and
+// never as arguments, which everybody on the machine can read.
+import { createReadStream } from "node:fs";
+import { createInterface } from "node:readline/promises";
+import { addAbortSignal, type Readable } from "node:stream";
+
+export class InputError extends Error {
+  override readonly name = "InputError";
+}
+
+/** All of the stream as text, exactly as it is. */
+export async function readInput(
+  input: { readonly path: string | undefined; readonly stdin: Readable; readonly bytesMax: number },
+  signal: AbortSignal,
+): Promise<string> {
+  const { path, stdin, bytesMax } = input;
+  const name = path ?? "standard input";
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of addAbortSignal(signal, path === undefined ? stdin : createReadStream(path))) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > bytesMax) throw new InputError(`${name}: is larger than ${bytesMax} bytes`);
+    }
+  } catch (cause) {
+    signal.throwIfAborted();
+    if (cause instanceof InputError) throw cause;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new InputError(`${name}: cannot be read: ${reason}`, { cause });
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks));
+  } catch {
+    throw new InputError(`${name}: is not UTF-8 text; encode it first, for example with base64`);
+  }
+}
+
+/** Asks on standard error, so that a result that goes elsewhere stays clean. */
+export async function ask(
+  { stdin, stderr }: Pick<NodeJS.Process, "stdin" | "stderr">,
+  question: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (!stdin.isTTY || !stderr.isTTY) return undefined;
+  // Not as a terminal: its own handling of keys would swallow Ctrl-C, which shall end the command as everywhere.
+  const lines = createInterface({ input: stdin, output: stderr, terminal: false });
+  try {
+    return await lines.question(question, { signal });
+  } finally {
+    lines.close();
+  }
+}

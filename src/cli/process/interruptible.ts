@@ -1,0 +1,23 @@
+// A command that ends by itself and can be ended before: with the code that a shell expects, and without a message,
+// because whoever pressed Ctrl-C knows why.
+import { exitCodeOfSignal } from "../exit-codes.ts";
+import type { Io, StopSignal } from "../io.ts";
+import { listenForStop } from "./stop-request.ts";
+
+export async function runInterruptible(
+  io: Io,
+  work: (signal: AbortSignal) => Promise<number>,
+): Promise<number> {
+  let stoppedBy: StopSignal | undefined;
+  const stop = listenForStop(io, (signal) => {
+    stoppedBy ??= signal;
+  });
+  try {
+    return await work(stop.signal);
+  } catch (error) {
+    if (stoppedBy !== undefined) return exitCodeOfSignal(stoppedBy);
+    throw error;
+  } finally {
+    stop.release();
+  }
+}

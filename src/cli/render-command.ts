@@ -1,0 +1,168 @@
+// krane render: the manifests that an agent would apply for some documents, without a cluster or a control plane.
+// What reads and writes documents is imported when it runs and not before: the agent must not pay for it at its
+// start.
+import { type Command, Option } from "commander";
+import type { Config } from "../config/config.ts";
+import { createSecretSource } from "../config/secret-source.ts";
+import { defaultAudience } from "../config/settings.ts";
+import type { Document } from "../documents/document.ts";
+import type { RenderSettings } from "../documents/rendered-objects.ts";
+import type { KubeObject } from "../kube/types.ts";
+import { CommandError } from "./command-error.ts";
+import { loadConfig } from "./config-source.ts";
+import { exitCodes } from "./exit-codes.ts";
+import type { Environment, Io } from "./io.ts";
+import { readDocumentFiles } from "./objects/document-files.ts";
+import { runInterruptible } from "./process/interruptible.ts";
+import { jsonText } from "./terminal/output.ts";
+
+interface RenderFlags {
+  readonly file: readonly string[];
+  readonly config?: string;
+  readonly region?: string;
+  readonly kraneNamespace?: string;
+  readonly showSecrets?: true;
+  readonly output: "yaml" | "json";
+}
+
+interface RenderDeps {
+  readonly env: Environment;
+  readonly io: Io;
+}
+
+const examples = `
+Examples:
+  krane render -f hello.yaml                          what an agent without special settings would apply
+  krane render -f hello.yaml --config krane.toml      what the agent of this configuration would apply
+  krane render -f a.yaml -f b.yaml -o json            one List of all objects
+
+Give all documents of an environment at once: its deployments share a network policy, which lets in the ports
+of all of them. Environments and the secrets of environments are no objects of a cluster and are not shown.
+`;
+
+export function addRenderCommand(program: Command, deps: RenderDeps, exitWith: (code: number) => void): void {
+  const render = program
+    .command("render")
+    .description("show the manifests that krane would apply, without a cluster")
+    .requiredOption("-f, --file <path...>", "a file or folder of documents, - for standard input")
+    .option("-c, --config <path>", "the agent's configuration: registry, secrets, isolation and region")
+    .option("--region <name>", "only documents of this region, and those that name none")
+    .option("--krane-namespace <name>", "the namespace that krane runs in")
+    .option("--show-secrets", "show the registry's password, which is left out otherwise")
+    .addOption(
+      new Option("-o, --output <format>", "how to print it").choices(["yaml", "json"]).default("yaml"),
+    )
+    .addHelpText("after", examples)
+    .action(async () =>
+      exitWith(await runInterruptible(deps.io, (signal) => runRender(render, deps, signal))),
+    );
+}
+
+async function runRender(command: Command, { env, io }: RenderDeps, signal: AbortSignal): Promise<number> {
+  const flags = command.opts<RenderFlags>();
+  const loaded = flags.config === undefined ? undefined : await loadConfig(command, env, io, signal);
+  if (flags.config !== undefined && loaded === undefined) return exitCodes.config;
+  const config = loaded?.config;
+  const files = await readDocumentFiles(flags.file, io, signal);
+  const { parseDocuments } = await import("../documents/parse.ts");
+  const { renderDocumentProblems } = await import("../documents/problem.ts");
+  const rules = {
+    registries: config?.isolation.registries ?? [],
+    ...(flags.kraneNamespace !== undefined && { ownNamespace: flags.kraneNamespace }),
+  };
+  const parsed = parseDocuments(files, rules);
+  if (parsed.kind === "invalid")
+    throw new CommandError("failed", renderDocumentProblems(parsed.problems).trimEnd());
+  const { documents, region } = chosen(parsed.documents, config?.region.label ?? flags.region, io);
+  const { clashesOf } = await import("../documents/clashes.ts");
+  const clashes = clashesOf(documents.map((document) => ({ ...document, region })));
+  if (clashes.length > 0) throw new CommandError("failed", renderDocumentProblems(clashes).trimEnd());
+  const settings = await settingsOf(config, region, flags, io, signal);
+  const { renderedObjects } = await import("../documents/rendered-objects.ts");
+  await print(renderedObjects(documents, settings, rules), flags, io);
+  return exitCodes.ok;
+}
+
+/** An agent gets the documents of its own region. */
+function chosen(
+  documents: readonly Document[],
+  wanted: string | undefined,
+  io: Io,
+): { readonly documents: readonly Document[]; readonly region: string } {
+  const named = [...new Set(documents.flatMap(({ region }) => region ?? []))].sort();
+  const region = wanted ?? named[0];
+  if (wanted === undefined && named.length > 1)
+    throw new CommandError(
+      "usage",
+      `the documents are of the regions ${named.join(", ")}; choose with --region`,
+    );
+  const taken = documents.filter((document) => document.region === undefined || document.region === region);
+  const left = documents.length - taken.length;
+  if (left > 0) io.stderr.write(`krane: ${left} of ${documents.length} documents are of other regions\n`);
+  const sentinel = taken.find(({ kind }) => kind === "sentinel");
+  if (region === undefined && sentinel !== undefined) {
+    const { file, line } = sentinel.source;
+    throw new CommandError("usage", `${file}:${line}: a sentinel is told its region; give it with --region`);
+  }
+  return { documents: taken, region: region ?? "" };
+}
+
+async function settingsOf(
+  config: Config | undefined,
+  region: string,
+  { kraneNamespace, showSecrets }: RenderFlags,
+  io: Io,
+  signal: AbortSignal,
+): Promise<RenderSettings> {
+  if (config === undefined) return { region, secrets: { audience: defaultAudience } };
+  const { secrets, registry, scheduler } = config;
+  const { audience, endpoint } = secrets;
+  if (scheduler?.scrape && kraneNamespace === undefined)
+    io.stderr.write("krane: scheduler.scrape lets krane's namespace in; say --krane-namespace to see it\n");
+  const source =
+    registry && createSecretSource(registry.password, { readTextFile: io.readTextFile, nowMs: () => 0 });
+  // Without being asked to show it, a file that only the agent may read is not read.
+  const password = showSecrets && source ? await source.current(signal) : { reveal: () => "" };
+  return {
+    region,
+    secrets: { audience, ...(endpoint !== undefined && { endpoint }) },
+    ...(registry && { registry: { host: registry.url, username: registry.username, password } }),
+    ...(scheduler?.scrape && kraneNamespace !== undefined && { scraperNamespace: kraneNamespace }),
+  };
+}
+
+const redacted = "[redacted]";
+
+async function print(
+  all: readonly KubeObject[],
+  { output, showSecrets }: RenderFlags,
+  io: Io,
+): Promise<void> {
+  const objects = showSecrets ? all : all.map(withoutSecrets);
+  for (const each of all) {
+    const owner = each.metadata?.ownerReferences?.[0];
+    if (owner?.uid === "")
+      io.stderr.write(
+        `krane: ${nameOf(each)} names its ${owner.kind} by a uid that only the cluster knows; it is empty here\n`,
+      );
+    if (each.kind === "Secret" && !showSecrets)
+      io.stderr.write(`krane: the data of ${nameOf(each)} are left out; --show-secrets shows them\n`);
+  }
+  if (output === "json") {
+    io.stdout.write(`${jsonText({ apiVersion: "v1", kind: "List", items: objects }, 2)}\n`);
+    return;
+  }
+  const { renderYaml } = await import("../documents/document-of.ts");
+  io.stdout.write(renderYaml(objects));
+}
+
+function withoutSecrets(object: KubeObject): KubeObject {
+  if (object.kind !== "Secret") return object;
+  const { data = {} } = object as { readonly data?: Readonly<Record<string, string>> };
+  const hidden = Object.fromEntries(Object.keys(data).map((name) => [name, redacted]));
+  return { ...object, data: hidden } as KubeObject;
+}
+
+function nameOf({ kind, metadata }: KubeObject): string {
+  return `${kind} ${metadata?.namespace}/${metadata?.name}`;
+}

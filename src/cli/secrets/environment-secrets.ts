@@ -1,0 +1,104 @@
+// krane secrets: the secrets that the next deployments of an environment get. The vault encrypts a value before it
+// goes to the control plane, which never sees it in the clear and never hands it out again (K7).
+import type { Command } from "commander";
+import { EnvironmentSchema, type Environment as EnvironmentView } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { findVariableNameFlaw } from "../../model/deployment/secrets-blob.ts";
+import type { Admin, CommandDeps } from "../admin/admin-access.ts";
+import { CommandError } from "../command-error.ts";
+import { exitCodes } from "../exit-codes.ts";
+import type { Io } from "../io.ts";
+import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
+import { printable } from "../terminal/printable.ts";
+import { renderTable } from "../terminal/table.ts";
+import { encryptSecret } from "./secret-encryption.ts";
+
+export interface SetSecretOptions {
+  readonly in?: string;
+  readonly exact?: true;
+}
+
+// All secrets of a deployment go into one variable of its pods, and that is the most it can hold.
+const valueBytesMax = 96 * 1024;
+
+const takesEffect = "it takes effect with the next deployment; those that run keep what they have\n";
+
+export async function setSecret(
+  admin: Admin,
+  deps: CommandDeps,
+  command: Command,
+  { environment, name }: { readonly environment: string; readonly name: string },
+): Promise<number> {
+  const flaw = findVariableNameFlaw(name);
+  if (flaw !== undefined) throw new CommandError("usage", `${printable(name)} ${flaw}`);
+  const { client, region, signal } = admin;
+  // Before the value is asked for, so that nobody types a secret in vain.
+  await findEnvironment(admin, environment);
+  const read = () => readValue(deps.io, name, command.opts<SetSecretOptions>(), signal);
+  const encrypted = await encryptSecret({ keyring: environment, name, read }, admin, deps, command);
+  await client.setSecret({ region, environmentId: environment, name, encrypted }, { signal });
+  deps.io.stdout.write(`secret ${printable(name)} of environment ${printable(environment)} is set\n`);
+  deps.io.stderr.write(takesEffect);
+  return exitCodes.ok;
+}
+
+export async function unsetSecret(
+  { client, region, signal }: Admin,
+  io: Io,
+  { environment, name }: { readonly environment: string; readonly name: string },
+): Promise<number> {
+  await client.unsetSecret({ region, environmentId: environment, name }, { signal });
+  io.stdout.write(`secret ${printable(name)} of environment ${printable(environment)} is removed\n`);
+  io.stderr.write(takesEffect);
+  return exitCodes.ok;
+}
+
+export async function listSecrets(admin: Admin, io: Io, id: string): Promise<number> {
+  const { output, paint } = admin;
+  const environment = await findEnvironment(admin, id);
+  if (isForPrograms(output)) {
+    io.stdout.write(await renderValue(jsonOf(EnvironmentSchema, environment), output));
+    return exitCodes.ok;
+  }
+  if (environment.secretNames.length === 0) io.stderr.write(`environment ${printable(id)} has no secrets\n`);
+  else
+    io.stdout.write(
+      renderTable(
+        ["NAME"],
+        environment.secretNames.map((name) => [name]),
+        paint,
+      ),
+    );
+  return exitCodes.ok;
+}
+
+async function findEnvironment({ client, region, signal }: Admin, id: string): Promise<EnvironmentView> {
+  const { environments } = await client.listEnvironments({ region }, { signal });
+  const environment = environments.find((each) => each.id === id);
+  if (environment !== undefined) return environment;
+  const remedy = "one comes to be with a document of kind Environment";
+  throw new CommandError(
+    "not_found",
+    `no environment ${printable(id)} in region ${region}: ${known(environments)}; ${remedy}`,
+  );
+}
+
+function known(environments: readonly EnvironmentView[]): string {
+  const some = environments.slice(0, 5).map(({ id }) => printable(id));
+  return some.length === 0 ? "there is none at all" : `there are ${some.join(", ")}`;
+}
+
+async function readValue(
+  io: Io,
+  name: string,
+  { in: path, exact }: SetSecretOptions,
+  signal: AbortSignal,
+): Promise<string> {
+  const typed =
+    path === undefined ? await io.askHidden?.(`Value of ${name} (not shown): `, signal) : undefined;
+  const text = typed ?? (await io.readInput?.(path, valueBytesMax, signal)) ?? "";
+  // `echo` and most editors end what they write with a newline that nobody means.
+  const value = exact || typed !== undefined ? text : text.replace(/\r?\n$/, "");
+  if (value === "")
+    throw new CommandError("usage", "the value is empty; krane secrets unset removes a secret");
+  return value;
+}

@@ -1,0 +1,92 @@
+// Encrypts the value of a secret with the vault that a person works with: that of --config where it is given, else
+// that of the context. The vault is opened before the value is asked for, so that nobody types a secret in vain.
+import type { Command } from "commander";
+import { createSystemClock } from "../../concurrency/clock.ts";
+import { bearerToken } from "../../config/secret-kinds.ts";
+import { createSecretSource } from "../../config/secret-source.ts";
+import { createVault } from "../../vault/create-vault.ts";
+import { createRemoteVault } from "../../vault/remote-vault.ts";
+import type { OpenVault } from "../../vault/vault.ts";
+import { VaultError, type VaultErrorCode } from "../../vault/vault-error.ts";
+import { type Admin, type CommandDeps, loadFile } from "../admin/admin-access.ts";
+import type { Endpoint } from "../admin/context-file.ts";
+import { CommandError, type CommandErrorCode } from "../command-error.ts";
+import type { Io } from "../io.ts";
+import { loadVaultConfig, vaultDeps } from "../vault/vault-access.ts";
+
+export interface SecretValue {
+  readonly keyring: string;
+  /** Bound into the ciphertext, so that it opens as this variable only. */
+  readonly name: string;
+  read(): Promise<string>;
+}
+
+export async function encryptSecret(
+  { keyring, name, read }: SecretValue,
+  admin: Admin,
+  deps: CommandDeps,
+  command: Command,
+): Promise<string> {
+  const { signal } = admin;
+  const vault = await openVault(admin, deps, command);
+  try {
+    const { encrypted } = await vault.encrypt({ keyring, data: await read(), context: name }, signal);
+    return encrypted;
+  } catch (error) {
+    throw error instanceof VaultError ? refusalOf(error) : error;
+  } finally {
+    await vault.close();
+  }
+}
+
+async function openVault(admin: Admin, { env, io }: CommandDeps, command: Command): Promise<OpenVault> {
+  const { signal, target } = admin;
+  if (command.opts<{ config?: string }>().config !== undefined) {
+    const config = await loadVaultConfig("call", command, env, io, signal);
+    const vault = config && (await createVault(config.vault, vaultDeps(config, io), signal));
+    if (vault === undefined) throw new CommandError("config", "--config describes no vault that can be used");
+    return vault;
+  }
+  const { context } = target;
+  if (context?.vault?.url !== undefined)
+    return openRemote(context.vault, context.vault.url, context.name, io, signal);
+  const place = context === undefined ? "a context" : `[contexts.${context.name}.vault]`;
+  throw new CommandError(
+    "config",
+    `no vault to encrypt with: name it in ${place} with url and token_file, or give its configuration with --config`,
+  );
+}
+
+async function openRemote(
+  { token, caFile }: Endpoint,
+  url: string,
+  contextName: string,
+  io: Io,
+  signal: AbortSignal,
+): Promise<OpenVault> {
+  const clock = createSystemClock();
+  const ca =
+    caFile === undefined
+      ? undefined
+      : await loadFile(caFile, `contexts.${contextName}.vault.ca_file`, io, signal);
+  const deps = { readTextFile: io.readTextFile, nowMs: () => clock.nowMs() };
+  const source = token && createSecretSource(token, deps, bearerToken());
+  // A file that is not there is a mistake of the context, and not the vault's refusal.
+  await source?.current(signal);
+  return createRemoteVault({ url, ca, ...(source && { token: source }) }, { clock });
+}
+
+const codes: Partial<Record<VaultErrorCode, CommandErrorCode>> = {
+  unauthenticated: "denied",
+  unavailable: "unreachable",
+};
+
+const remedies: Partial<Record<VaultErrorCode, string>> = {
+  unauthenticated: "; check token_file of the vault in the context",
+  unavailable: "; check that it runs, and its url in the context",
+};
+
+function refusalOf({ code, message }: VaultError): CommandError {
+  const text = message.startsWith("vault: ") ? message : `vault: ${message}`;
+  return new CommandError(codes[code] ?? "failed", `${text}${remedies[code] ?? ""}`);
+}

@@ -1,0 +1,46 @@
+// Results for programs: the JSON form of the protocol's messages, whole and in the order of their fields, as
+// JSON or YAML. Fields that have their zero value are there too, so that a script need not know which are left out.
+import { type DescMessage, type JsonValue, type MessageShape, toJson } from "@bufbuild/protobuf";
+import { type Command, Option } from "commander";
+
+const formats = ["table", "wide", "json", "yaml"] as const;
+
+/** Tables are for people and may change; `json` and `yaml` are for programs and do not. */
+export type OutputFormat = (typeof formats)[number];
+
+export function addOutputOption(command: Command): Command {
+  return command.addOption(
+    new Option("-o, --output <format>", "how to print the result").choices(formats).default("table"),
+  );
+}
+
+export function outputOf(command: Command): OutputFormat {
+  return command.opts<{ output?: OutputFormat }>().output ?? "table";
+}
+
+export function isForPrograms(format: OutputFormat): format is "json" | "yaml" {
+  return format === "json" || format === "yaml";
+}
+
+export function jsonOf<D extends DescMessage>(schema: D, message: MessageShape<D>): JsonValue {
+  return toJson(schema, message, { alwaysEmitImplicit: true });
+}
+
+/** The whole answer, as text that ends with a newline. */
+export async function renderValue(value: JsonValue, format: "json" | "yaml"): Promise<string> {
+  if (format === "json") return `${jsonText(value, 2)}\n`;
+  const { yamlText } = await import("../../documents/yaml-text.ts");
+  return yamlText(value);
+}
+
+/** JSON in which the characters that command a terminal or turn the direction of writing are escapes. */
+export function jsonText(value: unknown, indent?: number): string {
+  const hidden = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
+  return JSON.stringify(value, undefined, indent).replaceAll(hidden, (character) =>
+    Array.from({ length: character.length }, (_, index) => escapedUnit(character.charCodeAt(index))).join(""),
+  );
+}
+
+function escapedUnit(unit: number): string {
+  return `\\u${unit.toString(16).padStart(4, "0")}`;
+}

@@ -1,0 +1,78 @@
+// krane vault: make master keys, encrypt and decrypt single values, rotate, serve.
+import type { Command } from "commander";
+import type { BuildInfo } from "../../telemetry/metrics.ts";
+import { addConfigOptions } from "../config-source.ts";
+import type { Environment, Io } from "../io.ts";
+import { runRotate } from "./vault-rotate-command.ts";
+import { runServe } from "./vault-serve-command.ts";
+import { runDecrypt, runEncrypt, runKeygen } from "./vault-value-commands.ts";
+
+const examples = `
+Examples:
+  (umask 077; krane vault keygen >> master-keys)    make a master key, once; the last line encrypts
+  printf %s "$PASSWORD" | krane vault encrypt --config vault.toml --keyring env_1 --name DB_PASSWORD
+  krane vault decrypt --config vault.toml --keyring env_1 --name DB_PASSWORD < encrypted
+  krane vault rotate --config vault.toml            after a new master key was added everywhere
+  krane vault serve --config vault.toml             for agents that name it with vault.url
+
+Values are read from standard input or a file, and never from the command line.
+`;
+
+const ofVault = (path: string) => path.startsWith("vault.");
+const ofServer = (path: string) =>
+  ["rpc_port", "instance_id", "region"].includes(path) || /^(vault|tls|observability)\./.test(path);
+
+export function addVaultCommands(
+  program: Command,
+  { env, io, build }: { readonly env: Environment; readonly io: Io; readonly build: BuildInfo },
+  exitWith: (code: number) => void,
+): void {
+  const vault = program
+    .command("vault")
+    .description("encrypt and decrypt values, and look after the keys")
+    .addHelpText("after", examples);
+
+  vault
+    .command("keygen")
+    .description("print a new master key")
+    .addHelpText("after", "\nExample:\n  (umask 077; krane vault keygen >> master-keys)\n")
+    .action(() => exitWith(runKeygen(io)));
+
+  const encrypt = vault.command("encrypt").description("encrypt the value on standard input");
+  addConfigOptions(addValueOptions(encrypt), ofVault)
+    .addHelpText(
+      "after",
+      '\nExample:\n  printf %s "$PASSWORD" | krane vault encrypt -c vault.toml --keyring env_1 --name DB_PASSWORD\n\nA newline at the end is part of the value: use printf, not echo.\n',
+    )
+    .action(async () => exitWith(await runEncrypt(encrypt, env, io)));
+
+  const decrypt = vault.command("decrypt").description("decrypt the value on standard input");
+  addConfigOptions(addValueOptions(decrypt), ofVault)
+    .addHelpText(
+      "after",
+      "\nExample:\n  krane vault decrypt -c vault.toml --keyring env_1 --name DB_PASSWORD < encrypted\n",
+    )
+    .action(async () => exitWith(await runDecrypt(decrypt, env, io)));
+
+  const rotate = vault
+    .command("rotate")
+    .description("bring every data key under the newest master key; can be ended and run again at any time");
+  addConfigOptions(rotate, ofVault)
+    .addHelpText(
+      "after",
+      "\nTo replace a master key:\n  1. krane vault keygen, as a new last line of vault.master_keys of every vault and agent\n  2. krane vault rotate -c vault.toml\n  3. remove the old lines\n",
+    )
+    .action(async () => exitWith(await runRotate(rotate, env, io)));
+
+  const serve = vault.command("serve").description("serve VaultService until SIGTERM or SIGINT");
+  addConfigOptions(serve, ofServer)
+    .addHelpText("after", "\nExample:\n  krane vault serve -c vault.toml --rpc-port 8060\n")
+    .action(async () => exitWith(await runServe(serve, env, io, build)));
+}
+
+function addValueOptions(command: Command): Command {
+  return command
+    .requiredOption("--keyring <name>", "whose data keys to use; krane uses the id of the environment")
+    .option("--name <name>", "the name that the value belongs to, such as the variable's; bound into it")
+    .option("--in <path>", "read this file instead of standard input");
+}

@@ -1,0 +1,63 @@
+// krane vault keygen, encrypt and decrypt: the result alone goes to standard output.
+import type { Command } from "commander";
+import { createSystemClock } from "../../concurrency/clock.ts";
+import { createVault } from "../../vault/create-vault.ts";
+import { generateMasterKey } from "../../vault/master-keys.ts";
+import type { Vault } from "../../vault/vault.ts";
+import { exitCodes } from "../exit-codes.ts";
+import type { Environment, Io } from "../io.ts";
+import { listenForStop } from "../process/stop-request.ts";
+import { loadVaultConfig, vaultDeps } from "./vault-access.ts";
+
+// Base64 of the largest value, and a little more.
+const inputBytesMax = 2 * 1024 * 1024;
+
+export function runKeygen(io: Io): number {
+  io.stdout.write(`${generateMasterKey(createSystemClock().wallMs())}\n`);
+  return exitCodes.ok;
+}
+
+export function runEncrypt(command: Command, env: Environment, io: Io): Promise<number> {
+  return withValue(command, env, io, async (vault, { keyring, name: context }, data, signal) => {
+    const { encrypted } = await vault.encrypt({ keyring, data, context }, signal);
+    return `${encrypted}\n`;
+  });
+}
+
+export function runDecrypt(command: Command, env: Environment, io: Io): Promise<number> {
+  return withValue(command, env, io, (vault, { keyring, name: context }, text, signal) =>
+    // White space is no part of base64; a file or an echo has a newline at its end.
+    vault.decrypt({ keyring, encrypted: text.trim(), context }, signal),
+  );
+}
+
+interface ValueOptions {
+  readonly keyring: string;
+  readonly name?: string;
+  readonly in?: string;
+}
+
+async function withValue(
+  command: Command,
+  env: Environment,
+  io: Io,
+  work: (vault: Vault, options: ValueOptions, text: string, signal: AbortSignal) => Promise<string>,
+): Promise<number> {
+  const stop = listenForStop(io);
+  try {
+    const config = await loadVaultConfig("call", command, env, io, stop.signal);
+    if (config === undefined) return exitCodes.config;
+    const vault = await createVault(config.vault, vaultDeps(config, io), stop.signal);
+    if (vault === undefined || io.readInput === undefined) throw new TypeError("no vault, or no input");
+    try {
+      const options = command.opts<ValueOptions>();
+      const text = await io.readInput(options.in, inputBytesMax, stop.signal);
+      io.stdout.write(await work(vault, options, text, stop.signal));
+      return exitCodes.ok;
+    } finally {
+      await vault.close();
+    }
+  } finally {
+    stop.release();
+  }
+}

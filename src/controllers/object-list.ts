@@ -1,0 +1,50 @@
+// Every object that a controller knows, whether it is wanted, there, or only remembered.
+import type { ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
+import type { ControllerDefinition } from "./controller-definition.ts";
+import { type ObjectFilter, objectStatusMessage } from "./controller-status.ts";
+import type { DesiredStore } from "./desired-store.ts";
+import { isTroubled, type ObjectStatuses } from "./object-status.ts";
+
+export interface KnownObjects<State, Spec> {
+  readonly definition: ControllerDefinition<State, Spec>;
+  readonly store: DesiredStore<Spec>;
+  readonly statuses: ObjectStatuses;
+}
+
+export function keysOf<State, Spec>({
+  definition,
+  store,
+  statuses,
+}: KnownObjects<State, Spec>): ReadonlySet<string> {
+  const seen = new Set<string>();
+  for (const { key } of definition.managed()) seen.add(key);
+  for (const { key } of store.entries()) seen.add(key);
+  for (const key of statuses.keys()) seen.add(key);
+  return seen;
+}
+
+/** In the order of keys. What is not asked for is not made: a page of a thousand objects costs a page. */
+export function listObjects<State, Spec>(
+  known: KnownObjects<State, Spec>,
+  { onlyTroubled, after = "", limit }: ObjectFilter,
+): ObjectStatus[] {
+  const { definition, store, statuses } = known;
+  const failing = definition.failing();
+  const isWanted = (key: string) =>
+    key > after && (!onlyTroubled || failing.has(key) || isTroubled(statuses.get(key)?.outcome ?? "pending"));
+  return [...keysOf(known)]
+    .filter(isWanted)
+    .sort()
+    .slice(0, limit)
+    .map((key) =>
+      objectStatusMessage({
+        controller: definition.name,
+        key,
+        id: store.get(key)?.id ?? definition.managedByKey(key)?.id ?? "",
+        entry: store.get(key),
+        record: statuses.get(key),
+        readiness: definition.readiness(key),
+        failing: failing.get(key) ?? "",
+      }),
+    );
+}

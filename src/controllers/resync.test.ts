@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import { createQuietLog } from "../../test/support/quiet-log.ts";
+import type { DesiredAnswer } from "../control-plane/connection.ts";
+import { ControlPlaneError } from "../control-plane/error.ts";
+import { createMetrics } from "../telemetry/metrics.ts";
+import { DeletionGuard } from "./deletion-guard.ts";
+import { DesiredStore } from "./desired-store.ts";
+import { Resync } from "./resync.ts";
+
+const never = new AbortController().signal;
+const keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
+type Answering = (id: string, signal: AbortSignal) => Promise<DesiredAnswer<string>>;
+
+/** A resync of eight keys that the stream has brought, two questions at a time. */
+function resyncOf(getDesired: Answering, inCluster: readonly string[] = []) {
+  const clock = new FakeClock();
+  const store = new DesiredStore<string>(clock);
+  for (const key of keys) store.receive({ key, id: key, version: 1n, want: { kind: "apply", spec: "one" } });
+  const asked: string[] = [];
+  const resync = new Resync<string, string>(
+    { concurrency: 2 },
+    {
+      definition: {
+        name: "deployments",
+        getDesired(id, signal) {
+          asked.push(id);
+          return getDesired(id, signal);
+        },
+        readState: (spec) => ({
+          kind: "message",
+          message: { key: spec, id: spec, version: 1n, want: { kind: "apply", spec: "one" } },
+        }),
+        managed: () => inCluster.map((key) => ({ key, id: key })),
+        managedByKey: () => undefined,
+        companionKeys: () => [],
+      },
+      store,
+      guard: new DeletionGuard(
+        {
+          mode: "confirmed",
+          confirmations: 3,
+          minimumAgeMs: 0,
+          budgetObjects: 3,
+          budgetFraction: 0.2,
+          budgetWindowMs: 600_000,
+        },
+        clock,
+      ),
+      clock,
+      log: createQuietLog(),
+      metrics: createMetrics({ version: "0", revision: "r", nodeVersion: process.version }),
+      enqueue: () => undefined,
+      forgotten: () => undefined,
+    },
+  );
+  return { resync, asked };
+}
+
+const found: Answering = async (id) => ({ kind: "found", state: id });
+
+test("a question that fails says nothing, and the others are asked", async () => {
+  const { resync, asked } = resyncOf(async (id, signal) => {
+    if (id === "b") throw new ControlPlaneError("internal", "GetDesired: internal");
+    return found(id, signal);
+  });
+  const { asked: answered, corrected } = await resync.pass(never);
+  assert.deepEqual([answered, corrected], [keys.length - 1, 0]);
+  assert.deepEqual(asked, keys);
+});
+
+test("what is in the cluster and was never streamed is a correction, but not while the stream may be on its way", async () => {
+  const inCluster = ["x"];
+  const { resync } = resyncOf(found, inCluster);
+  assert.equal((await resync.pass(never)).corrected, 0);
+  inCluster.push("y");
+  assert.equal((await resync.pass(never)).corrected, 1);
+});
+
+test("a control plane that is down is not asked about everything", async () => {
+  const { resync, asked } = resyncOf(() => Promise.reject(new ControlPlaneError("unavailable", "down")));
+  assert.equal((await resync.pass(never)).asked, 0);
+  assert.ok(asked.length < keys.length, `${asked.length}`);
+});
+
+test("a bug ends the pass, and no other question outlives it", async () => {
+  const bug = new TypeError("undefined is not a function");
+  let open = 0;
+  const { resync, asked } = resyncOf(async (id, signal) => {
+    if (id === "b") throw bug;
+    open += 1;
+    return new Promise((_, reject) =>
+      signal.addEventListener("abort", () => {
+        open -= 1;
+        reject(signal.reason);
+      }),
+    );
+  });
+  await assert.rejects(resync.pass(never), bug);
+  assert.equal(open, 0);
+  assert.deepEqual(asked, ["a", "b"]);
+});
+
+test("an abort ends the pass with its own reason", async () => {
+  const stop = new AbortController();
+  const { resync } = resyncOf(async (_, signal) => {
+    stop.abort();
+    signal.throwIfAborted();
+    return { kind: "not-found" };
+  });
+  await assert.rejects(resync.pass(stop.signal), stop.signal.reason);
+});

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { test } from "node:test";
+import { readProjectFile } from "../../test/support/project-files.ts";
+import { judgeCertificates, judgeValidity } from "./certificate-checks.ts";
+
+const pem = readProjectFile("testdata/tls/first.cert.pem");
+const { validFrom, validTo } = new X509Certificate(pem);
+const [beginMs, endMs] = [Date.parse(validFrom), Date.parse(validTo)];
+const dayMs = 86_400_000;
+
+function stateAt(nowMs: number, text = pem): string {
+  const { state, remedy } = judgeCertificates("tls.cert_file", text, nowMs);
+  assert.equal(remedy === "", state === "ok");
+  return state;
+}
+
+test("a certificate is good until two weeks before its end", () => {
+  assert.equal(stateAt(beginMs), "ok");
+  assert.equal(stateAt(endMs - 15 * dayMs), "ok");
+  assert.equal(stateAt(endMs - 13 * dayMs), "warning");
+  assert.equal(stateAt(endMs), "problem");
+  assert.equal(stateAt(beginMs - 1_000), "problem");
+});
+
+test("who renews it is not told to restart anything", () => {
+  const { remedy } = judgeCertificates("control.ca_file", pem, endMs);
+  assert.equal(remedy, "renew it; the file is read again without a restart");
+});
+
+test("what is no certificate is a problem, also behind a good one", () => {
+  const broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+  assert.equal(stateAt(beginMs, ""), "problem");
+  assert.equal(stateAt(beginMs, broken), "problem");
+  assert.equal(stateAt(beginMs, `${pem}${broken}`), "problem");
+});
+
+test("of a chain the one that ends first decides", () => {
+  const long = { validFrom, validTo: "Oct 22 11:07:25 2226 GMT" };
+  const short = { validFrom, validTo };
+  for (const chain of [
+    [long, short],
+    [short, long],
+  ])
+    assert.equal(judgeValidity("tls.cert_file", chain, endMs - 13 * dayMs).state, "warning");
+});

@@ -1,0 +1,46 @@
+// Runs checks side by side, each with a limit of its own. Whatever one of them comes to, the others are heard:
+// whoever has five things to mend wants to know of all five at once.
+import { DeadlineError, withTimeout } from "../concurrency/abort.ts";
+import type { Clock } from "../concurrency/clock.ts";
+import { type Finding, problem } from "./finding.ts";
+
+export interface Check {
+  readonly name: string;
+  run(signal: AbortSignal): Promise<readonly Finding[]>;
+}
+
+export const checkTimeoutMs = 5_000;
+
+/** In the order of the checks. Rejects only with the signal's reason. */
+export async function runChecks(
+  checks: readonly Check[],
+  { clock }: { readonly clock: Clock },
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const findings = await Promise.all(
+    checks.map(async ({ name, run }) => {
+      try {
+        return await withTimeout(clock, checkTimeoutMs, signal, run);
+      } catch (error) {
+        signal.throwIfAborted();
+        return [failed(name, error)];
+      }
+    }),
+  );
+  return findings.flat();
+}
+
+function failed(name: string, error: unknown): Finding {
+  if (error instanceof DeadlineError) {
+    const finding = `there was no answer within ${checkTimeoutMs / 1_000} s`;
+    return problem(name, finding, "see whether it is overloaded, or a firewall swallows what is sent to it");
+  }
+  return problem(name, describeError(error), "see what the message says");
+}
+
+/** The message with those of its causes that it does not repeat itself. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? "" : describeError(error.cause);
+  return cause === "" || error.message.includes(cause) ? error.message : `${error.message}: ${cause}`;
+}

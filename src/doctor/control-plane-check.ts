@@ -1,0 +1,92 @@
+// Whether the control plane answers, takes the token, and knows the region. It is asked what it wants of a
+// deployment that cannot be: that there is none is the right answer, and nothing is changed by asking.
+import type { Interceptor } from "@connectrpc/connect";
+import { ConnectError } from "@connectrpc/connect";
+import type { Clock } from "../concurrency/clock.ts";
+import type { Config } from "../config/config.ts";
+import { createSecretSource } from "../config/secret-source.ts";
+import { createControlPlane } from "../control-plane/connection.ts";
+import { type ControlPlaneCode, ControlPlaneError } from "../control-plane/error.ts";
+import { createHttpLink } from "../control-plane/transport.ts";
+import type { Check } from "./checks.ts";
+import { judgeClock } from "./clock-skew.ts";
+import { type Finding, ok, problem } from "./finding.ts";
+
+export interface ControlPlaneCheckDeps {
+  readonly clock: Clock;
+  readTextFile(path: string, signal: AbortSignal): Promise<string>;
+}
+
+const name = "control plane";
+// No control plane gives out such an id.
+const impossibleId = "krane-doctor";
+
+export function controlPlaneCheck({ control, region }: Config, deps: ControlPlaneCheckDeps): Check {
+  const { clock, readTextFile } = deps;
+  return {
+    name,
+    async run(signal) {
+      const ca = control.caFile === undefined ? undefined : await readTextFile(control.caFile, signal);
+      const token = createSecretSource(control.token, { readTextFile, nowMs: () => clock.nowMs() });
+      let date: string | undefined;
+      const noteDate: Interceptor = (next) => async (request) => {
+        try {
+          const answer = await next(request);
+          date = answer.header.get("date") ?? undefined;
+          return answer;
+        } catch (error) {
+          if (error instanceof ConnectError) date = error.metadata.get("date") ?? undefined;
+          throw error;
+        }
+      };
+      const options = { controller: "agent", baseUrl: control.url, region, token, ca } as const;
+      const plane = createControlPlane(options, {
+        clock,
+        createLink: (interceptors) => createHttpLink(options, clock, [...interceptors, noteDate]),
+      });
+      const sentAtMs = clock.wallMs();
+      try {
+        const verdict = await ask(
+          () => plane.getDesiredDeployment(impossibleId, signal),
+          control.url,
+          region.label,
+        );
+        const times = { date, sentAtMs, receivedAtMs: clock.wallMs() };
+        // Who did not answer has no clock to compare with.
+        return date === undefined
+          ? [verdict]
+          : [verdict, judgeClock("control plane clock", "the control plane", times)];
+      } finally {
+        await plane.close();
+      }
+    },
+  };
+}
+
+async function ask(call: () => Promise<unknown>, url: string, region: string): Promise<Finding> {
+  try {
+    await call();
+    return ok(name, `${url} answers, takes the token and knows the region ${region}`);
+  } catch (error) {
+    if (!(error instanceof ControlPlaneError)) throw error;
+    return problem(
+      name,
+      `${url}: ${error.message}`,
+      remedies[error.code]?.(region) ?? "see the log of the control plane",
+    );
+  }
+}
+
+const remedies: Partial<Record<ControlPlaneCode, (region: string) => string>> = {
+  unauthenticated: (region) =>
+    `put a token that the control plane knows for region ${region} into control.token or control.token_file`,
+  permission_denied: (region) => `the token is for other regions: use that of ${region}, or correct region`,
+  failed_precondition: (region) => `make the region ${region} known to the control plane, or correct region`,
+  invalid_argument: () => "correct region and platform",
+  unavailable: () =>
+    "see whether the control plane runs, whether control.url is right, and whether control.ca_file has its CA",
+  deadline_exceeded: () =>
+    "see whether the control plane is overloaded, or a firewall swallows what is sent to it",
+  unimplemented: () => "something else answers at this address: correct control.url",
+  resource_exhausted: () => "the control plane has too much to do; try again later",
+};

@@ -1,0 +1,86 @@
+// Whether the vault answers and takes the token; for an embedded one, whether its keys and its storage can be used.
+// Nothing is encrypted, because that would make a keyring.
+import type { Clock } from "../concurrency/clock.ts";
+import type { Config, EmbeddedVaultConfig, RemoteVaultConfig } from "../config/config.ts";
+import { createSecretSource } from "../config/secret-source.ts";
+import type { Log } from "../telemetry/log.ts";
+import { openKeyStorage } from "../vault/create-vault.ts";
+import { latest, objectKeyOf } from "../vault/identifiers.ts";
+import { createRemoteVault } from "../vault/remote-vault.ts";
+import { VaultError } from "../vault/vault-error.ts";
+import { type Check, describeError } from "./checks.ts";
+import { type Finding, ok, problem, skipped } from "./finding.ts";
+
+export interface VaultCheckDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readTextFile(path: string, signal: AbortSignal): Promise<string>;
+}
+
+const name = "vault";
+// A keyring that no environment has, and a text that no vault made.
+const keyring = "krane-doctor";
+const nobodysText = "AAAA";
+
+export function vaultCheck({ vault }: Config, deps: VaultCheckDeps): Check {
+  return {
+    name,
+    async run(signal) {
+      if (vault === undefined) return [skipped(name, "none is configured: deployments get no secrets")];
+      return [
+        await (vault.kind === "remote"
+          ? checkRemote(vault, deps, signal)
+          : checkEmbedded(vault, deps, signal)),
+      ];
+    },
+  };
+}
+
+async function checkRemote(
+  { url, caFile, token }: RemoteVaultConfig,
+  { clock, readTextFile }: VaultCheckDeps,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const ca = caFile === undefined ? undefined : await readTextFile(caFile, signal);
+  const source = token && createSecretSource(token, { readTextFile, nowMs: () => clock.nowMs() });
+  const vault = createRemoteVault({ url, ca, ...(source && { token: source }) }, { clock });
+  try {
+    await vault.decrypt({ keyring, encrypted: nobodysText }, signal);
+    return problem(name, `${url} decrypts what nobody encrypted`, "correct vault.url: this is no vault");
+  } catch (error) {
+    if (!(error instanceof VaultError)) throw error;
+    if (error.code === "undecryptable") return ok(name, `${url} answers and takes the token`);
+    return problem(name, `${url}: ${error.message}`, remedyOf(error));
+  } finally {
+    await vault.close();
+  }
+}
+
+function remedyOf({ code }: VaultError): string {
+  if (code === "unauthenticated")
+    return "put the token that the vault knows into vault.token or vault.token_file";
+  if (code === "unavailable")
+    return "see whether the vault runs, whether vault.url is right, and whether vault.ca_file has its CA";
+  return "see whether vault.url is right, and what the log of the vault says";
+}
+
+async function checkEmbedded(
+  vault: EmbeddedVaultConfig,
+  deps: VaultCheckDeps,
+  signal: AbortSignal,
+): Promise<Finding> {
+  let remedy = "correct vault.master_keys or vault.master_keys_file";
+  try {
+    const { storage } = await openKeyStorage(vault, deps, signal);
+    remedy = `see whether the storage of the keys can be reached (vault.${vault.storage.kind})`;
+    try {
+      await storage.read(objectKeyOf(keyring, latest), signal);
+    } finally {
+      await storage.close();
+    }
+    return ok(name, "its master keys are good and its storage can be read");
+  } catch (error) {
+    signal.throwIfAborted();
+    return problem(name, describeError(error), remedy);
+  }
+}

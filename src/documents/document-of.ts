@@ -1,0 +1,28 @@
+// The way back: from what the control plane holds to the document that says so. What is the default is written
+// out, but for what would be empty, so that two documents of one kind can be compared field by field.
+import type { DocumentContent } from "./document.ts";
+import { apiVersion, documentKinds } from "./document-kinds.ts";
+import type { JsonValue } from "./source-tree.ts";
+import { yamlText } from "./yaml-text.ts";
+
+export type PlainDocument = { readonly [name: string]: JsonValue };
+
+export function documentOf(document: DocumentContent & { readonly region?: string }): PlainDocument {
+  for (const kind of documentKinds) {
+    const fields = kind.write(document);
+    if (fields === undefined) continue;
+    const { region } = document;
+    return { apiVersion, kind: kind.word, ...(region !== undefined && { region }), ...fields };
+  }
+  throw new TypeError(`no kind of document is called ${document.kind}`);
+}
+
+/** As text that `parseDocuments` takes. */
+export function renderDocuments(documents: readonly PlainDocument[]): string {
+  return renderYaml(documents);
+}
+
+/** Several values in one file. */
+export function renderYaml(values: readonly unknown[]): string {
+  return values.map(yamlText).join("---\n");
+}

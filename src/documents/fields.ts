@@ -1,0 +1,72 @@
+// The fields of a document as tables: what each is called there and on the wire, how it is written, and what it
+// means. Reading, writing, complaints and the documentation all come from them.
+import type { FieldProblem, Refuse } from "../model/field-problem.ts";
+import type { Format } from "./formats.ts";
+import type { JsonValue, SourceMap } from "./source-tree.ts";
+
+/** `C`: what all fields of a kind make up together. */
+export interface Field<C> {
+  readonly name: string;
+  /** As the .proto file names it. */
+  readonly wireName: string;
+  readonly words: string;
+  /** What holds where it is left out, as a document would say it. */
+  readonly fallback: JsonValue | undefined;
+  readonly isRequired: boolean;
+  /** One line for the documentation. */
+  readonly holds: string;
+  read(map: SourceMap, refuse: Refuse): Partial<C>;
+  /** Undefined where there is nothing to write. */
+  write(content: C): JsonValue | undefined;
+  /** A problem of the model in the words of the document; undefined where it is about another field. */
+  translate(problem: FieldProblem): FieldProblem | undefined;
+}
+
+/** `key`: its name in generated code. */
+export function field<C, K extends keyof C & string>(
+  name: string,
+  key: K,
+  format: Format<Exclude<C[K], undefined>>,
+  holds: string,
+  {
+    isRequired = false,
+    fallback,
+  }: { readonly isRequired?: boolean; readonly fallback?: Exclude<C[K], undefined> } = {},
+): Field<C> {
+  const wireName = key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const partOf = (value: Exclude<C[K], undefined>) => ({ [key]: value }) as Partial<C>;
+  return {
+    name,
+    wireName,
+    words: format.words,
+    fallback: fallback === undefined ? undefined : format.write(fallback),
+    isRequired,
+    holds,
+    read(map, refuse) {
+      const entry = map.entries.get(name);
+      if (entry === undefined) return fallback === undefined ? {} : partOf(fallback);
+      if (entry.node.kind === "scalar" && entry.node.value === null) {
+        refuse(name, "has no value; give it one, or leave the field out");
+        return {};
+      }
+      return partOf(format.read(entry.node, name, refuse));
+    },
+    write(content) {
+      const value = content[key];
+      if (value === undefined || (fallback === undefined && isUnset(value))) return undefined;
+      return format.write(value as Exclude<C[K], undefined>);
+    },
+    translate({ path, message }) {
+      if (!path.startsWith(wireName) || /^\w/.test(path.slice(wireName.length))) return undefined;
+      const rest = path.slice(wireName.length);
+      const { innerPath = "", unit } = format;
+      const inner = rest.startsWith(innerPath) ? rest.slice(innerPath.length) : rest;
+      return { path: name + inner, message: unit === undefined ? message : `${message} (in ${unit})` };
+    },
+  };
+}
+
+/** As the wire has it for a field that was never filled. */
+function isUnset(value: unknown): boolean {
+  return value === "" || value === 0 || (value as { readonly length?: number }).length === 0;
+}

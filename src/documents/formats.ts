@@ -1,0 +1,151 @@
+// How the value of a field is written in a document, and what it is on the wire: both ways, side by side, so that
+// what is read can be written again.
+
+import { readSecretsBlob } from "../model/deployment/secrets-blob.ts";
+import { quote, type Refuse } from "../model/field-problem.ts";
+import { mebibytes, millicores, wholeMebibytes, wholeMillicores } from "../model/quantities.ts";
+import { isCiphertext } from "./ciphertext.ts";
+import { refuseUnknown } from "./known-names.ts";
+import { type JsonValue, jsonOf, type SourceNode, wordOf } from "./source-tree.ts";
+
+export interface Format<T> {
+  /** What a person has to write, for the documentation and for complaints. */
+  readonly words: string;
+  /** The unit that the model counts in, where the document has another. */
+  readonly unit?: string;
+  /** The part of the wire's path that the document does not have. */
+  readonly innerPath?: string;
+  /** Any value of the type after refusing. */
+  read(node: SourceNode, path: string, refuse: Refuse): T;
+  /** Undefined where there is nothing to say. */
+  write(value: T): JsonValue | undefined;
+}
+
+export const text: Format<string> = {
+  words: "text",
+  read(node, path, refuse) {
+    if (node.kind === "scalar" && typeof node.value === "string") return node.value;
+    const remedy = node.kind === "scalar" ? "; put it into quotes" : "";
+    refuse(path, `must be text, but is ${wordOf(node)}${remedy}`);
+    return "";
+  },
+  write: (value) => value,
+};
+
+// The model says the range of each, far below what the wire has room for.
+export const count: Format<number> = {
+  words: "a whole number",
+  read(node, path, refuse) {
+    const value = node.kind === "scalar" ? node.value : undefined;
+    if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+    refuse(path, `must be a whole number, but is ${wordOf(node)}`);
+    return 0;
+  },
+  write: (value) => value,
+};
+
+export const cpu: Format<bigint> = quantity(
+  "cores, such as 250m, 1 or 0.5",
+  "millicores",
+  wholeMillicores,
+  millicores,
+);
+export const memory: Format<bigint> = quantity(
+  "whole MiB, such as 256Mi or 1Gi",
+  "MiB",
+  wholeMebibytes,
+  mebibytes,
+);
+
+function quantity(
+  words: string,
+  unit: string,
+  parse: (text: string) => bigint | undefined,
+  render: (amount: number) => string,
+): Format<bigint> {
+  return {
+    words,
+    unit,
+    read(node, path, refuse) {
+      const isWritten = node.kind === "scalar" && ["string", "number"].includes(typeof node.value);
+      const amount = isWritten ? parse(node.text) : undefined;
+      if (amount !== undefined) return amount;
+      refuse(path, `must be ${words}, but is ${isWritten ? quote(node.text) : wordOf(node)}`);
+      return 1n;
+    },
+    write: (value) => render(Number(value)),
+  };
+}
+
+export const texts: Format<string[]> = {
+  words: "a list of text",
+  read(node, path, refuse) {
+    if (node.kind === "list")
+      return node.items.map((item, index) => text.read(item, `${path}[${index}]`, refuse));
+    refuse(path, `must be a list of text, but is ${wordOf(node)}`);
+    return [];
+  },
+  write: (value) => value,
+};
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** A JSON object that travels as bytes. `names`: the members that it may have; all where none are given. */
+export function jsonObject(words: string, names?: readonly string[]): Format<Bytes> {
+  return {
+    words,
+    read(node, path, refuse) {
+      if (node.kind !== "map") refuse(path, `must be a mapping, but is ${wordOf(node)}`);
+      else if (names !== undefined)
+        refuseUnknown(
+          node,
+          path,
+          names.map((name) => ({ name })),
+          refuse,
+        );
+      return utf8(JSON.stringify(jsonOf(node)));
+    },
+    write(value) {
+      const json = parseObject(value);
+      if (names === undefined || json === undefined) return json;
+      return Object.fromEntries(names.flatMap((name) => (json[name] == null ? [] : [[name, json[name]]])));
+    },
+  };
+}
+
+export const encryptedSecrets: Format<Bytes> = {
+  words: "a mapping from the name of a variable to its encrypted value",
+  innerPath: ".secrets",
+  read(node, path, refuse) {
+    if (node.kind !== "map") {
+      refuse(path, `must be a mapping, but is ${wordOf(node)}`);
+      return utf8("");
+    }
+    for (const [name, entry] of node.entries) {
+      // The plain value in its place would be sent about, and kept, by everybody who must never see it (K7).
+      if (entry.node.kind !== "scalar" || !isCiphertext(entry.node.value)) {
+        refuse(
+          `${path}[${quote(name)}]`,
+          "is not what `krane vault encrypt` prints; never put a plain value here",
+        );
+      }
+    }
+    return node.entries.size === 0 ? utf8("") : utf8(JSON.stringify({ secrets: jsonOf(node) }));
+  },
+  write: (value) => Object.fromEntries(readSecretsBlob(value) ?? []),
+};
+
+/** Undefined for what other programs may have put there and the model takes for nothing, such as null. */
+function parseObject(bytes: Uint8Array): { readonly [name: string]: JsonValue } | undefined {
+  try {
+    const json: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    if (typeof json !== "object" || json === null || Array.isArray(json)) return undefined;
+    return json as { readonly [name: string]: JsonValue };
+  } catch {
+    return undefined;
+  }
+}
+
+function utf8(value: string): Bytes {
+  return new TextEncoder().encode(value);
+}

@@ -1,0 +1,122 @@
+// From files to documents, or to the list of everything that is wrong with them. All of it is said at once, with
+// file and line, in the words of the document: what the agent would park later is refused here.
+import { nearestName } from "../config/nearest-key.ts";
+import { quote, type Refuse } from "../model/field-problem.ts";
+import { clashesOf } from "./clashes.ts";
+import type { Document } from "./document.ts";
+import { apiVersion, type DocumentKind, documentKinds } from "./document-kinds.ts";
+import { text } from "./formats.ts";
+import type { DocumentRules } from "./kinds.ts";
+import type { DocumentProblem } from "./problem.ts";
+import { lineOf, type SourceMap, type SourceNode, wordOf } from "./source-tree.ts";
+import { readYamlTrees } from "./yaml-trees.ts";
+
+export interface DocumentFile {
+  /** As a person knows it. */
+  readonly name: string;
+  readonly text: string;
+}
+
+export type ParsedDocuments =
+  | { readonly kind: "valid"; readonly documents: readonly Document[] }
+  | { readonly kind: "invalid"; readonly problems: readonly DocumentProblem[] };
+
+/** As much as a command reads of one file. */
+export const fileCharsMax = 1024 * 1024;
+
+// A file that is not krane's at all would give a problem for each of its lines.
+const problemsMax = 100;
+
+const words = documentKinds.map(({ word }) => word);
+
+export function parseDocuments(
+  files: readonly DocumentFile[],
+  rules: DocumentRules = { registries: [] },
+): ParsedDocuments {
+  const problems: DocumentProblem[] = [];
+  const report = (problem: DocumentProblem) => {
+    if (problems.length < problemsMax) problems.push(problem);
+  };
+  const documents = files.flatMap((file) => parseFile(file, rules, report));
+  clashesOf(documents).forEach(report);
+  if (problems.length > 0) return { kind: "invalid", problems: inReadingOrder(problems, files) };
+  return { kind: "valid", documents };
+}
+
+/** They are found kind by kind; a person goes through a file from top to bottom. */
+function inReadingOrder(
+  problems: readonly DocumentProblem[],
+  files: readonly DocumentFile[],
+): readonly DocumentProblem[] {
+  const places = new Map(files.map(({ name }, place) => [name, place]));
+  const placeOf = ({ file }: DocumentProblem) => places.get(file) ?? 0;
+  return problems.toSorted((one, other) => placeOf(one) - placeOf(other) || one.line - other.line);
+}
+
+type Report = (problem: DocumentProblem) => void;
+
+function parseFile(file: DocumentFile, rules: DocumentRules, report: Report): readonly Document[] {
+  const atLine = (line: number, message: string) => report({ file: file.name, line, path: "", message });
+  if (file.text.length > fileCharsMax) {
+    atLine(1, `is longer than ${fileCharsMax} characters`);
+    return [];
+  }
+  const { trees, problems } = readYamlTrees(file.text);
+  for (const { line, message } of problems) atLine(line, message);
+  if (trees.length === 0 && problems.length === 0) atLine(1, "holds no document");
+  return trees.flatMap((tree) => parseTree(tree, file.name, rules, report));
+}
+
+function parseTree(
+  tree: SourceNode,
+  file: string,
+  rules: DocumentRules,
+  report: Report,
+): readonly Document[] {
+  const refuse = (path: string, message: string) => report({ file, line: lineOf(tree, path), path, message });
+  if (tree.kind !== "map") {
+    refuse("", `the document must be a mapping, but is ${wordOf(tree)}`);
+    return [];
+  }
+  const kind = parseKind(tree, refuse);
+  // The fields of a document whose kind is not known can only be guessed at.
+  if (kind === undefined) return [];
+  const region = parseRegion(tree, refuse);
+  const content = kind.read(tree, rules, refuse);
+  const source = { file, line: tree.line };
+  return [{ ...content, ...(region !== undefined && { region }), source }];
+}
+
+function parseRegion(map: SourceMap, refuse: Refuse): string | undefined {
+  const node = map.entries.get("region")?.node;
+  if (node === undefined) return undefined;
+  if (node.kind === "scalar" && node.value === "") refuse("region", "must not be empty");
+  return text.read(node, "region", refuse);
+}
+
+function parseKind(map: SourceMap, refuse: Refuse): DocumentKind | undefined {
+  const scalarOf = (name: string) => {
+    const node = map.entries.get(name)?.node;
+    return node?.kind === "scalar" ? node.value : node;
+  };
+  const version = scalarOf("apiVersion");
+  if (version !== apiVersion) refuse("apiVersion", `must be ${apiVersion}${wasInstead(version)}`);
+  const word = scalarOf("kind");
+  const kind = documentKinds.find((each) => each.word === word);
+  if (kind !== undefined) return version === apiVersion ? kind : undefined;
+  const near =
+    typeof word === "string"
+      ? nearestName(
+          word,
+          words.map((name) => ({ name })),
+        )
+      : undefined;
+  const remedy = near === undefined ? "" : `; did you mean ${near}?`;
+  refuse("kind", `must be ${words.slice(0, -1).join(", ")} or ${words.at(-1)}${wasInstead(word)}${remedy}`);
+  return undefined;
+}
+
+function wasInstead(value: unknown): string {
+  if (value === undefined) return ", but is absent";
+  return typeof value === "string" ? `, but is ${quote(value)}` : ", but is no text";
+}

@@ -1,0 +1,27 @@
+// What is wrong with a document and where: one line each for a person who has the file open.
+
+export interface DocumentProblem {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  /** The field in the words of the document, such as `healthcheck.path`; empty for the document as a whole. */
+  readonly path: string;
+  /** Reads on after the path: "must be at least 0". */
+  readonly message: string;
+}
+
+/** `hello.yaml:7: replicas must be from 0 to 10000, but is -1` */
+export function renderDocumentProblems(problems: readonly DocumentProblem[]): string {
+  return problems
+    .map(({ file, line, path, message }) => `${file}:${line}: ${path === "" ? "" : `${path} `}${message}`)
+    .map((text) => `${escapeControls(text)}\n`)
+    .join("");
+}
+
+/** Names of files and fields come from outside and may hold commands for a terminal, or a second line. */
+function escapeControls(text: string): string {
+  return text.replaceAll(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
+  );
+}

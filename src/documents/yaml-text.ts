@@ -1,0 +1,22 @@
+// A value as YAML that is safe to look at: characters that command a terminal or turn the direction of writing are
+// written as escapes, which programs read back as what they were.
+import { Document, Scalar, visit } from "yaml";
+
+const hidden = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/u;
+const allHidden = new RegExp(hidden, "gu");
+
+/** One document, with a newline at its end. */
+export function yamlText(value: unknown): string {
+  const document = new Document(value, { aliasDuplicateObjects: false });
+  visit(document, {
+    Scalar(_, node) {
+      // Only there does YAML know escapes.
+      if (typeof node.value === "string" && hidden.test(node.value)) node.type = Scalar.QUOTE_DOUBLE;
+    },
+  });
+  return document.toString({ lineWidth: 0 }).replaceAll(allHidden, escaped);
+}
+
+function escaped(character: string): string {
+  return `\\U${(character.codePointAt(0) ?? 0).toString(16).padStart(8, "0")}`;
+}

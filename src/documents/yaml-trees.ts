@@ -1,0 +1,201 @@
+// From YAML text, which JSON is as well, to one tree for each document in it.
+//
+// - Everything that YAML can say and JSON cannot is refused, but for anchors: tags, keys that are no text, numbers
+//   without end, several values under one key. A person and the program would read such a file differently.
+// - What an alias repeats is shared and not copied, and counted as if it were copied, so a few lines that stand
+//   for millions cost nothing before they are refused.
+// - Signs and words are counted before they are understood: what is wrong with each of a million costs seconds to say.
+// - The nesting is measured before the library builds anything: it recurses, and on some thousand levels the whole
+//   process would end.
+import {
+  Composer,
+  type CST,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  Parser,
+  type Scalar,
+} from "yaml";
+import { quote } from "../model/field-problem.ts";
+import type { SourceEntry, SourceNode } from "./source-tree.ts";
+
+export const levelsMax = 64;
+export const partsMax = 200_000;
+// More than two thousand deployments in one file. Each costs up to 10 µs, so the worst file costs two seconds.
+export const lexemesMax = 200_000;
+
+// One slip makes a mistake of everything behind it, and a message may quote a whole line.
+const mistakesMax = 5;
+const messageCharsMax = 200;
+
+export interface TextProblem {
+  readonly line: number;
+  readonly message: string;
+}
+
+export interface YamlTrees {
+  /** In order; documents without any content are left out. */
+  readonly trees: readonly SourceNode[];
+  readonly problems: readonly TextProblem[];
+}
+
+export function readYamlTrees(text: string): YamlTrees {
+  const lines = new LineCounter();
+  const lineAt = (offset: number) => Math.max(1, lines.linePos(offset).line);
+  const tokens = parseTokens(text, lines);
+  if (tokens === undefined) {
+    const message = `has more than ${lexemesMax} signs and words; split it into several files`;
+    return { trees: [], problems: [{ line: 1, message }] };
+  }
+  const deepAt = offsetOfTooDeep(tokens);
+  if (deepAt !== undefined) {
+    const message = `is nested deeper than ${levelsMax} levels`;
+    return { trees: [], problems: [{ line: lineAt(deepAt), message }] };
+  }
+  const trees: SourceNode[] = [];
+  const problems: TextProblem[] = [];
+  const options = { schema: "core", uniqueKeys: false, prettyErrors: false, logLevel: "silent" } as const;
+  for (const document of new Composer(options).compose(tokens, false, text.length)) {
+    const mistakes = [...document.errors, ...document.warnings].slice(0, mistakesMax);
+    for (const { pos, message } of mistakes)
+      problems.push({ line: lineAt(pos[0]), message: `is not valid: ${message.slice(0, messageCharsMax)}` });
+    // What is left of a broken document is guesswork, and so would be every further problem with it.
+    if (mistakes.length > 0) continue;
+    const builder = new TreeBuilder(lineAt, (line, message) => problems.push({ line, message }));
+    const tree = builder.build(document.contents);
+    if (tree.kind !== "scalar" || tree.value !== null) trees.push(tree);
+  }
+  return { trees, problems };
+}
+
+/** Undefined where there is too much to parse; the rest is not even looked at then. */
+function parseTokens(text: string, lines: LineCounter): readonly CST.Token[] | undefined {
+  const parser = new Parser(lines.addNewLine);
+  const tokens: CST.Token[] = [];
+  let count = 0;
+  lines.addNewLine(0);
+  for (const lexeme of new Lexer().lex(text)) {
+    count += 1;
+    if (count > lexemesMax) return undefined;
+    tokens.push(...parser.next(lexeme));
+  }
+  tokens.push(...parser.end());
+  return tokens;
+}
+
+function offsetOfTooDeep(tokens: readonly CST.Token[]): number | undefined {
+  const waiting: { token: CST.Token | CST.CollectionItem; levels: number }[] = tokens.map((token) => ({
+    token,
+    levels: 0,
+  }));
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { token } = next;
+    const levels = next.levels + ("items" in token ? 1 : 0);
+    if (levels > levelsMax && "offset" in token) return token.offset;
+    const inner = [
+      ...("items" in token ? token.items : []),
+      ...("key" in token && token.key ? [token.key] : []),
+      ...("value" in token && token.value ? [token.value] : []),
+    ];
+    for (const each of inner) waiting.push({ token: each, levels });
+  }
+  return undefined;
+}
+
+class TreeBuilder {
+  private readonly lineAt: (offset: number) => number;
+  private readonly refuse: (line: number, message: string) => void;
+  /** Only what is complete: an alias within its own anchor finds nothing, so there are no loops. */
+  private readonly anchors = new Map<string, SourceNode>();
+  private isTooLarge = false;
+
+  constructor(lineAt: (offset: number) => number, refuse: (line: number, message: string) => void) {
+    this.lineAt = lineAt;
+    this.refuse = refuse;
+  }
+
+  build(node: unknown, lineBefore = 1): SourceNode {
+    const line = this.lineOf(node, lineBefore);
+    if (isAlias(node))
+      return this.anchors.get(node.source) ?? this.refused(line, "has an alias without its anchor before it");
+    if (!isMap(node) && !isSeq(node) && !isScalar(node)) return nothing(line);
+    if (node.tag !== undefined) return this.refused(line, "has a tag; only plain YAML is taken");
+    const built = isScalar(node)
+      ? this.scalar(node, line)
+      : isSeq(node)
+        ? this.list(node.items, line)
+        : this.map(node.items, line);
+    if (node.anchor !== undefined) this.anchors.set(node.anchor, built);
+    return built;
+  }
+
+  private scalar(node: Scalar, line: number): SourceNode {
+    const { value, source } = node;
+    const text = source ?? String(value);
+    if (typeof value === "number" && !Number.isFinite(value))
+      return this.refused(line, "has a number without end");
+    if (typeof value === "string" && /\p{Surrogate}/u.test(value))
+      return this.refused(line, "has text that is not valid Unicode");
+    if (value === null || ["string", "number", "boolean"].includes(typeof value)) {
+      return { kind: "scalar", line, size: 1, value: value as string | number | boolean | null, text };
+    }
+    return this.refused(line, "has a value that is neither text nor a number");
+  }
+
+  private list(items: readonly unknown[], line: number): SourceNode {
+    const built = items.map((item) => this.build(item, line));
+    return this.measured({ kind: "list", line, size: sizeOf(built), items: built });
+  }
+
+  private map(
+    pairs: readonly { readonly key: unknown; readonly value: unknown }[],
+    line: number,
+  ): SourceNode {
+    const entries = new Map<string, SourceEntry>();
+    for (const { key, value } of pairs) {
+      const keyLine = this.lineOf(key, line);
+      const node = this.build(value, keyLine);
+      if (!isScalar(key) || typeof key.value !== "string" || key.tag !== undefined) {
+        this.refuse(keyLine, "has a key that is no text; put it into quotes");
+      } else if (entries.has(key.value)) {
+        const first = entries.get(key.value)?.line;
+        this.refuse(keyLine, `has ${quote(key.value)} twice; it stands in line ${first} already`);
+      } else entries.set(key.value, { line: keyLine, node });
+    }
+    return this.measured({
+      kind: "map",
+      line,
+      size: sizeOf([...entries.values()].map(({ node }) => node)),
+      entries,
+    });
+  }
+
+  private measured(node: SourceNode): SourceNode {
+    if (node.size <= partsMax) return node;
+    if (!this.isTooLarge)
+      this.refuse(node.line, `has more than ${partsMax} parts with its aliases written out`);
+    this.isTooLarge = true;
+    return nothing(node.line);
+  }
+
+  private refused(line: number, message: string): SourceNode {
+    this.refuse(line, message);
+    return nothing(line);
+  }
+
+  private lineOf(node: unknown, fallback: number): number {
+    const range = (node as { readonly range?: readonly number[] | null } | null)?.range;
+    return range?.[0] === undefined ? fallback : this.lineAt(range[0]);
+  }
+}
+
+function nothing(line: number): SourceNode {
+  return { kind: "scalar", line, size: 1, value: null, text: "" };
+}
+
+function sizeOf(nodes: readonly SourceNode[]): number {
+  return nodes.reduce((sum, { size }) => sum + size, 1);
+}

@@ -1,0 +1,63 @@
+// krane as a library: a whole agent, or one of its controllers, within another program. See docs/library.md.
+export type { AgentDeps } from "./agent/agent-deps.ts";
+export { type Clock, createSystemClock, type Timer } from "./concurrency/clock.ts";
+export { createSeededRandom, createSystemRandom, type Random } from "./concurrency/random.ts";
+export type { Config, DeletionConfig, IsolationConfig, RegionKey } from "./config/config.ts";
+export {
+  type ConfigInput,
+  type ConfigOutcome,
+  type InvalidConfig,
+  parseConfig,
+  type ValidConfig,
+} from "./config/parse.ts";
+export type { ConfigProblem, SettingOrigin } from "./config/problem.ts";
+export { renderProblems } from "./config/render.ts";
+export { Secret } from "./config/secret.ts";
+export type { SecretSource } from "./config/secret-source.ts";
+export type { ConnectionName, ControlPlane } from "./control-plane/connection.ts";
+export { ControlPlaneError } from "./control-plane/error.ts";
+export type { Outcome } from "./controllers/object-status.ts";
+export type { BlockedDeletion, ControllerStatus, ObjectStatus } from "./gen/krane/v1/agent_pb.ts";
+export type { KubeApi } from "./kube/api.ts";
+export { KubeApiError } from "./kube/errors.ts";
+export type { KubeObject, ObjectRef, ResourceKind } from "./kube/types.ts";
+export {
+  CiliumController,
+  type CiliumControllerOptions,
+  type PolicyDeletion,
+  type PolicyOrder,
+} from "./library/cilium-controller.ts";
+export {
+  type ControlPlaneConnectionOptions,
+  connectControlPlane,
+  connectKubernetes,
+  type KubernetesConnection,
+  type KubernetesOptions,
+} from "./library/connections.ts";
+export {
+  DeploymentController,
+  type DeploymentControllerOptions,
+  type DeploymentDeletion,
+  type DeploymentOrder,
+} from "./library/deployment-controller.ts";
+export type { EmbeddedController, ObjectSelection, OrderOutcome } from "./library/embedded-controller.ts";
+export type { ControllerDeps, EngineOptions } from "./library/engine-options.ts";
+export type { RegistryLogin } from "./library/registry-login.ts";
+export { type RunDeps, run } from "./library/run.ts";
+export {
+  SentinelController,
+  type SentinelControllerOptions,
+  type SentinelDeletion,
+  type SentinelOrder,
+} from "./library/sentinel-controller.ts";
+export type { Surroundings } from "./library/surroundings.ts";
+export { defaultPort as DeploymentPort } from "./model/deployment/spec.ts";
+export * as labels from "./model/labels.ts";
+export {
+  customerNodeClass as CustomerNodeClass,
+  sentinelNamespace as NamespaceSentinel,
+  sentinelNodeClass as SentinelNodeClass,
+} from "./model/labels.ts";
+export { sentinelPort as SentinelPort } from "./model/sentinel/identity.ts";
+export { createLog, type Log, type LogDeps, type LogLevel, type LogOptions } from "./telemetry/log.ts";
+export { type BuildInfo, createMetrics, type Metrics } from "./telemetry/metrics.ts";

@@ -1,0 +1,75 @@
+// What a controller is connected to. Each controller wants connections of its own: one that is slow or
+// flooded then delays no other (K6).
+import { regionKey } from "../config/build.ts";
+import { Secret } from "../config/secret.ts";
+import type { SecretSource } from "../config/secret-source.ts";
+import { type ConnectionName, type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
+import type { KubeApi } from "../kube/api.ts";
+import { createKubeApi } from "../kube/client.ts";
+import { loadKubeEndpoint } from "../kube/endpoint.ts";
+import { createHttpTransport } from "../kube/http-transport.ts";
+import { defaultWorkers } from "./engine-options.ts";
+import { build, completeAccess, completeSurroundings, type Surroundings } from "./surroundings.ts";
+
+export interface KubernetesOptions {
+  /** The path of a kubeconfig. Without it `env` decides: a pod's own credentials, or KUBECONFIG. */
+  readonly kubeconfig?: string;
+  /** Default: the current one of the kubeconfig. */
+  readonly context?: string;
+  /** Such as process.env. Default: empty. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Requests in flight at most. Default: as many as a controller has workers. */
+  readonly connections?: number;
+}
+
+export interface KubernetesConnection {
+  readonly api: KubeApi;
+  readonly server: string;
+  /** Ends every request. */
+  close(): Promise<void>;
+}
+
+/** Reads the credentials; connects with the first request. */
+export async function connectKubernetes(
+  options: KubernetesOptions,
+  surroundings: Surroundings,
+  signal: AbortSignal,
+): Promise<KubernetesConnection> {
+  const { env = {}, connections = defaultWorkers, ...place } = options;
+  const deps = { ...completeSurroundings(surroundings), ...completeAccess(env) };
+  const endpoint = await loadKubeEndpoint({ ...place, env }, deps, signal);
+  const transport = createHttpTransport({ endpoint, connections, userAgent: `krane/${build.version}` }, deps);
+  return { api: createKubeApi(transport), server: endpoint.server, close: () => transport.close() };
+}
+
+export interface ControlPlaneConnectionOptions {
+  /** Whose connection it is. */
+  readonly controller: ConnectionName;
+  /** http:// or https://. */
+  readonly url: string;
+  /** Such as "us-east-1.aws". */
+  readonly region: string;
+  /** A source is asked before every call, so that the token may rotate. */
+  readonly token: string | SecretSource;
+  /** PEM certificates to trust instead of the system's. */
+  readonly ca?: string;
+}
+
+/** Connects with the first call. */
+export function connectControlPlane(
+  { url, region, token, ...options }: ControlPlaneConnectionOptions,
+  surroundings: Surroundings = {},
+): ControlPlane {
+  const connection = {
+    ...options,
+    baseUrl: url.replace(/\/+$/, ""),
+    region: regionKey(region, undefined),
+    token: typeof token === "string" ? fixedSecret(token) : token,
+  };
+  return createControlPlane(connection, completeSurroundings(surroundings));
+}
+
+export function fixedSecret(value: string): SecretSource {
+  const secret = new Secret(value);
+  return { current: async () => secret, refresh: () => undefined };
+}

@@ -1,0 +1,97 @@
+// A Kubernetes cluster within the process, for tests: the embedded API server with nodes, Cilium's policies,
+// and the controllers that make pods out of ReplicaSets. Nothing of it runs an image, listens on a port
+// unless asked to, or is left after stop().
+import { type Clock, sleep } from "../concurrency/clock.ts";
+import { ciliumDefinition } from "../dev/cilium-definition.ts";
+import {
+  type ApiServer,
+  type ApiServerOptions,
+  administrator,
+  createApiServer,
+} from "../dev/kube-apiserver/api-server.ts";
+import { createFixture } from "../dev/kube-apiserver/controllers/cluster-fixture.ts";
+import { startControllers } from "../dev/kube-apiserver/controllers/start-controllers.ts";
+import { type HttpServerHandle, startHttpServer } from "../dev/kube-apiserver/http-server.ts";
+import { createInProcessTransport } from "../dev/kube-apiserver/in-process.ts";
+import type { KubeApi } from "../kube/api.ts";
+import { createKubeApi } from "../kube/client.ts";
+import { ciliumNetworkPolicies, customResourceDefinitions } from "../kube/kinds.ts";
+import { completeSurroundings, type Surroundings } from "./surroundings.ts";
+
+export interface TestClusterOptions extends ApiServerOptions {
+  /** How long the steps of a pod's life take. Default: no time at all. */
+  readonly pods?: {
+    readonly pullMs?: number;
+    readonly startMs?: number;
+    readonly readyMs?: number;
+    readonly stopMs?: number;
+  };
+  /** Leaves out Cilium's kinds. Default false. */
+  readonly withoutCilium?: boolean;
+}
+
+export interface TestCluster {
+  /** Its faults can be used to make it fail, its tokens to make callers known. */
+  readonly server: ApiServer;
+  /** As the administrator. */
+  readonly api: KubeApi;
+  /** A way in for one client, without a socket. The name is the one that it sends as its user agent. */
+  connect(userAgent: string): { readonly api: KubeApi; close(): Promise<void> };
+  /** Opens a port of 127.0.0.1 where everybody is the administrator, for kubectl and for whole agents. */
+  serve(port?: number): Promise<HttpServerHandle>;
+  stop(): Promise<void>;
+}
+
+// A definition is taken at once and served a moment later.
+const lookEveryMs = 1;
+const podsInNoTime = { pullMs: 0, startMs: 0, readyMs: 0, stopMs: 0 };
+
+export async function startTestCluster(
+  options: TestClusterOptions = {},
+  surroundings: Surroundings = {},
+  signal: AbortSignal = new AbortController().signal,
+): Promise<TestCluster> {
+  const { pods, withoutCilium = false, ...serverOptions } = options;
+  const deps = completeSurroundings(surroundings);
+  const server = createApiServer(deps, serverOptions);
+  const transport = createInProcessTransport(server, { userAgent: "kubectl" });
+  const api = createKubeApi(transport);
+  if (!withoutCilium) await installCilium(server, api, deps.clock, signal);
+  await createFixture(transport, signal);
+  const stopping = new AbortController();
+  const behaviour = { ...podsInNoTime, ...pods };
+  const controllers = startControllers(transport, { behaviour }, deps, stopping.signal);
+  const ports: HttpServerHandle[] = [];
+  return {
+    server,
+    api,
+    connect(userAgent) {
+      const own = createInProcessTransport(server, { userAgent });
+      return { api: createKubeApi(own), close: () => own.close() };
+    },
+    async serve(port = 0) {
+      const opened = await startHttpServer(server, { port, anonymous: administrator });
+      ports.push(opened);
+      return opened;
+    },
+    async stop() {
+      await Promise.all(ports.map((opened) => opened.stop()));
+      stopping.abort();
+      await controllers.done;
+      await transport.close();
+      server.stop();
+    },
+  };
+}
+
+/** A controller that starts before the kind is served would wait for it as in a cluster without Cilium. */
+async function installCilium(
+  { registry }: ApiServer,
+  api: KubeApi,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  await api.create(customResourceDefinitions, ciliumDefinition, {}, signal);
+  const { group, version, plural } = ciliumNetworkPolicies;
+  while (registry.find(group, version, plural) === undefined) await sleep(clock, lookEveryMs, signal);
+}

@@ -1,0 +1,64 @@
+// A control plane within the process, for tests: what a region should run is set by its admin, what it does
+// run is read there, and its faults make it fail.
+import { randomBytes } from "node:crypto";
+import { regionKey } from "../config/build.ts";
+import { Secret } from "../config/secret.ts";
+import { type ConnectionName, type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
+import type { Admin } from "../server/admin.ts";
+import { createControlPlaneServer } from "../server/control-plane-server.ts";
+import type { Faults } from "../server/faults.ts";
+import { createInMemoryControlPlane } from "../server/in-process.ts";
+import { fixedSecret } from "./connections.ts";
+import { completeAccess, completeSurroundings, type Surroundings } from "./surroundings.ts";
+
+export interface TestControlPlaneOptions {
+  /** The one region that it knows from the start, such as "local.dev". */
+  readonly region: string;
+}
+
+export interface TestControlPlane {
+  readonly region: string;
+  /** What agents have to send. */
+  readonly token: string;
+  readonly admin: Admin;
+  readonly faults: Faults;
+  /** A connection for one controller, without a socket: encoded and decoded as on the wire. */
+  connect(controller: ConnectionName): ControlPlane;
+  /** Opens a port of 127.0.0.1, for whole agents. */
+  serve(port?: number): Promise<{ readonly url: string; close(): Promise<void> }>;
+}
+
+export async function createTestControlPlane(
+  { region }: TestControlPlaneOptions,
+  surroundings: Surroundings = {},
+): Promise<TestControlPlane> {
+  const deps = { ...completeSurroundings(surroundings), ...completeAccess({}) };
+  const token = randomBytes(16).toString("hex");
+  const plane = createInMemoryControlPlane({ tokens: [new Secret(token)] }, deps);
+  await plane.admin.registerRegion(region);
+  return {
+    region,
+    token,
+    admin: plane.admin,
+    faults: plane.faults,
+    connect(controller) {
+      const place = { controller, baseUrl: "http://in-memory", region: regionKey(region, undefined) };
+      return createControlPlane(
+        { ...place, token: fixedSecret(token) },
+        {
+          ...deps,
+          createLink: (interceptors) => ({
+            transport: plane.createTransport(interceptors),
+            generation: 1,
+            close: async () => undefined,
+          }),
+        },
+      );
+    },
+    async serve(port = 0) {
+      const place = { port, host: "127.0.0.1" };
+      const opened = await createControlPlaneServer(plane, place, deps).start(new AbortController().signal);
+      return { url: `http://127.0.0.1:${opened.port}`, close: () => opened.close() };
+    },
+  };
+}

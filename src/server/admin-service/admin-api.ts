@@ -1,0 +1,66 @@
+// The admin API as something that can be served beside the API of the agents.
+import { Code, ConnectError, type ConnectRouter, type Interceptor } from "@connectrpc/connect";
+import type { Clock } from "../../concurrency/clock.ts";
+import type { SecretSource } from "../../config/secret-source.ts";
+import { AdminService } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { CallSlots } from "../../services/call-slots.ts";
+import { createErrorInterceptor } from "../../services/rpc-errors.ts";
+import type { Log } from "../../telemetry/log.ts";
+import type { Store } from "../store.ts";
+import { explainStoreError } from "../store-errors.ts";
+import { createAdminAuth } from "./admin-auth.ts";
+import { createAdminService } from "./admin-service.ts";
+
+/** The largest request is a deployment with its secrets, which are at most 96 KiB. */
+const requestBytesMax = 1024 * 1024;
+const compressBytesMin = 16 * 1024;
+/** More at a time would only wait for the database, beside the agents. */
+const callLimits = { runningMax: 32, waitingMax: 256 };
+
+export interface AdminApiOptions {
+  readonly store: Store;
+  /** Lines of name, role and token. */
+  readonly tokens: SecretSource;
+  /** Lines of region and token, none of which opens this API. */
+  readonly agentTokens?: SecretSource;
+  /** Sees every call, and every answer as it goes out. */
+  readonly observer?: Interceptor;
+}
+
+export interface AdminApi {
+  routes(router: ConnectRouter): void;
+  /** Ends the streams that are open. */
+  close(): void;
+}
+
+export function createAdminApi(
+  { store, tokens, agentTokens, observer }: AdminApiOptions,
+  deps: { readonly clock: Clock; readonly log: Log },
+): AdminApi {
+  const stopping = new AbortController();
+  const service = createAdminService({ store, clock: deps.clock, stopping: stopping.signal });
+  const interceptors = [
+    ...(observer === undefined ? [] : [observer]),
+    createAdminAuth({ tokens, agentTokens }, deps),
+    createErrorInterceptor({ log: deps.log, explain: explainStoreError }),
+    limitCalls(),
+  ];
+  const options = { interceptors, readMaxBytes: requestBytesMax, compressMinBytes: compressBytesMin };
+  return {
+    routes: (router) => void router.service(AdminService, service, options),
+    close: () => stopping.abort(new ConnectError("the control plane is shutting down", Code.Unavailable)),
+  };
+}
+
+/** Streams have places of their own. */
+function limitCalls(): Interceptor {
+  const slots = new CallSlots(callLimits);
+  return (next) => (request) => {
+    if (request.stream) return next(request);
+    const running = slots.run(() => next(request), request.signal);
+    if (running === undefined) {
+      throw new ConnectError("too many calls at a time: try again in a moment", Code.ResourceExhausted);
+    }
+    return running;
+  };
+}

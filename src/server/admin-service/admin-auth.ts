@@ -1,0 +1,70 @@
+// Lets people and their programs in, by tokens with a name and a role. The name stands
+// in history beside what was done with the token.
+import {
+  Code,
+  ConnectError,
+  type ContextValues,
+  createContextKey,
+  type Interceptor,
+} from "@connectrpc/connect";
+import type { Secret } from "../../config/secret.ts";
+import type { SecretSource } from "../../config/secret-source.ts";
+import { digestOf, matchBearer } from "../../services/bearer-auth.ts";
+import { createAdmission } from "../../services/call-admission.ts";
+import type { Log } from "../../telemetry/log.ts";
+import type { AdminToken } from "../config/token-lines.ts";
+import { tokensApart } from "../tokens-apart.ts";
+import { onlyReads } from "./method-roles.ts";
+
+const callerName = createContextKey("", { description: "the name of the token that the call carries" });
+
+/** In whose name a call is made. */
+export function callerOf(values: ContextValues): string {
+  return values.get(callerName);
+}
+
+interface TokenTable {
+  /** The lists that it was made of. */
+  readonly people: Secret;
+  readonly agents: Secret | undefined;
+  readonly digests: readonly Buffer[];
+  /** In the order of the digests. */
+  readonly tokens: readonly AdminToken[];
+}
+
+export interface AdminAuthSources {
+  /** Lines of name, role and token; see token-lines.ts. */
+  readonly tokens: SecretSource;
+  /** Lines of region and token. What stands there is let in by the API of the agents alone. */
+  readonly agentTokens?: SecretSource | undefined;
+}
+
+export function createAdminAuth(
+  { tokens: people, agentTokens: agents }: AdminAuthSources,
+  { log }: { readonly log: Log },
+): Interceptor {
+  let table: TokenTable | undefined;
+  const currentTable = async (signal: AbortSignal): Promise<TokenTable> => {
+    const now = { people: await people.current(signal), agents: await agents?.current(signal) };
+    const isSame =
+      table?.people.reveal() === now.people.reveal() && table.agents?.reveal() === now.agents?.reveal();
+    if (table === undefined || !isSame) table = createTable(now, log);
+    return table;
+  };
+  return createAdmission(async ({ method, header, values, signal }) => {
+    const { digests, tokens } = await currentTable(signal);
+    const matches = matchBearer(header, digests).flatMap((index) => tokens[index] ?? []);
+    const caller = matches.find(({ role }) => role === "read-write") ?? matches[0];
+    if (caller?.role !== "read-write" && !onlyReads(method.localName)) {
+      const message = `the token ${caller?.name ?? ""} may only read: use one with the role read-write`;
+      throw new ConnectError(message, Code.PermissionDenied);
+    }
+    values.set(callerName, caller?.name ?? "");
+  });
+}
+
+function createTable(lists: Pick<TokenTable, "people" | "agents">, log: Log): TokenTable {
+  const { tokens, problems } = tokensApart(lists.people, lists.agents);
+  for (const error of problems) log.error("a token is refused by the admin API", { error });
+  return { ...lists, digests: tokens.map(({ token }) => digestOf(token)), tokens };
+}

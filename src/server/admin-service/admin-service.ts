@@ -1,0 +1,85 @@
+// krane.admin.v1.AdminService over a store: which call is which function.
+import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { linkSignals } from "../../concurrency/abort.ts";
+import type { Clock } from "../../concurrency/clock.ts";
+import type {
+  AdminService,
+  ReleaseDeletionRequest,
+  WatchEventsRequest,
+} from "../../gen/krane/admin/v1/admin_pb.ts";
+import { StreamPlaces } from "../../services/stream-places.ts";
+import type { Author, Store } from "../store.ts";
+import { callerOf } from "./admin-auth.ts";
+import { checked } from "./bad-request.ts";
+import {
+  applyEnvironment,
+  deleteEnvironment,
+  listEnvironments,
+  setSecret,
+  unsetSecret,
+} from "./environments.ts";
+import { eventFeed, listEvents } from "./events.ts";
+import { applyObject, scaleObject } from "./object-changes.ts";
+import { deleteObject } from "./object-deletion.ts";
+import { getObject, listAgents, listObjects } from "./object-reads.ts";
+import { parseRegion } from "./object-refs.ts";
+
+export interface AdminServiceDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Ends every stream, when the server stops. */
+  readonly stopping: AbortSignal;
+}
+
+const watchersMax = 100;
+/** Of all tokens with the same name: a program that opens one after another keeps nobody else out. */
+const watchersPerNameMax = 25;
+/** A watcher that nobody looks at any more ends, and one that is looked at goes on where it was. */
+const watchMaxMs = 15 * 60_000;
+
+export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof AdminService> {
+  const { store, clock } = deps;
+  const places = new StreamPlaces(
+    { streamsMax: watchersMax, perHolderMax: watchersPerNameMax, lifetimeMs: watchMaxMs },
+    deps,
+  );
+  const author = ({ values }: HandlerContext): Author => ({ by: callerOf(values), atMs: clock.wallMs() });
+  return {
+    listAgents: (request) => listAgents(store, request, clock.wallMs()),
+    applyObject: (request, context) => applyObject(store, request, author(context)),
+    scaleObject: (request, context) => scaleObject(store, request, author(context)),
+    deleteObject: (request, context) => deleteObject(store, request, author(context)),
+    getObject: (request) => getObject(store, request),
+    listObjects: (request, { signal }) => listObjects(store, request, signal),
+    listEvents: (request) => listEvents(store, request),
+    watchEvents: (request, context) =>
+      places.hold(watchEvents(deps, request, context.signal), context, callerOf(context.values)),
+    releaseDeletion: (request, context) => releaseDeletion(store, request, author(context)),
+    applyEnvironment: (request) => applyEnvironment(store, request),
+    deleteEnvironment: (request) => deleteEnvironment(store, request),
+    listEnvironments: (request, { signal }) => listEnvironments(store, request, signal),
+    setSecret: (request) => setSecret(store, request),
+    unsetSecret: (request) => unsetSecret(store, request),
+  };
+}
+
+async function* watchEvents(deps: AdminServiceDeps, request: WatchEventsRequest, signal: AbortSignal) {
+  const linked = linkSignals(signal, deps.stopping);
+  try {
+    yield* eventFeed(deps, request, linked.signal);
+    linked.signal.throwIfAborted();
+  } finally {
+    linked.release();
+  }
+}
+
+async function releaseDeletion(store: Store, request: ReleaseDeletionRequest, author: Author) {
+  const { region, controller, key } = checked((refuse) => {
+    if (request.controller === "") refuse("controller", "is required");
+    if (request.key === "") refuse("key", "is required");
+    return { ...request, region: parseRegion(request.region, refuse) };
+  });
+  if (await store.releaseDeletion(region, { controller, key }, author)) return {};
+  const message = `the agent of region ${region} holds back no deletion of ${key} (${controller})`;
+  throw new ConnectError(message, Code.NotFound);
+}

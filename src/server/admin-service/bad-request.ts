@@ -1,0 +1,25 @@
+// What is wrong with a request, field by field: in words for people, and as details for
+// programs.
+import { Code, ConnectError } from "@connectrpc/connect";
+import { FieldProblemSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
+import {
+  collectProblems,
+  describeProblems,
+  type FieldProblem,
+  type Refuse,
+} from "../../model/field-problem.ts";
+
+export function badRequest(problems: readonly FieldProblem[]): ConnectError {
+  const details = problems.map(({ path, message }) => ({
+    desc: FieldProblemSchema,
+    value: { path, problem: message },
+  }));
+  return new ConnectError(describeProblems(problems), Code.InvalidArgument, undefined, details);
+}
+
+/** What the parser makes of the request; throws when it refused anything. */
+export function checked<T>(parse: (refuse: Refuse) => T): T {
+  const outcome = collectProblems(parse);
+  if (outcome.kind === "invalid") throw badRequest(outcome.problems);
+  return outcome.spec;
+}

@@ -1,0 +1,134 @@
+// The calls about environments and their secrets. Values come encrypted and never go
+// out again; see object-changes.ts for where deployments get them.
+import { create, toBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  type ApplyEnvironmentRequest,
+  type DeleteEnvironmentRequest,
+  type Environment,
+  EnvironmentSchema,
+  type SetSecretRequest,
+  type UnsetSecretRequest,
+} from "../../gen/krane/admin/v1/admin_pb.ts";
+import { blobBytesMax, findVariableNameFlaw } from "../../model/deployment/secrets-blob.ts";
+import type { Refuse } from "../../model/field-problem.ts";
+import { parseId } from "../../model/message-fields.ts";
+import { checkVersion } from "../row-rules.ts";
+import type { Store, StoredEnvironment } from "../store.ts";
+import { badRequest, checked } from "./bad-request.ts";
+import { parseRegion } from "./object-refs.ts";
+import { secretsBlob } from "./secrets-blob.ts";
+
+export async function applyEnvironment(store: Store, request: ApplyEnvironmentRequest) {
+  const { region, id, workspaceId, projectId } = checked((refuse) => ({
+    region: parseRegion(request.region, refuse),
+    id: parseId("id", request.id, refuse),
+    workspaceId: parseId("workspace_id", request.workspaceId, refuse),
+    projectId: parseId("project_id", request.projectId, refuse),
+  }));
+  const { expectedVersion } = request;
+  const after = await store.changeEnvironment(region, id, (before) => {
+    checkVersion(before, expectedVersion === undefined ? {} : { expectedVersion });
+    return { workspaceId, projectId, secrets: before?.secrets ?? new Map() };
+  });
+  return answer(after);
+}
+
+export async function deleteEnvironment(store: Store, request: DeleteEnvironmentRequest) {
+  const { region, id } = checked((refuse) => ({
+    region: parseRegion(request.region, refuse),
+    id: parseId("id", request.id, refuse),
+  }));
+  if (!(await store.removeEnvironment(region, id))) throw noEnvironment(id, region);
+  return {};
+}
+
+/** Read in batches, because the secrets of one environment may have 96 KiB, and only their names are kept. */
+const batchMax = 50;
+/** Half of what the command line takes. */
+const answerBytesMax = 16 * 1024 * 1024;
+
+export async function listEnvironments(
+  store: Store,
+  request: { readonly region: string },
+  signal: AbortSignal,
+) {
+  const region = checked((refuse) => parseRegion(request.region, refuse));
+  const environments: Environment[] = [];
+  let bytes = 0;
+  for (let cursor = ""; ; ) {
+    signal.throwIfAborted();
+    const batch = await store.environments(region, cursor, batchMax);
+    for (const view of batch.map(environmentView)) {
+      bytes += toBinary(EnvironmentSchema, view).length;
+      environments.push(view);
+    }
+    if (bytes > answerBytesMax) {
+      const message = `region ${region} has more environments and names of secrets than fit into an answer`;
+      throw new ConnectError(message, Code.ResourceExhausted);
+    }
+    const last = batch.at(-1);
+    if (last === undefined || batch.length < batchMax) return { environments };
+    cursor = last.id;
+  }
+}
+
+export async function setSecret(store: Store, request: SetSecretRequest) {
+  const { region, environmentId, name } = checked((refuse) => {
+    if (request.encrypted === "") refuse("encrypted", "is required");
+    return parseSecretRef(request, refuse);
+  });
+  const after = await store.changeEnvironment(region, environmentId, (before) => {
+    // Made with its first secret, a mistyped environment would be one of nobody that no deployment takes from.
+    if (before === undefined) throw noEnvironment(environmentId, region);
+    const secrets = new Map(before.secrets).set(name, request.encrypted);
+    if (secretsBlob(secrets).length > blobBytesMax) {
+      const message = `makes the secrets of the environment longer than ${blobBytesMax} bytes, which no pod can take`;
+      throw badRequest([{ path: "encrypted", message }]);
+    }
+    return { ...before, secrets };
+  });
+  return answer(after);
+}
+
+export async function unsetSecret(store: Store, request: UnsetSecretRequest) {
+  const { region, environmentId, name } = checked((refuse) => parseSecretRef(request, refuse));
+  const after = await store.changeEnvironment(region, environmentId, (before) => {
+    const secrets = new Map(before?.secrets);
+    if (before === undefined || !secrets.delete(name)) {
+      throw new ConnectError(`environment ${environmentId} has no secret ${name}`, Code.NotFound);
+    }
+    return { ...before, secrets };
+  });
+  return answer(after);
+}
+
+function parseSecretRef(
+  request: { readonly region: string; readonly environmentId: string; readonly name: string },
+  refuse: Refuse,
+) {
+  const { name } = request;
+  const flaw = findVariableNameFlaw(name);
+  if (flaw !== undefined) refuse("name", name === "" ? "is required" : flaw);
+  return {
+    region: parseRegion(request.region, refuse),
+    environmentId: parseId("environment_id", request.environmentId, refuse),
+    name,
+  };
+}
+
+function answer(environment: StoredEnvironment | undefined) {
+  return environment === undefined ? {} : { environment: environmentView(environment) };
+}
+
+function environmentView({ id, workspaceId, projectId, secrets, version }: StoredEnvironment): Environment {
+  const secretNames = [...secrets.keys()].sort();
+  return create(EnvironmentSchema, { id, workspaceId, projectId, secretNames, version });
+}
+
+function noEnvironment(id: string, region: string): ConnectError {
+  return new ConnectError(
+    `no environment ${id} in region ${region}; one comes to be with a document of kind Environment`,
+    Code.NotFound,
+  );
+}

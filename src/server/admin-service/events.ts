@@ -1,0 +1,125 @@
+// The calls that read history, and the stream that follows it.
+import { create } from "@bufbuild/protobuf";
+import { linkSignals } from "../../concurrency/abort.ts";
+import { type Clock, sleep } from "../../concurrency/clock.ts";
+import {
+  type Event,
+  EventSchema,
+  type ListEventsRequest,
+  type ObjectKind,
+  type WatchEventsRequest,
+} from "../../gen/krane/admin/v1/admin_pb.ts";
+import type { HistoryQuery, NumberedEntry, Store } from "../store.ts";
+import { checked } from "./bad-request.ts";
+import { parseKind, parseRegion, refOf } from "./object-refs.ts";
+
+const limitDefault = 100;
+const limitMax = 1_000;
+/** Reports are not announced as changes are, so they are looked for. */
+const pollEveryMs = 1_000;
+const batchMax = 200;
+
+export async function listEvents(store: Store, request: ListEventsRequest): Promise<{ events: Event[] }> {
+  const { region, query } = parseQuery(request);
+  const limit = Math.min(request.limit === 0 ? limitDefault : request.limit, limitMax);
+  const entries = await store.history(region, { ...query, limit });
+  return { events: entries.map((entry) => eventOf(region, entry)) };
+}
+
+export interface EventFeedDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+/** What goes out on a watch; the first has no event. */
+export interface WatchAnswer {
+  readonly event?: Event;
+  /** Where a stream goes on that misses nothing of what this one has not brought. */
+  readonly position: bigint;
+}
+
+/** Ends with the signal, without an error when that was the end of its time. */
+export async function* eventFeed(
+  { store, clock }: EventFeedDeps,
+  request: WatchEventsRequest,
+  signal: AbortSignal,
+): AsyncGenerator<WatchAnswer> {
+  const { region, query } = parseQuery(request);
+  const answer = (entry: NumberedEntry) => ({ event: eventOf(region, entry), position: entry.number });
+  const { newest: start, backlog } =
+    request.after === undefined
+      ? await beginning(store, region, { ...query, limit: Math.min(request.backlog, limitMax) })
+      : { newest: request.after, backlog: [] };
+  const [first] = backlog;
+  // Also for one that is lost before anything happens, and else could only begin anew.
+  yield { position: first === undefined ? start : first.number - 1n };
+  yield* backlog.map(answer);
+  let cursor = start;
+  while (!signal.aborted) {
+    const { entries, newest } = await store.historySince(region, cursor, { ...query, limit: batchMax });
+    for (const entry of entries) {
+      yield answer(entry);
+      cursor = entry.number;
+    }
+    if (entries.length === batchMax) continue;
+    // Also downwards: the history of a restored database begins again at a lower number.
+    cursor = newest;
+    await untilNews(store, clock, region, signal);
+  }
+}
+
+/** What comes in between the two reads is left to what follows: of more than the limit, a backlog has the last alone. */
+async function beginning(store: Store, region: string, query: HistoryQuery) {
+  const { newest } = await store.historySince(region, 0n, { ...query, limit: 0 });
+  const entries = await store.history(region, query);
+  return { newest, backlog: entries.filter(({ number }) => number <= newest).reverse() };
+}
+
+/** Resolves with the next change of the region, or a second later; at the latest when the signal aborts. */
+async function untilNews(store: Store, clock: Clock, region: string, signal: AbortSignal): Promise<void> {
+  const linked = linkSignals(signal);
+  try {
+    const { counter } = await store.changesSince(region, "policy", 0n, 0);
+    const waits = [
+      store.waitForChange(region, counter, linked.signal),
+      sleep(clock, pollEveryMs, linked.signal),
+    ];
+    await Promise.race(waits.map((wait) => wait.catch(() => undefined)));
+  } finally {
+    linked.abort(new Error("no longer waited for"));
+    linked.release();
+  }
+}
+
+interface EventQuery {
+  readonly region: string;
+  readonly kind: ObjectKind;
+  readonly id: string;
+}
+
+function parseQuery({ region, kind, id }: EventQuery): {
+  region: string;
+  query: Omit<HistoryQuery, "limit">;
+} {
+  return checked((refuse) => {
+    const known = parseKind("kind", kind, refuse);
+    return {
+      region: parseRegion(region, refuse),
+      query: { ...(known !== undefined && { kind: known }), ...(id !== "" && { id }) },
+    };
+  });
+}
+
+function eventOf(region: string, entry: NumberedEntry): Event {
+  const { kind, id, atMs, by, event, version, outcome, number } = entry;
+  const ref = refOf({ region, kind, id });
+  return create(EventSchema, {
+    ref,
+    atMs: BigInt(Math.trunc(atMs)),
+    by,
+    event,
+    version,
+    outcome,
+    entry: number,
+  });
+}

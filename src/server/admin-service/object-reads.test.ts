@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { ListObjectsRequestSchema, ObjectKind, ObjectViewSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { kinds, type SpecInit } from "../kinds.ts";
+import { MemoryStore } from "../memory-store.ts";
+import { listObjects } from "./object-reads.ts";
+
+const region = "local.dev";
+const { signal } = new AbortController();
+
+/** Counts what is read of it. */
+class CountedStore extends MemoryStore {
+  readonly batches: number[] = [];
+
+  override async objects(...query: Parameters<MemoryStore["objects"]>) {
+    const objects = await super.objects(...query);
+    this.batches.push(objects.length);
+    // As the types of the store have it, where a query is for one kind.
+    return objects as never;
+  }
+}
+
+async function storeOf(count: number, more: (index: number) => SpecInit<"deployment"> = () => ({})) {
+  const store = new CountedStore();
+  await store.registerRegion(region);
+  for (let index = 0; index < count; index++) {
+    const id = `d_${String(index).padStart(5, "0")}`;
+    const spec = {
+      deploymentId: id,
+      k8sName: id,
+      k8sNamespace: "one",
+      ...more(index),
+    } as SpecInit<"deployment">;
+    await store.put(region, "deployment", kinds.deployment.createSpec(spec), { by: "", atMs: 0 });
+  }
+  return store;
+}
+
+async function pagesOf(store: CountedStore, query: { pageSize?: number; environmentId?: string }) {
+  const pages: (readonly { readonly ref?: { readonly id: string } | undefined }[])[] = [];
+  let [pageToken, bytesMax] = ["", 0];
+  do {
+    const request = create(ListObjectsRequestSchema, {
+      region,
+      kind: ObjectKind.DEPLOYMENT,
+      ...query,
+      pageToken,
+    });
+    const answer = await listObjects(store, request, signal);
+    const bytes = answer.objects.reduce((sum, view) => sum + toBinary(ObjectViewSchema, view).length, 0);
+    bytesMax = Math.max(bytesMax, bytes);
+    pages.push(answer.objects);
+    pageToken = answer.nextPageToken;
+  } while (pageToken !== "");
+  return { pages, bytesMax };
+}
+
+test("a small page reads no more than it needs", async () => {
+  const store = await storeOf(300);
+  const request = create(ListObjectsRequestSchema, { region, kind: ObjectKind.DEPLOYMENT, pageSize: 1 });
+  const { objects, nextPageToken } = await listObjects(store, request, signal);
+  assert.deepEqual([objects.length, nextPageToken !== "", store.batches], [1, true, [2]]);
+});
+
+test("every object comes on exactly one page, and the last page says that it is the last", async () => {
+  const { pages } = await pagesOf(await storeOf(250), { pageSize: 125 });
+  assert.deepEqual(
+    pages.map(({ length }) => length),
+    [125, 125],
+  );
+  assert.equal(new Set(pages.flat().map(({ ref }) => ref?.id)).size, 250);
+});
+
+test("a page of large objects ends before it is too large for a client", async () => {
+  const store = await storeOf(9, () => ({ image: "x".repeat(1_500_000) }));
+  const { pages, bytesMax } = await pagesOf(store, {});
+  assert.equal(pages.flat().length, 9);
+  assert.ok(bytesMax < 5_000_000, `${bytesMax} bytes`);
+});
+
+test("a filter that few pass ends its page after so many objects, and the next page goes on", async () => {
+  const store = await storeOf(4_100, (index) => ({
+    environmentId: index === 4_050 ? "env_rare" : "env_other",
+  }));
+  const { pages } = await pagesOf(store, { environmentId: "env_rare" });
+  assert.deepEqual(
+    pages.map((views) => views.map(({ ref }) => ref?.id)),
+    [[], [], ["d_04050"]],
+  );
+  assert.ok(Math.max(...store.batches) <= 100);
+});
+
+test("a list that nobody waits for any more is not read on", async () => {
+  const store = await storeOf(300);
+  const left = new AbortController();
+  left.abort(new Error("gone"));
+  const request = create(ListObjectsRequestSchema, { region });
+  await assert.rejects(listObjects(store, request, left.signal), /gone/);
+  assert.deepEqual(store.batches, []);
+});

@@ -1,0 +1,134 @@
+// The calls that read objects and agents.
+import { create, toBinary } from "@bufbuild/protobuf";
+import {
+  type AgentView,
+  AgentViewSchema,
+  type GetObjectRequest,
+  type ListAgentsRequest,
+  type ListObjectsRequest,
+  ObjectKind,
+  type ObjectView,
+  ObjectViewSchema,
+  ObjectView_Phase as Phase,
+} from "../../gen/krane/admin/v1/admin_pb.ts";
+import { type ListPosition, type PageStart, parsePage, tokenOf } from "../../services/page-token.ts";
+import type { Kind } from "../kinds.ts";
+import type { AgentRecord, AgentReport, Store } from "../store.ts";
+import { checked } from "./bad-request.ts";
+import { notFound } from "./object-changes.ts";
+import { allKinds, parseKind, parseRef, parseRegion } from "./object-refs.ts";
+import { objectView } from "./object-views.ts";
+
+export async function getObject(store: Store, request: GetObjectRequest) {
+  const ref = parseRef(request.ref);
+  const { region, kind, id } = ref;
+  const object = await store.object(region, kind, id);
+  if (object === undefined) throw notFound(ref);
+  const agent = await agentOf(store, region);
+  return {
+    object: objectView(region, kind, object, agent?.state),
+    ...(agent !== undefined && { agent: agentView(agent) }),
+  };
+}
+
+/** Objects are read in batches until the page is full, so that a filter that few pass costs no memory. */
+const batchMax = 100;
+/** What a client has to take at once; a page has one object at least. */
+const pageBytesMax = 4 * 1024 * 1024;
+/** What one call may cost. Beyond it the page ends, with few objects or none, and the next call goes on. */
+const readMax = 2_000;
+
+export async function listObjects(store: Store, request: ListObjectsRequest, signal: AbortSignal) {
+  const { region, kind } = checked((refuse) => ({
+    region: parseRegion(request.region, refuse),
+    kind: parseKind("kind", request.kind, refuse),
+  }));
+  const { after, size } = parsePage(request);
+  const agent = (await agentOf(store, region))?.state;
+  const objects: ObjectView[] = [];
+  let [bytes, read] = [0, 0];
+  let last: ListPosition | undefined;
+  const wantedKinds = allKinds.filter((each) => (kind ?? each) === each);
+  for await (const { view, place } of viewsBehind(
+    store,
+    region,
+    wantedKinds,
+    { after, size, agent },
+    signal,
+  )) {
+    const isWanted = isAskedFor(view, request);
+    const viewBytes = isWanted ? toBinary(ObjectViewSchema, view).length : 0;
+    const isFull = objects.length === size || (objects.length > 0 && bytes + viewBytes > pageBytesMax);
+    if (last !== undefined && (read === readMax || (isWanted && isFull))) {
+      return { objects, nextPageToken: tokenOf(last) };
+    }
+    if (isWanted) objects.push(view);
+    bytes += viewBytes;
+    read += 1;
+    last = { controller: place, key: view.ref?.id ?? "" };
+  }
+  return { objects, nextPageToken: "" };
+}
+
+interface Reading extends PageStart {
+  readonly agent: AgentReport | undefined;
+}
+
+/** With the place of each kind among all kinds, which a page goes by. */
+async function* viewsBehind(
+  store: Store,
+  region: string,
+  wanted: readonly Kind[],
+  { after, size, agent }: Reading,
+  signal: AbortSignal,
+): AsyncGenerator<{ readonly view: ObjectView; readonly place: string }> {
+  for (const kind of wanted) {
+    const place = String(allKinds.indexOf(kind));
+    if (after !== undefined && place < after.controller) continue;
+    for (let cursor = after?.controller === place ? after.key : ""; ; ) {
+      // Nobody waits for the answer to a call that was given up.
+      signal.throwIfAborted();
+      // One more than a page shows that there is another.
+      const batch = await store.objects(region, kind, cursor, Math.min(size + 1, batchMax));
+      for (const object of batch) yield { view: objectView(region, kind, object, agent), place };
+      const end = batch.at(-1);
+      if (end === undefined) break;
+      cursor = end.row.id;
+    }
+  }
+}
+
+function isAskedFor({ phase, spec }: ObjectView, request: ListObjectsRequest): boolean {
+  if (phase === Phase.DELETED && !request.includeDeleted) return false;
+  if (request.environmentId === "") return true;
+  const value = spec?.spec.value;
+  return value !== undefined && "environmentId" in value && value.environmentId === request.environmentId;
+}
+
+export async function listAgents(store: Store, { region }: ListAgentsRequest, nowMs: number) {
+  const agents = await store.agents(region === "" ? undefined : region);
+  const inOrder = [...agents].sort((a, b) => (a.region < b.region ? -1 : 1));
+  return { agents: inOrder.map(agentView), nowMs: BigInt(Math.trunc(nowMs)) };
+}
+
+async function agentOf(store: Store, region: string): Promise<AgentRecord | undefined> {
+  return (await store.agents(region))[0];
+}
+
+function agentView(agent: AgentRecord): AgentView {
+  const { region, newestVersion, newestOfKind, heartbeatAtMs = 0, state } = agent;
+  return create(AgentViewSchema, {
+    region,
+    newestVersion,
+    heartbeatAtMs: BigInt(Math.trunc(heartbeatAtMs)),
+    stateAtMs: BigInt(Math.trunc(state?.atMs ?? 0)),
+    ...(state?.report.state !== undefined && { state: state.report.state }),
+    troubledObjects: state?.report.troubledObjects ?? [],
+    blockedDeletions: state?.report.blockedDeletions ?? [],
+    newestVersions: [
+      { kind: ObjectKind.DEPLOYMENT, version: newestOfKind.deployment },
+      { kind: ObjectKind.SENTINEL, version: newestOfKind.sentinel },
+      { kind: ObjectKind.POLICY, version: newestOfKind.policy },
+    ],
+  });
+}

@@ -1,0 +1,59 @@
+// The names of kinds, regions and objects, from the wire and back.
+import { create } from "@bufbuild/protobuf";
+import { ObjectKind, type ObjectRef, ObjectRefSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
+import type { Refuse } from "../../model/field-problem.ts";
+import type { Kind } from "../kinds.ts";
+import { checked } from "./bad-request.ts";
+
+/** In the order in which objects are listed. */
+export const allKinds = ["deployment", "sentinel", "policy"] as const satisfies readonly Kind[];
+
+const wireKinds: Readonly<Record<Kind, ObjectKind>> = {
+  deployment: ObjectKind.DEPLOYMENT,
+  sentinel: ObjectKind.SENTINEL,
+  policy: ObjectKind.POLICY,
+};
+
+export interface ParsedRef {
+  readonly region: string;
+  readonly kind: Kind;
+  readonly id: string;
+}
+
+export function refOf({ region, kind, id }: ParsedRef): ObjectRef {
+  return create(ObjectRefSchema, { region, kind: wireKinds[kind], id });
+}
+
+export function parseRef(ref: ObjectRef | undefined): ParsedRef {
+  return checked((refuse) => {
+    const { kind: wireKind = ObjectKind.UNSPECIFIED } = ref ?? {};
+    const kind = parseKind("ref.kind", wireKind, refuse);
+    if (wireKind === ObjectKind.UNSPECIFIED) refuse("ref.kind", "is required");
+    return {
+      region: parseRegion(ref?.region ?? "", refuse, "ref.region"),
+      // Only seen where the kind was refused.
+      kind: kind ?? "deployment",
+      id: parseLookupId("ref.id", ref?.id ?? "", refuse),
+    };
+  });
+}
+
+export function parseRegion(region: string, refuse: Refuse, path = "region"): string {
+  if (region === "") refuse(path, "is required");
+  return region;
+}
+
+/** Undefined for all kinds. */
+export function parseKind(path: string, kind: ObjectKind, refuse: Refuse): Kind | undefined {
+  const known = allKinds.find((each) => wireKinds[each] === kind);
+  if (known === undefined && kind !== ObjectKind.UNSPECIFIED) {
+    refuse(path, `is ${kind}, which this server does not know`);
+  }
+  return known;
+}
+
+/** An id to look for need not be one that could be given out now. */
+function parseLookupId(path: string, id: string, refuse: Refuse): string {
+  if (id === "") refuse(path, "is required");
+  return id;
+}

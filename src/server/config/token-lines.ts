@@ -1,0 +1,98 @@
+// Lists of tokens: one line for each, whose last word is the token. Lines that begin
+// with # say nothing.
+import { isTextList, splitCommas, wrongList } from "../../config/kinds.ts";
+import { bad, ok, type Parsed } from "../../config/parsed.ts";
+import { Secret } from "../../config/secret.ts";
+import type { SecretKind } from "../../config/secret-kinds.ts";
+
+const charsMax = 1024 * 1024;
+const tokenRule = "a token has at least 16 visible characters";
+
+interface LineRules {
+  /** What a line looks like, in words: "region token". */
+  readonly form: string;
+  readonly pattern: RegExp;
+  readonly example: string;
+  /** What is wrong with the lines as a whole. */
+  findProblem?(lines: readonly string[]): string | undefined;
+}
+
+function tokenLines({ form, pattern, example, findProblem }: LineRules): SecretKind {
+  const parse = (lines: readonly string[]): Parsed<Secret> => {
+    const meant = lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
+    if (meant.length === 0) return bad("has no token in it", `give one line each: "${example}"`);
+    const wrong = meant.findIndex((line) => !pattern.test(line));
+    // Never quoted: a line in the wrong form may be a token all the same.
+    if (wrong >= 0) return bad(`entry ${wrong + 1} is not of the form "${form}"`, tokenRule);
+    const problem = findProblem?.(meant);
+    if (problem !== undefined) return bad(problem, `give one line each: "${example}"`);
+    const joined = meant.join("\n");
+    return joined.length > charsMax ? bad("is longer than 1 MiB", "check the file") : ok(new Secret(joined));
+  };
+  return {
+    label: `list of "${form}"`,
+    placeholder: `${form},...`,
+    fromToml: (value) => (isTextList(value) ? parse(value) : wrongList(value)),
+    fromText: (text) => parse(splitCommas(text)),
+    fromFile: (text) => parse(text.split("\n")),
+    show: (secret) => JSON.stringify([String(secret)]),
+  };
+}
+
+export interface AgentToken {
+  readonly region: string;
+  readonly token: Secret;
+}
+
+const agentLine = /^([A-Za-z0-9][A-Za-z0-9._-]{0,127})[ \t]+([!-~]{16,4096})$/;
+
+export function agentTokens(): SecretKind {
+  return tokenLines({ form: "region token", pattern: agentLine, example: "us-east-1.aws TOKEN" });
+}
+
+/** What the secret of the kind above holds. */
+export function readAgentTokens(secret: Secret): readonly AgentToken[] {
+  return linesOf(secret, agentLine, ([region = "", token = ""]) => ({ region, token: new Secret(token) }));
+}
+
+export type AdminRole = "read-only" | "read-write";
+
+export interface AdminToken {
+  /** The author of what is done with it. */
+  readonly name: string;
+  readonly role: AdminRole;
+  readonly token: Secret;
+}
+
+const adminLine = /^([A-Za-z0-9][A-Za-z0-9._@-]{0,62})[ \t]+(read-only|read-write)[ \t]+([!-~]{16,4096})$/;
+
+export function adminTokens(): SecretKind {
+  return tokenLines({
+    form: "name role token",
+    pattern: adminLine,
+    example: "ann read-write TOKEN",
+    // History would not tell what a person did from what the agent reported.
+    findProblem: (lines) =>
+      lines.some((line) => line.startsWith("agent ") || line.startsWith("agent\t"))
+        ? 'gives the name "agent", which is that of the agents'
+        : undefined,
+  });
+}
+
+export function readAdminTokens(secret: Secret): readonly AdminToken[] {
+  return linesOf(secret, adminLine, ([name = "", role, token = ""]) => ({
+    name,
+    role: role === "read-write" ? role : "read-only",
+    token: new Secret(token),
+  }));
+}
+
+function linesOf<T>(secret: Secret, pattern: RegExp, read: (words: readonly string[]) => T): readonly T[] {
+  return secret
+    .reveal()
+    .split("\n")
+    .flatMap((line) => {
+      const match = pattern.exec(line);
+      return match === null ? [] : [read(match.slice(1))];
+    });
+}

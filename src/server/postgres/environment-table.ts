@@ -1,0 +1,133 @@
+// Environments and their encrypted secrets, in the table `environments`. A change holds
+// up every other change of its region, so that it is decided on what is really there.
+import { create, toBinary } from "@bufbuild/protobuf";
+import { SecretsConfigSchema } from "../../gen/ctrl/v1/secrets_pb.ts";
+import { assertUnused, isSameEnvironment, tenantKinds } from "../environment-rules.ts";
+import { unknownRegion } from "../row-rules.ts";
+import type { EnvironmentContent, StoredEnvironment } from "../store.ts";
+import type { Database, Session } from "./database.ts";
+import {
+  decodeEnvironment,
+  type EnvironmentRow,
+  environmentColumns,
+  readEnvironment,
+} from "./environment-rows.ts";
+import { decodeRow, type ObjectRow, objectColumns } from "./object-rows.ts";
+import { lockRegion } from "./object-table.ts";
+
+/** A row may carry 96 KiB of secrets. */
+const batchMax = 50;
+
+export class EnvironmentTable {
+  private readonly database: Database;
+
+  constructor(database: Database) {
+    this.database = database;
+  }
+
+  change(
+    region: string,
+    id: string,
+    decide: (environment: StoredEnvironment | undefined) => EnvironmentContent | undefined,
+  ): Promise<StoredEnvironment | undefined> {
+    return this.database.transact(async (session) => {
+      await lockRegion(session, region);
+      const before = await readEnvironment(session, region, id);
+      const wanted = decide(before);
+      if (wanted === undefined || (before !== undefined && isSameEnvironment(before, wanted))) return before;
+      return write(session, region, id, wanted);
+    });
+  }
+
+  /**
+   * Who uses it is looked up before the region is held, because that takes as long as there are objects. What has
+   * changed since has a higher version, and is looked at once more while nothing can change.
+   */
+  async remove(region: string, id: string): Promise<boolean> {
+    const seen = new Map<TenantKind, string>();
+    const read: Read = (sql, values) => this.database.read(sql, values);
+    for (const kind of tenantKinds) seen.set(kind, await assertUnusedBehind(read, region, kind, "0", id));
+    return this.database.transact(async (session) => {
+      await lockRegion(session, region);
+      for (const [kind, version] of seen) {
+        await assertUnusedBehind((sql, values) => session.query(sql, values), region, kind, version, id);
+      }
+      const removed = await session.query(
+        "DELETE FROM environments WHERE region = $1 AND id = $2 RETURNING id",
+        [region, id],
+      );
+      return removed.length > 0;
+    });
+  }
+
+  /** One, or those behind an id in order of id. */
+  async list(
+    region: string,
+    range: { readonly id: string } | { readonly afterId: string; readonly limit: number },
+  ): Promise<readonly StoredEnvironment[]> {
+    const isOne = "id" in range;
+    const rows = await this.database.read<EnvironmentRow | { readonly id: null }>(
+      `SELECT ${environmentColumns} FROM regions r LEFT JOIN LATERAL (
+         SELECT * FROM environments
+         WHERE region = r.name AND ${isOne ? "id = $2" : 'id COLLATE "C" > $2'}
+         ORDER BY id COLLATE "C" LIMIT $3
+       ) e ON true
+       WHERE r.name = $1 ORDER BY e.id COLLATE "C"`,
+      [region, isOne ? range.id : range.afterId, isOne ? 1 : range.limit],
+    );
+    if (rows.length === 0) throw unknownRegion(region);
+    return rows.flatMap((row) => (row.id === null ? [] : [decodeEnvironment(row)]));
+  }
+}
+
+type TenantKind = (typeof tenantKinds)[number];
+type Read = (sql: string, values: readonly unknown[]) => Promise<readonly ObjectRow[]>;
+
+/** Throws where a row behind the version uses the environment; resolves with the version of the last row. */
+async function assertUnusedBehind(
+  read: Read,
+  region: string,
+  kind: TenantKind,
+  version: string,
+  id: string,
+): Promise<string> {
+  for (let seen = version; ; ) {
+    const rows = await read(
+      `SELECT ${objectColumns} FROM objects o
+       WHERE o.region = $1 AND o.kind = $2 AND o.version > $3 AND o.desired <> 'stopped'
+       ORDER BY o.version LIMIT $4`,
+      [region, kind, seen, batchMax],
+    );
+    const last = rows.at(-1);
+    if (last === undefined) return seen;
+    assertUnused(
+      id,
+      rows.map((row) => decodeRow(kind, row)),
+    );
+    seen = last.version;
+  }
+}
+
+async function write(
+  session: Session,
+  region: string,
+  id: string,
+  { workspaceId, projectId, secrets }: EnvironmentContent,
+): Promise<StoredEnvironment> {
+  const [counted] = await session.query<{ environment_counter: string }>(
+    "UPDATE regions SET environment_counter = environment_counter + 1 WHERE name = $1 RETURNING environment_counter",
+    [region],
+  );
+  const version = BigInt(counted?.environment_counter ?? 0);
+  const config = create(SecretsConfigSchema, { secrets: Object.fromEntries(secrets) });
+  const bytes = Buffer.from(toBinary(SecretsConfigSchema, config));
+  await session.query(
+    `INSERT INTO environments (region, id, workspace_id, project_id, secrets, version)
+     VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (region, id) DO UPDATE SET
+       workspace_id = excluded.workspace_id, project_id = excluded.project_id,
+       secrets = excluded.secrets, version = excluded.version`,
+    [region, id, workspaceId, projectId, bytes, version],
+  );
+  return { id, workspaceId, projectId, secrets: new Map(secrets), version };
+}

@@ -1,0 +1,78 @@
+// What a report of an agent says that the one before did not: which objects got into
+// trouble, or into another kind of it, and which came out.
+import { type ObjectStatus, ObjectStatus_Outcome as Outcome } from "../gen/krane/v1/agent_pb.ts";
+import type { Kind } from "./kinds.ts";
+import type { AgentReport, HistoryEntry } from "./store.ts";
+
+const kindByController: Readonly<Record<string, Kind>> = {
+  deployments: "deployment",
+  sentinels: "sentinel",
+  cilium: "policy",
+};
+
+/** The kind that a controller looks after; undefined for one that this server does not know. */
+export function kindOfController(controller: string): Kind | undefined {
+  return Object.hasOwn(kindByController, controller) ? kindByController[controller] : undefined;
+}
+
+const outcomeWords: Partial<Record<Outcome, string>> = {
+  [Outcome.PARKED]: "refused",
+  [Outcome.RETRYING]: "retrying",
+  [Outcome.CONFLICT]: "conflict",
+  [Outcome.BLOCKED]: "deletion held back",
+};
+
+/** An agent that lists as many may have more, so that one which is missing may be in trouble all the same. */
+const completeBelow = 100;
+const outcomeCharsMax = 300;
+
+/** Entries for history, in the order of the report. Objects without an id are left out: history is by id. */
+export function troubleNews(before: AgentReport | undefined, after: AgentReport): HistoryEntry[] {
+  const old = byObject(before?.report.troubledObjects ?? []);
+  const now = byObject(after.report.troubledObjects);
+  const troubled = [...now].flatMap(([name, status]) => {
+    const known = old.get(name);
+    const isNews = known === undefined || gist(known) !== gist(status);
+    return isNews ? entryOf(status, "troubled", troubleText(status), after.atMs) : [];
+  });
+  // One that has just started has not tried anything yet, and knows of no trouble.
+  const isSameAgent = before?.report.state?.instanceId === after.report.state?.instanceId;
+  if (!isSameAgent || after.report.troubledObjects.length >= completeBelow) return troubled;
+  // An order to delete has no id in it, so that one in trouble may be listed by its name alone from then on.
+  const isListed = (name: string, status: ObjectStatus) => now.has(name) || now.has(nameOf(status, ""));
+  const recovered = [...old].flatMap(([name, status]) =>
+    isListed(name, status) ? [] : entryOf(status, "recovered", "", after.atMs),
+  );
+  return [...troubled, ...recovered];
+}
+
+function byObject(statuses: readonly ObjectStatus[]): Map<string, ObjectStatus> {
+  return new Map(statuses.map((status) => [nameOf(status, status.id), status]));
+}
+
+/** Those without an id are told apart by their names in the cluster. */
+function nameOf({ controller, key }: ObjectStatus, id: string): string {
+  return id === "" ? `${controller} key ${key}` : `${controller} id ${id}`;
+}
+
+function troubleText({ outcome, reason, failing }: ObjectStatus): string {
+  const word = outcomeWords[outcome];
+  const text = [word, reason, failing].filter(Boolean).join(": ");
+  return text.length > outcomeCharsMax ? `${text.slice(0, outcomeCharsMax)}...` : text;
+}
+
+/** Numbers in a reason are attempts and waiting times, which are no news. */
+function gist(status: ObjectStatus): string {
+  return `${status.desiredVersion} ${troubleText(status).replaceAll(/\d+/g, "#")}`;
+}
+
+function entryOf(
+  { controller, id, desiredVersion: version }: ObjectStatus,
+  event: "troubled" | "recovered",
+  outcome: string,
+  atMs: number,
+): HistoryEntry[] {
+  const kind = kindOfController(controller);
+  if (kind === undefined || id === "") return [];
+  return [{ by: "agent", atMs, kind, id, version, event, outcome }];
+}

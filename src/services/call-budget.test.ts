@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { CallBudget } from "./call-budget.ts";
+
+const mebibyte = 1024 * 1024;
+const isExhausted = (error: unknown) =>
+  error instanceof ConnectError && error.code === Code.ResourceExhausted;
+
+/** As many calls of the largest size as are let in. */
+function fill(budget: CallBudget, address: string) {
+  const charges = [];
+  for (;;) {
+    const charge = budget.begin(address);
+    try {
+      charge.raiseTo(mebibyte);
+    } catch (error) {
+      assert.ok(isExhausted(error));
+      charge.release();
+      return charges;
+    }
+    charges.push(charge);
+  }
+}
+
+describe("the memory of a service's calls", () => {
+  test("one address takes a quarter of it, and the others still have room", () => {
+    const budget = new CallBudget(mebibyte);
+    assert.equal(fill(budget, "10.0.0.1").length, 7);
+    assert.equal(fill(budget, "10.0.0.2").length, 7);
+  });
+
+  test("all addresses together take all of it and no more", () => {
+    const budget = new CallBudget(mebibyte);
+    const counts = Array.from({ length: 10 }, (_, index) => fill(budget, `10.0.0.${index}`).length);
+    assert.equal(
+      counts.reduce((sum, count) => sum + count, 0),
+      31,
+    );
+    assert.ok(budget.heldBytes <= 32 * mebibyte);
+  });
+
+  test("what a call held is free when it ends, however often that is said, and nothing is left over", () => {
+    const budget = new CallBudget(mebibyte);
+    for (let round = 0; round < 3; round++)
+      for (const charge of fill(budget, "10.0.0.1")) {
+        charge.release();
+        charge.release();
+      }
+    assert.equal(budget.heldBytes, 0);
+  });
+
+  test("a call is charged for its largest message and not for the sum of all", () => {
+    const budget = new CallBudget(mebibyte);
+    const charge = budget.begin("10.0.0.1");
+    for (let bytes = 0; bytes < 1_000 * mebibyte; bytes += mebibyte) charge.raiseTo(bytes);
+    charge.raiseTo(Number.POSITIVE_INFINITY);
+    assert.ok(budget.heldBytes <= 1.1 * mebibyte);
+  });
+
+  test("calls that send nothing are limited too", () => {
+    const budget = new CallBudget(1);
+    assert.throws(() => {
+      for (let count = 0; count < 3_000; count++) budget.begin("10.0.0.1");
+    }, isExhausted);
+    budget.begin("10.0.0.2");
+  });
+});

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Code, ConnectError, createContextValues, type Interceptor } from "@connectrpc/connect";
+import { createQuietLog } from "../../test/support/quiet-log.ts";
+import { AgentService } from "../gen/krane/v1/agent_pb.ts";
+import { createAdmission, withPortDuties } from "./call-admission.ts";
+import { CallDoor } from "./call-door.ts";
+import { createErrorInterceptor } from "./rpc-errors.ts";
+
+const { signal } = new AbortController();
+const refused = new ConnectError("no", Code.PermissionDenied);
+const mebibyte = 1024 * 1024;
+
+function callWith(header: Readonly<Record<string, string>> = {}) {
+  const values = createContextValues();
+  const method = AgentService.method.getStatus;
+  return { method, header: new Headers(header), peer: "10.0.0.1", values, signal };
+}
+
+describe("the door of a service", () => {
+  test("however many calls it refuses, they take no room from those that it lets in", async () => {
+    const admission = createAdmission(({ header }) => {
+      if (header.get("token") !== "good") throw refused;
+    });
+    const door = new CallDoor({ interceptors: [admission], messageBytesMax: 1 });
+    for (let count = 0; count < 5_000; count++) assert.equal(await door.pass(callWith()), refused);
+    assert.ok(!((await door.pass(callWith({ token: "good" }))) instanceof ConnectError));
+  });
+
+  test("a call that is compressed, or says how large it is, is charged for it before it comes", async () => {
+    for (const header of [
+      { "content-length": String(mebibyte) },
+      { "content-encoding": "gzip" },
+      { "grpc-encoding": "br" },
+      { "connect-content-encoding": "gzip" },
+    ]) {
+      const door = new CallDoor({ interceptors: [], messageBytesMax: mebibyte });
+      const answers = [];
+      for (let count = 0; count < 8; count++) answers.push(await door.pass(callWith(header)));
+      const codes = answers.map((answer) => (answer instanceof ConnectError ? answer.code : "in"));
+      assert.deepEqual(codes, [...Array(7).fill("in"), Code.ResourceExhausted], JSON.stringify(header));
+    }
+  });
+
+  test("a call that is not compressed and says nothing of its size costs little", async () => {
+    const door = new CallDoor({ interceptors: [], messageBytesMax: mebibyte });
+    for (let count = 0; count < 1_000; count++)
+      for (const header of [{}, { "grpc-encoding": "identity" }])
+        assert.ok(!((await door.pass(callWith(header))) instanceof ConnectError));
+  });
+
+  test("every refusal is told to those who count, with the code that goes out", async () => {
+    const codes: Code[] = [];
+    const counter = withPortDuties((next) => next, { onRefused: (_, { code }) => void codes.push(code) });
+    const errors = createErrorInterceptor({ log: createQuietLog() });
+    const failing = (error: unknown): Interceptor =>
+      createAdmission(() => {
+        throw error;
+      });
+    for (const error of [refused, new Error("a file that is not there")]) {
+      const door = new CallDoor({ interceptors: [counter, errors, failing(error)], messageBytesMax: 1 });
+      await door.pass(callWith());
+    }
+    assert.deepEqual(codes, [Code.PermissionDenied, Code.Internal]);
+  });
+
+  test("a failure that nobody answers for is not taken for a refusal", async () => {
+    const failure = new Error("a bug");
+    const admission = createAdmission(() => Promise.reject(failure));
+    const door = new CallDoor({ interceptors: [admission], messageBytesMax: 1 });
+    await assert.rejects(door.pass(callWith()), failure);
+  });
+});

@@ -1,0 +1,44 @@
+// Complete answers that wait for their clients to take them: so many bytes on one port (K10). Above it,
+// the answers that wait longest go, with their connections. A client that reads is never among them, and
+// so cannot be locked out by a thousand connections that ask and do not read. An answer that is above it
+// alone goes alone: it would otherwise take every other answer with it, and then go all the same.
+import type { Writable } from "node:stream";
+
+interface Waiting {
+  readonly bytes: number;
+  readonly cut: () => void;
+}
+
+export class UntakenAnswers {
+  private readonly bytesMax: number;
+  /** In the order in which they were complete. */
+  private readonly waiting = new Map<Writable, Waiting>();
+  private bytes = 0;
+
+  constructor(options: { readonly answerBytesMax: number }) {
+    this.bytesMax = options.answerBytesMax;
+  }
+
+  /** To be called when the answer has ended; `cut` gives it up, and everything that it holds. */
+  add(answer: Writable, cut: () => void): void {
+    const bytes = answer.writableLength;
+    if (bytes === 0 || answer.destroyed) return;
+    if (bytes > this.bytesMax) {
+      cut();
+      return;
+    }
+    this.waiting.set(answer, { bytes, cut });
+    this.bytes += bytes;
+    answer.once("close", () => this.forget(answer));
+    for (const [oldest, each] of this.waiting) {
+      if (this.bytes <= this.bytesMax) return;
+      this.forget(oldest);
+      each.cut();
+    }
+  }
+
+  private forget(answer: Writable): void {
+    this.bytes -= this.waiting.get(answer)?.bytes ?? 0;
+    this.waiting.delete(answer);
+  }
+}

@@ -1,0 +1,26 @@
+// What tests of programs that embed krane stand on: a Kubernetes API server and a control plane, both within
+// the process. See docs/library.md.
+export {
+  type ApiServer,
+  type ApiServerDeps,
+  type ApiServerOptions,
+  administrator,
+  createApiServer,
+} from "./dev/kube-apiserver/api-server.ts";
+export type { HttpServerHandle } from "./dev/kube-apiserver/http-server.ts";
+export { createInProcessTransport, type InProcessOptions } from "./dev/kube-apiserver/in-process.ts";
+export { createKubeApi } from "./kube/client.ts";
+export { kinds, type LiveObject } from "./library/kinds.ts";
+export { startTestCluster, type TestCluster, type TestClusterOptions } from "./library/test-cluster.ts";
+export {
+  createTestControlPlane,
+  type TestControlPlane,
+  type TestControlPlaneOptions,
+} from "./library/test-control-plane.ts";
+export type { Admin } from "./server/admin.ts";
+export type { Faults } from "./server/faults.ts";
+export {
+  createInMemoryControlPlane,
+  type InMemoryControlPlane,
+  type InMemoryControlPlaneOptions,
+} from "./server/in-process.ts";

@@ -1,0 +1,163 @@
+// The chart through the pinned Helm: the manifests in deploy/manifests are what it gives, values that make no sense are
+// refused with the field, and krane accepts every configuration that it writes.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { parseAllDocuments } from "yaml";
+import { allSettings, defaultAudience } from "../../src/config/settings.ts";
+import { allServerSettings } from "../../src/server/config/server-settings.ts";
+import { helm, resolveGoTool } from "../../tools/go-tool.ts";
+import { lintChart, renderChart, renderManifests } from "../../tools/helm-chart.ts";
+import { configProblems, type ManifestObject } from "../support/deployed-parts.ts";
+import { projectFiles, projectRoot, readProjectFile } from "../support/project-files.ts";
+
+const never = new AbortController().signal;
+const binary = await resolveGoTool(helm, process.env, { report: (line) => console.error(line) }, never);
+const skip = binary.kind === "missing" && `helm: ${binary.what}`;
+const path = binary.kind === "ready" ? binary.path : "";
+const examples = projectFiles(/^examples\/values\/.*\.yaml$/);
+
+/** The objects that the chart gives; settings as `--set` takes them. */
+async function objectsWith(...values: readonly string[]): Promise<readonly ManifestObject[]> {
+  const text = await renderChart(path, values, never);
+  return parseAllDocuments(text)
+    .map((document) => document.toJS() as ManifestObject | null)
+    .filter((object) => object !== null);
+}
+
+function set(...settings: readonly string[]): readonly string[] {
+  return settings.flatMap((setting) => ["--set", setting]);
+}
+
+const registry = set("agent.registry.url=registry.example", "agent.registry.username=puller");
+
+describe("deploy/chart/krane", { skip }, () => {
+  test("deploy/manifests is what the chart gives", async () => {
+    const files = await renderManifests(path, never);
+    const written = projectFiles(/^deploy\/manifests\//).map((name) => name.replace("deploy/manifests/", ""));
+    assert.deepEqual([...files.keys()].sort(), written.sort(), "run `make deploy`");
+    for (const [name, text] of files)
+      assert.equal(readProjectFile(`deploy/manifests/${name}`), text, `${name}: run \`make deploy\``);
+  });
+
+  test("helm finds nothing wrong with it", async () => {
+    await lintChart(path, [], never);
+    for (const name of examples) await lintChart(path, ["--values", `${projectRoot}/${name}`], never);
+  });
+
+  for (const name of examples)
+    test(`krane accepts the configurations that ${name} makes`, async () => {
+      const objects = await objectsWith("--values", `${projectRoot}/${name}`);
+      assert.ok(objects.some(({ kind }) => kind === "ConfigMap"));
+      assert.deepEqual(configProblems(objects), []);
+    });
+
+  test("any setting can be given, is written as TOML has it, and wins", async () => {
+    const config = {
+      agent: null,
+      deletion: { budget_objects: 5, budget_fraction: 0.5 },
+      isolation: { registries: ["a.example", "b.example"] },
+      registry: { username: 'a"quoted"\\<name>' },
+      scheduler: { scrape: true },
+    };
+    const objects = await objectsWith(...registry, "--set-json", `agent.config=${JSON.stringify(config)}`);
+    assert.deepEqual(configProblems(objects), []);
+    const text = objects.find(({ kind }) => kind === "ConfigMap")?.data?.["krane.toml"] ?? "";
+    for (const line of ["budget_objects = 5", "budget_fraction = 0.5", "scrape = true"])
+      assert.ok(text.split("\n").includes(line), line);
+    assert.ok(text.includes('registries = ["a.example","b.example"]'));
+    assert.ok(text.includes('username = "a\\"quoted\\"\\\\<name>"'));
+    assert.ok(!text.includes("agent-token"));
+  });
+
+  test("rights come with what needs them", async () => {
+    const roles = async (...values: readonly string[]) =>
+      (await objectsWith(...values))
+        .filter(({ kind }) => kind === "ClusterRole")
+        .map(({ metadata }) => metadata?.name);
+    const alone = set("vault.enabled=false");
+    assert.deepEqual(await roles(), ["krane", "krane-secrets"]);
+    assert.deepEqual(await roles(...alone), ["krane"]);
+    assert.deepEqual(await roles(...alone, ...registry), ["krane", "krane-registry"]);
+    assert.deepEqual(await roles(...set("agent.enabled=false")), []);
+  });
+
+  test("the agent's account is held to what krane writes, under the names of the release", async () => {
+    const policies = async (...values: readonly string[]) =>
+      (await objectsWith(...values)).filter(({ kind }) => kind?.startsWith("ValidatingAdmissionPolicy"));
+    const [policy, binding, ...more] = await policies("--namespace", "elsewhere");
+    assert.deepEqual(more, []);
+    const text = JSON.stringify(policy);
+    assert.ok(text.includes('username == \\"system:serviceaccount:elsewhere:krane\\"'));
+    assert.ok(text.includes('in [\\"default\\", \\"elsewhere\\"]'));
+    assert.deepEqual((binding as { readonly spec?: unknown }).spec, {
+      policyName: policy?.metadata?.name,
+      validationActions: ["Deny"],
+    });
+    const labelled = JSON.stringify(await policies(...set("agent.admission.namespaceLabels={team}")));
+    assert.ok(labelled.includes('\\"kubernetes.io/metadata.name\\",\\"team\\"]'));
+    const audience = JSON.stringify(await policies(...set("agent.config.secrets.audience=pods")));
+    assert.ok(text.includes(`== \\"${defaultAudience}\\"))`) && audience.includes('== \\"pods\\"))'));
+    assert.deepEqual(await policies(...set("agent.admission.enabled=false")), []);
+    assert.deepEqual(await policies(...set("agent.enabled=false")), []);
+  });
+
+  test("no secret goes into a ConfigMap", async () => {
+    const secretsOf = (settings: readonly { readonly path: string }[]) =>
+      settings.filter((setting) => "file" in setting);
+    const ofAgent = secretsOf(allSettings);
+    const secrets = {
+      agent: ofAgent,
+      vault: ofAgent.filter((setting) => setting.path.startsWith("vault.")),
+      server: secretsOf(allServerSettings),
+    };
+    for (const [part, settings] of Object.entries(secrets)) {
+      assert.ok(settings.length >= 3);
+      for (const { path: setting } of settings)
+        await assert.rejects(
+          renderChart(path, set(`${part}.config.${setting}=not-a-secret`), never),
+          new RegExp(`${part}\\.config: ${setting.replaceAll(".", "\\.")} is not for this place`),
+        );
+    }
+  });
+
+  test("a server may be open in cleartext where it is said that TLS ends before it", async () => {
+    const open = set("server.service.type=LoadBalancer");
+    await objectsWith(...open, ...set("server.config.server.allow_insecure=true"));
+    await objectsWith(...open, ...set("server.tlsSecret=certificate"));
+  });
+
+  const refused: readonly (readonly [values: readonly string[], reason: RegExp])[] = [
+    [set("agnet.enabled=true"), /additional properties 'agnet' not allowed/],
+    [set("server.enabled=false"), /agent\.controlPlane\.url is required/],
+    [set("vault.replicas=2"), /vault\.replicas: more than one needs vault\.s3/],
+    [set("vault.s3.bucket=keys"), /vault\/s3\/url/],
+    [set("agent.registry.url=registry.example"), /agent\/registry\/username/],
+    [set("agent.secret="), /agent\/secret/],
+    [set("server.replicas=0"), /server\/replicas/],
+    [
+      set("server.service.type=LoadBalancer"),
+      /server\.tlsSecret is required .* admin API is on the same port/,
+    ],
+    [set("server.service.type=NodePort"), /server\.tlsSecret is required/],
+    [set("cilium.components.serverFromEntities={host,world}"), /server\.tlsSecret is required/],
+    [set("agent.config.rpc_port=8071"), /agent\.config: rpc_port is not for this place/],
+    [set("agent.config.tls.cert_file=/a"), /agent\.config: tls is not for this place/],
+    [set("vault.config.rpc_port=8061"), /vault\.config: rpc_port is not for this place/],
+    [set("server.config.server.listen=[::]:1"), /server\.config: server\.listen is not for this place/],
+    ...["agent", "server", "vault"].map(
+      (part) =>
+        [
+          set(`${part}.config.observability.metrics.prometheus_port=0`),
+          new RegExp(`${part}\\.config: observability\\.metrics\\.prometheus_port is not for this place`),
+        ] as const,
+    ),
+    [
+      set("agent.admission.namespaceLabels={pod-security.kubernetes.io/enforce}"),
+      /agent\/admission\/namespaceLabels/,
+    ],
+  ];
+  for (const [values, reason] of refused)
+    test(`it refuses ${values.filter((value) => value !== "--set").join(" ")}`, async () => {
+      await assert.rejects(renderChart(path, values, never), reason);
+    });
+});

@@ -1,0 +1,28 @@
+// docs/why.md lists every cause, each with an answer that the code really gives.
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { causes, type Explanation } from "../../src/model/explanation/explanation.ts";
+import { assertGoldenSection } from "../support/golden-section.ts";
+import { projectRoot, readProjectFile } from "../support/project-files.ts";
+
+function answerFor(cause: string): Explanation {
+  const names = readdirSync(join(projectRoot, "testdata/why")).sort();
+  const answers = names.map(
+    (name): Explanation => JSON.parse(readProjectFile(`testdata/why/${name}/answer.json`)),
+  );
+  // The case that has the name of its cause is the plainest one.
+  const plain = names.indexOf(cause);
+  const answer = plain >= 0 ? answers[plain] : answers.find((each) => each.cause === cause);
+  if (answer === undefined) throw new Error(`no golden answer for ${cause}`);
+  return answer;
+}
+
+test("docs/why.md lists every cause, with what is said and what to do", () => {
+  const rows = causes.map((cause) => {
+    const { summary, remedy } = answerFor(cause);
+    return `| \`${cause}\` | ${summary} | ${remedy.replaceAll("|", "\\|")} |`;
+  });
+  const table = ["| cause | what is said, for example | what to do |", "|---|---|---|", ...rows].join("\n");
+  assertGoldenSection("docs/why.md", "causes", table);
+});

@@ -1,0 +1,73 @@
+// Writes the declarations of the library: those that its entries lead to and no others. They may name only
+// packages that whoever installs krane gets along with it; a type that leads elsewhere would silently be
+// `any` for them.
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import ts from "typescript";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const source = join(root, "src");
+
+/** Types are checked by `make check`; here they are only written down. */
+export async function emitTypes(entries: readonly string[], outdir: string): Promise<void> {
+  const declarations = declarationsOf(entries.map((entry) => join(root, entry)));
+  const shipped = await dependencies();
+  const reached = new Set<string>();
+  const waiting = entries.map((entry) => declarationName(join(root, entry)));
+  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+    if (reached.has(name)) continue;
+    reached.add(name);
+    const text = declarations.get(name);
+    if (text === undefined) throw new Error(`${name} was not written`);
+    for (const { fileName } of ts.preProcessFile(text).importedFiles) {
+      if (fileName.startsWith(".")) waiting.push(declarationName(join(source, dirname(name), fileName)));
+      else if (!fileName.startsWith("node:") && !shipped.some((one) => isOf(one, fileName)))
+        throw new Error(`src/${name}: the types of the library lead to ${fileName}, which is no dependency`);
+    }
+  }
+  for (const name of reached) {
+    await mkdir(dirname(join(outdir, name)), { recursive: true });
+    await writeFile(join(outdir, name), declarations.get(name) ?? "");
+  }
+}
+
+/** The texts by their names below src/. */
+function declarationsOf(files: readonly string[]): Map<string, string> {
+  const { config } = ts.readConfigFile(join(root, "tsconfig.json"), ts.sys.readFile);
+  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);
+  const program = ts.createProgram([...files], {
+    ...options,
+    noEmit: false,
+    noCheck: true,
+    declaration: true,
+    emitDeclarationOnly: true,
+    rootDir: source,
+    outDir: source,
+  });
+  const texts = new Map<string, string>();
+  const { diagnostics } = program.emit(undefined, (path, text) => texts.set(relative(source, path), text));
+  if (diagnostics.length > 0) throw new Error(ts.formatDiagnostics(diagnostics, formatHost));
+  return texts;
+}
+
+const formatHost: ts.FormatDiagnosticsHost = {
+  getCurrentDirectory: () => root,
+  getCanonicalFileName: (name) => name,
+  getNewLine: () => "\n",
+};
+
+function declarationName(path: string): string {
+  return relative(source, path).replace(/(\.d)?\.ts$/, ".d.ts");
+}
+
+async function dependencies(): Promise<readonly string[]> {
+  const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
+    readonly dependencies: Readonly<Record<string, string>>;
+  };
+  return Object.keys(manifest.dependencies);
+}
+
+function isOf(dependency: string, specifier: string): boolean {
+  return specifier === dependency || specifier.startsWith(`${dependency}/`);
+}

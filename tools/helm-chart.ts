@@ -1,0 +1,59 @@
+// The chart as plain manifests, rendered by the pinned Helm. Each folder of the chart's templates becomes one file, so
+// that a part can be applied without the others; rights that not every agent needs lie in a folder of their own.
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+export const chartDir = fileURLToPath(new URL("../deploy/chart/krane", import.meta.url));
+export const manifestsDir = fileURLToPath(new URL("../deploy/manifests", import.meta.url));
+
+const heading = "# Rendered from deploy/chart/krane by `make deploy`: change the chart, not this file.\n";
+const release = ["krane", chartDir, "--namespace", "krane"];
+const bytesMax = 16 * 2 ** 20;
+
+/** What the chart gives with these values, as Helm prints it. */
+export function renderChart(helm: string, values: readonly string[], signal: AbortSignal): Promise<string> {
+  return runHelm(helm, ["template", ...release, ...values], signal);
+}
+
+/** Resolves with what Helm says; rejects when it finds something wrong. */
+export function lintChart(helm: string, values: readonly string[], signal: AbortSignal): Promise<string> {
+  return runHelm(helm, ["lint", "--strict", chartDir, ...values], signal);
+}
+
+/** Every file of deploy/manifests by its path in there. */
+export async function renderManifests(
+  helm: string,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
+  const standard = await renderChart(helm, ["--set", "namespaces.own=true"], signal);
+  const registry = ["--set", "agent.registry.url=registry.example", "--set", "agent.registry.username=krane"];
+  const rights = (await renderChart(helm, registry, signal)).split(/^---\n/m);
+  const files = new Map<string, string>();
+  const add = (path: string, document: string) =>
+    files.set(path, `${files.get(path) ?? heading}---\n${document.trimEnd()}\n`);
+  for (const document of standard.split(/^---\n/m).filter((text) => text.trim() !== ""))
+    add(fileOf(document), withoutSource(document));
+  for (const document of rights.filter((text) => fileOf(text) === "rights-registry.yaml"))
+    add("optional/rights-registry.yaml", withoutSource(document));
+  return files;
+}
+
+const source = /^# Source: krane\/templates\/(?:(\w+)\/)?(\w+)\.yaml\n/;
+
+function fileOf(document: string): string {
+  const [, folder, name] = source.exec(document) ?? [];
+  if (folder === "rights") return `rights-${name}.yaml`;
+  return `${folder ?? name}.yaml`;
+}
+
+function withoutSource(document: string): string {
+  return document.replace(source, "");
+}
+
+async function runHelm(helm: string, args: readonly string[], signal: AbortSignal): Promise<string> {
+  // Nothing of the user's own Helm (plugins, repositories, a kubeconfig) has a say in the result.
+  const env = { PATH: process.env["PATH"], HOME: "/nonexistent", HELM_PLUGINS: "/nonexistent" };
+  const { stdout } = await promisify(execFile)(helm, args, { env, maxBuffer: bytesMax, signal });
+  return stdout;
+}
