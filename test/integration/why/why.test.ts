@@ -95,6 +95,9 @@ test("the causes of a region at work are told apart", async (t) => {
       assert.match(reason, /403 Forbidden: User "krane" cannot patch/);
       await want("later");
       await becauseOf("all-well", "later");
+      // As long as it is tried again, its neighbours may have to wait a moment, and would say why.
+      await admin.deleteDeployment(region, "d_forbidden");
+      await becauseOf("deleted", "forbidden");
     },
   );
 
