@@ -17,12 +17,7 @@ import {
 import { sentinelNamespace } from "../model/labels.ts";
 import type { Kind, Spec } from "./kinds.ts";
 import type { AgentReport, DeploymentReport, Row, SentinelReport, StoredObject } from "./store.ts";
-
-const controllerByKind: Readonly<Record<Kind, string>> = {
-  deployment: "deployments",
-  sentinel: "sentinels",
-  policy: "cilium",
-};
+import { kindOfController } from "./trouble-news.ts";
 
 /** What the agent says about an object where something is wrong. */
 export function troubleOf(
@@ -31,7 +26,7 @@ export function troubleOf(
   agent: AgentReport | undefined,
 ): ObjectStatus | undefined {
   const listed = (agent?.report.troubledObjects ?? []).filter(
-    ({ controller }) => controller === controllerByKind[kind],
+    ({ controller }) => kindOfController(controller) === kind,
   );
   const namespace = "k8sNamespace" in spec ? spec.k8sNamespace : sentinelNamespace;
   // One that the agent only knows by its name is the one of that name.
@@ -57,7 +52,7 @@ export function areReportsHeldBack(kind: Kind, agent: AgentReport | undefined): 
 }
 
 function controllerOf(kind: Kind, agent: AgentReport | undefined): ControllerStatus | undefined {
-  return agent?.report.state?.controllers.find(({ name }) => name === controllerByKind[kind]);
+  return agent?.report.state?.controllers.find(({ name }) => kindOfController(name) === kind);
 }
 
 export interface PhaseFacts<K extends Kind> extends StoredObject<K> {

@@ -14,9 +14,8 @@ import type { Secret, SecretRef } from "../../config/secret.ts";
 import { bearerToken } from "../../config/secret-kinds.ts";
 import { createSecretSource } from "../../config/secret-source.ts";
 import { CommandError } from "../command-error.ts";
-import { exitCodeOfSignal } from "../exit-codes.ts";
-import type { Environment, Io, StopSignal } from "../io.ts";
-import { listenForStop } from "../process/stop-request.ts";
+import type { Environment, Io } from "../io.ts";
+import { runInterruptible } from "../process/interruptible.ts";
 import { createPaint, type Paint } from "../terminal/colours.ts";
 import { addOutputOption, type OutputFormat, outputOf } from "../terminal/output.ts";
 import type { AdminClient } from "./admin-client.ts";
@@ -90,12 +89,8 @@ export async function withAdmin(
   { env, io }: CommandDeps,
   work: (admin: Admin) => Promise<number>,
 ): Promise<number> {
-  let stoppedBy: StopSignal | undefined;
-  const stop = listenForStop(io, (signal) => {
-    stoppedBy ??= signal;
-  });
-  try {
-    const admin = await openAdmin(command, env, io, stop.signal);
+  return runInterruptible(io, async (signal) => {
+    const admin = await openAdmin(command, env, io, signal);
     try {
       return await work(admin);
     } catch (error) {
@@ -104,12 +99,7 @@ export async function withAdmin(
     } finally {
       admin.close();
     }
-  } catch (error) {
-    if (stoppedBy !== undefined) return exitCodeOfSignal(stoppedBy);
-    throw error;
-  } finally {
-    stop.release();
-  }
+  });
 }
 
 /** What is wrong with the region of a call that failed, where it is that. By default the region of the command. */

@@ -1,11 +1,12 @@
 // krane status: how the agents are doing, each controller in a line, and below what is wrong.
 import { create } from "@bufbuild/protobuf";
-import { type AgentView, ListAgentsResponseSchema, ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { type AgentView, ListAgentsResponseSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import {
   BreakerStatus_State as Breaker,
   type ControllerStatus,
   StreamStatus_State as Stream,
 } from "../../gen/krane/v1/agent_pb.ts";
+import { controllerOf, silentMs } from "../../model/explanation/facts.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { unknownRegion } from "../admin/known-regions.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -35,9 +36,6 @@ export async function showStatus(admin: Admin, io: Io, region: string | undefine
   io.stdout.write(answer.agents.map((agent) => agentText(agent, Number(answer.nowMs), paint)).join("\n"));
   return exitCodes.ok;
 }
-
-// Heartbeats come every 30 s.
-const silentMs = 90_000;
 
 function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
   const { region, state, newestVersion } = agent;
@@ -98,15 +96,9 @@ const breakerWords: Readonly<Record<Breaker, readonly [word: string, tone: Tone 
   [Breaker.HALF_OPEN]: ["sent", "good"],
 };
 
-const kindOfController: Readonly<Record<string, ObjectKind>> = {
-  deployments: ObjectKind.DEPLOYMENT,
-  sentinels: ObjectKind.SENTINEL,
-  cilium: ObjectKind.POLICY,
-};
-
 /** How many versions there are beyond the last that the controller has heard of and dealt with. */
 function lagOf({ name, stream }: ControllerStatus, { newestVersions }: AgentView): number {
-  const newest = newestVersions.find(({ kind }) => kind === kindOfController[name])?.version ?? 0n;
+  const newest = newestVersions.find(({ kind }) => controllerOf(kind) === name)?.version ?? 0n;
   const { cursor = 0n, settledUpTo = 0n } = stream ?? {};
   const done = cursor > settledUpTo ? cursor : settledUpTo;
   return newest > done ? Number(newest - done) : 0;

@@ -28,7 +28,7 @@ import {
   StreamStatus_State as Stream,
 } from "../../gen/krane/v1/agent_pb.ts";
 import type { Cause, Explanation } from "./explanation.ts";
-import { controllerOf, type Facts, factsOf } from "./facts.ts";
+import { controllerOf, type Facts, factsOf, silentMs } from "./facts.ts";
 import { olderPods } from "./older-pods.ts";
 import { causeOfAttempt, causeOfPods, causeOfRefusal } from "./reasons.ts";
 import { type RemedyFacts, remedyOf } from "./remedies.ts";
@@ -48,9 +48,6 @@ interface Verdict {
   /** Instead of the usual sentence for the cause. */
   readonly summary?: string;
 }
-
-// Heartbeats come every 30 s, so three are missing.
-const silentMs = 90_000;
 
 export function explain({ asked, object, agent }: Question, nowMs: number): Explanation {
   if (object === undefined) return explainUnknown(asked, agent, nowMs);

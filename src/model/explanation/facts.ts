@@ -35,6 +35,9 @@ export interface PodCounts {
   readonly surplus: number;
 }
 
+/** An agent that was not heard of for longer is silent: heartbeats come every 30 s, so three are missing. */
+export const silentMs = 90_000;
+
 const controllers: Readonly<Record<ObjectKind, string>> = {
   [ObjectKind.UNSPECIFIED]: "",
   [ObjectKind.DEPLOYMENT]: "deployments",
