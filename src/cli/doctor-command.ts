@@ -5,6 +5,7 @@ import { createSystemClock } from "../concurrency/clock.ts";
 import { parseConfig } from "../config/parse.ts";
 import type { Finding, FindingState } from "../doctor/finding.ts";
 import { createCommandRunner } from "../kube/command-runner.ts";
+import { printable } from "../telemetry/printable.ts";
 import { addConfigOptions, readConfigAs } from "./config-source.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Environment, Io } from "./io.ts";
@@ -12,7 +13,6 @@ import { runInterruptible } from "./process/interruptible.ts";
 import { createProcessLog } from "./process/process-log.ts";
 import { createPaint, type Paint, type Tone } from "./terminal/colours.ts";
 import { renderValue } from "./terminal/output.ts";
-import { printable } from "./terminal/printable.ts";
 
 interface DoctorDeps {
   readonly env: Environment;

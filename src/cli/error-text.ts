@@ -1,8 +1,9 @@
 // Errors as lines for a person. What is expected to go wrong gets one line; only a bug
 // shows its stack, because only then the reader has to look at code.
+
+import { printableLines } from "../telemetry/printable.ts";
 import { scrub } from "../telemetry/scrub.ts";
 import { isBug, leavesOf } from "./exit-codes.ts";
-import { printableLines } from "./terminal/printable.ts";
 
 const charsMax = 8_192;
 

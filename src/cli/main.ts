@@ -2,6 +2,7 @@
 // arrives here is told to a person on standard error and becomes the exit code.
 import { Command, CommanderError } from "commander";
 import type { BuildInfo } from "../telemetry/metrics.ts";
+import { printableLines } from "../telemetry/printable.ts";
 import { addContextCommands } from "./admin/context-command.ts";
 import { runAgent } from "./agent-command.ts";
 import { loadBuildInfo } from "./build-info.ts";
@@ -21,7 +22,6 @@ import { addRenderCommand } from "./render-command.ts";
 import { addSecretCommands } from "./secrets/secret-commands.ts";
 import { runServerCommand } from "./server-command.ts";
 import { addServerOptions } from "./server-options.ts";
-import { printableLines } from "./terminal/printable.ts";
 import { addVaultCommands } from "./vault/vault-command.ts";
 
 export async function main(argv: readonly string[], env: Environment, io: Io): Promise<number> {

@@ -1,6 +1,8 @@
 // What changed between two looks at the region, one line each: the output of --headless, and the recent events
 // of the live view. Pure.
+
 import type { Kind } from "../server/kinds.ts";
+import { printable } from "../telemetry/printable.ts";
 import { type DevObject, type DevState, isSettled } from "./dev-state.ts";
 
 export function changeLines(before: DevState | undefined, after: DevState): readonly string[] {
@@ -56,9 +58,4 @@ export function statusText({ want, outcome, reason, failing }: DevObject): strin
   if (failing > 0) parts.push(`${failing} failing`);
   const text = parts.join(", ");
   return reason === "" ? text : `${text}: ${printable(reason)}`;
-}
-
-/** Without control characters, which could move the cursor of a terminal or forge a line. */
-export function printable(text: string): string {
-  return text.replaceAll(/\p{Cc}+/gu, " ").trim();
 }

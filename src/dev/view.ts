@@ -1,7 +1,9 @@
 // The screen of `krane dev` as a pure function: what is known in, lines out, none of them wider or more than
 // the terminal has room for. The table of objects comes before everything else when room is short.
+
+import { printable } from "../telemetry/printable.ts";
 import { actions } from "./actions.ts";
-import { printable, statusText } from "./change-lines.ts";
+import { statusText } from "./change-lines.ts";
 import { type DevObject, type DevState, isHealthy } from "./dev-state.ts";
 
 export interface ViewModel {

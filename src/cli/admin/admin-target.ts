@@ -5,9 +5,9 @@ import { renderProblems } from "../../config/render.ts";
 import { Secret, type SecretRef } from "../../config/secret.ts";
 import { bearerToken } from "../../config/secret-kinds.ts";
 import { url } from "../../config/url-kinds.ts";
+import { printable } from "../../telemetry/printable.ts";
 import { CommandError } from "../command-error.ts";
 import type { Environment, Io } from "../io.ts";
-import { printable } from "../terminal/printable.ts";
 import {
   type Context,
   type ContextFile,

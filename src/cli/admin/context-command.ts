@@ -1,11 +1,11 @@
 // krane context: which control planes there are, and which one commands speak to.
 import type { Command } from "commander";
 import type { SecretRef } from "../../config/secret.ts";
+import { printable } from "../../telemetry/printable.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { listenForStop } from "../process/stop-request.ts";
 import { createPaint } from "../terminal/colours.ts";
-import { printable } from "../terminal/printable.ts";
 import { renderFields, renderTable } from "../terminal/table.ts";
 import type { CommandDeps } from "./admin-access.ts";
 import { addTargetOptions, loadContextFile, loadTarget } from "./admin-target.ts";

@@ -1,7 +1,8 @@
 // Regions that a control plane does not know. It refuses them with a code that says no more than that something is in
 // the way, because an agent must not take it for the end of all its objects; a person gets the names to choose from.
+
+import { printable } from "../../telemetry/printable.ts";
 import { CommandError } from "../command-error.ts";
-import { printable } from "../terminal/printable.ts";
 import type { AdminClient } from "./admin-client.ts";
 
 const namedMax = 10;

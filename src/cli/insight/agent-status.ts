@@ -7,6 +7,7 @@ import {
   StreamStatus_State as Stream,
 } from "../../gen/krane/v1/agent_pb.ts";
 import { controllerOf, silentMs } from "../../model/explanation/facts.ts";
+import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { unknownRegion } from "../admin/known-regions.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -14,7 +15,6 @@ import type { Io } from "../io.ts";
 import { ageOf } from "../terminal/age.ts";
 import type { Paint, Tone } from "../terminal/colours.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
-import { printable } from "../terminal/printable.ts";
 import { type Cell, renderTable } from "../terminal/table.ts";
 
 /** `region`: only that of this one; undefined for all. */

@@ -9,6 +9,7 @@ import {
   ListEventsResponseSchema,
   ObjectKind,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { endless } from "../admin/admin-client.ts";
 import { CommandError } from "../command-error.ts";
@@ -19,7 +20,6 @@ import { findObject, titleOf } from "../objects/object-search.ts";
 import { momentOf } from "../terminal/age.ts";
 import type { Paint, Tone } from "../terminal/colours.ts";
 import { isForPrograms, jsonOf, jsonText, type OutputFormat, renderValue } from "../terminal/output.ts";
-import { printable } from "../terminal/printable.ts";
 import { renderTable } from "../terminal/table.ts";
 
 export interface EventOptions {

@@ -1,12 +1,12 @@
 // krane deletions: what an agent does not dare to delete, and the word of a person that it may.
 import { AgentViewSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { unknownRegion } from "../admin/known-regions.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { ageOf } from "../terminal/age.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
-import { printable } from "../terminal/printable.ts";
 import { renderTable } from "../terminal/table.ts";
 
 const titles = ["CONTROLLER", "KEY", "ID", "PASSES", "SINCE", "REASON"] as const;

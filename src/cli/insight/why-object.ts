@@ -9,6 +9,7 @@ import {
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { explain } from "../../model/explanation/explain.ts";
 import type { Cause, Explanation } from "../../model/explanation/explanation.ts";
+import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -18,7 +19,6 @@ import { nameInCluster } from "../objects/object-rows.ts";
 import { findObject, listObjects, titleOf } from "../objects/object-search.ts";
 import type { Paint, Tone } from "../terminal/colours.ts";
 import { isForPrograms, renderValue } from "../terminal/output.ts";
-import { printable } from "../terminal/printable.ts";
 
 interface Asked {
   readonly kind: ObjectKind;

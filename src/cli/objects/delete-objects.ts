@@ -2,11 +2,11 @@
 import { create } from "@bufbuild/protobuf";
 import { idOf } from "../../documents/document.ts";
 import { type ObjectRef, ObjectRefSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { printable } from "../../telemetry/printable.ts";
 import { type Admin, regionFlaw } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { printable } from "../terminal/printable.ts";
 import { waitAndTell } from "./command-wait.ts";
 import type { LoadedDocument } from "./loaded-documents.ts";
 import { objectKindOf, parseObjectName } from "./object-names.ts";

@@ -8,13 +8,13 @@ import {
   type Event,
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { ageOf } from "../terminal/age.ts";
 import type { Tone } from "../terminal/colours.ts";
-import { printable } from "../terminal/printable.ts";
 import { type Cell, renderFields, renderTable } from "../terminal/table.ts";
 import { contentOfView } from "./document-changes.ts";
 import { objectKindOf, parseObjectName } from "./object-names.ts";

@@ -1,11 +1,11 @@
 // krane diff: what an apply of these documents would change, and an exit code that says whether it would.
 import { idOf } from "../../documents/document.ts";
 import { ObjectView_Desired as Desired } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { printable } from "../../telemetry/printable.ts";
 import { type Admin, regionFlaw } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { printable } from "../terminal/printable.ts";
 import { changesBetween, contentOfEnvironment, contentOfView, type FieldChange } from "./document-changes.ts";
 import type { LoadedDocument } from "./loaded-documents.ts";
 import { objectKindOf } from "./object-names.ts";

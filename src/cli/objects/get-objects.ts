@@ -6,12 +6,12 @@ import {
   ListObjectsResponseSchema,
   ObjectViewSchema,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
-import { printable } from "../terminal/printable.ts";
 import { renderTable } from "../terminal/table.ts";
 import { objectKindOf, parseObjectName, pluralOf } from "./object-names.ts";
 import { environmentTable, objectTable, type Table } from "./object-rows.ts";

@@ -4,10 +4,10 @@ import { clashesOf } from "../../documents/clashes.ts";
 import { type Document, idOf } from "../../documents/document.ts";
 import { parseDocuments } from "../../documents/parse.ts";
 import { renderDocumentProblems } from "../../documents/problem.ts";
+import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import type { Io } from "../io.ts";
-import { printable } from "../terminal/printable.ts";
 import { readDocumentFiles } from "./document-files.ts";
 
 export interface LoadedDocument {

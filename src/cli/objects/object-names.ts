@@ -3,8 +3,8 @@
 
 import { nearestName } from "../../config/nearest-key.ts";
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { printable } from "../../telemetry/printable.ts";
 import { CommandError } from "../command-error.ts";
-import { printable } from "../terminal/printable.ts";
 
 /** What can be named: the objects of a cluster, and the environments of the control plane. */
 export type KindName = "deployment" | "sentinel" | "policy" | "environment";

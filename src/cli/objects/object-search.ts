@@ -6,9 +6,9 @@ import {
   type ObjectRef,
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
-import { printable } from "../terminal/printable.ts";
 import { nameOfKind } from "./object-names.ts";
 
 const pageSize = 500;

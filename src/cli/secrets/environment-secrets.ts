@@ -3,12 +3,12 @@
 import type { Command } from "commander";
 import { EnvironmentSchema, type Environment as EnvironmentView } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { findVariableNameFlaw } from "../../model/deployment/secrets-blob.ts";
+import { printable } from "../../telemetry/printable.ts";
 import type { Admin, CommandDeps } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
-import { printable } from "../terminal/printable.ts";
 import { renderTable } from "../terminal/table.ts";
 import { encryptSecret } from "./secret-encryption.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { FakeOutput } from "../../../test/support/fake-io.ts";
+import { printable } from "../../telemetry/printable.ts";
 import { ageOf, momentOf } from "./age.ts";
 import { createPaint } from "./colours.ts";
-import { printable } from "./printable.ts";
 import { createProgressLine } from "./progress-line.ts";
 import { renderFields, renderTable } from "./table.ts";
 

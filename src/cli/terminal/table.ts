@@ -1,7 +1,8 @@
 // Tables for people: columns as wide as their widest cell, no lines, nothing at the end of a row. Every cell
 // goes through `printable`, so that no name can forge a row or drive the terminal.
+
+import { printable } from "../../telemetry/printable.ts";
 import type { Paint, Tone } from "./colours.ts";
-import { printable } from "./printable.ts";
 
 export type Cell = string | { readonly text: string; readonly tone: Tone | undefined };
 
