@@ -14,7 +14,7 @@ import {
   type MessageInitShape,
   type MessageShape,
 } from "@bufbuild/protobuf";
-import type { Transport } from "@connectrpc/connect";
+import type { ContextValues, Transport } from "@connectrpc/connect";
 import { linkSignals, withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { ControlPlaneError, controlPlaneError } from "./error.ts";
@@ -40,6 +40,7 @@ export interface Calls {
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,
     signal: AbortSignal,
+    context?: ContextValues,
   ): Promise<MessageShape<O>>;
   /** Begins when the reading begins. */
   stream<I extends DescMessage, O extends DescMessage>(
@@ -74,11 +75,11 @@ export function createCalls(options: CallOptions): Calls {
   }
 
   return {
-    async unary(method, request, signal) {
+    async unary(method, request, signal, context) {
       const startedMs = clock.nowMs();
       try {
         const response = await withTimeout(clock, unaryTimeoutMs, [signal, closing.signal], (limited) =>
-          transport.unary(method, limited, undefined, unaryHeader, request),
+          transport.unary(method, limited, undefined, unaryHeader, request, context),
         );
         end(method.name, clock.nowMs() - startedMs);
         return response.message;

@@ -87,9 +87,9 @@ const callByMethod: Readonly<Record<string, (plane: ControlPlane) => Promise<unk
   WatchDeployments: (plane) => drain(plane.watchDeployments(7n, never)),
   WatchSentinels: (plane) => drain(plane.watchSentinels(7n, never)),
   WatchCiliumNetworkPolicies: (plane) => drain(plane.watchCiliumNetworkPolicies(7n, never)),
-  GetDesiredDeploymentState: (plane) => plane.getDesiredDeployment("d_1", never),
-  GetDesiredSentinelState: (plane) => plane.getDesiredSentinel("s_1", never),
-  GetDesiredCiliumNetworkPolicyState: (plane) => plane.getDesiredCiliumNetworkPolicy("p_1", never),
+  GetDesiredDeploymentState: (plane) => plane.getDesiredDeployment({ id: "d_1" }, never),
+  GetDesiredSentinelState: (plane) => plane.getDesiredSentinel({ id: "s_1" }, never),
+  GetDesiredCiliumNetworkPolicyState: (plane) => plane.getDesiredCiliumNetworkPolicy({ id: "p_1" }, never),
   ReportDeploymentStatus: (plane) => plane.reportDeploymentStatus({}, never),
   ReportSentinelStatus: (plane) => plane.reportSentinelStatus({}, never),
   Heartbeat: (plane) => plane.heartbeat(never),
@@ -162,18 +162,18 @@ describe("the token", () => {
       token,
     );
     file = "new-token";
-    await plane.getDesiredDeployment("d_1", never);
+    await plane.getDesiredDeployment({ id: "d_1" }, never);
     file = "newer-token";
     // The clock of the source stands still, so only the refusal can make it look again.
-    await plane.getDesiredDeployment("d_1", never);
+    await plane.getDesiredDeployment({ id: "d_1" }, never);
     assert.deepEqual(bearers, ["Bearer new-token", "Bearer new-token"]);
     file = "old-token";
     const { plane: refused } = connectTo(
       { getDesiredDeploymentState: () => Promise.reject(new ConnectError("no", Code.Unauthenticated)) },
       token,
     );
-    await failureOf(refused.getDesiredDeployment("d_1", never));
-    await failureOf(plane.getDesiredDeployment("d_1", never));
+    await failureOf(refused.getDesiredDeployment({ id: "d_1" }, never));
+    await failureOf(plane.getDesiredDeployment({ id: "d_1" }, never));
     assert.equal(bearers.at(-1), "Bearer old-token");
   });
 
@@ -227,7 +227,7 @@ describe("a unary call", () => {
       getDesiredDeploymentState: (_, { signal }) =>
         new Promise(() => signal.addEventListener("abort", () => (cancelled = true))),
     });
-    const failure = failureOf(plane.getDesiredDeployment("d_1", never));
+    const failure = failureOf(plane.getDesiredDeployment({ id: "d_1" }, never));
     await clock.advance(9_999);
     assert.equal(cancelled, false);
     await clock.advance(1);
@@ -239,7 +239,7 @@ describe("a unary call", () => {
   test("that the caller aborts rejects with the caller's reason", async () => {
     const { plane, clock } = connectTo({ getDesiredDeploymentState: () => new Promise(() => undefined) });
     const stop = new AbortController();
-    const call = plane.getDesiredDeployment("d_1", stop.signal);
+    const call = plane.getDesiredDeployment({ id: "d_1" }, stop.signal);
     await clock.settle();
     stop.abort();
     await assert.rejects(call, (error) => error === stop.signal.reason && isAbort(error, stop.signal));
@@ -266,11 +266,11 @@ describe("a question for desired state", () => {
         return { version: 2n ** 60n + 1n };
       },
     });
-    const found = await plane.getDesiredDeployment("here", never);
+    const found = await plane.getDesiredDeployment({ id: "here" }, never);
     assert.equal(found.kind === "found" && found.state.version, 2n ** 60n + 1n);
-    assert.deepEqual(await plane.getDesiredDeployment("gone", never), { kind: "not-found" });
+    assert.deepEqual(await plane.getDesiredDeployment({ id: "gone" }, never), { kind: "not-found" });
     // This server has no such method at all, which says nothing about the object.
-    assert.equal((await failureOf(plane.getDesiredSentinel("s_1", never))).code, "unimplemented");
+    assert.equal((await failureOf(plane.getDesiredSentinel({ id: "s_1" }, never))).code, "unimplemented");
   });
 });
 
@@ -364,7 +364,7 @@ test("calls are counted by method and result; that there is no such object is a 
     getDesiredDeploymentState: () => Promise.reject(new ConnectError("gone", Code.NotFound)),
     heartbeat: () => Promise.reject(new ConnectError("down", Code.Unavailable)),
   });
-  await plane.getDesiredDeployment("d_1", never);
+  await plane.getDesiredDeployment({ id: "d_1" }, never);
   await failureOf(plane.heartbeat(never));
   const text = await metrics.render();
   const name = "unkey_krane_controlplane_rpc_requests_total";

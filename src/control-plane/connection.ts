@@ -7,7 +7,7 @@
 // - RPCs that only newer servers have are left alone once a server has refused them,
 //   until the connection is a new one: an upgraded server may then be on the other side.
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import type { Interceptor } from "@connectrpc/connect";
+import type { ContextValues, Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
 import type { TrustedCa } from "../config/ca-file.ts";
@@ -25,6 +25,7 @@ import type { Log } from "../telemetry/log.ts";
 import type { metricCatalogue } from "../telemetry/metric-catalogue.ts";
 import type { LabelsOf } from "../telemetry/metric-definition.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { AnswerPrint, contextWith } from "./answer-print.ts";
 import { createBearer } from "./bearer.ts";
 import { type CallEnd, createCalls } from "./calls.ts";
 import { ControlPlaneError } from "./error.ts";
@@ -36,7 +37,18 @@ export type ControllerName = LabelsOf<typeof metricCatalogue.controlPlaneReconne
 /** Each controller, and the agent itself for its heartbeat and state. */
 export type ConnectionName = LabelsOf<typeof metricCatalogue.controlPlaneRequests.labels>["controller"];
 
-export type DesiredAnswer<S> = { readonly kind: "found"; readonly state: S } | { readonly kind: "not-found" };
+export interface DesiredQuestion {
+  /** At the control plane. */
+  readonly id: string;
+  /** Of an answer that came before, and that need not be told again. */
+  readonly knownPrint?: string | undefined;
+}
+
+export type DesiredAnswer<S> =
+  | { readonly kind: "found"; readonly state: S; readonly print?: string }
+  /** The answer with the known print, byte by byte. */
+  | { readonly kind: "same" }
+  | { readonly kind: "not-found" };
 
 export interface ControlPlane {
   /** Everything above the version, and then what changes. Ends only when the server ends it; see DesiredStream. */
@@ -47,10 +59,13 @@ export interface ControlPlane {
     signal: AbortSignal,
   ): AsyncIterable<CiliumNetworkPolicyState>;
 
-  getDesiredDeployment(id: string, signal: AbortSignal): Promise<DesiredAnswer<DeploymentState>>;
-  getDesiredSentinel(id: string, signal: AbortSignal): Promise<DesiredAnswer<SentinelState>>;
+  getDesiredDeployment(
+    question: DesiredQuestion,
+    signal: AbortSignal,
+  ): Promise<DesiredAnswer<DeploymentState>>;
+  getDesiredSentinel(question: DesiredQuestion, signal: AbortSignal): Promise<DesiredAnswer<SentinelState>>;
   getDesiredCiliumNetworkPolicy(
-    id: string,
+    question: DesiredQuestion,
     signal: AbortSignal,
   ): Promise<DesiredAnswer<CiliumNetworkPolicyState>>;
 
@@ -123,12 +138,18 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
     watchSentinels: (versionLastSeen, signal) => stream(rpc.watchSentinels, { versionLastSeen }, signal),
     watchCiliumNetworkPolicies: (versionLastSeen, signal) =>
       stream(rpc.watchCiliumNetworkPolicies, { versionLastSeen }, signal),
-    getDesiredDeployment: (deploymentId, signal) =>
-      answerOf(unary(rpc.getDesiredDeploymentState, { deploymentId }, signal)),
-    getDesiredSentinel: (sentinelId, signal) =>
-      answerOf(unary(rpc.getDesiredSentinelState, { sentinelId }, signal)),
-    getDesiredCiliumNetworkPolicy: (ciliumNetworkPolicyId, signal) =>
-      answerOf(unary(rpc.getDesiredCiliumNetworkPolicyState, { ciliumNetworkPolicyId }, signal)),
+    getDesiredDeployment: ({ id, knownPrint }, signal) =>
+      answerOf(knownPrint, (context) =>
+        unary(rpc.getDesiredDeploymentState, { deploymentId: id }, signal, context),
+      ),
+    getDesiredSentinel: ({ id, knownPrint }, signal) =>
+      answerOf(knownPrint, (context) =>
+        unary(rpc.getDesiredSentinelState, { sentinelId: id }, signal, context),
+      ),
+    getDesiredCiliumNetworkPolicy: ({ id, knownPrint }, signal) =>
+      answerOf(knownPrint, (context) =>
+        unary(rpc.getDesiredCiliumNetworkPolicyState, { ciliumNetworkPolicyId: id }, signal, context),
+      ),
     async reportDeploymentStatus(report, signal) {
       await unary(rpc.reportDeploymentStatus, report, signal);
     },
@@ -146,9 +167,15 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
   };
 }
 
-async function answerOf<S>(answer: Promise<S>): Promise<DesiredAnswer<S>> {
+async function answerOf<S>(
+  knownPrint: string | undefined,
+  ask: (context: ContextValues) => Promise<S>,
+): Promise<DesiredAnswer<S>> {
+  const print = new AnswerPrint(knownPrint);
   try {
-    return { kind: "found", state: await answer };
+    const state = await ask(contextWith(print));
+    if (print.isKnown) return { kind: "same" };
+    return { kind: "found", state, ...(print.value !== undefined && { print: print.value }) };
   } catch (error) {
     if (error instanceof ControlPlaneError && error.code === "not_found") return { kind: "not-found" };
     throw error;

@@ -23,59 +23,69 @@ export interface Answer<Verdict> {
   readonly bytes: Uint8Array;
 }
 
+/** All that an exchange holds, in one place that can be let go of. */
+interface OpenExchange<Verdict> {
+  readonly resolve: (answer: Answer<Verdict>) => void;
+  readonly reject: (reason: unknown) => void;
+  readonly chunks: Uint8Array[];
+  size: number;
+  judged: { readonly verdict: Verdict } | undefined;
+}
+
 export function exchange<Verdict>(
   stream: ClientHttp2Stream,
   { body, bytesMax, judge }: ExchangeOptions<Verdict>,
   signal: AbortSignal,
 ): Promise<Answer<Verdict>> {
   return new Promise((resolve, reject) => {
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    let judged: { readonly verdict: Verdict } | undefined;
-    let isOver = false;
-    const fail = (error: unknown) => {
-      if (isOver) return;
-      isOver = true;
+    let open: OpenExchange<Verdict> | undefined = { resolve, reject, chunks: [], size: 0, judged: undefined };
+    const close = () => {
+      const closed = open;
+      open = undefined;
       stopListening();
-      reject(error);
+      return closed;
+    };
+    const fail = (error: unknown) => {
+      if (open === undefined) return;
+      close()?.reject(error);
       if (!stream.closed) stream.close(constants.NGHTTP2_CANCEL);
     };
+    const stopListening = onAbort(signal, () => fail(signal.reason));
     const limit = (bytes: number) => {
       if (bytes > bytesMax)
         throw new ConnectError(`an answer of ${bytes} bytes is too large`, Code.ResourceExhausted);
     };
-    const orFail = (look: () => void) => {
+    const look = (at: (exchange: OpenExchange<Verdict>) => void) => {
       try {
-        look();
+        if (open !== undefined) at(open);
       } catch (error) {
         fail(error);
       }
     };
-    const stopListening = onAbort(signal, () => fail(signal.reason));
     stream.on("response", (headers: AnswerHeaders) =>
-      orFail(() => {
-        judged = { verdict: judge(headers) };
+      look((exchange) => {
+        exchange.judged = { verdict: judge(headers) };
         limit(Number(headers["content-length"] ?? 0));
       }),
     );
     stream.on("data", (chunk: Uint8Array) =>
-      orFail(() => {
-        size += chunk.byteLength;
-        limit(size);
-        chunks.push(chunk);
+      look((exchange) => {
+        exchange.size += chunk.byteLength;
+        limit(exchange.size);
+        exchange.chunks.push(chunk);
       }),
     );
     stream.on("end", () => {
       // A stream that is reset has an end too, and it comes before the error.
-      if (isOver || judged === undefined || stream.rstCode !== constants.NGHTTP2_NO_ERROR) return;
-      isOver = true;
-      stopListening();
-      resolve({ verdict: judged.verdict, bytes: joined(chunks, size) });
+      if (open?.judged === undefined || stream.rstCode !== constants.NGHTTP2_NO_ERROR) return;
+      const { verdict } = open.judged;
+      const { chunks, size } = open;
+      close()?.resolve({ verdict, bytes: joined(chunks, size) });
     });
     stream.on("error", (error) => fail(connectionError(error)));
     stream.on("close", () => {
-      if (!isOver) fail(new ConnectError(`closed with HTTP/2 code ${stream.rstCode}`, Code.Unavailable));
-      stream.removeAllListeners();
+      if (open !== undefined)
+        fail(new ConnectError(`closed with HTTP/2 code ${stream.rstCode}`, Code.Unavailable));
     });
     if (signal.aborted) fail(signal.reason);
     else stream.end(body);

@@ -4,9 +4,16 @@
 //
 // Whatever is not a plain good answer is judged by the library's own rules, so that codes, hints and limits are
 // the same as those of its transport; a test compares the two.
-import { create, type DescMessage, type DescMethodUnary, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  type DescMethodUnary,
+  type Message,
+  type MessageInitShape,
+} from "@bufbuild/protobuf";
 import {
   type ConnectError,
+  type ContextValues,
   createContextValues,
   type Interceptor,
   type Transport,
@@ -25,6 +32,7 @@ import {
   validateResponseWithCompression,
 } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip } from "@connectrpc/connect-node";
+import { printOf } from "./answer-print.ts";
 import { type AnswerHeaders, connectionError, exchange } from "./http-exchange.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -37,7 +45,13 @@ export interface UnaryCallsOptions {
 }
 
 type AnyCall = ReturnType<Interceptor>;
-type Serialization = MethodSerializationLookup<DescMessage, DescMessage>;
+
+/** What every call of a method has in common. */
+interface MethodParts {
+  readonly serialization: MethodSerializationLookup<DescMessage, DescMessage>;
+  /** In the place of an answer that is recognised. */
+  readonly empty: Message;
+}
 
 interface Verdict {
   readonly headers: AnswerHeaders;
@@ -55,26 +69,30 @@ export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
   const basePath = new URL(baseUrl).pathname.replace(/\/$/, "");
   const limits = { readMaxBytes: messageBytesMax, writeMaxBytes: messageBytesMax };
   // As many as there are RPCs.
-  const serializations = new Map<DescMethodUnary, Serialization>();
+  const methods = new Map<DescMethodUnary, MethodParts>();
 
-  function serializationOf(method: DescMethodUnary): Serialization {
-    const known = serializations.get(method);
+  function partsOf(method: DescMethodUnary): MethodParts {
+    const known = methods.get(method);
     if (known !== undefined) return known;
-    const made = createMethodSerializationLookup(method, undefined, undefined, limits);
-    serializations.set(method, made);
+    const serialization = createMethodSerializationLookup(method, undefined, undefined, limits);
+    const made = { serialization, empty: create(method.output) };
+    methods.set(method, made);
     return made;
   }
 
   const send: AnyCall = async (request) => {
     if (request.stream) throw new TypeError(`${request.method.name} is a stream`);
-    const { method, service, signal } = request;
-    const serialization = serializationOf(method);
+    const { method, service, signal, contextValues } = request;
+    const { serialization, empty } = partsOf(method);
     const body = serialization.getI(isBinary).serialize(request.message);
     const path = `${basePath}/${service.typeName}/${method.name}`;
     const stream = await openStream(sessions, path, request.header);
     const { verdict, bytes } = await exchange(stream, { body, bytesMax: messageBytesMax, judge }, signal);
     sessions.notifyResponseByteRead(stream);
-    const message = serialization.getO(isBinary).parse(await unpacked(verdict, bytes, messageBytesMax));
+    const content = await unpacked(verdict, bytes, messageBytesMax);
+    const print = printOf(contextValues);
+    print?.take(content);
+    const message = print?.isKnown ? empty : serialization.getO(isBinary).parse(content);
     return {
       stream: false,
       service,
@@ -96,6 +114,7 @@ export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
     _timeoutMs: number | undefined,
     header: Parameters<Transport["unary"]>[3],
     message: MessageInitShape<I>,
+    contextValues?: ContextValues,
   ) => {
     const response = await call({
       stream: false,
@@ -104,7 +123,7 @@ export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
       requestMethod: "POST",
       url: `${baseUrl}/${method.parent.typeName}/${method.name}`,
       header: requestHeaderWithCompression("unary", isBinary, undefined, header, accepted, null, true),
-      contextValues: createContextValues(),
+      contextValues: contextValues ?? createContextValues(),
       message: create(method.input, message),
       signal: signal ?? new AbortController().signal,
     });

@@ -4,7 +4,7 @@
 // The kind may be missing from a cluster. Then everything that is wanted waits and says so, and begins by
 // itself once the kind is there: a kind that is not known yet shows no objects, and must not be taken for
 // a cluster in which there are none.
-import type { ControlPlane } from "../control-plane/connection.ts";
+import type { ControlPlane, DesiredQuestion } from "../control-plane/connection.ts";
 import type { CiliumNetworkPolicyState } from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { type CustomObject, ciliumNetworkPolicies } from "../kube/kinds.ts";
 import type { CacheChange, CacheEntry } from "../kube/object-cache.ts";
@@ -76,8 +76,8 @@ class CiliumDefinition implements ControllerDefinition<CiliumNetworkPolicyState,
     return this.controlPlane.watchCiliumNetworkPolicies(versionLastSeen, signal);
   }
 
-  getDesired(id: string, signal: AbortSignal) {
-    return this.controlPlane.getDesiredCiliumNetworkPolicy(id, signal);
+  getDesired(question: DesiredQuestion, signal: AbortSignal) {
+    return this.controlPlane.getDesiredCiliumNetworkPolicy(question, signal);
   }
 
   readState(state: CiliumNetworkPolicyState) {

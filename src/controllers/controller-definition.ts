@@ -1,6 +1,6 @@
 // A controller as a table of functions. What it wants and what it sees is its own; how that is streamed,
 // queued, applied, repaired, deleted, asked for again and reported is the engine's, and the same for all.
-import type { ControllerName, DesiredAnswer } from "../control-plane/connection.ts";
+import type { ControllerName, DesiredAnswer, DesiredQuestion } from "../control-plane/connection.ts";
 import type { CacheChange } from "../kube/object-cache.ts";
 import type { KubeObject } from "../kube/types.ts";
 import type { DesiredMessage, ReadState } from "./desired-message.ts";
@@ -13,7 +13,7 @@ export interface ControllerDefinition<State, Spec> {
   readonly name: ControllerName;
 
   watchDesired(versionLastSeen: bigint, signal: AbortSignal): AsyncIterable<State>;
-  getDesired(id: string, signal: AbortSignal): Promise<DesiredAnswer<State>>;
+  getDesired(question: DesiredQuestion, signal: AbortSignal): Promise<DesiredAnswer<State>>;
   readState(state: State): ReadState<Spec>;
 
   /** The kinds that it watches. */

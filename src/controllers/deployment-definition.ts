@@ -3,7 +3,7 @@
 // is there and lets its port in (K8).
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Clock } from "../concurrency/clock.ts";
-import type { ControlPlane } from "../control-plane/connection.ts";
+import type { ControlPlane, DesiredQuestion } from "../control-plane/connection.ts";
 import type { DeploymentState } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { CacheChange, CacheEntry } from "../kube/object-cache.ts";
 import type { DeploymentSettings } from "../model/deployment/desired.ts";
@@ -100,8 +100,8 @@ export class DeploymentDefinition implements ControllerDefinition<DeploymentStat
     return this.deps.controlPlane.watchDeployments(versionLastSeen, signal);
   }
 
-  getDesired(id: string, signal: AbortSignal) {
-    return this.deps.controlPlane.getDesiredDeployment(id, signal);
+  getDesired(question: DesiredQuestion, signal: AbortSignal) {
+    return this.deps.controlPlane.getDesiredDeployment(question, signal);
   }
 
   readState(state: DeploymentState) {

@@ -178,3 +178,40 @@ test("no order of deliveries and late answers makes a key go back", () => {
     }),
   );
 });
+
+test("a print is known as long as the last answer says what is wanted", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  const answer = (version: bigint, spec: string, print?: string) =>
+    store.answer(store.ask("a"), apply("a", version, spec), print);
+  const known = () => store.ask("a").knownPrint;
+  assert.equal(answer(5n, "five", "print of five"), "changed");
+  assert.equal(known(), "print of five");
+  store.receive(apply("a", 5n, "five"));
+  assert.equal(known(), "print of five", "the stream has told the same");
+
+  store.receive(apply("a", 6n, "six"));
+  assert.equal(known(), undefined, "the stream has told something newer");
+  assert.equal(answer(6n, "six", "print of six"), "unchanged");
+  assert.equal(known(), "print of six");
+  store.receive(apply("a", 6n, "other"));
+  assert.equal(known(), undefined, "the stream tells something else by the same number");
+
+  assert.equal(answer(6n, "other", "print of other"), "unchanged");
+  assert.equal(answer(4n, "lagging", "print of a lagging answer"), "stale");
+  assert.equal(known(), undefined, "the last answer was another one");
+  assert.equal(answer(6n, "other", "print of other"), "unchanged");
+  store.forgetVersions();
+  assert.equal(known(), undefined, "its version is to be taken anew");
+  assert.equal(answer(6n, "other", "print of other"), "changed");
+  store.order(apply("a", 0n, "ordered"));
+  assert.equal(known(), undefined, "an order has replaced it");
+  assert.equal(answer(6n, "other"), "unchanged");
+  assert.equal(known(), undefined, "the answer came without one");
+});
+
+test("an answer that names another object leaves no print", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  store.receive(apply("a", 1n, "one"));
+  assert.equal(store.answer(store.ask("a"), apply("b", 2n, "two"), "print"), "changed");
+  assert.deepEqual([store.ask("a").knownPrint, store.ask("b").knownPrint], [undefined, undefined]);
+});

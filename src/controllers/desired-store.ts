@@ -29,6 +29,8 @@ export type StoreOutcome = "changed" | "unchanged" | "stale";
 export interface Question {
   readonly key: string;
   readonly sequence: number;
+  /** Of the answer that says what is known. */
+  readonly knownPrint: string | undefined;
 }
 
 const tombstoneMs = 3_600_000;
@@ -42,6 +44,8 @@ interface Held<Spec> {
   /** When it was last heard of. */
   heardMs: number;
   lowerAnswers: number;
+  /** Of the last answer, as long as it says what stands in the entry. */
+  print: string | undefined;
 }
 
 export class DesiredStore<Spec> {
@@ -94,23 +98,17 @@ export class DesiredStore<Spec> {
   }
 
   ask(key: string): Question {
-    return { key, sequence: this.held.get(key)?.entry.sequence ?? 0 };
+    const held = this.held.get(key);
+    return { key, sequence: held?.entry.sequence ?? 0, knownPrint: held?.print };
   }
 
-  answer(question: Question, message: DesiredMessage<Spec>): StoreOutcome {
-    if (message.key !== question.key) return this.answerAboutAnother(message);
-    const known = this.held.get(question.key);
-    if (known === undefined) return question.sequence === 0 ? this.put(message, "resync") : "stale";
-    if (known.entry.sequence !== question.sequence) return "stale";
-    if (known.entry.want.kind === "delete") return "stale";
-    if (message.version === 0n || message.version === known.entry.version) {
-      known.lowerAnswers = 0;
-      // It tells of what the order has replaced.
-      return known.entry.origin === "scheduler" ? "unchanged" : this.takeContent(known, message, "resync");
-    }
-    if (message.version > known.entry.version) return this.put(message, "resync");
-    known.lowerAnswers += 1;
-    return known.lowerAnswers >= lowerAnswersMax ? this.put(message, "resync") : "stale";
+  /** An answer with the same print need not be given here again, until a question comes without that print. */
+  answer(question: Question, message: DesiredMessage<Spec>, print?: string): StoreOutcome {
+    const outcome = this.takeAnswer(question, message);
+    const held = this.held.get(question.key);
+    const isAboutIt = message.key === question.key && outcome !== "stale";
+    if (held !== undefined) held.print = isAboutIt ? print : undefined;
+    return outcome;
   }
 
   /** The control plane counts anew; whatever it says next is newer than what it said before. */
@@ -118,6 +116,7 @@ export class DesiredStore<Spec> {
     for (const held of this.held.values()) {
       this.groups.remove(held.entry);
       held.entry = { ...held.entry, version: 0n };
+      held.print = undefined;
       this.groups.add(held.entry);
     }
   }
@@ -140,6 +139,22 @@ export class DesiredStore<Spec> {
     return swept;
   }
 
+  private takeAnswer(question: Question, message: DesiredMessage<Spec>): StoreOutcome {
+    if (message.key !== question.key) return this.answerAboutAnother(message);
+    const known = this.held.get(question.key);
+    if (known === undefined) return question.sequence === 0 ? this.put(message, "resync") : "stale";
+    if (known.entry.sequence !== question.sequence) return "stale";
+    if (known.entry.want.kind === "delete") return "stale";
+    if (message.version === 0n || message.version === known.entry.version) {
+      known.lowerAnswers = 0;
+      // It tells of what the order has replaced.
+      return known.entry.origin === "scheduler" ? "unchanged" : this.takeContent(known, message, "resync");
+    }
+    if (message.version > known.entry.version) return this.put(message, "resync");
+    known.lowerAnswers += 1;
+    return known.lowerAnswers >= lowerAnswersMax ? this.put(message, "resync") : "stale";
+  }
+
   /** An object was asked for by its id, and the answer gives it another name: a state of its own. */
   private answerAboutAnother(message: DesiredMessage<Spec>): StoreOutcome {
     const known = this.held.get(message.key);
@@ -159,7 +174,7 @@ export class DesiredStore<Spec> {
     const entry = { key, id: message.id ?? before?.id, version, want, origin, sequence: this.sequence };
     if (before !== undefined) this.groups.remove(before);
     this.groups.add(entry);
-    this.held.set(key, { entry, heardMs: this.clock.nowMs(), lowerAnswers: 0 });
+    this.held.set(key, { entry, heardMs: this.clock.nowMs(), lowerAnswers: 0, print: undefined });
     return "changed";
   }
 }

@@ -12,7 +12,7 @@ import { Resync } from "./resync.ts";
 const never = new AbortController().signal;
 const keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
-type Answering = (id: string, signal: AbortSignal) => Promise<DesiredAnswer<string>>;
+type Answering = (id: string, signal: AbortSignal, knownPrint?: string) => Promise<DesiredAnswer<string>>;
 
 /** A resync of eight keys that the stream has brought, two questions at a time. */
 function resyncOf(getDesired: Answering, inCluster: readonly string[] = []) {
@@ -20,19 +20,23 @@ function resyncOf(getDesired: Answering, inCluster: readonly string[] = []) {
   const store = new DesiredStore<string>(clock);
   for (const key of keys) store.receive({ key, id: key, version: 1n, want: { kind: "apply", spec: "one" } });
   const asked: string[] = [];
+  const read: string[] = [];
   const resync = new Resync<string, string>(
     { concurrency: 2 },
     {
       definition: {
         name: "deployments",
-        getDesired(id, signal) {
+        getDesired({ id, knownPrint }, signal) {
           asked.push(id);
-          return getDesired(id, signal);
+          return getDesired(id, signal, knownPrint);
         },
-        readState: (spec) => ({
-          kind: "message",
-          message: { key: spec, id: spec, version: 1n, want: { kind: "apply", spec: "one" } },
-        }),
+        readState(spec) {
+          read.push(spec);
+          return {
+            kind: "message",
+            message: { key: spec, id: spec, version: 1n, want: { kind: "apply", spec: "one" } },
+          };
+        },
         managed: () => inCluster.map((key) => ({ key, id: key })),
         managedByKey: () => undefined,
         companionKeys: () => [],
@@ -56,7 +60,7 @@ function resyncOf(getDesired: Answering, inCluster: readonly string[] = []) {
       forgotten: () => undefined,
     },
   );
-  return { resync, asked };
+  return { resync, store, asked, read };
 }
 
 const found: Answering = async (id) => ({ kind: "found", state: id });
@@ -77,6 +81,19 @@ test("what is in the cluster and was never streamed is a correction, but not whi
   assert.equal((await resync.pass(never)).corrected, 0);
   inCluster.push("y");
   assert.equal((await resync.pass(never)).corrected, 1);
+});
+
+test("an answer with the print of the last one is not read again, and says that the object is known", async () => {
+  const { resync, store, read } = resyncOf(async (id, _, knownPrint) => {
+    const print = `print of ${id}`;
+    return print === knownPrint ? { kind: "same" } : { kind: "found", state: id, print };
+  }, keys);
+  await resync.pass(never);
+  assert.deepEqual(read.splice(0), keys);
+  store.receive({ key: "c", id: "c", version: 2n, want: { kind: "apply", spec: "two" } });
+  const { asked, corrected } = await resync.pass(never);
+  assert.deepEqual([asked, corrected], [keys.length, 0]);
+  assert.deepEqual(read, ["c"]);
 });
 
 test("a control plane that is down is not asked about everything", async () => {

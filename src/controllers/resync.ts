@@ -4,12 +4,14 @@
 //   suspected and one that was never made is remembered.
 // - An answer goes into the store by the same rules as the stream. A question that fails says nothing; one
 //   that fails by a bug of krane's ends the pass, and is not mistaken for a control plane that is down.
+// - An answer that is the same as the last one, byte by byte, is not read again: it is what most of them are.
 // - What the scheduler ordered is asked for only where the control plane has spoken of it as well, so that one
 //   that was restored, and counts from lower numbers, is heard again. That it knows nothing of it says nothing.
 // - A control plane that is down is not asked thousands of times: a pass gives up after a few failures.
 import { isAbort, linkSignals } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { WorkPriority } from "../concurrency/work-queue.ts";
+import type { DesiredQuestion } from "../control-plane/connection.ts";
 import { ControlPlaneError } from "../control-plane/error.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -137,7 +139,7 @@ export class Resync<State, Spec> {
     const question = store.ask(key);
     // At the start an answer may overtake the stream, which it then does not correct.
     const isCorrection = this.hasPassed || store.get(key) !== undefined;
-    const answer = await this.answer(id, tally, signal);
+    const answer = await this.answer({ id, knownPrint: question.knownPrint }, tally, signal);
     if (answer === undefined) return;
     tally.answered += 1;
     if (answer.kind === "not-found") {
@@ -145,18 +147,22 @@ export class Resync<State, Spec> {
       if (!isScheduled && store.ask(key).sequence === question.sequence) guard.suspect(key, id);
       return;
     }
+    const isKnown = () => {
+      if (isThere) tally.present += 1;
+      guard.clear(key);
+    };
+    if (answer.kind === "same") return isKnown();
     const read = definition.readState(answer.state);
     if (read.kind === "bare") return;
-    if (isThere) tally.present += 1;
-    guard.clear(key);
-    if (store.answer(question, read.message) !== "changed") return;
+    isKnown();
+    if (store.answer(question, read.message, answer.print) !== "changed") return;
     if (isCorrection) tally.corrected += 1;
     enqueue(read.message.key, "fresh");
   }
 
-  private async answer(id: string, tally: Tally, signal: AbortSignal) {
+  private async answer(question: DesiredQuestion, tally: Tally, signal: AbortSignal) {
     try {
-      const answer = await this.deps.definition.getDesired(id, signal);
+      const answer = await this.deps.definition.getDesired(question, signal);
       tally.failuresInARow = 0;
       return answer;
     } catch (error) {

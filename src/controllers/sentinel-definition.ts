@@ -2,7 +2,7 @@
 // Deployment is applied first and deleted last, so that whoever comes after a crash finds it and knows
 // that the rest has to be completed, or taken away. Companions that lost it are asked for by their id.
 import type { Clock } from "../concurrency/clock.ts";
-import type { ControlPlane } from "../control-plane/connection.ts";
+import type { ControlPlane, DesiredQuestion } from "../control-plane/connection.ts";
 import type { SentinelState } from "../gen/ctrl/v1/sentinel_pb.ts";
 import { sentinelNamespace } from "../model/labels.ts";
 import { desiredNamespace } from "../model/namespace.ts";
@@ -72,8 +72,8 @@ export class SentinelDefinition implements ControllerDefinition<SentinelState, S
     return this.deps.controlPlane.watchSentinels(versionLastSeen, signal);
   }
 
-  getDesired(id: string, signal: AbortSignal) {
-    return this.deps.controlPlane.getDesiredSentinel(id, signal);
+  getDesired(question: DesiredQuestion, signal: AbortSignal) {
+    return this.deps.controlPlane.getDesiredSentinel(question, signal);
   }
 
   readState(state: SentinelState) {

@@ -47,7 +47,7 @@ export function controlPlaneCheck({ control, region }: Config, deps: ControlPlan
       const sentAtMs = clock.wallMs();
       try {
         const verdict = await ask(
-          () => plane.getDesiredDeployment(impossibleId, signal),
+          () => plane.getDesiredDeployment({ id: impossibleId }, signal),
           control.url,
           region.label,
         );

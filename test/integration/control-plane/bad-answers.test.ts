@@ -194,7 +194,7 @@ describe("a plain HTTP answer", () => {
     test(name, async (t) => {
       const server = await serveFrames(t, (stream) => respondPlain(stream, answer));
       const { plane } = connectTo(t, server.url);
-      const unary = await failureOf(plane.getDesiredDeployment("d_1", never));
+      const unary = await failureOf(plane.getDesiredDeployment({ id: "d_1" }, never));
       const { error: streamed } = await readAll(plane.watchDeployments(0n, never));
       for (const error of [unary, streamed]) {
         assert.deepEqual([error?.code, error?.retryAfterMs], [code, retryAfterMs]);
@@ -249,7 +249,7 @@ describe("a unary answer", () => {
     test(name, async (t) => {
       const server = await serveFrames(t, answer);
       const { plane } = connectTo(t, server.url);
-      assert.equal((await failureOf(plane.getDesiredDeployment("d_1", never))).code, code);
+      assert.equal((await failureOf(plane.getDesiredDeployment({ id: "d_1" }, never))).code, code);
     });
 });
 

@@ -34,7 +34,7 @@ describe("a connection", () => {
     const states = plane.watchDeployments(0n, never)[Symbol.asyncIterator]();
     await states.next();
     await Promise.all([
-      ...Array.from({ length: 50 }, () => plane.getDesiredDeployment("d_1", never)),
+      ...Array.from({ length: 50 }, () => plane.getDesiredDeployment({ id: "d_1" }, never)),
       ...Array.from({ length: 50 }, () => plane.reportDeploymentStatus({}, never)),
     ]);
     assert.equal(server.accepted, 1);

@@ -50,9 +50,14 @@ describe("the agent's client and the reference control plane", () => {
     const [state] = await deployments.take(1);
     assert.equal((await sentinels.take(1))[0]?.version, 2n);
     assert.equal((await policies.take(1))[0]?.version, 3n);
-    assert.deepEqual(await agent.getDesiredDeployment("d_1", signal), { kind: "found", state });
-    assert.deepEqual(await agent.getDesiredSentinel("s_9", signal), { kind: "not-found" });
-    assert.equal((await agent.getDesiredCiliumNetworkPolicy("p_1", signal)).kind, "found");
+    const first = await agent.getDesiredDeployment({ id: "d_1" }, signal);
+    const knownPrint = (first.kind === "found" && first.print) || assert.fail("it has no print");
+    assert.deepEqual(first, { kind: "found", state, print: knownPrint });
+    assert.deepEqual(await agent.getDesiredDeployment({ id: "d_1", knownPrint }, signal), { kind: "same" });
+    const other = await agent.getDesiredDeployment({ id: "d_1", knownPrint: "of something else" }, signal);
+    assert.deepEqual(other, first);
+    assert.deepEqual(await agent.getDesiredSentinel({ id: "s_9" }, signal), { kind: "not-found" });
+    assert.equal((await agent.getDesiredCiliumNetworkPolicy({ id: "p_1" }, signal)).kind, "found");
 
     const value = { k8sName: "app-1", instances: [{ k8sName: "pod" }] };
     await agent.reportDeploymentStatus({ change: { case: "update", value } }, signal);
@@ -69,9 +74,9 @@ describe("the agent's client and the reference control plane", () => {
   test("refusals arrive with their codes, and a cut with its hint", async (t) => {
     const { faults, url } = await serve(t);
     const stranger = connectAgent(t, url, awsKey, "wrong");
-    await assert.rejects(stranger.getDesiredDeployment("d_1", signal), hasCode("unauthenticated"));
+    await assert.rejects(stranger.getDesiredDeployment({ id: "d_1" }, signal), hasCode("unauthenticated"));
     const lost = connectAgent(t, url, { name: "nowhere", platform: "", label: "nowhere" });
-    await assert.rejects(lost.getDesiredDeployment("d_1", signal), hasCode("failed_precondition"));
+    await assert.rejects(lost.getDesiredDeployment({ id: "d_1" }, signal), hasCode("failed_precondition"));
     const agent = connectAgent(t, url);
     const ahead = readStream(t, (options) => agent.watchDeployments(9n, options.signal));
     assert.ok(hasCode("out_of_range")(await ahead.ending()));
@@ -95,6 +100,6 @@ describe("the agent's client and the reference control plane", () => {
     const agent = connectAgent(t, url, { name: "eu.central", platform: "aws", label: "eu.central" });
     const stream = readStream(t, (options) => agent.watchDeployments(0n, options.signal));
     assert.equal((await stream.take(1))[0]?.version, 1n);
-    assert.equal((await agent.getDesiredDeployment("d_7", signal)).kind, "found");
+    assert.equal((await agent.getDesiredDeployment({ id: "d_7" }, signal)).kind, "found");
   });
 });
