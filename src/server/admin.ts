@@ -2,6 +2,7 @@
 // what they read of the reports. Works on any store.
 import type { Clock } from "../concurrency/clock.ts";
 import { type Kind, kinds, type Spec, type SpecInit } from "./kinds.ts";
+import { stopping } from "./row-rules.ts";
 import type { AgentRecord, DeploymentReport, Row, SentinelReport, Store } from "./store.ts";
 
 /** What is changed is not there. */
@@ -72,13 +73,11 @@ export function createAdmin(store: Store, { clock, by }: AdminDeps): Admin {
     setDeployment: (region, deployment) => set(region, "deployment", deployment),
     scale: (region, id, replicas) => scale(region, "deployment", id, replicas),
     async deleteDeployment(region, id) {
-      const version = await stop(region, "deployment", id);
-      for (const policy of await store.rows(region, "policy")) {
-        if (policy.deploymentId === id && policy.desired === "running") {
-          await store.stop(region, "policy", policy.id, author());
-        }
-      }
-      return version;
+      const withPolicies = true;
+      const changed = store.change(region, "deployment", id, stopping("deployment"), author(), {
+        withPolicies,
+      });
+      return found((await changed).after?.version, region, "deployment", id);
     },
     forgetDeployment: (region, id) => forget(region, "deployment", id),
     deployments: (region) => store.rows(region, "deployment"),

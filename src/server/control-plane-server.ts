@@ -6,8 +6,10 @@ import { routeByPath } from "../services/http-handler.ts";
 import type { HttpLimits } from "../services/http-limits.ts";
 import { startHttpPort } from "../services/http-port.ts";
 import { rpcRoutes } from "../services/rpc-routes.ts";
+import { tracedRouter } from "../services/served-call-spans.ts";
 import type { TlsFiles } from "../services/tls-certificate.ts";
 import type { Log } from "../telemetry/log.ts";
+import type { Traced } from "../telemetry/no-tracing.ts";
 import type { AdminApi } from "./admin-service/admin-api.ts";
 import type { ClusterApi } from "./cluster-api.ts";
 import { ownUrl } from "./own-url.ts";
@@ -29,7 +31,7 @@ export interface ControlPlaneServerOptions {
   readonly checks?: ReadonlyMap<string, HealthCheck>;
 }
 
-export interface ControlPlaneServerDeps {
+export interface ControlPlaneServerDeps extends Traced {
   readonly clock: Clock;
   readonly log: Log;
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
@@ -63,8 +65,10 @@ export function createControlPlaneServer(
     async start(signal) {
       const health: Health = createHealth(options.checks ?? new Map(), deps);
       const rpcs = rpcRoutes((router) => {
-        routes(router);
-        adminApi?.routes(router);
+        // Whoever is let in has shown a token.
+        const traced = tracedRouter(router, deps.spans, () => true);
+        routes(traced);
+        adminApi?.routes(traced);
       });
       const handler = routeByPath(new Map([...rpcs, ...health.routes()]));
       const { port, host, tls, limits, setting = "port" } = options;

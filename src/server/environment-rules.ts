@@ -1,12 +1,43 @@
 // What every store asks of a change of an environment, and of its end.
 import type { Kind } from "./kinds.ts";
-import { type EnvironmentContent, type Row, type StoredEnvironment, StoreError } from "./store.ts";
+import {
+  type Author,
+  type EnvironmentContent,
+  type HistoryEntry,
+  type Row,
+  type StoredEnvironment,
+  StoreError,
+} from "./store.ts";
 
 export function isSameEnvironment(environment: StoredEnvironment, wanted: EnvironmentContent): boolean {
   const { workspaceId, projectId, secrets } = environment;
   if (workspaceId !== wanted.workspaceId || projectId !== wanted.projectId) return false;
   if (secrets.size !== wanted.secrets.size) return false;
   return [...wanted.secrets].every(([name, value]) => secrets.get(name) === value);
+}
+
+/** What a change comes to, for history: whom the environment belongs to, and each secret by its name alone (K7). */
+export function environmentNews(
+  before: StoredEnvironment | undefined,
+  after: StoredEnvironment,
+  author: Author,
+): HistoryEntry[] {
+  const { id, version, secrets, workspaceId, projectId } = after;
+  const entry = (event: HistoryEntry["event"], outcome: string) =>
+    ({ ...author, kind: "environment", id, version, event, outcome }) as const;
+  const old = before?.secrets ?? new Map<string, string>();
+  const isOwned = before?.workspaceId === workspaceId && before.projectId === projectId;
+  const set = [...secrets].filter(([name, value]) => old.get(name) !== value);
+  const unset = [...old.keys()].filter((name) => !secrets.has(name));
+  return [
+    ...(isOwned ? [] : [entry("set", "")]),
+    ...set.map(([name]) => entry("secret_set", name)),
+    ...unset.map((name) => entry("secret_unset", name)),
+  ];
+}
+
+export function removalOf({ id, version }: Pick<StoredEnvironment, "id" | "version">, author: Author) {
+  return { ...author, kind: "environment", id, version, event: "removed", outcome: "" } as const;
 }
 
 /** The kinds of object that belong to an environment. */

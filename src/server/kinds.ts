@@ -31,6 +31,10 @@ interface KindTypes {
 }
 
 export type Kind = keyof KindTypes;
+
+/** In the order in which objects are listed. */
+export const allKinds = ["deployment", "sentinel", "policy"] as const satisfies readonly Kind[];
+
 export type Spec<K extends Kind> = KindTypes[K]["spec"];
 export type SpecInit<K extends Kind> = MessageInitShape<KindTypes[K]["schema"]>;
 export type State<K extends Kind> = KindTypes[K]["state"];

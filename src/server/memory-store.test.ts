@@ -19,7 +19,8 @@ test("a cleared region is known, empty, and counts from the beginning", async ()
   const wait = store.waitForChange(region, 1n, new AbortController().signal);
   store.clear(region);
   await wait;
-  assert.deepEqual(await store.changesSince(region, "deployment", 0n, 10), { rows: [], counter: 0n });
+  const empty = { rows: [], counter: 0n, isFull: false };
+  assert.deepEqual(await store.changesSince(region, "deployment", 0n, 10), empty);
   assert.deepEqual(await store.agents(), [
     { region, newestVersion: 0n, newestOfKind: { deployment: 0n, sentinel: 0n, policy: 0n } },
   ]);

@@ -2,15 +2,15 @@
 // work without a pause between reading and writing, so that a row and its number
 // appear together, and each change is seen in order.
 import { ChangeSignal } from "./change-signal.ts";
-import { EnvironmentList } from "./environment-list.ts";
-import { assertUnused, tenantKinds } from "./environment-rules.ts";
-import { findHeld, type Release, releasesFor } from "./held-releases.ts";
-import { HistoryLog } from "./history-log.ts";
-import { InstanceReports } from "./instance-reports.ts";
-import { type Kind, kinds, type Spec } from "./kinds.ts";
+import { DesiredChanges } from "./desired-changes.ts";
+import { assertUnused, environmentNews, removalOf, tenantKinds } from "./environment-rules.ts";
+import { findHeld, releasesFor } from "./held-releases.ts";
+import { type Kind, kinds } from "./kinds.ts";
+import { knownAfter } from "./known-state.ts";
+import { emptyRegion, forget, type Region, recordReport, storedObject, trimGone } from "./memory-region.ts";
 import { deploymentOutcome, sentinelOutcome } from "./outcome-text.ts";
-import { checkIdentity, editing, isSame, putting, stopping, unknownRegion } from "./row-rules.ts";
-import { RowTable } from "./row-table.ts";
+import { checkIdentity, isSame, unknownRegion } from "./row-rules.ts";
+import type { RowTable } from "./row-table.ts";
 import {
   type AgentRecord,
   type AgentReport,
@@ -18,7 +18,6 @@ import {
   type Changed,
   type ChangeOptions,
   type Changes,
-  type Condition,
   type Decide,
   type DeploymentReport,
   type EnvironmentContent,
@@ -27,7 +26,6 @@ import {
   type HistoryRetention,
   type HistorySince,
   type NumberedEntry,
-  type PutOptions,
   type Row,
   type SentinelReport,
   type Store,
@@ -37,29 +35,15 @@ import {
 } from "./store.ts";
 import { kindOfController, troubleNews } from "./trouble-news.ts";
 
-interface Region {
-  counter: bigint;
-  tables: { readonly [K in Kind]: RowTable<K> };
-  instances: InstanceReports;
-  sentinels: Map<string, SentinelReport>;
-  /** The version that each object had when it was last reported on, by kind and id. */
-  reportedVersions: Map<string, bigint>;
-  agent: Omit<AgentRecord, "region" | "newestVersion" | "newestOfKind">;
-  releases: readonly Release[];
-  environments: EnvironmentList;
-  history: HistoryLog;
-  readonly changed: ChangeSignal;
-}
-
 const nobody: Author = { by: "", atMs: 0 };
 
-export class MemoryStore implements Store {
+export class MemoryStore extends DesiredChanges implements Store {
   private readonly regionsByName = new Map<string, Region>();
 
   async registerRegion(region: string): Promise<void> {
     if (region === "") throw new StoreError("incomplete", "a region needs a name");
     if (this.regionsByName.has(region)) return;
-    this.regionsByName.set(region, { ...emptyContent(), changed: new ChangeSignal() });
+    this.regionsByName.set(region, { ...emptyRegion(), changed: new ChangeSignal() });
   }
 
   async regions(): Promise<readonly string[]> {
@@ -72,11 +56,12 @@ export class MemoryStore implements Store {
     id: string,
     decide: Decide<K>,
     author: Author,
-    { dryRun = false, environmentId = "" }: ChangeOptions = {},
+    { dryRun = false, environmentId = "", withPolicies = false }: ChangeOptions = {},
   ): Promise<Changed<K>> {
     const before = this.table(region, kind).get(id);
     const wanted = decide(before, this.region(region).environments.get(environmentId));
     if (wanted === undefined || (before !== undefined && isSame(kind, before, wanted))) {
+      if (withPolicies) this.stopPoliciesOf(region, before, author);
       return { before, after: before };
     }
     const row = { id, ...wanted };
@@ -84,39 +69,9 @@ export class MemoryStore implements Store {
       this.checkRow(region, kind, row);
       return { before, after: { ...row, version: before?.version ?? 0n } };
     }
-    return { before, after: { ...row, version: this.insert(region, kind, row, author) } };
-  }
-
-  async put<K extends Kind>(
-    region: string,
-    kind: K,
-    spec: Spec<K>,
-    author: Author,
-    options?: PutOptions,
-  ): Promise<bigint> {
-    const { after } = await this.change(region, kind, kinds[kind].idOf(spec), putting(spec, options), author);
-    return after?.version ?? 0n;
-  }
-
-  async edit<K extends Kind>(
-    region: string,
-    kind: K,
-    id: string,
-    change: (spec: Spec<K>) => Spec<K>,
-    author: Author,
-    condition?: Condition,
-  ): Promise<bigint | undefined> {
-    return (await this.change(region, kind, id, editing(kind, change, condition), author)).after?.version;
-  }
-
-  async stop(
-    region: string,
-    kind: Kind,
-    id: string,
-    author: Author,
-    condition?: Condition,
-  ): Promise<bigint | undefined> {
-    return (await this.change(region, kind, id, stopping(kind, condition), author)).after?.version;
+    const after = { ...row, version: this.insert(region, kind, row, author) };
+    if (withPolicies) this.stopPoliciesOf(region, after, author);
+    return { before, after };
   }
 
   async remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean> {
@@ -125,7 +80,7 @@ export class MemoryStore implements Store {
     if (row !== undefined) {
       content.history.add({ ...author, kind, id, version: row.version, event: "removed", outcome: "" });
     }
-    this.forget(content, kind, id);
+    forget(content, kind, id);
     return row !== undefined;
   }
 
@@ -139,7 +94,7 @@ export class MemoryStore implements Store {
 
   async object<K extends Kind>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined> {
     const row = this.table(region, kind).get(id);
-    return row && this.storedObject(region, kind, row);
+    return row && storedObject(this.region(region), kind, row);
   }
 
   async objects<K extends Kind>(
@@ -153,7 +108,7 @@ export class MemoryStore implements Store {
       .filter(({ id }) => id > afterId)
       .sort((a, b) => (a.id < b.id ? -1 : 1))
       .slice(0, limit)
-      .map((row) => this.storedObject(region, kind, row));
+      .map((row) => storedObject(this.region(region), kind, row));
   }
 
   async changesSince<K extends Kind>(
@@ -162,7 +117,8 @@ export class MemoryStore implements Store {
     cursor: bigint,
     limit: number,
   ): Promise<Changes<K>> {
-    return { rows: this.table(region, kind).after(cursor, limit), counter: this.region(region).counter };
+    const rows = this.table(region, kind).after(cursor, limit);
+    return { rows, counter: this.region(region).counter, isFull: rows.length === limit };
   }
 
   async waitForChange(region: string, counterSeen: bigint, signal: AbortSignal): Promise<void> {
@@ -175,7 +131,7 @@ export class MemoryStore implements Store {
     const id = tables.deployment.idOfName(k8sName);
     if (id === undefined) return false;
     instances.replace(id, report);
-    this.recordReport(region, "deployment", id, report.atMs, deploymentOutcome(report));
+    recordReport(this.region(region), "deployment", id, report.atMs, deploymentOutcome(report));
     return true;
   }
 
@@ -188,7 +144,7 @@ export class MemoryStore implements Store {
     const id = tables.sentinel.idOfName(sentinel.k8sName);
     if (id === undefined || (sentinel.id !== "" && sentinel.id !== id)) return false;
     sentinels.set(id, report);
-    this.recordReport(region, "sentinel", id, report.atMs, sentinelOutcome(report));
+    recordReport(this.region(region), "sentinel", id, report.atMs, sentinelOutcome(report));
     return true;
   }
 
@@ -199,8 +155,9 @@ export class MemoryStore implements Store {
 
   async reportAgent(region: string, state: AgentReport): Promise<readonly HeldDeletion[]> {
     const content = this.region(region);
-    for (const entry of troubleNews(content.agent.state, state)) content.history.add(entry);
-    content.agent = { ...content.agent, state };
+    const known = knownAfter(content.agent, state, content.counter);
+    for (const entry of troubleNews(content.agent.known, known)) content.history.add(entry);
+    content.agent = { ...content.agent, state, known };
     content.releases = releasesFor(content.releases, state);
     return content.releases;
   }
@@ -245,13 +202,24 @@ export class MemoryStore implements Store {
     region: string,
     id: string,
     decide: (environment: StoredEnvironment | undefined) => EnvironmentContent | undefined,
+    author: Author,
   ): Promise<StoredEnvironment | undefined> {
-    return this.region(region).environments.change(id, decide);
+    const { environments, history } = this.region(region);
+    const before = environments.get(id);
+    const after = environments.change(id, decide);
+    if (after !== undefined && after !== before) {
+      for (const entry of environmentNews(before, after, author)) history.add(entry);
+    }
+    return after;
   }
 
-  async removeEnvironment(region: string, id: string): Promise<boolean> {
+  async removeEnvironment(region: string, id: string, author: Author): Promise<boolean> {
     for (const kind of tenantKinds) assertUnused(id, this.table(region, kind).current());
-    return this.region(region).environments.delete(id);
+    const { environments, history } = this.region(region);
+    const before = environments.get(id);
+    if (before === undefined) return false;
+    history.add(removalOf(before, author));
+    return environments.delete(id);
   }
 
   async environment(region: string, id: string): Promise<StoredEnvironment | undefined> {
@@ -273,13 +241,13 @@ export class MemoryStore implements Store {
   async trimHistory(retention: HistoryRetention, nowMs: number): Promise<void> {
     for (const content of this.regionsByName.values()) {
       content.history.trim(retention, nowMs);
-      this.trimStopped(content, nowMs - retention.ageMaxMs);
+      trimGone(content, nowMs, nowMs - retention.ageMaxMs);
     }
   }
 
   /** The region as a restore from an empty backup leaves it: known, and without anything. */
   clear(region: string): void {
-    Object.assign(this.region(region), emptyContent());
+    Object.assign(this.region(region), emptyRegion());
     this.region(region).changed.wakeAll();
   }
 
@@ -317,11 +285,13 @@ export class MemoryStore implements Store {
     return this.region(region).changed.size;
   }
 
-  private recordReport(region: string, kind: Kind, id: string, atMs: number, outcome: string): void {
-    const content = this.region(region);
-    const version = content.tables[kind].get(id)?.version ?? 0n;
-    content.reportedVersions.set(`${kind} ${id}`, version);
-    content.history.addReport({ by: "agent", atMs, kind, id, version, event: "reported", outcome });
+  private stopPoliciesOf(region: string, owner: Row<Kind> | undefined, author: Author): void {
+    if (owner?.desired !== "stopped") return;
+    for (const { version, ...policy } of this.table(region, "policy").current()) {
+      const isOlder = policy.deploymentId === owner.id && version < owner.version;
+      if (isOlder && policy.desired === "running")
+        this.insert(region, "policy", { ...policy, desired: "stopped" }, author);
+    }
   }
 
   private checkRow<K extends Kind>(region: string, kind: K, { id, spec }: Omit<Row<K>, "version">): void {
@@ -330,34 +300,6 @@ export class MemoryStore implements Store {
       nameHolder: table.idOfName(kinds[kind].nameOf(spec)),
       nameBefore: nameOfRow(kind, table.get(id)),
     });
-  }
-
-  private storedObject<K extends Kind>(region: string, kind: K, row: Row<K>): StoredObject<K> {
-    const { instances, sentinels, reportedVersions } = this.region(region);
-    const deployment = kind === "deployment" ? instances.get(row.id) : undefined;
-    const sentinel = kind === "sentinel" ? sentinels.get(row.id) : undefined;
-    return {
-      row,
-      ...(deployment && { deployment }),
-      ...(sentinel && { sentinel }),
-      reportedVersion: reportedVersions.get(`${kind} ${row.id}`) ?? 0n,
-    };
-  }
-
-  private trimStopped(content: Region, oldestMs: number): void {
-    for (const { id, desired, version } of content.tables.deployment.current()) {
-      const report = content.instances.get(id);
-      const isGone = report?.exists === false && report.atMs < oldestMs;
-      const wasToldSince = content.reportedVersions.get(`deployment ${id}`) === version;
-      if (desired === "stopped" && isGone && wasToldSince) this.forget(content, "deployment", id);
-    }
-  }
-
-  private forget(content: Region, kind: Kind, id: string): void {
-    if (kind === "deployment") content.instances.delete(id);
-    if (kind === "sentinel") content.sentinels.delete(id);
-    content.reportedVersions.delete(`${kind} ${id}`);
-    content.tables[kind].delete(id);
   }
 
   private region(name: string): Region {
@@ -369,24 +311,6 @@ export class MemoryStore implements Store {
   private table<K extends Kind>(region: string, kind: K): RowTable<K> {
     return this.region(region).tables[kind];
   }
-}
-
-function emptyContent(): Omit<Region, "changed"> {
-  return {
-    counter: 0n,
-    tables: {
-      deployment: new RowTable("deployment"),
-      sentinel: new RowTable("sentinel"),
-      policy: new RowTable("policy"),
-    },
-    instances: new InstanceReports(),
-    sentinels: new Map(),
-    reportedVersions: new Map(),
-    agent: {},
-    releases: [],
-    environments: new EnvironmentList(),
-    history: new HistoryLog(),
-  };
 }
 
 function nameOfRow<K extends Kind>(kind: K, row: Row<K> | undefined): string | undefined {

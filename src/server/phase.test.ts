@@ -17,7 +17,7 @@ import {
   ObjectStatus_Outcome as Outcome,
 } from "../gen/krane/v1/agent_pb.ts";
 import type { Kind } from "./kinds.ts";
-import { areReportsHeldBack, isSettled, phaseOf, troubleOf } from "./phase.ts";
+import { phaseFacts, phaseOf, troubleOf } from "./phase.ts";
 import type { Row, SentinelReport, StoredObject } from "./store.ts";
 
 type StatusInit = Exclude<MessageInitShape<typeof ObjectStatusSchema>, { $typeName: string }>;
@@ -41,11 +41,7 @@ function agent(kind: Kind, stream: StreamInit, ...troubledObjects: readonly Stat
 }
 
 function phase<K extends Kind>(kind: K, object: StoredObject<K>, state?: ReturnType<typeof agent>): string {
-  const trouble = troubleOf(kind, object.row, state);
-  const settled = isSettled(kind, object.row, state, trouble);
-  const isHeldBack = areReportsHeldBack(kind, state);
-  const facts = { ...object, kind, trouble, isSettled: settled, isHeldBack };
-  return PhaseSchema.value[phaseOf(facts)]?.localName ?? "";
+  return PhaseSchema.value[phaseOf(phaseFacts(kind, object, state))]?.localName ?? "";
 }
 
 const version = 5n;

@@ -16,6 +16,7 @@ import {
 } from "../gen/krane/v1/agent_pb.ts";
 import { sentinelNamespace } from "../model/labels.ts";
 import type { Kind, Spec } from "./kinds.ts";
+import { hasSettled, settledBy } from "./known-state.ts";
 import type { AgentReport, DeploymentReport, Row, SentinelReport, StoredObject } from "./store.ts";
 import { kindOfController } from "./trouble-news.ts";
 
@@ -34,7 +35,7 @@ export function troubleOf(
   return listed.find((status) => status.id === id) ?? listed.find(byName);
 }
 
-export function isSettled(
+function isSettled(
   kind: Kind,
   { version }: Row<Kind>,
   agent: AgentReport | undefined,
@@ -42,17 +43,26 @@ export function isSettled(
 ): boolean {
   const controller = controllerOf(kind, agent);
   const isRefused = trouble?.outcome === Outcome.PARKED && trouble.desiredVersion >= version;
-  const { cursor = 0n, settledUpTo = 0n, unsettled = [] } = controller?.stream ?? {};
-  return isRefused || cursor >= version || (settledUpTo >= version && !unsettled.includes(version));
+  return isRefused || hasSettled(settledBy(controller?.stream), version);
 }
 
 /** Whether the agent has failed to report so often that it tries no more for a while. */
-export function areReportsHeldBack(kind: Kind, agent: AgentReport | undefined): boolean {
+function areReportsHeldBack(kind: Kind, agent: AgentReport | undefined): boolean {
   return controllerOf(kind, agent)?.breaker?.state === Breaker.OPEN;
 }
 
 function controllerOf(kind: Kind, agent: AgentReport | undefined): ControllerStatus | undefined {
   return agent?.report.state?.controllers.find(({ name }) => kindOfController(name) === kind);
+}
+
+export function phaseFacts<K extends Kind>(
+  kind: K,
+  object: StoredObject<K>,
+  agent: AgentReport | undefined,
+): PhaseFacts<K> {
+  const trouble = troubleOf(kind, object.row, agent);
+  const settled = isSettled(kind, object.row, agent, trouble);
+  return { ...object, kind, trouble, isSettled: settled, isHeldBack: areReportsHeldBack(kind, agent) };
 }
 
 export interface PhaseFacts<K extends Kind> extends StoredObject<K> {

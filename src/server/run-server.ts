@@ -12,6 +12,7 @@ import { startHttpPort } from "../services/http-port.ts";
 import { createRpcMetrics } from "../services/rpc-metrics.ts";
 import type { Log } from "../telemetry/log.ts";
 import { type BuildInfo, createMetrics, type Metrics } from "../telemetry/metrics.ts";
+import type { Traced } from "../telemetry/no-tracing.ts";
 import { createAdminApi } from "./admin-service/admin-api.ts";
 import { createAgentAuth } from "./agent-auth.ts";
 import { renderCliContext } from "./cli-context.ts";
@@ -28,6 +29,7 @@ import { ownUrl } from "./own-url.ts";
 import { openServerDatabase } from "./server-database.ts";
 import { ServerError } from "./server-error.ts";
 import { createServerMetrics, type ServerMetrics } from "./server-metrics.ts";
+import { startServerTracing } from "./server-tracing.ts";
 import { SharedReads } from "./shared-reads.ts";
 import type { Store } from "./store.ts";
 import { StreamAdmission } from "./stream-admission.ts";
@@ -86,9 +88,11 @@ export async function runServer(config: ServerConfig, deps: ServerDeps, signal: 
     const metrics = createMetrics(deps.build);
     metrics.start(deps);
     cleanUps.push(async () => metrics.stop());
+    const tracing = await startServerTracing(config, metrics, deps);
+    cleanUps.push(() => tracing.shutdown());
     const own = createServerMetrics();
     const api = createApis(config, store, { agents: tokens, people: adminTokens }, { metrics, own }, deps);
-    const server = await startPort(config, api, store, deps, signal);
+    const server = await startPort(config, api, store, { ...deps, spans: tracing.spans }, signal);
     cleanUps.push(() => server.close());
     failures.push(server.failed);
     const metricsPort = await startMetricsPort(config, { metrics, own }, { api, store }, deps, signal);
@@ -179,7 +183,7 @@ function startPort(
   { listen, tls }: ServerConfig,
   api: ServedApis,
   store: Store,
-  deps: ServerDeps,
+  deps: ServerDeps & Traced,
   signal: AbortSignal,
 ): Promise<RunningControlPlane> {
   // What the database says of itself is for the log; this is told to anybody who asks.

@@ -87,8 +87,9 @@ async function startPatiently(
   const deadlineMs = deps.clock.nowMs() + patienceMs;
   for (let attempt = 1; ; attempt++) {
     try {
-      return await startPostgresStore(config, deps);
+      return await startPostgresStore(config, deps, signal);
     } catch (error) {
+      signal.throwIfAborted();
       if (failureKind(error) !== "away" || deps.clock.nowMs() > deadlineMs) {
         const reason = error instanceof Error ? error.message : String(error);
         throw new ServerError(

@@ -12,10 +12,11 @@ const sentinel = (number: number) =>
 
 class CountingStore extends MemoryStore {
   reads = 0;
+  rowsMax = 100;
 
   override changesSince<K extends Kind>(name: string, kind: K, cursor: bigint, limit: number) {
     this.reads += 1;
-    return super.changesSince(name, kind, cursor, limit);
+    return super.changesSince(name, kind, cursor, Math.min(limit, this.rowsMax));
   }
 }
 
@@ -59,6 +60,16 @@ test("whoever asks after a change has been made sees it, unless a whole batch co
   await clock.advance(1_000);
   await shared.changesSince(region, "sentinel", 0n, 2);
   assert.equal(store.reads, 4);
+});
+
+test("a batch that ended early, because its rows are large, is kept as a whole one is", async () => {
+  const { store, shared } = await storeWith(4);
+  store.rowsMax = 2;
+  for (const ids of ["s_1 s_2", "s_1 s_2"]) {
+    const { rows } = await shared.changesSince(region, "sentinel", 0n, 100);
+    assert.equal(rows.map(({ id }) => id).join(" "), ids);
+  }
+  assert.equal(store.reads, 1);
 });
 
 test("a read that fails fails for those who wait for it, and for nobody after them", async () => {

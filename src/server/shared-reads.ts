@@ -49,18 +49,20 @@ export class SharedReads implements ChangeSource {
     const forget = () => {
       if (this.reads.get(key) === read) this.reads.delete(key);
     };
-    read.answer.then(({ rows }) => {
-      if (rows.length < limit) forget();
-      else this.keep(read);
+    read.answer.then(({ isFull }) => {
+      if (isFull) this.keep(read);
+      else forget();
     }, forget);
     return read;
   }
 
   private keep(read: Read): void {
-    read.endedMs = this.clock.nowMs();
+    const nowMs = this.clock.nowMs();
+    read.endedMs = nowMs;
     for (const [key, { endedMs }] of this.reads) {
-      if (this.reads.size <= keptMax) return;
-      if (endedMs !== undefined) this.reads.delete(key);
+      if (endedMs === undefined) continue;
+      // What nobody gets any more only takes memory.
+      if (nowMs - endedMs >= keptMs || this.reads.size > keptMax) this.reads.delete(key);
     }
   }
 }

@@ -7,8 +7,9 @@
 //   rows in order of version, not a log.
 // - A row becomes visible together with its number, and in the order of the numbers.
 //   A row that appeared behind a cursor would be seen by nobody until the next replay.
-// - A stopped row stays, so that a replay from 0 brings its delete. Only `remove` makes
-//   a row vanish, which an agent takes for a suspicion and not for an order (K5).
+// - A stopped row stays, so that a replay from 0 brings its delete, until the object has
+//   been gone for long. Only `remove` makes a row vanish before, which an agent takes for a
+//   suspicion and not for an order (K5).
 import type { ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { ReportDeploymentStatusRequest_Update_Instance } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { Health } from "../gen/ctrl/v1/sentinel_pb.ts";
@@ -83,6 +84,11 @@ export interface ChangeOptions {
   readonly dryRun?: boolean;
   /** The environment that the change is decided on too: it can neither change nor go before the row is written. */
   readonly environmentId?: string;
+  /**
+   * A deployment that is stopped afterwards, by this change or before, takes its policies with it, all or none. Those
+   * that are newer than the order are for one that is about to come, and stay.
+   */
+  readonly withPolicies?: boolean;
 }
 
 export interface Condition {
@@ -100,6 +106,8 @@ export interface Changes<K extends Kind> {
   readonly rows: readonly Row<K>[];
   /** The counter of the region at the moment of the read. */
   readonly counter: bigint;
+  /** Whether there may be more rows behind the last one. */
+  readonly isFull: boolean;
 }
 
 export type Instance = ReportDeploymentStatusRequest_Update_Instance;
@@ -131,7 +139,10 @@ export interface AgentRecord {
   /** Of each kind; 0 without a row. */
   readonly newestOfKind: Readonly<Record<Kind, bigint>>;
   readonly heartbeatAtMs?: number;
+  /** The last report, as it came. */
   readonly state?: AgentReport;
+  /** That report with what stays true of those before it; see known-state.ts. */
+  readonly known?: AgentReport;
 }
 
 /** A row with what was reported on it. */
@@ -162,14 +173,26 @@ export interface StoredEnvironment extends EnvironmentContent {
   readonly version: bigint;
 }
 
-/** One thing that happened to an object. */
+/** What has a history. */
+export type HistoryKind = Kind | "environment";
+
+/** One thing that happened to an object or an environment. */
 export interface HistoryEntry extends Author {
-  readonly kind: Kind;
+  readonly kind: HistoryKind;
   readonly id: string;
   /** The version that the object had then. */
   readonly version: bigint;
-  readonly event: "set" | "stopped" | "removed" | "reported" | "troubled" | "recovered" | "released";
-  /** What a report said, in a few words; empty for changes. */
+  readonly event:
+    | "set"
+    | "stopped"
+    | "removed"
+    | "reported"
+    | "troubled"
+    | "recovered"
+    | "released"
+    | "secret_set"
+    | "secret_unset";
+  /** What a report said, in a few words, or the name of a secret; empty for other changes. */
   readonly outcome: string;
 }
 
@@ -186,7 +209,7 @@ export interface HistorySince {
 }
 
 export interface HistoryQuery {
-  readonly kind?: Kind;
+  readonly kind?: HistoryKind;
   readonly id?: string;
   readonly limit: number;
 }
@@ -244,6 +267,7 @@ export interface Store {
 
   row<K extends Kind>(region: string, kind: K, id: string): Promise<Row<K> | undefined>;
   rows<K extends Kind>(region: string, kind: K): Promise<readonly Row<K>[]>;
+  /** So many rows at most, and fewer where they are large; none only where there are no more. */
   changesSince<K extends Kind>(region: string, kind: K, cursor: bigint, limit: number): Promise<Changes<K>>;
   object<K extends Kind>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined>;
   /**
@@ -283,9 +307,10 @@ export interface Store {
     region: string,
     id: string,
     decide: (environment: StoredEnvironment | undefined) => EnvironmentContent | undefined,
+    author: Author,
   ): Promise<StoredEnvironment | undefined>;
   /** False when there is none; rejects with `in_use` while a deployment or sentinel is wanted that is of it, or may be. */
-  removeEnvironment(region: string, id: string): Promise<boolean>;
+  removeEnvironment(region: string, id: string, author: Author): Promise<boolean>;
   environment(region: string, id: string): Promise<StoredEnvironment | undefined>;
   /** In order of id, beginning behind the one given; the empty id begins with the first. */
   environments(region: string, afterId: string, limit: number): Promise<readonly StoredEnvironment[]>;
@@ -295,8 +320,8 @@ export interface Store {
   /** What happened after the entry with this number. */
   historySince(region: string, number: bigint, query: HistoryQuery): Promise<HistorySince>;
   /**
-   * Forgets the history that is older, or more, than is kept, and deployments that were stopped and reported gone as
-   * long ago: nothing of them is left for an agent to suspect (K5).
+   * Forgets the history that is older, or more, than is kept, and objects that were stopped and have been gone for as
+   * long, from the first call that finds them so; see gone-objects.ts.
    */
   trimHistory(retention: HistoryRetention, nowMs: number): Promise<void>;
 }

@@ -7,7 +7,7 @@ import { troubleNews } from "./trouble-news.ts";
 
 type StatusInit = Exclude<MessageInitShape<typeof ObjectStatusSchema>, { $typeName: string }>;
 
-function report(statuses: readonly StatusInit[], instanceId = "ins_1") {
+function report(statuses: readonly StatusInit[], instanceId = "ins_1", startedAtMs = 1n) {
   const troubledObjects = statuses.map((status) => ({
     controller: "deployments",
     id: "d",
@@ -15,7 +15,7 @@ function report(statuses: readonly StatusInit[], instanceId = "ins_1") {
     outcome: Outcome.RETRYING,
     ...status,
   }));
-  const init = { state: { instanceId }, troubledObjects };
+  const init = { state: { instanceId, startedAtMs }, troubledObjects };
   return { report: create(ReportAgentStateRequestSchema, init), atMs: 7 };
 }
 
@@ -50,6 +50,11 @@ test("an agent that has just started, or lists as much as it can, says of nothin
   const before = report([{ reason: "quota" }]);
   assert.deepEqual(news(before, report([])), ["recovered deployment d v1"]);
   assert.deepEqual(news(before, report([], "ins_2")), []);
+  assert.deepEqual(
+    news(before, report([], "ins_1", 2n)),
+    [],
+    "an id of a person's choice outlives a process",
+  );
   const full = Array.from({ length: 100 }, (_, index) => ({ id: `x${index}`, reason: "quota" }));
   assert.ok(news(before, report(full)).every((line) => line.startsWith("troubled")));
   const nameless = full.map(({ reason }, index) => ({ id: "", key: `acme/x${index}`, reason }));

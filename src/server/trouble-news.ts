@@ -36,14 +36,30 @@ export function troubleNews(before: AgentReport | undefined, after: AgentReport)
     return isNews ? entryOf(status, "troubled", troubleText(status), after.atMs) : [];
   });
   // One that has just started has not tried anything yet, and knows of no trouble.
-  const isSameAgent = before?.report.state?.instanceId === after.report.state?.instanceId;
-  if (!isSameAgent || after.report.troubledObjects.length >= completeBelow) return troubled;
-  // An order to delete has no id in it, so that one in trouble may be listed by its name alone from then on.
-  const isListed = (name: string, status: ObjectStatus) => now.has(name) || now.has(nameOf(status, ""));
-  const recovered = [...old].flatMap(([name, status]) =>
-    isListed(name, status) ? [] : entryOf(status, "recovered", "", after.atMs),
+  if (!isSameProcess(before, after) || !isListComplete(after)) return troubled;
+  const isListed = listingOf(after.report.troubledObjects);
+  const recovered = [...old.values()].flatMap((status) =>
+    isListed(status) ? [] : entryOf(status, "recovered", "", after.atMs),
   );
   return [...troubled, ...recovered];
+}
+
+/** Also by when it started: a person may have given the agent an id that outlives it. */
+export function isSameProcess(a: AgentReport | undefined, b: AgentReport): boolean {
+  const [one, other] = [a?.report.state, b.report.state];
+  return one?.instanceId === other?.instanceId && one?.startedAtMs === other?.startedAtMs;
+}
+
+/** Whether an object that is not listed is in no trouble. */
+export function isListComplete({ report }: AgentReport): boolean {
+  return report.troubledObjects.length < completeBelow;
+}
+
+/** Whether an object is among those listed. */
+export function listingOf(statuses: readonly ObjectStatus[]): (status: ObjectStatus) => boolean {
+  const listed = byObject(statuses);
+  // An order to delete has no id in it, so that one in trouble may be listed by its name alone from then on.
+  return (status) => listed.has(nameOf(status, status.id)) || listed.has(nameOf(status, ""));
 }
 
 function byObject(statuses: readonly ObjectStatus[]): Map<string, ObjectStatus> {

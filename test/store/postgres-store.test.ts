@@ -2,15 +2,18 @@
 // several servers make at once, and a database that goes away.
 import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
-import { toBinary } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import type { ClientConfig } from "pg";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
+import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { ApplyDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { createAdmin } from "../../src/server/admin.ts";
+import { desiredFeed } from "../../src/server/desired-feed.ts";
 import { kinds, type SpecInit } from "../../src/server/kinds.ts";
 import { connectAlone } from "../../src/server/postgres/database.ts";
-import { migrate } from "../../src/server/postgres/migrations.ts";
+import { migrate, migrationLock } from "../../src/server/postgres/migrations.ts";
 import { startPostgresStore } from "../../src/server/postgres/postgres-store.ts";
 import { StoreError, type StoreErrorCode, stateOf } from "../../src/server/store.ts";
 import { eventually } from "../support/eventually.ts";
@@ -71,8 +74,13 @@ test("a row that a newer server wrote moves cursors, is not changed in part, and
     await assert.rejects(edit, hasCode("unreadable"));
   }
   // Nobody here can see whose they are, so they may be of any.
-  await store.changeEnvironment(region, "e", () => ({ workspaceId: "", projectId: "", secrets: new Map() }));
-  await assert.rejects(store.removeEnvironment(region, "e"), hasCode("in_use"));
+  await store.changeEnvironment(
+    region,
+    "e",
+    () => ({ workspaceId: "", projectId: "", secrets: new Map() }),
+    author,
+  );
+  await assert.rejects(store.removeEnvironment(region, "e", author), hasCode("in_use"));
   assert.equal(await store.put(region, "deployment", deployment("a"), author), 5n);
   assert.equal((await store.row(region, "deployment", "a"))?.desired, "running");
 });
@@ -108,12 +116,37 @@ test("servers that start at the same time on an empty database make its tables o
   );
   assert.deepEqual(versions.map(Number).sort(), [1, 2, 3, 4]);
   const steps = await sql("SELECT step FROM krane.migrations ORDER BY step", [], fresh);
-  assert.deepEqual(steps, [{ step: 1 }, { step: 2 }, { step: 3 }]);
+  assert.deepEqual(steps, [{ step: 1 }, { step: 2 }, { step: 3 }, { step: 4 }]);
   // A newer server has been here: this one leaves its tables alone and goes on.
-  await sql("INSERT INTO krane.migrations (step) VALUES (4)", [], fresh);
+  await sql("INSERT INTO krane.migrations (step) VALUES (5)", [], fresh);
   const older = await startPostgresStore(fresh, deps);
   assert.equal((await older.store.rows("one.test", "deployment")).length, 4);
   await Promise.all([...started, older].map(({ close }) => close()));
+});
+
+test("a server waits for one that is at work on the tables, as long as it takes, and can be stopped", async (t) => {
+  await sql("CREATE DATABASE waiting");
+  const waiting = { ...database, database: "waiting" };
+  const [atWork, second] = await Promise.all([connectAlone(waiting), connectAlone(waiting)]);
+  t.after(() => Promise.all([atWork.end(), second.end()]));
+  await atWork.query("SELECT pg_advisory_lock($1)", [migrationLock]);
+  let words = 0;
+  const onWaiting = () => {
+    words += 1;
+  };
+  const migrating = migrate(second, { quietMs: 20, onWaiting });
+  await eventually("it says so more than once", async () => assert.ok(words > 1));
+  const stopped = new AbortController();
+  const starting = startPostgresStore(waiting, deps, stopped.signal);
+  await eventually("a third one waits", async () => {
+    const held =
+      "SELECT 1 FROM pg_stat_activity WHERE application_name = 'krane server: tables' AND datname = $1";
+    assert.equal((await sql(held, ["waiting"])).length, 1);
+  });
+  stopped.abort();
+  await assert.rejects(starting);
+  await atWork.query("SELECT pg_advisory_unlock($1)", [migrationLock]);
+  assert.ok((await migrating) > 0);
 });
 
 /** A database as the first version of krane left it, with two regions, and a way to write its history. */
@@ -122,7 +155,7 @@ async function openOlder(t: TestContext, name: string) {
   const config = { ...database, database: name };
   const client = await connectAlone(config);
   t.after(() => client.end());
-  await migrate(client, 1);
+  await migrate(client, { stepsMax: 1 });
   // As long as a server waits.
   await client.query("SET lock_timeout TO 5000");
   for (const region of ["a.test", "b.test"]) {
@@ -176,7 +209,7 @@ test("a long history is numbered bit by bit, and from where a server stopped in 
      SELECT 'a.test', n, 'old', 'deployment', 'a', n, 'set', '' FROM generate_series(1, 25000) n`,
   );
   const migrating = await connectAlone(config);
-  await migrate(migrating, 2);
+  await migrate(migrating, { stepsMax: 2 });
   await migrating.end();
   await enter("a.test", "while it is stopped");
   const store = await start();
@@ -219,6 +252,23 @@ test("new tables are made beside an older server at work, which fails nothing of
   }
 });
 
+test("what an older server beside this one heard of an agent adds to what is known", async () => {
+  const { store } = target;
+  const region = "beside.test";
+  await store.registerRegion(region);
+  await store.put(region, "deployment", deployment("a"), author);
+  const reportOf = (instanceId: string, cursor: bigint) =>
+    create(ReportAgentStateRequestSchema, {
+      state: { instanceId, controllers: [{ name: "deployments", stream: { cursor } }] },
+    });
+  await store.reportAgent(region, { report: reportOf("ins_1", 1n), atMs: 1 });
+  const state = Buffer.from(toBinary(ReportAgentStateRequestSchema, reportOf("ins_2", 0n)));
+  await sql("UPDATE krane.agents SET state = $2, state_at_ms = 2 WHERE region = $1", [region, state]);
+  const [agent] = await store.agents(region);
+  assert.equal(agent?.known?.report.state?.controllers[0]?.stream?.settledUpTo, 1n);
+  assert.deepEqual([agent?.known?.atMs, agent?.known?.report.state?.instanceId], [2, "ins_2"]);
+});
+
 test("while the database takes no connections a call says so, and goes well again afterwards", async () => {
   await sql("CREATE DATABASE away");
   const away = { ...database, database: "away" };
@@ -251,6 +301,54 @@ test("of large objects fewer come at once, and one at least", async () => {
   assert.deepEqual(await ids("d"), []);
 });
 
+test("of large changes fewer come at once, in order, and a stream brings all of them", async () => {
+  const { store } = target;
+  const region = "large-changes.test";
+  await store.registerRegion(region);
+  for (const [id, bytes] of Object.entries({ d: 7e5, a: 7e5, c: 3e6, b: 1 })) {
+    await store.put(region, "deployment", deployment(id, { image: "x".repeat(bytes) }), author);
+  }
+  const batch = async (cursor: bigint, limit = 10) => {
+    const { rows, counter, isFull } = await store.changesSince(region, "deployment", cursor, limit);
+    return [rows.map(({ id }) => id).join(""), counter, isFull];
+  };
+  assert.deepEqual(await batch(0n), ["da", 4n, true]);
+  assert.deepEqual(await batch(2n), ["c", 4n, true]);
+  assert.deepEqual(await batch(3n), ["b", 4n, false]);
+  assert.deepEqual(await batch(4n), ["", 4n, false]);
+  assert.deepEqual(await batch(0n, 1), ["d", 4n, true]);
+  const left = new AbortController();
+  const versions: bigint[] = [];
+  for await (const { version } of desiredFeed(store, "deployment", region, 0n, left.signal)) {
+    versions.push(version);
+    if (versions.length === 4) break;
+  }
+  assert.deepEqual(versions, [1n, 2n, 3n, 4n]);
+});
+
+test("of a deployment and its policies nobody sees one stopped without the others", async () => {
+  const { store, other } = target;
+  const region = "together.test";
+  await store.registerRegion(region);
+  await store.put(region, "deployment", deployment("a"), author);
+  const spec = { ciliumNetworkPolicyId: "p", k8sName: "rule", k8sNamespace: "one" };
+  await store.put(region, "policy", kinds.policy.createSpec(spec), author, { deploymentId: "a" });
+  const client = await connectAlone(database);
+  await client.query("BEGIN");
+  await client.query("SELECT 1 FROM krane.objects WHERE region = $1 AND id = 'p' FOR UPDATE", [region]);
+  const stopping = createAdmin(store, { clock: deps.clock, by: "ann" }).deleteDeployment(region, "a");
+  await eventually("the change waits", async () => {
+    const waiting = await sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+    assert.equal(waiting.length, 1);
+  });
+  assert.equal((await other.row(region, "deployment", "a"))?.desired, "running");
+  await client.query("COMMIT");
+  await client.end();
+  await stopping;
+  assert.equal((await other.row(region, "deployment", "a"))?.desired, "stopped");
+  assert.equal((await other.row(region, "policy", "p"))?.desired, "stopped");
+});
+
 test("a number above 2^53 stays exact", async () => {
   const { store } = target;
   await store.registerRegion("large.test");
@@ -268,7 +366,8 @@ test("a change waits for one that is under way, so that its number is not seen f
   await client.query("BEGIN");
   await client.query("UPDATE krane.regions SET counter = counter + 1 WHERE name = $1", [region]);
   const second = store.put(region, "deployment", deployment("b"), author);
-  assert.deepEqual(await other.changesSince(region, "deployment", 0n, 10), { rows: [], counter: 0n });
+  const empty = { rows: [], counter: 0n, isFull: false };
+  assert.deepEqual(await other.changesSince(region, "deployment", 0n, 10), empty);
   await client.query("COMMIT");
   await client.end();
   assert.equal(await second, 2n);

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import type { Kind } from "../../src/server/kinds.ts";
+import { allKinds } from "../../src/server/kinds.ts";
+import { stopping } from "../../src/server/row-rules.ts";
 import type { NumberedEntry, Store } from "../../src/server/store.ts";
 import { deployment, type Holds, hasCode, policy, sentinel } from "./store-fixtures.ts";
 
@@ -12,10 +13,13 @@ const author = { by: "ann", atMs: 1_700_000_000_000 };
 
 export function defineAdminContract(holds: Holds): void {
   conditions(holds);
+  deletedTogether(holds);
   pages(holds);
   environments(holds);
+  environmentHistory(holds);
   environmentUsers(holds);
   agentState(holds);
+  restartedAgent(holds);
   troubleOfMany(holds);
   followedHistory(holds);
   retention(holds);
@@ -101,6 +105,44 @@ function conditions(holds: Holds): void {
   });
 }
 
+function deletedTogether(holds: Holds): void {
+  const stopWithPolicies = (store: Store, region: string) =>
+    store.change(region, "deployment", "a", stopping("deployment"), author, { withPolicies: true });
+  const policies = async (store: Store, region: string) =>
+    (await store.rows(region, "policy")).map(({ id, desired, version }) => `${id} ${desired} ${version}`);
+
+  holds("a deployment is stopped together with its policies, and with no others", async (open) => {
+    const { store, other, region } = open;
+    await store.put(region, "deployment", deployment("a"), author);
+    await store.put(region, "policy", policy("p2", "two"), author, { deploymentId: "a" });
+    await store.put(region, "policy", policy("p1", "one"), author, { deploymentId: "a" });
+    await store.put(region, "policy", policy("p3", "three"), author, { deploymentId: "other" });
+    const seen = store.waitForChange(region, 4n, new AbortController().signal);
+    assert.equal((await stopWithPolicies(other, region)).after?.version, 5n);
+    await seen;
+    assert.deepEqual(await policies(store, region), ["p3 running 4", "p2 stopped 6", "p1 stopped 7"]);
+    assert.equal((await store.changesSince(region, "policy", 0n, 10)).counter, 7n);
+    assert.deepEqual((await lines(store, region)).slice(4), [
+      "ann stopped deployment a v5",
+      "ann stopped policy p2 v6",
+      "ann stopped policy p1 v7",
+    ]);
+    await store.put(region, "policy", policy("p1", "one"), author, { deploymentId: "a" });
+    assert.equal((await stopWithPolicies(store, region)).after?.version, 5n);
+    assert.deepEqual((await policies(store, region)).at(-1), "p1 running 8", "newer than the order");
+  });
+
+  holds("policies that an order has left are stopped by the next one", async ({ store, region }) => {
+    await store.put(region, "deployment", deployment("a"), author);
+    await store.put(region, "policy", policy("p1", "one"), author, { deploymentId: "a" });
+    await store.put(region, "policy", policy("p2", "two"), author, { deploymentId: "a" });
+    await store.stop(region, "deployment", "a", author);
+    assert.equal((await stopWithPolicies(store, region)).after?.version, 4n);
+    assert.deepEqual(await policies(store, region), ["p1 stopped 5", "p2 stopped 6"]);
+    assert.equal((await store.changesSince(region, "policy", 0n, 10)).counter, 6n);
+  });
+}
+
 function pages(holds: Holds): void {
   holds("objects come in order of id with what was reported on them", async ({ store, other, region }) => {
     for (const id of ["b", "B", "a-1", "a.1", "a"]) {
@@ -132,18 +174,23 @@ const content = (secrets: Readonly<Record<string, string>>, workspaceId = "ws") 
 function environments(holds: Holds): void {
   holds("an environment keeps its secrets, and has a new version with every change", async (open) => {
     const { store, other, region } = open;
-    assert.equal(await store.changeEnvironment(region, "e", () => undefined), undefined);
-    const first = await store.changeEnvironment(region, "e", () => content({ KEY: "c1" }));
+    assert.equal(await store.changeEnvironment(region, "e", () => undefined, author), undefined);
+    const first = await store.changeEnvironment(region, "e", () => content({ KEY: "c1" }), author);
     assert.deepEqual(await other.environment(region, "e"), {
       id: "e",
       version: 1n,
       ...content({ KEY: "c1" }),
     });
-    assert.deepEqual(await other.changeEnvironment(region, "e", () => content({ KEY: "c1" })), first);
-    const second = await other.changeEnvironment(region, "e", (before) => ({
-      ...content({}),
-      secrets: new Map(before?.secrets).set("MORE", "c2"),
-    }));
+    assert.deepEqual(await other.changeEnvironment(region, "e", () => content({ KEY: "c1" }), author), first);
+    const second = await other.changeEnvironment(
+      region,
+      "e",
+      (before) => ({
+        ...content({}),
+        secrets: new Map(before?.secrets).set("MORE", "c2"),
+      }),
+      author,
+    );
     assert.deepEqual(
       [second?.version, [...(second?.secrets ?? [])]],
       [
@@ -154,7 +201,7 @@ function environments(holds: Holds): void {
         ],
       ],
     );
-    await store.changeEnvironment(region, "E", () => content({}, "other"));
+    await store.changeEnvironment(region, "E", () => content({}, "other"), author);
     assert.deepEqual(
       (await other.environments(region, "", 100)).map(({ id, version }) => `${id}@${version}`),
       ["E@3", "e@2"],
@@ -170,10 +217,15 @@ function environments(holds: Holds): void {
     const names = Array.from({ length: 12 }, (_, index) => `KEY_${index}`);
     await Promise.all(
       names.map((name, index) =>
-        (index % 2 === 0 ? store : other).changeEnvironment(region, "e", (before) => ({
-          ...content({}),
-          secrets: new Map(before?.secrets).set(name, "c"),
-        })),
+        (index % 2 === 0 ? store : other).changeEnvironment(
+          region,
+          "e",
+          (before) => ({
+            ...content({}),
+            secrets: new Map(before?.secrets).set(name, "c"),
+          }),
+          author,
+        ),
       ),
     );
     assert.deepEqual(
@@ -183,10 +235,36 @@ function environments(holds: Holds): void {
   });
 }
 
+function environmentHistory(holds: Holds): void {
+  holds("history tells who changed an environment, and of its secrets the names alone", async (open) => {
+    const { store, other, region } = open;
+    const set = (secrets: Readonly<Record<string, string>>, workspaceId?: string) =>
+      store.changeEnvironment(region, "e", () => content(secrets, workspaceId), author);
+    await set({});
+    await set({ KEY: "sealed-1", MORE: "sealed-2" });
+    await set({ KEY: "sealed-1", MORE: "sealed-2" });
+    await set({ KEY: "sealed-3" }, "other");
+    await other.removeEnvironment(region, "e", { by: "bob", atMs: 2 });
+    assert.equal(await other.removeEnvironment(region, "e", { by: "bob", atMs: 3 }), false);
+    assert.deepEqual(await lines(other, region), [
+      "ann set environment e v1",
+      "ann secret_set environment e v2 KEY",
+      "ann secret_set environment e v2 MORE",
+      "ann set environment e v3",
+      "ann secret_set environment e v3 KEY",
+      "ann secret_unset environment e v3 MORE",
+      "bob removed environment e v3",
+    ]);
+    await store.put(region, "deployment", deployment("e"), author);
+    const { entries } = await other.historySince(region, 0n, { kind: "environment", id: "e", limit: 10 });
+    assert.equal(entries.length, 7, "an object of the same id has a history of its own");
+  });
+}
+
 function environmentUsers(holds: Holds): void {
   holds("what is decided on an environment is written before that can go", async (open) => {
     const { store, other, region } = open;
-    await store.changeEnvironment(region, "e", () => content({ KEY: "c1" }));
+    await store.changeEnvironment(region, "e", () => content({ KEY: "c1" }), author);
     const seen: unknown[] = [];
     const applied = store.change(
       region,
@@ -199,7 +277,7 @@ function environmentUsers(holds: Holds): void {
       author,
       { environmentId: "e" },
     );
-    const removals = Array.from({ length: 4 }, () => other.removeEnvironment(region, "e"));
+    const removals = Array.from({ length: 4 }, () => other.removeEnvironment(region, "e", author));
     const outcomes = await Promise.allSettled([applied, ...removals]);
     const isGone = (await store.environment(region, "e")) === undefined;
     assert.equal(seen.at(-1), isGone ? undefined : "c1", "who took its secrets keeps it");
@@ -207,19 +285,23 @@ function environmentUsers(holds: Holds): void {
   });
 
   holds("an environment is forgotten once nothing of it is wanted", async ({ store, other, region }) => {
-    assert.equal(await store.removeEnvironment(region, "e"), false);
-    await store.changeEnvironment(region, "e", () => content({ KEY: "c" }));
+    assert.equal(await store.removeEnvironment(region, "e", author), false);
+    await store.changeEnvironment(region, "e", () => content({ KEY: "c" }), author);
     await store.put(region, "deployment", deployment("a", { environmentId: "e" }), author);
-    await assert.rejects(other.removeEnvironment(region, "e"), hasCode("in_use"));
+    await assert.rejects(other.removeEnvironment(region, "e", author), hasCode("in_use"));
     for (let index = 0; index < 120; index++) {
       await store.put(region, "deployment", deployment(`other-${index}`), author);
     }
     await store.edit(region, "deployment", "a", (spec) => ({ ...spec, replicas: 2 }), author);
-    await assert.rejects(other.removeEnvironment(region, "e"), hasCode("in_use"), "behind many others");
+    await assert.rejects(
+      other.removeEnvironment(region, "e", author),
+      hasCode("in_use"),
+      "behind many others",
+    );
     await store.stop(region, "deployment", "a", author);
-    assert.equal(await other.removeEnvironment(region, "e"), true);
+    assert.equal(await other.removeEnvironment(region, "e", author), true);
     assert.equal(await store.environment(region, "e"), undefined);
-    const again = await store.changeEnvironment(region, "e", () => content({}));
+    const again = await store.changeEnvironment(region, "e", () => content({}), author);
     assert.equal(again?.version, 2n, "a version never comes back");
   });
 }
@@ -278,6 +360,64 @@ function agentState(holds: Holds): void {
       "agent troubled deployment a v4 retrying: quota exceeded",
       "agent recovered deployment a v4",
     ]);
+  });
+}
+
+function restartedAgent(holds: Holds): void {
+  const trouble = (id: string, desiredVersion: bigint) => ({
+    controller: "deployments",
+    key: `one/app-${id}`,
+    id,
+    desiredVersion,
+    outcome: Outcome.PARKED,
+    reason: "no",
+  });
+  const stateOf = (
+    instanceId: string,
+    stream: { cursor?: bigint; settledUpTo?: bigint; unsettled?: bigint[] },
+    troubledObjects: readonly ReturnType<typeof trouble>[] = [],
+  ) => ({
+    state: { instanceId, controllers: [{ name: "deployments", stream }] },
+    troubledObjects: [...troubledObjects],
+  });
+  const known = async (store: Store, region: string) => {
+    const { report } = (await store.agents(region))[0]?.known ?? assert.fail("nothing is known");
+    const { settledUpTo = 0n, unsettled = [] } = report.state?.controllers[0]?.stream ?? {};
+    return [settledUpTo, unsettled, report.troubledObjects.map(({ id }) => id)];
+  };
+
+  holds("what an agent had settled, and was in trouble with, outlives its process", async (open) => {
+    const { store, other, region } = open;
+    for (const id of ["a", "b", "c", "d"]) await store.put(region, "deployment", deployment(id), author);
+    const report = (atMs: number, init: StateInit) => store.reportAgent(region, stateAt(atMs, init));
+    const busy = { cursor: 2n, settledUpTo: 4n, unsettled: [3n] };
+    await report(1, stateOf("ins_1", busy, [trouble("a", 1n), trouble("b", 2n)]));
+    await report(2, stateOf("ins_2", {}));
+    assert.deepEqual(await known(other, region), [4n, [3n], ["a", "b"]]);
+    const [agent] = await other.agents(region);
+    assert.equal(agent?.state?.report.state?.controllers[0]?.stream?.cursor, 0n, "its own word is kept too");
+    await report(3, stateOf("ins_2", { cursor: 1n }));
+    assert.deepEqual(await known(other, region), [4n, [3n], ["b"]], "it has come to the first");
+    await report(4, stateOf("ins_2", { cursor: 1n, settledUpTo: 3n, unsettled: [2n] }, [trouble("b", 2n)]));
+    assert.deepEqual(await known(other, region), [4n, [], ["b"]]);
+    await report(5, stateOf("ins_2", { cursor: 1n, settledUpTo: 3n, unsettled: [2n] }));
+    assert.deepEqual(await known(other, region), [4n, [], []]);
+    assert.deepEqual((await lines(store, region)).slice(4), [
+      "agent troubled deployment a v1 refused: no",
+      "agent troubled deployment b v2 refused: no",
+      "agent recovered deployment a v1",
+      "agent recovered deployment b v2",
+    ]);
+  });
+
+  holds("numbers of another life of the control plane settle nothing", async ({ store, region }) => {
+    await store.put(region, "deployment", deployment("a"), author);
+    await store.reportAgent(region, stateAt(1, stateOf("ins_1", { cursor: 1n })));
+    assert.deepEqual(await known(store, region), [1n, [], []]);
+    await store.reportAgent(region, stateAt(2, stateOf("ins_1", { cursor: 9n })));
+    assert.deepEqual(await known(store, region), [0n, [], []]);
+    await store.reportAgent(region, stateAt(3, stateOf("ins_1", { cursor: 1n })));
+    assert.deepEqual(await known(store, region), [1n, [], []]);
   });
 }
 
@@ -357,28 +497,85 @@ function followedHistory(holds: Holds): void {
 }
 
 function retention(holds: Holds): void {
-  holds(
-    "a deployment that was stopped and reported gone long ago is forgotten",
-    async ({ store, region }) => {
-      const gone = { exists: false, instances: [], atMs: 1_000 };
-      for (const id of ["done", "late", "wanted", "unheard", "again"]) {
-        await store.put(region, "deployment", deployment(id), author);
-      }
-      await store.reportDeployment(region, "app-again", gone);
-      for (const id of ["done", "late", "unheard", "again"])
-        await store.stop(region, "deployment", id, author);
-      await store.reportDeployment(region, "app-done", gone);
-      await store.reportDeployment(region, "app-late", { ...gone, atMs: 5_000 });
-      await store.reportDeployment(region, "app-wanted", gone);
-      await store.trimHistory({ ageMaxMs: 1_000, entriesMax: 1_000 }, 3_000);
-      const left = (await store.rows(region, "deployment")).map(({ id }) => id);
-      // What was reported before the order says nothing about it.
-      assert.deepEqual(left.sort(), ["again", "late", "unheard", "wanted"]);
-      assert.equal(await store.deploymentReport(region, "done"), undefined);
-      const second = deployment("other", { k8sName: "app-done" });
-      assert.equal(await store.put(region, "deployment", second, author), 10n, "its name is free");
-    },
-  );
+  const ageMaxMs = 1_000;
+  const trimAt = (store: Store, nowMs: number) => store.trimHistory({ ageMaxMs, entriesMax: 1_000 }, nowMs);
+  const left = async (store: Store, region: string) => {
+    const rows = await Promise.all(allKinds.map((kind) => store.rows(region, kind)));
+    return rows.flat().map(({ id }) => id);
+  };
+  const gone = { exists: false, instances: [], atMs: 1 };
+  /** All three controllers have come as far. */
+  const settle = (store: Store, region: string, cursor: bigint, init: StateInit = {}) => {
+    const controllers = ["deployments", "sentinels", "cilium"].map((name) => ({ name, stream: { cursor } }));
+    return store.reportAgent(region, stateAt(1, { state: { instanceId: "ins_1", controllers }, ...init }));
+  };
+
+  holds("an object that was deleted is forgotten once it has been gone for long", async (open) => {
+    const { store, other, region } = open;
+    const names = { deployment: ["reported", "settled", "kept"], sentinel: ["s"], policy: ["p"] } as const;
+    for (const id of names.deployment) await store.put(region, "deployment", deployment(id), author);
+    await store.put(region, "sentinel", sentinel("s"), author);
+    await store.put(region, "policy", policy("p", "one"), author);
+    for (const id of ["reported", "settled"]) await store.stop(region, "deployment", id, author);
+    await store.stop(region, "sentinel", "s", author);
+    await store.stop(region, "policy", "p", author);
+    await trimAt(store, 10_000);
+    await trimAt(store, 20_000);
+    assert.equal((await left(store, region)).length, 5, "no agent has heard of the order");
+    await store.reportDeployment(region, "app-reported", gone);
+    await settle(store, region, 9n);
+    await trimAt(store, 30_000);
+    await trimAt(other, 31_000);
+    assert.equal((await left(store, region)).length, 5, "not long enough");
+    await trimAt(store, 31_001);
+    assert.deepEqual(await left(store, region), ["kept"]);
+    assert.equal(await store.deploymentReport(region, "reported"), undefined);
+    const second = deployment("other", { k8sName: "app-reported" });
+    assert.equal(await store.put(region, "deployment", second, author), 10n, "its name is free");
+  });
+
+  holds("an object of which something may be left is not forgotten", async ({ store, region }) => {
+    const ids = ["there", "refused", "late"];
+    for (const id of ids) {
+      await store.put(region, "deployment", deployment(id), author);
+      await store.stop(region, "deployment", id, author);
+    }
+    await store.reportDeployment(region, "app-there", { ...gone, exists: true });
+    const refused = {
+      controller: "deployments",
+      id: "refused",
+      desiredVersion: 4n,
+      outcome: Outcome.CONFLICT,
+    };
+    await settle(store, region, 5n, { troubledObjects: [refused] });
+    await trimAt(store, 10_000);
+    await trimAt(store, 20_000);
+    assert.deepEqual(await left(store, region), ids);
+    const full = Array.from({ length: 100 }, (_, index) => ({ ...refused, id: `x${index}` }));
+    await settle(store, region, 6n, { troubledObjects: full });
+    await trimAt(store, 30_000);
+    await trimAt(store, 40_000);
+    assert.deepEqual(await left(store, region), ids, "it may be among those that did not fit");
+  });
+
+  holds("the time of one that came back, or was wanted again, counts anew", async ({ store, region }) => {
+    for (const id of ["again", "wanted"]) {
+      await store.put(region, "deployment", deployment(id), author);
+      await store.stop(region, "deployment", id, author);
+      await store.reportDeployment(region, `app-${id}`, gone);
+    }
+    await trimAt(store, 10_000);
+    await store.reportDeployment(region, "app-again", { ...gone, exists: true });
+    await store.put(region, "deployment", deployment("wanted"), author);
+    await trimAt(store, 20_000);
+    await store.reportDeployment(region, "app-again", gone);
+    await store.stop(region, "deployment", "wanted", author);
+    await store.reportDeployment(region, "app-wanted", gone);
+    await trimAt(store, 30_000);
+    assert.deepEqual(await left(store, region), ["again", "wanted"]);
+    await trimAt(store, 40_000);
+    assert.deepEqual(await left(store, region), []);
+  });
 }
 
 async function repeat(times: number, work: (index: number) => Promise<unknown>): Promise<void> {
@@ -387,7 +584,7 @@ async function repeat(times: number, work: (index: number) => Promise<unknown>):
 
 /** The oldest first. */
 async function lines(store: Store, region: string): Promise<readonly string[]> {
-  const text = ({ by, event, kind, id, version, outcome }: NumberedEntry & { kind: Kind }) =>
+  const text = ({ by, event, kind, id, version, outcome }: NumberedEntry) =>
     `${by} ${event} ${kind} ${id} v${version} ${outcome}`.trim();
   return (await store.history(region, { limit: 100 })).map(text).reverse();
 }

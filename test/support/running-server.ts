@@ -17,8 +17,11 @@ export interface RunningServer extends StartedServer {
   stop(): Promise<void>;
 }
 
-export async function startServer(flags: Readonly<Record<string, string>>): Promise<RunningServer> {
-  const outcome = parseServerConfig({ env: {}, flags });
+export async function startServer(
+  flags: Readonly<Record<string, string>>,
+  env: Readonly<Record<string, string>> = {},
+): Promise<RunningServer> {
+  const outcome = parseServerConfig({ env, flags });
   if (outcome.kind === "invalid") assert.fail(renderProblems(outcome.problems));
   const stopping = new AbortController();
   const clock = createSystemClock();

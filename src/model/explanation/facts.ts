@@ -38,7 +38,7 @@ export interface PodCounts {
 /** An agent that was not heard of for longer is silent: heartbeats come every 30 s, so three are missing. */
 export const silentMs = 90_000;
 
-const controllers: Readonly<Record<ObjectKind, string>> = {
+const controllers: Partial<Readonly<Record<ObjectKind, string>>> = {
   [ObjectKind.UNSPECIFIED]: "",
   [ObjectKind.DEPLOYMENT]: "deployments",
   [ObjectKind.SENTINEL]: "sentinels",

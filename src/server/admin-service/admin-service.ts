@@ -55,11 +55,11 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
     watchEvents: (request, context) =>
       places.hold(watchEvents(deps, request, context.signal), context, callerOf(context.values)),
     releaseDeletion: (request, context) => releaseDeletion(store, request, author(context)),
-    applyEnvironment: (request) => applyEnvironment(store, request),
-    deleteEnvironment: (request) => deleteEnvironment(store, request),
+    applyEnvironment: (request, context) => applyEnvironment(store, request, author(context)),
+    deleteEnvironment: (request, context) => deleteEnvironment(store, request, author(context)),
     listEnvironments: (request, { signal }) => listEnvironments(store, request, signal),
-    setSecret: (request) => setSecret(store, request),
-    unsetSecret: (request) => unsetSecret(store, request),
+    setSecret: (request, context) => setSecret(store, request, author(context)),
+    unsetSecret: (request, context) => unsetSecret(store, request, author(context)),
   };
 }
 

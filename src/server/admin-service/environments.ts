@@ -7,19 +7,21 @@ import {
   type DeleteEnvironmentRequest,
   type Environment,
   EnvironmentSchema,
+  type ListEnvironmentsRequest,
   type SetSecretRequest,
   type UnsetSecretRequest,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { blobBytesMax, findVariableNameFlaw } from "../../model/deployment/secrets-blob.ts";
 import type { Refuse } from "../../model/field-problem.ts";
 import { parseId } from "../../model/message-fields.ts";
+import { parsePage, tokenOf } from "../../services/page-token.ts";
 import { checkVersion } from "../row-rules.ts";
-import type { Store, StoredEnvironment } from "../store.ts";
+import type { Author, Store, StoredEnvironment } from "../store.ts";
 import { badRequest, checked } from "./bad-request.ts";
 import { parseRegion } from "./object-refs.ts";
 import { secretsBlob } from "./secrets-blob.ts";
 
-export async function applyEnvironment(store: Store, request: ApplyEnvironmentRequest) {
+export async function applyEnvironment(store: Store, request: ApplyEnvironmentRequest, author: Author) {
   const { region, id, workspaceId, projectId } = checked((refuse) => ({
     region: parseRegion(request.region, refuse),
     id: parseId("id", request.id, refuse),
@@ -27,79 +29,109 @@ export async function applyEnvironment(store: Store, request: ApplyEnvironmentRe
     projectId: parseId("project_id", request.projectId, refuse),
   }));
   const { expectedVersion } = request;
-  const after = await store.changeEnvironment(region, id, (before) => {
-    checkVersion(before, expectedVersion === undefined ? {} : { expectedVersion });
-    return { workspaceId, projectId, secrets: before?.secrets ?? new Map() };
-  });
+  const after = await store.changeEnvironment(
+    region,
+    id,
+    (before) => {
+      checkVersion(before, expectedVersion === undefined ? {} : { expectedVersion });
+      return { workspaceId, projectId, secrets: before?.secrets ?? new Map() };
+    },
+    author,
+  );
   return answer(after);
 }
 
-export async function deleteEnvironment(store: Store, request: DeleteEnvironmentRequest) {
+export async function deleteEnvironment(store: Store, request: DeleteEnvironmentRequest, author: Author) {
   const { region, id } = checked((refuse) => ({
     region: parseRegion(request.region, refuse),
     id: parseId("id", request.id, refuse),
   }));
-  if (!(await store.removeEnvironment(region, id))) throw noEnvironment(id, region);
+  if (!(await store.removeEnvironment(region, id, author))) throw noEnvironment(id, region);
   return {};
 }
 
 /** Read in batches, because the secrets of one environment may have 96 KiB, and only their names are kept. */
 const batchMax = 50;
-/** Half of what the command line takes. */
+/** What a client has to take at once; a page has one environment at least. */
+const pageBytesMax = 4 * 1024 * 1024;
+/** Of an answer that is not in pages: half of what the command line takes. */
 const answerBytesMax = 16 * 1024 * 1024;
 
-export async function listEnvironments(
-  store: Store,
-  request: { readonly region: string },
-  signal: AbortSignal,
-) {
+export async function listEnvironments(store: Store, request: ListEnvironmentsRequest, signal: AbortSignal) {
   const region = checked((refuse) => parseRegion(request.region, refuse));
+  const { after, size } = parsePage(request);
+  const isPaged = request.pageSize > 0;
   const environments: Environment[] = [];
   let bytes = 0;
-  for (let cursor = ""; ; ) {
-    signal.throwIfAborted();
-    const batch = await store.environments(region, cursor, batchMax);
-    for (const view of batch.map(environmentView)) {
-      bytes += toBinary(EnvironmentSchema, view).length;
-      environments.push(view);
+  for await (const view of viewsBehind(store, region, after?.key ?? "", signal)) {
+    const viewBytes = toBinary(EnvironmentSchema, view).length;
+    const last = environments.at(-1);
+    const isFull = environments.length === size || bytes + viewBytes > pageBytesMax;
+    if (isPaged && isFull && last !== undefined) {
+      return { environments, nextPageToken: tokenOf({ controller: "", key: last.id }) };
     }
-    if (bytes > answerBytesMax) {
-      const message = `region ${region} has more environments and names of secrets than fit into an answer`;
+    bytes += viewBytes;
+    environments.push(view);
+    // Whoever does not ask for pages would not ask for the next one either.
+    if (!isPaged && bytes > answerBytesMax) {
+      const message = `region ${region} has more environments and names of secrets than fit into an answer: ask with page_size`;
       throw new ConnectError(message, Code.ResourceExhausted);
     }
-    const last = batch.at(-1);
-    if (last === undefined || batch.length < batchMax) return { environments };
-    cursor = last.id;
+  }
+  return { environments, nextPageToken: "" };
+}
+
+async function* viewsBehind(
+  store: Store,
+  region: string,
+  afterId: string,
+  signal: AbortSignal,
+): AsyncGenerator<Environment> {
+  for (let cursor: string | undefined = afterId; cursor !== undefined; ) {
+    signal.throwIfAborted();
+    const batch: readonly StoredEnvironment[] = await store.environments(region, cursor, batchMax);
+    yield* batch.map(environmentView);
+    cursor = batch.length < batchMax ? undefined : batch.at(-1)?.id;
   }
 }
 
-export async function setSecret(store: Store, request: SetSecretRequest) {
+export async function setSecret(store: Store, request: SetSecretRequest, author: Author) {
   const { region, environmentId, name } = checked((refuse) => {
     if (request.encrypted === "") refuse("encrypted", "is required");
     return parseSecretRef(request, refuse);
   });
-  const after = await store.changeEnvironment(region, environmentId, (before) => {
-    // Made with its first secret, a mistyped environment would be one of nobody that no deployment takes from.
-    if (before === undefined) throw noEnvironment(environmentId, region);
-    const secrets = new Map(before.secrets).set(name, request.encrypted);
-    if (secretsBlob(secrets).length > blobBytesMax) {
-      const message = `makes the secrets of the environment longer than ${blobBytesMax} bytes, which no pod can take`;
-      throw badRequest([{ path: "encrypted", message }]);
-    }
-    return { ...before, secrets };
-  });
+  const after = await store.changeEnvironment(
+    region,
+    environmentId,
+    (before) => {
+      // Made with its first secret, a mistyped environment would be one of nobody that no deployment takes from.
+      if (before === undefined) throw noEnvironment(environmentId, region);
+      const secrets = new Map(before.secrets).set(name, request.encrypted);
+      if (secretsBlob(secrets).length > blobBytesMax) {
+        const message = `makes the secrets of the environment longer than ${blobBytesMax} bytes, which no pod can take`;
+        throw badRequest([{ path: "encrypted", message }]);
+      }
+      return { ...before, secrets };
+    },
+    author,
+  );
   return answer(after);
 }
 
-export async function unsetSecret(store: Store, request: UnsetSecretRequest) {
+export async function unsetSecret(store: Store, request: UnsetSecretRequest, author: Author) {
   const { region, environmentId, name } = checked((refuse) => parseSecretRef(request, refuse));
-  const after = await store.changeEnvironment(region, environmentId, (before) => {
-    const secrets = new Map(before?.secrets);
-    if (before === undefined || !secrets.delete(name)) {
-      throw new ConnectError(`environment ${environmentId} has no secret ${name}`, Code.NotFound);
-    }
-    return { ...before, secrets };
-  });
+  const after = await store.changeEnvironment(
+    region,
+    environmentId,
+    (before) => {
+      const secrets = new Map(before?.secrets);
+      if (before === undefined || !secrets.delete(name)) {
+        throw new ConnectError(`environment ${environmentId} has no secret ${name}`, Code.NotFound);
+      }
+      return { ...before, secrets };
+    },
+    author,
+  );
   return answer(after);
 }
 

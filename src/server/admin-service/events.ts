@@ -11,7 +11,7 @@ import {
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { HistoryQuery, NumberedEntry, Store } from "../store.ts";
 import { checked } from "./bad-request.ts";
-import { parseKind, parseRegion, refOf } from "./object-refs.ts";
+import { parseHistoryKind, parseRegion, refOf } from "./object-refs.ts";
 
 const limitDefault = 100;
 const limitMax = 1_000;
@@ -102,7 +102,7 @@ function parseQuery({ region, kind, id }: EventQuery): {
   query: Omit<HistoryQuery, "limit">;
 } {
   return checked((refuse) => {
-    const known = parseKind("kind", kind, refuse);
+    const known = parseHistoryKind("kind", kind, refuse);
     return {
       region: parseRegion(region, refuse),
       query: { ...(known !== undefined && { kind: known }), ...(id !== "" && { id }) },

@@ -1,10 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { ListObjectsRequestSchema, ObjectKind, ObjectViewSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { ReportAgentStateRequestSchema } from "../../gen/ctrl/v1/cluster_service_pb.ts";
+import {
+  ReportDeploymentStatusRequest_Update_InstanceSchema as InstanceSchema,
+  ReportDeploymentStatusRequest_Update_Instance_Status as Status,
+} from "../../gen/ctrl/v1/deployment_pb.ts";
+import {
+  GetObjectRequestSchema,
+  ListObjectsRequestSchema,
+  ObjectKind,
+  ObjectViewSchema,
+  ObjectView_Phase as Phase,
+} from "../../gen/krane/admin/v1/admin_pb.ts";
 import { kinds, type SpecInit } from "../kinds.ts";
 import { MemoryStore } from "../memory-store.ts";
-import { listObjects } from "./object-reads.ts";
+import { getObject, listObjects } from "./object-reads.ts";
 
 const region = "local.dev";
 const { signal } = new AbortController();
@@ -89,6 +100,28 @@ test("a filter that few pass ends its page after so many objects, and the next p
     [[], [], ["d_04050"]],
   );
   assert.ok(Math.max(...store.batches) <= 100);
+});
+
+test("an agent that starts anew takes back nothing of what it had done", async () => {
+  const store = await storeOf(2);
+  const [wanted, stopped] = ["d_00000", "d_00001"] as const;
+  await store.stop(region, "deployment", stopped, { by: "", atMs: 0 });
+  const instances = [create(InstanceSchema, { k8sName: "pod", status: Status.RUNNING })];
+  await store.edit(region, "deployment", wanted, (spec) => ({ ...spec, replicas: 1 }), { by: "", atMs: 0 });
+  await store.reportDeployment(region, wanted, { exists: true, instances, atMs: 0 });
+  const report = (instanceId: string, cursor: bigint) => {
+    const state = { instanceId, controllers: [{ name: "deployments", stream: { cursor } }] };
+    return store.reportAgent(region, { report: create(ReportAgentStateRequestSchema, { state }), atMs: 0 });
+  };
+  const phases = async () => {
+    const refs = [wanted, stopped].map((id) => ({ region, kind: ObjectKind.DEPLOYMENT, id }));
+    const answers = refs.map((ref) => getObject(store, create(GetObjectRequestSchema, { ref })));
+    return (await Promise.all(answers)).map(({ object }) => object?.phase);
+  };
+  await report("ins_1", 4n);
+  assert.deepEqual(await phases(), [Phase.READY, Phase.DELETED]);
+  await report("ins_2", 0n);
+  assert.deepEqual(await phases(), [Phase.READY, Phase.DELETED]);
 });
 
 test("a list that nobody waits for any more is not read on", async () => {

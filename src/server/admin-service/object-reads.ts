@@ -12,11 +12,11 @@ import {
   ObjectView_Phase as Phase,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { type ListPosition, type PageStart, parsePage, tokenOf } from "../../services/page-token.ts";
-import type { Kind } from "../kinds.ts";
+import { allKinds, type Kind } from "../kinds.ts";
 import type { AgentRecord, AgentReport, Store } from "../store.ts";
 import { checked } from "./bad-request.ts";
 import { notFound } from "./object-changes.ts";
-import { allKinds, parseKind, parseRef, parseRegion } from "./object-refs.ts";
+import { parseKind, parseRef, parseRegion } from "./object-refs.ts";
 import { objectView } from "./object-views.ts";
 
 export async function getObject(store: Store, request: GetObjectRequest) {
@@ -26,7 +26,7 @@ export async function getObject(store: Store, request: GetObjectRequest) {
   if (object === undefined) throw notFound(ref);
   const agent = await agentOf(store, region);
   return {
-    object: objectView(region, kind, object, agent?.state),
+    object: objectView(region, kind, object, agent?.known),
     ...(agent !== undefined && { agent: agentView(agent) }),
   };
 }
@@ -44,7 +44,7 @@ export async function listObjects(store: Store, request: ListObjectsRequest, sig
     kind: parseKind("kind", request.kind, refuse),
   }));
   const { after, size } = parsePage(request);
-  const agent = (await agentOf(store, region))?.state;
+  const agent = (await agentOf(store, region))?.known;
   const objects: ObjectView[] = [];
   let [bytes, read] = [0, 0];
   let last: ListPosition | undefined;

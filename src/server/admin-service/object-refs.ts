@@ -2,16 +2,15 @@
 import { create } from "@bufbuild/protobuf";
 import { ObjectKind, type ObjectRef, ObjectRefSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { Refuse } from "../../model/field-problem.ts";
-import type { Kind } from "../kinds.ts";
+import { allKinds, type Kind } from "../kinds.ts";
+import type { HistoryKind } from "../store.ts";
 import { checked } from "./bad-request.ts";
 
-/** In the order in which objects are listed. */
-export const allKinds = ["deployment", "sentinel", "policy"] as const satisfies readonly Kind[];
-
-const wireKinds: Readonly<Record<Kind, ObjectKind>> = {
+const wireKinds: Readonly<Record<HistoryKind, ObjectKind>> = {
   deployment: ObjectKind.DEPLOYMENT,
   sentinel: ObjectKind.SENTINEL,
   policy: ObjectKind.POLICY,
+  environment: ObjectKind.ENVIRONMENT,
 };
 
 export interface ParsedRef {
@@ -20,7 +19,11 @@ export interface ParsedRef {
   readonly id: string;
 }
 
-export function refOf({ region, kind, id }: ParsedRef): ObjectRef {
+export function refOf({
+  region,
+  kind,
+  id,
+}: Omit<ParsedRef, "kind"> & { readonly kind: HistoryKind }): ObjectRef {
   return create(ObjectRefSchema, { region, kind: wireKinds[kind], id });
 }
 
@@ -45,7 +48,14 @@ export function parseRegion(region: string, refuse: Refuse, path = "region"): st
 
 /** Undefined for all kinds. */
 export function parseKind(path: string, kind: ObjectKind, refuse: Refuse): Kind | undefined {
-  const known = allKinds.find((each) => wireKinds[each] === kind);
+  if (kind === ObjectKind.ENVIRONMENT) refuse(path, "is an environment, which is no object of a cluster");
+  const known = parseHistoryKind(path, kind, refuse);
+  return known === "environment" ? undefined : known;
+}
+
+/** Undefined for all that has a history. */
+export function parseHistoryKind(path: string, kind: ObjectKind, refuse: Refuse): HistoryKind | undefined {
+  const known = ([...allKinds, "environment"] as const).find((each) => wireKinds[each] === kind);
   if (known === undefined && kind !== ObjectKind.UNSPECIFIED) {
     refuse(path, `is ${kind}, which this server does not know`);
   }

@@ -11,7 +11,7 @@ import {
 import { readSecretsBlob } from "../../model/deployment/secrets-blob.ts";
 import { sentinelNamespace } from "../../model/labels.ts";
 import { type Kind, kinds, type Spec, type SpecInit } from "../kinds.ts";
-import { areReportsHeldBack, isSettled, phaseOf, troubleOf } from "../phase.ts";
+import { phaseFacts, phaseOf } from "../phase.ts";
 import type { AgentReport, Row, StoredObject } from "../store.ts";
 import { refOf } from "./object-refs.ts";
 
@@ -28,8 +28,8 @@ export function objectView<K extends Kind>(
   agent: AgentReport | undefined,
 ): ObjectView {
   const { row, deployment, sentinel } = object;
-  const trouble = troubleOf(kind, row, agent);
-  const settled = isSettled(kind, row, agent, trouble);
+  const facts = phaseFacts(kind, object, agent);
+  const { trouble, isSettled: settled } = facts;
   const spec = row.desired === "unreadable" ? undefined : specView(kind, row.spec);
   return create(ObjectViewSchema, {
     ref: refOf({ region, kind, id: row.id }),
@@ -38,13 +38,7 @@ export function objectView<K extends Kind>(
     version: row.version,
     desired: desiredStates[row.desired],
     ...(spec !== undefined && { spec }),
-    phase: phaseOf({
-      ...object,
-      kind,
-      trouble,
-      isSettled: settled,
-      isHeldBack: areReportsHeldBack(kind, agent),
-    }),
+    phase: phaseOf(facts),
     settled,
     ...(trouble !== undefined && { trouble }),
     ...(deployment !== undefined && {

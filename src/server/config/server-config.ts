@@ -19,6 +19,12 @@ export type DatabaseChoice =
   | { readonly kind: "url"; readonly url: SecretRef }
   | { readonly kind: "embedded"; readonly dataDir: string; readonly postgresBin: string | undefined };
 
+export interface TracingChoice {
+  readonly sampleRate: number;
+  /** The standard variables of OpenTelemetry are in it, which say where to, and can switch parts of it off. */
+  readonly env: Environment;
+}
+
 export interface ServerConfig {
   readonly listen: ListenAddress;
   readonly tls: TlsFiles | undefined;
@@ -30,6 +36,8 @@ export interface ServerConfig {
   readonly streamsPerSecond: number;
   readonly history: HistoryRetention;
   readonly logLevel: LogLevel;
+  /** Undefined while OTLP is off. */
+  readonly tracing: TracingChoice | undefined;
   /** 0 means no metrics. */
   readonly prometheusPort: number;
 }
@@ -58,7 +66,7 @@ export function parseServerConfig({ file, env, flags }: ServerConfigInput): Serv
     if (document !== undefined) problems.push(...findUnknownKeys(document, known));
   }
   if (problems.length > 0) return { kind: "invalid", problems: sortProblems(problems) };
-  return { kind: "valid", config: build(resolution) };
+  return { kind: "valid", config: build(resolution, env) };
 }
 
 function checkRules(resolution: Resolution): ConfigProblem[] {
@@ -104,7 +112,7 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (host.startsWith("127.") && isPrivateHost(host));
 }
 
-function build(resolution: Resolution): ServerConfig {
+function build(resolution: Resolution, env: Environment): ServerConfig {
   const need = <T>(setting: Setting<T>): T => present(resolution.value(setting), setting);
   const url = resolution.secret(s.databaseUrl);
   return {
@@ -121,6 +129,7 @@ function build(resolution: Resolution): ServerConfig {
     streamsPerSecond: need(s.streamRate),
     history: { ageMaxMs: need(s.historyAge), entriesMax: need(s.historyEntries) },
     logLevel: need(s.logLevel),
+    tracing: need(s.tracingEnabled) ? { sampleRate: need(s.tracingSampleRate), env } : undefined,
     prometheusPort: need(s.prometheusPort),
   };
 }

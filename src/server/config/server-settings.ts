@@ -88,7 +88,7 @@ export const serverSettings = {
       "server.history_age",
       duration(hourMs, 8_784 * hourMs),
       720 * hourMs,
-      "Age at which history is forgotten, and deployments that were deleted.",
+      "Age at which history is forgotten, and what was deleted.",
     ),
   ),
   historyEntries: withShortFlag(
@@ -102,6 +102,8 @@ export const serverSettings = {
   tlsCertFile: settings.tlsCertFile,
   tlsKeyFile: settings.tlsKeyFile,
   logLevel: settings.logLevel,
+  tracingEnabled: settings.tracingEnabled,
+  tracingSampleRate: settings.tracingSampleRate,
   prometheusPort: settings.prometheusPort,
 } as const;
 

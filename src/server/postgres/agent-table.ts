@@ -5,6 +5,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ReportAgentStateRequestSchema } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import { findHeld, type Release, releasesFor } from "../held-releases.ts";
 import type { Kind } from "../kinds.ts";
+import { knownAfter } from "../known-state.ts";
 import { unknownRegion } from "../row-rules.ts";
 import type { AgentRecord, AgentReport, Author, HeldDeletion } from "../store.ts";
 import { kindOfController, troubleNews } from "../trouble-news.ts";
@@ -14,7 +15,12 @@ import { addHistory } from "./history-table.ts";
 interface StateRow {
   readonly state: Buffer | null;
   readonly state_at_ms: string | null;
+  readonly known: Buffer | null;
+  readonly known_at_ms: string | null;
+  readonly counter: string;
 }
+
+const stateColumns = "a.state, a.state_at_ms, a.known, a.known_at_ms, r.counter";
 
 export class AgentTable {
   private readonly database: Database;
@@ -31,19 +37,20 @@ export class AgentTable {
 
   reportAgent(region: string, report: AgentReport): Promise<readonly HeldDeletion[]> {
     return this.database.transact(async (session) => {
-      const before = await lockState(session, region);
-      const state = Buffer.from(toBinary(ReportAgentStateRequestSchema, report.report));
-      const sql = "UPDATE agents SET state = $2, state_at_ms = $3 WHERE region = $1";
-      await session.query(sql, [region, state, report.atMs]);
+      const { counter, ...before } = await lockState(session, region);
+      const known = knownAfter(before, report, counter);
+      const sql =
+        "UPDATE agents SET state = $2, state_at_ms = $4, known = $3, known_at_ms = $4 WHERE region = $1";
+      await session.query(sql, [region, encode(report), encode(known), report.atMs]);
       const releases = await keepReleases(session, region, report);
-      await addHistory(session, region, ...troubleNews(before, report));
+      await addHistory(session, region, ...troubleNews(before.known, known));
       return releases;
     });
   }
 
   releaseDeletion(region: string, deletion: HeldDeletion, author: Author): Promise<boolean> {
     return this.database.transact(async (session) => {
-      const state = await lockState(session, region);
+      const { state } = await lockState(session, region);
       const held = findHeld(state?.report.blockedDeletions ?? [], deletion);
       if (held === undefined) return false;
       const { controller, key, id } = held;
@@ -68,28 +75,27 @@ export class AgentTable {
     const rows = await this.database.read<
       StateRow & {
         readonly region: string;
-        readonly counter: string;
         readonly heartbeat_at_ms: string | null;
       } & Readonly<Record<Kind, string>>
     >(
-      `SELECT a.region, r.counter, a.heartbeat_at_ms, a.state, a.state_at_ms,
+      `SELECT a.region, a.heartbeat_at_ms, ${stateColumns},
               ${newestOf("deployment")}, ${newestOf("sentinel")}, ${newestOf("policy")}
        FROM agents a JOIN regions r ON r.name = a.region
        WHERE $1::text IS NULL OR a.region = $1 ORDER BY r.ordinal`,
       [region ?? null],
     );
     return rows.map((row) => {
-      const state = decodeState(row);
+      const { counter, ...heard } = decodeState(row);
       return {
         region: row.region,
-        newestVersion: BigInt(row.counter),
+        newestVersion: counter,
         newestOfKind: {
           deployment: BigInt(row.deployment),
           sentinel: BigInt(row.sentinel),
           policy: BigInt(row.policy),
         },
         ...(row.heartbeat_at_ms !== null && { heartbeatAtMs: Number(row.heartbeat_at_ms) }),
-        ...(state !== undefined && { state }),
+        ...heard,
       };
     });
   }
@@ -100,21 +106,41 @@ function newestOf(kind: Kind): string {
   return `(SELECT coalesce(max(o.version), 0) FROM objects o WHERE o.region = a.region AND o.kind = '${kind}') AS ${kind}`;
 }
 
-async function lockState(session: Session, region: string): Promise<AgentReport | undefined> {
+interface Heard extends Pick<AgentRecord, "state" | "known"> {
+  readonly counter: bigint;
+}
+
+async function lockState(session: Session, region: string): Promise<Heard> {
+  // In two steps: of a row that had to be waited for, the counter beside it would be that of before the wait, and
+  // an agent that is not behind would look as if it were ahead.
+  await session.query("SELECT 1 FROM agents WHERE region = $1 FOR UPDATE", [region]);
   const [row] = await session.query<StateRow>(
-    "SELECT state, state_at_ms FROM agents WHERE region = $1 FOR UPDATE",
+    `SELECT ${stateColumns} FROM agents a JOIN regions r ON r.name = a.region WHERE a.region = $1`,
     [region],
   );
   if (row === undefined) throw unknownRegion(region);
   return decodeState(row);
 }
 
-function decodeState({ state, state_at_ms }: StateRow): AgentReport | undefined {
-  if (state === null) return undefined;
+function decodeState(row: StateRow): Heard {
+  const counter = BigInt(row.counter);
+  const state = decode(row.state, row.state_at_ms);
+  if (state === undefined) return { counter };
+  const known = decode(row.known, row.known_at_ms);
+  const isCurrent = known !== undefined && known.atMs === state.atMs;
+  return { counter, state, known: isCurrent ? known : knownAfter({ known }, state, counter) };
+}
+
+function decode(report: Buffer | null, atMs: string | null): AgentReport | undefined {
+  if (report === null) return undefined;
   return {
-    report: fromBinary(ReportAgentStateRequestSchema, new Uint8Array(state)),
-    atMs: Number(state_at_ms),
+    report: fromBinary(ReportAgentStateRequestSchema, new Uint8Array(report)),
+    atMs: Number(atMs),
   };
+}
+
+function encode({ report }: AgentReport): Buffer {
+  return Buffer.from(toBinary(ReportAgentStateRequestSchema, report));
 }
 
 async function keepReleases(

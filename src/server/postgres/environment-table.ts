@@ -2,9 +2,15 @@
 // up every other change of its region, so that it is decided on what is really there.
 import { create, toBinary } from "@bufbuild/protobuf";
 import { SecretsConfigSchema } from "../../gen/ctrl/v1/secrets_pb.ts";
-import { assertUnused, isSameEnvironment, tenantKinds } from "../environment-rules.ts";
+import {
+  assertUnused,
+  environmentNews,
+  isSameEnvironment,
+  removalOf,
+  tenantKinds,
+} from "../environment-rules.ts";
 import { unknownRegion } from "../row-rules.ts";
-import type { EnvironmentContent, StoredEnvironment } from "../store.ts";
+import type { Author, EnvironmentContent, StoredEnvironment } from "../store.ts";
 import type { Database, Session } from "./database.ts";
 import {
   decodeEnvironment,
@@ -12,6 +18,7 @@ import {
   environmentColumns,
   readEnvironment,
 } from "./environment-rows.ts";
+import { addHistory } from "./history-table.ts";
 import { decodeRow, type ObjectRow, objectColumns } from "./object-rows.ts";
 import { lockRegion } from "./object-table.ts";
 
@@ -29,13 +36,16 @@ export class EnvironmentTable {
     region: string,
     id: string,
     decide: (environment: StoredEnvironment | undefined) => EnvironmentContent | undefined,
+    author: Author,
   ): Promise<StoredEnvironment | undefined> {
     return this.database.transact(async (session) => {
       await lockRegion(session, region);
       const before = await readEnvironment(session, region, id);
       const wanted = decide(before);
       if (wanted === undefined || (before !== undefined && isSameEnvironment(before, wanted))) return before;
-      return write(session, region, id, wanted);
+      const after = await write(session, region, id, wanted);
+      await addHistory(session, region, ...environmentNews(before, after, author));
+      return after;
     });
   }
 
@@ -43,7 +53,7 @@ export class EnvironmentTable {
    * Who uses it is looked up before the region is held, because that takes as long as there are objects. What has
    * changed since has a higher version, and is looked at once more while nothing can change.
    */
-  async remove(region: string, id: string): Promise<boolean> {
+  async remove(region: string, id: string, author: Author): Promise<boolean> {
     const seen = new Map<TenantKind, string>();
     const read: Read = (sql, values) => this.database.read(sql, values);
     for (const kind of tenantKinds) seen.set(kind, await assertUnusedBehind(read, region, kind, "0", id));
@@ -52,11 +62,13 @@ export class EnvironmentTable {
       for (const [kind, version] of seen) {
         await assertUnusedBehind((sql, values) => session.query(sql, values), region, kind, version, id);
       }
-      const removed = await session.query(
-        "DELETE FROM environments WHERE region = $1 AND id = $2 RETURNING id",
+      const [removed] = await session.query<{ version: string }>(
+        "DELETE FROM environments WHERE region = $1 AND id = $2 RETURNING version",
         [region, id],
       );
-      return removed.length > 0;
+      if (removed === undefined) return false;
+      await addHistory(session, region, removalOf({ id, version: BigInt(removed.version) }, author));
+      return true;
     });
   }
 

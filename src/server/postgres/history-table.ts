@@ -1,7 +1,13 @@
 // What happened, in the table `history`, and the end of what is kept of it.
-import type { Kind } from "../kinds.ts";
 import { unknownRegion } from "../row-rules.ts";
-import type { HistoryEntry, HistoryQuery, HistoryRetention, HistorySince, NumberedEntry } from "../store.ts";
+import type {
+  HistoryEntry,
+  HistoryKind,
+  HistoryQuery,
+  HistoryRetention,
+  HistorySince,
+  NumberedEntry,
+} from "../store.ts";
 import type { Database, Session } from "./database.ts";
 import { withinRange } from "./object-rows.ts";
 
@@ -15,7 +21,7 @@ interface HistoryRow {
   readonly number: string;
   readonly at_ms: string | null;
   readonly author: string;
-  readonly kind: Kind;
+  readonly kind: HistoryKind;
   readonly id: string;
   readonly version: string;
   readonly event: HistoryEntry["event"];

@@ -13,7 +13,7 @@ import type { ClientBase } from "pg";
 import { sqlState } from "./database-error.ts";
 
 /** Any number, as long as it is the same in every version of krane. */
-const migrationLock = 4_738_105_221;
+export const migrationLock = 4_738_105_221;
 
 /** What a step does at once; or bit by bit, each time behind the last thing that it did, until it finds nothing. */
 type Step = string | { readonly eachBehind: string };
@@ -155,24 +155,46 @@ const steps: readonly Step[] = [
     )
     SELECT max(entry) AS last FROM bit`,
   },
+  `
+  LOCK TABLE agents, objects IN ACCESS EXCLUSIVE MODE;
+
+  -- What is known after the report of that time. One of another time than the last report was left
+  -- behind by an older server, which does not write it.
+  ALTER TABLE agents ADD COLUMN known bytea, ADD COLUMN known_at_ms bigint;
+
+  -- Since when nothing has been left of an object whose deletion was ordered with that version.
+  ALTER TABLE objects ADD COLUMN gone_version bigint, ADD COLUMN gone_at_ms bigint;
+  -- The policies of a deployment.
+  CREATE INDEX objects_owner ON objects (region, deployment_id) WHERE deployment_id IS NOT NULL;
+  `,
 ];
 
-/** How long a server waits for another one that is at work on the tables. */
-const migrationWaitMs = 60_000;
+const quietWaitMs = 10_000;
 /** Shorter than the second after which PostgreSQL ends a circle of its own choice, which could hit an older server. */
 const tableWaitMs = 500;
 const attemptsMax = 120;
+const lockTimeoutCode = "55P03";
 /** Another transaction was in the way: a circle of locks, or a lock that was not to be had in time. */
-const busyCodes: readonly unknown[] = ["40P01", "55P03"];
+const busyCodes: readonly unknown[] = ["40P01", lockTimeoutCode];
 
-/** Brings the database to the newest tables, or as far as is said; resolves with how many steps it took. */
-export async function migrate(client: ClientBase, stepsMax = steps.length): Promise<number> {
-  await client.query(`SET lock_timeout TO ${migrationWaitMs}`);
+export interface MigrationOptions {
+  /** How far to go. Default: to the newest tables. */
+  readonly stepsMax?: number;
+  /** How long it waits before it says so, and says so again. */
+  readonly quietMs?: number;
+  /** Called again and again while another server is at work. */
+  onWaiting?(): void;
+}
+
+/** Brings the tables up to date; resolves with how many steps it took. */
+export async function migrate(client: ClientBase, options: MigrationOptions = {}): Promise<number> {
+  const { stepsMax = steps.length, quietMs = quietWaitMs, onWaiting } = options;
+  await client.query(`SET lock_timeout TO ${quietMs}`);
   // Defaults that a role may have been given to protect it from people.
   await client.query("SET statement_timeout TO 0");
   await client.query("SET default_transaction_read_only TO off");
   await client.query("SET default_transaction_isolation TO 'read committed'");
-  await client.query("SELECT pg_advisory_lock($1)", [migrationLock]);
+  await lockMigrations(client, onWaiting);
   try {
     await client.query(`SET lock_timeout TO ${tableWaitMs}`);
     // Asked for first: CREATE SCHEMA needs a right that a careful administrator does not give.
@@ -192,6 +214,22 @@ export async function migrate(client: ClientBase, stepsMax = steps.length): Prom
     return Math.max(0, stepsMax - done);
   } finally {
     await client.query("SELECT pg_advisory_unlock($1)", [migrationLock]);
+  }
+}
+
+/**
+ * For as long as it takes: with much data that is longer than anybody would guess, and the lock of a server that was
+ * killed is free at once. Whoever gives up closes the connection.
+ */
+async function lockMigrations(client: ClientBase, onWaiting?: () => void): Promise<void> {
+  for (;;) {
+    try {
+      await client.query("SELECT pg_advisory_lock($1)", [migrationLock]);
+      return;
+    } catch (error) {
+      if (sqlState(error) !== lockTimeoutCode) throw error;
+      onWaiting?.();
+    }
   }
 }
 

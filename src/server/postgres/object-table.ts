@@ -22,8 +22,8 @@ import {
   withinRange,
 } from "./object-rows.ts";
 
-/** Small enough not to hold up the changes of a region. */
-const trimRowsMax = 500;
+/** Of specs in one answer to a stream, of which many are kept at a time. The one that passes it is the last. */
+const answerBytesMax = 1024 * 1024;
 
 export class ObjectTable {
   private readonly database: Database;
@@ -57,22 +57,28 @@ export class ObjectTable {
     id: string,
     decide: Decide<K>,
     author: Author,
-    { dryRun = false, environmentId }: ChangeOptions,
+    { dryRun = false, environmentId, withPolicies = false }: ChangeOptions,
   ): Promise<Changed<K>> {
-    const version = await nextVersion(session, region);
+    const version = await takeVersions(session, region, 1);
     const before = await readRow(session, region, kind, id);
     const environment =
       environmentId === undefined ? undefined : await readEnvironment(session, region, environmentId);
     const wanted = decide(before, environment);
     if (wanted === undefined || (before !== undefined && isSame(kind, before, wanted))) {
-      throw new NothingWritten({ before, after: before });
+      const stopped = withPolicies
+        ? await stopPoliciesOf(session, region, before, author, version)
+        : undefined;
+      if (stopped === undefined) throw new NothingWritten({ before, after: before });
+      await announce(session, region, stopped);
+      return { before, after: before };
     }
     const after: Row<K> = { id, ...wanted, version };
     await writeRow(session, region, kind, after);
     if (dryRun) throw new NothingWritten({ before, after: { ...after, version: before?.version ?? 0n } });
     const event = wanted.desired === "stopped" ? "stopped" : "set";
     await addHistory(session, region, { ...author, kind, id, version, event, outcome: "" });
-    await session.query("SELECT pg_notify($1, $2)", [changeChannel, `${version} ${region}`]);
+    const stopped = withPolicies ? await stopPoliciesOf(session, region, after, author) : undefined;
+    await announce(session, region, stopped ?? version);
     return { before, after };
   }
 
@@ -119,42 +125,23 @@ export class ObjectTable {
     const rows = await this.database.read<MaybeObjectRow & { readonly counter: string }>(
       `SELECT r.counter, ${objectColumns} FROM regions r
        LEFT JOIN LATERAL (
-         SELECT * FROM objects WHERE region = r.name AND kind = $2 AND version > $3
-         ORDER BY version LIMIT $4
-       ) o ON true
+         SELECT *, sum(octet_length(spec)) OVER (ORDER BY version) AS bytes FROM (
+           SELECT * FROM objects WHERE region = r.name AND kind = $2 AND version > $3
+           ORDER BY version LIMIT $4
+         ) found
+       ) o ON o.bytes - octet_length(o.spec) < ${answerBytesMax}
        WHERE r.name = $1 ORDER BY o.version`,
       [region, kind, withinRange(cursor), limit],
     );
     const first = rows[0];
     if (first === undefined) throw unknownRegion(region);
+    const found = rows.filter(hasObject);
+    const bytes = found.reduce((sum, { spec }) => sum + spec.length, 0);
     return {
-      rows: rows.filter(hasObject).map((row) => decodeRow(kind, row)),
+      rows: found.map((row) => decodeRow(kind, row)),
       counter: BigInt(first.counter),
+      isFull: found.length === limit || bytes >= answerBytesMax,
     };
-  }
-
-  /** Forgets the deployments that were reported gone before then, after their deletion was ordered. */
-  async trimStopped(oldestMs: number): Promise<void> {
-    const regions = await this.database.read<{ name: string }>("SELECT name FROM regions", []);
-    for (const { name } of regions) {
-      while ((await this.trimSome(name, Math.trunc(oldestMs))) === trimRowsMax);
-    }
-  }
-
-  private trimSome(region: string, oldestMs: number): Promise<number> {
-    return this.database.transact(async (session) => {
-      await lockRegion(session, region);
-      const removed = await session.query(
-        `DELETE FROM objects WHERE region = $1 AND kind = 'deployment' AND id IN (
-           SELECT o.id FROM objects o JOIN reports p USING (region, kind, id)
-           WHERE o.region = $1 AND o.kind = 'deployment' AND o.desired = 'stopped'
-             AND NOT p.present AND p.version = o.version AND p.at_ms < $2
-           LIMIT $3
-         ) RETURNING id`,
-        [region, oldestMs, trimRowsMax],
-      );
-      return removed.length;
-    });
   }
 }
 
@@ -168,13 +155,49 @@ class NothingWritten extends Error {
   }
 }
 
-async function nextVersion(session: Session, region: string): Promise<bigint> {
+/** Resolves with the last one of as many as are taken. */
+async function takeVersions(session: Session, region: string, count: number): Promise<bigint> {
   const [row] = await session.query<{ counter: string }>(
-    "UPDATE regions SET counter = counter + 1 WHERE name = $1 RETURNING counter",
-    [region],
+    "UPDATE regions SET counter = counter + $2 WHERE name = $1 RETURNING counter",
+    [region, count],
   );
   if (row === undefined) throw unknownRegion(region);
   return BigInt(row.counter);
+}
+
+function announce(session: Session, region: string, version: bigint): Promise<unknown> {
+  return session.query("SELECT pg_notify($1, $2)", [changeChannel, `${version} ${region}`]);
+}
+
+/** Resolves with the version of the last one; undefined where there is none. `spare` is a version that nobody has. */
+async function stopPoliciesOf(
+  session: Session,
+  region: string,
+  owner: Row<Kind> | undefined,
+  author: Author,
+  spare?: bigint,
+): Promise<bigint | undefined> {
+  if (owner?.desired !== "stopped") return undefined;
+  const policies = await session.query<{ id: string }>(
+    `SELECT id FROM objects WHERE region = $1 AND kind = 'policy' AND deployment_id = $2
+       AND desired = 'running' AND format = $3 AND version < $4 ORDER BY version`,
+    [region, owner.id, specFormat, owner.version],
+  );
+  if (policies.length === 0) return undefined;
+  const last = await takeVersions(session, region, policies.length - (spare === undefined ? 0 : 1));
+  const first = last - BigInt(policies.length) + 1n;
+  const stopped = policies.map(({ id }, index) => ({ id, version: first + BigInt(index) }));
+  await session.query(
+    `UPDATE objects o SET desired = 'stopped', version = f.version
+     FROM unnest($2::text[], $3::bigint[]) AS f (id, version)
+     WHERE o.region = $1 AND o.kind = 'policy' AND o.id = f.id`,
+    [region, stopped.map(({ id }) => id), stopped.map(({ version }) => String(version))],
+  );
+  const entries = stopped.map(
+    (each) => ({ ...author, ...each, kind: "policy", event: "stopped", outcome: "" }) as const,
+  );
+  await addHistory(session, region, ...entries);
+  return last;
 }
 
 /** Holds up every other change of the region until the end of the transaction. */

@@ -1,7 +1,9 @@
 // The store in PostgreSQL, for any number of server processes at a time.
 import type { ClientConfig } from "pg";
-import { type Kind, kinds, type Spec } from "../kinds.ts";
-import { editing, putting, stopping, unknownRegion } from "../row-rules.ts";
+import { onAbort } from "../../concurrency/abort-listener.ts";
+import { DesiredChanges } from "../desired-changes.ts";
+import type { Kind } from "../kinds.ts";
+import { unknownRegion } from "../row-rules.ts";
 import {
   type AgentRecord,
   type AgentReport,
@@ -9,7 +11,6 @@ import {
   type Changed,
   type ChangeOptions,
   type Changes,
-  type Condition,
   type Decide,
   type DeploymentReport,
   type EnvironmentContent,
@@ -18,7 +19,6 @@ import {
   type HistoryRetention,
   type HistorySince,
   type NumberedEntry,
-  type PutOptions,
   type Row,
   type SentinelReport,
   type Store,
@@ -30,6 +30,7 @@ import { AgentTable } from "./agent-table.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { connectAlone, createDatabase, type Database, type DatabaseDeps } from "./database.ts";
 import { EnvironmentTable } from "./environment-table.ts";
+import { trimGone } from "./gone-rows.ts";
 import { HistoryTable } from "./history-table.ts";
 import { migrate } from "./migrations.ts";
 import { ObjectTable } from "./object-table.ts";
@@ -39,14 +40,9 @@ import { ReportTables } from "./report-tables.ts";
 export async function startPostgresStore(
   config: ClientConfig,
   deps: DatabaseDeps,
+  signal = new AbortController().signal,
 ): Promise<{ readonly store: PostgresStore; close(): Promise<void> }> {
-  const client = await connectAlone(config, "krane server: tables", 0);
-  try {
-    const steps = await migrate(client);
-    if (steps > 0) deps.log.info("tables brought up to date", { count: steps });
-  } finally {
-    await client.end().catch(() => undefined);
-  }
+  await bringUpToDate(config, deps, signal);
   const database = await createDatabase(config, deps);
   const changes = new ChangeFeed({ ...deps, connect: () => connectAlone(config, "krane server: changes") });
   const stopped = new AbortController();
@@ -61,7 +57,26 @@ export async function startPostgresStore(
   };
 }
 
-export class PostgresStore implements Store {
+async function bringUpToDate(
+  config: ClientConfig,
+  { log }: DatabaseDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const client = await connectAlone(config, "krane server: tables", 0);
+  const hangUp = () => client.end().catch(() => undefined);
+  const release = onAbort(signal, () => void hangUp());
+  try {
+    signal.throwIfAborted();
+    const onWaiting = () => log.info("another server brings the tables up to date, waiting for it");
+    const steps = await migrate(client, { onWaiting });
+    if (steps > 0) log.info("tables brought up to date", { count: steps });
+  } finally {
+    release();
+    await hangUp();
+  }
+}
+
+export class PostgresStore extends DesiredChanges implements Store {
   private readonly database: Database;
   private readonly changes: ChangeFeed;
   private readonly desired: ObjectTable;
@@ -71,6 +86,7 @@ export class PostgresStore implements Store {
   private readonly historyTable: HistoryTable;
 
   constructor(database: Database, changes: ChangeFeed) {
+    super();
     this.database = database;
     this.changes = changes;
     this.desired = new ObjectTable(database);
@@ -104,38 +120,6 @@ export class PostgresStore implements Store {
     const changed = await this.desired.change(region, kind, id, decide, author, options);
     if (changed.after !== undefined) this.changes.learn(region, changed.after.version);
     return changed;
-  }
-
-  async put<K extends Kind>(
-    region: string,
-    kind: K,
-    spec: Spec<K>,
-    author: Author,
-    options?: PutOptions,
-  ): Promise<bigint> {
-    const { after } = await this.change(region, kind, kinds[kind].idOf(spec), putting(spec, options), author);
-    return after?.version ?? 0n;
-  }
-
-  async edit<K extends Kind>(
-    region: string,
-    kind: K,
-    id: string,
-    change: (spec: Spec<K>) => Spec<K>,
-    author: Author,
-    condition?: Condition,
-  ): Promise<bigint | undefined> {
-    return (await this.change(region, kind, id, editing(kind, change, condition), author)).after?.version;
-  }
-
-  async stop(
-    region: string,
-    kind: Kind,
-    id: string,
-    author: Author,
-    condition?: Condition,
-  ): Promise<bigint | undefined> {
-    return (await this.change(region, kind, id, stopping(kind, condition), author)).after?.version;
   }
 
   remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean> {
@@ -217,12 +201,13 @@ export class PostgresStore implements Store {
     region: string,
     id: string,
     decide: (environment: StoredEnvironment | undefined) => EnvironmentContent | undefined,
+    author: Author,
   ): Promise<StoredEnvironment | undefined> {
-    return this.environmentTable.change(region, id, decide);
+    return this.environmentTable.change(region, id, decide, author);
   }
 
-  removeEnvironment(region: string, id: string): Promise<boolean> {
-    return this.environmentTable.remove(region, id);
+  removeEnvironment(region: string, id: string, author: Author): Promise<boolean> {
+    return this.environmentTable.remove(region, id, author);
   }
 
   async environment(region: string, id: string): Promise<StoredEnvironment | undefined> {
@@ -243,7 +228,10 @@ export class PostgresStore implements Store {
 
   async trimHistory(retention: HistoryRetention, nowMs: number): Promise<void> {
     await this.historyTable.trim(retention, nowMs);
-    await this.desired.trimStopped(nowMs - retention.ageMaxMs);
+    const limits = { nowMs, oldestMs: nowMs - retention.ageMaxMs };
+    for (const { region, known } of await this.agents()) {
+      await trimGone(this.database, region, known, limits);
+    }
   }
 
   /** How many streams of this process wait for the next change of a region. */

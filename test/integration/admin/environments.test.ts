@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { FieldProblemSchema } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
+import { FieldProblemSchema, ObjectKind } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
 import { startAdminServer } from "../../support/admin-server.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 
@@ -63,6 +63,29 @@ test("of secrets only the names come back", async (t) => {
     admins.unsetSecret({ region, environmentId: "env_none", name: "B_KEY" }),
     has(Code.NotFound),
   );
+});
+
+test("events tell who set which secret, and never to what", async (t) => {
+  const { admins } = await serve(t);
+  await admins.applyEnvironment({ region, id: environmentId, workspaceId: "ws_1", projectId: "proj_1" });
+  await admins.setSecret({ region, environmentId, name: "KEY", encrypted: "sealed-value" });
+  await admins.unsetSecret({ region, environmentId, name: "KEY" });
+  await admins.deleteEnvironment({ region, id: environmentId });
+  const { events } = await admins.listEvents({ region, kind: ObjectKind.ENVIRONMENT, id: environmentId });
+  assert.deepEqual(
+    events.map(({ ref, by, event, version, outcome }) =>
+      `${ref?.id} ${by} ${event} v${version} ${outcome}`.trim(),
+    ),
+    [
+      `${environmentId} ann removed v3`,
+      `${environmentId} ann secret_unset v3 KEY`,
+      `${environmentId} ann secret_set v2 KEY`,
+      `${environmentId} ann set v1`,
+    ],
+  );
+  assert.ok(events.every(({ ref }) => ref?.kind === ObjectKind.ENVIRONMENT));
+  const ref = { region, kind: ObjectKind.ENVIRONMENT, id: environmentId };
+  await assert.rejects(admins.getObject({ ref }), has(Code.InvalidArgument, /no object of a cluster/));
 });
 
 test("an environment that was never applied takes no secret, and does not come to be by one", async (t) => {

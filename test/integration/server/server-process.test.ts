@@ -132,7 +132,7 @@ async function assertServes(t: TestContext, node: string): Promise<void> {
   );
   t.after(() => agent.close());
   const { signal } = new AbortController();
-  const answer = await agent.getDesiredDeployment("d_1a2B3c4D", signal);
+  const answer = await agent.getDesiredDeployment({ id: "d_1a2B3c4D" }, signal);
   assert.equal(answer.kind, "found");
   await agent.heartbeat(signal);
   const { agents } = await admins(context.token).listAgents({});

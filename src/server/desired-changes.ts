@@ -1,0 +1,47 @@
+// The usual changes of desired state, over the one change that every store makes.
+import { type Kind, kinds, type Spec } from "./kinds.ts";
+import { editing, putting, stopping } from "./row-rules.ts";
+import type { Author, Changed, ChangeOptions, Condition, Decide, PutOptions, Store } from "./store.ts";
+
+export abstract class DesiredChanges implements Pick<Store, "put" | "edit" | "stop"> {
+  abstract change<K extends Kind>(
+    region: string,
+    kind: K,
+    id: string,
+    decide: Decide<K>,
+    author: Author,
+    options?: ChangeOptions,
+  ): Promise<Changed<K>>;
+
+  async put<K extends Kind>(
+    region: string,
+    kind: K,
+    spec: Spec<K>,
+    author: Author,
+    options?: PutOptions,
+  ): Promise<bigint> {
+    const { after } = await this.change(region, kind, kinds[kind].idOf(spec), putting(spec, options), author);
+    return after?.version ?? 0n;
+  }
+
+  async edit<K extends Kind>(
+    region: string,
+    kind: K,
+    id: string,
+    change: (spec: Spec<K>) => Spec<K>,
+    author: Author,
+    condition?: Condition,
+  ): Promise<bigint | undefined> {
+    return (await this.change(region, kind, id, editing(kind, change, condition), author)).after?.version;
+  }
+
+  async stop(
+    region: string,
+    kind: Kind,
+    id: string,
+    author: Author,
+    condition?: Condition,
+  ): Promise<bigint | undefined> {
+    return (await this.change(region, kind, id, stopping(kind, condition), author)).after?.version;
+  }
+}

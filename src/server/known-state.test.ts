@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { ReportAgentStateRequestSchema } from "../gen/ctrl/v1/cluster_service_pb.ts";
+import {
+  type AgentStatus,
+  ObjectStatus_Outcome as Outcome,
+  StreamStatusSchema,
+} from "../gen/krane/v1/agent_pb.ts";
+import { hasSettled, knownAfter, settledBy } from "./known-state.ts";
+
+const versionMax = 12;
+const versions = Array.from({ length: versionMax }, (_, index) => BigInt(index + 1));
+
+type Stream = { readonly cursor: bigint; readonly settledUpTo: bigint; readonly unsettled: bigint[] };
+
+const streams: fc.Arbitrary<Stream> = fc.record({
+  cursor: fc.bigInt(0n, BigInt(versionMax)),
+  settledUpTo: fc.bigInt(0n, BigInt(versionMax)),
+  unsettled: fc.uniqueArray(fc.constantFrom(...versions), { maxLength: 5 }),
+});
+
+const reportOf = (instanceId: string, stream: Partial<Stream>, ...troubled: readonly [string, bigint][]) => ({
+  report: create(ReportAgentStateRequestSchema, {
+    state: { instanceId, controllers: [{ name: "deployments", stream }] },
+    troubledObjects: troubled.map(([id, desiredVersion]) => ({
+      controller: "deployments",
+      id,
+      desiredVersion,
+      outcome: Outcome.PARKED,
+    })),
+  }),
+  atMs: 0,
+});
+
+const streamOf = (state: AgentStatus | undefined) =>
+  state?.controllers.find(({ name }) => name === "deployments")?.stream;
+const counter = BigInt(versionMax);
+
+test("settled is what any report has said to be settled, and nothing else", () => {
+  fc.assert(
+    fc.property(fc.array(streams, { minLength: 1, maxLength: 5 }), (said) => {
+      let known: ReturnType<typeof knownAfter> | undefined;
+      for (const [index, stream] of said.entries()) {
+        known = knownAfter({ known }, reportOf(`ins_${index}`, stream), counter);
+      }
+      const all = settledBy(streamOf(known?.report.state));
+      const facts = said.map((stream) => settledBy(create(StreamStatusSchema, stream)));
+      for (const version of versions) {
+        const isSaid = facts.some((fact) => hasSettled(fact, version));
+        assert.equal(hasSettled(all, version), isSaid, `version ${version}`);
+      }
+    }),
+  );
+});
+
+test("a controller that a report does not speak of keeps what it had settled", () => {
+  const known = knownAfter({}, reportOf("ins_1", { cursor: 3n }), counter);
+  const silent = {
+    report: create(ReportAgentStateRequestSchema, { state: { instanceId: "ins_2", controllers: [] } }),
+    atMs: 1,
+  };
+  const after = knownAfter({ known }, silent, counter);
+  assert.equal(streamOf(after.report.state)?.settledUpTo, 3n);
+});
+
+test("trouble of an earlier agent is kept until this one lists the object, or has settled it", () => {
+  const first = reportOf("ins_1", { cursor: 5n }, ["a", 2n], ["b", 4n]);
+  const troubled = (cursor: bigint, ...listed: readonly [string, bigint][]) => {
+    const known = knownAfter({}, first, counter);
+    const after = knownAfter({ known, state: first }, reportOf("ins_2", { cursor }, ...listed), counter);
+    return after.report.troubledObjects.map(({ id, desiredVersion }) => `${id}@${desiredVersion}`);
+  };
+  assert.deepEqual(troubled(0n), ["a@2", "b@4"]);
+  assert.deepEqual(troubled(3n), ["b@4"]);
+  assert.deepEqual(troubled(0n, ["b", 6n]), ["b@6", "a@2"]);
+  const same = reportOf("ins_1", { cursor: 5n }, ["b", 4n]);
+  const after = knownAfter({ known: knownAfter({}, first, counter), state: first }, same, counter);
+  assert.deepEqual(
+    after.report.troubledObjects.map(({ id }) => id),
+    ["b"],
+    "it listed both before",
+  );
+});
+
+test("no more trouble is kept than a report may list", () => {
+  const many = (prefix: string) =>
+    Array.from({ length: 150 }, (_, index): [string, bigint] => [`${prefix}${index}`, 9n]);
+  const state = reportOf("ins_1", {}, ...many("a"));
+  const known = knownAfter({}, state, counter);
+  const next = reportOf("ins_2", {}, ...many("b"));
+  const { troubledObjects } = knownAfter({ known, state }, next, counter).report;
+  const ofThisOne = troubledObjects.filter(({ id }) => id.startsWith("b"));
+  assert.deepEqual([troubledObjects.length, ofThisOne.length], [200, 150]);
+});

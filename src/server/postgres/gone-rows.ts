@@ -1,0 +1,118 @@
+// Notes in the table `objects` since when nothing has been left of what was deleted, and
+// forgets it once that is long enough. What is to be done is found without holding
+// anything up; what was changed meanwhile has another version, and is left alone.
+
+import { type Gone, goneSince } from "../gone-objects.ts";
+import { allKinds, type Kind } from "../kinds.ts";
+import type { AgentReport, StoredObject } from "../store.ts";
+import type { Database, Session } from "./database.ts";
+import { decodeRow, type ObjectRow, objectColumns } from "./object-rows.ts";
+import { lockRegion } from "./object-table.ts";
+
+/** A row may carry 96 KiB of secrets, and the changes of a region wait for a batch. */
+const batchMax = 50;
+
+interface StoppedRow extends ObjectRow {
+  readonly gone_version: string | null;
+  readonly gone_at_ms: string | null;
+  readonly present: boolean | null;
+  readonly reported_version: string | null;
+}
+
+interface Found {
+  readonly id: string;
+  readonly version: bigint;
+  readonly before: Gone | undefined;
+  readonly gone: Gone | undefined;
+}
+
+export interface GoneLimits {
+  readonly nowMs: number;
+  /** What has been gone since before then is forgotten. */
+  readonly oldestMs: number;
+}
+
+export async function trimGone(
+  database: Database,
+  region: string,
+  agent: AgentReport | undefined,
+  limits: GoneLimits,
+): Promise<void> {
+  for (const kind of allKinds) {
+    for (let cursor: string | undefined = ""; cursor !== undefined; ) {
+      const rows: readonly StoppedRow[] = await readStopped(database, region, kind, cursor);
+      const found = rows.map((row) => look(kind, row, agent, limits.nowMs));
+      const news = found.filter(({ before, gone }) => gone !== before || isOver(gone, limits));
+      if (news.length > 0) {
+        await database.transact((session) => write(session, region, kind, news, limits));
+      }
+      cursor = rows.length < batchMax ? undefined : rows.at(-1)?.id;
+    }
+  }
+}
+
+function isOver(gone: Gone | undefined, { oldestMs }: GoneLimits): boolean {
+  return gone !== undefined && gone.atMs < oldestMs;
+}
+
+function readStopped(
+  database: Database,
+  region: string,
+  kind: Kind,
+  afterId: string,
+): Promise<readonly StoppedRow[]> {
+  return database.read<StoppedRow>(
+    `SELECT ${objectColumns}, o.gone_version, o.gone_at_ms, p.present, p.version AS reported_version
+     FROM objects o LEFT JOIN reports p ON p.region = o.region AND p.kind = o.kind AND p.id = o.id
+     WHERE o.region = $1 AND o.kind = $2 AND o.desired = 'stopped' AND o.id COLLATE "C" > $3
+     ORDER BY o.id COLLATE "C" LIMIT $4`,
+    [region, kind, afterId, batchMax],
+  );
+}
+
+function look(kind: Kind, row: StoppedRow, agent: AgentReport | undefined, nowMs: number): Found {
+  const { id, gone_version, gone_at_ms, present, reported_version } = row;
+  const version = BigInt(row.version);
+  const before =
+    gone_version === null ? undefined : { version: BigInt(gone_version), atMs: Number(gone_at_ms) };
+  const object: StoredObject<Kind> = {
+    row: decodeRow(kind, row),
+    reportedVersion: BigInt(reported_version ?? 0),
+    ...(kind === "deployment" &&
+      present !== null && { deployment: { exists: present, instances: [], atMs: 0 } }),
+  };
+  return { id, version, before, gone: goneSince(kind, object, agent, before, nowMs) };
+}
+
+async function write(
+  session: Session,
+  region: string,
+  kind: Kind,
+  found: readonly Found[],
+  limits: GoneLimits,
+): Promise<void> {
+  await lockRegion(session, region);
+  await session.query(
+    `UPDATE objects o SET gone_version = f.gone_version, gone_at_ms = f.gone_at_ms
+     FROM unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
+       AS f (id, version, gone_version, gone_at_ms)
+     WHERE o.region = $1 AND o.kind = $2 AND o.id = f.id AND o.version = f.version`,
+    [
+      region,
+      kind,
+      found.map(({ id }) => id),
+      found.map(({ version }) => String(version)),
+      found.map(({ gone }) => gone && String(gone.version)),
+      found.map(({ gone }) => gone && Math.trunc(gone.atMs)),
+    ],
+  );
+  await session.query(
+    `DELETE FROM objects o WHERE o.region = $1 AND o.kind = $2 AND o.id = ANY ($3::text[])
+       AND o.desired = 'stopped' AND o.gone_version = o.version AND o.gone_at_ms < $4
+       AND NOT EXISTS (
+         SELECT 1 FROM reports p
+         WHERE p.region = o.region AND p.kind = o.kind AND p.id = o.id AND p.kind = 'deployment' AND p.present
+       )`,
+    [region, kind, found.map(({ id }) => id), Math.trunc(limits.oldestMs)],
+  );
+}
