@@ -18,19 +18,21 @@ export interface ViewedController extends ControllerInspector {
 
 export class AgentView implements AgentInspector {
   private readonly identity: AgentIdentity;
-  private readonly viewed = new Map<string, ViewedController>();
+  private viewed: ReadonlyMap<string, ViewedController> = new Map();
 
   constructor(identity: AgentIdentity) {
     this.identity = identity;
   }
 
+  /** In the order of their names, whichever starts first. */
   get controllers(): ReadonlyMap<string, ViewedController> {
     return this.viewed;
   }
 
   /** To be called before the controller starts: one that cannot start is worth looking at. */
   add(name: string, controller: ViewedController): void {
-    this.viewed.set(name, controller);
+    const all = [...this.viewed, [name, controller] as const];
+    this.viewed = new Map(all.sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   controllerStatuses(): ControllerStatus[] {

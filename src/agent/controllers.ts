@@ -1,4 +1,4 @@
-// The controllers of an agent, in the order in which they start: what lets traffic in before what takes it.
+// The controllers of an agent. They start together, and stop in reverse: what takes traffic before what lets it in.
 import type { Config } from "../config/config.ts";
 import type { ControllerName, ControlPlane } from "../control-plane/connection.ts";
 import { createCiliumController } from "../controllers/cilium-controller.ts";

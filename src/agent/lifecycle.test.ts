@@ -84,6 +84,50 @@ describe("running steps", () => {
     assert.deepEqual(messages(await rejection(running)), ["refused", "stopping a: disk full"]);
   });
 
+  test("the steps of a stage start together, and the next stage when all of them have", async () => {
+    const { events, step } = createRecorder();
+    const clock = new FakeClock();
+    const stop = new AbortController();
+    let letGo: () => void = () => assert.fail("not yet");
+    const slow: Step = {
+      ...step("slow"),
+      start: (signal) =>
+        new Promise((resolve) => {
+          letGo = () => resolve(step("slow").start(signal));
+        }),
+    };
+    const running = runSteps([[slow, step("quick")], step("next")], options, { clock }, stop.signal);
+    await clock.settle();
+    assert.deepEqual(events, ["start quick"]);
+    letGo();
+    await clock.settle();
+    assert.deepEqual(events, ["start quick", "start slow", "start next"]);
+    stop.abort();
+    await running;
+    assert.deepEqual(events.slice(3), ["stop next", "stop quick", "stop slow"]);
+  });
+
+  test("where one of a stage fails, the others are given up or stopped, and its error comes out", async () => {
+    const { events, step } = createRecorder();
+    const refused = new Error("refused");
+    const broken: Step = { name: "broken", start: () => Promise.reject(refused) };
+    const hanging: Step = {
+      name: "hanging",
+      start: (signal) =>
+        new Promise((_, reject) => {
+          signal.addEventListener("abort", () => {
+            events.push("give up hanging");
+            reject(signal.reason);
+          });
+        }),
+    };
+    const clock = new FakeClock();
+    const stages = [step("a"), [step("b"), hanging, broken], step("c")];
+    assert.equal(await rejection(runSteps(stages, options, { clock }, neverAborted())), refused);
+    assert.deepEqual(events, ["start a", "start b", "give up hanging", "stop b", "stop a"]);
+    assert.equal(clock.timerCount, 0);
+  });
+
   test("an abort during a start ends the start, unwinds, and is no error", async () => {
     const { events, step } = createRecorder();
     const stop = new AbortController();

@@ -1,11 +1,12 @@
 // What was started is stopped, in reverse order, whatever goes wrong on the way.
 //
 // - A step that fails to start unwinds everything before it, then its error goes on.
+// - Steps that do not need one another start together. Where one of them fails, the others are given up.
 // - Stopping runs every clean-up, also when one of them fails or hangs.
 // - All clean-ups together have one budget. A hanging one is named, because "did not
 //   stop in time" alone sends a person through the whole program.
 // - Stopping twice is stopping once.
-import { isAbort } from "../concurrency/abort.ts";
+import { isAbort, linkSignals } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { AgentError } from "./agent-error.ts";
 
@@ -40,9 +41,12 @@ export interface LifecycleDeps {
   readonly clock: Clock;
 }
 
-/** Starts the steps in order, waits for the signal or the first failed task, and stops them in reverse. */
+/** Several start together; they stop one after the other all the same, in reverse. */
+export type Stage = Step | readonly Step[];
+
+/** Starts the stages in order, waits for the signal or the first failed task, and stops them in reverse. */
 export async function runSteps(
-  steps: readonly Step[],
+  stages: readonly Stage[],
   options: LifecycleOptions,
   deps: LifecycleDeps,
   signal: AbortSignal,
@@ -50,9 +54,9 @@ export async function runSteps(
   const stack = new LifecycleStack(options, deps);
   const ended = new AbortController();
   void Promise.race([aborted(signal), aborted(stack.taskFailed)]).then(() => ended.abort());
-  for (const step of steps) {
+  for (const stage of stages) {
     if (signal.aborted || stack.taskFailed.aborted) break;
-    await stack.start(step, ended.signal);
+    await stack.start(stage, ended.signal);
   }
   await aborted(ended.signal);
   await stack.stop();
@@ -76,16 +80,27 @@ export class LifecycleStack {
     return this.taskFailure.signal;
   }
 
-  /** Rejects with the step's error after unwinding. A start that the signal ended is unwound, but is no error. */
-  async start(step: Step, signal: AbortSignal): Promise<void> {
-    try {
-      const stoppable = await step.start(signal);
-      if (stoppable) this.register(step.name, stoppable);
-    } catch (error) {
-      const wanted = isAbort(error, signal);
-      await this.unwind(wanted ? [] : [error]);
-      if (!wanted) throw error;
-    }
+  /** Rejects with the error of the first that failed, after unwinding. A start that the signal ended is unwound, but is no error. */
+  async start(stage: Stage, signal: AbortSignal): Promise<void> {
+    const steps = "name" in stage ? [stage] : stage;
+    const linked = linkSignals(signal);
+    const failures: unknown[] = [];
+    const begin = async (step: Step) => {
+      try {
+        return await step.start(linked.signal);
+      } catch (error) {
+        if (!isAbort(error, linked.signal)) failures.push(error);
+        linked.abort();
+        return undefined;
+      }
+    };
+    const started = await Promise.all(steps.map(begin));
+    linked.release();
+    for (const [index, stoppable] of started.entries())
+      if (stoppable) this.register(steps[index]?.name ?? "", stoppable);
+    if (!linked.signal.aborted) return;
+    await this.unwind(failures);
+    if (failures.length > 0) throw failures[0];
   }
 
   /** Rejects with an AggregateError of every cause, failed tasks first. */

@@ -10,7 +10,7 @@ import { AgentView } from "./agent-view.ts";
 import { controllerStep } from "./controller-step.ts";
 import { controllers } from "./controllers.ts";
 import { healthChecks } from "./health-checks.ts";
-import { defaultLifecycle, runSteps, type Step } from "./lifecycle.ts";
+import { defaultLifecycle, runSteps, type Stage, type Step } from "./lifecycle.ts";
 import { checkNamedFiles } from "./named-files.ts";
 import { metricsPortStep, rpcPortStep } from "./port-steps.ts";
 import { agentServices } from "./rpc-services.ts";
@@ -41,7 +41,7 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     ...(secrets.routes ? [{ service: SecretsService, routes: secrets.routes }] : []),
     ...scheduling,
   ];
-  const steps: Step[] = [
+  const stages: Stage[] = [
     processMetricsStep(metrics, deps),
     tracing.step,
     namedFilesStep(config, deps),
@@ -50,13 +50,14 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     // meanwhile hears "not started" or "shutting down" instead of nothing.
     rpcPortStep(config, { health, services, tracing }, deps),
     metricsPortStep(config, metrics, deps),
-    ...controllers.map((row) =>
+    // Together: one that waits for its watches keeps no other from its work (K6).
+    controllers.map((row) =>
       controllerStep(row, config, { view, metrics, tracing, scheduler: places }, deps),
     ),
     upstreamStep(config, { view, metrics, tracing }, deps),
     startedStep(health, deps),
   ];
-  await runSteps(steps, defaultLifecycle, deps, signal);
+  await runSteps(stages, defaultLifecycle, deps, signal);
 }
 
 function namedFilesStep(config: Config, deps: AgentDeps): Step {
