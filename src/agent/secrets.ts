@@ -3,6 +3,7 @@
 import { sleep } from "../concurrency/clock.ts";
 import type { Secret, SecretRef } from "../config/secret.ts";
 import { createSecretSource, type SecretSource } from "../config/secret-source.ts";
+import { secretWarning } from "../telemetry/secret-warning.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 
 type SecretDeps = Pick<AgentDeps, "clock" | "log" | "readTextFile">;
@@ -11,11 +12,7 @@ export function createAgentSecret(ref: SecretRef, { clock, log, readTextFile }: 
   return createSecretSource(ref, {
     readTextFile,
     nowMs: () => clock.nowMs(),
-    onFailure: (error) =>
-      log.warn("a secret cannot be read again; its last value stays in use", {
-        setting: error.setting,
-        error,
-      }),
+    onFailure: secretWarning(log),
   });
 }
 

@@ -25,7 +25,8 @@ export interface Io {
   readonly nodeVersion: string;
   /** The terminal that a person sits at, if there is one. Standard input is not touched by who does not ask. */
   terminal?(): Terminal | undefined;
-  readTextFile(path: string, signal: AbortSignal): Promise<string>;
+  /** Rejects where there is more than `bytesMax`, which is 1 MiB unless it is said. */
+  readTextFile(path: string, signal: AbortSignal, bytesMax?: number): Promise<string>;
   /** What a person hands over: that file, or standard input without one. Exactly as it is, and UTF-8. */
   readInput?(path: string | undefined, bytesMax: number, signal: AbortSignal): Promise<string>;
   /** What the person at the terminal answers; undefined where nobody is there. */

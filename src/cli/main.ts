@@ -7,7 +7,7 @@ import { addContextCommands } from "./admin/context-command.ts";
 import { runAgent } from "./agent-command.ts";
 import { loadBuildInfo } from "./build-info.ts";
 import { addCompletionCommand } from "./completion/completion-command.ts";
-import { checkConfig, printConfig } from "./config-command.ts";
+import { addConfigCommands } from "./config-command.ts";
 import { addConfigOptions } from "./config-source.ts";
 import { addDevOptions, runDev } from "./dev-command.ts";
 import { addDoctorCommand } from "./doctor-command.ts";
@@ -72,6 +72,8 @@ Exit codes:
   77 not allowed   78 bad configuration   126, 127 krane exec: no such program   130, 143 ended by a signal
 `;
 
+const aboutHelp = "show the help of a command";
+
 /** All commands, with their flags and help. */
 export function createProgram(env: Environment, io: Io, exitWith: (code: number) => void): Command {
   const build = loadBuildInfo(io.nodeVersion);
@@ -80,6 +82,7 @@ export function createProgram(env: Environment, io: Io, exitWith: (code: number)
     .description("Keeps a Kubernetes cluster in the state that a remote control plane asks for.")
     .version(versionText, "-V, --version", "print the version")
     .helpOption("-h, --help", "show this help")
+    .helpCommand("help [command]", aboutHelp)
     .addHelpText("after", examples)
     .showHelpAfterError("(--help shows what is possible)")
     .configureOutput({
@@ -88,6 +91,8 @@ export function createProgram(env: Environment, io: Io, exitWith: (code: number)
       outputError: (text, write) => write(printableLines(text).replace(/^error: /, "krane: ")),
     })
     .configureHelp({ showGlobalOptions: false })
+    // What stands behind the name of a command is for that command, also where the one above has the same option.
+    .enablePositionalOptions()
     .exitOverride();
 
   const deps = { env, io, build };
@@ -105,7 +110,8 @@ export function createProgram(env: Environment, io: Io, exitWith: (code: number)
   program.commandsGroup("This program:");
   addCompletionCommand(program, deps);
   program
-    .helpCommand("help [command]", "show the help of a command")
+    // Once more, for its place in the list; the commands that hold others have it as it was above.
+    .helpCommand("help [command]", aboutHelp)
     .command("version")
     .description("print the version")
     .addHelpText("after", "\nExample:\n  krane version\n")
@@ -133,20 +139,7 @@ function addRunCommands(
     .description("run a whole region in one process, to look at and play with");
   addDevOptions(dev).action(async () => exitWith(await runDev(dev, env, io, build)));
 
-  const config = program
-    .command("config")
-    .description("look at a configuration without running it")
-    .addHelpText("after", "\nExamples:\n  krane config check --config krane.toml\n  krane config print\n");
-  const check = config.command("check").description("say everything that is wrong, or ok");
-  addConfigOptions(check)
-    .addHelpText("after", "\nExample:\n  krane config check --config krane.toml\n")
-    .action(async () => exitWith(await checkConfig(check, env, io)));
-  const print = config
-    .command("print")
-    .description("show every value and where it came from, without secrets");
-  addConfigOptions(print)
-    .addHelpText("after", "\nExample:\n  krane config print --config krane.toml\n")
-    .action(async () => exitWith(await printConfig(print, env, io)));
+  addConfigCommands(program, { env, io }, exitWith);
 
   const exec = program.command("exec").description("run a command with the secrets of the pod it is in");
   addExecOptions(exec).action(async () => exitWith(await runExec(exec, env, io)));

@@ -18,13 +18,18 @@ Examples:
 `;
 
 export function addServerOptions(command: Command): Command {
+  return addServerSettings(command).addHelpText("after", examples);
+}
+
+/** `--config` and one flag for each setting. */
+export function addServerSettings(command: Command): Command {
   command.option("-c, --config <path>", "configuration file");
   for (const { flag, kind, about } of allServerSettings) {
     const value = kind.label === "boolean" ? `[${kind.placeholder}]` : `<${kind.placeholder}>`;
     const description = about.replaceAll("`", "");
     command.addOption(new Option(`--${flag} ${value}`, description).helpGroup(settingsHeading));
   }
-  return command.addHelpText("after", examples);
+  return command;
 }
 
 /** The configuration, or undefined after saying what is wrong with it. */

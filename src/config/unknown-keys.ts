@@ -74,6 +74,11 @@ function describe(
     return problemAt(path, origin, message, `write [${section}] and its keys below it`);
   }
   const isSection = isTable(value);
+  // The one that is in every file of a server: whoever takes it for the agent's has mistaken the file, and not the key.
+  if (known === agentKeys && isSection && section === "server") {
+    const remedy = "a server has a file of its own, which krane config check server looks at";
+    return problemAt(path, origin, "is a section for krane server", remedy);
+  }
   const choices = isSection
     ? known.sections.map((name) => ({ name }))
     : known.settings.map(({ path: name, flag }) => ({ name, aliases: [flag] }));

@@ -10,6 +10,7 @@ import type { KubeTransport } from "../kube/transport.ts";
 import { runtimeClassName } from "../model/deployment/pod-template.ts";
 import { sentinelNamespace } from "../model/labels.ts";
 import { checkAccess } from "./access-check.ts";
+import { checkAdmission } from "./admission-check.ts";
 import { type Check, describeError } from "./checks.ts";
 import { judgeClock } from "./clock-skew.ts";
 import { type Finding, ok, problem, skipped, warning } from "./finding.ts";
@@ -44,6 +45,7 @@ export function clusterChecks(
   return [
     version.check,
     named("rights", (name, signal) => checkAccess(name, cluster.api, callingParts(config), signal)),
+    named("admission policy", (name, signal) => checkAdmission(name, cluster.transport, signal)),
     named("network policies", (name, signal) => checkPolicies(name, cluster, config, signal)),
     named(`RuntimeClass ${runtimeClassName}`, (name, signal) => checkRuntimeClass(name, cluster, signal)),
     named(`namespace ${sentinelNamespace}`, (name, signal) => checkNamespace(name, cluster, signal)),

@@ -262,18 +262,55 @@ test("a few lines that stand for millions are refused without being written out"
 
 test("a file that is too long or nested too deeply is refused before it is read", () => {
   assert.deepEqual(complaints(`a: ${"x".repeat(fileCharsMax)}`), [
-    "a.yaml:1: is longer than 1048576 characters",
+    "a.yaml:1: is longer than 4194304 characters; split it into several files, and give them all to -f, or the folder they are in",
   ]);
   assert.deepEqual(complaints(`a:\n${"[".repeat(100_000)}`), ["a.yaml:2: is nested deeper than 64 levels"]);
   assert.deepEqual(complaints(`${"- ".repeat(20_000)}x`), ["a.yaml:1: is nested deeper than 64 levels"]);
 });
 
 test("a file with more signs than anybody writes is refused before it is understood", () => {
-  const said = ["a.yaml:1: has more than 200000 signs and words; split it into several files"];
+  const said = /^a\.yaml:[12]: has more than 200000 signs and words in one document$/;
   for (const piece of ["a: [", "!t ", "[]\n", '"', "%Y\n"]) {
     const text = piece.repeat(Math.floor(fileCharsMax / piece.length));
-    assert.deepEqual(complaints(text), said, piece);
+    assert.match(complaints(text).join("\n"), said, piece);
   }
+});
+
+test("thousands of deployments are one file, and more than a file can hold is told how to be split", () => {
+  const many = (count: number) =>
+    Array.from({ length: count }, (_, index) => hello.replace(/^id: .*$/m, `id: d_${index}`))
+      .map((text, index) => text.replace(/^name: .*$/m, `name: web-${index}`))
+      .join("---\n");
+  const outcome = parseDocuments([{ name: "a.yaml", text: many(5_000) }]);
+  assert.equal(outcome.kind === "valid" && outcome.documents.length, 5_000);
+  assert.equal(
+    outcome.kind === "valid" && outcome.documents[4_999]?.source.line,
+    4_999 * hello.split("\n").length + 1,
+  );
+  const [said] = complaints("a: [1, 2, 3]\n---\n".repeat(200_000));
+  assert.match(
+    said ?? "",
+    /^a\.yaml:1: has more than 1000000 signs and words; split it into several files, /,
+  );
+});
+
+test("a document that is too long is named by its line", () => {
+  assert.deepEqual(complaints(`${environment}---\na: [${"1,".repeat(150_000)}]\n`), [
+    `a.yaml:${environment.split("\n").length}: has more than 200000 signs and words in one document`,
+  ]);
+});
+
+test("a file that is not UTF-8 is refused at its line instead of being sent with strange characters", () => {
+  const latin1 = Buffer.from(`${hello}command: [grüße]\n`, "latin1").toString("utf8");
+  const line = hello.split("\n").length;
+  assert.deepEqual(complaints(latin1), [
+    `a.yaml:${line}: has a character that is not UTF-8; save the file as UTF-8`,
+  ]);
+});
+
+test("a file of Windows, with its mark at the start and its ends of lines, is read like any other", () => {
+  const outcome = parseDocuments([{ name: "a.yaml", text: `\ufeff${hello.replaceAll("\n", "\r\n")}` }]);
+  assert.equal(outcome.kind, "valid");
 });
 
 test("a file that is wrong everywhere is refused with a few words", () => {

@@ -9,7 +9,7 @@ import { text } from "./formats.ts";
 import type { DocumentRules } from "./kinds.ts";
 import type { DocumentProblem } from "./problem.ts";
 import { lineOf, type SourceMap, type SourceNode, wordOf } from "./source-tree.ts";
-import { readYamlTrees } from "./yaml-trees.ts";
+import { readYamlTrees, splitRemedy } from "./yaml-trees.ts";
 
 export interface DocumentFile {
   /** As a person knows it. */
@@ -22,7 +22,7 @@ export type ParsedDocuments =
   | { readonly kind: "invalid"; readonly problems: readonly DocumentProblem[] };
 
 /** As much as a command reads of one file. */
-export const fileCharsMax = 1024 * 1024;
+export const fileCharsMax = 4 * 1024 * 1024;
 
 // A file that is not krane's at all would give a problem for each of its lines.
 const problemsMax = 100;
@@ -58,7 +58,14 @@ type Report = (problem: DocumentProblem) => void;
 function parseFile(file: DocumentFile, rules: DocumentRules, report: Report): readonly Document[] {
   const atLine = (line: number, message: string) => report({ file: file.name, line, path: "", message });
   if (file.text.length > fileCharsMax) {
-    atLine(1, `is longer than ${fileCharsMax} characters`);
+    atLine(1, `is longer than ${fileCharsMax} characters; ${splitRemedy}`);
+    return [];
+  }
+  // What stands in for bytes that are no text. A name or an argument would go out with it, and nobody would notice.
+  const strangerAt = file.text.indexOf("\ufffd");
+  if (strangerAt >= 0) {
+    const line = file.text.slice(0, strangerAt).split("\n").length;
+    atLine(line, "has a character that is not UTF-8; save the file as UTF-8");
     return [];
   }
   const { trees, problems } = readYamlTrees(file.text);

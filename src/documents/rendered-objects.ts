@@ -26,6 +26,8 @@ export interface RenderSettings extends DeploymentSettings {
   readonly scraperNamespace?: string;
 }
 
+type PortsByPlace = ReadonlyMap<string, ReadonlySet<DeploymentSpec["port"]>>;
+
 export const unknownUid = "";
 
 /** `documents`: as `parseDocuments` gave them under the same rules. Environments are nothing in a cluster. */
@@ -34,21 +36,24 @@ export function renderedObjects(
   settings: RenderSettings,
   rules: DocumentRules,
 ): readonly KubeObject[] {
-  const deployments = documents.flatMap((document) =>
-    document.kind === "deployment" ? [specOf(parseApplyDeployment(document.spec, rules))] : [],
-  );
-  return firstOfEach(documents.flatMap((document) => objectsOf(document, deployments, settings, rules)));
+  const ports = new Map<string, Set<DeploymentSpec["port"]>>();
+  for (const document of documents) {
+    if (document.kind !== "deployment") continue;
+    const spec = specOf(parseApplyDeployment(document.spec, rules));
+    ports.set(placeOf(spec), (ports.get(placeOf(spec)) ?? new Set()).add(spec.port));
+  }
+  return firstOfEach(documents.flatMap((document) => objectsOf(document, ports, settings, rules)));
 }
 
 function objectsOf(
   document: Document,
-  deployments: readonly DeploymentSpec[],
+  ports: PortsByPlace,
   settings: RenderSettings,
   rules: DocumentRules,
 ): readonly KubeObject[] {
   switch (document.kind) {
     case "deployment":
-      return deploymentObjects(specOf(parseApplyDeployment(document.spec, rules)), deployments, settings);
+      return deploymentObjects(specOf(parseApplyDeployment(document.spec, rules)), ports, settings);
     case "sentinel": {
       const spec = specOf(parseApplySentinel(document.spec, rules));
       return desiredSentinel(spec, settings, unknownUid).map(({ manifest }) => manifest);
@@ -64,20 +69,18 @@ function objectsOf(
 
 function deploymentObjects(
   spec: DeploymentSpec,
-  all: readonly DeploymentSpec[],
+  portsByPlace: PortsByPlace,
   settings: RenderSettings,
 ): readonly KubeObject[] {
-  const ports: Ports = [
-    spec.port,
-    ...all.filter((other) => isNeighbour(spec, other)).map(({ port }) => port),
-  ];
+  const ports: Ports = [spec.port, ...(portsByPlace.get(placeOf(spec)) ?? [])];
   return desiredDeployment(spec, settings, []).map(({ kind, manifest }) =>
     kind === "ingress-policy" ? desiredIngressPolicy(spec, ports, settings.scraperNamespace) : manifest,
   );
 }
 
-function isNeighbour(one: DeploymentSpec, other: DeploymentSpec): boolean {
-  return one.namespace === other.namespace && one.environmentId === other.environmentId;
+/** Where the ingress policy of an environment is shared. */
+function placeOf({ namespace, environmentId }: DeploymentSpec): string {
+  return `${namespace}/${environmentId}`;
 }
 
 function firstOfEach(objects: readonly KubeObject[]): readonly KubeObject[] {

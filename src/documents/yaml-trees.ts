@@ -7,9 +7,11 @@
 // - Signs and words are counted before they are understood: what is wrong with each of a million costs seconds to say.
 // - The nesting is measured before the library builds anything: it recurses, and on some thousand levels the whole
 //   process would end.
+// - One document is read after the other, so that a file of thousands takes no more memory than what is made of it.
 import {
   Composer,
   type CST,
+  type Document,
   isAlias,
   isMap,
   isScalar,
@@ -24,12 +26,19 @@ import type { SourceEntry, SourceNode } from "./source-tree.ts";
 
 export const levelsMax = 64;
 export const partsMax = 200_000;
-// More than two thousand deployments in one file. Each costs up to 10 µs, so the worst file costs two seconds.
+// Of a document, which may be a long policy. Each costs up to 10 µs where all of them are wrong, so two seconds.
 export const lexemesMax = 200_000;
+// More than six thousand deployments in one file, with every field that they can have.
+export const fileLexemesMax = 1_000_000;
 
 // One slip makes a mistake of everything behind it, and a message may quote a whole line.
 const mistakesMax = 5;
 const messageCharsMax = 200;
+/** More are not looked for: whoever reads this many has other worries. */
+const problemsMax = 100;
+
+/** What to do about a file that is too large. */
+export const splitRemedy = "split it into several files, and give them all to -f, or the folder they are in";
 
 export interface TextProblem {
   readonly line: number;
@@ -45,52 +54,83 @@ export interface YamlTrees {
 export function readYamlTrees(text: string): YamlTrees {
   const lines = new LineCounter();
   const lineAt = (offset: number) => Math.max(1, lines.linePos(offset).line);
-  const tokens = parseTokens(text, lines);
-  if (tokens === undefined) {
-    const message = `has more than ${lexemesMax} signs and words; split it into several files`;
-    return { trees: [], problems: [{ line: 1, message }] };
-  }
-  const deepAt = offsetOfTooDeep(tokens);
-  if (deepAt !== undefined) {
-    const message = `is nested deeper than ${levelsMax} levels`;
-    return { trees: [], problems: [{ line: lineAt(deepAt), message }] };
-  }
   const trees: SourceNode[] = [];
   const problems: TextProblem[] = [];
-  const options = { schema: "core", uniqueKeys: false, prettyErrors: false, logLevel: "silent" } as const;
-  for (const document of new Composer(options).compose(tokens, false, text.length)) {
-    const mistakes = [...document.errors, ...document.warnings].slice(0, mistakesMax);
-    for (const { pos, message } of mistakes)
-      problems.push({ line: lineAt(pos[0]), message: `is not valid: ${message.slice(0, messageCharsMax)}` });
-    // What is left of a broken document is guesswork, and so would be every further problem with it.
-    if (mistakes.length > 0) continue;
-    const builder = new TreeBuilder(lineAt, (line, message) => problems.push({ line, message }));
-    const tree = builder.build(document.contents);
-    if (tree.kind !== "scalar" || tree.value !== null) trees.push(tree);
+  const composer = new Composer(composerOptions);
+  const read = (document: ParsedDocument) => readDocument(document, lineAt, trees, problems);
+  for (const part of partsOf(text, lines)) {
+    if (part.kind === "too_much")
+      return { trees: [], problems: [{ line: lineAt(part.offset), message: part.message }] };
+    const deepAt = offsetOfTooDeep(part.token);
+    if (deepAt !== undefined) {
+      const message = `is nested deeper than ${levelsMax} levels`;
+      return { trees: [], problems: [{ line: lineAt(deepAt), message }] };
+    }
+    for (const document of composer.next(part.token)) read(document);
+    if (problems.length >= problemsMax) return { trees, problems };
   }
+  for (const document of composer.end(false, text.length)) read(document);
   return { trees, problems };
 }
 
-/** Undefined where there is too much to parse; the rest is not even looked at then. */
-function parseTokens(text: string, lines: LineCounter): readonly CST.Token[] | undefined {
+const composerOptions = {
+  schema: "core",
+  uniqueKeys: false,
+  prettyErrors: false,
+  logLevel: "silent",
+} as const;
+
+type ParsedDocument = Document.Parsed;
+
+function readDocument(
+  document: ParsedDocument,
+  lineAt: (offset: number) => number,
+  trees: SourceNode[],
+  problems: TextProblem[],
+): void {
+  const mistakes = [...document.errors, ...document.warnings].slice(0, mistakesMax);
+  for (const { pos, message } of mistakes)
+    problems.push({ line: lineAt(pos[0]), message: `is not valid: ${message.slice(0, messageCharsMax)}` });
+  // What is left of a broken document is guesswork, and so would be every further problem with it.
+  if (mistakes.length > 0) return;
+  const builder = new TreeBuilder(lineAt, (line, message) => problems.push({ line, message }));
+  const tree = builder.build(document.contents);
+  if (tree.kind !== "scalar" || tree.value !== null) trees.push(tree);
+}
+
+type TextPart =
+  | { readonly kind: "token"; readonly token: CST.Token }
+  | { readonly kind: "too_much"; readonly offset: number; readonly message: string };
+
+/** One token for each document, and what stands between them. Where there is too much, the rest is not looked at. */
+function* partsOf(text: string, lines: LineCounter): Generator<TextPart> {
   const parser = new Parser(lines.addNewLine);
-  const tokens: CST.Token[] = [];
   let count = 0;
+  let countBefore = 0;
+  let offset = 0;
   lines.addNewLine(0);
   for (const lexeme of new Lexer().lex(text)) {
     count += 1;
-    if (count > lexemesMax) return undefined;
-    tokens.push(...parser.next(lexeme));
+    if (count > fileLexemesMax) {
+      const message = `has more than ${fileLexemesMax} signs and words; ${splitRemedy}`;
+      yield { kind: "too_much", offset: 0, message };
+      return;
+    }
+    if (count - countBefore > lexemesMax) {
+      const message = `has more than ${lexemesMax} signs and words in one document`;
+      yield { kind: "too_much", offset, message };
+      return;
+    }
+    for (const token of parser.next(lexeme)) {
+      if (token.type === "document") [countBefore, offset] = [count, parser.offset];
+      yield { kind: "token", token };
+    }
   }
-  tokens.push(...parser.end());
-  return tokens;
+  for (const token of parser.end()) yield { kind: "token", token };
 }
 
-function offsetOfTooDeep(tokens: readonly CST.Token[]): number | undefined {
-  const waiting: { token: CST.Token | CST.CollectionItem; levels: number }[] = tokens.map((token) => ({
-    token,
-    levels: 0,
-  }));
+function offsetOfTooDeep(whole: CST.Token): number | undefined {
+  const waiting: { token: CST.Token | CST.CollectionItem; levels: number }[] = [{ token: whole, levels: 0 }];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { token } = next;
     const levels = next.levels + ("items" in token ? 1 : 0);

@@ -8,6 +8,7 @@ import type { SecretRef } from "../config/secret.ts";
 import { createSecretSource, type SecretSource } from "../config/secret-source.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { secretWarning } from "../telemetry/secret-warning.ts";
 import { createEmbeddedVault } from "./embedded-vault.ts";
 import { createMasterKeySource, type MasterKeySource } from "./master-keys.ts";
 import { createRemoteVault } from "./remote-vault.ts";
@@ -81,10 +82,6 @@ function createVaultSecret(ref: SecretRef, { clock, log, readTextFile }: VaultDe
   return createSecretSource(ref, {
     readTextFile,
     nowMs: () => clock.nowMs(),
-    onFailure: (error) =>
-      log.warn("a secret cannot be read again; its last value stays in use", {
-        setting: error.setting,
-        error,
-      }),
+    onFailure: secretWarning(log),
   });
 }

@@ -17,6 +17,7 @@ import { ConfigError } from "../config/error.ts";
 import type { SecretSource } from "../config/secret-source.ts";
 import { VaultService } from "../gen/vault/v1/service_pb.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { systemCodeOf } from "../telemetry/system-code.ts";
 import { checkContext, checkKeyring } from "./identifiers.ts";
 import type { OpenVault } from "./vault.ts";
 import { VaultError, type VaultErrorCode } from "./vault-error.ts";
@@ -264,16 +265,4 @@ function isAnswer(error: ConnectError): boolean {
 function systemReason(error: ConnectError): string {
   const code = systemCodeOf(error);
   return code === undefined ? "it cannot be reached, or is too slow" : `it cannot be reached (${code})`;
-}
-
-const causeDepthMax = 8;
-
-/** What the operating system said, such as ECONNREFUSED; that holds nothing of the request. */
-function systemCodeOf(error: unknown): string | undefined {
-  let current = error;
-  for (let depth = 0; depth < causeDepthMax && current instanceof Error; depth++) {
-    if ("code" in current && typeof current.code === "string") return current.code;
-    current = current.cause;
-  }
-  return undefined;
 }

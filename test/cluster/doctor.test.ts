@@ -20,14 +20,17 @@ beforeEach(async () => {
 });
 after(() => account.remove());
 
-async function doctorOf(t: TestContext): Promise<() => Promise<readonly Finding[]>> {
+async function doctorOf(
+  t: TestContext,
+  path = account.kubeconfigPath,
+): Promise<() => Promise<readonly Finding[]>> {
   const { running } = await serveControlPlane(t, "h2c");
   const config = `region = "${region}"
 [control]
 url = "${running?.url}"
 token = "${token}"
 [kubernetes]
-kubeconfig = "${account.kubeconfigPath}"
+kubeconfig = "${path}"
 [registry]
 url = "registry.example"
 username = "robot"
@@ -37,7 +40,7 @@ url = "http://127.0.0.1:1"
 token = "of-a-vault-that-is-down"
 `;
   return async () => {
-    const io = new FakeIo({ "krane.toml": config, [account.kubeconfigPath]: await kubeconfig() });
+    const io = new FakeIo({ "krane.toml": config, [path]: await readTextFile(path, never) });
     const code = await main(["doctor", "-c", "krane.toml", "-o", "json"], {}, io);
     const { findings } = JSON.parse(io.stdout.text) as { readonly findings: readonly Finding[] };
     assert.equal(code, 1, "the vault is down");
@@ -45,9 +48,7 @@ token = "of-a-vault-that-is-down"
   };
 }
 
-function kubeconfig(): Promise<string> {
-  return readTextFile(account.kubeconfigPath, new AbortController().signal);
-}
+const never = new AbortController().signal;
 
 function stateOf(findings: readonly Finding[], name: string): string | undefined {
   return findings.find((each) => each.name === name)?.state;
@@ -69,6 +70,18 @@ test("with the chart's rights, and no others, everything that can be seen is ok"
   // The agent may not look at these, and the doctor says so instead of taking them for missing.
   assert.equal(stateOf(findings, "RuntimeClass gvisor"), "skipped");
   assert.equal(stateOf(findings, "namespace sentinel"), "skipped");
+  assert.equal(stateOf(findings, "admission policy"), "skipped");
+});
+
+test("with rights of one's own, a missing admission policy is a warning", async (t) => {
+  const doctor = await doctorOf(t, cluster.kubeconfigPath);
+  const state = async () => stateOf(await doctor(), "admission policy");
+  assert.equal(await state(), "ok");
+  const name = "krane-agent.krane.unkey.com";
+  await cluster.kubectl(["delete", "validatingadmissionpolicybinding", name]);
+  assert.equal(await state(), "warning");
+  await cluster.kubectl(["delete", "validatingadmissionpolicy", name]);
+  assert.equal(await state(), "warning");
 });
 
 test("one verb less is one problem, which names the verb and the rule that gives it back", async (t) => {

@@ -49,7 +49,7 @@ function cell(text: string): string {
 }
 
 const reference = commands
-  .filter(({ command }) => command.commands.length === 0)
+  .filter(({ command }) => command.commands.length === 0 || command.options.length > 0)
   .map(renderCommand)
   .join("\n");
 

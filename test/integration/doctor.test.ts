@@ -116,6 +116,7 @@ test("where all is well, everything is ok and the exit code is 0", async (t) => 
       "ok cluster",
       "ok cluster clock",
       "ok rights",
+      "skipped admission policy",
       "ok network policies",
       "skipped policy enforcement",
       "ok RuntimeClass gvisor",
@@ -129,7 +130,7 @@ test("where all is well, everything is ok and the exit code is 0", async (t) => 
   const { code, out } = await doctor(filesOf());
   assert.equal(code, 0);
   assert.match(out, /^ok {7}cluster {14}Kubernetes v\S+ at http:\/\/127\.0\.0\.1:\d+$/m);
-  assert.match(out, /^problems: 0, warnings: 0, not known: 1$/m);
+  assert.match(out, /^problems: 0, warnings: 0, not known: 2$/m);
 });
 
 test("a cluster that lacks what krane needs is told what is missing", async (t) => {
@@ -149,6 +150,37 @@ test("a cluster that lacks what krane needs is told what is missing", async (t) 
     findings.map(({ state }) => state),
     ["warning", "problem"],
   );
+});
+
+test("an admission policy that is missing or refuses nothing is a warning, and one that cannot be seen is not", async (t) => {
+  const { cluster, filesOf } = await createWorld(t);
+  const name = "krane-agent.krane.unkey.com";
+  const policy = { metadata: { name } };
+  const binding = { spec: { policyName: name, validationActions: ["Deny"] } };
+  const found = async (status: number, policies: readonly object[], bindings: readonly object[]) => {
+    const release = cluster.server.faults.intercept(({ path }) => {
+      const match = /\/validatingadmissionpolic(ies|ybindings)$/.exec(path);
+      if (match === null) return undefined;
+      return { kind: "whole", status, body: { items: match[1] === "ies" ? policies : bindings } };
+    });
+    const findings = await findingsOf(filesOf());
+    release();
+    return findings.find((each) => each.name === "admission policy");
+  };
+  assert.equal((await found(200, [policy], [binding]))?.state, "ok");
+  for (const [policies, bindings] of [
+    [[{ metadata: { name: "of-others" } }], [binding]],
+    [[policy], []],
+    [[policy], [{ spec: { policyName: name, validationActions: ["Audit"] } }]],
+  ] as const) {
+    const finding = await found(200, policies, bindings);
+    assert.equal(finding?.state, "warning");
+    assert.match(finding.remedy, /agent\.admission\.enabled/);
+  }
+  const forbidden = await found(403, [], []);
+  assert.equal(forbidden?.state, "skipped");
+  assert.match(forbidden.finding, /^not checked: /);
+  assert.match(forbidden.remedy, /--kubernetes-kubeconfig/);
 });
 
 test("a missing verb is named, with the rule that grants it", async (t) => {
@@ -256,6 +288,7 @@ test("a cluster that answers, but not about what krane needs, is no cluster that
     troubles(findings).map(({ name, state }) => `${state} ${name}`),
     [
       "problem rights",
+      "problem admission policy",
       "problem network policies",
       "problem RuntimeClass gvisor",
       "problem namespace sentinel",

@@ -228,7 +228,7 @@ describe("a call that fails says what to do, and its exit code says what kind it
     assert.equal((await run({ env: { ...env, KRANE_TOKEN: server.tokens.agent }, files: files() })).code, 77);
   });
 
-  test("69 where nobody listens", async () => {
+  test("69 where nobody listens, with the name of the context where the address is its own", async () => {
     const KRANE_SERVER = `http://127.0.0.1:${await freePort()}`;
     const { code, stderr } = await run({
       env: { ...env, KRANE_SERVER, KRANE_TOKEN: "not-for-the-context" },
@@ -237,8 +237,15 @@ describe("a call that fails says what to do, and its exit code says what kind it
     assert.equal(code, 69);
     assert.equal(
       stderr,
-      `krane: cannot reach ${KRANE_SERVER} (context dev): nobody listens there; check that it runs, and the URL\n`,
+      `krane: cannot reach ${KRANE_SERVER}: nobody listens there; check that it runs, and the URL\n`,
     );
+    const own = await run({
+      env,
+      files: Object.fromEntries(
+        Object.entries(files()).map(([path, text]) => [path, text.replaceAll(server.url, KRANE_SERVER)]),
+      ),
+    });
+    assert.match(own.stderr, /^krane: cannot reach \S+ \(context dev\): nobody listens there/);
   });
 
   test("69 where somebody else listens", async (t) => {

@@ -4,6 +4,7 @@ import { Code, type ConnectError } from "@connectrpc/connect";
 import { FieldProblemSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { printable } from "../../telemetry/printable.ts";
 import { scrub } from "../../telemetry/scrub.ts";
+import { systemCodeOf } from "../../telemetry/system-code.ts";
 import { CommandError } from "../command-error.ts";
 import type { AdminTarget } from "./admin-target.ts";
 
@@ -15,7 +16,9 @@ export function commandErrorOf(
   token: string,
 ): CommandError {
   const reason = printable(scrub(error.rawMessage.replaceAll(token, "[redacted]"), reasonCharsMax));
-  const from = target.context === undefined ? "" : ` (context ${target.context.name})`;
+  // A flag or a variable may name another control plane than the context does, whose fault it is not then.
+  const isOfContext = target.context?.server.url === target.url;
+  const from = isOfContext ? ` (context ${target.context?.name})` : "";
   const at = `${target.url}${from}`;
   if (!isAnswer(error)) return withoutAnswer(error, at);
   switch (error.code) {
@@ -77,15 +80,4 @@ function refusedFields(error: ConnectError): string | undefined {
   const problems = error.findDetails(FieldProblemSchema);
   if (problems.length === 0) return undefined;
   return problems.map(({ path, problem }) => printable(`${path} ${problem}`)).join("\n");
-}
-
-const causeDepthMax = 8;
-
-function systemCodeOf(error: unknown): string | undefined {
-  let current = error;
-  for (let depth = 0; depth < causeDepthMax && current instanceof Error; depth++) {
-    if ("code" in current && typeof current.code === "string") return current.code;
-    current = current.cause;
-  }
-  return undefined;
 }

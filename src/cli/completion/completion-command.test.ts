@@ -44,7 +44,7 @@ test("commands are offered at every level", () => {
 test("flags are those of the command, and offered where nothing else can stand", () => {
   assert.deepEqual(offered(bash, "krane", "render", "--sh"), ["--show-secrets"]);
   assert.deepEqual(offered(bash, "krane", "agent", "--sh"), []);
-  assert.ok(offered(bash, "krane", "config", "check", "").includes("--rpc-port"));
+  assert.ok(offered(bash, "krane", "config", "print", "").includes("--rpc-port"));
   assert.ok(offered(bash, "krane", "vault", "encrypt", "--k").includes("--keyring"));
 });
 
@@ -106,11 +106,13 @@ test("the script for fish, of a small program", () => {
   const script = completionScript("fish", completedCommands(smallProgram()));
   const lines = script.split("\n").filter((line) => line.startsWith("complete") || line.startsWith("set -g"));
   const send = `complete -c krane -n '__krane_at "krane send"'`;
+  const sendFirst = `complete -c krane -n '__krane_at "krane send" first'`;
   assert.deepEqual(lines, [
     "set -g __krane_commands 'krane' 'krane send'",
+    "set -g __krane_valued '-o' '--output' '-f' '--file' '--to'",
     "complete -c krane -f",
-    `complete -c krane -n '__krane_at "krane"' -a send -d 'it\\'s sent'`,
-    `${send} -a 'letters parcels'`,
+    `complete -c krane -n '__krane_at "krane" first' -a send -d 'it\\'s sent'`,
+    `${sendFirst} -a 'letters parcels'`,
     `${send} -s o -l output -x -a 'text json' -d 'how'`,
     `${send} -s f -l file -r -F -d 'from there'`,
     `${send} -l to -x -d 'to whom'`,
@@ -120,8 +122,25 @@ test("the script for fish, of a small program", () => {
 
 test("the script for zsh is that for bash behind zsh's own way to run it", () => {
   const commands = completedCommands(smallProgram());
-  const [compdef, load, ...rest] = completionScript("zsh", commands).split("\n");
+  const [compdef, load, ...rest] = completionScript("zsh", commands).trimEnd().split("\n");
+  // Run from a file of $fpath, it is the first completion itself, and has to answer.
+  assert.equal(rest.pop(), `[[ "\${funcstack[1]}" == _krane ]] && _bash_complete -F _krane`);
   assert.equal(compdef, "#compdef krane");
   assert.equal(load, "autoload -U +X bashcompinit && bashcompinit");
-  assert.equal(rest.join("\n"), completionScript("bash", commands));
+  assert.equal(`${rest.join("\n")}\n`, completionScript("bash", commands));
+});
+
+test("the kinds that are offered are those that a command takes", async () => {
+  const kinds = ["deployments", "sentinels", "policies", "environments"];
+  const env = { KRANE_SERVER: "http://127.0.0.1:1", KRANE_TOKEN: "nobody-asks-for-it", KRANE_REGION: "a.b" };
+  for (const command of ["get", "describe", "delete", "events", "scale", "why"]) {
+    const words = offered(bash, "krane", command, "");
+    assert.deepEqual(words.slice(0, 2), ["deployment", "deployments"], command);
+    for (const kind of kinds) {
+      const io = new FakeIo();
+      const more = { scale: ["--replicas", "1"], delete: ["--yes"] }[command] ?? [];
+      const code = await main([command, kind, "x", ...more], env, io);
+      assert.equal(code, words.includes(kind) ? 69 : 64, `${command} ${kind}: ${io.stderr.text}`);
+    }
+  }
 });

@@ -1,6 +1,6 @@
 // What can be typed, read from the program itself, so that completion knows every command and flag that there is
 // and none that there is not.
-import type { Argument, Command, Option } from "commander";
+import type { Command, Option } from "commander";
 
 export interface CompletedCommand {
   /** From the program on: "krane config check". */
@@ -27,10 +27,10 @@ export type CompletedValue =
   /** Something that only the person knows. */
   | { readonly kind: "other" };
 
-/** `argumentWords`: what may stand for an argument, by the name that the help gives it. */
+/** `firstWords`: what the first argument may be, by the path of the command, where the program itself does not say. */
 export function completedCommands(
   program: Command,
-  argumentWords: ReadonlyMap<string, readonly string[]> = new Map(),
+  firstWords: ReadonlyMap<string, readonly string[]> = new Map(),
   path = program.name(),
 ): readonly CompletedCommand[] {
   const help = program.createHelp();
@@ -44,11 +44,11 @@ export function completedCommands(
     options: help.visibleOptions(program).map(completedOption),
     words: isHelp
       ? (program.parent?.commands.map((command) => command.name()) ?? [])
-      : wordsOf(argument, argumentWords),
+      : (argument?.argChoices ?? firstWords.get(path) ?? []),
   };
   return [
     here,
-    ...below.flatMap((command) => completedCommands(command, argumentWords, `${path} ${command.name()}`)),
+    ...below.flatMap((command) => completedCommands(command, firstWords, `${path} ${command.name()}`)),
   ];
 }
 
@@ -62,11 +62,4 @@ function completedValue({ required, flags, argChoices }: Option): CompletedValue
   if (!required) return { kind: "none" };
   if (argChoices !== undefined) return { kind: "words", words: argChoices };
   return /<(path|file|dir)/.test(flags) ? { kind: "file" } : { kind: "other" };
-}
-
-function wordsOf(
-  argument: Argument | undefined,
-  known: ReadonlyMap<string, readonly string[]>,
-): readonly string[] {
-  return argument?.argChoices ?? known.get(argument?.name() ?? "") ?? [];
 }

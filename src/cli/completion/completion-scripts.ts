@@ -7,14 +7,17 @@ export type Shell = (typeof shells)[number];
 
 export function completionScript(shell: Shell, commands: readonly CompletedCommand[]): string {
   if (shell === "fish") return fishScript(commands);
-  // zsh runs completions of bash.
-  const zsh = "#compdef krane\nautoload -U +X bashcompinit && bashcompinit\n";
-  return `${shell === "zsh" ? zsh : ""}${bashScript(commands)}`;
+  return shell === "zsh" ? `${zshStart}${bashScript(commands)}${zshEnd}` : bashScript(commands);
 }
 
-// `words` and `value` are answers of the tables, `wanted` the flag whose value comes next. bash takes a "=" for a
-// word of its own, so that --flag=value and --flag value look alike once it is left out. Behind "--" comes a
-// command of somebody else's.
+// zsh runs completions of bash. A file of its $fpath is run at the first completion in a shell, as that completion
+// itself: one that only says how to complete leaves the first Tab without an answer.
+const zshStart = "#compdef krane\nautoload -U +X bashcompinit && bashcompinit\n";
+const zshEnd = `[[ "\${funcstack[1]}" == _krane ]] && _bash_complete -F _krane\n`;
+
+// `names` and `value` are answers of the tables (`words` is a variable of zsh's own), `wanted` the flag whose value
+// comes next. bash takes a "=" for a word of its own, so that --flag=value and --flag value look alike once it is left
+// out. Behind "--" comes a command of somebody else's.
 function bashScript(commands: readonly CompletedCommand[]): string {
   return `# What krane can be told, for completion in the shell. Made by: krane completion
 _krane_words() {
@@ -35,7 +38,7 @@ ${valueCases(commands).join("\n")}
   esac
 }
 _krane() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" command=krane wanted= given= words= flags= value= word
+  local current="\${COMP_WORDS[COMP_CWORD]}" command=krane wanted= given= names= flags= value= word
   COMPREPLY=()
   [[ "$current" == "=" ]] && current=
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
@@ -60,9 +63,9 @@ _krane() {
   else
     _krane_words "$command"
     _krane_flags "$command"
-    [[ -n "$given" ]] && words=
-    value="$words"
-    if [[ "$current" == -* || -z "$words" ]]; then value="$flags"; fi
+    [[ -n "$given" ]] && names=
+    value="$names"
+    if [[ "$current" == -* || -z "$names" ]]; then value="$flags"; fi
   fi
   while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -W "$value" -- "$current")
 }
@@ -71,7 +74,7 @@ complete -F _krane krane
 }
 
 function wordsCase({ path, below, words }: CompletedCommand): string {
-  return `  ${quoted(path)}) words=${quoted([...below, ...words].join(" "))} ;;`;
+  return `  ${quoted(path)}) names=${quoted([...below, ...words].join(" "))} ;;`;
 }
 
 function flagsCase({ path, options }: CompletedCommand): string {
@@ -87,17 +90,9 @@ interface FlagValue {
 
 /** A flag that means the same wherever it stands is named without its command; flags with one value share a line. */
 function valueCases(commands: readonly CompletedCommand[]): readonly string[] {
-  const all = commands.flatMap(({ path, options }) =>
-    options.flatMap(({ names, value }): readonly FlagValue[] =>
-      names.map((name) => ({ path, name, value: valueText(value) })),
-    ),
-  );
-  const valuesOf = new Map<string, Set<string | undefined>>();
-  for (const { name, value } of all) valuesOf.set(name, (valuesOf.get(name) ?? new Set()).add(value));
   const patternsOf = new Map<string, Set<string>>();
-  for (const { path, name, value } of all) {
+  for (const { path, name, value, isSameEverywhere } of flagValues(commands)) {
     if (value === undefined) continue;
-    const isSameEverywhere = valuesOf.get(name)?.size === 1;
     const pattern = isSameEverywhere ? `*${quoted(` ${name}`)}` : quoted(`${path} ${name}`);
     patternsOf.set(value, (patternsOf.get(value) ?? new Set()).add(pattern));
   }
@@ -106,22 +101,58 @@ function valueCases(commands: readonly CompletedCommand[]): readonly string[] {
   );
 }
 
+/** The flags that a value follows, in the same way with or without their command. */
+function valuedFlags(commands: readonly CompletedCommand[]): readonly string[] {
+  const names = flagValues(commands).flatMap(({ path, name, value, isSameEverywhere }) =>
+    value === undefined ? [] : [isSameEverywhere ? name : `${path} ${name}`],
+  );
+  return [...new Set(names)];
+}
+
+function flagValues(
+  commands: readonly CompletedCommand[],
+): readonly (FlagValue & { readonly isSameEverywhere: boolean })[] {
+  const all = commands.flatMap(({ path, options }) =>
+    options.flatMap(({ names, value }): readonly FlagValue[] =>
+      names.map((name) => ({ path, name, value: valueText(value) })),
+    ),
+  );
+  const valuesOf = new Map<string, Set<string | undefined>>();
+  for (const { name, value } of all) valuesOf.set(name, (valuesOf.get(name) ?? new Set()).add(value));
+  return all.map((each) => ({ ...each, isSameEverywhere: valuesOf.get(each.name)?.size === 1 }));
+}
+
 function valueText(value: CompletedValue): string | undefined {
   if (value.kind === "none") return undefined;
   if (value.kind === "words") return value.words.join(" ");
   return value.kind === "file" ? "<file>" : "";
 }
 
+// The walk is that of bash; `first` asks whether an argument can still be the first of its command.
 function fishScript(commands: readonly CompletedCommand[]): string {
   const paths = commands.map(({ path }) => fishQuoted(path)).join(" ");
   return `# What krane can be told, for completion in the shell. Made by: krane completion
 set -g __krane_commands ${paths}
+set -g __krane_valued ${valuedFlags(commands).map(fishQuoted).join(" ")}
 function __krane_at
     set -l command krane
+    set -l given no
+    set -l wanted no
     for word in (commandline -opc)[2..-1]
-        contains -- "$command $word" $__krane_commands; and set command "$command $word"
+        if test $wanted = yes
+            set wanted no
+        else if test "$word" = --
+            return 1
+        else if string match -q -- '-*' "$word"
+            contains -- "$word" $__krane_valued; or contains -- "$command $word" $__krane_valued; and set wanted yes
+        else if test $given = no; and contains -- "$command $word" $__krane_commands
+            set command "$command $word"
+        else
+            set given yes
+        end
     end
-    test "$command" = "$argv[1]"
+    test "$command" = "$argv[1]"; or return 1
+    test "$argv[2]" != first; or test $given = no
 end
 complete -c krane -f
 ${commands.flatMap((command) => fishLines(command, commands)).join("\n")}
@@ -133,10 +164,11 @@ function fishLines(
   commands: readonly CompletedCommand[],
 ): readonly string[] {
   const start = `complete -c krane -n ${fishQuoted(`__krane_at "${path}"`)}`;
+  const first = `complete -c krane -n ${fishQuoted(`__krane_at "${path}" first`)}`;
   const aboutOf = (word: string) => commands.find((each) => each.path === `${path} ${word}`)?.about ?? "";
   return [
-    ...below.map((word) => `${start} -a ${word} -d ${fishQuoted(aboutOf(word))}`),
-    ...(words.length === 0 ? [] : [`${start} -a ${fishQuoted(words.join(" "))}`]),
+    ...below.map((word) => `${first} -a ${word} -d ${fishQuoted(aboutOf(word))}`),
+    ...(words.length === 0 ? [] : [`${first} -a ${fishQuoted(words.join(" "))}`]),
     ...options.map(({ names, about, value }) => {
       const flags = names.map((name) =>
         name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`,

@@ -9,7 +9,8 @@ import { listEvents } from "./event-list.ts";
 
 const region = "local.test";
 
-test("--follow outlives a restart before anything happened, and goes on where it was", async () => {
+/** Follows a control plane that ends its first stream in that way, until something is told by the second. */
+async function followOver(end: ConnectError) {
   const begun: (bigint | undefined)[] = [];
   const transport = createRouterTransport(({ service }) =>
     service(AdminService, {
@@ -17,7 +18,7 @@ test("--follow outlives a restart before anything happened, and goes on where it
         begun.push(after);
         if (begun.length === 1) {
           yield { position: 7n };
-          throw new ConnectError("it restarts", Code.Unavailable);
+          throw end;
         }
         const ref = { region, kind: ObjectKind.DEPLOYMENT, id: "d_1" };
         yield { event: { ref, entry: 8n, event: "set" }, position: 8n };
@@ -36,8 +37,19 @@ test("--follow outlives a restart before anything happened, and goes on where it
     eventually("the event is told", () => assert.match(io.stdout.text, /"set"/)),
     following.then(() => assert.fail("it ended")),
   ]);
-  assert.deepEqual(begun, [undefined, 7n]);
-  assert.equal(io.stderr.text, "the control plane does not answer; trying again\n");
   stop.abort(new Error("enough"));
   await assert.rejects(following, /enough/);
+  return { begun, told: io.stderr.text };
+}
+
+test("--follow outlives a restart before anything happened, and goes on where it was", async () => {
+  const { begun, told } = await followOver(new ConnectError("it restarts", Code.Unavailable));
+  assert.deepEqual(begun, [undefined, 7n]);
+  assert.equal(told, "the control plane does not answer; trying again\n");
+});
+
+test("--follow goes on without a word where a stream was ended for its age", async () => {
+  const { begun, told } = await followOver(new ConnectError("it is old", Code.DeadlineExceeded));
+  assert.deepEqual(begun, [undefined, 7n]);
+  assert.equal(told, "");
 });

@@ -15,6 +15,7 @@ import { endless } from "../admin/admin-client.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io, Output } from "../io.ts";
+import { findEnvironment } from "../objects/environment-search.ts";
 import { objectKindOf, parseObjectName } from "../objects/object-names.ts";
 import { findObject, titleOf } from "../objects/object-search.ts";
 import { momentOf } from "../terminal/age.ts";
@@ -69,10 +70,11 @@ async function parseSubject(
   { kind: word, name: id }: { readonly kind: string | undefined; readonly name: string | undefined },
 ): Promise<Subject & { readonly flaw?: CommandError }> {
   if (word === undefined) return { kind: ObjectKind.UNSPECIFIED, id: "" };
-  const { kind: kindName, name } = parseObjectName(word, id, ["deployment", "sentinel", "policy"]);
+  const { kind: kindName, name } = parseObjectName(word, id);
   const kind = objectKindOf(kindName);
   if (name === undefined) return { kind, id: "" };
   try {
+    if (kindName === "environment") return { kind, id: (await findEnvironment(admin, name)).id };
     const { object } = await findObject(admin, name, kind);
     return { kind, id: object.ref?.id ?? name };
   } catch (error) {
@@ -88,10 +90,12 @@ async function follow(admin: Admin, io: Io, subject: Subject, backlog: number): 
   let after: bigint | undefined;
   let isSilent = false;
   for (;;) {
+    let isAnswered = false;
     try {
       const request = { region, ...subject, ...(after === undefined ? { backlog } : { after }) };
       for await (const { event, position } of client.watchEvents(request, { signal, ...endless })) {
         isSilent = false;
+        isAnswered = true;
         after = position;
         // The first answer only tells where the stream begins.
         if (event === undefined) continue;
@@ -103,8 +107,12 @@ async function follow(admin: Admin, io: Io, subject: Subject, backlog: number): 
       if (!isPassing(error)) throw error;
       // The first connection has to come about: whoever mistyped the URL wants to hear of it.
       if (after === undefined) throw error;
-      if (!isSilent) io.stderr.write("the control plane does not answer; trying again\n");
-      isSilent = true;
+      // A control plane lets no stream last for ever. One that it ends for its age is no outage to tell of.
+      const isOver = isAnswered && error instanceof ConnectError && error.code === Code.DeadlineExceeded;
+      if (!isOver) {
+        if (!isSilent) io.stderr.write("the control plane does not answer; trying again\n");
+        isSilent = true;
+      }
     }
     await sleep(clock, reconnectMs, signal);
   }

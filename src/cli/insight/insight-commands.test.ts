@@ -200,13 +200,26 @@ describe("krane events", () => {
     const one = await run("events", "deployment", "api");
     assert.doesNotMatch(one.stdout, /d_web/);
     assert.match(one.stdout, /d_api +set/);
-    const { events } = JSON.parse((await run("events", "--limit", "1", "-o", "json")).stdout);
+    const { events } = JSON.parse((await run("events", "deployments", "--limit", "1", "-o", "json")).stdout);
     assert.deepEqual([events.length, events[0].event], [1, "troubled"]);
     assert.equal((await run("events", "--limit", "0")).code, 64);
   });
 
+  test("has a history of environments too, and finds one that is not there in no other", async () => {
+    await server.client().applyEnvironment({ region, id: "env_7", workspaceId: "ws_7", projectId: "p_7" });
+    const { stdout } = await run("events", "environment", "env_7");
+    assert.match(stdout, /environment\/env_7 +set/);
+    assert.match((await run("events", "environments")).stdout, /environment\/env_7 +set/);
+    assert.match((await run("describe", "env", "env_7")).stdout, /Events:\n.*\n.*set .*ann/);
+    const none = await run("events", "environment", "env_8");
+    assert.deepEqual([none.code, none.stdout], [3, ""]);
+    assert.match(none.stderr, /no environment env_8 .*env_7/);
+    await server.client().deleteEnvironment({ region, id: "env_7" });
+    assert.match((await run("events", "environment", "env_7")).stdout, /removed/);
+  });
+
   test("has the newest last for programs too", async () => {
-    const { events } = JSON.parse((await run("events", "-o", "json")).stdout) as {
+    const { events } = JSON.parse((await run("events", "deployments", "-o", "json")).stdout) as {
       events: { event: string }[];
     };
     assert.deepEqual(

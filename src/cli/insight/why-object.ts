@@ -14,7 +14,8 @@ import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { nameOfKind, objectKindOf, parseObjectName } from "../objects/object-names.ts";
+import { listEnvironments } from "../objects/environment-search.ts";
+import { clusterKinds, nameOfKind, objectKindOf, parseObjectName } from "../objects/object-names.ts";
 import { nameInCluster } from "../objects/object-rows.ts";
 import { findObject, listObjects, titleOf } from "../objects/object-search.ts";
 import type { Paint, Tone } from "../terminal/colours.ts";
@@ -24,8 +25,6 @@ interface Asked {
   readonly kind: ObjectKind;
   readonly name: string;
 }
-
-const objectKinds = ["deployment", "sentinel", "policy"] as const;
 
 export async function explainObject(
   admin: Admin,
@@ -57,9 +56,9 @@ export async function explainObject(
 /** `KIND ID`, `KIND/ID`, or a name alone, which may have the form `namespace/name`. */
 function parseAsked(first: string, second: string | undefined): Asked {
   const isKind =
-    second !== undefined || objectKinds.some((kind) => first.startsWith(`${kind}/`)) || isKindWord(first);
+    second !== undefined || clusterKinds.some((kind) => first.startsWith(`${kind}/`)) || isKindWord(first);
   if (!isKind) return { kind: ObjectKind.UNSPECIFIED, name: first };
-  const { kind, name } = parseObjectName(first, second, objectKinds);
+  const { kind, name } = parseObjectName(first, second, clusterKinds);
   if (name === undefined) throw new CommandError("usage", `which ${kind}? krane why ${kind} ID`);
   return { kind: objectKindOf(kind), name };
 }
@@ -67,7 +66,7 @@ function parseAsked(first: string, second: string | undefined): Asked {
 function isKindWord(text: string): boolean {
   const [word = ""] = text.split("/");
   try {
-    parseObjectName(word, undefined, objectKinds);
+    parseObjectName(word, undefined, clusterKinds);
     return true;
   } catch {
     return false;
@@ -89,8 +88,8 @@ async function lookFor(admin: Admin, { kind, name }: Asked): Promise<ObjectView 
 }
 
 /** "Unknown" would be untrue of it, and there is nothing else to say. */
-async function refuseEnvironment({ client, region, signal }: Admin, id: string): Promise<void> {
-  const { environments } = await client.listEnvironments({ region }, { signal });
+async function refuseEnvironment(admin: Admin, id: string): Promise<void> {
+  const environments = await listEnvironments(admin, admin.region);
   if (!environments.some((each) => each.id === id)) return;
   const name = printable(id);
   throw new CommandError(

@@ -1,5 +1,6 @@
 // krane apply: makes documents the desired state. Where there are several, the control plane is asked about each
-// before the first is sent, so that one bad document does not leave half of them behind.
+// before the first is sent, so that one bad document does not leave half of them behind. Several are on their way at a
+// time; environments are there before anything that may belong to them is sent.
 import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { type Document, idOf } from "../../documents/document.ts";
@@ -15,8 +16,13 @@ import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { waitAndTell } from "./command-wait.ts";
+import { createEnvironmentLists, type EnvironmentLists } from "./environment-search.ts";
 import type { LoadedDocument } from "./loaded-documents.ts";
 import { objectKindOf } from "./object-names.ts";
+import { callsAtOnce, workInOrder } from "./ordered-work.ts";
+
+/** A file for another control plane would be refused once for each of its documents. */
+const refusalsMax = 100;
 
 export interface ApplyOptions {
   readonly dryRun?: true;
@@ -43,27 +49,65 @@ export async function applyDocuments(
       "usage",
       `--if-version is about one object, and there are ${documents.length} documents`,
     );
-  if (options.dryRun) {
-    const trials: Applied[] = [];
-    for (const loaded of documents) trials.push(await applyOne(admin, loaded, options));
+  const [environments, others] = [
+    documents.filter(({ document }) => document.kind === "environment"),
+    documents.filter(({ document }) => document.kind !== "environment"),
+  ];
+  const ordered = [...environments, ...others];
+  if (options.dryRun || documents.length > 1) {
+    const trials: (() => void)[] = [];
+    await sendAll(admin, ordered, { ...options, dryRun: true }, (loaded, trial) =>
+      trials.push(() => tell(io, admin, loaded, trial, true)),
+    );
     // Only then: what was refused in the end must not have been promised in parts.
-    for (const [index, loaded] of documents.entries()) {
-      const trial = trials[index];
-      if (trial !== undefined) tell(io, admin, loaded, trial, true);
+    if (options.dryRun) {
+      for (const tellTrial of trials) tellTrial();
+      return exitCodes.ok;
     }
-    return exitCodes.ok;
   }
-  if (documents.length > 1)
-    for (const loaded of documents) await applyOne(admin, loaded, { ...options, dryRun: true });
   const awaited: { ref: ObjectRef; version: bigint }[] = [];
-  for (const loaded of documents) {
-    const applied = await applyOne(admin, loaded, options);
-    tell(io, admin, loaded, applied, false);
-    if (applied.ref !== undefined) awaited.push({ ref: applied.ref, version: applied.version });
+  // A deployment is checked against its environment, and takes its secrets, so that one has to be there.
+  let behind = documents.length;
+  for (const wave of [environments, others]) {
+    behind -= wave.length;
+    await sendAll(admin, wave, { ...options, behind }, (loaded, applied) => {
+      tell(io, admin, loaded, applied, false);
+      if (applied.ref !== undefined) awaited.push({ ref: applied.ref, version: applied.version });
+    });
   }
   if (options.wait && awaited.length > 0)
     await waitAndTell(admin, io, { goal: "ready", objects: awaited, timeoutMs: options.timeout });
   return exitCodes.ok;
+}
+
+/** Rejects with what is wrong: while nothing is changed with all that is refused, else after the first. */
+async function sendAll(
+  admin: Admin,
+  documents: readonly LoadedDocument[],
+  { behind = 0, ...options }: ApplyOptions & { readonly behind?: number },
+  onSent: (loaded: LoadedDocument, applied: Applied) => void,
+): Promise<void> {
+  const environments = createEnvironmentLists(admin);
+  const { errors, left } = await workInOrder(documents, {
+    atOnce: callsAtOnce,
+    work: (loaded) => applyOne(admin, loaded, options, environments),
+    tell: onSent,
+    goesOn: (soFar) =>
+      options.dryRun === true && soFar.length < refusalsMax && soFar.every((error) => isAboutDocument(error)),
+  });
+  if (errors.length === 0) return;
+  admin.signal.throwIfAborted();
+  throw summaryOf(errors, options.dryRun ? 0 : left + behind);
+}
+
+function summaryOf(errors: readonly unknown[], left: number): unknown {
+  const [first] = errors;
+  const stranger = errors.find((error) => !(error instanceof CommandError));
+  if (stranger !== undefined || !(first instanceof CommandError)) return stranger;
+  // Who cannot be reached or lets nobody in says so to every document.
+  const messages = new Set(errors.map((error) => (error as CommandError).message));
+  if (left > 0) messages.add(`${left} more were not sent; apply again once this is mended`);
+  return new CommandError(first.code, [...messages].join("\n"));
 }
 
 const words: Readonly<Record<Change, string>> = {
@@ -86,28 +130,37 @@ function tell(
   );
 }
 
-async function applyOne(admin: Admin, loaded: LoadedDocument, options: ApplyOptions): Promise<Applied> {
+async function applyOne(
+  admin: Admin,
+  loaded: LoadedDocument,
+  options: ApplyOptions,
+  environments: EnvironmentLists,
+): Promise<Applied> {
   try {
-    return await send(admin, loaded, options);
+    return await send(admin, loaded, options, environments);
   } catch (error) {
     if (!(error instanceof ConnectError)) throw error;
-    const { code, message } = (await regionFlaw(admin, error, loaded.region)) ?? admin.explain(error);
+    const flaw = (await regionFlaw(admin, error, loaded.region)) ?? admin.explain(error);
+    if (!isAboutDocument(flaw)) throw flaw;
     const { file, line } = loaded.document.source;
-    // Who cannot be reached or lets nobody in says nothing about this document.
-    const isAboutIt = code === "failed" || code === "not_found";
-    throw new CommandError(code, isAboutIt ? `${file}:${line}: ${loaded.title}: ${message}` : message);
+    throw new CommandError(flaw.code, `${file}:${line}: ${loaded.title}: ${flaw.message}`);
   }
+}
+
+/** Who cannot be reached or lets nobody in says nothing about a document. */
+function isAboutDocument(error: unknown): boolean {
+  return error instanceof CommandError && (error.code === "failed" || error.code === "not_found");
 }
 
 async function send(
   { client, signal }: Admin,
   { document, region }: LoadedDocument,
   { dryRun = undefined, ifVersion: expectedVersion }: ApplyOptions,
+  environments: EnvironmentLists,
 ): Promise<Applied> {
   const expected = expectedVersion === undefined ? {} : { expectedVersion };
   if (document.kind === "environment") {
-    const { environments } = await client.listEnvironments({ region }, { signal });
-    const before = environments.find(({ id }) => id === document.spec.id);
+    const before = (await environments(region)).find(({ id }) => id === document.spec.id);
     const change = environmentChange(before, document.spec);
     if (dryRun) return { change, version: before?.version ?? 0n };
     const { environment } = await client.applyEnvironment(

@@ -49,8 +49,12 @@ export async function namedVictim(
   return { kind: "object", title: titleOf(object.ref), ref: object.ref, detail };
 }
 
-/** In the opposite order: what was applied last may lean on what came before. */
+/**
+ * In the opposite order, because what was applied last may lean on what came before; environments at the end, because
+ * none goes while something of it is wanted.
+ */
 export function victimsOf(documents: readonly LoadedDocument[]): readonly Victim[] {
+  const rankOf = ({ kind }: Victim) => (kind === "environment" ? 1 : 0);
   return documents
     .map(({ document, region, title }): Victim => {
       const id = idOf(document);
@@ -58,7 +62,8 @@ export function victimsOf(documents: readonly LoadedDocument[]): readonly Victim
       const ref = create(ObjectRefSchema, { region, kind: objectKindOf(document.kind), id });
       return { kind: "object", title, ref };
     })
-    .reverse();
+    .reverse()
+    .sort((one, other) => rankOf(one) - rankOf(other));
 }
 
 export async function deleteObjects(

@@ -17,7 +17,8 @@ import { ageOf } from "../terminal/age.ts";
 import type { Tone } from "../terminal/colours.ts";
 import { type Cell, renderFields, renderTable } from "../terminal/table.ts";
 import { contentOfView } from "./document-changes.ts";
-import { objectKindOf, parseObjectName } from "./object-names.ts";
+import { findEnvironment } from "./environment-search.ts";
+import { type KindName, objectKindOf, parseObjectName } from "./object-names.ts";
 import { nameInCluster, phaseCell, readyText, reasonOf } from "./object-rows.ts";
 import { findObject, titleOf } from "./object-search.ts";
 
@@ -30,24 +31,27 @@ export async function describeObject(
 ): Promise<number> {
   const { kind, name } = parseObjectName(what.kind, what.name);
   if (name === undefined) throw new CommandError("usage", `which ${kind}? krane describe ${kind} ID`);
-  const { client, region, signal } = admin;
   if (kind === "environment") {
-    const { environments } = await client.listEnvironments({ region }, { signal });
-    const environment = environments.find(({ id }) => id === name);
-    if (environment === undefined)
-      throw new CommandError("not_found", `no environment ${printable(name)} in region ${region}`);
-    io.stdout.write(renderEnvironment(environment, admin));
+    const environment = await findEnvironment(admin, name);
+    io.stdout.write(joined(renderEnvironment(environment, admin), await eventsOf(admin, kind, name)));
     return exitCodes.ok;
   }
   const { object } = await findObject(admin, name, objectKindOf(kind));
-  const { kind: objectKind, id } = object.ref ?? { kind: objectKindOf(kind), id: name };
-  const { events } = await client.listEvents({ region, kind: objectKind, id, limit: eventsMax }, { signal });
+  const events = await eventsOf(admin, kind, object.ref?.id ?? name);
   io.stdout.write(
-    [renderState(object, admin), renderWanted(object), renderPods(object, admin), renderEvents(events, admin)]
-      .filter((part) => part !== "")
-      .join("\n"),
+    joined(renderState(object, admin), renderWanted(object), renderPods(object, admin), events),
   );
   return exitCodes.ok;
+}
+
+function joined(...parts: readonly string[]): string {
+  return parts.filter((part) => part !== "").join("\n");
+}
+
+async function eventsOf(admin: Admin, kind: KindName, id: string): Promise<string> {
+  const { client, region, signal } = admin;
+  const query = { region, kind: objectKindOf(kind), id, limit: eventsMax };
+  return renderEvents((await client.listEvents(query, { signal })).events, admin);
 }
 
 function renderEnvironment(

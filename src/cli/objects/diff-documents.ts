@@ -7,9 +7,11 @@ import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { changesBetween, contentOfEnvironment, contentOfView, type FieldChange } from "./document-changes.ts";
+import { createEnvironmentLists, type EnvironmentLists } from "./environment-search.ts";
 import type { LoadedDocument } from "./loaded-documents.ts";
 import { objectKindOf } from "./object-names.ts";
 import { isNotFound } from "./object-search.ts";
+import { callsAtOnce, workInOrder } from "./ordered-work.ts";
 
 export async function diffDocuments(
   admin: Admin,
@@ -17,17 +19,27 @@ export async function diffDocuments(
   documents: readonly LoadedDocument[],
 ): Promise<number> {
   let exitCode: number = exitCodes.ok;
-  for (const loaded of documents) {
-    const held = await heldContent(admin, loaded).catch(async (error: unknown) => {
-      throw (await regionFlaw(admin, error, loaded.region)) ?? error;
-    });
-    const changes = changesBetween(held, loaded.document);
-    if (held !== undefined && changes.length === 0) continue;
-    exitCode = exitCodes.different;
-    const note = held === undefined ? ` is not there in ${loaded.region}; apply would create it` : "";
-    io.stdout.write(`${admin.paint(loaded.title, "strong")}${note}\n`);
-    for (const change of changes) io.stdout.write(renderChange(change, held !== undefined, admin));
-  }
+  const environments = createEnvironmentLists(admin);
+  const { errors } = await workInOrder(documents, {
+    atOnce: callsAtOnce,
+    async work(loaded) {
+      try {
+        return await heldContent(admin, loaded, environments);
+      } catch (error) {
+        throw (await regionFlaw(admin, error, loaded.region)) ?? error;
+      }
+    },
+    tell(loaded, held) {
+      const changes = changesBetween(held, loaded.document);
+      if (held !== undefined && changes.length === 0) return;
+      exitCode = exitCodes.different;
+      const note = held === undefined ? ` is not there in ${loaded.region}; apply would create it` : "";
+      io.stdout.write(`${admin.paint(loaded.title, "strong")}${note}\n`);
+      for (const change of changes) io.stdout.write(renderChange(change, held !== undefined, admin));
+    },
+    goesOn: () => false,
+  });
+  if (errors.length > 0) throw errors[0];
   return exitCode;
 }
 
@@ -41,11 +53,14 @@ function renderChange({ path, before, after }: FieldChange, isThere: boolean, { 
   return `${name}${paint(text(before), "bad")} → ${paint(text(after), "good")}\n`;
 }
 
-async function heldContent({ client, signal }: Admin, { document, region, title }: LoadedDocument) {
+async function heldContent(
+  { client, signal }: Admin,
+  { document, region, title }: LoadedDocument,
+  environments: EnvironmentLists,
+) {
   const id = idOf(document);
   if (document.kind === "environment") {
-    const { environments } = await client.listEnvironments({ region }, { signal });
-    const environment = environments.find((each) => each.id === id);
+    const environment = (await environments(region)).find((each) => each.id === id);
     return environment && contentOfEnvironment(environment);
   }
   try {

@@ -2,6 +2,8 @@
 // named, and within a folder by name, so that a run can be repeated.
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { fileCharsMax } from "../../documents/parse.ts";
+import { splitRemedy } from "../../documents/yaml-trees.ts";
 import { CommandError } from "../command-error.ts";
 import type { Io } from "../io.ts";
 
@@ -10,7 +12,8 @@ export interface TextFile {
   readonly text: string;
 }
 
-const bytesMax = 1024 * 1024;
+/** Each character has at least one byte. */
+const bytesMax = fileCharsMax;
 const filesMax = 1_000;
 const inFolder = /\.(ya?ml|json)$/i;
 
@@ -45,14 +48,16 @@ async function readFile(path: string, io: Io, signal: AbortSignal): Promise<Text
   const isPipe = (await stat(path).catch(() => undefined))?.isFIFO();
   if (isPipe && !path.startsWith("/dev/") && !path.startsWith("/proc/"))
     throw new CommandError("failed", `${path}: is a pipe and no file; pipe it to -f - instead`);
-  return { name: path, text: await io.readTextFile(path, signal) };
+  return { name: path, text: await io.readTextFile(path, signal, bytesMax) };
 }
 
 function unreadable(path: string, error: unknown, signal: AbortSignal): unknown {
   signal.throwIfAborted();
   if (error instanceof CommandError) return error;
   const code = systemCode(error) === "ENOENT" ? "not_found" : "failed";
-  return new CommandError(code, `${path}: cannot be read: ${error instanceof Error ? error.message : error}`);
+  const reason = error instanceof Error ? error.message : error;
+  const remedy = systemCode(error) === "EFBIG" ? `; ${splitRemedy}` : "";
+  return new CommandError(code, `${path}: cannot be read: ${reason}${remedy}`);
 }
 
 async function readFolder(folder: string, io: Io, signal: AbortSignal): Promise<readonly TextFile[]> {

@@ -8,11 +8,11 @@ import {
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
-import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
 import { renderTable } from "../terminal/table.ts";
+import { findEnvironment, listEnvironments } from "./environment-search.ts";
 import { objectKindOf, parseObjectName, pluralOf } from "./object-names.ts";
 import { environmentTable, objectTable, type Table } from "./object-rows.ts";
 import { findObject, listObjects } from "./object-search.ts";
@@ -62,19 +62,17 @@ async function listAll(
 }
 
 async function getEnvironments(admin: Admin, io: Io, id: string | undefined): Promise<number> {
-  const { client, region, signal } = admin;
-  const { environments } = await client.listEnvironments({ region }, { signal });
+  const { region } = admin;
   if (id === undefined) {
+    const environments = await listEnvironments(admin, region);
     if (environments.length === 0) io.stderr.write(`no environments in region ${region}\n`);
-    const message = create(ListEnvironmentsResponseSchema, { environments });
+    const message = create(ListEnvironmentsResponseSchema, { environments: [...environments] });
     await print(admin, io, jsonOf(ListEnvironmentsResponseSchema, message), () =>
       environmentTable(environments, tableOptions(admin)),
     );
     return exitCodes.ok;
   }
-  const environment = environments.find((each) => each.id === id);
-  if (environment === undefined)
-    throw new CommandError("not_found", `no environment ${printable(id)} in region ${region}`);
+  const environment = await findEnvironment(admin, id);
   await print(admin, io, jsonOf(EnvironmentSchema, environment), () =>
     environmentTable([environment], tableOptions(admin)),
   );

@@ -57,10 +57,9 @@ async function report(name: string, running: number): Promise<void> {
 }
 
 async function settle(): Promise<void> {
-  const controllers = ["deployments", "sentinels", "cilium"].map((name) => ({
-    name,
-    stream: { cursor: 10_000n },
-  }));
+  const { objects } = await server.client().listObjects({ region: "local.dev", includeDeleted: true });
+  const cursor = objects.reduce((newest, { version }) => (version > newest ? version : newest), 0n);
+  const controllers = ["deployments", "sentinels", "cilium"].map((name) => ({ name, stream: { cursor } }));
   await server.agentClient().reportAgentState({ state: { controllers } });
 }
 
@@ -227,6 +226,14 @@ describe("krane get", () => {
     assert.match(wide.stdout, /^ID .* VERSION +ENVIRONMENT +REPORTED +REASON\nd_shown .* env_get +0s\n$/);
   });
 
+  test("says what kinds there are to whoever names none", async () => {
+    const { code, stderr } = await run(["get"]);
+    assert.deepEqual(
+      [code, stderr],
+      [64, "krane: which kind? krane get deployments, sentinels, policies, environments or all\n"],
+    );
+  });
+
   test("does not take an empty id for all of a kind", async () => {
     const { code, stdout, stderr } = await run(["get", "deployment", ""]);
     assert.deepEqual([code, stdout, stderr], [64, "", "krane: the id is empty\n"]);
@@ -312,11 +319,13 @@ describe("krane scale", () => {
   before(() => run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("scaled", "replicas: 2\n") }));
 
   test("changes the number of pods, and waits for them", async () => {
+    const io = new FakeIo();
+    const ended = main(["scale", "deployment", "scaled", "--replicas", "0", "--wait"], env(), io);
+    await eventually("it is ordered", () => assert.match(io.stdout.text, /scaled/));
     await report("scaled", 0);
-    const { code, stdout } = await run(["scale", "deployment", "scaled", "--replicas", "0", "--wait"]);
-    assert.equal(code, 0);
+    assert.equal(await ended, 0);
     assert.match(
-      stdout,
+      io.stdout.text,
       /^deployment\/d_scaled scaled from 2 to 0 \(version \d+\)\ndeployment\/d_scaled is paused, 0\/0 pods\n$/,
     );
   });
@@ -326,6 +335,12 @@ describe("krane scale", () => {
     const { code, stdout } = await run(["scale", "deployment", "scaled", "--replicas", "4"]);
     assert.equal(code, 0);
     assert.match(stdout, /^deployment\/d_scaled unchanged at 4 \(version \d+\)\n$/);
+  });
+
+  test("says how to name an object to whoever leaves out its kind", async () => {
+    const { code, stderr } = await run(["scale", "scaled", "--replicas", "1"]);
+    assert.equal(code, 64);
+    assert.match(stderr, /scaled is no kind .*: deployments, sentinels; for an object: deployment scaled\n$/);
   });
 
   test("refuses what has no pods, what is not there and what is no number", async () => {
@@ -407,6 +422,13 @@ describe("krane delete", () => {
     const again = await run(["delete", "-f", "hello.yaml", "--yes"], { "hello.yaml": hello });
     assert.equal(again.code, 3);
     assert.match(again.stderr, /environment\/env_hello is not there/);
+  });
+
+  test("of files leaves an environment to the end, wherever it stands", async () => {
+    const backwards = hello.split("---\n").reverse().join("\n---\n");
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": backwards });
+    const { code, stderr } = await run(["delete", "-f", "a.yaml", "--yes"], { "a.yaml": backwards });
+    assert.equal(code, 0, stderr);
   });
 
   test("without being asked takes an id or a namespace with a name, and no name alone", async () => {

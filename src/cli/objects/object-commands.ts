@@ -39,7 +39,7 @@ Examples:
   render-my-app | krane apply -f -          from standard input
   krane apply -f hello.yaml --if-version 7  only if nobody has changed it since
 
-Several documents are all checked before the first is sent.
+Several documents are all checked before the first is sent, and environments are sent first.
 `,
     )
     .action(async () =>
@@ -79,7 +79,7 @@ Exits with 0 where nothing would change, with 2 where something would. Secrets a
 
 function addGet(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const get = program
-    .command("get <kind> [id]")
+    .command("get [kind] [id]")
     .description("list objects, or show one")
     .option("--environment <id>", "only what belongs to this environment")
     .option("--deleted", "also what was deleted");
@@ -98,14 +98,20 @@ Examples:
   krane get deployments -o json | jq -r '.objects[] | select(.phase != "PHASE_READY") | .ref.id'
 `,
     )
-    .action(async (kind: string, name: string | undefined) =>
+    .action(async (kind: string | undefined, name: string | undefined) => {
+      // The first that many a person tries: that an argument is missing does not tell them what there is.
+      if (kind === undefined)
+        throw new CommandError(
+          "usage",
+          "which kind? krane get deployments, sentinels, policies, environments or all",
+        );
       exitWith(
         await withAdmin(get, deps, async (admin) => {
           const { getObjects } = await import("./get-objects.ts");
           return getObjects(admin, deps.io, { kind, name }, get.opts<GetOptions>());
         }),
-      ),
-    );
+      );
+    });
 }
 
 function addDescribe(program: Command, deps: CommandDeps, exitWith: ExitWith): void {

@@ -12,24 +12,33 @@ export type KindName = "deployment" | "sentinel" | "policy" | "environment";
 interface KindWords {
   readonly plural: string;
   readonly aliases: readonly string[];
-  /** Undefined for what is no object of a cluster. */
-  readonly kind: ObjectKind | undefined;
+  readonly kind: ObjectKind;
 }
 
 const words: Readonly<Record<KindName, KindWords>> = {
   deployment: { plural: "deployments", aliases: ["deploy"], kind: ObjectKind.DEPLOYMENT },
   sentinel: { plural: "sentinels", aliases: [], kind: ObjectKind.SENTINEL },
   policy: { plural: "policies", aliases: [], kind: ObjectKind.POLICY },
-  environment: { plural: "environments", aliases: ["env"], kind: undefined },
+  environment: { plural: "environments", aliases: ["env"], kind: ObjectKind.ENVIRONMENT },
 };
 
 export const kindNames = Object.keys(words) as readonly KindName[];
 
-/** What a person may write for a kind and would read aloud, for completion. */
-export const kindWords: readonly string[] = kindNames.flatMap((name) => [name, words[name].plural]);
+/** What an agent brings to a cluster and has a reason for. */
+export const clusterKinds = ["deployment", "sentinel", "policy"] as const satisfies readonly KindName[];
+/** What has a number of pods. */
+export const scaledKinds = ["deployment", "sentinel"] as const satisfies readonly KindName[];
 
-/** The kind that a word stands for, in singular, plural or short. Throws where it is none of those allowed. */
-export function parseKind(word: string, allowed: readonly KindName[] = kindNames): KindName {
+/** What a person may write for these kinds and would read aloud, for completion. */
+export function wordsOfKinds(kinds: readonly KindName[] = kindNames): readonly string[] {
+  return kinds.flatMap((name) => [name, words[name].plural]);
+}
+
+/**
+ * The kind that a word stands for, in singular, plural or short. Throws where it is none of those allowed; a word alone
+ * may have been meant for the name of an object.
+ */
+export function parseKind(word: string, allowed: readonly KindName[] = kindNames, isAlone = false): KindName {
   const text = word.toLowerCase();
   const found = kindNames.find(
     (name) => text === name || text === words[name].plural || words[name].aliases.includes(text),
@@ -40,7 +49,8 @@ export function parseKind(word: string, allowed: readonly KindName[] = kindNames
     text,
     allowed.map((name) => ({ name, aliases: [words[name].plural] })),
   );
-  const hint = near === undefined ? "" : `; did you mean ${near}?`;
+  const asName = isAlone && found === undefined ? `; for an object: ${allowed[0]} ${printable(word)}` : "";
+  const hint = near === undefined ? asName : `; did you mean ${near}?`;
   throw new CommandError("usage", `${printable(word)} is no kind that this command knows: ${list}${hint}`);
 }
 
@@ -58,7 +68,7 @@ export function parseObjectName(
   // As an unset variable leaves it in a script: taken for no name, it would mean all of the kind.
   if (second === "") throw new CommandError("usage", "the id is empty");
   const slash = first.indexOf("/");
-  if (slash < 0) return { kind: parseKind(first, allowed), name: second };
+  if (slash < 0) return { kind: parseKind(first, allowed, second === undefined), name: second };
   const name = first.slice(slash + 1);
   if (name === "") throw new CommandError("usage", `${printable(first)}: no id behind the slash`);
   if (second !== undefined)
@@ -73,9 +83,9 @@ export function pluralOf(kind: KindName): string {
   return words[kind].plural;
 }
 
-/** As the protocol says it; unspecified for what is no object of a cluster. */
+/** As the protocol says it. An environment is one in events alone. */
 export function objectKindOf(kind: KindName): ObjectKind {
-  return words[kind].kind ?? ObjectKind.UNSPECIFIED;
+  return words[kind].kind;
 }
 
 export function nameOfKind(kind: ObjectKind): string {

@@ -92,6 +92,44 @@ describe("waiting for an object", () => {
     assert.equal(run.clock.timerCount, 0);
   });
 
+  test("looks at several at a time, and tells of them in their order", async () => {
+    const objects = Array.from({ length: 20 }, (_, index) => ({
+      ref: create(ObjectRefSchema, { ...ref, id: `d_${index}` }),
+      version: 7n,
+    }));
+    const open: (() => void)[] = [];
+    let atOnceMax = 0;
+    const done: string[] = [];
+    const clock = new FakeClock();
+    const ended = waitForObjects(
+      { goal: "deleted", objects, timeoutMs: 60_000 },
+      {
+        client: {
+          async getObject() {
+            await new Promise<void>((resolve) => open.push(resolve));
+            throw new ConnectError("no such object", Code.NotFound);
+          },
+        },
+        clock,
+        progress: createProgressLine(new FakeOutput()),
+        onDone: ({ id }) => done.push(id),
+      },
+      new AbortController().signal,
+    );
+    while (done.length < objects.length) {
+      await clock.settle();
+      atOnceMax = Math.max(atOnceMax, open.length);
+      for (const answer of open.splice(0).reverse()) answer();
+      await clock.settle();
+    }
+    await ended;
+    assert.equal(atOnceMax, 8);
+    assert.deepEqual(
+      done,
+      objects.map((each) => each.ref.id),
+    );
+  });
+
   test("ends at once where the agent has refused it", async () => {
     const run = wait([
       view(Phase.FAILED, 7n, { reason: "port must be below 65536", outcome: Outcome.PARKED }),

@@ -14,6 +14,7 @@ import type { AdminClient } from "../admin/admin-client.ts";
 import { CommandError } from "../command-error.ts";
 import type { ProgressLine } from "../terminal/progress-line.ts";
 import { isNotFound, titleOf } from "./object-search.ts";
+import { callsAtOnce } from "./ordered-work.ts";
 import { type Goal, refusalText, stateText, type Verdict, verdictOn, type WaitGoal } from "./wait-verdict.ts";
 
 const pollMs = 500;
@@ -82,9 +83,15 @@ async function lookAtAll(
 ): Promise<Round> {
   const waiting: AwaitedObject[] = [];
   const seen: string[] = [];
+  let looks: readonly Look[] = [];
   for (const [index, each] of objects.entries()) {
     const { ref, version } = each;
-    const found = await look(ref, deps, signal);
+    const place = index % callsAtOnce;
+    if (place === 0)
+      looks = await Promise.all(
+        objects.slice(index, index + callsAtOnce).map((next) => look(next.ref, deps, signal)),
+      );
+    const found = looks[place] ?? { kind: "silent" };
     if (found.kind === "silent") {
       // Each call takes its whole deadline to find out. Asked for hundreds, the time to wait would be long over.
       seen.push(`${titleOf(ref)}: the control plane does not answer`);

@@ -5,7 +5,7 @@ import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { waitAndTell } from "./command-wait.ts";
-import { objectKindOf, parseObjectName } from "./object-names.ts";
+import { objectKindOf, parseObjectName, scaledKinds } from "./object-names.ts";
 import { findObject, titleOf } from "./object-search.ts";
 
 export interface ScaleOptions {
@@ -21,7 +21,7 @@ export async function scaleObject(
   what: { readonly kind: string; readonly name: string | undefined },
   { replicas, ifVersion, wait, timeout }: ScaleOptions,
 ): Promise<number> {
-  const { kind, name } = parseObjectName(what.kind, what.name, ["deployment", "sentinel"]);
+  const { kind, name } = parseObjectName(what.kind, what.name, scaledKinds);
   if (name === undefined)
     throw new CommandError("usage", `which ${kind}? krane scale ${kind} ID --replicas N`);
   const { object } = await findObject(admin, name, objectKindOf(kind));

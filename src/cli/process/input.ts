@@ -32,7 +32,9 @@ export async function readInput(
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks));
   } catch {
-    throw new InputError(`${name}: is not UTF-8 text; encode it first, for example with base64`);
+    throw new InputError(
+      `${name}: is not UTF-8 text; save it as UTF-8, or encode what is no text, for example with base64`,
+    );
   }
 }
 

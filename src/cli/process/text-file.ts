@@ -5,26 +5,34 @@ import { addAbortSignal, type Readable } from "node:stream";
 import { isatty, ReadStream as TerminalStream } from "node:tty";
 import { promisify } from "node:util";
 
-const bytesMax = 1024 * 1024;
+const mebibyte = 1024 * 1024;
 
 /**
  * Takes pipes as well as files, so that `--config <(decrypt krane.toml)` works; hence
  * the limit is on what comes rather than on the size of the file.
  */
-export async function readTextFile(path: string, signal: AbortSignal): Promise<string> {
+export async function readTextFile(
+  path: string,
+  signal: AbortSignal,
+  bytesMax: number = mebibyte,
+): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const chunk of addAbortSignal(signal, await openText(path))) {
       chunks.push(chunk);
       bytes += chunk.length;
-      if (bytes > bytesMax) throw new Error("larger than 1 MiB");
+      if (bytes > bytesMax) throw tooLarge(bytesMax);
     }
   } catch (cause) {
     if (signal.aborted) throw signal.reason;
     throw new Error(explain(cause), { cause });
   }
   return Buffer.concat(chunks).toString("utf8");
+}
+
+function tooLarge(bytesMax: number): Error {
+  return Object.assign(new Error(`larger than ${bytesMax / mebibyte} MiB`), { code: "EFBIG" });
 }
 
 /**

@@ -1,13 +1,14 @@
 // krane secrets: the secrets that the next deployments of an environment get. The vault encrypts a value before it
 // goes to the control plane, which never sees it in the clear and never hands it out again (K7).
 import type { Command } from "commander";
-import { EnvironmentSchema, type Environment as EnvironmentView } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { EnvironmentSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { findVariableNameFlaw } from "../../model/deployment/secrets-blob.ts";
 import { printable } from "../../telemetry/printable.ts";
 import type { Admin, CommandDeps } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { findEnvironment } from "../objects/environment-search.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
 import { renderTable } from "../terminal/table.ts";
 import { encryptSecret } from "./secret-encryption.ts";
@@ -69,22 +70,6 @@ export async function listSecrets(admin: Admin, io: Io, id: string): Promise<num
       ),
     );
   return exitCodes.ok;
-}
-
-async function findEnvironment({ client, region, signal }: Admin, id: string): Promise<EnvironmentView> {
-  const { environments } = await client.listEnvironments({ region }, { signal });
-  const environment = environments.find((each) => each.id === id);
-  if (environment !== undefined) return environment;
-  const remedy = "one comes to be with a document of kind Environment";
-  throw new CommandError(
-    "not_found",
-    `no environment ${printable(id)} in region ${region}: ${known(environments)}; ${remedy}`,
-  );
-}
-
-function known(environments: readonly EnvironmentView[]): string {
-  const some = environments.slice(0, 5).map(({ id }) => printable(id));
-  return some.length === 0 ? "there is none at all" : `there are ${some.join(", ")}`;
 }
 
 async function readValue(

@@ -130,7 +130,7 @@ test("a mistyped environment is not made known by its first secret, and nobody i
   assert.equal(code, 3, stderr);
   assert.match(
     stderr,
-    /no environment env_typo in region local\.dev: there are env_1a2B3c4D; .*kind Environment/,
+    /no environment env_typo in region local\.dev; there are env_1a2B3c4D; .*kind Environment/,
   );
   assert.equal(await server.store.environment(region, "env_typo"), undefined);
 });

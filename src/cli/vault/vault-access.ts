@@ -6,9 +6,17 @@ import type { VaultProgramConfig } from "../../config/config.ts";
 import { parseVaultConfig } from "../../config/parse.ts";
 import type { VaultUse } from "../../config/vault-rules.ts";
 import type { VaultDeps } from "../../vault/create-vault.ts";
-import { loadConfigAs } from "../config-source.ts";
+import { addConfigOptions, loadConfigAs } from "../config-source.ts";
 import type { Environment, Io } from "../io.ts";
 import { createProcessLog } from "../process/process-log.ts";
+
+const ofServer = (path: string) =>
+  ["rpc_port", "instance_id", "region"].includes(path) || /^(vault|tls|observability)\./.test(path);
+
+/** `--config` and one flag for each setting that a vault reads which serves others. */
+export function addVaultServerOptions(command: Command): Command {
+  return addConfigOptions(command, ofServer);
+}
 
 export async function loadVaultConfig(
   use: VaultUse,

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { BuildInfo } from "../../telemetry/metrics.ts";
 import { addConfigOptions } from "../config-source.ts";
 import type { Environment, Io } from "../io.ts";
+import { addVaultServerOptions } from "./vault-access.ts";
 import { runRotate } from "./vault-rotate-command.ts";
 import { runServe } from "./vault-serve-command.ts";
 import { runDecrypt, runEncrypt, runKeygen } from "./vault-value-commands.ts";
@@ -19,8 +20,6 @@ Values are read from standard input or a file, and never from the command line.
 `;
 
 const ofVault = (path: string) => path.startsWith("vault.");
-const ofServer = (path: string) =>
-  ["rpc_port", "instance_id", "region"].includes(path) || /^(vault|tls|observability)\./.test(path);
 
 export function addVaultCommands(
   program: Command,
@@ -65,7 +64,7 @@ export function addVaultCommands(
     .action(async () => exitWith(await runRotate(rotate, env, io)));
 
   const serve = vault.command("serve").description("serve VaultService until SIGTERM or SIGINT");
-  addConfigOptions(serve, ofServer)
+  addVaultServerOptions(serve)
     .addHelpText("after", "\nExample:\n  krane vault serve -c vault.toml --rpc-port 8060\n")
     .action(async () => exitWith(await runServe(serve, env, io, build)));
 }

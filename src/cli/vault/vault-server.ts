@@ -13,6 +13,7 @@ import { vaultServiceRoutes } from "../../services/vault-service.ts";
 import type { Log } from "../../telemetry/log.ts";
 import { type BuildInfo, createMetrics, type Metrics } from "../../telemetry/metrics.ts";
 import type { Traced } from "../../telemetry/no-tracing.ts";
+import { secretWarning } from "../../telemetry/secret-warning.ts";
 import { startTracing } from "../../telemetry/tracing.ts";
 import { openKeyStorage } from "../../vault/create-vault.ts";
 import { createEmbeddedVault } from "../../vault/embedded-vault.ts";
@@ -79,11 +80,7 @@ async function loadVaultService(
   const token = createSecretSource(tokenRef, {
     readTextFile,
     nowMs: () => clock.nowMs(),
-    onFailure: (error) =>
-      log.warn("a secret cannot be read again; its last value stays in use", {
-        setting: error.setting,
-        error,
-      }),
+    onFailure: secretWarning(log),
   });
   // A token that cannot be read is better found now than by the first caller.
   await token.current(signal);

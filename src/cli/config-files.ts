@@ -1,0 +1,71 @@
+// The files that the configuration of a server or a vault names, read as a start would read them. Every problem is
+// found at once, and each begins with the setting that names the file.
+import type { VaultProgramConfig } from "../config/config.ts";
+import type { Secret, SecretRef } from "../config/secret.ts";
+import type { SecretKind } from "../config/secret-kinds.ts";
+import { createSecretSource } from "../config/secret-source.ts";
+import type { ServerConfig } from "../server/config/server-config.ts";
+import { serverSettings } from "../server/config/server-settings.ts";
+import { tokensApart } from "../server/tokens-apart.ts";
+import { loadCertificate } from "../services/tls-certificate.ts";
+import { parseMasterKeys } from "../vault/master-keys.ts";
+import type { Io } from "./io.ts";
+
+/** One error for each file that cannot be used; also where both lists of tokens have one in common. */
+export async function findServerFileProblems(
+  { database, agentTokens, adminTokens, tls }: ServerConfig,
+  io: Io,
+  signal: AbortSignal,
+): Promise<readonly unknown[]> {
+  const [agents, people, ...others] = await Promise.allSettled([
+    loadSecret(agentTokens, io, signal, serverSettings.agentTokens.kind),
+    loadSecret(adminTokens, io, signal, serverSettings.adminTokens.kind),
+    loadSecret(
+      database.kind === "url" ? database.url : undefined,
+      io,
+      signal,
+      serverSettings.databaseUrl.kind,
+    ),
+    tls && loadCertificate(tls, io, signal),
+  ]);
+  const shared =
+    agents.status === "fulfilled" && people.status === "fulfilled" && people.value !== undefined
+      ? tokensApart(people.value, agents.value).problems
+      : [];
+  return [...reasonsOf([...others, agents, people]), ...shared];
+}
+
+export async function findVaultFileProblems(
+  { vault, token, tls }: VaultProgramConfig,
+  io: Io,
+  signal: AbortSignal,
+): Promise<readonly unknown[]> {
+  const embedded = vault.kind === "embedded" ? vault : undefined;
+  const s3 = embedded?.storage.kind === "s3" ? embedded.storage : undefined;
+  const loadMasterKeys = async () => {
+    const keys = await loadSecret(embedded?.masterKeys, io, signal);
+    if (keys !== undefined) parseMasterKeys(keys.reveal());
+  };
+  return reasonsOf(
+    await Promise.allSettled([
+      loadSecret(token, io, signal),
+      loadMasterKeys(),
+      loadSecret(s3?.accessKeySecret, io, signal),
+      tls && loadCertificate(tls, io, signal),
+    ]),
+  );
+}
+
+/** The kind is that of the agent's setting of that name, unless another is given. */
+async function loadSecret(
+  ref: SecretRef | undefined,
+  { readTextFile }: Io,
+  signal: AbortSignal,
+  kind?: SecretKind,
+): Promise<Secret | undefined> {
+  return ref && createSecretSource(ref, { readTextFile, nowMs: () => 0 }, kind).current(signal);
+}
+
+function reasonsOf(outcomes: readonly PromiseSettledResult<unknown>[]): readonly unknown[] {
+  return outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
+}

@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { systemCodeOf } from "./system-code.ts";
+
+test("the code is found behind causes, and a number is none", () => {
+  const refused = Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+  const wrapped = Object.assign(new Error("outer", { cause: refused }), { code: 14 });
+  assert.equal(systemCodeOf(wrapped), "ECONNREFUSED");
+  assert.equal(systemCodeOf(new Error("nothing")), undefined);
+  assert.equal(systemCodeOf("no error"), undefined);
+});
+
+test("causes that lead back to themselves end", () => {
+  const one = new Error("one");
+  one.cause = new Error("other", { cause: one });
+  assert.equal(systemCodeOf(one), undefined);
+});
