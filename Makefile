@@ -17,7 +17,8 @@ help: ## Show this list
 dev: bin/krane ## Run a cluster, a control plane and the agent in one process, to look at and play with
 	bin/krane dev
 
-test: check build .cache/node24 ## Install, check and run every test
+test: ## Install, check and run every test
+	@$(MAKE) --no-print-directory --jobs=2 check build .cache/node24
 	$(TS) tools/run-tests.ts
 
 test-long: check build .cache/node24 ## The exhaustive forms of what `make test` samples (hours)

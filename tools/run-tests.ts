@@ -1,10 +1,28 @@
 // `make test`: every test, in the order in which a person wants to hear of a failure.
 // The unit tests run twice, on this Node and on the one that production uses; tests of
-// whole processes and of the cluster once. Stops at the first suite that is red.
-import { spawnSync } from "node:child_process";
+// whole processes and of the cluster once, beside each other. Stops at the first suite that is red.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { resolveKubeBinaries } from "./kube-binaries.ts";
+
+// These take longest, and mostly wait. They come first, so that none of them is left alone at the end.
+const longest = [
+  "test/integration/agent/killed.test.ts",
+  "test/integration/agent/without-cilium.test.ts",
+  "test/simulation/absence.test.ts",
+  "test/simulation/control-plane-outages.test.ts",
+  "test/integration/why/held-deletion.test.ts",
+  "test/integration/why/why.test.ts",
+  "test/integration/dev/actions.test.ts",
+  "test/integration/agent/first-light.test.ts",
+  "test/integration/why/older-pods.test.ts",
+  "test/simulation/failure-isolation.test.ts",
+  "test/store/store.test.ts",
+  "test/integration/scheduler/roads.test.ts",
+];
 
 function testFiles(folder: string, except: readonly string[] = []): string[] {
   if (!existsSync(folder)) return [];
@@ -19,6 +37,12 @@ function testFiles(folder: string, except: readonly string[] = []): string[] {
     .sort();
 }
 
+function longestFirst(files: readonly string[]): string[] {
+  const gone = longest.filter((name) => !files.includes(name));
+  if (gone.length > 0) throw new Error(`tools/run-tests.ts names tests that are gone: ${gone.join(", ")}`);
+  return [...longest, ...files.filter((name) => !longest.includes(name))];
+}
+
 function findNode24(): string | undefined {
   const folder = "tools/node24/node_modules";
   if (!existsSync(folder)) return undefined;
@@ -26,29 +50,88 @@ function findNode24(): string | undefined {
   return packages.map((name) => join(folder, name, "bin/node")).find((path) => existsSync(path));
 }
 
-function run(title: string, node: string, args: readonly string[]): void {
-  console.log(`\n== ${title}`);
-  const { status, signal } = spawnSync(node, args, { stdio: "inherit" });
-  if (status === 0) return;
-  console.error(`\n${title}: failed${signal ? ` (${signal})` : ""}`);
-  process.exit(1);
+interface Suite {
+  readonly title: string;
+  readonly node: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Two suites at once would be hard to read, so what the second one says is kept until this is over. */
+  readonly silentDuring?: Promise<unknown>;
 }
 
+/** Whether it is green. */
+async function run({ title, node, args, env, silentDuring }: Suite): Promise<boolean> {
+  const output = silentDuring === undefined ? "inherit" : "pipe";
+  if (output === "inherit") console.log(`\n== ${title}`);
+  const child = spawn(node, args, {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", output, output],
+  });
+  const ended = once(child, "close");
+  if (output === "pipe") {
+    const kept: Buffer[] = [];
+    let tell = (text: Buffer): unknown => kept.push(text);
+    for (const stream of [child.stdout, child.stderr]) stream?.on("data", (text: Buffer) => tell(text));
+    await silentDuring;
+    console.log(`\n== ${title}`);
+    tell = (text) => process.stdout.write(text);
+    for (const text of kept) tell(text);
+  }
+  const [status, signal] = await ended;
+  if (status === 0) return true;
+  console.error(`\n${title}: failed${signal ? ` (${signal})` : ""}`);
+  return false;
+}
+
+async function mustRun(suite: Suite): Promise<void> {
+  if (!(await run(suite))) process.exit(1);
+}
+
+// A terminal interrupts the suites as well, and they have things to remove: their end is waited for.
+process.on("SIGINT", () => undefined);
+
 const unit = testFiles("src");
-const whole = [...testFiles("tools"), ...testFiles("test", ["test/cluster/"])];
-// Node leaves one core free, which on a machine with two halves the speed.
-const concurrency = `--test-concurrency=${availableParallelism()}`;
-const runner = ["--import", "tsx", "--test", concurrency, "--test-reporter=spec"];
-
-run(`unit tests, Node ${process.versions.node} (${unit.length} files)`, process.execPath, [
-  ...runner,
-  ...unit,
-]);
-
+const whole = longestFirst([...testFiles("tools"), ...testFiles("test", ["test/cluster/"])]);
+const cores = availableParallelism();
 const node24 = findNode24();
-if (node24) run(`unit tests, Node 24 (${unit.length} files)`, node24, [...runner, ...unit]);
+let typeScript = ["--import", "tsx"];
+if (node24) {
+  const args = ["--disable-warning=ExperimentalWarning", "tools/strip-types.ts"];
+  await mustRun({ title: "types stripped", node: node24, args });
+  typeScript = ["--import", resolve(".cache/stripped/tools/stripped-modules.mjs")];
+}
+
+await mustRun({
+  title: `unit tests, Node ${process.versions.node} (${unit.length} files)`,
+  node: process.execPath,
+  args: [...typeScript, "tools/test-suite.ts", `${cores}`, ...unit],
+});
+
+if (node24)
+  await mustRun({
+    title: `unit tests, Node 24 (${unit.length} files)`,
+    node: node24,
+    args: ["tools/test-suite.ts", `${cores}`, ...unit],
+    // Its processes load much the same modules, and compile them once for all.
+    env: { NODE_COMPILE_CACHE: resolve(".cache/compiled") },
+  });
 else if (process.env["CI"] === "true") throw new Error("Node 24 is not installed: run `make .cache/node24`");
 else console.error("SKIPPED: unit tests on Node 24: no npm package of it for this platform");
 
-run(`tests of the whole (${whole.length} files)`, process.execPath, [...runner, ...whole]);
-run("cluster tests", process.execPath, ["--import", "tsx", "test/support/run-cluster-tests.ts"]);
+// Building Kubernetes takes every core for minutes, which the tests beside it would not stand.
+await resolveKubeBinaries(process.env, { report: console.error }, new AbortController().signal);
+const env = { KRANE_TEST_PROGRAM: resolve("bin/krane") };
+const wholeGreen = run({
+  title: `tests of the whole (${whole.length} files)`,
+  node: process.execPath,
+  args: [...typeScript, "tools/test-suite.ts", `${cores + 1}`, ...whole],
+  env,
+});
+const clusterGreen = run({
+  title: "cluster tests",
+  node: process.execPath,
+  args: [...typeScript, "test/support/run-cluster-tests.ts"],
+  env,
+  silentDuring: wholeGreen,
+});
+if (!(await wholeGreen) || !(await clusterGreen)) process.exitCode = 1;

@@ -1,7 +1,7 @@
 // A real krane process: the bundle, started by a test and stopped with it.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,11 +20,16 @@ export interface KraneProcess {
   readonly exit: Promise<Exit>;
 }
 
-/** Bundles krane into a folder of its own; returns the program and what removes it. */
+/**
+ * Bundles krane into a folder of its own; returns the program and what removes it. `make test` has just built
+ * it, and says where, so that not every file bundles it again.
+ */
 export async function buildKrane(): Promise<{ program: string; remove(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), "krane-bundle-"));
   const program = join(folder, "krane");
-  await bundle({ outfile: program });
+  const built = process.env["KRANE_TEST_PROGRAM"];
+  if (built === undefined) await bundle({ outfile: program });
+  else await copyFile(built, program);
   return { program, remove: () => rm(folder, { recursive: true }) };
 }
 

@@ -89,7 +89,8 @@ function runTests(
   resultsPath: string,
 ): Promise<number> {
   const args = [
-    "--import=tsx",
+    // What reads TypeScript here reads it there.
+    ...process.execArgv,
     "--test",
     "--test-concurrency=1",
     "--test-reporter=spec",

@@ -27,7 +27,8 @@ export interface ServerProcess {
 const script = fileURLToPath(new URL("./writing-server.ts", import.meta.url));
 
 export async function startServerProcess(t: TestContext, plan: WritingServerPlan): Promise<ServerProcess> {
-  const child = spawn(process.execPath, ["--import", "tsx", script, JSON.stringify(plan)], {
+  // What reads TypeScript here reads it there.
+  const child = spawn(process.execPath, [...process.execArgv, script, JSON.stringify(plan)], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { PATH: process.env["PATH"] },
   });
