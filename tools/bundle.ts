@@ -35,6 +35,8 @@ export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
     outfile,
     minifyWhitespace: true,
     lineLimit: 160,
+    // Where a package has both, its ES modules: of those, what is not used stays out.
+    mainFields: ["module", "main"],
     define: {
       ...(await identity()),
       // The S3 library says at every start which Node its later versions will need. Which version

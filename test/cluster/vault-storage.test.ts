@@ -1,5 +1,8 @@
 // The vault's storage on a real S3 server. It needs no Kubernetes, but the same Go.
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import { Secret } from "../../src/config/secret.ts";
 import type { SecretSource } from "../../src/config/secret-source.ts";
@@ -7,6 +10,7 @@ import { createS3Storage } from "../../src/vault/storage/s3-storage.ts";
 import { VaultError } from "../../src/vault/vault-error.ts";
 import { resolveGoTool, s3Server } from "../../tools/go-tool.ts";
 import { defineStorageContract } from "../integration/vault/storage-contract.ts";
+import { buildKrane, startKrane } from "../support/krane-process.ts";
 import { startS3Server } from "../support/s3-server.ts";
 
 const { signal } = new AbortController();
@@ -83,4 +87,38 @@ test("S3: a refused key is an outage, never an absence, and a replaced one is us
   });
   current = server?.accessKeySecret ?? "";
   assert.equal(await storage.read("keyring/env_1/LATEST", signal), undefined);
+});
+
+test("S3: the program as it ships keeps its keys there", { skip: skip ?? false }, async (t) => {
+  const { program, remove } = await buildKrane();
+  t.after(remove);
+  const folder = await mkdtemp(join(tmpdir(), "krane-vault-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await startKrane(t, program, args).exit;
+    assert.equal(code, 0, stderr);
+    return stdout;
+  };
+  const write = async (name: string, content: string) => {
+    const path = join(folder, name);
+    await writeFile(path, content, { mode: 0o600 });
+    return path;
+  };
+  const { url = "", accessKeyId = "", accessKeySecret = "" } = server ?? {};
+  const keysPath = await write("keys", await run("vault", "keygen"));
+  const config = await write(
+    "vault.toml",
+    `[vault]
+token = "of-the-vault"
+master_keys_file = "${keysPath}"
+[vault.s3]
+url = "${url}"
+bucket = "${await makeBucket()}"
+access_key_id = "${accessKeyId}"
+access_key_secret_file = "${await write("secret", accessKeySecret)}"
+`,
+  );
+  const of = ["--config", config, "--keyring", "env_1", "--name", "DB"];
+  const encrypted = await run("vault", "encrypt", ...of, "--in", await write("plain", "hunter2"));
+  assert.equal(await run("vault", "decrypt", ...of, "--in", await write("encrypted", encrypted)), "hunter2");
 });
