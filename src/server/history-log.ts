@@ -14,14 +14,6 @@ export class HistoryLog {
     if (this.entries.length > 2 * entriesMax) this.entries = this.entries.slice(-entriesMax);
   }
 
-  /** Enters a report when it says something else than the last one on the same object. */
-  addReport(entry: HistoryEntry): void {
-    const last = this.entries.findLast(
-      ({ event, kind, id }) => event === "reported" && kind === entry.kind && id === entry.id,
-    );
-    if (last?.outcome !== entry.outcome || last.version !== entry.version) this.add(entry);
-  }
-
   newest(query: HistoryQuery): NumberedEntry[] {
     return query.limit === 0 ? [] : this.matching(query).slice(-Math.min(query.limit, entriesMax)).reverse();
   }

@@ -84,6 +84,30 @@ test("trouble of an earlier agent is kept until this one lists the object, or ha
   );
 });
 
+test("where an agent had more trouble than it lists, nobody knows what of the settled was refused", () => {
+  const troubled = Array.from({ length: 100 }, (_, index): [string, bigint] => [`a${index}`, 1n]);
+  const state = reportOf("ins_1", { cursor: 9n }, ...troubled);
+  const known = knownAfter({}, state, counter);
+  const settledWith = (instanceId: string) => {
+    const after = knownAfter({ known, state }, reportOf(instanceId, { cursor: 3n }), counter);
+    return settledBy(streamOf(after.report.state)).upTo;
+  };
+  // Those that it settles itself leave the list, and one that was refused and never listed would look carried out.
+  assert.equal(settledWith("ins_2"), 3n);
+  assert.equal(settledWith("ins_1"), 9n);
+});
+
+test("trouble with a version of another life of the control plane ends with its agent", () => {
+  const state = reportOf("ins_1", { cursor: 40n }, ["a", 40n], ["b", 2n]);
+  const known = knownAfter({}, state, counter);
+  const after = knownAfter({ known, state }, reportOf("ins_2", {}), counter);
+  // The counter may never come that far again, and the object would be in trouble until then.
+  assert.deepEqual(
+    after.report.troubledObjects.map(({ id }) => id),
+    ["b"],
+  );
+});
+
 test("no more trouble is kept than a report may list", () => {
   const many = (prefix: string) =>
     Array.from({ length: 150 }, (_, index): [string, bigint] => [`${prefix}${index}`, 9n]);

@@ -3,7 +3,8 @@
 // settled before is settled all the same, and what it had trouble with is in trouble until
 // it has come to it again.
 //
-// - What was settled once stays settled: the one before left it in the cluster.
+// - What was settled once stays settled: the one before left it in the cluster. Unless it had
+//   more trouble than it could list: what it refused is settled as well.
 // - Trouble with a version stays until this agent lists it itself, or settles that version.
 // - Numbers above our own counter are of another life of this control plane, as before a
 //   backup was restored. Nothing that goes by them is kept.
@@ -11,7 +12,7 @@ import { create } from "@bufbuild/protobuf";
 import { ReportAgentStateRequestSchema } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { ControllerStatus, ObjectStatus, StreamStatus } from "../gen/krane/v1/agent_pb.ts";
 import type { AgentReport } from "./store.ts";
-import { isSameProcess, listingOf } from "./trouble-news.ts";
+import { isListComplete, isSameProcess, kindOfController, listingOf } from "./trouble-news.ts";
 
 /** Every version up to `upTo`, but for those in `except`. */
 export interface SettledVersions {
@@ -47,18 +48,26 @@ export function knownAfter(before: HeardBefore, now: AgentReport, counter: bigin
   const controllers = report.state?.controllers ?? [];
   const isOfAnotherLife = controllers.some(({ stream }) => settledBy(stream).upTo > counter);
   const known = isOfAnotherLife ? undefined : before.known?.report;
-  const earlier = known?.state?.controllers ?? [];
+  // What was refused is settled too, and of an earlier process only its list of troubles tells the two apart.
+  const isTold = isSameProcess(before.known, now) || (before.known && isListComplete(before.known));
+  const earlier = (isTold && known?.state?.controllers) || [];
   const settled = ({ name, stream }: ControllerStatus): SettledVersions => {
     if (isOfAnotherLife) return nothing;
     return bothOf(settledBy(earlier.find((each) => each.name === name)?.stream), settledBy(stream));
   };
-  // One that is not there yet has not said anything, and takes nothing back.
-  const silent = earlier.filter(({ name }) => !controllers.some((each) => each.name === name));
+  // One that is not there yet has not said anything, and takes nothing back. Names that mean nothing here are not
+  // kept: an agent that makes up new ones would have a list without an end.
+  const silent = earlier.filter(
+    ({ name }) => kindOfController(name) !== undefined && !controllers.some((each) => each.name === name),
+  );
   const own = isSameProcess(before.state, now) ? before.state : undefined;
   const wasListed = listingOf(own?.report.troubledObjects ?? []);
   const isListed = listingOf(report.troubledObjects);
   const isOpen = (status: ObjectStatus) =>
-    !isListed(status) && !wasListed(status) && !isSettledTrouble(controllers, status);
+    status.desiredVersion <= counter &&
+    !isListed(status) &&
+    !wasListed(status) &&
+    !isSettledTrouble(controllers, status);
   const left = (known?.troubledObjects ?? []).filter(isOpen);
   return {
     report: create(ReportAgentStateRequestSchema, {

@@ -1,7 +1,7 @@
 // What the store in memory keeps of one region, and the work that touches several parts of it.
 import type { ChangeSignal } from "./change-signal.ts";
 import { EnvironmentList } from "./environment-list.ts";
-import { type Gone, goneSince } from "./gone-objects.ts";
+import { forgottenBefore, type Gone, goneSince } from "./gone-objects.ts";
 import type { Release } from "./held-releases.ts";
 import { HistoryLog } from "./history-log.ts";
 import { InstanceReports } from "./instance-reports.ts";
@@ -14,8 +14,8 @@ export interface Region {
   tables: { readonly [K in Kind]: RowTable<K> };
   instances: InstanceReports;
   sentinels: Map<string, SentinelReport>;
-  /** The version that each object had when it was last reported on, by kind and id. */
-  reportedVersions: Map<string, bigint>;
+  /** What the last report on each object came to, and the version that the object had then; by kind and id. */
+  reported: Map<string, { readonly version: bigint; readonly outcome: string }>;
   /** Noted for what was deleted, by kind and id. */
   gone: Map<string, Gone>;
   agent: Omit<AgentRecord, "region" | "newestVersion" | "newestOfKind">;
@@ -35,7 +35,7 @@ export function emptyRegion(): Omit<Region, "changed"> {
     },
     instances: new InstanceReports(),
     sentinels: new Map(),
-    reportedVersions: new Map(),
+    reported: new Map(),
     gone: new Map(),
     agent: {},
     releases: [],
@@ -45,7 +45,7 @@ export function emptyRegion(): Omit<Region, "changed"> {
 }
 
 export function storedObject<K extends Kind>(
-  { instances, sentinels, reportedVersions }: Region,
+  { instances, sentinels, reported }: Region,
   kind: K,
   row: Row<K>,
 ): StoredObject<K> {
@@ -55,29 +55,33 @@ export function storedObject<K extends Kind>(
     row,
     ...(deployment && { deployment }),
     ...(sentinel && { sentinel }),
-    reportedVersion: reportedVersions.get(`${kind} ${row.id}`) ?? 0n,
+    reportedVersion: reported.get(`${kind} ${row.id}`)?.version ?? 0n,
   };
 }
 
+/** Enters the report into history when it says something new. */
 export function recordReport(
-  { tables, reportedVersions, history }: Region,
+  { tables, reported, history }: Region,
   kind: Kind,
   id: string,
   atMs: number,
   outcome: string,
 ): void {
   const version = tables[kind].get(id)?.version ?? 0n;
-  reportedVersions.set(`${kind} ${id}`, version);
-  history.addReport({ by: "agent", atMs, kind, id, version, event: "reported", outcome });
+  const last = reported.get(`${kind} ${id}`);
+  if (last?.outcome === outcome && last.version === version) return;
+  reported.set(`${kind} ${id}`, { version, outcome });
+  history.add({ by: "agent", atMs, kind, id, version, event: "reported", outcome });
 }
 
-/** Forgets what has been gone since before then. */
-export function trimGone(region: Region, nowMs: number, oldestMs: number): void {
+/** Forgets what has been gone for longer. */
+export function trimGone(region: Region, nowMs: number, ageMaxMs: number): void {
+  const oldestMs = forgottenBefore(region.agent, ageMaxMs, nowMs);
   for (const kind of allKinds) {
     for (const row of region.tables[kind].current()) {
       const key = `${kind} ${row.id}`;
       const object = storedObject(region, kind, row);
-      const gone = goneSince(kind, object, region.agent.known, region.gone.get(key), nowMs);
+      const gone = goneSince(kind, object, region.agent, region.gone.get(key), nowMs);
       if (gone === undefined) region.gone.delete(key);
       else if (gone.atMs < oldestMs) forget(region, kind, row.id);
       else region.gone.set(key, gone);
@@ -88,7 +92,7 @@ export function trimGone(region: Region, nowMs: number, oldestMs: number): void 
 export function forget(region: Region, kind: Kind, id: string): void {
   if (kind === "deployment") region.instances.delete(id);
   if (kind === "sentinel") region.sentinels.delete(id);
-  region.reportedVersions.delete(`${kind} ${id}`);
+  region.reported.delete(`${kind} ${id}`);
   region.gone.delete(`${kind} ${id}`);
   region.tables[kind].delete(id);
 }

@@ -61,7 +61,7 @@ export class MemoryStore extends DesiredChanges implements Store {
     const before = this.table(region, kind).get(id);
     const wanted = decide(before, this.region(region).environments.get(environmentId));
     if (wanted === undefined || (before !== undefined && isSame(kind, before, wanted))) {
-      if (withPolicies) this.stopPoliciesOf(region, before, author);
+      if (withPolicies && !dryRun) this.stopPoliciesOf(region, before, author);
       return { before, after: before };
     }
     const row = { id, ...wanted };
@@ -241,7 +241,7 @@ export class MemoryStore extends DesiredChanges implements Store {
   async trimHistory(retention: HistoryRetention, nowMs: number): Promise<void> {
     for (const content of this.regionsByName.values()) {
       content.history.trim(retention, nowMs);
-      trimGone(content, nowMs, nowMs - retention.ageMaxMs);
+      trimGone(content, nowMs, retention.ageMaxMs);
     }
   }
 

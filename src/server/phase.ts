@@ -35,11 +35,12 @@ export function troubleOf(
   return listed.find((status) => status.id === id) ?? listed.find(byName);
 }
 
-function isSettled(
+/** Whether the agent has applied or refused the row as it is. */
+export function isSettled(
   kind: Kind,
   { version }: Row<Kind>,
   agent: AgentReport | undefined,
-  trouble: ObjectStatus | undefined,
+  trouble?: ObjectStatus,
 ): boolean {
   const controller = controllerOf(kind, agent);
   const isRefused = trouble?.outcome === Outcome.PARKED && trouble.desiredVersion >= version;

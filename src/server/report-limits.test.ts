@@ -36,6 +36,22 @@ test("lists and texts are cut, and so is everything together", () => {
   assert.equal(report.troubledObjects.length, 1_000, "the report itself is nobody's to change");
 });
 
+test("what is not settled does not become so because there is much of it", () => {
+  const stream = (count: number) => ({
+    cursor: 3n,
+    settledUpTo: 900n,
+    unsettled: Array.from({ length: count }, (_, index) => BigInt(index + 4)),
+  });
+  const limitedTo = (count: number) => {
+    const controllers = [{ name: "deployments", stream: stream(count) }];
+    const report = create(ReportAgentStateRequestSchema, { state: { controllers } });
+    const limited = limitReport(report).state?.controllers[0]?.stream;
+    return [limited?.cursor, limited?.settledUpTo, limited?.unsettled.length];
+  };
+  assert.deepEqual(limitedTo(200), [3n, 900n, 200]);
+  assert.deepEqual(limitedTo(201), [3n, 3n, 0]);
+});
+
 test("control characters and numbers that no database holds are made harmless", () => {
   const [object] = limitReport(reportOf(1, "a\u0000b\u001b[31m\r\nc", 2n ** 64n - 1n)).troubledObjects;
   assert.deepEqual([object?.reason, object?.desiredVersion], ["a b [31m c", 2n ** 63n - 1n]);

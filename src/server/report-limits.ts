@@ -32,6 +32,12 @@ export function limitReport(report: ReportAgentStateRequest): ReportAgentStateRe
     troubledObjects: report.troubledObjects.slice(0, listMax),
     blockedDeletions: report.blockedDeletions.slice(0, listMax),
   });
+  for (const { stream } of limited.state?.controllers ?? []) {
+    // The one list that is not for people: what is cut off it would be taken for settled. As an agent does that
+    // has much to do, it tells of its cursor alone.
+    if (stream !== undefined && stream.unsettled.length > listMax)
+      Object.assign(stream, { settledUpTo: stream.cursor, unsettled: [] });
+  }
   limitFields(reflect(ReportAgentStateRequestSchema, limited));
   return limited;
 }

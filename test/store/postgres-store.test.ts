@@ -149,13 +149,13 @@ test("a server waits for one that is at work on the tables, as long as it takes,
   assert.ok((await migrating) > 0);
 });
 
-/** A database as the first version of krane left it, with two regions, and a way to write its history. */
-async function openOlder(t: TestContext, name: string) {
+/** A database as an earlier version of krane left it, with two regions, and a way to write its history. */
+async function openOlder(t: TestContext, name: string, stepsMax = 1) {
   await sql(`CREATE DATABASE ${name}`);
   const config = { ...database, database: name };
   const client = await connectAlone(config);
   t.after(() => client.end());
-  await migrate(client, { stepsMax: 1 });
+  await migrate(client, { stepsMax });
   // As long as a server waits.
   await client.query("SET lock_timeout TO 5000");
   for (const region of ["a.test", "b.test"]) {
@@ -250,6 +250,68 @@ test("new tables are made beside an older server at work, which fails nothing of
     const store = await starting;
     assert.equal((await store.history("a.test", { limit: 10 })).length, 1);
   }
+});
+
+test("what an older server kept is read, shown, deleted and forgotten as what is new", async (t) => {
+  const { client, start } = await openOlder(t, "kept", 3);
+  const policySpec = { ciliumNetworkPolicyId: "p", k8sName: "rule", k8sNamespace: "one" };
+  const rows = [
+    ["deployment", "wanted", "running", kinds.deployment.encodeSpec(deployment("wanted")), null],
+    ["deployment", "gone", "stopped", kinds.deployment.encodeSpec(deployment("gone")), null],
+    ["policy", "p", "running", kinds.policy.encodeSpec(kinds.policy.createSpec(policySpec)), "wanted"],
+  ] as const;
+  for (const [index, [kind, id, desired, spec, owner]] of rows.entries()) {
+    await client.query(
+      `INSERT INTO objects (region, kind, id, name, desired, format, spec, deployment_id, version)
+       VALUES ('a.test', $1, $2, $3, $4, 1, $5, $6, $7)`,
+      [kind, id, kind === "policy" ? "one/rule" : `app-${id}`, desired, Buffer.from(spec), owner, index + 1],
+    );
+  }
+  await client.query("UPDATE regions SET counter = 3 WHERE name = 'a.test'");
+  const controllers = [{ name: "deployments", stream: { cursor: 2n } }];
+  const state = create(ReportAgentStateRequestSchema, { state: { instanceId: "ins_1", controllers } });
+  const said = Buffer.from(toBinary(ReportAgentStateRequestSchema, state));
+  await client.query("UPDATE agents SET state = $1, state_at_ms = 5000 WHERE region = 'a.test'", [said]);
+
+  const store = await start();
+  const [agent] = await store.agents("a.test");
+  assert.equal(agent?.known?.report.state?.controllers[0]?.stream?.settledUpTo, 2n);
+  const retention = { ageMaxMs: 1_000, entriesMax: 10 };
+  await store.trimHistory(retention, 2_000);
+  await store.trimHistory(retention, 4_000);
+  assert.deepEqual(
+    (await store.rows("a.test", "deployment")).map(({ id }) => id),
+    ["wanted"],
+  );
+  await createAdmin(store, { clock: deps.clock, by: "ann" }).deleteDeployment("a.test", "wanted");
+  const { rows: policies, counter } = await store.changesSince("a.test", "policy", 3n, 10);
+  assert.deepEqual([policies.map(({ id, desired }) => `${id} ${desired}`), counter], [["p stopped"], 5n]);
+});
+
+test("a deployment that is reported back at the last moment is not forgotten", async (t) => {
+  const { store, other } = target;
+  const region = "last-moment.test";
+  await store.registerRegion(region);
+  await store.put(region, "deployment", deployment("a"), author);
+  await store.stop(region, "deployment", "a", author);
+  await store.reportDeployment(region, "app-a", { exists: false, instances: [], atMs: 1 });
+  const retention = { ageMaxMs: 1_000, entriesMax: 1_000 };
+  await store.trimHistory(retention, 10_000);
+  const client = await connectAlone(database);
+  t.after(() => client.end());
+  // As a report does, in the same order.
+  await client.query("BEGIN");
+  await client.query("SELECT 1 FROM krane.agents WHERE region = $1 FOR UPDATE", [region]);
+  await client.query("SELECT 1 FROM krane.objects WHERE region = $1 FOR KEY SHARE", [region]);
+  await client.query("UPDATE krane.reports SET present = true WHERE region = $1", [region]);
+  const trimming = other.trimHistory(retention, 20_000);
+  await eventually("it waits for the report", async () => {
+    const waiting = await sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+    assert.equal(waiting.length, 1);
+  });
+  await client.query("COMMIT");
+  await trimming;
+  assert.equal((await store.row(region, "deployment", "a"))?.desired, "stopped");
 });
 
 test("what an older server beside this one heard of an agent adds to what is known", async () => {

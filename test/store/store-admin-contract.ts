@@ -1,13 +1,19 @@
 // What every store does for the admin API: changes with a condition, pages, environments,
 // releases, and a history that can be followed.
 import assert from "node:assert/strict";
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import { allKinds } from "../../src/server/kinds.ts";
 import { stopping } from "../../src/server/row-rules.ts";
 import type { NumberedEntry, Store } from "../../src/server/store.ts";
-import { deployment, type Holds, hasCode, policy, sentinel } from "./store-fixtures.ts";
+import {
+  deployment,
+  type Holds,
+  hasCode,
+  historyLines as lines,
+  policy,
+  type StateInit,
+  sentinel,
+  stateAt,
+} from "./store-fixtures.ts";
 
 const author = { by: "ann", atMs: 1_700_000_000_000 };
 
@@ -22,7 +28,6 @@ export function defineAdminContract(holds: Holds): void {
   restartedAgent(holds);
   troubleOfMany(holds);
   followedHistory(holds);
-  retention(holds);
 }
 
 function conditions(holds: Holds): void {
@@ -130,6 +135,21 @@ function deletedTogether(holds: Holds): void {
     await store.put(region, "policy", policy("p1", "one"), author, { deploymentId: "a" });
     assert.equal((await stopWithPolicies(store, region)).after?.version, 5n);
     assert.deepEqual((await policies(store, region)).at(-1), "p1 running 8", "newer than the order");
+  });
+
+  holds("a dry run of such a change leaves the policies alone", async ({ store, region }) => {
+    await store.put(region, "deployment", deployment("a"), author);
+    await store.put(region, "policy", policy("p", "one"), author, { deploymentId: "a" });
+    const dryRun = () =>
+      store.change(region, "deployment", "a", stopping("deployment"), author, {
+        withPolicies: true,
+        dryRun: true,
+      });
+    await dryRun();
+    await store.stop(region, "deployment", "a", author);
+    await dryRun();
+    assert.deepEqual(await policies(store, region), ["p running 2"]);
+    assert.equal((await store.changesSince(region, "policy", 0n, 10)).counter, 3n);
   });
 
   holds("policies that an order has left are stopped by the next one", async ({ store, region }) => {
@@ -306,12 +326,6 @@ function environmentUsers(holds: Holds): void {
   });
 }
 
-type StateInit = Exclude<MessageInitShape<typeof ReportAgentStateRequestSchema>, { $typeName: string }>;
-const stateAt = (atMs: number, init: StateInit = {}) => ({
-  report: create(ReportAgentStateRequestSchema, { state: { instanceId: "ins_1" }, ...init }),
-  atMs,
-});
-
 function agentState(holds: Holds): void {
   const held = { controller: "deployments", key: "one/app-a", id: "a" };
   const name = { controller: held.controller, key: held.key };
@@ -410,6 +424,19 @@ function restartedAgent(holds: Holds): void {
     ]);
   });
 
+  holds("what is known of an agent does not grow with the names that it makes up", async (open) => {
+    const { store, region } = open;
+    for (let index = 1; index <= 5; index++) {
+      const controllers = ["deployments", `made-up-${index}`].map((name) => ({ name, stream: {} }));
+      await store.reportAgent(region, stateAt(index, { state: { instanceId: "ins_1", controllers } }));
+    }
+    const [agent] = await store.agents(region);
+    assert.deepEqual(
+      agent?.known?.report.state?.controllers.map(({ name }) => name),
+      ["deployments", "made-up-5"],
+    );
+  });
+
   holds("numbers of another life of the control plane settle nothing", async ({ store, region }) => {
     await store.put(region, "deployment", deployment("a"), author);
     await store.reportAgent(region, stateAt(1, stateOf("ins_1", { cursor: 1n })));
@@ -496,95 +523,6 @@ function followedHistory(holds: Holds): void {
   });
 }
 
-function retention(holds: Holds): void {
-  const ageMaxMs = 1_000;
-  const trimAt = (store: Store, nowMs: number) => store.trimHistory({ ageMaxMs, entriesMax: 1_000 }, nowMs);
-  const left = async (store: Store, region: string) => {
-    const rows = await Promise.all(allKinds.map((kind) => store.rows(region, kind)));
-    return rows.flat().map(({ id }) => id);
-  };
-  const gone = { exists: false, instances: [], atMs: 1 };
-  /** All three controllers have come as far. */
-  const settle = (store: Store, region: string, cursor: bigint, init: StateInit = {}) => {
-    const controllers = ["deployments", "sentinels", "cilium"].map((name) => ({ name, stream: { cursor } }));
-    return store.reportAgent(region, stateAt(1, { state: { instanceId: "ins_1", controllers }, ...init }));
-  };
-
-  holds("an object that was deleted is forgotten once it has been gone for long", async (open) => {
-    const { store, other, region } = open;
-    const names = { deployment: ["reported", "settled", "kept"], sentinel: ["s"], policy: ["p"] } as const;
-    for (const id of names.deployment) await store.put(region, "deployment", deployment(id), author);
-    await store.put(region, "sentinel", sentinel("s"), author);
-    await store.put(region, "policy", policy("p", "one"), author);
-    for (const id of ["reported", "settled"]) await store.stop(region, "deployment", id, author);
-    await store.stop(region, "sentinel", "s", author);
-    await store.stop(region, "policy", "p", author);
-    await trimAt(store, 10_000);
-    await trimAt(store, 20_000);
-    assert.equal((await left(store, region)).length, 5, "no agent has heard of the order");
-    await store.reportDeployment(region, "app-reported", gone);
-    await settle(store, region, 9n);
-    await trimAt(store, 30_000);
-    await trimAt(other, 31_000);
-    assert.equal((await left(store, region)).length, 5, "not long enough");
-    await trimAt(store, 31_001);
-    assert.deepEqual(await left(store, region), ["kept"]);
-    assert.equal(await store.deploymentReport(region, "reported"), undefined);
-    const second = deployment("other", { k8sName: "app-reported" });
-    assert.equal(await store.put(region, "deployment", second, author), 10n, "its name is free");
-  });
-
-  holds("an object of which something may be left is not forgotten", async ({ store, region }) => {
-    const ids = ["there", "refused", "late"];
-    for (const id of ids) {
-      await store.put(region, "deployment", deployment(id), author);
-      await store.stop(region, "deployment", id, author);
-    }
-    await store.reportDeployment(region, "app-there", { ...gone, exists: true });
-    const refused = {
-      controller: "deployments",
-      id: "refused",
-      desiredVersion: 4n,
-      outcome: Outcome.CONFLICT,
-    };
-    await settle(store, region, 5n, { troubledObjects: [refused] });
-    await trimAt(store, 10_000);
-    await trimAt(store, 20_000);
-    assert.deepEqual(await left(store, region), ids);
-    const full = Array.from({ length: 100 }, (_, index) => ({ ...refused, id: `x${index}` }));
-    await settle(store, region, 6n, { troubledObjects: full });
-    await trimAt(store, 30_000);
-    await trimAt(store, 40_000);
-    assert.deepEqual(await left(store, region), ids, "it may be among those that did not fit");
-  });
-
-  holds("the time of one that came back, or was wanted again, counts anew", async ({ store, region }) => {
-    for (const id of ["again", "wanted"]) {
-      await store.put(region, "deployment", deployment(id), author);
-      await store.stop(region, "deployment", id, author);
-      await store.reportDeployment(region, `app-${id}`, gone);
-    }
-    await trimAt(store, 10_000);
-    await store.reportDeployment(region, "app-again", { ...gone, exists: true });
-    await store.put(region, "deployment", deployment("wanted"), author);
-    await trimAt(store, 20_000);
-    await store.reportDeployment(region, "app-again", gone);
-    await store.stop(region, "deployment", "wanted", author);
-    await store.reportDeployment(region, "app-wanted", gone);
-    await trimAt(store, 30_000);
-    assert.deepEqual(await left(store, region), ["again", "wanted"]);
-    await trimAt(store, 40_000);
-    assert.deepEqual(await left(store, region), []);
-  });
-}
-
 async function repeat(times: number, work: (index: number) => Promise<unknown>): Promise<void> {
   for (let index = 0; index < times; index++) await work(index);
-}
-
-/** The oldest first. */
-async function lines(store: Store, region: string): Promise<readonly string[]> {
-  const text = ({ by, event, kind, id, version, outcome }: NumberedEntry) =>
-    `${by} ${event} ${kind} ${id} v${version} ${outcome}`.trim();
-  return (await store.history(region, { limit: 100 })).map(text).reverse();
 }

@@ -15,6 +15,7 @@ import type { Row } from "../../src/server/store.ts";
 import { eventually } from "../support/eventually.ts";
 import { defineAdminContract } from "./store-admin-contract.ts";
 import { deployment, type Holds, hasCode, policy, sentinel } from "./store-fixtures.ts";
+import { defineRetentionContract } from "./store-retention-contract.ts";
 import type { OpenTarget, StoreTarget } from "./store-target.ts";
 
 const author = { by: "somebody", atMs: 1_700_000_000_000 };
@@ -48,6 +49,7 @@ export function defineStoreContract(target: StoreTarget): void {
     agents(holds);
     history(holds);
     defineAdminContract(holds);
+    defineRetentionContract(holds);
   });
 }
 

@@ -1,6 +1,8 @@
 // What the texts of the store contract have in common.
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { kinds, type SpecInit } from "../../src/server/kinds.ts";
-import { StoreError, type StoreErrorCode } from "../../src/server/store.ts";
+import { type NumberedEntry, type Store, StoreError, type StoreErrorCode } from "../../src/server/store.ts";
 import type { OpenTarget } from "./store-target.ts";
 
 export type Holds = (
@@ -15,3 +17,19 @@ export const policy = (id: string, k8sNamespace: string) =>
   kinds.policy.createSpec({ ciliumNetworkPolicyId: id, k8sName: "rule", k8sNamespace });
 export const hasCode = (code: StoreErrorCode) => (error: unknown) =>
   error instanceof StoreError && error.code === code;
+
+export type StateInit = Exclude<
+  MessageInitShape<typeof ReportAgentStateRequestSchema>,
+  { $typeName: string }
+>;
+export const stateAt = (atMs: number, init: StateInit = {}) => ({
+  report: create(ReportAgentStateRequestSchema, { state: { instanceId: "ins_1" }, ...init }),
+  atMs,
+});
+
+/** The oldest first. */
+export async function historyLines(store: Store, region: string): Promise<readonly string[]> {
+  const text = ({ by, event, kind, id, version, outcome }: NumberedEntry) =>
+    `${by} ${event} ${kind} ${id} v${version} ${outcome}`.trim();
+  return (await store.history(region, { limit: 100 })).map(text).reverse();
+}

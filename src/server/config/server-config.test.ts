@@ -89,3 +89,20 @@ test("neither the database URL nor a token is ever shown, right or wrong", () =>
   });
   assert.doesNotMatch(wrong, /pass-of|number-one/);
 });
+
+test("a server with traces keeps of its environment what is about traces, and no secret", () => {
+  const env = {
+    UNKEY_SERVER_DATABASE_URL: url,
+    UNKEY_SERVER_AGENT_TOKENS: tokens,
+    UNKEY_OTEL_ENABLED: "true",
+    OTEL_TRACES_EXPORTER: "none",
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS: "api-key=number-one",
+  };
+  const outcome = parseServerConfig({ env, flags: {} });
+  const config = outcome.kind === "valid" ? outcome.config : assert.fail(renderProblems(outcome.problems));
+  assert.deepEqual(config.tracing?.env, { OTEL_TRACES_EXPORTER: "none" });
+  assert.doesNotMatch(
+    inspect(config, { depth: 9, showHidden: true }) + JSON.stringify(config),
+    /pass-of|number-one/,
+  );
+});

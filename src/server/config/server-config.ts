@@ -21,7 +21,7 @@ export type DatabaseChoice =
 
 export interface TracingChoice {
   readonly sampleRate: number;
-  /** The standard variables of OpenTelemetry are in it, which say where to, and can switch parts of it off. */
+  /** The standard variables of OpenTelemetry, which say where to, and can switch parts of it off. */
   readonly env: Environment;
 }
 
@@ -112,6 +112,12 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (host.startsWith("127.") && isPrivateHost(host));
 }
 
+/** The environment may also hold tokens and the database URL, and headers hold keys: a config is shown (K7). */
+function otelVariables(env: Environment): Environment {
+  const isWanted = (name: string) => name.startsWith("OTEL_") && !name.endsWith("_HEADERS");
+  return Object.fromEntries(Object.entries(env).filter(([name]) => isWanted(name)));
+}
+
 function build(resolution: Resolution, env: Environment): ServerConfig {
   const need = <T>(setting: Setting<T>): T => present(resolution.value(setting), setting);
   const url = resolution.secret(s.databaseUrl);
@@ -129,7 +135,9 @@ function build(resolution: Resolution, env: Environment): ServerConfig {
     streamsPerSecond: need(s.streamRate),
     history: { ageMaxMs: need(s.historyAge), entriesMax: need(s.historyEntries) },
     logLevel: need(s.logLevel),
-    tracing: need(s.tracingEnabled) ? { sampleRate: need(s.tracingSampleRate), env } : undefined,
+    tracing: need(s.tracingEnabled)
+      ? { sampleRate: need(s.tracingSampleRate), env: otelVariables(env) }
+      : undefined,
     prometheusPort: need(s.prometheusPort),
   };
 }

@@ -2,14 +2,14 @@
 // forgets it once that is long enough. What is to be done is found without holding
 // anything up; what was changed meanwhile has another version, and is left alone.
 
-import { type Gone, goneSince } from "../gone-objects.ts";
+import { forgottenBefore, type Gone, goneSince, type HeardOfAgent } from "../gone-objects.ts";
 import { allKinds, type Kind } from "../kinds.ts";
-import type { AgentReport, StoredObject } from "../store.ts";
+import type { StoredObject } from "../store.ts";
 import type { Database, Session } from "./database.ts";
 import { decodeRow, type ObjectRow, objectColumns } from "./object-rows.ts";
 import { lockRegion } from "./object-table.ts";
 
-/** A row may carry 96 KiB of secrets, and the changes of a region wait for a batch. */
+/** A row may carry 96 KiB of secrets, and the changes and reports of a region wait for a batch. */
 const batchMax = 50;
 
 interface StoppedRow extends ObjectRow {
@@ -28,30 +28,31 @@ interface Found {
 
 export interface GoneLimits {
   readonly nowMs: number;
-  /** What has been gone since before then is forgotten. */
-  readonly oldestMs: number;
+  /** What has been gone for longer is forgotten. */
+  readonly ageMaxMs: number;
 }
 
 export async function trimGone(
   database: Database,
   region: string,
-  agent: AgentReport | undefined,
-  limits: GoneLimits,
+  agent: HeardOfAgent,
+  { nowMs, ageMaxMs }: GoneLimits,
 ): Promise<void> {
+  const oldestMs = forgottenBefore(agent, ageMaxMs, nowMs);
   for (const kind of allKinds) {
     for (let cursor: string | undefined = ""; cursor !== undefined; ) {
       const rows: readonly StoppedRow[] = await readStopped(database, region, kind, cursor);
-      const found = rows.map((row) => look(kind, row, agent, limits.nowMs));
-      const news = found.filter(({ before, gone }) => gone !== before || isOver(gone, limits));
+      const found = rows.map((row) => look(kind, row, agent, nowMs));
+      const news = found.filter(({ before, gone }) => gone !== before || isOver(gone, oldestMs));
       if (news.length > 0) {
-        await database.transact((session) => write(session, region, kind, news, limits));
+        await database.transact((session) => write(session, region, kind, news, oldestMs));
       }
       cursor = rows.length < batchMax ? undefined : rows.at(-1)?.id;
     }
   }
 }
 
-function isOver(gone: Gone | undefined, { oldestMs }: GoneLimits): boolean {
+function isOver(gone: Gone | undefined, oldestMs: number): boolean {
   return gone !== undefined && gone.atMs < oldestMs;
 }
 
@@ -70,7 +71,7 @@ function readStopped(
   );
 }
 
-function look(kind: Kind, row: StoppedRow, agent: AgentReport | undefined, nowMs: number): Found {
+function look(kind: Kind, row: StoppedRow, agent: HeardOfAgent, nowMs: number): Found {
   const { id, gone_version, gone_at_ms, present, reported_version } = row;
   const version = BigInt(row.version);
   const before =
@@ -89,8 +90,10 @@ async function write(
   region: string,
   kind: Kind,
   found: readonly Found[],
-  limits: GoneLimits,
+  oldestMs: number,
 ): Promise<void> {
+  // Reports wait too: one that is under way, and says that the object is there again, would go with the row.
+  await session.query("SELECT 1 FROM agents WHERE region = $1 FOR UPDATE", [region]);
   await lockRegion(session, region);
   await session.query(
     `UPDATE objects o SET gone_version = f.gone_version, gone_at_ms = f.gone_at_ms
@@ -113,6 +116,6 @@ async function write(
          SELECT 1 FROM reports p
          WHERE p.region = o.region AND p.kind = o.kind AND p.id = o.id AND p.kind = 'deployment' AND p.present
        )`,
-    [region, kind, found.map(({ id }) => id), Math.trunc(limits.oldestMs)],
+    [region, kind, found.map(({ id }) => id), Math.trunc(oldestMs)],
   );
 }

@@ -65,9 +65,8 @@ export class ObjectTable {
       environmentId === undefined ? undefined : await readEnvironment(session, region, environmentId);
     const wanted = decide(before, environment);
     if (wanted === undefined || (before !== undefined && isSame(kind, before, wanted))) {
-      const stopped = withPolicies
-        ? await stopPoliciesOf(session, region, before, author, version)
-        : undefined;
+      const stopped =
+        withPolicies && !dryRun ? await stopPoliciesOf(session, region, before, author, version) : undefined;
       if (stopped === undefined) throw new NothingWritten({ before, after: before });
       await announce(session, region, stopped);
       return { before, after: before };

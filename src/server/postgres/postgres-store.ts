@@ -228,9 +228,10 @@ export class PostgresStore extends DesiredChanges implements Store {
 
   async trimHistory(retention: HistoryRetention, nowMs: number): Promise<void> {
     await this.historyTable.trim(retention, nowMs);
-    const limits = { nowMs, oldestMs: nowMs - retention.ageMaxMs };
-    for (const { region, known } of await this.agents()) {
-      await trimGone(this.database, region, known, limits);
+    for (const region of await this.regions()) {
+      // Read when its turn comes: with many regions that is a while later, and an agent may have said more.
+      const [agent = {}] = await this.agents(region);
+      await trimGone(this.database, region, agent, { nowMs, ageMaxMs: retention.ageMaxMs });
     }
   }
 
