@@ -10,7 +10,6 @@ import { addConfigOptions, readConfigAs } from "./config-source.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Environment, Io } from "./io.ts";
 import { runInterruptible } from "./process/interruptible.ts";
-import { createProcessLog } from "./process/process-log.ts";
 import { createPaint, type Paint, type Tone } from "./terminal/colours.ts";
 import { renderValue } from "./terminal/output.ts";
 
@@ -67,6 +66,7 @@ async function look(
   const findings = configurationFindings(outcome, path);
   if (outcome.kind === "invalid") return findings;
   const { instanceId, region, observability } = outcome.config;
+  const { createProcessLog } = await import("./process/process-log.ts");
   const log = createProcessLog(
     {
       instance: { id: instanceId, region: region.label, version: "" },

@@ -4,12 +4,11 @@ import { Command, CommanderError } from "commander";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { printableLines } from "../telemetry/printable.ts";
 import { addContextCommands } from "./admin/context-command.ts";
-import { runAgent } from "./agent-command.ts";
 import { loadBuildInfo } from "./build-info.ts";
 import { addCompletionCommand } from "./completion/completion-command.ts";
 import { addConfigCommands } from "./config-command.ts";
 import { addConfigOptions } from "./config-source.ts";
-import { addDevOptions, runDev } from "./dev-command.ts";
+import { addDevOptions } from "./dev-options.ts";
 import { addDoctorCommand } from "./doctor-command.ts";
 import { renderErrors } from "./error-text.ts";
 import { addExecOptions, runExec } from "./exec/exec-command.ts";
@@ -20,7 +19,6 @@ import type { Environment, Io } from "./io.ts";
 import { addObjectCommands } from "./objects/object-commands.ts";
 import { addRenderCommand } from "./render-command.ts";
 import { addSecretCommands } from "./secrets/secret-commands.ts";
-import { runServerCommand } from "./server-command.ts";
 import { addServerOptions } from "./server-options.ts";
 import { addVaultCommands } from "./vault/vault-command.ts";
 
@@ -119,7 +117,10 @@ export function createProgram(env: Environment, io: Io, exitWith: (code: number)
   return program;
 }
 
-/** What runs until it is stopped, and its configuration. */
+/**
+ * What runs until it is stopped, and its configuration. A command imports what it is made of when it runs: `krane
+ * get` must not wait for an agent to be read, nor an agent carry a database.
+ */
 function addRunCommands(
   program: Command,
   { env, io, build }: { readonly env: Environment; readonly io: Io; readonly build: BuildInfo },
@@ -129,15 +130,24 @@ function addRunCommands(
   addConfigOptions(agent)
     .option("--announce", "say on standard error where to look, as on a terminal")
     .addHelpText("after", "\nExamples:\n  krane agent --config krane.toml\n  krane agent --rpc-port 9070\n")
-    .action(async () => exitWith(await runAgent(agent, env, io, build)));
+    .action(async () => {
+      const { runAgent } = await import("./agent-command.ts");
+      exitWith(await runAgent(agent, env, io, build));
+    });
 
   const server = program.command("server").description("run the control plane that agents ask what to do");
-  addServerOptions(server).action(async () => exitWith(await runServerCommand(server, env, io, build)));
+  addServerOptions(server).action(async () => {
+    const { runServerCommand } = await import("./server-command.ts");
+    exitWith(await runServerCommand(server, env, io, build));
+  });
 
   const dev = program
     .command("dev")
     .description("run a whole region in one process, to look at and play with");
-  addDevOptions(dev).action(async () => exitWith(await runDev(dev, env, io, build)));
+  addDevOptions(dev).action(async () => {
+    const { runDev } = await import("./dev-command.ts");
+    exitWith(await runDev(dev, env, io, build));
+  });
 
   addConfigCommands(program, { env, io }, exitWith);
 

@@ -12,7 +12,6 @@ import { CommandError } from "./command-error.ts";
 import { loadConfig } from "./config-source.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Environment, Io } from "./io.ts";
-import { readDocumentFiles } from "./objects/document-files.ts";
 import { runInterruptible } from "./process/interruptible.ts";
 import { jsonText } from "./terminal/output.ts";
 
@@ -63,6 +62,7 @@ async function runRender(command: Command, { env, io }: RenderDeps, signal: Abor
   const loaded = flags.config === undefined ? undefined : await loadConfig(command, env, io, signal);
   if (flags.config !== undefined && loaded === undefined) return exitCodes.config;
   const config = loaded?.config;
+  const { readDocumentFiles } = await import("./objects/document-files.ts");
   const files = await readDocumentFiles(flags.file, io, signal);
   const { parseDocuments } = await import("../documents/parse.ts");
   const { renderDocumentProblems } = await import("../documents/problem.ts");

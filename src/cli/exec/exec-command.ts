@@ -9,7 +9,6 @@ import { exitCodeOfSignal } from "../exit-codes.ts";
 import type { Environment, Io, StopSignal } from "../io.ts";
 import { runChild } from "./exec-child.ts";
 import { childEnvironment, parseSecretsQuestion } from "./exec-environment.ts";
-import { fetchSecrets } from "./exec-secrets.ts";
 
 const examples = `
 Examples:
@@ -70,6 +69,7 @@ async function loadSecrets(
     readTextFile: io.readTextFile,
   };
   try {
+    const { fetchSecrets } = await import("./exec-secrets.ts");
     return { kind: "loaded", variables: await fetchSecrets(question, options, deps, stop.signal) };
   } catch (error) {
     if (stoppedBy === undefined) throw error;

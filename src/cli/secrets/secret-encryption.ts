@@ -12,7 +12,8 @@ import { type Admin, type CommandDeps, loadFile } from "../admin/admin-access.ts
 import type { Endpoint } from "../admin/context-file.ts";
 import { CommandError, type CommandErrorCode } from "../command-error.ts";
 import type { Io } from "../io.ts";
-import { loadVaultConfig, vaultDeps } from "../vault/vault-access.ts";
+import { loadVaultConfig } from "../vault/vault-access.ts";
+import { vaultDeps } from "../vault/vault-deps.ts";
 
 export interface SecretValue {
   readonly keyring: string;

@@ -4,9 +4,6 @@ import type { BuildInfo } from "../../telemetry/metrics.ts";
 import { addConfigOptions } from "../config-source.ts";
 import type { Environment, Io } from "../io.ts";
 import { addVaultServerOptions } from "./vault-access.ts";
-import { runRotate } from "./vault-rotate-command.ts";
-import { runServe } from "./vault-serve-command.ts";
-import { runDecrypt, runEncrypt, runKeygen } from "./vault-value-commands.ts";
 
 const examples = `
 Examples:
@@ -35,7 +32,10 @@ export function addVaultCommands(
     .command("keygen")
     .description("print a new master key")
     .addHelpText("after", "\nExample:\n  (umask 077; krane vault keygen >> master-keys)\n")
-    .action(() => exitWith(runKeygen(io)));
+    .action(async () => {
+      const { runKeygen } = await import("./vault-value-commands.ts");
+      exitWith(runKeygen(io));
+    });
 
   const encrypt = vault.command("encrypt").description("encrypt the value on standard input");
   addConfigOptions(addValueOptions(encrypt), ofVault)
@@ -43,7 +43,10 @@ export function addVaultCommands(
       "after",
       '\nExample:\n  printf %s "$PASSWORD" | krane vault encrypt -c vault.toml --keyring env_1 --name DB_PASSWORD\n\nA newline at the end is part of the value: use printf, not echo.\n',
     )
-    .action(async () => exitWith(await runEncrypt(encrypt, env, io)));
+    .action(async () => {
+      const { runEncrypt } = await import("./vault-value-commands.ts");
+      exitWith(await runEncrypt(encrypt, env, io));
+    });
 
   const decrypt = vault.command("decrypt").description("decrypt the value on standard input");
   addConfigOptions(addValueOptions(decrypt), ofVault)
@@ -51,7 +54,10 @@ export function addVaultCommands(
       "after",
       "\nExample:\n  krane vault decrypt -c vault.toml --keyring env_1 --name DB_PASSWORD < encrypted\n",
     )
-    .action(async () => exitWith(await runDecrypt(decrypt, env, io)));
+    .action(async () => {
+      const { runDecrypt } = await import("./vault-value-commands.ts");
+      exitWith(await runDecrypt(decrypt, env, io));
+    });
 
   const rotate = vault
     .command("rotate")
@@ -61,12 +67,18 @@ export function addVaultCommands(
       "after",
       "\nTo replace a master key:\n  1. krane vault keygen, as a new last line of vault.master_keys of every vault and agent\n  2. krane vault rotate -c vault.toml\n  3. remove the old lines\n",
     )
-    .action(async () => exitWith(await runRotate(rotate, env, io)));
+    .action(async () => {
+      const { runRotate } = await import("./vault-rotate-command.ts");
+      exitWith(await runRotate(rotate, env, io));
+    });
 
   const serve = vault.command("serve").description("serve VaultService until SIGTERM or SIGINT");
   addVaultServerOptions(serve)
     .addHelpText("after", "\nExample:\n  krane vault serve -c vault.toml --rpc-port 8060\n")
-    .action(async () => exitWith(await runServe(serve, env, io, build)));
+    .action(async () => {
+      const { runServe } = await import("./vault-serve-command.ts");
+      exitWith(await runServe(serve, env, io, build));
+    });
 }
 
 function addValueOptions(command: Command): Command {

@@ -7,7 +7,8 @@ import { type RotationProgress, type RotationResult, rotateDataKeys } from "../.
 import { exitCodes } from "../exit-codes.ts";
 import type { Environment, Io } from "../io.ts";
 import { listenForStop } from "../process/stop-request.ts";
-import { loadVaultConfig, vaultDeps } from "./vault-access.ts";
+import { loadVaultConfig } from "./vault-access.ts";
+import { vaultDeps } from "./vault-deps.ts";
 
 const progressEveryMs = 1_000;
 

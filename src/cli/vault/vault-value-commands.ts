@@ -7,7 +7,8 @@ import type { Vault } from "../../vault/vault.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Environment, Io } from "../io.ts";
 import { listenForStop } from "../process/stop-request.ts";
-import { loadVaultConfig, vaultDeps } from "./vault-access.ts";
+import { loadVaultConfig } from "./vault-access.ts";
+import { vaultDeps } from "./vault-deps.ts";
 
 // Base64 of the largest value, and a little more.
 const inputBytesMax = 2 * 1024 * 1024;
