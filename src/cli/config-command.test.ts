@@ -103,3 +103,13 @@ test("krane config check says of a server's file whose it is", async () => {
     /^krane\.toml:1: server: is a section for krane server; .* krane config check server /m,
   );
 });
+
+test("krane config check passes over no option that stands before the kind of file", async () => {
+  const env = { UNKEY_SERVER_DATA_DIR: "d" };
+  for (const option of ["--config=server.toml", "--rpc-port=1"]) {
+    const io = new FakeIo({ "server.toml": "broken" });
+    const code = await main(["config", "check", option, "server"], env, io);
+    assert.deepEqual([code, io.stdout.text], [64, ""]);
+    assert.match(io.stderr.text, /^krane: options stand behind server: krane config check server --/);
+  }
+});

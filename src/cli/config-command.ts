@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { findUnusableFiles } from "../agent/named-files.ts";
 import { renderConfig } from "../config/render.ts";
+import { CommandError } from "./command-error.ts";
 import { addConfigOptions, loadConfig } from "./config-source.ts";
 import { renderError } from "./error-text.ts";
 import { exitCodes, isBug } from "./exit-codes.ts";
@@ -47,6 +48,7 @@ function addCheck(config: Command, { env, io }: ConfigCommandDeps, exitWith: Exi
     .helpCommand(false);
   addConfigOptions(check)
     .addHelpText("after", checkExamples)
+    .hook("preSubcommand", (_, other) => assertNoOptions(check, other))
     .action(async () => {
       const loaded = await loadConfig(check, env, io, signal);
       exitWith(judged(io, loaded && (await findUnusableFiles(loaded.config, io, signal))));
@@ -71,6 +73,14 @@ function addCheck(config: Command, { env, io }: ConfigCommandDeps, exitWith: Exi
       const { findVaultFileProblems } = await import("./config-files.ts");
       exitWith(judged(io, loaded && (await findVaultFileProblems(loaded, io, signal))));
     });
+}
+
+/** In front of the word they are about an agent. Passed over, they would leave a file unread, and it would be called ok. */
+function assertNoOptions(check: Command, other: Command): void {
+  const given = check.options.find((option) => check.getOptionValueSource(option.attributeName()) === "cli");
+  if (given === undefined) return;
+  const right = `krane config check ${other.name()} ${given.long ?? given.flags}`;
+  throw new CommandError("usage", `options stand behind ${other.name()}: ${right} ...`);
 }
 
 /** What is wrong with the files that a configuration names; undefined after the configuration itself was found wrong. */

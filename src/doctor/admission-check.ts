@@ -8,7 +8,9 @@ import { type Finding, ok, skipped, warning } from "./finding.ts";
 const group = "admissionregistration.k8s.io/v1";
 /** The chart puts the name of the release before it. */
 const nameEnding = "-agent.krane.unkey.com";
-const listMax = 500;
+const pageSize = 500;
+// Policies may be made by programs, one for each rule that somebody wrote.
+const pagesMax = 20;
 
 const remedy =
   "install it: agent.admission.enabled in the chart, or kubectl apply -f deploy/manifests/rights-admission.yaml";
@@ -17,6 +19,11 @@ const lookRemedy = "look with rights of your own: krane doctor --kubernetes-kube
 interface ListedObject {
   readonly metadata?: { readonly name?: string };
   readonly spec?: { readonly policyName?: string; readonly validationActions?: readonly string[] };
+}
+
+interface ListAnswer {
+  readonly items?: readonly ListedObject[];
+  readonly metadata?: { readonly continue?: string };
 }
 
 export async function checkAdmission(
@@ -54,12 +61,19 @@ async function list(
   signal: AbortSignal,
 ): Promise<readonly ListedObject[] | "forbidden" | "unknown"> {
   const path = `/apis/${group}/${plural}`;
-  const query = { limit: String(listMax) };
-  const answer = await transport.send({ method: "GET", path, query }, signal);
-  if (answer.status === 403) return "forbidden";
-  if (answer.status === 404) return "unknown";
-  if (answer.status !== 200) throw refusedError(`GET ${path}`, answer);
-  const { items } = (answer.body ?? {}) as { readonly items?: readonly ListedObject[] };
-  if (!Array.isArray(items)) throw new KubeApiError("malformed", `GET ${path}: the answer is no list`);
-  return items;
+  const all: ListedObject[] = [];
+  let next = "";
+  for (let page = 0; page < pagesMax; page++) {
+    const query = { limit: String(pageSize), ...(next !== "" && { continue: next }) };
+    const answer = await transport.send({ method: "GET", path, query }, signal);
+    if (answer.status === 403) return "forbidden";
+    if (answer.status === 404) return "unknown";
+    if (answer.status !== 200) throw refusedError(`GET ${path}`, answer);
+    const { items, metadata } = (answer.body ?? {}) as ListAnswer;
+    if (!Array.isArray(items)) throw new KubeApiError("malformed", `GET ${path}: the answer is no list`);
+    all.push(...items);
+    next = metadata?.continue ?? "";
+    if (next === "") return all;
+  }
+  throw new KubeApiError("malformed", `GET ${path}: has more than ${pageSize * pagesMax} objects`);
 }

@@ -251,6 +251,21 @@ test("two documents that would undo each other are refused", () => {
   assert.equal(parsed(`${hello}---\n${hello.replace("local.dev", "other.dev")}`).length, 2);
 });
 
+test("a deployment in an environment of somebody else is refused before the environment is changed", () => {
+  const environment = `apiVersion: krane/v1
+kind: Environment
+region: local.dev
+id: env_demo
+workspace: ws_demo
+project: proj_other
+`;
+  assert.deepEqual(complaints(`${environment}---\n${hello}`), [
+    "a.yaml:8: project is not that of its environment, at a.yaml:1",
+  ]);
+  assert.equal(parsed(`${environment.replace("proj_other", "proj_demo")}---\n${hello}`).length, 2);
+  assert.equal(parsed(`${environment.replace("local.dev", "other.dev")}---\n${hello}`).length, 2);
+});
+
 test("a few lines that stand for millions are refused without being written out", () => {
   const levels = "bcdefghij".split("").map((name) => {
     const before = String.fromCharCode(name.charCodeAt(0) - 1);

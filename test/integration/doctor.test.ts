@@ -183,6 +183,20 @@ test("an admission policy that is missing or refuses nothing is a warning, and o
   assert.match(forbidden.remedy, /--kubernetes-kubeconfig/);
 });
 
+test("an admission policy is found behind hundreds of others", async (t) => {
+  const { cluster, filesOf } = await createWorld(t);
+  const name = "krane-agent.krane.unkey.com";
+  const items = [{ metadata: { name }, spec: { policyName: name, validationActions: ["Deny"] } }];
+  cluster.server.faults.intercept(({ path, query }) => {
+    if (!path.includes("/validatingadmissionpolic")) return undefined;
+    const isSecond = query?.continue === "second";
+    const body = isSecond ? { items } : { items: [], metadata: { continue: "second" } };
+    return { kind: "whole", status: 200, body };
+  });
+  const findings = await findingsOf(filesOf());
+  assert.equal(findings.find((each) => each.name === "admission policy")?.state, "ok");
+});
+
 test("a missing verb is named, with the rule that grants it", async (t) => {
   const { cluster, filesOf } = await createWorld(t);
   cluster.server.faults.intercept(({ path, body }) => {

@@ -41,6 +41,11 @@ test("commands are offered at every level", () => {
   assert.deepEqual(offered(bash, "krane", "config", "ch"), ["check"]);
 });
 
+test("help is offered the commands that it can explain", () => {
+  assert.deepEqual(offered(bash, "krane", "help", "conf"), ["config"]);
+  assert.deepEqual(offered(bash, "krane", "config", "help", ""), ["check", "print"]);
+});
+
 test("flags are those of the command, and offered where nothing else can stand", () => {
   assert.deepEqual(offered(bash, "krane", "render", "--sh"), ["--show-secrets"]);
   assert.deepEqual(offered(bash, "krane", "agent", "--sh"), []);

@@ -36,19 +36,18 @@ export function completedCommands(
   const help = program.createHelp();
   const below = help.visibleCommands(program);
   const [argument] = program.registeredArguments;
-  const isHelp = program.parent !== null && program.name() === "help";
   const here = {
     path,
     about: program.description(),
     below: below.map((command) => command.name()),
     options: help.visibleOptions(program).map(completedOption),
-    words: isHelp
-      ? (program.parent?.commands.map((command) => command.name()) ?? [])
-      : (argument?.argChoices ?? firstWords.get(path) ?? []),
+    words: argument?.argChoices ?? firstWords.get(path) ?? [],
   };
+  // The command for help explains those beside it, and has no parent by which it could know them.
+  const helped = new Map([...firstWords, [`${path} help`, here.below.filter((word) => word !== "help")]]);
   return [
     here,
-    ...below.flatMap((command) => completedCommands(command, firstWords, `${path} ${command.name()}`)),
+    ...below.flatMap((command) => completedCommands(command, helped, `${path} ${command.name()}`)),
   ];
 }
 

@@ -42,9 +42,10 @@ function loaded(...texts: readonly string[]) {
 class SlowControlPlane {
   /** What came to be, in that order. */
   readonly applied: string[] = [];
-  readonly waiting = new Map<string, () => void>();
+  readonly waiting = new Map<string, (error?: ConnectError) => void>();
   readonly checkRefused = new Set<string>();
   readonly refused = new Set<string>();
+  reason = "";
   atOnceMax = 0;
   private readonly stop = new AbortController();
 
@@ -59,7 +60,7 @@ class SlowControlPlane {
         applyObject: async ({ spec, dryRun }) => {
           const id = spec?.spec.case === "deployment" ? spec.spec.value.deploymentId : "";
           if ((dryRun ? this.checkRefused : this.refused).has(id))
-            throw new ConnectError(`${id} is not wanted`, Code.FailedPrecondition);
+            throw new ConnectError(`${id} is not wanted${this.reason}`, Code.FailedPrecondition);
           if (!dryRun) await this.held(id);
           return { version: 7n };
         },
@@ -70,7 +71,8 @@ class SlowControlPlane {
       region,
       target: { region },
       paint: (text: string) => text,
-      explain: (error: ConnectError) => new CommandError("failed", error.rawMessage),
+      explain: ({ code, rawMessage }: ConnectError) =>
+        new CommandError(code === Code.Unavailable ? "unreachable" : "failed", rawMessage),
       signal: this.stop.signal,
     } as unknown as Admin;
     return applyDocuments(admin, io, documents, { timeout: 1_000 });
@@ -78,6 +80,10 @@ class SlowControlPlane {
 
   interrupt(): void {
     this.stop.abort(new Error("Ctrl-C"));
+  }
+
+  goAway(): void {
+    for (const end of this.waiting.values()) end(new ConnectError("nobody answers", Code.Unavailable));
   }
 
   async answer(...ids: readonly string[]): Promise<void> {
@@ -89,8 +95,9 @@ class SlowControlPlane {
   }
 
   private held(id: string): Promise<void> {
-    return new Promise((resolve) => {
-      this.waiting.set(id, () => {
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, (error) => {
+        if (error !== undefined) return reject(error);
         this.applied.push(id);
         resolve();
       });
@@ -163,4 +170,32 @@ test("Ctrl-C ends it, and tells what had come to be", async () => {
   plane.interrupt();
   await ended;
   assert.equal(io.stdout.text, "deployment/d_2 applied (version 7)\n");
+  assert.equal(io.stderr.text, "stopped; 8 without an answer may have been applied, 11 more were not sent\n");
+});
+
+test("what was on its way when the control plane went away is not passed over", async () => {
+  const plane = new SlowControlPlane();
+  const applying = plane.apply(new FakeIo(), loaded(...ids(1, 20).map(deployment)));
+  const ended = assert.rejects(applying, {
+    code: "unreachable",
+    message:
+      "nobody answers\n8 without an answer may have been applied, 12 more were not sent; apply again once this is mended",
+  });
+  await eventually("eight are sent", () => assert.equal(plane.waiting.size, 8));
+  plane.goAway();
+  await ended;
+});
+
+test("each field that is refused has its place, and a file that is refused as a whole is not checked to its end", async () => {
+  const plane = new SlowControlPlane();
+  for (const id of ids(1, 100)) plane.checkRefused.add(`d_${id}`);
+  plane.reason = "\nnor is its name";
+  const error: unknown = await plane
+    .apply(new FakeIo(), loaded(...ids(1, 100).map(deployment)))
+    .catch((e) => e);
+  assert.ok(error instanceof CommandError);
+  const lines = error.message.split("\n");
+  const refusals = lines.slice(0, -1);
+  for (const line of refusals) assert.match(line, /^a\.yaml:\d+: deployment\/d_\d+: /);
+  assert.equal(lines.at(-1), `${100 - refusals.length / 2} more were not checked`);
 });

@@ -21,8 +21,8 @@ import type { LoadedDocument } from "./loaded-documents.ts";
 import { objectKindOf } from "./object-names.ts";
 import { callsAtOnce, workInOrder } from "./ordered-work.ts";
 
-/** A file for another control plane would be refused once for each of its documents. */
-const refusalsMax = 100;
+/** A file for another control plane would be refused once for each of its documents. What is said fits on a screen. */
+const refusalsMax = 20;
 
 export interface ApplyOptions {
   readonly dryRun?: true;
@@ -56,7 +56,7 @@ export async function applyDocuments(
   const ordered = [...environments, ...others];
   if (options.dryRun || documents.length > 1) {
     const trials: (() => void)[] = [];
-    await sendAll(admin, ordered, { ...options, dryRun: true }, (loaded, trial) =>
+    await sendAll(admin, io, ordered, { ...options, dryRun: true }, (loaded, trial) =>
       trials.push(() => tell(io, admin, loaded, trial, true)),
     );
     // Only then: what was refused in the end must not have been promised in parts.
@@ -70,7 +70,7 @@ export async function applyDocuments(
   let behind = documents.length;
   for (const wave of [environments, others]) {
     behind -= wave.length;
-    await sendAll(admin, wave, { ...options, behind }, (loaded, applied) => {
+    await sendAll(admin, io, wave, { ...options, behind }, (loaded, applied) => {
       tell(io, admin, loaded, applied, false);
       if (applied.ref !== undefined) awaited.push({ ref: applied.ref, version: applied.version });
     });
@@ -83,6 +83,7 @@ export async function applyDocuments(
 /** Rejects with what is wrong: while nothing is changed with all that is refused, else after the first. */
 async function sendAll(
   admin: Admin,
+  io: Io,
   documents: readonly LoadedDocument[],
   { behind = 0, ...options }: ApplyOptions & { readonly behind?: number },
   onSent: (loaded: LoadedDocument, applied: Applied) => void,
@@ -92,22 +93,41 @@ async function sendAll(
     atOnce: callsAtOnce,
     work: (loaded) => applyOne(admin, loaded, options, environments),
     tell: onSent,
-    goesOn: (soFar) =>
-      options.dryRun === true && soFar.length < refusalsMax && soFar.every((error) => isAboutDocument(error)),
+    goesOn: (soFar) => options.dryRun === true && soFar.length < refusalsMax && soFar.every(isAboutDocument),
   });
   if (errors.length === 0) return;
+  if (admin.signal.aborted && !options.dryRun)
+    io.stderr.write(`stopped; ${fateOf(errors.length, left + behind)}\n`);
   admin.signal.throwIfAborted();
-  throw summaryOf(errors, options.dryRun ? 0 : left + behind);
+  throw options.dryRun
+    ? summaryOf(errors, left > 0 && errors.every(isAboutDocument) ? `${left} more were not checked` : "")
+    : summaryOf(errors, remedyFor(errors, left + behind));
 }
 
-function summaryOf(errors: readonly unknown[], left: number): unknown {
+function summaryOf(errors: readonly unknown[], remedy: string): unknown {
   const [first] = errors;
   const stranger = errors.find((error) => !(error instanceof CommandError));
   if (stranger !== undefined || !(first instanceof CommandError)) return stranger;
-  // Who cannot be reached or lets nobody in says so to every document.
+  // What is not about a document is the same for all that were on their way.
   const messages = new Set(errors.map((error) => (error as CommandError).message));
-  if (left > 0) messages.add(`${left} more were not sent; apply again once this is mended`);
+  if (remedy !== "") messages.add(remedy);
   return new CommandError(first.code, [...messages].join("\n"));
+}
+
+function remedyFor(errors: readonly unknown[], left: number): string {
+  const lost = errors.filter((error) => error instanceof CommandError && error.code === "unreachable").length;
+  // One document alone needs no more words than that nobody answers.
+  if (left === 0 && errors.length === 1) return "";
+  const fate = fateOf(lost, left);
+  return fate === "" ? "" : `${fate}; apply again once this is mended`;
+}
+
+/** Whoever counts what was told would otherwise take those without an answer for not sent. */
+function fateOf(unanswered: number, left: number): string {
+  return [
+    ...(unanswered > 0 ? [`${unanswered} without an answer may have been applied`] : []),
+    ...(left > 0 ? [`${left} more were not sent`] : []),
+  ].join(", ");
 }
 
 const words: Readonly<Record<Change, string>> = {
@@ -140,16 +160,21 @@ async function applyOne(
     return await send(admin, loaded, options, environments);
   } catch (error) {
     if (!(error instanceof ConnectError)) throw error;
-    const flaw = (await regionFlaw(admin, error, loaded.region)) ?? admin.explain(error);
-    if (!isAboutDocument(flaw)) throw flaw;
+    const noRegion = await regionFlaw(admin, error, loaded.region);
+    const flaw = noRegion ?? admin.explain(error);
+    const isOfCommand = noRegion !== undefined && loaded.document.region === undefined;
+    if (isOfCommand || (flaw.code !== "failed" && flaw.code !== "not_found")) throw flaw;
     const { file, line } = loaded.document.source;
-    throw new CommandError(flaw.code, `${file}:${line}: ${loaded.title}: ${flaw.message}`);
+    const lines = flaw.message.split("\n").map((text) => `${file}:${line}: ${loaded.title}: ${text}`);
+    throw new DocumentRefusal(flaw.code, lines.join("\n"));
   }
 }
 
-/** Who cannot be reached or lets nobody in says nothing about a document. */
+/** About one document. Who cannot be reached, lets nobody in or does not know the region says nothing about any. */
+class DocumentRefusal extends CommandError {}
+
 function isAboutDocument(error: unknown): boolean {
-  return error instanceof CommandError && (error.code === "failed" || error.code === "not_found");
+  return error instanceof DocumentRefusal;
 }
 
 async function send(

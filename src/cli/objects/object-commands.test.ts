@@ -99,8 +99,9 @@ describe("krane apply", () => {
 
   test("does not find a region that is not known, whether a flag or a document names it", async () => {
     const known = "region nope.x is not known; known are local.dev, other.dev\n";
-    const flag = await run(["apply", "-f", "a.yaml", "--region", "nope.x"], { "a.yaml": deployment("a") });
-    assert.deepEqual([flag.code, flag.stderr], [3, `krane: a.yaml:1: deployment/d_a: ${known}`]);
+    const two = { "a.yaml": `${deployment("a")}---\n${deployment("b")}` };
+    const flag = await run(["apply", "-f", "a.yaml", "--region", "nope.x"], two);
+    assert.deepEqual([flag.code, flag.stderr], [3, `krane: ${known}`]);
     const named = await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("a", "region: nope.x\n") });
     assert.deepEqual([named.code, named.stderr], [3, `krane: a.yaml:1: deployment/d_a: ${known}`]);
     for (const argv of [["diff"], ["delete", "--yes"]]) {
