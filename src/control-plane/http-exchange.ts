@@ -24,10 +24,11 @@ export interface Answer<Verdict> {
 }
 
 /** All that an exchange holds, in one place that can be let go of. */
-interface OpenExchange<Verdict> {
+interface Held<Verdict> extends Omit<ExchangeOptions<Verdict>, "body"> {
   readonly resolve: (answer: Answer<Verdict>) => void;
   readonly reject: (reason: unknown) => void;
   readonly chunks: Uint8Array[];
+  readonly stopListening: () => void;
   size: number;
   judged: { readonly verdict: Verdict } | undefined;
 }
@@ -38,58 +39,92 @@ export function exchange<Verdict>(
   signal: AbortSignal,
 ): Promise<Answer<Verdict>> {
   return new Promise((resolve, reject) => {
-    let open: OpenExchange<Verdict> | undefined = { resolve, reject, chunks: [], size: 0, judged: undefined };
-    const close = () => {
-      const closed = open;
-      open = undefined;
-      stopListening();
-      return closed;
-    };
-    const fail = (error: unknown) => {
-      if (open === undefined) return;
-      close()?.reject(error);
-      if (!stream.closed) stream.close(constants.NGHTTP2_CANCEL);
-    };
-    const stopListening = onAbort(signal, () => fail(signal.reason));
-    const limit = (bytes: number) => {
-      if (bytes > bytesMax)
-        throw new ConnectError(`an answer of ${bytes} bytes is too large`, Code.ResourceExhausted);
-    };
-    const look = (at: (exchange: OpenExchange<Verdict>) => void) => {
-      try {
-        if (open !== undefined) at(open);
-      } catch (error) {
-        fail(error);
-      }
-    };
-    stream.on("response", (headers: AnswerHeaders) =>
-      look((exchange) => {
-        exchange.judged = { verdict: judge(headers) };
-        limit(Number(headers["content-length"] ?? 0));
-      }),
-    );
-    stream.on("data", (chunk: Uint8Array) =>
-      look((exchange) => {
-        exchange.size += chunk.byteLength;
-        limit(exchange.size);
-        exchange.chunks.push(chunk);
-      }),
-    );
-    stream.on("end", () => {
-      // A stream that is reset has an end too, and it comes before the error.
-      if (open?.judged === undefined || stream.rstCode !== constants.NGHTTP2_NO_ERROR) return;
-      const { verdict } = open.judged;
-      const { chunks, size } = open;
-      close()?.resolve({ verdict, bytes: joined(chunks, size) });
+    const stopListening = onAbort(signal, () => open.fail(signal.reason));
+    const open = new OpenExchange<Verdict>(stream, {
+      resolve,
+      reject,
+      stopListening,
+      judge,
+      bytesMax,
+      chunks: [],
+      size: 0,
+      judged: undefined,
     });
-    stream.on("error", (error) => fail(connectionError(error)));
-    stream.on("close", () => {
-      if (open !== undefined)
-        fail(new ConnectError(`closed with HTTP/2 code ${stream.rstCode}`, Code.Unavailable));
-    });
-    if (signal.aborted) fail(signal.reason);
+    open.listen();
+    if (signal.aborted) open.fail(signal.reason);
     else stream.end(body);
   });
+}
+
+// A class, because a function made within `exchange` would keep everything there alive, and not only what it uses.
+class OpenExchange<Verdict> {
+  private readonly stream: ClientHttp2Stream;
+  /** Undefined from its end on. */
+  private held: Held<Verdict> | undefined;
+
+  constructor(stream: ClientHttp2Stream, held: Held<Verdict>) {
+    this.stream = stream;
+    this.held = held;
+  }
+
+  listen(): void {
+    this.stream.on("response", (headers: AnswerHeaders) => this.orFail(() => this.takeHeaders(headers)));
+    this.stream.on("data", (chunk: Uint8Array) => this.orFail(() => this.takeChunk(chunk)));
+    this.stream.on("end", () => this.end());
+    this.stream.on("error", (error) => this.fail(connectionError(error)));
+    this.stream.on("close", () => {
+      if (this.held === undefined) return;
+      this.fail(new ConnectError(`closed with HTTP/2 code ${this.stream.rstCode}`, Code.Unavailable));
+    });
+  }
+
+  fail(error: unknown): void {
+    const held = this.letGo();
+    if (held === undefined) return;
+    held.reject(error);
+    if (!this.stream.closed) this.stream.close(constants.NGHTTP2_CANCEL);
+  }
+
+  private end(): void {
+    // A stream that is reset has an end too, and it comes before the error.
+    if (this.held?.judged === undefined || this.stream.rstCode !== constants.NGHTTP2_NO_ERROR) return;
+    const { verdict } = this.held.judged;
+    const { chunks, size } = this.held;
+    this.letGo()?.resolve({ verdict, bytes: joined(chunks, size) });
+  }
+
+  private letGo(): Held<Verdict> | undefined {
+    const { held } = this;
+    this.held = undefined;
+    held?.stopListening();
+    return held;
+  }
+
+  private takeHeaders(headers: AnswerHeaders): void {
+    if (this.held === undefined) return;
+    this.held.judged = { verdict: this.held.judge(headers) };
+    this.limit(Number(headers["content-length"] ?? 0));
+  }
+
+  private takeChunk(chunk: Uint8Array): void {
+    if (this.held === undefined) return;
+    this.held.size += chunk.byteLength;
+    this.limit(this.held.size);
+    this.held.chunks.push(chunk);
+  }
+
+  private limit(bytes: number): void {
+    if (this.held !== undefined && bytes > this.held.bytesMax)
+      throw new ConnectError(`an answer of ${bytes} bytes is too large`, Code.ResourceExhausted);
+  }
+
+  private orFail(look: () => void): void {
+    try {
+      look();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
 }
 
 /** An error of Node's about a stream or a connection: nobody's answer. */
