@@ -117,6 +117,7 @@ describe("krane dev --headless", () => {
 
   test("stops while it is still starting", async (t) => {
     const { io, kubeconfig, exitCode } = await start(t, freePorts);
+    await eventually("it listens to signals", () => assert.equal(io.signalListeners, 1));
     io.send("SIGTERM");
     assert.equal(await exitCode, 0);
     assert.equal(existsSync(kubeconfig), false);
