@@ -9,11 +9,9 @@ import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { programOptions, requireBanner } from "../tools/bundle.ts";
 import { taskVariable } from "./workers/parent.ts";
-
-const root = fileURLToPath(new URL("..", import.meta.url));
 
 export interface Workers {
   /** Runs a worker to its end and returns its one message. */
@@ -66,18 +64,10 @@ export async function withWorkers<T>(
 
 async function bundle(names: readonly string[], outdir: string): Promise<void> {
   await build({
-    absWorkingDir: root,
+    ...programOptions,
     entryPoints: names.map((name) => `bench/workers/${name}.ts`),
     outdir,
     outExtension: { ".js": ".mjs" },
-    bundle: true,
-    platform: "node",
-    target: "node20",
-    format: "esm",
-    legalComments: "none",
-    logLevel: "warning",
-    banner: {
-      js: 'import { createRequire as createRequireForBundle } from "node:module";\nconst require = createRequireForBundle(import.meta.url);',
-    },
+    banner: { js: requireBanner },
   });
 }

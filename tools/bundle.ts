@@ -21,6 +21,22 @@ const shared = {
   logLevel: "warning",
 } satisfies BuildOptions;
 
+/** How the program is made of its parts. What a benchmark measures is made alike. */
+export const programOptions = {
+  ...shared,
+  minifyWhitespace: true,
+  lineLimit: 160,
+  // Where a package has both, its ES modules: of those, what is not used stays out.
+  mainFields: ["module", "main"],
+} satisfies BuildOptions;
+
+/**
+ * Packages written for CommonJS ask for Node's own modules with require(), which an ES module
+ * does not have.
+ */
+export const requireBanner = `import { createRequire as createRequireForBundle } from "node:module";
+const require = createRequireForBundle(import.meta.url);`;
+
 export interface BundleOptions {
   /** Relative to the repository, or absolute. */
   readonly outfile: string;
@@ -29,27 +45,17 @@ export interface BundleOptions {
 /** Returns what went into the bundle, and by which imports. */
 export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
   const result = await build({
-    ...shared,
+    ...programOptions,
     metafile: true,
     entryPoints: ["src/cli/entry.ts"],
     outfile,
-    minifyWhitespace: true,
-    lineLimit: 160,
-    // Where a package has both, its ES modules: of those, what is not used stays out.
-    mainFields: ["module", "main"],
     define: {
       ...(await identity()),
       // The S3 library says at every start which Node its later versions will need. Which version
       // of it krane has, and which Node that takes, is decided here and not by who runs it.
       "process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED": '"true"',
     },
-    banner: {
-      // Packages written for CommonJS ask for Node's own modules with require(), which
-      // an ES module does not have.
-      js: `#!/usr/bin/env node
-import { createRequire as createRequireForBundle } from "node:module";
-const require = createRequireForBundle(import.meta.url);`,
-    },
+    banner: { js: `#!/usr/bin/env node\n${requireBanner}` },
   });
   if (result.warnings.length > 0) throw new Error("esbuild warned; see above");
   await chmod(resolve(root, outfile), 0o755);

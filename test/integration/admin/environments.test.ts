@@ -5,6 +5,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { FieldProblemSchema, ObjectKind } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
 import { startAdminServer } from "../../support/admin-server.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
+import { hasCode } from "../../support/refusals.ts";
 
 const region = "local.dev";
 const environmentId = "env_1a2B3c4D";
@@ -14,11 +15,6 @@ async function serve(t: TestContext) {
   t.after(() => server.stop());
   return { ...server, admins: server.client() };
 }
-
-const has =
-  (code: Code, text = /./) =>
-  (error: unknown) =>
-    error instanceof ConnectError && error.code === code && text.test(error.message);
 
 test("an environment is made known, changed at the version that was seen, and listed", async (t) => {
   const { admins } = await serve(t);
@@ -32,7 +28,7 @@ test("an environment is made known, changed at the version that was seen, and li
     });
   assert.equal((await apply("env_b", "ws_1", 0n)).environment?.version, 1n);
   assert.equal((await apply("env_b", "ws_1")).environment?.version, 1n, "nothing changed");
-  await assert.rejects(apply("env_b", "ws_2", 0n), has(Code.Aborted, /version 1/));
+  await assert.rejects(apply("env_b", "ws_2", 0n), hasCode(Code.Aborted, /version 1/));
   assert.equal((await apply("env_b", "ws_2", 1n)).environment?.version, 2n);
   await apply("env_a", "ws_1");
   const { environments } = await admins.listEnvironments({ region });
@@ -57,11 +53,11 @@ test("of secrets only the names come back", async (t) => {
   assert.deepEqual(unset.environment?.secretNames, ["A_KEY"]);
   await assert.rejects(
     admins.unsetSecret({ region, environmentId, name: "B_KEY" }),
-    has(Code.NotFound, /no secret B_KEY/),
+    hasCode(Code.NotFound, /no secret B_KEY/),
   );
   await assert.rejects(
     admins.unsetSecret({ region, environmentId: "env_none", name: "B_KEY" }),
-    has(Code.NotFound),
+    hasCode(Code.NotFound),
   );
 });
 
@@ -85,13 +81,13 @@ test("events tell who set which secret, and never to what", async (t) => {
   );
   assert.ok(events.every(({ ref }) => ref?.kind === ObjectKind.ENVIRONMENT));
   const ref = { region, kind: ObjectKind.ENVIRONMENT, id: environmentId };
-  await assert.rejects(admins.getObject({ ref }), has(Code.InvalidArgument, /no object of a cluster/));
+  await assert.rejects(admins.getObject({ ref }), hasCode(Code.InvalidArgument, /no object of a cluster/));
 });
 
 test("an environment that was never applied takes no secret, and does not come to be by one", async (t) => {
   const { admins, store } = await serve(t);
   const call = admins.setSecret({ region, environmentId: "env_typo", name: "KEY", encrypted: "sealed" });
-  await assert.rejects(call, has(Code.NotFound, /no environment env_typo .*kind Environment/));
+  await assert.rejects(call, hasCode(Code.NotFound, /no environment env_typo .*kind Environment/));
   assert.deepEqual(await store.environments(region, "", 100), []);
 });
 
@@ -125,10 +121,10 @@ test("an environment goes once nothing of it is wanted, and its secrets with it"
   const spec = { spec: { case: "deployment", value: applyDeployment() } } as const;
   await admins.applyObject({ region, spec });
   const forget = () => admins.deleteEnvironment({ region, id: environmentId });
-  await assert.rejects(forget(), has(Code.FailedPrecondition, /d_1a2B3c4D/));
+  await assert.rejects(forget(), hasCode(Code.FailedPrecondition, /d_1a2B3c4D/));
   await admins.deleteObject({ ref: { region, kind: 1, id: "d_1a2B3c4D" } });
   await forget();
-  await assert.rejects(forget(), has(Code.NotFound));
+  await assert.rejects(forget(), hasCode(Code.NotFound));
   assert.deepEqual((await admins.listEnvironments({ region })).environments, []);
 });
 

@@ -17,6 +17,7 @@ import { ObjectStatus_Outcome as Outcome } from "../../../src/gen/krane/v1/agent
 import { type AdminServer, startAdminServer } from "../../support/admin-server.ts";
 import { applyDeployment, utf8 } from "../../support/deployment-messages.ts";
 import { applyPolicy } from "../../support/policy-messages.ts";
+import { hasCode } from "../../support/refusals.ts";
 import { applySentinel } from "../../support/sentinel-messages.ts";
 
 type SpecInit = MessageInitShape<typeof ObjectSpecSchema>;
@@ -42,11 +43,6 @@ async function serve(t: TestContext): Promise<AdminServer & { admins: Client<typ
   return { ...server, admins: server.client() };
 }
 
-const has =
-  (code: Code, text = /./) =>
-  (error: unknown) =>
-    error instanceof ConnectError && error.code === code && text.test(error.message);
-
 test("an apply says what it did, and what changes nothing makes no version", async (t) => {
   const { admins, region } = await serve(t);
   const apply = async (more: DeploymentInit = {}, dryRun = false) => {
@@ -67,12 +63,12 @@ test("an apply that was meant for another version is aborted, and told the one t
   const apply = (replicas: number, expectedVersion: bigint) =>
     admins.applyObject({ region, spec: deploymentSpec({ replicas }), expectedVersion });
   await apply(1, 0n);
-  await assert.rejects(apply(2, 0n), has(Code.Aborted, /it is at version 1/));
+  await assert.rejects(apply(2, 0n), hasCode(Code.Aborted, /it is at version 1/));
   await assert.rejects(
     admins.scaleObject({ ref: web, replicas: 3, expectedVersion: 7n }),
-    has(Code.Aborted, /version 1/),
+    hasCode(Code.Aborted, /version 1/),
   );
-  await assert.rejects(admins.deleteObject({ ref: web, expectedVersion: 7n }), has(Code.Aborted));
+  await assert.rejects(admins.deleteObject({ ref: web, expectedVersion: 7n }), hasCode(Code.Aborted));
   assert.equal((await apply(2, 1n)).version, 2n);
 });
 
@@ -118,7 +114,7 @@ test("every other bad request names its field too", async (t) => {
   assert.deepEqual(await fieldsOf(admins.releaseDeletion({})), ["controller", "key", "region"]);
   await assert.rejects(
     admins.listObjects({ region, pageToken: "?" }),
-    has(Code.InvalidArgument, /page_token/),
+    hasCode(Code.InvalidArgument, /page_token/),
   );
 });
 
@@ -175,17 +171,20 @@ test("a name that is taken, a name that changes and an unknown region are refuse
   await admins.applyObject({ region, spec: deploymentSpec() });
   const apply = (more: DeploymentInit, where = region) =>
     admins.applyObject({ region: where, spec: deploymentSpec(more) });
-  await assert.rejects(apply({ deploymentId: "d_2" }), has(Code.AlreadyExists, /d_1a2B3c4D/));
-  await assert.rejects(apply({ k8sName: "other" }), has(Code.InvalidArgument, /k8s_name must stay "web"/));
-  await assert.rejects(apply({}, "nowhere"), has(Code.FailedPrecondition, /nowhere is not registered/));
+  await assert.rejects(apply({ deploymentId: "d_2" }), hasCode(Code.AlreadyExists, /d_1a2B3c4D/));
+  await assert.rejects(
+    apply({ k8sName: "other" }),
+    hasCode(Code.InvalidArgument, /k8s_name must stay "web"/),
+  );
+  await assert.rejects(apply({}, "nowhere"), hasCode(Code.FailedPrecondition, /nowhere is not registered/));
   assert.equal((await apply({}, "us-east-1.aws")).version, 1n, "regions have nothing to do with one another");
   await admins.deleteObject({ ref: web });
-  await assert.rejects(apply({ k8sName: "other" }), has(Code.FailedPrecondition, /is called web/));
+  await assert.rejects(apply({ k8sName: "other" }), hasCode(Code.FailedPrecondition, /is called web/));
 });
 
 test("a scale changes the number of pods and nothing else", async (t) => {
   const { admins, region, store } = await serve(t);
-  await assert.rejects(admins.scaleObject({ ref: web, replicas: 3 }), has(Code.NotFound));
+  await assert.rejects(admins.scaleObject({ ref: web, replicas: 3 }), hasCode(Code.NotFound));
   await admins.applyObject({ region, spec: deploymentSpec({ image: "registry.example/web:7" }) });
   const { version, replicasBefore } = await admins.scaleObject({ ref: web, replicas: 3 });
   assert.deepEqual([version, replicasBefore], [2n, 1]);
@@ -194,12 +193,12 @@ test("a scale changes the number of pods and nothing else", async (t) => {
   await admins.applyObject({ region, spec: sentinelSpec });
   assert.equal((await admins.scaleObject({ ref: gate, replicas: 0 })).replicasBefore, 1);
   await admins.deleteObject({ ref: web });
-  await assert.rejects(admins.scaleObject({ ref: web, replicas: 3 }), has(Code.NotFound));
+  await assert.rejects(admins.scaleObject({ ref: web, replicas: 3 }), hasCode(Code.NotFound));
 });
 
 test("a deletion takes the policies of the deployment along, and may be ordered twice", async (t) => {
   const { admins, region, store } = await serve(t);
-  await assert.rejects(admins.deleteObject({ ref: web }), has(Code.NotFound));
+  await assert.rejects(admins.deleteObject({ ref: web }), hasCode(Code.NotFound));
   await admins.applyObject({ region, spec: deploymentSpec() });
   await admins.applyObject({ region, spec: policySpec(), deploymentId: web.id });
   const free = policySpec({ ciliumNetworkPolicyId: "net_free", k8sName: "free" });
@@ -259,7 +258,7 @@ test("a deployment takes the secrets of its environment when it comes to be, and
 
 test("an object is shown with what is wanted, what the agent says and what runs", async (t) => {
   const { admins, region, agentClient } = await serve(t);
-  await assert.rejects(admins.getObject({ ref: web }), has(Code.NotFound, /no deployment d_1a2B3c4D/));
+  await assert.rejects(admins.getObject({ ref: web }), hasCode(Code.NotFound, /no deployment d_1a2B3c4D/));
   await admins.applyObject({ region, spec: deploymentSpec() });
   const phase = async () => (await admins.getObject({ ref: web })).object?.phase;
   assert.equal(await phase(), Phase.WAITING);

@@ -1,7 +1,7 @@
 // AgentService as people and programs reach it: on the RPC port of a running agent.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
 import {
   ObjectStatus_Desired,
@@ -11,12 +11,11 @@ import {
 import { replicaSets } from "../../../src/kube/kinds.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
+import { hasCode } from "../../support/refusals.ts";
 import { agentClient, agentRoads, createAgentWorld, region } from "./agent-world.ts";
 
 const never = new AbortController().signal;
 const ref = { namespace: "acme", name: "web" };
-
-const hasCode = (code: Code) => (error: unknown) => error instanceof ConnectError && error.code === code;
 
 describe("AgentService on the RPC port", () => {
   test("shows by every road what the agent wants and what is there", async (t) => {

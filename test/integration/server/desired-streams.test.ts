@@ -4,6 +4,7 @@ import { describe, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { DeploymentState } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
 import { eventually } from "../../support/eventually.ts";
+import { hasCode } from "../../support/refusals.ts";
 import {
   aws,
   type ClusterClient,
@@ -22,8 +23,6 @@ const line = ({ state, version }: DeploymentState) =>
 const watch = (client: ClusterClient, versionLastSeen = 0n) => {
   return (options: { signal: AbortSignal }) => client.watchDeployments({ versionLastSeen }, options);
 };
-
-const hasCode = (code: Code) => (error: unknown) => error instanceof ConnectError && error.code === code;
 
 for (const road of roads) {
   describe(`desired state, ${road}`, () => {

@@ -10,6 +10,7 @@ import {
 } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
 import { Health } from "../../../src/gen/ctrl/v1/sentinel_pb.ts";
 import { ObjectStatus_Outcome } from "../../../src/gen/krane/v1/agent_pb.ts";
+import { hasCode } from "../../support/refusals.ts";
 import {
   aws,
   type ClusterClient,
@@ -18,8 +19,6 @@ import {
   sentinel,
   serveControlPlane,
 } from "./served-control-plane.ts";
-
-const hasCode = (code: Code) => (error: unknown) => error instanceof ConnectError && error.code === code;
 
 const instance = (k8sName: string, address: string, status: Status = Status.RUNNING) =>
   create(ReportDeploymentStatusRequest_Update_InstanceSchema, {

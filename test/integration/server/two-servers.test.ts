@@ -7,7 +7,7 @@ import type { Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { Code, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { ClientConfig } from "pg";
 import { ClusterService } from "../../../src/gen/ctrl/v1/cluster_service_pb.ts";
@@ -18,6 +18,7 @@ import { DesiredFollower } from "../../support/desired-follower.ts";
 import { eventually } from "../../support/eventually.ts";
 import { fetchHttp1 } from "../../support/http-clients.ts";
 import { freePort } from "../../support/krane-process.ts";
+import { hasCode } from "../../support/refusals.ts";
 import { type RunningServer, startServer } from "../../support/running-server.ts";
 
 const [regionA, regionB] = ["a.test", "b.test"];
@@ -49,8 +50,6 @@ function connect({ port }: RunningServer, token: string, region: string) {
     createConnectTransport({ baseUrl, httpVersion: "1.1", interceptors: [send] }),
   );
 }
-
-const hasCode = (code: Code) => (error: unknown) => error instanceof ConnectError && error.code === code;
 
 let first: RunningServer;
 let second: RunningServer;
