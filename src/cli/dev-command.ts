@@ -11,18 +11,14 @@ import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { cliContextPath, kubeconfigPath, removeFile, writeTextFile } from "./dev-files.ts";
 import type { DevFlags } from "./dev-options.ts";
-import { exitCodeOfSignal, exitCodes } from "./exit-codes.ts";
+import { exitCodes } from "./exit-codes.ts";
 import type { Environment, Io } from "./io.ts";
 import { chooseFreePorts } from "./process/free-ports.ts";
+import { listenForStop, type StopRequest } from "./process/stop-request.ts";
 
 export async function runDev(command: Command, env: Environment, io: Io, build: BuildInfo): Promise<number> {
   const flags = command.opts<DevFlags>();
-  const stop = new AbortController();
-  const release = io.onStopSignal((signal) => {
-    // Whoever asks twice does not want to wait for the clean-up.
-    if (stop.signal.aborted) io.exit(exitCodeOfSignal(signal));
-    stop.abort();
-  });
+  const stop = listenForStop(io);
   try {
     const options = await devOptions(flags, env);
     if (options === undefined) {
@@ -40,14 +36,14 @@ export async function runDev(command: Command, env: Environment, io: Io, build: 
     io.stdout.write(farewell(options.cluster));
     return exitCodes.ok;
   } finally {
-    release();
+    stop.release();
   }
 }
 
 async function runUntilStopped(
   region: DevRegion,
   run: () => Promise<void>,
-  stop: AbortController,
+  stop: StopRequest,
 ): Promise<void> {
   const shown = run();
   try {
@@ -65,7 +61,7 @@ async function show(
   flags: DevFlags,
   env: Environment,
   io: Io,
-  stop: AbortController,
+  stop: StopRequest,
 ): Promise<void> {
   const { LiveSession, runHeadless } = await import("../dev/session.ts");
   const clock = createSystemClock();

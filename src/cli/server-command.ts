@@ -8,8 +8,9 @@ import type { ServerConfig } from "../server/config/server-config.ts";
 import type { StartedServer } from "../server/run-server.ts";
 import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
-import { exitCodeOfSignal, exitCodes } from "./exit-codes.ts";
+import { exitCodes } from "./exit-codes.ts";
 import type { Environment, Io, Output } from "./io.ts";
+import { listenForStop } from "./process/stop-request.ts";
 import { loadServerConfig } from "./server-options.ts";
 
 const logBacklogBytesMax = 1024 * 1024;
@@ -20,12 +21,7 @@ export async function runServerCommand(
   io: Io,
   build: BuildInfo,
 ): Promise<number> {
-  const stop = new AbortController();
-  const release = io.onStopSignal((signal) => {
-    // Whoever asks twice does not want to wait for the clean-up.
-    if (stop.signal.aborted) io.exit(exitCodeOfSignal(signal));
-    stop.abort();
-  });
+  const stop = listenForStop(io);
   try {
     const config = await loadServerConfig(command, env, io, stop.signal);
     if (config === undefined) return exitCodes.config;
@@ -45,7 +41,7 @@ export async function runServerCommand(
     io.stderr.write("stopped\n");
     return exitCodes.ok;
   } finally {
-    release();
+    stop.release();
   }
 }
 

@@ -5,6 +5,8 @@ import type { Io, StopSignal } from "../io.ts";
 
 export interface StopRequest {
   readonly signal: AbortSignal;
+  /** For a command that can be ended in other ways too. */
+  abort(): void;
   /** Stops listening. Must be called when the command is over. */
   release(): void;
 }
@@ -16,5 +18,5 @@ export function listenForStop(io: Io, onFirst?: (signal: StopSignal) => void): S
     onFirst?.(signal);
     stop.abort();
   });
-  return { signal: stop.signal, release };
+  return { signal: stop.signal, abort: () => stop.abort(), release };
 }
