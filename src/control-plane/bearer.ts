@@ -7,7 +7,8 @@ const redacted = "[redacted]";
 const rememberedMax = 2;
 
 export interface Bearer {
-  authorize(header: Headers, signal: AbortSignal): Promise<void>;
+  /** The value of the header field, with the token as it is now. */
+  authorization(signal: AbortSignal): Promise<string>;
   /** The server refused the token: the next call reads it anew. */
   refused(): void;
   /** The text without the tokens that were sent. */
@@ -17,10 +18,10 @@ export interface Bearer {
 export function createBearer(token: SecretSource): Bearer {
   let sent: readonly string[] = [];
   return {
-    async authorize(header, signal) {
+    async authorization(signal) {
       const value = (await token.current(signal)).reveal();
       if (sent[0] !== value) sent = [value, ...sent.filter((each) => each !== value)].slice(0, rememberedMax);
-      header.set("Authorization", `Bearer ${value}`);
+      return `Bearer ${value}`;
     },
     refused: () => token.refresh(),
     redact: (text) => sent.reduce((clean, value) => clean.replaceAll(value, redacted), text),

@@ -8,17 +8,16 @@ import {
   ConnectError,
   type ConnectRouter,
   createRouterTransport,
-  type HandlerContext,
   type Interceptor,
-  type ServiceImpl,
 } from "@connectrpc/connect";
 import { FakeClock } from "../../test/support/fake-clock.ts";
+import { type ClusterServiceParts, testEveryCall } from "../../test/support/stamped-calls.ts";
 import { isAbort } from "../concurrency/abort.ts";
 import { Secret } from "../config/secret.ts";
 import { createSecretSource, type SecretSource } from "../config/secret-source.ts";
 import { ClusterService } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
-import { type ControlPlane, createControlPlane } from "./connection.ts";
+import { createControlPlane } from "./connection.ts";
 import { ControlPlaneError } from "./error.ts";
 
 const region = { name: "us-east-1", platform: "aws", label: "us-east-1.aws" };
@@ -29,8 +28,6 @@ interface Arrived {
   readonly request: object;
 }
 
-type Implementation = Partial<ServiceImpl<typeof ClusterService>>;
-
 function tokenOf(value: string): SecretSource {
   return createSecretSource(
     { kind: "inline", secret: new Secret(value) },
@@ -39,7 +36,7 @@ function tokenOf(value: string): SecretSource {
 }
 
 /** A control plane client whose server runs in this process, and every call that reached it. */
-function connectTo(implementation: Implementation, token: SecretSource = tokenOf("token-1")) {
+function connectTo(implementation: ClusterServiceParts, token: SecretSource = tokenOf("token-1")) {
   const clock = new FakeClock();
   const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: process.version });
   const link = { generation: 1 };
@@ -82,57 +79,8 @@ async function drain(stream: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of stream);
 }
 
-/** How krane makes each call. A new RPC has no line here, and fails the test below. */
-const callByMethod: Readonly<Record<string, (plane: ControlPlane) => Promise<unknown>>> = {
-  WatchDeployments: (plane) => drain(plane.watchDeployments(7n, never)),
-  WatchSentinels: (plane) => drain(plane.watchSentinels(7n, never)),
-  WatchCiliumNetworkPolicies: (plane) => drain(plane.watchCiliumNetworkPolicies(7n, never)),
-  GetDesiredDeploymentState: (plane) => plane.getDesiredDeployment({ id: "d_1" }, never),
-  GetDesiredSentinelState: (plane) => plane.getDesiredSentinel({ id: "s_1" }, never),
-  GetDesiredCiliumNetworkPolicyState: (plane) => plane.getDesiredCiliumNetworkPolicy({ id: "p_1" }, never),
-  ReportDeploymentStatus: (plane) => plane.reportDeploymentStatus({}, never),
-  ReportSentinelStatus: (plane) => plane.reportSentinelStatus({}, never),
-  Heartbeat: (plane) => plane.heartbeat(never),
-  ReportAgentState: (plane) => plane.reportAgentState({}, never),
-};
-
-describe("every method of ClusterService", () => {
-  for (const method of ClusterService.methods) {
-    test(`${method.name} carries the token, the region header and the region key`, async () => {
-      const seen: Arrived[] = [];
-      const see = (request: object, context: HandlerContext) => {
-        seen.push({ header: context.requestHeader, request });
-        return {};
-      };
-      async function* seeStream(request: object, context: HandlerContext) {
-        yield see(request, context);
-      }
-      const handler = method.methodKind === "unary" ? see : seeStream;
-      const { plane } = connectTo({ [method.localName]: handler });
-      const call = callByMethod[method.name];
-      assert.ok(call !== undefined, "the client has no such call, or this test does not know it");
-      await call(plane);
-
-      const [{ header, request } = assert.fail("nothing arrived")] = seen;
-      assert.equal(header.get("authorization"), "Bearer token-1");
-      assert.equal(header.get("x-krane-region"), "us-east-1.aws");
-      assert.equal(header.get("connect-timeout-ms"), method.methodKind === "unary" ? "10000" : null);
-      // The one RPC that has a place for it which is older than krane's.
-      const number = method.name === "Heartbeat" ? 1 : 10;
-      const field = method.input.fields.find((each) => each.number === number);
-      assert.equal(field?.message?.typeName, "ctrl.v1.RegionKey");
-      const fields = new Map<string, unknown>(Object.entries(request));
-      const key = fields.get(field?.localName ?? "");
-      assert.deepEqual(
-        { ...(key as object) },
-        { $typeName: "ctrl.v1.RegionKey", platform: "aws", name: "us-east-1" },
-      );
-      if (method.methodKind === "server_streaming") {
-        assert.equal(fields.get("region"), "us-east-1.aws");
-        assert.equal(fields.get("versionLastSeen"), 7n);
-      }
-    });
-  }
+describe("every method of ClusterService, within the process", () => {
+  testEveryCall(region, (_, server) => connectTo(server).plane);
 });
 
 test("a report that somebody froze is sent, and is not changed", async () => {

@@ -29,7 +29,7 @@ import { AnswerPrint, contextWith } from "./answer-print.ts";
 import { createBearer } from "./bearer.ts";
 import { type CallEnd, createCalls } from "./calls.ts";
 import { ControlPlaneError } from "./error.ts";
-import { createRequestStamp } from "./request-stamp.ts";
+import { createRequestStamp, createStampInterceptor } from "./request-stamp.ts";
 import { type ConnectionLimits, createHttpLink, type Link } from "./transport.ts";
 
 export type ControllerName = LabelsOf<typeof metricCatalogue.controlPlaneReconnects.labels>["controller"];
@@ -117,8 +117,11 @@ const unaryTimeoutMsDefault = 10_000;
 
 export function createControlPlane(options: ControlPlaneOptions, deps: ControlPlaneDeps): ControlPlane {
   const bearer = createBearer(options.token);
-  const interceptors = [...(deps.interceptors ?? []), createRequestStamp(options.region, bearer)];
-  const link = deps.createLink?.(interceptors) ?? createHttpLink(options, deps.clock, interceptors);
+  const stamp = createRequestStamp(options.region, bearer);
+  const { interceptors = [] } = deps;
+  const link =
+    deps.createLink?.([...interceptors, createStampInterceptor(stamp)]) ??
+    createHttpLink({ ...options, interceptors, stamp }, deps.clock);
   const calls = createCalls({
     transport: link.transport,
     clock: deps.clock,

@@ -8,27 +8,49 @@ import type { RegionKey } from "../config/config.ts";
 import { RegionKeySchema } from "../gen/ctrl/v1/region_pb.ts";
 import type { Bearer } from "./bearer.ts";
 
-export function createRequestStamp(region: RegionKey, bearer: Bearer): Interceptor {
-  const stampOf = createStamps(region);
-  return (next) => async (request) => {
-    await bearer.authorize(request.header, request.signal);
-    request.header.set("X-Krane-Region", region.label);
-    const stamp = stampOf(request.method.input);
-    if (!request.stream) return next({ ...request, message: stamped(request.message, stamp) });
-    return next({ ...request, message: eachStamped(request.message, stamp) });
+export interface RequestStamp {
+  /** The token as it is now, and the region. */
+  headers(signal: AbortSignal): Promise<StampHeaders>;
+  /** What belongs into messages of this kind, by the names of their fields. */
+  fields(description: DescMessage): StampFields;
+}
+
+export interface StampHeaders {
+  readonly authorization: string;
+  readonly "x-krane-region": string;
+}
+
+export type StampFields = Readonly<Record<string, unknown>>;
+
+export function createRequestStamp(region: RegionKey, bearer: Bearer): RequestStamp {
+  return {
+    headers: async (signal) => ({
+      authorization: await bearer.authorization(signal),
+      "x-krane-region": region.label,
+    }),
+    fields: createFields(region),
   };
 }
 
-async function* eachStamped(messages: AsyncIterable<Message>, stamp: Stamp): AsyncIterable<Message> {
-  for await (const message of messages) yield stamped(message, stamp);
+/** For roads that are the RPC library's own. */
+export function createStampInterceptor(stamp: RequestStamp): Interceptor {
+  return (next) => async (request) => {
+    const headers = await stamp.headers(request.signal);
+    for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
+    const fields = stamp.fields(request.method.input);
+    if (!request.stream) return next({ ...request, message: stamped(request.message, fields) });
+    return next({ ...request, message: eachStamped(request.message, fields) });
+  };
 }
 
-type Stamp = Readonly<Record<string, unknown>>;
+async function* eachStamped(messages: AsyncIterable<Message>, fields: StampFields): AsyncIterable<Message> {
+  for await (const message of messages) yield stamped(message, fields);
+}
 
-/** What to put into messages of each kind, by the names of their fields. There are as many kinds as RPCs. */
-function createStamps({ platform, name, label }: RegionKey): (description: DescMessage) => Stamp {
+/** There are as many kinds of messages as RPCs. */
+function createFields({ platform, name, label }: RegionKey): (description: DescMessage) => StampFields {
   const regionKey = create(RegionKeySchema, { platform, name });
-  const stamps = new Map<string, Stamp>();
+  const stamps = new Map<string, StampFields>();
   return (description) => {
     const known = stamps.get(description.typeName);
     if (known !== undefined) return known;
@@ -36,15 +58,15 @@ function createStamps({ platform, name, label }: RegionKey): (description: DescM
       if (isRegionKey(field)) return [[field.localName, regionKey]];
       return isRegionText(field) ? [[field.localName, label]] : [];
     });
-    const stamp: Stamp = Object.fromEntries(entries);
+    const stamp: StampFields = Object.fromEntries(entries);
     stamps.set(description.typeName, stamp);
     return stamp;
   };
 }
 
 /** A copy, because the message still belongs to whoever made the call, and may be frozen. */
-function stamped(message: Message, stamp: Stamp): Message {
-  return Object.assign(Object.create(Object.getPrototypeOf(message)), message, stamp);
+function stamped(message: Message, fields: StampFields): Message {
+  return Object.assign(Object.create(Object.getPrototypeOf(message)), message, fields);
 }
 
 function isRegionKey(field: DescField): boolean {

@@ -5,6 +5,7 @@ import type { Interceptor, Transport } from "@connectrpc/connect";
 import { compressionGzip, createConnectTransport } from "@connectrpc/connect-node";
 import type { Clock } from "../concurrency/clock.ts";
 import type { TrustedCa } from "../config/ca-file.ts";
+import { createStampInterceptor, type RequestStamp } from "./request-stamp.ts";
 import { createSessions } from "./sessions.ts";
 import { createUnary } from "./unary-calls.ts";
 
@@ -31,6 +32,9 @@ export interface HttpLinkOptions {
   /** PEM certificates to trust instead of the system's; for https:// only. */
   readonly ca?: TrustedCa | undefined;
   readonly limits?: Partial<ConnectionLimits> | undefined;
+  readonly interceptors?: readonly Interceptor[] | undefined;
+  /** What every request carries, in addition to what the interceptors give it. */
+  readonly stamp?: RequestStamp | undefined;
 }
 
 /** What calls travel on: a connection, or in tests and simulations a server in the same process. */
@@ -42,11 +46,8 @@ export interface Link {
 }
 
 /** Connects with the first call. */
-export function createHttpLink(
-  options: HttpLinkOptions,
-  clock: Clock,
-  interceptors: readonly Interceptor[],
-): Link {
+export function createHttpLink(options: HttpLinkOptions, clock: Clock): Link {
+  const { interceptors = [], stamp } = options;
   const { messageBytesMax, ...limits } = { ...defaultLimits, ...options.limits };
   const url = new URL(options.baseUrl);
   const sessions = createSessions({ url, ca: options.ca, ...limits }, clock);
@@ -54,12 +55,12 @@ export function createHttpLink(
     httpVersion: "2",
     baseUrl: options.baseUrl,
     sessionManager: sessions,
-    interceptors: [...interceptors],
+    interceptors: stamp === undefined ? [...interceptors] : [...interceptors, createStampInterceptor(stamp)],
     acceptCompression: [compressionGzip],
     readMaxBytes: messageBytesMax,
     writeMaxBytes: messageBytesMax,
   });
-  const unary = createUnary({ baseUrl: options.baseUrl, sessions, interceptors, messageBytesMax });
+  const unary = createUnary({ baseUrl: options.baseUrl, sessions, interceptors, stamp, messageBytesMax });
   return {
     transport: { unary, stream },
     get generation() {

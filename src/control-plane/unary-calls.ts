@@ -10,6 +10,7 @@ import {
   type DescMethodUnary,
   type Message,
   type MessageInitShape,
+  toBinary,
 } from "@bufbuild/protobuf";
 import {
   type ConnectError,
@@ -34,6 +35,7 @@ import {
 import { compressionGzip } from "@connectrpc/connect-node";
 import { printOf } from "./answer-print.ts";
 import { type AnswerHeaders, connectionError, exchange } from "./http-exchange.ts";
+import type { RequestStamp } from "./request-stamp.ts";
 import type { Sessions } from "./sessions.ts";
 
 export interface UnaryCallsOptions {
@@ -41,16 +43,30 @@ export interface UnaryCallsOptions {
   readonly baseUrl: string;
   readonly sessions: Sessions;
   readonly interceptors: readonly Interceptor[];
+  readonly stamp?: RequestStamp | undefined;
   readonly messageBytesMax: number;
 }
 
 type AnyCall = ReturnType<Interceptor>;
+/** As a caller gives them. */
+type CallHeader = Parameters<Transport["unary"]>[3];
 
 /** What every call of a method has in common. */
 interface MethodParts {
+  readonly path: string;
   readonly serialization: MethodSerializationLookup<DescMessage, DescMessage>;
+  /** The fields of the stamp, to be put behind a message: that is how protobuf joins two of them. */
+  readonly stampBytes: Uint8Array;
   /** In the place of an answer that is recognised. */
   readonly empty: Message;
+}
+
+interface Question {
+  readonly method: DescMethodUnary;
+  readonly message: Message;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly contextValues: ContextValues | undefined;
+  readonly signal: AbortSignal;
 }
 
 interface Verdict {
@@ -65,7 +81,7 @@ const isBinary = true;
 
 /** The deadline of a call is its signal's: the library's own runs on a clock that no test can move. */
 export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
-  const { baseUrl, sessions, messageBytesMax } = options;
+  const { baseUrl, sessions, stamp, interceptors, messageBytesMax } = options;
   const basePath = new URL(baseUrl).pathname.replace(/\/$/, "");
   const limits = { readMaxBytes: messageBytesMax, writeMaxBytes: messageBytesMax };
   // As many as there are RPCs.
@@ -74,70 +90,113 @@ export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
   function partsOf(method: DescMethodUnary): MethodParts {
     const known = methods.get(method);
     if (known !== undefined) return known;
-    const serialization = createMethodSerializationLookup(method, undefined, undefined, limits);
-    const made = { serialization, empty: create(method.output) };
+    const made = {
+      path: `${basePath}/${method.parent.typeName}/${method.name}`,
+      serialization: createMethodSerializationLookup(method, undefined, undefined, limits),
+      stampBytes: toBinary(method.input, create(method.input, stamp?.fields(method.input))),
+      empty: create(method.output),
+    };
     methods.set(method, made);
     return made;
   }
 
-  const send: AnyCall = async (request) => {
-    if (request.stream) throw new TypeError(`${request.method.name} is a stream`);
-    const { method, service, signal, contextValues } = request;
-    const { serialization, empty } = partsOf(method);
-    const body = serialization.getI(isBinary).serialize(request.message);
-    const path = `${basePath}/${service.typeName}/${method.name}`;
-    const stream = await openStream(sessions, path, request.header);
-    const { verdict, bytes } = await exchange(stream, { body, bytesMax: messageBytesMax, judge }, signal);
+  async function send({ method, message, headers, contextValues, signal }: Question) {
+    const { path, serialization, stampBytes, empty } = partsOf(method);
+    const bytesMax = messageBytesMax;
+    const body = joined(serialization.getI(isBinary).serialize(message), stampBytes);
+    const all = stamp === undefined ? headers : { ...headers, ...(await stamp.headers(signal)) };
+    const stream = await sessions.request("POST", path, all).catch(rethrowConnectionError);
+    const { verdict, bytes } = await exchange(stream, { body, bytesMax, judge }, signal);
     sessions.notifyResponseByteRead(stream);
-    const content = await unpacked(verdict, bytes, messageBytesMax);
-    const print = printOf(contextValues);
+    const isPlain = verdict.compression === undefined && verdict.refusal === undefined;
+    const content = isPlain ? bytes : await unpacked(verdict, bytes, bytesMax);
+    const print = contextValues && printOf(contextValues);
     print?.take(content);
-    const message = print?.isKnown ? empty : serialization.getO(isBinary).parse(content);
-    return {
-      stream: false,
-      service,
-      method,
-      message,
-      get header() {
-        return trailerDemux(webHeaders(verdict.headers))[0];
-      },
-      get trailer() {
-        return trailerDemux(webHeaders(verdict.headers))[1];
-      },
-    };
-  };
+    const answer = print?.isKnown ? empty : serialization.getO(isBinary).parse(content);
+    return new PlainAnswer(method, answer, verdict.headers);
+  }
 
-  const call = options.interceptors.reduceRight((next, interceptor) => interceptor(next), send);
+  const call = interceptors.reduceRight<AnyCall>(
+    (next, interceptor) => interceptor(next),
+    (request) => {
+      if (request.stream) throw new TypeError(`${request.method.name} is a stream`);
+      return send({ ...request, headers: Object.fromEntries(request.header) });
+    },
+  );
+  let last: { readonly header: CallHeader; readonly plain: Record<string, string> } | undefined;
+
+  /** What every call says of itself; calls of one kind give the very same object. */
+  function plainHeaders(header: CallHeader): Record<string, string> {
+    if (last === undefined || last.header !== header)
+      last = { header, plain: Object.fromEntries(headersOf(header)) };
+    return last.plain;
+  }
+
   return async <I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     signal: AbortSignal | undefined,
     _timeoutMs: number | undefined,
-    header: Parameters<Transport["unary"]>[3],
-    message: MessageInitShape<I>,
+    header: CallHeader,
+    init: MessageInitShape<I>,
     contextValues?: ContextValues,
   ) => {
-    const response = await call({
-      stream: false,
-      service: method.parent,
-      method,
-      requestMethod: "POST",
-      url: `${baseUrl}/${method.parent.typeName}/${method.name}`,
-      header: requestHeaderWithCompression("unary", isBinary, undefined, header, accepted, null, true),
-      contextValues: contextValues ?? createContextValues(),
-      message: create(method.input, message),
-      signal: signal ?? new AbortController().signal,
-    });
-    // Interceptors know that there is an answer, and not of which method.
-    return response as UnaryResponse<I, O>;
+    const message = create(method.input, init);
+    const common = { method, message, signal: signal ?? new AbortController().signal };
+    const answer =
+      interceptors.length === 0
+        ? send({ ...common, headers: plainHeaders(header), contextValues })
+        : call({
+            ...common,
+            stream: false,
+            service: method.parent,
+            requestMethod: "POST",
+            url: `${baseUrl}/${method.parent.typeName}/${method.name}`,
+            header: headersOf(header),
+            contextValues: contextValues ?? createContextValues(),
+          });
+    // That the message is of this method is known only here.
+    return (await answer) as UnaryResponse<I, O>;
   };
 }
 
-async function openStream(sessions: Sessions, path: string, header: Headers) {
-  try {
-    return await sessions.request("POST", path, Object.fromEntries(header));
-  } catch (error) {
-    throw connectionError(error);
+class PlainAnswer implements UnaryResponse {
+  readonly stream = false;
+  readonly method: DescMethodUnary;
+  readonly message: Message;
+  private readonly fields: AnswerHeaders;
+
+  constructor(method: DescMethodUnary, message: Message, fields: AnswerHeaders) {
+    this.method = method;
+    this.message = message;
+    this.fields = fields;
   }
+
+  get service() {
+    return this.method.parent;
+  }
+
+  get header(): Headers {
+    return trailerDemux(webHeaders(this.fields))[0];
+  }
+
+  get trailer(): Headers {
+    return trailerDemux(webHeaders(this.fields))[1];
+  }
+}
+
+function headersOf(header: CallHeader): Headers {
+  return requestHeaderWithCompression("unary", isBinary, undefined, header, accepted, null, true);
+}
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(first.byteLength + second.byteLength);
+  bytes.set(first);
+  bytes.set(second, first.byteLength);
+  return bytes;
+}
+
+function rethrowConnectionError(error: unknown): never {
+  throw connectionError(error);
 }
 
 function judge(headers: AnswerHeaders): Verdict {

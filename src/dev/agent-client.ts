@@ -20,7 +20,7 @@ export function createAgentClient(baseUrl: string, token: string, clock: Clock):
     request.header.set("authorization", `Bearer ${token}`);
     return next(request);
   };
-  const link = createHttpLink({ baseUrl }, clock, [authorize]);
+  const link = createHttpLink({ baseUrl, interceptors: [authorize] }, clock);
   const client = createClient(AgentService, link.transport);
   return {
     status: async (signal) => (await client.getStatus({}, { signal, timeoutMs })).status,

@@ -7,7 +7,6 @@ import type { Config } from "../config/config.ts";
 import { createSecretSource } from "../config/secret-source.ts";
 import { createControlPlane } from "../control-plane/connection.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "../control-plane/error.ts";
-import { createHttpLink } from "../control-plane/transport.ts";
 import type { Check } from "./checks.ts";
 import { judgeClock } from "./clock-skew.ts";
 import { type Finding, ok, problem } from "./finding.ts";
@@ -40,10 +39,7 @@ export function controlPlaneCheck({ control, region }: Config, deps: ControlPlan
         }
       };
       const options = { controller: "agent", baseUrl: control.url, region, token, ca } as const;
-      const plane = createControlPlane(options, {
-        clock,
-        createLink: (interceptors) => createHttpLink(options, clock, [...interceptors, noteDate]),
-      });
+      const plane = createControlPlane(options, { clock, interceptors: [noteDate] });
       const sentAtMs = clock.wallMs();
       try {
         const verdict = await ask(

@@ -13,7 +13,7 @@ import {
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import { inspect } from "node:util";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { Interceptor, ServiceImpl } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { Secret } from "../../../src/config/secret.ts";
 import type { SecretSource } from "../../../src/config/secret-source.ts";
@@ -118,16 +118,22 @@ export interface Client {
 export interface ClientOptions {
   readonly ca?: string;
   readonly limits?: Partial<ConnectionLimits>;
+  readonly interceptors?: readonly Interceptor[];
 }
 
+export const clientRegion = { name: "eu", platform: "test", label: "eu.test" };
+
 /** A client whose time stands still unless the test moves it, and that leaves nothing behind. */
-export function connectTo(t: TestContext, url: string, options: ClientOptions = {}): Client {
+export function connectTo(
+  t: TestContext,
+  url: string,
+  { interceptors, ...options }: ClientOptions = {},
+): Client {
   const clock = new FakeClock();
   const token: SecretSource = { current: async () => new Secret("token-1"), refresh: () => undefined };
-  const region = { name: "eu", platform: "test", label: "eu.test" };
   const plane = createControlPlane(
-    { controller: "deployments", baseUrl: url, region, token, ...options },
-    { clock },
+    { controller: "deployments", baseUrl: url, region: clientRegion, token, ...options },
+    { clock, interceptors },
   );
   t.after(async () => {
     await plane.close();

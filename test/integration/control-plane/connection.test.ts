@@ -4,20 +4,33 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { describe, test } from "node:test";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { createSeededRandom } from "../../../src/concurrency/random.ts";
 import { createDesiredStream } from "../../../src/control-plane/desired-stream.ts";
 import { openSession } from "../../../src/control-plane/live-session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
-import { connectTo, failureOf, never, readAll, serveFrames, serveRpc } from "./bare-server.ts";
+import { testEveryCall } from "../../support/stamped-calls.ts";
+import { clientRegion, connectTo, failureOf, never, readAll, serveFrames, serveRpc } from "./bare-server.ts";
 
 const limits = { connectTimeoutMs: 10_000, pingIntervalMs: 10_000, pingTimeoutMs: 5_000 };
 
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
 }
+
+describe("every method of ClusterService, over the network", () => {
+  testEveryCall(clientRegion, async (t, server) => connectTo(t, (await serveRpc(t, server)).url).plane);
+});
+
+describe("every method of ClusterService, over the network and past an interceptor", () => {
+  const passing: Interceptor = (next) => (request) => next(request);
+  testEveryCall(clientRegion, async (t, server) => {
+    const { url } = await serveRpc(t, server);
+    return connectTo(t, url, { interceptors: [passing] }).plane;
+  });
+});
 
 describe("a connection", () => {
   test("is one, whatever goes over it, and is gone after close()", async (t) => {
