@@ -12,7 +12,6 @@ import { desiredPolicy } from "../model/cilium/desired.ts";
 import { judgePolicy, type PolicyProjection, projectPolicy } from "../model/cilium/projections.ts";
 import type { PolicyNamespaceRules, PolicySpec } from "../model/cilium/spec.ts";
 import { components, ownSelector } from "../model/labels.ts";
-import { desiredNamespace } from "../model/namespace.ts";
 import { heldText } from "../model/obstacle.ts";
 import { manifestContentHash } from "./applied-content.ts";
 import { readPolicyState } from "./cilium-messages.ts";
@@ -143,14 +142,14 @@ class CiliumDefinition implements ControllerDefinition<CiliumNetworkPolicyState,
     const object = ownedObject(this.policies, {
       key,
       ref: { namespace, name },
-      contentHash: this.contentHash(spec),
+      contentHash: () => this.contentHash(spec),
       manifest: () => desiredPolicy(spec),
       judge: (live) => judgePolicy(live, policyId),
     });
     return {
       kind: "apply",
       steps: [
-        { kind: "namespace", manifest: desiredNamespace(namespace) },
+        { kind: "namespace", name: namespace },
         { kind: "object", object },
       ],
     };

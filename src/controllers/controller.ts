@@ -26,7 +26,7 @@ import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
 import { KeyListeners } from "./key-listeners.ts";
 import { KeyPace } from "./key-pace.ts";
-import { type KnownObjects, keysOf, listObjects } from "./object-list.ts";
+import { countObjects, type KnownObjects, listObjects } from "./object-list.ts";
 import { ObjectStatuses, type OutcomeRecord } from "./object-status.ts";
 import { OrderWaits } from "./order-waits.ts";
 import { createReconciler } from "./reconcile-spans.ts";
@@ -147,7 +147,11 @@ export class Controller<
     });
     this.resync = new Resync(
       { concurrency: questionsAtOnce },
-      { ...shared, forgotten: (key) => this.forget(key) },
+      {
+        ...shared,
+        isInOrder: (key) => this.reconciler.isInOrder(key),
+        forgotten: (key) => this.forget(key),
+      },
     );
     this.stream = createDesiredStream(
       {
@@ -237,7 +241,7 @@ export class Controller<
       breaker: this.breaker.state,
       kinds: definition.kinds.map((kind) => kind.status()),
       resync: this.lastResync,
-      objects: keysOf(this.known()).size,
+      objects: countObjects(this.known()),
       parked: statuses.countOf("parked"),
       retrying: statuses.countOf("retrying"),
       conflicts: statuses.countOf("conflict"),

@@ -12,7 +12,6 @@ import { type ObservedDeployment, observeDeployment } from "../model/deployment/
 import { type ReplicaSetProjection, socketOf } from "../model/deployment/projections.ts";
 import { desiredReplicaSet } from "../model/deployment/replica-set.ts";
 import type { DeploymentRules, DeploymentSpec } from "../model/deployment/spec.ts";
-import { desiredNamespace } from "../model/namespace.ts";
 import { judgeIdentity, type Ownership } from "../model/ownership.ts";
 import { manifestContentHash } from "./applied-content.ts";
 import { type ControllerDefinition, defineKind, type ManagedObject } from "./controller-definition.ts";
@@ -214,7 +213,6 @@ export class DeploymentDefinition implements ControllerDefinition<DeploymentStat
   }
 
   private planApply(key: string, spec: DeploymentSpec): Plan {
-    const { contentHashes } = this;
     let built: ReplicaSet | undefined;
     const manifest = () => {
       built ??= this.replicaSetOf(spec);
@@ -223,23 +221,27 @@ export class DeploymentDefinition implements ControllerDefinition<DeploymentStat
     const object = ownedObject(this.replicaSets, {
       key,
       ref: { namespace: spec.namespace, name: spec.name },
-      get contentHash() {
-        const hash = contentHashes.get(spec) ?? manifestContentHash(manifest());
-        contentHashes.set(spec, hash);
-        return hash;
-      },
+      contentHash: () => this.contentHash(spec, manifest),
       // Its selector is one value to the server, and holds the id of this deployment and nothing else.
       refusesStrangers: true,
       manifest,
       judge: (live) => judgeDeployment(live, spec.deploymentId),
     });
     const steps: readonly Step[] = [
-      { kind: "namespace", manifest: desiredNamespace(spec.namespace) },
+      { kind: "namespace", name: spec.namespace },
       ...pullSecretSteps(spec, this.options.settings.registry),
       ...this.ingress.awaitSteps(spec),
       { kind: "object", object },
     ];
     return { kind: "apply", steps };
+  }
+
+  private contentHash(spec: DeploymentSpec, manifest: () => ReplicaSet): string {
+    const known = this.contentHashes.get(spec);
+    if (known !== undefined) return known;
+    const hash = manifestContentHash(manifest());
+    this.contentHashes.set(spec, hash);
+    return hash;
   }
 
   private replicaSetOf(spec: DeploymentSpec): ReplicaSet {

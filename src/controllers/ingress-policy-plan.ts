@@ -10,7 +10,6 @@ import {
 } from "../model/deployment/ingress-policy.ts";
 import type { ReplicaSetProjection } from "../model/deployment/projections.ts";
 import type { DeploymentSpec } from "../model/deployment/spec.ts";
-import { desiredNamespace } from "../model/namespace.ts";
 import { judgeIdentity, type Ownership } from "../model/ownership.ts";
 import { manifestContentHash } from "./applied-content.ts";
 import {
@@ -89,14 +88,14 @@ export class IngressPolicies {
     const object = ownedObject(policies, {
       key: objectKey(ref),
       ref,
-      contentHash: manifestContentHash(manifest),
+      contentHash: () => manifestContentHash(manifest),
       manifest: () => manifest,
       judge: (live) => judge(ref.name, live),
     });
     return {
       kind: "apply",
       steps: [
-        { kind: "namespace", manifest: desiredNamespace(environment.namespace) },
+        { kind: "namespace", name: environment.namespace },
         { kind: "object", object },
       ],
     };

@@ -3,8 +3,8 @@
 import type { Clock } from "../concurrency/clock.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { namespaces } from "../kube/kinds.ts";
-import type { KubeObject } from "../kube/types.ts";
 import { fieldManager } from "../model/labels.ts";
+import { desiredNamespace } from "../model/namespace.ts";
 import { saysConflict } from "./classify.ts";
 
 // More than a cluster has; then they are learned anew.
@@ -49,23 +49,22 @@ export class KnownNamespaces {
   }
 
   /** Creates it where it is missing, uses it as it is where it exists. Returns how many writes that took. */
-  async ensure(manifest: KubeObject, signal: AbortSignal): Promise<number> {
-    const name = manifest.metadata?.name ?? "";
+  async ensure(name: string, signal: AbortSignal): Promise<number> {
     if (this.known.has(name)) return 0;
     const present = this.making.get(name);
     if (present !== undefined) {
       await present;
       return 0;
     }
-    const making = this.create(name, manifest, signal).finally(() => this.making.delete(name));
+    const making = this.create(name, signal).finally(() => this.making.delete(name));
     this.making.set(name, making);
     return making;
   }
 
-  private async create(name: string, manifest: KubeObject, signal: AbortSignal): Promise<number> {
+  private async create(name: string, signal: AbortSignal): Promise<number> {
     const { api, clock } = this.deps;
     try {
-      await api.create(namespaces, manifest, { fieldManager }, signal);
+      await api.create(namespaces, desiredNamespace(name), { fieldManager }, signal);
     } catch (error) {
       if (!saysConflict(error)) throw error;
       this.note(name);

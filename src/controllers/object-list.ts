@@ -11,7 +11,20 @@ export interface KnownObjects<State, Spec> {
   readonly statuses: ObjectStatuses;
 }
 
-export function keysOf<State, Spec>({
+/** Asked for every other second, so it makes nothing. */
+export function countObjects<State, Spec>({
+  definition,
+  store,
+  statuses,
+}: KnownObjects<State, Spec>): number {
+  let count = store.size;
+  for (const { key } of definition.managed()) if (store.get(key) === undefined) count += 1;
+  for (const key of statuses.keys())
+    if (store.get(key) === undefined && definition.managedByKey(key) === undefined) count += 1;
+  return count;
+}
+
+function keysOf<State, Spec>({
   definition,
   store,
   statuses,

@@ -1,6 +1,5 @@
 // What has to be done about one key, as data. Definitions make plans, the engine carries them out, and
 // only the engine talks to the API server.
-import type { Namespace } from "kubernetes-types/core/v1.js";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import type { Ownership } from "../model/ownership.ts";
 import type { WatchedKind } from "./watched-kind.ts";
@@ -29,7 +28,7 @@ export type Plan =
   | { readonly kind: "nothing" };
 
 export type Step =
-  | { readonly kind: "namespace"; readonly manifest: Namespace }
+  | { readonly kind: "namespace"; readonly name: string }
   | { readonly kind: "object"; readonly object: OwnedObject }
   | { readonly kind: "checked"; readonly object: CheckedObject }
   /** Another key has to be in order first. */
@@ -87,8 +86,8 @@ export interface CheckedObject {
 interface OwnedOptions<T extends KubeObject, P> {
   readonly key: string;
   readonly ref: ObjectRef;
-  /** Read only when it is needed, so that it may be a getter. */
-  readonly contentHash: string;
+  /** Asked for only when it is needed. */
+  contentHash(): string;
   /**
    * The server refuses an apply without force onto any object of this name that somebody else made, because
    * a field that says whose it is cannot be equal in both. Default false.
@@ -102,20 +101,51 @@ export function ownedObject<T extends KubeObject, P extends LiveProjection, I ex
   watched: WatchedKind<T, P, I>,
   options: OwnedOptions<T, P>,
 ): OwnedObject {
-  const { key, ref, judge, refusesStrangers = false } = options;
-  const seen = (entry: ReturnType<typeof watched.get>) => entry && liveEntry(entry, judge);
-  return {
-    kind: watched.kind,
-    ref,
-    get contentHash() {
-      return options.contentHash;
-    },
-    refusesStrangers,
-    manifest: () => options.manifest(),
-    live: () => seen(watched.get(key)),
-    entryOf: (object) => liveEntry(watched.entryOf(object as T), judge),
-    wrote: (object) => liveEntry(watched.wrote(object as T), judge),
-  };
+  return new WatchedObject(watched, options);
+}
+
+// A class, because a plan is made for every object once a minute, and closures in its place would be a kilobyte.
+class WatchedObject<T extends KubeObject, P extends LiveProjection, I extends string> implements OwnedObject {
+  private readonly watched: WatchedKind<T, P, I>;
+  private readonly options: OwnedOptions<T, P>;
+
+  constructor(watched: WatchedKind<T, P, I>, options: OwnedOptions<T, P>) {
+    this.watched = watched;
+    this.options = options;
+  }
+
+  get kind(): ResourceKind {
+    return this.watched.kind;
+  }
+
+  get ref(): ObjectRef {
+    return this.options.ref;
+  }
+
+  get contentHash(): string {
+    return this.options.contentHash();
+  }
+
+  get refusesStrangers(): boolean {
+    return this.options.refusesStrangers ?? false;
+  }
+
+  manifest(): KubeObject {
+    return this.options.manifest();
+  }
+
+  live(): LiveEntry | undefined {
+    const entry = this.watched.get(this.options.key);
+    return entry && liveEntry(entry, this.options.judge);
+  }
+
+  entryOf(object: KubeObject): LiveEntry {
+    return liveEntry(this.watched.entryOf(object as T), this.options.judge);
+  }
+
+  wrote(object: KubeObject): LiveEntry {
+    return liveEntry(this.watched.wrote(object as T), this.options.judge);
+  }
 }
 
 export function ownedTarget<T extends KubeObject, P extends LiveProjection, I extends string>(

@@ -14,13 +14,23 @@ const keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 type Answering = (id: string, signal: AbortSignal, knownPrint?: string) => Promise<DesiredAnswer<string>>;
 
+interface Surroundings {
+  readonly inCluster?: readonly string[];
+  readonly inOrder?: readonly string[];
+  readonly companions?: readonly string[];
+}
+
 /** A resync of eight keys that the stream has brought, two questions at a time. */
-function resyncOf(getDesired: Answering, inCluster: readonly string[] = []) {
+function resyncOf(
+  getDesired: Answering,
+  { inCluster = [], inOrder = [], companions = [] }: Surroundings = {},
+) {
   const clock = new FakeClock();
   const store = new DesiredStore<string>(clock);
   for (const key of keys) store.receive({ key, id: key, version: 1n, want: { kind: "apply", spec: "one" } });
   const asked: string[] = [];
   const read: string[] = [];
+  const enqueued: string[] = [];
   const resync = new Resync<string, string>(
     { concurrency: 2 },
     {
@@ -39,7 +49,7 @@ function resyncOf(getDesired: Answering, inCluster: readonly string[] = []) {
         },
         managed: () => inCluster.map((key) => ({ key, id: key })),
         managedByKey: () => undefined,
-        companionKeys: () => [],
+        companionKeys: () => companions,
       },
       store,
       guard: new DeletionGuard(
@@ -56,11 +66,12 @@ function resyncOf(getDesired: Answering, inCluster: readonly string[] = []) {
       clock,
       log: createQuietLog(),
       metrics: createMetrics({ version: "0", revision: "r", nodeVersion: process.version }),
-      enqueue: () => undefined,
+      isInOrder: (key) => inOrder.includes(key),
+      enqueue: (key, priority) => void enqueued.push(`${priority} ${key}`),
       forgotten: () => undefined,
     },
   );
-  return { resync, store, asked, read };
+  return { resync, store, asked, read, enqueued };
 }
 
 const found: Answering = async (id) => ({ kind: "found", state: id });
@@ -77,23 +88,53 @@ test("a question that fails says nothing, and the others are asked", async () =>
 
 test("what is in the cluster and was never streamed is a correction, but not while the stream may be on its way", async () => {
   const inCluster = ["x"];
-  const { resync } = resyncOf(found, inCluster);
+  const { resync } = resyncOf(found, { inCluster });
   assert.equal((await resync.pass(never)).corrected, 0);
   inCluster.push("y");
   assert.equal((await resync.pass(never)).corrected, 1);
 });
 
 test("an answer with the print of the last one is not read again, and says that the object is known", async () => {
-  const { resync, store, read } = resyncOf(async (id, _, knownPrint) => {
+  const answer: Answering = async (id, _, knownPrint) => {
     const print = `print of ${id}`;
     return print === knownPrint ? { kind: "same" } : { kind: "found", state: id, print };
-  }, keys);
+  };
+  const { resync, store, read } = resyncOf(answer, { inCluster: keys });
   await resync.pass(never);
   assert.deepEqual(read.splice(0), keys);
   store.receive({ key: "c", id: "c", version: 2n, want: { kind: "apply", spec: "two" } });
   const { asked, corrected } = await resync.pass(never);
   assert.deepEqual([asked, corrected], [keys.length, 0]);
   assert.deepEqual(read, ["c"]);
+});
+
+test("what is in order is left alone, and everything else is enqueued once", async () => {
+  const answer: Answering = async (id, signal) => {
+    if (id === "unanswered") throw new ControlPlaneError("internal", "GetDesired: internal");
+    return found(id, signal);
+  };
+  const { resync, store, enqueued } = resyncOf(answer, {
+    inCluster: ["a", "b", "unanswered", "deleting"],
+    inOrder: ["b", "c", "d", "e", "f", "g"],
+    companions: ["policy"],
+  });
+  for (const key of ["deleting", "deleted"])
+    store.receive({ key, id: key, version: 2n, want: { kind: "delete" } });
+  await resync.pass(never);
+  assert.deepEqual(enqueued.sort(), [
+    "resync a",
+    "resync deleting",
+    "resync h",
+    "resync policy",
+    "resync unanswered",
+  ]);
+});
+
+test("a correction is enqueued before the pass is over, whether or not the key was in order", async () => {
+  const answer: Answering = async (id) => ({ kind: "found", state: id === "a" ? "renamed" : id });
+  const { resync, enqueued } = resyncOf(answer, { inOrder: [...keys, "renamed"] });
+  await resync.pass(never);
+  assert.deepEqual(enqueued, ["fresh renamed"]);
 });
 
 test("a control plane that is down is not asked about everything", async () => {

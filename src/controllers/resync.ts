@@ -9,7 +9,7 @@
 //   that was restored, and counts from lower numbers, is heard again. That it knows nothing of it says nothing.
 // - A control plane that is down is not asked thousands of times: a pass gives up after a few failures.
 import { isAbort, linkSignals } from "../concurrency/abort.ts";
-import type { Clock } from "../concurrency/clock.ts";
+import { type Clock, sleep } from "../concurrency/clock.ts";
 import type { WorkPriority } from "../concurrency/work-queue.ts";
 import type { DesiredQuestion } from "../control-plane/connection.ts";
 import { ControlPlaneError } from "../control-plane/error.ts";
@@ -34,6 +34,8 @@ export interface ResyncDeps<State, Spec> {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, "resyncCorrections" | "resyncDuration">;
+  /** Whether there is nothing to do about the key, as far as krane itself knows. */
+  isInOrder(key: string): boolean;
   enqueue(key: string, priority: WorkPriority): void;
   /** The key has no memory left in the store. */
   forgotten(key: string): void;
@@ -63,6 +65,7 @@ interface Tally {
 }
 
 const failuresMax = 5;
+const looksPerTurn = 256;
 
 export class Resync<State, Spec> {
   private readonly options: ResyncOptions;
@@ -76,7 +79,7 @@ export class Resync<State, Spec> {
   }
 
   async pass(signal: AbortSignal): Promise<ResyncResult> {
-    const { clock, definition, metrics, enqueue } = this.deps;
+    const { clock, definition, metrics } = this.deps;
     const startedAtMs = clock.wallMs();
     const startedMs = clock.nowMs();
     const questions = this.questions();
@@ -96,12 +99,21 @@ export class Resync<State, Spec> {
     signal.throwIfAborted();
     this.hasPassed = true;
     this.judge(questions, tally);
-    for (const key of this.everyKey()) enqueue(key, "resync");
+    await this.enqueueTheRest(signal);
     const controller = definition.name;
     const durationMs = clock.nowMs() - startedMs;
     metrics.resyncDuration.observe({ controller }, durationMs / 1_000);
     metrics.resyncCorrections.inc({ controller }, tally.corrected);
     return { startedMs: startedAtMs, durationMs, asked: tally.answered, corrected: tally.corrected };
+  }
+
+  /** What is in order needs no worker. Thousands of looks in one turn would hold up everybody else's. */
+  private async enqueueTheRest(signal: AbortSignal): Promise<void> {
+    const { clock, isInOrder, enqueue } = this.deps;
+    for (const [index, key] of [...this.everyKey()].entries()) {
+      if (index % looksPerTurn === looksPerTurn - 1) await sleep(clock, 0, signal);
+      if (!isInOrder(key)) enqueue(key, "resync");
+    }
   }
 
   private questions(): readonly Asked[] {
@@ -198,8 +210,10 @@ export class Resync<State, Spec> {
 
   private *everyKey(): IterableIterator<string> {
     const { definition, store } = this.deps;
-    for (const { key } of definition.managed()) yield key;
-    for (const { key, want } of store.entries()) if (want.kind !== "delete") yield key;
+    const isWanted = (entry: DesiredEntry<Spec> | undefined) =>
+      entry !== undefined && entry.want.kind !== "delete";
+    for (const { key } of definition.managed()) if (!isWanted(store.get(key))) yield key;
+    for (const entry of store.entries()) if (isWanted(entry)) yield entry.key;
     yield* definition.companionKeys();
   }
 }

@@ -5,7 +5,6 @@ import type { Clock } from "../concurrency/clock.ts";
 import type { ControlPlane, DesiredQuestion } from "../control-plane/connection.ts";
 import type { SentinelState } from "../gen/ctrl/v1/sentinel_pb.ts";
 import { sentinelNamespace } from "../model/labels.ts";
-import { desiredNamespace } from "../model/namespace.ts";
 import type { SentinelSettings } from "../model/sentinel/desired.ts";
 import { failingSentinel } from "../model/sentinel/failing.ts";
 import { type ObservedSentinel, observeAbsentSentinel, observeSentinel } from "../model/sentinel/observed.ts";
@@ -165,7 +164,7 @@ export class SentinelDefinition implements ControllerDefinition<SentinelState, S
 
   private planApply(key: string, spec: SentinelSpec): Plan {
     const steps: readonly Step[] = [
-      { kind: "namespace", manifest: desiredNamespace(spec.namespace) },
+      { kind: "namespace", name: spec.namespace },
       ...pullSecretSteps(spec, this.options.settings.registry),
       { kind: "object", object: this.objects.deployment(spec) },
       { kind: "each", steps: () => this.companionSteps(key, spec) },

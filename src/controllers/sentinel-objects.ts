@@ -46,7 +46,7 @@ export class SentinelObjects {
     return ownedObject(deployments, {
       key,
       ref: refOf(spec),
-      contentHash: this.hashes(spec, deploymentUid).get("apps-deployment") ?? "",
+      contentHash: () => this.hashes(spec, deploymentUid).get("apps-deployment") ?? "",
       manifest: () => partOf(this.build(spec, deploymentUid), "apps-deployment").manifest,
       judge: (live) => judgeSentinel(live, spec.sentinelId),
     });
@@ -65,7 +65,7 @@ export class SentinelObjects {
       const object = ownedObject(this.companionsOf(kind), {
         key: keyOf(ref),
         ref,
-        contentHash: this.hashes(spec, deploymentUid).get(kind) ?? "",
+        contentHash: () => this.hashes(spec, deploymentUid).get(kind) ?? "",
         manifest: () => partOf(build(), kind).manifest,
         judge: ({ ownership }) => ownership,
       });

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import { createSeededRandom } from "../concurrency/random.ts";
+import type { KubeApi } from "../kube/api.ts";
+import { createKubeApi } from "../kube/client.ts";
+import { replicaSets } from "../kube/kinds.ts";
+import { StepsApplier } from "./apply-steps.ts";
+import { backoffs } from "./classify.ts";
+import { DriftMemory } from "./drift-memory.ts";
+import type { LiveEntry, OwnedObject, Step } from "./plan.ts";
+import { SlowLane } from "./slow-lane.ts";
+
+const never = new AbortController().signal;
+const untouched = () => assert.fail("nothing is asked of the cluster");
+const ref = { namespace: "acme", name: "web" };
+const asWanted: LiveEntry = {
+  uid: "u_1",
+  contentHash: "wanted",
+  ownership: { kind: "ours" },
+  deleting: false,
+  createdAt: undefined,
+};
+
+function applierOf(calls: Partial<KubeApi> = {}): StepsApplier {
+  const clock = new FakeClock();
+  const nobody = createKubeApi({ send: untouched, stream: untouched, close: async () => undefined });
+  const lane = new SlowLane(backoffs.slow, { clock, random: createSeededRandom(1) });
+  return new StepsApplier({ api: { ...nobody, ...calls }, clock, drift: new DriftMemory(clock), lane });
+}
+
+/** `stored`: what the server makes of it. */
+function objectStep(
+  live: LiveEntry | undefined,
+  { contentHash = "wanted", stored = "wanted" } = {},
+): Extract<Step, { kind: "object" }> {
+  const object: OwnedObject = {
+    kind: replicaSets,
+    ref,
+    contentHash,
+    refusesStrangers: false,
+    manifest: () => ({ metadata: ref }),
+    live: () => live,
+    entryOf: untouched,
+    wrote: () => ({ ...asWanted, contentHash: stored }),
+  };
+  return { kind: "object", object };
+}
+
+const checked: Step = {
+  kind: "checked",
+  object: {
+    kind: replicaSets,
+    ref,
+    manifest: untouched,
+    isCurrent: () => true,
+    judge: () => ({ kind: "ours" }),
+  },
+};
+const foreign = { kind: "foreign", reason: "a label is absent" } as const;
+const otherId = { kind: "other-id", reason: "the live id is another one" } as const;
+
+const cases: readonly { readonly name: string; readonly step: Step; readonly isDone: boolean }[] = [
+  { name: "a namespace that was never seen", step: { kind: "namespace", name: "acme" }, isDone: false },
+  { name: "a key that is ready", step: { kind: "await", key: "policy", isReady: true }, isDone: true },
+  { name: "a key that is not ready", step: { kind: "await", key: "policy", isReady: false }, isDone: false },
+  { name: "an object as wanted", step: objectStep(asWanted), isDone: true },
+  { name: "an object that is absent", step: objectStep(undefined), isDone: false },
+  { name: "one that is being deleted", step: objectStep({ ...asWanted, deleting: true }), isDone: false },
+  { name: "one that is not krane's", step: objectStep({ ...asWanted, ownership: foreign }), isDone: false },
+  { name: "one of another id", step: objectStep({ ...asWanted, ownership: otherId }), isDone: false },
+  { name: "other content", step: objectStep({ ...asWanted, contentHash: "edited" }), isDone: false },
+  { name: "what has to be read first", step: checked, isDone: false },
+  { name: "steps that are made out later", step: { kind: "each", steps: () => [] }, isDone: false },
+  { name: "a plan that is not complete", step: { kind: "hold", reason: "no such kind" }, isDone: false },
+];
+
+for (const { name, step, isDone } of cases)
+  test(`${isDone ? "nothing" : "something"} is left to do: ${name}`, () => {
+    const applier = applierOf();
+    assert.equal(applier.isDone([step]), isDone);
+    assert.equal(applier.isDone([objectStep(asWanted), step]), isDone);
+    assert.equal(applier.isDone([step, objectStep(asWanted)]), isDone);
+  });
+
+test("a namespace is known by what is found in it, and only that one", async () => {
+  const applier = applierOf();
+  const steps: readonly Step[] = [{ kind: "namespace", name: "acme" }, objectStep(asWanted)];
+  assert.equal(applier.isDone(steps), false);
+  assert.deepEqual(await applier.apply(steps, { scope: "" }, never), { kind: "applied", writes: 0 });
+  assert.equal(applier.isDone(steps), true);
+  assert.equal(applier.isDone([{ kind: "namespace", name: "other" }]), false);
+});
+
+test("what the server stored for this very content is as wanted, and nothing else is", async () => {
+  const edited: LiveEntry = { ...asWanted, contentHash: "edited" };
+  const stored: LiveEntry = { ...asWanted, contentHash: "stored" };
+  const applier = applierOf({ apply: async (_, manifest) => ({ kind: "applied", object: manifest }) });
+  assert.equal(applier.isDone([objectStep(stored)]), false);
+  const written = await applier.apply([objectStep(edited, { stored: "stored" })], { scope: "" }, never);
+  assert.deepEqual(written, { kind: "applied", writes: 1 });
+  assert.equal(applier.isDone([objectStep(stored)]), true);
+  assert.equal(applier.isDone([objectStep(edited)]), false);
+  assert.equal(applier.isDone([objectStep({ ...stored, deleting: true })]), false);
+  assert.equal(applier.isDone([objectStep({ ...stored, ownership: foreign })]), false);
+  assert.equal(applier.isDone([objectStep(stored, { contentHash: "wanted next" })]), false);
+});

@@ -1,0 +1,69 @@
+// A reconciler without a cluster: what it plans is what a test says.
+import assert from "node:assert/strict";
+import { createSeededRandom } from "../../src/concurrency/random.ts";
+import { StepsApplier } from "../../src/controllers/apply-steps.ts";
+import { backoffs } from "../../src/controllers/classify.ts";
+import type { ControllerDefinition } from "../../src/controllers/controller-definition.ts";
+import { DeletionGuard } from "../../src/controllers/deletion-guard.ts";
+import { DesiredStore } from "../../src/controllers/desired-store.ts";
+import { DriftMemory } from "../../src/controllers/drift-memory.ts";
+import { ObjectStatuses } from "../../src/controllers/object-status.ts";
+import type { Plan } from "../../src/controllers/plan.ts";
+import { createReconciler } from "../../src/controllers/reconcile-spans.ts";
+import { SlowLane } from "../../src/controllers/slow-lane.ts";
+import { VersionCursor } from "../../src/controllers/version-cursor.ts";
+import { createKubeApi } from "../../src/kube/client.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import type { Traced } from "../../src/telemetry/no-tracing.ts";
+import { FakeClock } from "./fake-clock.ts";
+import { createQuietLog } from "./quiet-log.ts";
+
+const untouched = () => assert.fail("nothing is asked of the cluster");
+const deletion = {
+  mode: "confirmed",
+  confirmations: 2,
+  minimumAgeMs: 0,
+  budgetObjects: 1,
+  budgetFraction: 1,
+  budgetWindowMs: 1,
+} as const;
+
+export function createBareReconciler(plan: () => Plan, traced: Traced = {}) {
+  const clock = new FakeClock();
+  const deps = { clock, random: createSeededRandom(1), log: createQuietLog() };
+  const definition: ControllerDefinition<never, string> = {
+    name: "sentinels",
+    watchDesired: untouched,
+    getDesired: untouched,
+    readState: untouched,
+    kinds: [],
+    managed: () => [],
+    managedByKey: () => undefined,
+    companionKeys: () => [],
+    plan,
+    targets: () => [],
+    observe: () => undefined,
+    readiness: () => ({ ready: 0, total: 0 }),
+    failing: () => new Map(),
+  };
+  const api = createKubeApi({ send: untouched, stream: untouched, close: async () => undefined });
+  const lane = new SlowLane(backoffs.slow, deps);
+  const store = new DesiredStore<string>(clock);
+  const guard = new DeletionGuard(deletion, clock);
+  const reconciler = createReconciler({
+    ...deps,
+    ...traced,
+    definition,
+    store,
+    cursor: new VersionCursor(),
+    guard,
+    statuses: new ObjectStatuses(clock, () => undefined),
+    applier: new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane }),
+    lane,
+    api,
+    metrics: createMetrics({ version: "1", revision: "r", nodeVersion: process.version }),
+    enqueue: () => undefined,
+    report: () => undefined,
+  });
+  return { reconciler, store, guard };
+}
