@@ -12,3 +12,7 @@ export function percentile(values: readonly number[], percent: number): number {
   if (value === undefined) throw new Error("no values to take a percentile of");
   return value;
 }
+
+export function ratio(a: number, b: number): string {
+  return (a / b).toFixed(2);
+}

@@ -29,11 +29,13 @@ export interface BenchRegion {
   readonly pods: ObjectWatch;
   /** Aborts also when something that the measurements rest on has failed. */
   readonly signal: AbortSignal;
+  /** Where its control plane is. */
+  readonly controlUrl: string;
   startAgent(workers?: number): Promise<AgentProcess>;
 }
 
 export const regionName = "bench.local";
-const controlToken = "bench-token";
+export const controlToken = "bench-token";
 const runningStatus = 2;
 
 export async function withRegion<T>(
@@ -67,6 +69,7 @@ export async function withRegion<T>(
       replicaSets,
       pods,
       signal,
+      controlUrl: url,
       async startAgent(workers) {
         const agent = await startAgent(
           {

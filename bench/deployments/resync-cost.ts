@@ -1,8 +1,11 @@
 // What a pass of the resync costs when everything is as it should be. A pass begins every minute and
 // asks for every deployment; here the next one is waited for.
 import { loadAuditedCalls } from "../../test/support/audit-log.ts";
+import type { Workers } from "../worker-process.ts";
+import type { QuestionResult, QuestionTask } from "../workers/question-client.ts";
 import type { AgentProcess } from "./agent-process.ts";
-import type { BenchRegion } from "./bench-region.ts";
+import { type BenchRegion, controlToken, regionName } from "./bench-region.ts";
+import { type SampleSet, sampleDeployment } from "./sample-set.ts";
 import { settle } from "./throughput.ts";
 
 export interface ResyncCost {
@@ -13,6 +16,26 @@ export interface ResyncCost {
 
 const reads = new Set(["get", "list", "watch"]);
 const passLimitMs = 180_000;
+/** As many as the agent has in flight. */
+const questionsAtOnce = 10;
+
+/** CPU-seconds of a bare client with the same questions, as many at once. */
+export async function measureQuestions(
+  region: BenchRegion,
+  workers: Workers,
+  set: SampleSet,
+): Promise<number> {
+  await settle(region);
+  const [name = "", platform = ""] = regionName.split(".");
+  const task: QuestionTask = {
+    url: region.controlUrl,
+    token: controlToken,
+    region: { name, platform, label: regionName },
+    ids: Array.from({ length: set.deployments }, (_, index) => sampleDeployment(set, index).deploymentId),
+    inFlight: questionsAtOnce,
+  };
+  return (await workers.run<QuestionResult>("question-client", task)).cpuSeconds;
+}
 
 /** From the first question until nothing has been asked or told for a second. */
 export async function measureResync(

@@ -14,6 +14,6 @@ export function connectKrane({ url, ca, token, connections }: ApplyTask): Apply 
   const api = createKubeApi(createHttpTransport({ endpoint, connections }, { clock: createSystemClock() }));
   const { signal } = new AbortController();
   return async (manifest) => {
-    await api.apply(replicaSets, manifest, { fieldManager, force: true }, signal);
+    await api.apply(replicaSets, manifest, { fieldManager, fieldValidation: "Ignore", force: true }, signal);
   };
 }

@@ -17,7 +17,8 @@ export interface RawConnection {
   close(): void;
 }
 
-export const applyQuery = `fieldManager=${fieldManager}&force=true`;
+/** As krane asks it. */
+export const applyQuery = `fieldManager=${fieldManager}&fieldValidation=Ignore&force=true`;
 export const applyType = "application/apply-patch+yaml";
 
 export function connectRaw(task: ApplyTask): Apply {

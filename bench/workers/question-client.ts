@@ -1,0 +1,63 @@
+// Asks for the desired state of so many deployments over bare HTTP/2: the raw limit of a resync. The requests are
+// those of the agent; the answers are read to their end, and nothing is done with them.
+import { once } from "node:events";
+import { type ClientHttp2Session, connect } from "node:http2";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { ClusterService } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
+import { finish, takeTask } from "./parent.ts";
+import { cpuSeconds } from "./resources.ts";
+
+export interface QuestionTask {
+  readonly url: string;
+  readonly token: string;
+  readonly region: { readonly platform: string; readonly name: string; readonly label: string };
+  readonly ids: readonly string[];
+  readonly inFlight: number;
+}
+
+export interface QuestionResult {
+  readonly cpuSeconds: number;
+}
+
+const task = takeTask<QuestionTask>();
+const method = ClusterService.method.getDesiredDeploymentState;
+const { platform, name, label } = task.region;
+const headers = {
+  ":method": "POST",
+  ":path": `/${method.parent.typeName}/${method.name}`,
+  "content-type": "application/proto",
+  "connect-protocol-version": "1",
+  "connect-timeout-ms": "10000",
+  "accept-encoding": "gzip",
+  authorization: `Bearer ${task.token}`,
+  "x-krane-region": label,
+};
+const bodies = task.ids.map((deploymentId) =>
+  toBinary(method.input, create(method.input, { deploymentId, regionKey: { platform, name } })),
+);
+
+function ask(session: ClientHttp2Session, body: Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stream = session.request(headers);
+    let status = 0;
+    stream.on("response", (answer) => {
+      status = Number(answer[":status"]);
+    });
+    stream.on("data", () => undefined);
+    stream.on("end", () => (status === 200 ? resolve() : reject(new Error(`the answer is ${status}`))));
+    stream.on("error", reject);
+    stream.end(body);
+  });
+}
+
+const session = connect(task.url);
+await once(session, "connect");
+const before = cpuSeconds();
+const waiting = bodies.values();
+const caller = async () => {
+  for (const body of waiting) await ask(session, body);
+};
+await Promise.all(Array.from({ length: task.inFlight }, caller));
+const result: QuestionResult = { cpuSeconds: cpuSeconds() - before };
+session.close();
+finish(result);
