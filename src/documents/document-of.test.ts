@@ -132,12 +132,35 @@ test("what is written from a message is read back as the same message", () => {
 test("the same is so in JSON", () => {
   fc.assert(
     fc.property(fc.oneof(deployment, policy), (document) => {
-      const text = JSON.stringify(documentOf(document), undefined, "\t");
+      // The one character that has to be an escape; a file that is not UTF-8 is full of it.
+      const text = JSON.stringify(documentOf(document), undefined, "\t").replaceAll("\ufffd", "\\ufffd");
       const parsed = parseDocuments([{ name: "a.json", text }]);
       if (parsed.kind === "invalid") throw new Error(`${renderDocumentProblems(parsed.problems)}\n${text}`);
       assert.deepEqual(parsed.documents, [{ ...document, source: { file: "a.json", line: 1 } }]);
     }),
   );
+});
+
+test("what stands for bytes that are no text is written as an escape, and read back", () => {
+  const spec = create(ApplyDeploymentSchema, {
+    k8sNamespace: "ns-a",
+    k8sName: "a",
+    workspaceId: "w",
+    projectId: "p",
+    environmentId: "e",
+    deploymentId: "d",
+    image: "registry.example/a:1",
+    cpuMillicores: 1n,
+    memoryMib: 1n,
+    command: ["\ufffd "],
+  });
+  const text = renderDocuments([documentOf({ kind: "deployment", spec })]);
+  assert.doesNotMatch(text, /\ufffd/);
+  const parsed = parseDocuments([{ name: "a.yaml", text }]);
+  assert.ok(parsed.kind === "valid");
+  const [document] = parsed.documents;
+  assert.ok(document?.kind === "deployment");
+  assert.deepEqual(document.spec.command, ["\ufffd "]);
 });
 
 test("defaults are written out, and what is empty is left out", () => {

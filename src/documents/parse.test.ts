@@ -319,7 +319,7 @@ test("a file that is not UTF-8 is refused at its line instead of being sent with
   const latin1 = Buffer.from(`${hello}command: [grüße]\n`, "latin1").toString("utf8");
   const line = hello.split("\n").length;
   assert.deepEqual(complaints(latin1), [
-    `a.yaml:${line}: has a character that is not UTF-8; save the file as UTF-8`,
+    `a.yaml:${line}: has a character that is not UTF-8; save the file as UTF-8, or write \\ufffd where U+FFFD is meant`,
   ]);
 });
 

@@ -65,7 +65,10 @@ function parseFile(file: DocumentFile, rules: DocumentRules, report: Report): re
   const strangerAt = file.text.indexOf("\ufffd");
   if (strangerAt >= 0) {
     const line = file.text.slice(0, strangerAt).split("\n").length;
-    atLine(line, "has a character that is not UTF-8; save the file as UTF-8");
+    atLine(
+      line,
+      "has a character that is not UTF-8; save the file as UTF-8, or write \\ufffd where U+FFFD is meant",
+    );
     return [];
   }
   const { trees, problems } = readYamlTrees(file.text);

@@ -2,7 +2,8 @@
 // written as escapes, which programs read back as what they were.
 import { Document, Scalar, visit } from "yaml";
 
-const hidden = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/u;
+// The last one stands in a file for bytes that are no text, and is refused there unless it is an escape.
+const hidden = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}\ufffd]/u;
 const allHidden = new RegExp(hidden, "gu");
 
 /** One document, with a newline at its end. */

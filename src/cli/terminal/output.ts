@@ -33,9 +33,9 @@ export async function renderValue(value: JsonValue, format: "json" | "yaml"): Pr
   return yamlText(value);
 }
 
-/** JSON in which the characters that command a terminal or turn the direction of writing are escapes. */
+/** JSON in which the characters that command a terminal or turn the direction of writing are escapes, and U+FFFD, which documents refuse. */
 export function jsonText(value: unknown, indent?: number): string {
-  const hidden = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
+  const hidden = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}\ufffd]/gu;
   return JSON.stringify(value, undefined, indent).replaceAll(hidden, (character) =>
     Array.from({ length: character.length }, (_, index) => escapedUnit(character.charCodeAt(index))).join(""),
   );
