@@ -21,6 +21,7 @@ import { DesiredFollower } from "../test/support/desired-follower.ts";
 import { eventually } from "../test/support/eventually.ts";
 import { freePort } from "../test/support/krane-process.ts";
 import { createQuietLog } from "../test/support/quiet-log.ts";
+import { nodeFlags } from "../tools/bundle.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { percentile } from "./statistics.ts";
 
@@ -126,7 +127,7 @@ function change(admin: Admin, number: number, tag: string): Promise<bigint> {
 async function startServer(folder: string, port: number, signal: AbortSignal): Promise<ChildProcess> {
   const settings = { "database-url-file": "database.url", "agent-tokens-file": "tokens" };
   const files = Object.entries(settings).flatMap(([flag, name]) => [`--${flag}`, join(folder, name)]);
-  const args = ["bin/krane", "server", ...files, "--listen", `127.0.0.1:${port}`];
+  const args = [...nodeFlags, "bin/krane", "server", ...files, "--listen", `127.0.0.1:${port}`];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"], signal });
   child.on("error", () => undefined);
   let said = "";

@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 import { serveCluster } from "../test/support/served-cluster.ts";
+import { nodeFlags } from "../tools/bundle.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { median } from "./statistics.ts";
 
@@ -89,7 +90,12 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
           `[kubernetes]\nkubeconfig = "${kubeconfig}"\n[observability.metrics]\nprometheus_port = ${metricsPort}\n`,
       );
       samples.krane.push(
-        await measure(["bin/krane", "agent", "--config", config], rpcPort, "/health/startup", signal),
+        await measure(
+          [...nodeFlags, "bin/krane", "agent", "--config", config],
+          rpcPort,
+          "/health/startup",
+          signal,
+        ),
       );
       const server = `require("http").createServer((q,r)=>r.end("ok")).listen(${rpcPort},"127.0.0.1")`;
       samples.raw.push(await measure(["-e", server], rpcPort, "/", signal));

@@ -37,6 +37,15 @@ export const programOptions = {
 export const requireBanner = `import { createRequire as createRequireForBundle } from "node:module";
 const require = createRequireForBundle(import.meta.url);`;
 
+/**
+ * Room for new objects, 4 MB. Node begins with 1 MB, which is full after every few questions of a resync, and goes
+ * up to 16, which is memory that nobody needs. It cannot be changed once Node runs.
+ */
+export const nodeFlags = ["--min-semi-space-size=4", "--max-semi-space-size=4"] as const;
+
+/** To a shell its second line is a command that does nothing and one that starts Node; to Node it is a string. */
+const launcher = `#!/bin/sh\n":" //; exec node ${nodeFlags.join(" ")} "$0" "$@"`;
+
 export interface BundleOptions {
   /** Relative to the repository, or absolute. */
   readonly outfile: string;
@@ -55,7 +64,7 @@ export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
       // of it krane has, and which Node that takes, is decided here and not by who runs it.
       "process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED": '"true"',
     },
-    banner: { js: `#!/usr/bin/env node\n${requireBanner}` },
+    banner: { js: `${launcher}\n${requireBanner}` },
   });
   if (result.warnings.length > 0) throw new Error("esbuild warned; see above");
   await chmod(resolve(root, outfile), 0o755);

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../../test/support/eventually.ts";
 import { freePort } from "../../test/support/krane-process.ts";
+import { nodeFlags } from "../../tools/bundle.ts";
 
 export interface AgentOptions {
   readonly region: string;
@@ -37,7 +38,7 @@ export async function startAgent(
   const rpcPort = await freePort();
   const configPath = join(folder, "krane.toml");
   await writeFile(configPath, configOf(options, rpcPort), { mode: 0o600 });
-  const child = spawn(process.execPath, ["bin/krane", "agent", "--config", configPath], {
+  const child = spawn(process.execPath, [...nodeFlags, "bin/krane", "agent", "--config", configPath], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { PATH: process.env["PATH"] },
   });

@@ -1,6 +1,7 @@
 // The image cannot be built where there is no container engine, but what it says can be held against what runs.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { nodeFlags } from "../../tools/bundle.ts";
 import { containerProgram, containerUser } from "../support/container.ts";
 import { deploymentsOf } from "../support/deployed-parts.ts";
 import { manifestsOf } from "../support/deployed-rights.ts";
@@ -27,7 +28,8 @@ test("it is one file on a base that has Node and no shell", () => {
 });
 
 test("it is started as the tests start it, and as the user that the chart names", () => {
-  assert.deepEqual(JSON.parse(instruction("ENTRYPOINT")), containerProgram);
+  const [node, program] = containerProgram;
+  assert.deepEqual(JSON.parse(instruction("ENTRYPOINT")), [node, ...nodeFlags, program]);
   assert.equal(instruction("USER"), `${containerUser}:${containerUser}`);
   for (const { spec } of deploymentsOf(
     ["agent", "server", "vault"].flatMap((part) => manifestsOf(`${part}.yaml`)),

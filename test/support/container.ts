@@ -7,12 +7,14 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import { promisify } from "node:util";
+import { nodeFlags } from "../../tools/bundle.ts";
 import { buildKrane, type KraneProcess, startKrane } from "./krane-process.ts";
 
 const run = promisify(execFile);
 export const containerUser = 65532;
 /** Node and the bundle, where the image has them. */
 export const containerProgram = ["/nodejs/bin/node", "/krane/krane.mjs"] as const;
+const [node, program] = containerProgram;
 
 export interface ContainerImage {
   /** Puts files in, readable by the user, and starts krane. Folders in `writable` can be written to. */
@@ -35,7 +37,7 @@ mount --bind "$root" "$root.mounted"
 for folder in /dev /proc; do mount --bind "$folder" "$root.mounted$folder"; done
 for folder in $(cat "$root.writable"); do mount --bind "$root$folder" "$root.mounted$folder"; done
 mount -o remount,ro,bind "$root.mounted"
-exec chroot --userspec="$user:$user" "$root.mounted" ${containerProgram.join(" ")} "$@"`;
+exec chroot --userspec="$user:$user" "$root.mounted" ${[node, ...nodeFlags, program].join(" ")} "$@"`;
 
 /** Undefined, or why this machine cannot make such a place, as one line. */
 export async function containerObstacle(): Promise<string | undefined> {
@@ -53,7 +55,6 @@ export async function buildContainerImage(): Promise<ContainerImage> {
   const image = join(folder, "image");
   const krane = await buildKrane();
   for (const name of ["krane", "dev", "proc"]) await mkdir(join(image, name), { recursive: true });
-  const [node, program] = containerProgram;
   await copyFile(krane.program, join(image, program));
   await chmod(join(image, program), 0o444);
   await krane.remove();
