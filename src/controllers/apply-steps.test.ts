@@ -22,8 +22,7 @@ const asWanted: LiveEntry = {
   createdAt: undefined,
 };
 
-function applierOf(calls: Partial<KubeApi> = {}): StepsApplier {
-  const clock = new FakeClock();
+function applierOf(calls: Partial<KubeApi> = {}, clock = new FakeClock()): StepsApplier {
   const nobody = createKubeApi({ send: untouched, stream: untouched, close: async () => undefined });
   const lane = new SlowLane(backoffs.slow, { clock, random: createSeededRandom(1) });
   return new StepsApplier({ api: { ...nobody, ...calls }, clock, drift: new DriftMemory(clock), lane });
@@ -57,6 +56,7 @@ const checked: Step = {
     judge: () => ({ kind: "ours" }),
   },
 };
+const eachOf = (...steps: readonly Step[]): Step => ({ kind: "each", steps: () => steps });
 const foreign = { kind: "foreign", reason: "a label is absent" } as const;
 const otherId = { kind: "other-id", reason: "the live id is another one" } as const;
 
@@ -71,7 +71,8 @@ const cases: readonly { readonly name: string; readonly step: Step; readonly isD
   { name: "one of another id", step: objectStep({ ...asWanted, ownership: otherId }), isDone: false },
   { name: "other content", step: objectStep({ ...asWanted, contentHash: "edited" }), isDone: false },
   { name: "what has to be read first", step: checked, isDone: false },
-  { name: "steps that are made out later", step: { kind: "each", steps: () => [] }, isDone: false },
+  { name: "objects beside that are as wanted", step: eachOf(objectStep(asWanted)), isDone: true },
+  { name: "one of those beside is not", step: eachOf(objectStep(asWanted), checked), isDone: false },
   { name: "a plan that is not complete", step: { kind: "hold", reason: "no such kind" }, isDone: false },
 ];
 
@@ -90,6 +91,15 @@ test("a namespace is known by what is found in it, and only that one", async () 
   assert.deepEqual(await applier.apply(steps, { scope: "" }, never), { kind: "applied", writes: 0 });
   assert.equal(applier.isDone(steps), true);
   assert.equal(applier.isDone([{ kind: "namespace", name: "other" }]), false);
+});
+
+test("what has to be read is done for as long as the last reading counts", async () => {
+  const clock = new FakeClock();
+  const applier = applierOf({ get: async () => ({ metadata: ref }) as never }, clock);
+  assert.deepEqual(await applier.apply([checked], { scope: "" }, never), { kind: "applied", writes: 0 });
+  assert.equal(applier.isDone([checked]), true);
+  await clock.advance(600_000);
+  assert.equal(applier.isDone([checked]), false);
 });
 
 test("what the server stored for this very content is as wanted, and nothing else is", async () => {

@@ -70,18 +70,7 @@ export class StepsApplier {
 
   /** Whether there is nothing to do, as far as can be said without asking anybody. */
   isDone(steps: readonly Step[]): boolean {
-    return steps.every((step) => {
-      switch (step.kind) {
-        case "namespace":
-          return this.spaces.has(step.name);
-        case "await":
-          return step.isReady;
-        case "object":
-          return this.stands(step.object);
-        default:
-          return false;
-      }
-    });
+    return steps.every((step) => this.isStepDone(step));
   }
 
   async apply(steps: readonly Step[], progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {
@@ -174,14 +163,31 @@ export class StepsApplier {
     return held ?? applied(await this.spaces.ensure(name, signal));
   }
 
+  private isStepDone(step: Step): boolean {
+    switch (step.kind) {
+      case "namespace":
+        return this.spaces.has(step.name);
+      case "await":
+        return step.isReady;
+      case "object":
+        return this.stands(step.object);
+      case "checked":
+        return this.isChecked(step.object);
+      case "each":
+        return this.isDone(step.steps());
+      case "hold":
+        return false;
+    }
+  }
+
   private stands(object: OwnedObject): boolean {
     const live = object.live();
     if (live === undefined || live.deleting || live.ownership.kind !== "ours") return false;
-    return this.isAsWanted(object, live);
+    return this.isAsWanted(object, object.contentHash, live);
   }
 
-  private isAsWanted(object: OwnedObject, live: LiveEntry): boolean {
-    const { contentHash } = object;
+  /** The hash is handed in, because it may cost something to make. */
+  private isAsWanted(object: OwnedObject, contentHash: string, live: LiveEntry): boolean {
     if (live.contentHash === contentHash) return true;
     return this.deps.drift.isAsStored(nameOf(object), contentHash, live.contentHash);
   }
@@ -198,7 +204,7 @@ export class StepsApplier {
       const verdict = judge(name, cached);
       if (verdict) return verdict;
       this.noteNamespace(ref);
-      if (this.isAsWanted(object, cached)) return applied(0);
+      if (this.isAsWanted(object, contentHash, cached)) return applied(0);
       const waitMs = this.deps.drift.pauseMs(name, contentHash);
       if (waitMs > 0) return this.contested(object, name, waitMs, signal);
     }
@@ -273,6 +279,10 @@ export class StepsApplier {
     return { kind: "contested", reason: `field manager ${manager} keeps changing ${name}`, waitMs };
   }
 
+  private isChecked(object: CheckedObject): boolean {
+    return (this.checkedUntilMs.get(nameOf(object)) ?? 0) > this.deps.clock.nowMs();
+  }
+
   private async applyChecked(
     object: CheckedObject,
     progress: Progress,
@@ -280,7 +290,7 @@ export class StepsApplier {
   ): Promise<StepsOutcome> {
     const { kind, ref } = object;
     const name = nameOf(object);
-    if ((this.checkedUntilMs.get(name) ?? 0) > this.deps.clock.nowMs()) return applied(0);
+    if (this.isChecked(object)) return applied(0);
     const held = this.enter(kind, ref, progress);
     if (held) return held;
     const live = await this.deps.api.get(kind, ref, {}, signal);
