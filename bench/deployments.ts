@@ -17,7 +17,8 @@ const sizeVariable = "KRANE_BENCH_N";
 const namespaces = 50;
 const levels = [8, 16, 32];
 const perLevelMax = 400;
-const turns = 3;
+/** An even number, so that either side begins as often. */
+const turns = 4;
 const resyncCpuGoal = 1;
 
 // Each deployment is used for one of them only: what is edited again and again is left to its editor.

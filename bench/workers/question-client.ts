@@ -1,5 +1,6 @@
 // Asks for the desired state of so many deployments over bare HTTP/2: the raw limit of a resync. The requests are
-// those of the agent; the answers are read to their end, and nothing is done with them.
+// those of the agent; the answers are read to their end, and nothing is done with them. All is asked a few times and
+// the last time counts, because the agent too has asked before.
 import { once } from "node:events";
 import { type ClientHttp2Session, connect } from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
@@ -19,6 +20,7 @@ export interface QuestionResult {
   readonly cpuSeconds: number;
 }
 
+const passes = 3;
 const task = takeTask<QuestionTask>();
 const method = ClusterService.method.getDesiredDeploymentState;
 const { platform, name, label } = task.region;
@@ -29,6 +31,7 @@ const headers = {
   "connect-protocol-version": "1",
   "connect-timeout-ms": "10000",
   "accept-encoding": "gzip",
+  "user-agent": "connect-es",
   authorization: `Bearer ${task.token}`,
   "x-krane-region": label,
 };
@@ -52,12 +55,17 @@ function ask(session: ClientHttp2Session, body: Uint8Array): Promise<void> {
 
 const session = connect(task.url);
 await once(session, "connect");
-const before = cpuSeconds();
-const waiting = bodies.values();
-const caller = async () => {
-  for (const body of waiting) await ask(session, body);
-};
-await Promise.all(Array.from({ length: task.inFlight }, caller));
-const result: QuestionResult = { cpuSeconds: cpuSeconds() - before };
+async function askAll(): Promise<number> {
+  const before = cpuSeconds();
+  const waiting = bodies.values();
+  const caller = async () => {
+    for (const body of waiting) await ask(session, body);
+  };
+  await Promise.all(Array.from({ length: task.inFlight }, caller));
+  return cpuSeconds() - before;
+}
+
+for (let pass = 1; pass < passes; pass++) await askAll();
+const result: QuestionResult = { cpuSeconds: await askAll() };
 session.close();
 finish(result);
