@@ -24,6 +24,7 @@ import { DeletionGuard, type DeletionGuardOptions } from "./deletion-guard.ts";
 import type { DesiredMessage } from "./desired-message.ts";
 import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
+import { isInOrder } from "./in-order.ts";
 import { KeyListeners } from "./key-listeners.ts";
 import { KeyPace } from "./key-pace.ts";
 import { countObjects, type KnownObjects, listObjects } from "./object-list.ts";
@@ -136,11 +137,10 @@ export class Controller<
     const applier = new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane });
     const enqueue = this.queue.add.bind(this.queue);
     const shared = { definition, store, guard: this.guard, clock, log, metrics, enqueue, spans };
+    const looked = { ...shared, statuses: this.statuses, applier };
     this.reconciler = createReconciler({
-      ...shared,
+      ...looked,
       cursor: this.cursor,
-      statuses: this.statuses,
-      applier,
       lane,
       api,
       report: (key) => this.reporter.changed(key),
@@ -149,7 +149,7 @@ export class Controller<
       { concurrency: questionsAtOnce },
       {
         ...shared,
-        isInOrder: (key) => this.reconciler.isInOrder(key),
+        isInOrder: (key) => isInOrder(key, looked),
         forgotten: (key) => this.forget(key),
       },
     );

@@ -66,29 +66,6 @@ export class Reconciler<State, Spec> {
     for (const other of (entry && definition.prerequisites?.(entry)) ?? []) this.bringUp(other);
   }
 
-  /**
-   * Whether a look at the key would find nothing to do and nothing to tell. It is as thorough as that look; but
-   * once a minute it is made for every key, and almost always without need of the rest. A key that cannot be
-   * looked at is left to its worker, who tells of it.
-   */
-  isInOrder(key: string): boolean {
-    try {
-      return this.isSettled(key);
-    } catch {
-      return false;
-    }
-  }
-
-  private isSettled(key: string): boolean {
-    const { store, definition, guard, applier, statuses } = this.deps;
-    const entry = store.get(key);
-    const record = statuses.get(key);
-    if (entry?.want.kind !== "apply" || guard.isSuspected(key)) return false;
-    if (record?.outcome !== "unchanged" || record.appliedVersion !== entry.version) return false;
-    const plan = definition.plan(key, entry);
-    return plan.kind === "apply" && applier.isDone(plan.steps);
-  }
-
   async reconcile(key: string, signal: AbortSignal): Promise<WorkOutcome> {
     const { store, definition, clock, metrics } = this.deps;
     const entry = store.get(key);

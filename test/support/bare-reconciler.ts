@@ -50,9 +50,8 @@ export function createBareReconciler(plan: () => Plan, traced: Traced = {}) {
   const lane = new SlowLane(backoffs.slow, deps);
   const store = new DesiredStore<string>(clock);
   const guard = new DeletionGuard(deletion, clock);
-  const reconciler = createReconciler({
+  const reconcileDeps = {
     ...deps,
-    ...traced,
     definition,
     store,
     cursor: new VersionCursor(),
@@ -64,6 +63,6 @@ export function createBareReconciler(plan: () => Plan, traced: Traced = {}) {
     metrics: createMetrics({ version: "1", revision: "r", nodeVersion: process.version }),
     enqueue: () => undefined,
     report: () => undefined,
-  });
-  return { reconciler, store, guard };
+  };
+  return { reconciler: createReconciler({ ...reconcileDeps, ...traced }), deps: reconcileDeps, store, guard };
 }

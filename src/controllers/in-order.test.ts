@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBareReconciler } from "../../test/support/bare-reconciler.ts";
+import { isInOrder } from "./in-order.ts";
 import type { Plan } from "./plan.ts";
 
 const never = new AbortController().signal;
@@ -16,42 +17,42 @@ async function settledReconciler(plan: () => Plan = () => nothingToDo) {
 }
 
 test("a key is in order once a look has found nothing to do", async () => {
-  const { reconciler, store } = createBareReconciler(() => nothingToDo);
+  const { reconciler, deps, store } = createBareReconciler(() => nothingToDo);
   store.receive({ key, id: "d_1", version: 7n, want: { kind: "apply", spec: "one" } });
-  assert.equal(reconciler.isInOrder(key), false);
+  assert.equal(isInOrder(key, deps), false);
   await reconciler.reconcile(key, never);
-  assert.equal(reconciler.isInOrder(key), true);
-  assert.equal(reconciler.isInOrder("acme/other"), false);
+  assert.equal(isInOrder(key, deps), true);
+  assert.equal(isInOrder("acme/other", deps), false);
 });
 
 test("it is not while another version is wanted than was looked at, or its end", async () => {
-  const { reconciler, store } = await settledReconciler();
+  const { reconciler, deps, store } = await settledReconciler();
   store.receive({ key, id: "d_1", version: 8n, want: { kind: "apply", spec: "two" } });
-  assert.equal(reconciler.isInOrder(key), false);
+  assert.equal(isInOrder(key, deps), false);
   await reconciler.reconcile(key, never);
-  assert.equal(reconciler.isInOrder(key), true);
+  assert.equal(isInOrder(key, deps), true);
   store.receive({ key, id: "d_1", version: 9n, want: { kind: "delete" } });
-  assert.equal(reconciler.isInOrder(key), false);
+  assert.equal(isInOrder(key, deps), false);
 });
 
 test("it is not while the control plane does not know it", async () => {
-  const { reconciler, guard } = await settledReconciler();
+  const { deps, guard } = await settledReconciler();
   for (let pass = 0; pass < 2; pass++) {
     guard.suspect(key, "d_1");
     guard.endPass({ managed: 1, present: 0 });
   }
-  assert.equal(reconciler.isInOrder(key), false);
+  assert.equal(isInOrder(key, deps), false);
   guard.clear(key);
-  assert.equal(reconciler.isInOrder(key), true);
+  assert.equal(isInOrder(key, deps), true);
 });
 
 test("it is not where there is something to do, or where that cannot be told", async () => {
   let plan = (): Plan => nothingToDo;
-  const { reconciler } = await settledReconciler(() => plan());
+  const { deps } = await settledReconciler(() => plan());
   plan = () => ({ kind: "apply", steps: [{ kind: "hold", reason: "something is missing" }] });
-  assert.equal(reconciler.isInOrder(key), false);
+  assert.equal(isInOrder(key, deps), false);
   plan = () => ({ kind: "nothing" });
-  assert.equal(reconciler.isInOrder(key), false);
+  assert.equal(isInOrder(key, deps), false);
   plan = () => assert.fail("a bug");
-  assert.equal(reconciler.isInOrder(key), false);
+  assert.equal(isInOrder(key, deps), false);
 });
