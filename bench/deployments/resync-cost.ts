@@ -1,5 +1,6 @@
 // What a pass of the resync costs when everything is as it should be. A pass begins every minute and
 // asks for every deployment; here the next one is waited for.
+import { questionsAtOnce } from "../../src/controllers/controller.ts";
 import { loadAuditedCalls } from "../../test/support/audit-log.ts";
 import type { Workers } from "../worker-process.ts";
 import type { QuestionResult, QuestionTask } from "../workers/question-client.ts";
@@ -16,8 +17,6 @@ export interface ResyncCost {
 
 const reads = new Set(["get", "list", "watch"]);
 const passLimitMs = 180_000;
-/** As many as the agent has in flight. */
-const questionsAtOnce = 10;
 
 /** CPU-seconds of a bare client with the same questions, as many at once. */
 export async function measureQuestions(

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
-import type { KubeApi } from "../kube/api.ts";
+import type { ApplyOptions, KubeApi } from "../kube/api.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { replicaSets } from "../kube/kinds.ts";
 import { StepsApplier } from "./apply-steps.ts";
@@ -100,6 +100,24 @@ test("what has to be read is done for as long as the last reading counts", async
   assert.equal(applier.isDone([checked]), true);
   await clock.advance(600_000);
   assert.equal(applier.isDone([checked]), false);
+});
+
+test("an apply forces only what is krane's, and wants no warnings", async () => {
+  const asked: ApplyOptions[] = [];
+  const applier = applierOf({
+    get: async () => undefined,
+    apply: async (_, manifest, options) => {
+      asked.push(options);
+      return { kind: "applied", object: manifest };
+    },
+  });
+  await applier.apply([objectStep({ ...asWanted, contentHash: "edited" })], { scope: "" }, never);
+  await applier.apply([objectStep(undefined)], { scope: "" }, never);
+  const always = { fieldManager: "krane", fieldValidation: "Ignore" };
+  assert.deepEqual(asked, [
+    { ...always, force: true },
+    { ...always, force: false },
+  ]);
 });
 
 test("what the server stored for this very content is as wanted, and nothing else is", async () => {

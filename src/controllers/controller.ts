@@ -69,7 +69,7 @@ export interface OrderOutcome extends Pick<OutcomeRecord, "outcome" | "reason" |
   readonly isInvalid?: true;
 }
 
-const questionsAtOnce = 10;
+export const questionsAtOnce = 10;
 const reportsAtOnce = 8;
 
 export class Controller<

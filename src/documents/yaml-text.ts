@@ -1,10 +1,7 @@
 // A value as YAML that is safe to look at: characters that command a terminal or turn the direction of writing are
 // written as escapes, which programs read back as what they were.
 import { Document, Scalar, visit } from "yaml";
-
-// The last one stands in a file for bytes that are no text, and is refused there unless it is an escape.
-const hidden = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}\ufffd]/u;
-const allHidden = new RegExp(hidden, "gu");
+import { everyHiddenCharacter, hiddenCharacters } from "../model/hidden-characters.ts";
 
 /** One document, with a newline at its end. */
 export function yamlText(value: unknown): string {
@@ -12,10 +9,11 @@ export function yamlText(value: unknown): string {
   visit(document, {
     Scalar(_, node) {
       // Only there does YAML know escapes.
-      if (typeof node.value === "string" && hidden.test(node.value)) node.type = Scalar.QUOTE_DOUBLE;
+      if (typeof node.value === "string" && hiddenCharacters.test(node.value))
+        node.type = Scalar.QUOTE_DOUBLE;
     },
   });
-  return document.toString({ lineWidth: 0 }).replaceAll(allHidden, escaped);
+  return document.toString({ lineWidth: 0 }).replaceAll(everyHiddenCharacter, escaped);
 }
 
 function escaped(character: string): string {

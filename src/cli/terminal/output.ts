@@ -2,6 +2,7 @@
 // JSON or YAML. Fields that have their zero value are there too, so that a script need not know which are left out.
 import { type DescMessage, type JsonValue, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { type Command, Option } from "commander";
+import { everyHiddenCharacter } from "../../model/hidden-characters.ts";
 
 const formats = ["table", "wide", "json", "yaml"] as const;
 
@@ -33,10 +34,9 @@ export async function renderValue(value: JsonValue, format: "json" | "yaml"): Pr
   return yamlText(value);
 }
 
-/** JSON in which the characters that command a terminal or turn the direction of writing are escapes, and U+FFFD, which documents refuse. */
+/** JSON in which hidden characters are escapes. */
 export function jsonText(value: unknown, indent?: number): string {
-  const hidden = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}\ufffd]/gu;
-  return JSON.stringify(value, undefined, indent).replaceAll(hidden, (character) =>
+  return JSON.stringify(value, undefined, indent).replaceAll(everyHiddenCharacter, (character) =>
     Array.from({ length: character.length }, (_, index) => escapedUnit(character.charCodeAt(index))).join(""),
   );
 }
