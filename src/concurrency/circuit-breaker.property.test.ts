@@ -27,6 +27,7 @@ class Observed {
   readonly clock = new FakeClock();
   readonly calls: Call[] = [];
   private phase: Phase = { state: "closed", sinceMs: 0, failedAtMs: [], succeeded: 0, inFlight: 0 };
+  private isAskedToProbe = false;
   readonly breaker = new CircuitBreaker(
     { name: "peer", ...limits },
     {
@@ -75,6 +76,12 @@ class Observed {
     });
   }
 
+  probe(): void {
+    this.isAskedToProbe = true;
+    this.breaker.probe();
+    this.isAskedToProbe = false;
+  }
+
   /** The state is what the results of this phase's own calls make it, and nothing else. */
   judge(): void {
     const { state, sinceMs, failedAtMs, succeeded } = this.phase;
@@ -94,7 +101,7 @@ class Observed {
     const nowMs = this.clock.nowMs();
     const earned: Record<string, () => boolean> = {
       "closed > open": () => tripsIn(old.failedAtMs),
-      "open > halfopen": () => nowMs >= old.sinceMs + limits.openMs,
+      "open > halfopen": () => this.isAskedToProbe || nowMs >= old.sinceMs + limits.openMs,
       "halfopen > open": () => old.failedAtMs.length === 1,
       "halfopen > closed": () => old.succeeded === limits.probes && old.inFlight === 0,
     };
@@ -116,11 +123,13 @@ const anyStep = fc.oneof(
   { weight: 6, arbitrary: fc.record({ end: fc.nat({ max: 12 }), result: anyResult }) },
   { weight: 2, arbitrary: fc.record({ advanceMs: fc.constantFrom(1, 200, 499, 500) }) },
   { weight: 1, arbitrary: fc.record({ advanceMs: fc.constantFrom(3_000, 5_999, 6_000) }) },
+  { weight: 1, arbitrary: fc.constant({ probe: true }) },
 );
 
 async function take(step: typeof anyStep extends fc.Arbitrary<infer T> ? T : never, observed: Observed) {
   if ("calls" in step) for (let call = 0; call < step.calls; call++) await observed.call();
   if ("end" in step) await observed.calls.splice(step.end, 1)[0]?.end(step.result);
+  if ("probe" in step) observed.probe();
   if ("advanceMs" in step) await observed.clock.advance(step.advanceMs);
 }
 

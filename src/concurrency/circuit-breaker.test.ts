@@ -180,6 +180,25 @@ test("a probe that succeeded keeps its slot, so no more than ten calls decide", 
   assert.equal(breaker.state, "closed");
 });
 
+test("with reason to believe that the peer is back, probes are let through before the time is over", async () => {
+  const { breaker, clock, transitions, succeed, trip } = setUp();
+  breaker.probe();
+  assert.equal(breaker.state, "closed", "a closed one needs none");
+  await trip();
+  await clock.advance(1_000);
+  breaker.probe();
+  assert.equal(breaker.state, "halfopen");
+  await succeed();
+  breaker.probe();
+  for (let probe = 2; probe <= 10; probe++) await succeed();
+  assert.equal(breaker.state, "closed");
+  assert.deepEqual(transitions, [
+    "closed > open at 0",
+    "open > halfopen at 1000",
+    "halfopen > closed at 1000",
+  ]);
+});
+
 test("one failed probe opens it again for the full time, counted from that failure", async () => {
   const { clock, breaker, trip, succeed, fail } = setUp();
   await trip();

@@ -1,7 +1,8 @@
 // Stops asking a peer that keeps failing, and finds out gently when it is back.
 //
 // - closed: every call goes through; enough failures within the window open it.
-// - open: no call goes through until the open time has passed since the trip.
+// - open: no call goes through until the open time has passed since the trip, or
+//   somebody has reason to believe that the peer is back.
 // - halfopen: a limited number of probes goes through. All of them succeed: closed.
 //   One fails: open again, for the full time.
 //
@@ -125,6 +126,11 @@ export class CircuitBreaker {
     }
     this.settleSuccess(phase);
     return value;
+  }
+
+  /** There is reason to believe that the peer is back: an open breaker lets probes through at once. */
+  probe(): void {
+    if (this.phase.state === "open") this.enter({ state: "halfopen", admitted: 0, succeeded: 0 });
   }
 
   private admit(): Phase {

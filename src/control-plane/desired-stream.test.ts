@@ -104,6 +104,23 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
+  test("promises something once per connection: with its first state, or when it has lived for a second", async () => {
+    const promisedMs: number[] = [];
+    const { stream, clock, opened, stop, finish } = streamOver(
+      [failing("unavailable"), sending(1n, 2n), silent],
+      {
+        onPromising: () => void promisedMs.push(clock.nowMs()),
+      },
+    );
+    const running = stream.run(stop.signal);
+    await clock.advance(20_000);
+    assert.deepEqual(promisedMs, [opened[1]?.atMs]);
+    stream.reconnectFromZero();
+    await clock.advance(60_000);
+    assert.deepEqual(promisedMs, [opened[1]?.atMs, (opened[2]?.atMs ?? 0) + 1_000]);
+    await finish(running);
+  });
+
   test("ends with the error of what cannot even be opened, and leaves no timer behind", async () => {
     const bug = new TypeError("open is broken");
     const { stream, clock, stop } = streamOver([silent], {

@@ -14,7 +14,7 @@
 //   were never seen, which nothing would bring again (K2). It is said loudly instead. What was known before
 //   is kept right by resync, which asks object by object; only what is new behind that message has to wait.
 import { linkSignals } from "../concurrency/abort.ts";
-import { type Clock, sleep } from "../concurrency/clock.ts";
+import { type Clock, sleep, type Timer } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
 import type { Random } from "../concurrency/random.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -26,6 +26,10 @@ import { achievedSomething, createReconnectDelay, type EndedConnection } from ".
 // Servers send nothing at all, not even headers, before their first message. A connection
 // that has outlived one round of pings is open all the same.
 const provenByPingsMs = 15_000;
+
+// A server that is away, or a proxy in front of it, says so sooner than this. It is no proof, but reason
+// enough to try a call that has failed.
+const promisingMs = 1_000;
 
 // One failure is an accident of the connection; so many at the same place are not.
 const stuckAfter = 3;
@@ -54,6 +58,8 @@ export interface DesiredSource<S> {
   /** Makes the cursor 0: for a replay, and when the server says that it is ahead of it. */
   resetCursor(): void;
   onState(state: S): void | Promise<void>;
+  /** Told once per connection that lives: what has failed at this server is worth another try. */
+  onPromising?(): void;
   /** Told of every change. What it throws changes nothing. */
   onStatus?(status: StreamStatus): void;
 }
@@ -149,6 +155,12 @@ class ReconnectingStream<S> implements DesiredStream {
     this.#endConnection = () => linked.abort();
     this.#enter("connecting");
     const proof = clock.setTimer(provenByPingsMs, () => this.#enter("open"));
+    let promise: Timer | undefined = clock.setTimer(promisingMs, () => promising());
+    const promising = () => {
+      if (promise !== undefined) notify(() => this.#source.onPromising?.());
+      promise?.cancel();
+      promise = undefined;
+    };
     const startedMs = clock.nowMs();
     let states: AsyncIterator<S> | undefined;
     let broughtMessages = false;
@@ -167,6 +179,7 @@ class ReconnectingStream<S> implements DesiredStream {
         if (!broughtMessages) {
           broughtMessages = true;
           proof.cancel();
+          promising();
           this.#stuck = { version: 0n, times: 0 };
           this.#enter("open", { lastError: undefined });
         }
@@ -178,6 +191,7 @@ class ReconnectingStream<S> implements DesiredStream {
       return "asked to";
     } finally {
       proof.cancel();
+      promise?.cancel();
       this.#endConnection = () => undefined;
       linked.abort();
       await states?.return?.().catch(() => undefined);

@@ -151,3 +151,27 @@ test("that an object is gone is told if it was known or its deletion was wanted,
   assert.deepEqual(desk.arrived.sort(), ["known=gone", "known=one", "ordered=gone"]);
   await desk.stop();
 });
+
+test("a control plane that seems to be back is told at once what it missed, and asked gently if it is not", async () => {
+  const desk = new Desk();
+  desk.failure = "unavailable";
+  for (let key = 0; key < 50; key++) desk.set(`key-${key}`, "one");
+  await desk.clock.advance(30_000);
+  desk.arrived.length = 0;
+  desk.reporter.retryMissed();
+  await desk.clock.advance(1_000);
+  assert.ok(desk.arrived.length <= 2, `${desk.arrived.length} calls of two workers`);
+  assert.equal(desk.breaker.state, "open");
+  desk.failure = undefined;
+  desk.arrived.length = 0;
+  desk.reporter.retryMissed();
+  // Ten prove that it is back; the others were refused meanwhile and wait for a second or two.
+  await desk.clock.advance(3_000);
+  assert.equal(new Set(desk.arrived).size, 50);
+  assert.equal(desk.breaker.state, "closed");
+  desk.arrived.length = 0;
+  desk.reporter.retryMissed();
+  await desk.clock.settle();
+  assert.deepEqual(desk.arrived, [], "nothing was missed any more");
+  await desk.stop();
+});

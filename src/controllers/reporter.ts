@@ -5,11 +5,12 @@
 // - The same news is not told twice, but for a full telling now and then, spread over time, because the
 //   control plane may have lost what it was told.
 // - A report that fails stays due until it is delivered, or refused for good. Nothing else waits for it.
-import type { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
+// - What a control plane that was away has missed is told as soon as there is reason to believe that it is back.
+import { type CircuitBreaker, CircuitOpenError } from "../concurrency/circuit-breaker.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
-import { classifyReport } from "./classify.ts";
+import { classifyReport, speaksOfHealth } from "./classify.ts";
 
 export interface Observation {
   readonly change: "update" | "delete";
@@ -51,6 +52,8 @@ export class Reporter {
   private readonly deps: ReporterDeps;
   private readonly queue: WorkQueue;
   private readonly told = new Map<string, Told>();
+  /** What a control plane that is away has missed. */
+  private readonly missed = new Set<string>();
 
   constructor(options: ReporterOptions, deps: ReporterDeps) {
     this.options = options;
@@ -76,6 +79,15 @@ export class Reporter {
     }
   }
 
+  /** The control plane seems to be back: nothing that it missed waits for its back-off. */
+  retryMissed(): void {
+    this.deps.breaker.probe();
+    for (const key of this.missed) {
+      this.queue.forget(key);
+      this.queue.add(key);
+    }
+  }
+
   forget(key: string): void {
     this.told.delete(key);
   }
@@ -91,6 +103,7 @@ export class Reporter {
   }
 
   private async report(key: string, signal: AbortSignal): Promise<WorkOutcome> {
+    this.missed.delete(key);
     const observation = this.deps.observe(key);
     const told = this.told.get(key);
     if (observation === undefined || observation.fingerprint === told?.fingerprint) return done;
@@ -102,6 +115,7 @@ export class Reporter {
       signal.throwIfAborted();
       const failure = classifyReport(error, change);
       if (failure === undefined) throw error;
+      if (error instanceof CircuitOpenError || speaksOfHealth(error)) this.missed.add(key);
       if (failure.kind === "retry") return failure;
     }
     if (change === "delete" && !this.deps.isDeletionWanted(key)) {

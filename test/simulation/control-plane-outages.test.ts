@@ -2,6 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
+import {
+  BreakerStatus_State as Breaker,
+  StreamStatus_State as Stream,
+} from "../../src/gen/krane/v1/agent_pb.ts";
 import { replicaSets } from "../../src/kube/kinds.ts";
 import { deployment, region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
 
@@ -50,6 +54,37 @@ test("two hours without a control plane and ten thousand status changes cost one
   assert.equal(sent.length, keys, "one report per key");
   assert.equal(deletes(agent), 0);
   assert.ok(agent.writes.every(({ kind, verb }) => kind !== "ReplicaSet" || verb === "apply"));
+  await world.stop();
+});
+
+test("what an absent control plane missed is told when its stream is back, not when a breaker's minute is over", async () => {
+  const keys = 20;
+  const world = await SimulatedRegion.create();
+  for (let index = 1; index <= keys; index++) await world.setDeployment(index, { replicas: 0 });
+  const agent = await world.startAgent({ resyncMs: 0, replayMs: 0 });
+  await world.until("all are settled", () => agent.controller.status().stream?.cursor === BigInt(keys));
+  await world.clock.advance(10_000);
+  for (const rpc of ["watchDeployments", "reportDeploymentStatus"] as const)
+    world.plane.faults.failNext(rpc, Code.Unavailable, Number.POSITIVE_INFINITY);
+  world.plane.faults.cutStreams();
+  for (const [index, set] of (await world.replicaSets()).entries())
+    await world.replacePod(set, undefined, `${set.metadata?.name}-pod`, `10.0.0.${index}`);
+  await world.until("the breaker is open", () => agent.controller.status().breaker?.state === Breaker.OPEN);
+  world.plane.faults.heal();
+  await world.until(
+    "the stream is tried",
+    () => agent.controller.status().stream?.state === Stream.CONNECTING,
+    10_000,
+  );
+  await world.clock.advance(4_000);
+  for (let index = 1; index <= keys; index++) {
+    const instances = await world.plane.admin.instances(region, `d_${index}`);
+    assert.deepEqual(
+      instances.map(({ k8sName }) => k8sName),
+      [`web-${index}-pod`],
+    );
+  }
+  assert.equal(agent.controller.status().breaker?.state, Breaker.CLOSED);
   await world.stop();
 });
 
