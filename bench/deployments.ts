@@ -17,8 +17,10 @@ const sizeVariable = "KRANE_BENCH_N";
 const namespaces = 50;
 const levels = [8, 16, 32];
 const perLevelMax = 400;
-/** An even number, so that either side begins as often. */
-const turns = 4;
+/** An odd number, so that there is one in the middle. */
+const turns = 5;
+/** As many as single changes are made of. */
+const rawSingles = 100;
 const resyncCpuGoal = 1;
 
 // Each deployment is used for one of them only: what is edited again and again is left to its editor.
@@ -44,19 +46,17 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
     withWorkers(["manifest-client", "question-client"], signal, async (workers) => {
       const place = { binariesDir: binaries.dir, cores };
       const perLevel = Math.min(perLevelMax, deployments);
-      const table = await withRegion(place, signal, (region) => measureLevels(region, workers, perLevel));
+      const inRegion = <T>(work: (region: BenchRegion) => Promise<T>) => withRegion(place, signal, work);
+      const table = await inRegion((region) => measureLevels(region, workers, perLevel));
       const best = table.reduce((a, b) => (b.raw.objectsPerSecond > a.raw.objectsPerSecond ? b : a)).inFlight;
       const sets = {
         agent: { name: "krane", deployments, namespaces },
         raw: { name: "raw", deployments, namespaces },
       };
       const results: Turn[] = [];
-      let singles: readonly string[] = [];
       for (let turn = 0; turn < turns; turn++)
-        await withRegion(place, signal, async (region) => {
-          results.push(await measureTurn(region, workers, { turn, sets, inFlight: best }));
-          if (turn === turns - 1) singles = await measureSingles(region, workers, sets);
-        });
+        results.push(await measureTurn(inRegion, workers, { turn, sets, inFlight: best }));
+      const singles = await inRegion((region) => measureSingles(region, workers, sets));
       return [
         ...turnLines(results, sets, best),
         ...singles,
@@ -92,6 +92,10 @@ async function measureLevels(
 
 async function measureSingles(region: BenchRegion, workers: Workers, sets: Sets): Promise<readonly string[]> {
   const { deployments } = sets.agent;
+  const first = await region.startAgent();
+  await measureAgent(region, first, sets.agent);
+  await first.stop();
+  await measureRaw(region, workers, Math.max(...levels), { ...sets.raw, deployments: rawSingles });
   const agent = await region.startAgent();
   await settle(region);
   const changes = await measureChanges(region, sets, changed);

@@ -13,6 +13,7 @@ import { eventually } from "../../test/support/eventually.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
 import type { Cores } from "../cores.ts";
 import { type AgentProcess, startAgent } from "./agent-process.ts";
+import { Gate } from "./gate.ts";
 import { type ObjectWatch, watchObjects } from "./object-watch.ts";
 import { Occurrences } from "./occurrences.ts";
 
@@ -25,6 +26,8 @@ export interface BenchRegion {
   readonly cluster: Cluster;
   readonly admin: Admin;
   readonly calls: Occurrences<Call>;
+  /** Of the stream of desired state. */
+  readonly orders: Gate;
   readonly replicaSets: ObjectWatch;
   readonly pods: ObjectWatch;
   /** Aborts also when something that the measurements rest on has failed. */
@@ -53,7 +56,8 @@ export async function withRegion<T>(
     await allowAgent(cluster);
     await whenPoliciesServed(cluster, signal);
     const calls = new Occurrences<Call>();
-    const { admin, url, close } = await startControlPlane(calls, signal);
+    const orders = new Gate();
+    const { admin, url, close } = await startControlPlane([listenIn(calls), holdBack(orders)], signal);
     cleanUps.push(close);
     const watch = async (path: string, detail: "metadata" | "whole") => {
       const opened = await watchObjects(cluster, { path, detail }, fail);
@@ -66,6 +70,7 @@ export async function withRegion<T>(
       cluster,
       admin,
       calls,
+      orders,
       replicaSets,
       pods,
       signal,
@@ -91,13 +96,13 @@ export async function withRegion<T>(
   }
 }
 
-async function startControlPlane(calls: Occurrences<Call>, signal: AbortSignal) {
+async function startControlPlane(interceptors: readonly Interceptor[], signal: AbortSignal) {
   const deps = {
     clock: createSystemClock(),
     log: createQuietLog(),
     readTextFile: () => Promise.reject(new Error("no file is needed")),
   };
-  const options = { tokens: [new Secret(controlToken)], interceptors: [listenIn(calls)] };
+  const options = { tokens: [new Secret(controlToken)], interceptors };
   const plane = createInMemoryControlPlane(options, deps);
   await plane.admin.registerRegion(regionName);
   const { url, close } = await createControlPlaneServer(plane, { port: 0 }, deps).start(signal);
@@ -117,6 +122,13 @@ function listenIn(calls: Occurrences<Call>): Interceptor {
       }
     }
     return answer;
+  };
+}
+
+function holdBack(orders: Gate): Interceptor {
+  return (next) => async (request) => {
+    const answer = await next(request);
+    return answer.stream ? { ...answer, message: orders.guard(answer.message) } : answer;
   };
 }
 

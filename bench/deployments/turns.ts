@@ -1,6 +1,5 @@
 // How fast thousands of deployments arrive, beside a bare client. One run of either side says little: on a shared
-// machine two runs of the same differ by a tenth. So they take turns, and of the two ratios in the middle the lower
-// counts.
+// machine two runs of the same differ by a tenth. So they take turns, and the ratio in the middle counts.
 import { median } from "../statistics.ts";
 import type { Workers } from "../worker-process.ts";
 import type { BenchRegion } from "./bench-region.ts";
@@ -20,20 +19,19 @@ export interface Turn {
 
 const goal = { ratio: 0.85, peakMb: 150 };
 
-/** One turn of either side, in a cluster of its own. Who begins changes, because the other finds a fuller one. */
+/** One turn of either side, each in an empty cluster. Who begins changes, in case the machine tires. */
 export async function measureTurn(
-  region: BenchRegion,
+  inRegion: <T>(work: (region: BenchRegion) => Promise<T>) => Promise<T>,
   workers: Workers,
   { turn, sets, inFlight }: { readonly turn: number; readonly sets: Sets; readonly inFlight: number },
 ): Promise<Turn> {
-  const agentSide = async () => {
-    const agent = await region.startAgent();
-    const applied = await measureAgent(region, agent, sets.agent);
-    const peakMb = agent.peakMb();
-    await agent.stop();
-    return { applied, peakMb };
-  };
-  const rawSide = () => measureRaw(region, workers, inFlight, sets.raw);
+  const agentSide = () =>
+    inRegion(async (region) => {
+      const agent = await region.startAgent();
+      const applied = await measureAgent(region, agent, sets.agent);
+      return { applied, peakMb: agent.peakMb() };
+    });
+  const rawSide = () => inRegion((region) => measureRaw(region, workers, inFlight, sets.raw));
   if (turn % 2 === 0) return { ...(await agentSide()), raw: await rawSide() };
   const raw = await rawSide();
   return { ...(await agentSide()), raw };
