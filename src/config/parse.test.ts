@@ -47,7 +47,7 @@ test("a minimal file gives every default", () => {
     rpcPort: 8070,
     kubernetes: {},
     secrets: { audience: "krane", acceptDefaultAudience: false },
-    reconcile: { workers: 32 },
+    reconcile: { workers: 64 },
     deletion: {
       mode: "confirmed",
       confirmations: 3,

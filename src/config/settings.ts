@@ -136,7 +136,7 @@ export const settings = {
   reconcileWorkers: settingWithDefault(
     "reconcile.workers",
     integer(1, 256),
-    32,
+    64,
     "Objects that one controller works on at the same time.",
   ),
 

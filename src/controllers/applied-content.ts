@@ -9,6 +9,7 @@ import type { KubeObject, ManagedFieldsEntry, ObjectMeta } from "../kube/types.t
 import { fieldManager } from "../model/labels.ts";
 import { hashOfText } from "../model/manifest-hash.ts";
 import { parseMebibytes, parseMillicores } from "../model/quantities.ts";
+import { sortedNames } from "../model/sorted-names.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -59,7 +60,7 @@ function namesParts(fields: Json): boolean {
 function textOfMembers(value: Json, fields: Json | undefined, name: string): string {
   const isAmounts = name === "limits" || name === "requests";
   let text = "";
-  for (const key of Object.keys(value).sort()) {
+  for (const key of sortedNames(value)) {
     const member = value[key];
     const below = fields?.[`f:${key}`];
     if (member === undefined || (fields !== undefined && below === undefined)) continue;

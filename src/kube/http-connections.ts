@@ -1,5 +1,6 @@
 // The connections to one API server: a pool for single requests, and one connection of its own
 // for each watch.
+import { createSecureContext } from "node:tls";
 import { buildConnector, Client, Pool } from "undici";
 import { pemOf } from "../config/ca-file.ts";
 import type { Credential, KubeEndpoint } from "./credentials.ts";
@@ -26,13 +27,16 @@ interface Generation {
 export class HttpConnections {
   private readonly options: ConnectionOptions;
   private readonly origin: string;
+  private readonly isEncrypted: boolean;
   private readonly open = new Set<Pool | Client>();
   private generation: Generation | undefined;
   private closed = false;
 
   constructor(options: ConnectionOptions) {
     this.options = options;
-    this.origin = new URL(options.endpoint.server).origin;
+    const { origin, protocol } = new URL(options.endpoint.server);
+    this.origin = origin;
+    this.isEncrypted = protocol === "https:";
   }
 
   poolFor(credential: Credential): Pool {
@@ -85,10 +89,10 @@ export class HttpConnections {
     const { endpoint, connections, connectTimeoutMs } = this.options;
     const connect = buildConnector({
       timeout: connectTimeoutMs,
-      ...(ca === undefined ? {} : { ca }),
+      // Read once: the first of many changes opens all connections together, each of which would read it again.
+      ...(this.isEncrypted && { secureContext: createSecureContext({ ca, ...certificate }) }),
       ...(endpoint.serverName === undefined ? {} : { servername: endpoint.serverName }),
       ...(endpoint.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
-      ...certificate,
     });
     const pool = new Pool(this.origin, {
       connect,

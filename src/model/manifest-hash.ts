@@ -2,6 +2,7 @@
 // was already applied from a new one, also after a restart, without sending either (K11).
 import { hash } from "node:crypto";
 import { annotationKeys } from "./labels.ts";
+import { sortedNames } from "./sorted-names.ts";
 
 // 96 bits, six to a character: no two states of one object meet by accident.
 const hashChars = 16;
@@ -46,7 +47,7 @@ function canonicalJson(value: unknown): string {
     return `[${text}]`;
   }
   const members = value as Readonly<Record<string, unknown>>;
-  for (const name of Object.keys(members).sort()) {
+  for (const name of sortedNames(members)) {
     const member = members[name];
     if (member === undefined) continue;
     text += `${text === "" ? "" : ","}${JSON.stringify(name)}:${canonicalJson(member)}`;
