@@ -13,9 +13,9 @@ import { judgePolicy, type PolicyProjection, projectPolicy } from "../model/cili
 import type { PolicyNamespaceRules, PolicySpec } from "../model/cilium/spec.ts";
 import { components, ownSelector } from "../model/labels.ts";
 import { heldText } from "../model/obstacle.ts";
-import { manifestContentHash } from "./applied-content.ts";
 import { readPolicyState } from "./cilium-messages.ts";
 import { restorePolicyOrder } from "./cilium-orders.ts";
+import { ContentHashes } from "./content-hashes.ts";
 import {
   type ChangedKeys,
   type ControllerDefinition,
@@ -52,7 +52,7 @@ class CiliumDefinition implements ControllerDefinition<CiliumNetworkPolicyState,
   private readonly options: CiliumDefinitionOptions;
   private readonly controlPlane: ControlPlane;
   private readonly policies: WatchedKind<CustomObject, PolicyProjection>;
-  private readonly contentHashes = new WeakMap<PolicySpec, string>();
+  private readonly contentHashes = new ContentHashes<PolicySpec>();
 
   constructor(options: CiliumDefinitionOptions, deps: CiliumDefinitionDeps) {
     this.options = options;
@@ -139,11 +139,12 @@ class CiliumDefinition implements ControllerDefinition<CiliumNetworkPolicyState,
 
   private planApply(key: string, spec: PolicySpec): Plan {
     const { namespace, name, policyId } = spec;
+    const manifest = () => desiredPolicy(spec);
     const object = ownedObject(this.policies, {
       key,
       ref: { namespace, name },
-      contentHash: () => this.contentHash(spec),
-      manifest: () => desiredPolicy(spec),
+      contentHash: () => this.contentHashes.of(spec, manifest),
+      manifest,
       judge: (live) => judgePolicy(live, policyId),
     });
     return {
@@ -153,14 +154,6 @@ class CiliumDefinition implements ControllerDefinition<CiliumNetworkPolicyState,
         { kind: "object", object },
       ],
     };
-  }
-
-  private contentHash(spec: PolicySpec): string {
-    const known = this.contentHashes.get(spec);
-    if (known !== undefined) return known;
-    const hash = manifestContentHash(desiredPolicy(spec));
-    this.contentHashes.set(spec, hash);
-    return hash;
   }
 
   private planUnknown(): Plan {

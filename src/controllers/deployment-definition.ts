@@ -13,7 +13,7 @@ import { type ReplicaSetProjection, socketOf } from "../model/deployment/project
 import { desiredReplicaSet } from "../model/deployment/replica-set.ts";
 import type { DeploymentRules, DeploymentSpec } from "../model/deployment/spec.ts";
 import { judgeIdentity, type Ownership } from "../model/ownership.ts";
-import { manifestContentHash } from "./applied-content.ts";
+import { ContentHashes } from "./content-hashes.ts";
 import { type ControllerDefinition, defineKind, type ManagedObject } from "./controller-definition.ts";
 import {
   environmentOfKey,
@@ -70,8 +70,7 @@ export class DeploymentDefinition implements ControllerDefinition<DeploymentStat
   private readonly replicaSets: ReplicaSets;
   private readonly pods: Pods;
   private readonly ingress: IngressPolicies;
-  /** A manifest is large and its hash is short; a manifest lives only as long as the plan that sends it. */
-  private readonly contentHashes = new WeakMap<DeploymentSpec, string>();
+  private readonly contentHashes = new ContentHashes<DeploymentSpec>();
 
   constructor(options: DeploymentDefinitionOptions, deps: DeploymentDefinitionDeps) {
     this.options = options;
@@ -221,7 +220,7 @@ export class DeploymentDefinition implements ControllerDefinition<DeploymentStat
     const object = ownedObject(this.replicaSets, {
       key,
       ref: { namespace: spec.namespace, name: spec.name },
-      contentHash: () => this.contentHash(spec, manifest),
+      contentHash: () => this.contentHashes.of(spec, manifest),
       // Its selector is one value to the server, and holds the id of this deployment and nothing else.
       refusesStrangers: true,
       manifest,
@@ -234,14 +233,6 @@ export class DeploymentDefinition implements ControllerDefinition<DeploymentStat
       { kind: "object", object },
     ];
     return { kind: "apply", steps };
-  }
-
-  private contentHash(spec: DeploymentSpec, manifest: () => ReplicaSet): string {
-    const known = this.contentHashes.get(spec);
-    if (known !== undefined) return known;
-    const hash = manifestContentHash(manifest());
-    this.contentHashes.set(spec, hash);
-    return hash;
   }
 
   private replicaSetOf(spec: DeploymentSpec): ReplicaSet {
