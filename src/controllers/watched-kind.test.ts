@@ -96,3 +96,28 @@ test("a kind that the server does not have is missing, and not merely late", asy
   await done;
   await stop();
 });
+
+test("the trouble of a watch is told until the server takes the watch again, and no longer", async () => {
+  const { clock, server, kind, stop } = await watched();
+  const body = { kind: "Status", apiVersion: "v1", code: 500, reason: "InternalError" };
+  const heal = server.faults.intercept(() => ({ kind: "whole", status: 500, body }));
+  server.faults.closeWatches();
+  await clock.advance(10_000);
+  assert.equal(kind.status().synced, true);
+  assert.match(kind.status().lastError, /500/);
+  heal();
+  await clock.advance(30_000);
+  assert.equal(server.faults.openWatches, 1);
+  assert.equal(kind.status().lastError, "");
+
+  // An ordinary end that follows soon brings the old trouble back neither.
+  const answerAgain = server.faults.intercept(() => "hang");
+  server.faults.closeWatches();
+  await clock.settle();
+  assert.equal(server.faults.openWatches, 0);
+  assert.equal(kind.status().lastError, "");
+  await clock.advance(90_000);
+  assert.match(kind.status().lastError, /silent/);
+  answerAgain();
+  await stop();
+});

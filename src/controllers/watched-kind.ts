@@ -118,12 +118,11 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   status(): KindStatus {
     const { group, kind } = this.kind;
     const state = this.reflector.state();
-    const isWell = state.synced && state.failures === 0;
     return {
       kind: group === "" ? kind : `${group}/${kind}`,
       objects: this.cache.size,
       synced: state.synced,
-      lastError: isWell ? "" : (state.lastError?.error.message ?? ""),
+      lastError: state.lastError?.error.message ?? "",
     };
   }
 

@@ -91,6 +91,11 @@ export interface WatchOptions extends Selection {
   readonly bookmarks?: boolean;
   /** Asks for a consistent initial state in the stream, closed by a bookmark with initialEventsEnd. */
   readonly sendInitialEvents?: boolean;
+  /**
+   * Called when the server has taken the watch: at once, and then there may be no event for a long
+   * time. What it throws changes nothing.
+   */
+  readonly onOpen?: () => void;
 }
 
 export type WatchEvent<T extends KubeObject> =

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ScriptedKube } from "../../test/support/scripted-kube.ts";
 import type { KubeApi } from "./api.ts";
 import { createKubeApi } from "./client.ts";
 import { KubeApiError } from "./errors.ts";
@@ -218,6 +219,21 @@ test("watch events are told apart; bookmarks carry their version and the end of 
     sendInitialEvents: "true",
     resourceVersionMatch: "NotOlderThan",
   });
+});
+
+test("a watch is told to be open before its first event, and one that is refused is not", async () => {
+  const seen: string[] = [];
+  const onOpen = () => seen.push("open");
+  const object = { metadata: { name: "a", resourceVersion: "2" } };
+  const taken = answering({ status: 200, body: [{ type: "ADDED", object }] });
+  for await (const { type } of taken.api.watch(pods, { onOpen }, signal)) seen.push(type);
+  assert.deepEqual(seen, ["open", "ADDED"]);
+  assert.deepEqual(taken.requests[0]?.query, { watch: "true" });
+
+  const server = new ScriptedKube();
+  server.streamFaults.push({ kind: "status", status: 403 });
+  await errorOf(collect(createKubeApi(server), { onOpen }));
+  assert.deepEqual(seen, ["open", "ADDED"]);
 });
 
 test("an ERROR event is the error in it; an event that the protocol does not know is never skipped", async () => {

@@ -302,6 +302,66 @@ test("the failures are forgotten after two healthy minutes, not before", async (
   await world.end();
 });
 
+test("a watch that the server has taken again is well at once, though silent, and the failures still count", async () => {
+  const world = await started();
+  world.server.streamFaults.push({ kind: "network" }, { kind: "status", status: 500 });
+  world.server.breakWatches();
+  await world.clock.settle();
+  assert.equal(world.reflector.state().lastError?.error.code, "network");
+  await world.clock.advance(10_000);
+  assert.equal(world.server.watchCount, 1);
+  assert.equal(world.reflector.state().lastError, undefined);
+  assert.equal(world.reflector.state().failures, 3);
+  world.server.breakWatches();
+  await world.clock.settle();
+  assert.equal(world.reflector.state().lastError?.error.code, "network");
+  assert.equal(world.reflector.state().failures, 4);
+  await world.end();
+});
+
+test("watches that are taken and end at once are never well for longer than they last", async () => {
+  const world = await started();
+  for (let count = 0; count < 100; count++) {
+    world.server.streamFaults.push({ kind: "end-at-once" }, { kind: "error-event", status: 500 });
+  }
+  world.server.endWatches();
+  for (let second = 0; second < 300; second++) {
+    await world.clock.advance(1_000);
+    assert.notEqual(world.reflector.state().lastError, undefined, `after ${second} s`);
+  }
+  await world.end();
+});
+
+test("a stream of the whole state is well when that has come, not when the server has taken it", async () => {
+  const world = await started((server) => server.set("a", 1));
+  world.server.muteWatches();
+  world.server.set("a", 2);
+  world.server.compact();
+  world.server.streamFaults.push(undefined, { kind: "silent" });
+  world.server.breakWatches();
+  await world.clock.advance(10_000);
+  assert.equal(world.lastQuery()["sendInitialEvents"], "true");
+  assert.equal(world.server.watchCount, 1);
+  assert.equal(world.reflector.state().lastError?.error.isExpired, true);
+  await world.clock.advance(2 * minute);
+  assert.deepEqual(world.cached(), world.server.snapshot());
+  assert.equal(world.reflector.state().lastError, undefined);
+  await world.end();
+});
+
+test("after a list, what the watch runs into is told until the server takes it", async () => {
+  const world = await started((server) => {
+    server.supportsInitialEvents = "refused";
+    server.set("a", 1);
+    server.streamFaults.push(undefined, { kind: "status", status: 403, reason: "Forbidden" });
+  });
+  assert.equal(world.reflector.state().synced, true);
+  assert.equal(world.reflector.state().lastError?.error.status, 403);
+  await world.clock.advance(1_000);
+  assert.equal(world.reflector.state().lastError, undefined);
+  await world.end();
+});
+
 test("a server that is behind is waited for, and believed when it stays behind", async () => {
   const world = await started((server) => server.set("a", 1));
   world.server.pushRaw({ type: "BOOKMARK", object: { metadata: { resourceVersion: "900" } } });

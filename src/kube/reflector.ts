@@ -35,10 +35,9 @@ export interface ReflectorDeps {
 
 export interface ReflectorState {
   readonly synced: boolean;
-  /** Wall time at which the present watch began; absent while there is none. */
-  readonly watchingSinceMs?: number;
-  /** Failures in a row; 0 after two healthy minutes. */
+  /** Failures in a row, which pace the attempts; 0 after two healthy minutes. */
   readonly failures: number;
+  /** What the last attempt ran into; absent from the moment in which a watch goes on from a whole state. */
   readonly lastError?: { readonly atMs: number; readonly error: KubeApiError };
 }
 
@@ -63,7 +62,6 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
   private triedAtMs = 0;
   private failures = 0;
   private lagging = 0;
-  private watchingSinceMs: number | undefined;
   private lastError: ReflectorState["lastError"];
 
   constructor(options: ReflectorOptions<T, P, I>, deps: ReflectorDeps) {
@@ -75,7 +73,6 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
     return {
       synced: this.options.cache.synced,
       failures: this.recentFailures(),
-      ...(this.watchingSinceMs === undefined ? {} : { watchingSinceMs: this.watchingSinceMs }),
       ...(this.lastError === undefined ? {} : { lastError: this.lastError }),
     };
   }
@@ -108,8 +105,6 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
       this.lastError = { atMs: this.deps.clock.wallMs(), error };
       notify(() => this.options.onError?.(error));
       return this.pauseAfter(error);
-    } finally {
-      this.watchingSinceMs = undefined;
     }
   }
 
@@ -125,7 +120,10 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
     const begunMs = clock.nowMs();
     let brought = 0;
     let initial = this.resumeAt === undefined ? new Map<string, CacheEntry<P>>() : undefined;
-    this.watchingSinceMs = clock.wallMs();
+    // A stream of the whole state proves nothing before its end: some servers take it and never finish it.
+    const noteWell = () => {
+      if (initial === undefined) this.lastError = undefined;
+    };
     const options = {
       ...selection,
       ...(this.resumeAt === undefined ? { sendInitialEvents: true } : { resourceVersion: this.resumeAt }),
@@ -133,10 +131,12 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
       // Spread, so that the watches of a fleet do not all end together.
       timeoutSeconds: Math.round(uniform(random, 300, 600)),
       silenceMs,
+      onOpen: noteWell,
     };
     const onEvent = (event: WatchEvent<T>) => {
       if (initial !== undefined) {
         if (this.takeInitial(event, initial)) initial = undefined;
+        noteWell();
         return;
       }
       this.take(event);

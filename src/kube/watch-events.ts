@@ -1,5 +1,6 @@
 // One watch as the API server sends it: a line per event. What the protocol does not allow is an
 // error and never skipped, because a skipped event is a change that nobody will ever see.
+import { notify } from "../concurrency/notify.ts";
 import type { WatchEvent, WatchOptions } from "./api.ts";
 import { KubeApiError, refusedError } from "./errors.ts";
 import { acceptObject } from "./media-types.ts";
@@ -18,6 +19,8 @@ export async function* watchEvents<T extends KubeObject>(
   const what = `watch ${describeObject(kind, options)}`;
   const stream = await transport.stream(watchRequest(kind, options), signal);
   if (stream.refusal !== undefined) throw refusedError(what, stream.refusal);
+  // An error of the listener, thrown here, would leave a stream behind that nobody reads or ends.
+  notify(() => options.onOpen?.());
   for await (const value of stream.values) yield parseWatchEvent<T>(what, value);
 }
 

@@ -33,6 +33,13 @@ export const watchingCases = [
     const seen = (await watch.take(4)).map(describeEvent);
     assert.deepEqual(seen, ["ADDED a", "ADDED b", "MODIFIED a", "DELETED a"]);
   }),
+  contractCase("watch: is taken at once, also when there is nothing to tell", async (trial) => {
+    const resourceVersion = await versionNow(trial);
+    await new Promise<void>((taken, failed) => {
+      const watch = trial.watch(secrets, { resourceVersion, onOpen: taken });
+      watch.ended.then(() => failed(new Error("the watch ended before it was taken")), failed);
+    });
+  }),
   contractCase("watch: an event carries the whole object, as a get would", async (trial) => {
     const watch = trial.watch(secrets, { resourceVersion: await versionNow(trial) });
     await trial.create(secrets, secret("a", { key: "value" }));
