@@ -80,6 +80,9 @@ class Observed {
     this.isAskedToProbe = true;
     this.breaker.probe();
     this.isAskedToProbe = false;
+    // Those that are out already are of a phase that is over.
+    if (this.phase.state === "halfopen")
+      this.phase = { ...this.phase, failedAtMs: [], succeeded: 0, inFlight: 0 };
   }
 
   /** The state is what the results of this phase's own calls make it, and nothing else. */

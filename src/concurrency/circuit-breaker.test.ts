@@ -188,15 +188,25 @@ test("with reason to believe that the peer is back, probes are let through befor
   await clock.advance(1_000);
   breaker.probe();
   assert.equal(breaker.state, "halfopen");
-  await succeed();
-  breaker.probe();
-  for (let probe = 2; probe <= 10; probe++) await succeed();
+  for (let probe = 1; probe <= 10; probe++) await succeed();
   assert.equal(breaker.state, "closed");
   assert.deepEqual(transitions, [
     "closed > open at 0",
     "open > halfopen at 1000",
     "halfopen > closed at 1000",
   ]);
+});
+
+test("probes from before there was reason to believe it count no longer", async () => {
+  const { breaker, succeed, trip, clock } = setUp();
+  await trip();
+  await clock.advance(60_000);
+  const hanging = startCall(breaker);
+  breaker.probe();
+  await hanging.fail(new PeerIsDown());
+  assert.equal(breaker.state, "halfopen");
+  for (let probe = 1; probe <= 10; probe++) await succeed();
+  assert.equal(breaker.state, "closed");
 });
 
 test("one failed probe opens it again for the full time, counted from that failure", async () => {

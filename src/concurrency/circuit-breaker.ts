@@ -128,9 +128,12 @@ export class CircuitBreaker {
     return value;
   }
 
-  /** There is reason to believe that the peer is back: an open breaker lets probes through at once. */
+  /**
+   * There is reason to believe that the peer is back: probes are let through at once. Those that are out already
+   * were sent before, and no longer count.
+   */
   probe(): void {
-    if (this.phase.state === "open") this.enter({ state: "halfopen", admitted: 0, succeeded: 0 });
+    if (this.phase.state !== "closed") this.enter({ state: "halfopen", admitted: 0, succeeded: 0 });
   }
 
   private admit(): Phase {
@@ -180,7 +183,7 @@ export class CircuitBreaker {
   private enter(phase: Phase): void {
     const from = this.phase.state;
     this.phase = phase;
-    notify(() => this.deps.observer?.onTransition?.(from, phase.state));
+    if (from !== phase.state) notify(() => this.deps.observer?.onTransition?.(from, phase.state));
   }
 
   private openTimeIsOver(): boolean {

@@ -104,20 +104,19 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
-  test("promises something once per connection: with its first state, or when it has lived for a second", async () => {
-    const promisedMs: number[] = [];
+  test("tells of every sign that the server is there: a connection that lived for a second, and each state", async () => {
+    const signsMs: number[] = [];
     const { stream, clock, opened, stop, finish } = streamOver(
       [failing("unavailable"), sending(1n, 2n), silent],
-      {
-        onPromising: () => void promisedMs.push(clock.nowMs()),
-      },
+      { onSign: () => void signsMs.push(clock.nowMs()) },
     );
     const running = stream.run(stop.signal);
     await clock.advance(20_000);
-    assert.deepEqual(promisedMs, [opened[1]?.atMs]);
+    const [, second = assert.fail("it was not opened again")] = opened;
+    assert.deepEqual(signsMs, [second.atMs, second.atMs]);
     stream.reconnectFromZero();
     await clock.advance(60_000);
-    assert.deepEqual(promisedMs, [opened[1]?.atMs, (opened[2]?.atMs ?? 0) + 1_000]);
+    assert.deepEqual(signsMs.slice(2), [(opened[2]?.atMs ?? 0) + 1_000]);
     await finish(running);
   });
 

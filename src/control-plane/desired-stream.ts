@@ -14,7 +14,7 @@
 //   were never seen, which nothing would bring again (K2). It is said loudly instead. What was known before
 //   is kept right by resync, which asks object by object; only what is new behind that message has to wait.
 import { linkSignals } from "../concurrency/abort.ts";
-import { type Clock, sleep, type Timer } from "../concurrency/clock.ts";
+import { type Clock, sleep } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
 import type { Random } from "../concurrency/random.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -27,8 +27,8 @@ import { achievedSomething, createReconnectDelay, type EndedConnection } from ".
 // that has outlived one round of pings is open all the same.
 const provenByPingsMs = 15_000;
 
-// A server that is away, or a proxy in front of it, says so sooner than this. It is no proof, but reason
-// enough to try a call that has failed.
+// A server that is away mostly says so sooner than this. It is no proof, but reason enough to try a call that
+// has failed.
 const promisingMs = 1_000;
 
 // One failure is an accident of the connection; so many at the same place are not.
@@ -58,8 +58,11 @@ export interface DesiredSource<S> {
   /** Makes the cursor 0: for a replay, and when the server says that it is ahead of it. */
   resetCursor(): void;
   onState(state: S): void | Promise<void>;
-  /** Told once per connection that lives: what has failed at this server is worth another try. */
-  onPromising?(): void;
+  /**
+   * Told of every sign that the server is there, a connection that has not failed yet or a state: what has failed
+   * at it is worth another try.
+   */
+  onSign?(): void;
   /** Told of every change. What it throws changes nothing. */
   onStatus?(status: StreamStatus): void;
 }
@@ -155,12 +158,8 @@ class ReconnectingStream<S> implements DesiredStream {
     this.#endConnection = () => linked.abort();
     this.#enter("connecting");
     const proof = clock.setTimer(provenByPingsMs, () => this.#enter("open"));
-    let promise: Timer | undefined = clock.setTimer(promisingMs, () => promising());
-    const promising = () => {
-      if (promise !== undefined) notify(() => this.#source.onPromising?.());
-      promise?.cancel();
-      promise = undefined;
-    };
+    const tellSign = () => this.#source.onSign?.();
+    const promise = clock.setTimer(promisingMs, () => notify(tellSign));
     const startedMs = clock.nowMs();
     let states: AsyncIterator<S> | undefined;
     let broughtMessages = false;
@@ -179,10 +178,11 @@ class ReconnectingStream<S> implements DesiredStream {
         if (!broughtMessages) {
           broughtMessages = true;
           proof.cancel();
-          promising();
+          promise.cancel();
           this.#stuck = { version: 0n, times: 0 };
           this.#enter("open", { lastError: undefined });
         }
+        notify(tellSign);
         await this.#source.onState(next.state);
         statesTaken += 1;
         if (statesTaken % statesPerTurn === 0)
@@ -191,7 +191,7 @@ class ReconnectingStream<S> implements DesiredStream {
       return "asked to";
     } finally {
       proof.cancel();
-      promise?.cancel();
+      promise.cancel();
       this.#endConnection = () => undefined;
       linked.abort();
       await states?.return?.().catch(() => undefined);

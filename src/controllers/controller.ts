@@ -160,7 +160,7 @@ export class Controller<
         cursor: () => this.cursor.version,
         resetCursor: () => this.resetCursor(),
         onState: (state) => this.receive(state),
-        onPromising: () => this.reporter.retryMissed(),
+        onSign: () => this.reporter.retryMissed(),
       },
       { clock, random, log, metrics },
     );

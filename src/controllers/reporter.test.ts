@@ -13,6 +13,10 @@ class Desk {
   readonly world = new Map<string, string>();
   readonly deletesWanted = new Set<string>();
   failure: ControlPlaneCode | undefined;
+  retryAfterMs: number | undefined;
+  /** Reports wait for endSlow(), and fail then. */
+  slow = false;
+  endSlow: () => void = () => undefined;
   readonly hanging = new Set<string>();
   readonly breaker = new CircuitBreaker(
     { name: "test" },
@@ -53,7 +57,14 @@ class Desk {
         this.arrived.push(`${key}=${fingerprint}`);
         if (this.hanging.has(key))
           await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-        if (this.failure !== undefined) throw new ControlPlaneError(this.failure, this.failure);
+        if (this.slow) {
+          await new Promise<void>((resolve) => {
+            this.endSlow = resolve;
+          });
+          throw new ControlPlaneError("unavailable", "the connection broke");
+        }
+        if (this.failure !== undefined)
+          throw new ControlPlaneError(this.failure, this.failure, { retryAfterMs: this.retryAfterMs });
       },
     };
   }
@@ -152,15 +163,11 @@ test("that an object is gone is told if it was known or its deletion was wanted,
   await desk.stop();
 });
 
-test("a control plane that seems to be back is told at once what it missed, and asked gently if it is not", async () => {
+test("a control plane that seems to be back is told at once what it missed", async () => {
   const desk = new Desk();
   desk.failure = "unavailable";
   for (let key = 0; key < 50; key++) desk.set(`key-${key}`, "one");
   await desk.clock.advance(30_000);
-  desk.arrived.length = 0;
-  desk.reporter.retryMissed();
-  await desk.clock.advance(1_000);
-  assert.ok(desk.arrived.length <= 2, `${desk.arrived.length} calls of two workers`);
   assert.equal(desk.breaker.state, "open");
   desk.failure = undefined;
   desk.arrived.length = 0;
@@ -173,5 +180,77 @@ test("a control plane that seems to be back is told at once what it missed, and 
   desk.reporter.retryMissed();
   await desk.clock.settle();
   assert.deepEqual(desk.arrived, [], "nothing was missed any more");
+  await desk.stop();
+});
+
+test("a control plane that gives signs and takes no report is asked less and less often", async () => {
+  const desk = new Desk();
+  desk.failure = "unavailable";
+  for (let key = 0; key < 50; key++) desk.set(`key-${key}`, "one");
+  const perMinute: number[] = [];
+  for (let minute = 1; minute <= 5; minute++) {
+    const before = desk.arrived.length;
+    for (let second = 0; second < 60; second++) {
+      desk.reporter.retryMissed();
+      await desk.clock.advance(1_000);
+    }
+    perMinute.push(desk.arrived.length - before);
+  }
+  assert.ok((perMinute[0] ?? 0) <= 20, perMinute.join());
+  assert.ok((perMinute[4] ?? 0) <= 5, perMinute.join());
+  desk.failure = undefined;
+  desk.arrived.length = 0;
+  await desk.clock.advance(60_000);
+  desk.reporter.retryMissed();
+  await desk.clock.advance(63_000);
+  assert.equal(new Set(desk.arrived).size, 50);
+  await desk.stop();
+});
+
+test("a sign that comes too soon after the last one is heeded a little later", async () => {
+  const desk = new Desk();
+  desk.failure = "unavailable";
+  for (let key = 0; key < 10; key++) desk.set(`key-${key}`, "one");
+  await desk.clock.advance(30_000);
+  desk.reporter.retryMissed();
+  await desk.clock.settle();
+  desk.failure = undefined;
+  desk.arrived.length = 0;
+  desk.reporter.retryMissed();
+  await desk.clock.settle();
+  assert.deepEqual(desk.arrived, []);
+  await desk.clock.advance(5_000);
+  assert.equal(new Set(desk.arrived).size, 10);
+  await desk.stop();
+});
+
+test("what the control plane itself has put off is not brought up by a sign", async () => {
+  const desk = new Desk();
+  desk.failure = "unavailable";
+  desk.retryAfterMs = 300_000;
+  desk.set("a", "one");
+  await desk.clock.settle();
+  desk.reporter.retryMissed();
+  await desk.clock.advance(60_000);
+  assert.deepEqual(desk.arrived, ["a=one"]);
+  await desk.stop();
+});
+
+test("a report that was on its way when the sign came does not wait for its old back-off", async () => {
+  const desk = new Desk();
+  desk.failure = "unavailable";
+  desk.set("a", "one");
+  // Long enough for a back-off of half a minute and more.
+  await desk.clock.advance(200_000);
+  const tries = desk.arrived.length;
+  desk.slow = true;
+  while (desk.arrived.length === tries) await desk.clock.advance(1_000);
+  desk.reporter.retryMissed();
+  desk.slow = false;
+  desk.failure = undefined;
+  desk.endSlow();
+  await desk.clock.advance(5_000);
+  assert.equal(desk.arrived.length, tries + 2);
+  assert.equal(desk.reporter.dueCount, 0);
   await desk.stop();
 });

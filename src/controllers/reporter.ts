@@ -6,6 +6,8 @@
 //   control plane may have lost what it was told.
 // - A report that fails stays due until it is delivered, or refused for good. Nothing else waits for it.
 // - What a control plane that was away has missed is told as soon as there is reason to believe that it is back.
+
+import { type Backoff, createBackoff } from "../concurrency/backoff.ts";
 import { type CircuitBreaker, CircuitOpenError } from "../concurrency/circuit-breaker.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
@@ -44,6 +46,7 @@ interface Told {
 }
 
 const backoff = { initialMs: 1_000, maxMs: 60_000, jitter: "equal" } as const;
+const calm = { initialMs: 2_000, maxMs: 60_000, jitter: "equal" } as const;
 const resendMsDefault = 600_000;
 const done: WorkOutcome = { kind: "done" };
 
@@ -54,10 +57,15 @@ export class Reporter {
   private readonly told = new Map<string, Told>();
   /** What a control plane that is away has missed. */
   private readonly missed = new Set<string>();
+  private readonly calm: Backoff;
+  private calmUntilMs = 0;
+  /** When the breaker is to let probes through. */
+  private probeAtMs: number | undefined;
 
   constructor(options: ReporterOptions, deps: ReporterDeps) {
     this.options = options;
     this.deps = deps;
+    this.calm = createBackoff(calm, deps.random);
     this.queue = new WorkQueue(
       { backoff },
       { clock: deps.clock, random: deps.random, onHandlerError: (key, error) => deps.onError(key, error) },
@@ -79,12 +87,17 @@ export class Reporter {
     }
   }
 
-  /** The control plane seems to be back: nothing that it missed waits for its back-off. */
+  /**
+   * The control plane seems to be back: nothing that it missed waits for its back-off. Signs come often, also from
+   * one that takes no report, so they are heeded less and less often until a report has arrived.
+   */
   retryMissed(): void {
-    this.deps.breaker.probe();
+    if (this.missed.size === 0 || this.probeAtMs !== undefined) return;
+    const nowMs = this.deps.clock.nowMs();
+    this.probeAtMs = Math.max(nowMs, this.calmUntilMs);
     for (const key of this.missed) {
       this.queue.forget(key);
-      this.queue.add(key);
+      this.queue.addAfter(key, this.probeAtMs - nowMs);
     }
   }
 
@@ -103,20 +116,39 @@ export class Reporter {
   }
 
   private async report(key: string, signal: AbortSignal): Promise<WorkOutcome> {
-    this.missed.delete(key);
+    const outcome = await this.tell(key, signal);
+    if (outcome.kind === "done") this.missed.delete(key);
+    return outcome;
+  }
+
+  private async tell(key: string, signal: AbortSignal): Promise<WorkOutcome> {
     const observation = this.deps.observe(key);
     const told = this.told.get(key);
     if (observation === undefined || observation.fingerprint === told?.fingerprint) return done;
     const { change, fingerprint } = observation;
     if (change === "delete" && told === undefined && !this.deps.isDeletionWanted(key)) return done;
+    this.probeWhereDue();
     try {
       await this.deps.breaker.execute(() => observation.send(signal));
+      this.calm.reset();
+      this.calmUntilMs = 0;
     } catch (error) {
       signal.throwIfAborted();
       const failure = classifyReport(error, change);
       if (failure === undefined) throw error;
-      if (error instanceof CircuitOpenError || speaksOfHealth(error)) this.missed.add(key);
-      if (failure.kind === "retry") return failure;
+      if (failure.kind === "retry") {
+        // What the server itself has put off is not brought up by a sign.
+        const isHinted = failure.atLeastMs !== undefined && !(error instanceof CircuitOpenError);
+        if (isHinted || !isCutOff(error)) this.missed.delete(key);
+        else this.missed.add(key);
+        // It came up too early, from its back-off: the breaker's minute is not what it has to wait for.
+        if (error instanceof CircuitOpenError && this.probeAtMs !== undefined)
+          return {
+            kind: "again",
+            afterMs: Math.min(error.retryAfterMs, this.probeAtMs - this.deps.clock.nowMs()),
+          };
+        return failure;
+      }
     }
     if (change === "delete" && !this.deps.isDeletionWanted(key)) {
       // Nobody will speak of it again, and a memory of everything that ever was would have no limit.
@@ -128,4 +160,16 @@ export class Reporter {
     this.told.set(key, { change, fingerprint, againMs });
     return done;
   }
+
+  private probeWhereDue(): void {
+    const nowMs = this.deps.clock.nowMs();
+    if (this.probeAtMs === undefined || nowMs < this.probeAtMs) return;
+    this.probeAtMs = undefined;
+    this.calmUntilMs = nowMs + this.calm.nextMs();
+    this.deps.breaker.probe();
+  }
+}
+
+function isCutOff(error: unknown): boolean {
+  return error instanceof CircuitOpenError || speaksOfHealth(error);
 }

@@ -1,6 +1,6 @@
 // The connections to one API server: a pool for single requests, and one connection of its own
 // for each watch.
-import { createSecureContext } from "node:tls";
+import { createSecureContext, type SecureContext } from "node:tls";
 import { buildConnector, Client, Pool } from "undici";
 import { pemOf } from "../config/ca-file.ts";
 import type { Credential, KubeEndpoint } from "./credentials.ts";
@@ -76,13 +76,15 @@ export class HttpConnections {
     const cert = credential.certificate?.cert;
     const ca = this.options.endpoint.ca && pemOf(this.options.endpoint.ca);
     if (present !== undefined && present.cert === cert && present.ca === ca) return present;
+    // Before the old ones are given up: a certificate that is half written would otherwise leave none.
+    const made = this.createGeneration(credential, ca);
     if (present !== undefined) {
       const retired = () => void this.open.delete(present.pool);
       present.pool.close().then(retired, retired);
     }
-    this.generation = this.createGeneration(credential, ca);
-    this.open.add(this.generation.pool);
-    return this.generation;
+    this.generation = made;
+    this.open.add(made.pool);
+    return made;
   }
 
   private createGeneration({ certificate }: Credential, ca: string | undefined): Generation {
@@ -90,7 +92,7 @@ export class HttpConnections {
     const connect = buildConnector({
       timeout: connectTimeoutMs,
       // Read once: the first of many changes opens all connections together, each of which would read it again.
-      ...(this.isEncrypted && { secureContext: createSecureContext({ ca, ...certificate }) }),
+      ...(this.isEncrypted && { secureContext: secureContextOf(ca, certificate) }),
       ...(endpoint.serverName === undefined ? {} : { servername: endpoint.serverName }),
       ...(endpoint.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
     });
@@ -104,5 +106,14 @@ export class HttpConnections {
       bodyTimeout: 0,
     });
     return { cert: certificate?.cert, ca, pool, connect };
+  }
+}
+
+function secureContextOf(ca: string | undefined, certificate: Credential["certificate"]): SecureContext {
+  try {
+    return createSecureContext({ ca, ...certificate });
+  } catch (cause) {
+    const message = "the client certificate and its key cannot be used, or do not belong together";
+    throw new KubeApiError("credentials", message, { cause });
   }
 }

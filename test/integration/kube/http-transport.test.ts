@@ -324,3 +324,30 @@ test("the server is known by its CA, and we by our certificate; a new certificat
   });
   assert.equal((await unchecked.api.get(pods, ref, {}, signal))?.metadata?.name, "a");
 });
+
+test("a certificate that is broken for a moment is named, and harms nothing once it is whole again", async (t) => {
+  const first = await certificate("first");
+  const second = await certificate("second");
+  const server = await startStubApiServer(t, (_, response) => answerJson(response, 200, pod("a", "1")), {
+    ...first,
+    requestCert: true,
+    rejectUnauthorized: true,
+    ca: [first.cert],
+  });
+  let current = { certificate: first };
+  const credentials = { current: async () => current, renew: async () => current };
+  const { api } = connectTo(t, server, { endpoint: { ca: first.cert, credentials } });
+  await api.get(pods, ref, {}, signal);
+  for (const broken of [
+    { ...first, cert: first.cert.slice(0, 300) },
+    { ...first, cert: second.cert },
+  ]) {
+    current = { certificate: broken };
+    await assert.rejects(api.get(pods, ref, {}, signal), failsWith("credentials"));
+    await assert.rejects(async () => {
+      for await (const _ of api.watch(pods, {}, signal)) assert.fail("it was watched");
+    }, failsWith("credentials"));
+    current = { certificate: first };
+    assert.equal((await api.get(pods, ref, {}, signal))?.metadata?.name, "a");
+  }
+});
