@@ -53,6 +53,17 @@ key_file = "key"
     assert.equal(stderr.trimEnd().split("\n").length, 4);
   });
 
+  test("shows where the URL of a database is and how to write one, and nothing of what is there", async () => {
+    const text = `[server]\ndatabase_url_file = "/run/db.url"\nagent_tokens = ["a.b ${token}"]\n`;
+    for (const url of ["mysql://ann:hunter2@db/krane", "hunter2", "", "postgres://ann:hunter2@:x"]) {
+      const { code, stdout, stderr } = await check(argv, { "server.toml": text, "/run/db.url": url });
+      assert.deepEqual([code, stdout], [78, ""]);
+      assert.match(stderr, /^krane: server\.database_url_file: the content of \/run\/db\.url [^;]+; .+\n$/);
+      assert.doesNotMatch(stderr, /redacted|hunter2|ann/);
+      if (url !== "") assert.match(stderr, /postgres:\/\/.*user:password@host:5432\/database$/m);
+    }
+  });
+
   test("finds a token that people and agents have in common, as a start would", async () => {
     const lists = `agent_tokens = ["a.b ${token}"]\nadmin_tokens = ["ann read-only ${token}"]\n`;
     const { code, stderr } = await check(argv, { "server.toml": `[server]\ndata_dir = "d"\n${lists}` });
@@ -67,6 +78,7 @@ key_file = "key"
   test("takes the flags of a server", async () => {
     assert.deepEqual(await check(["server", "--data-dir", "d"], {}), ok);
     assert.equal((await check(["server", "--rpc-port", "1"], {})).code, 64);
+    assert.equal((await check(["server", "surplus", "--data-dir", "d"], {})).code, 64);
   });
 });
 
@@ -111,5 +123,22 @@ test("krane config check passes over no option that stands before the kind of fi
     const code = await main(["config", "check", option, "server"], env, io);
     assert.deepEqual([code, io.stdout.text], [64, ""]);
     assert.match(io.stderr.text, /^krane: options stand behind server: krane config check server --/);
+  }
+});
+
+test("krane config check names a word that it does not know, and the one that may be meant", async () => {
+  const help = "(--help shows what is possible)\n";
+  for (const argv of [["servre"], ["servre", "--config", "server.toml"], ["sever"]]) {
+    const { code, stdout, stderr } = await check(argv, {});
+    assert.deepEqual([code, stdout], [64, ""]);
+    assert.equal(stderr, `krane: unknown command '${argv[0]}'\n(Did you mean server?)\n${help}`);
+  }
+  for (const word of ["agent", "krane.toml"]) {
+    const { code, stderr } = await check([word], { "krane.toml": "" });
+    assert.equal(code, 64);
+    assert.equal(
+      stderr,
+      `krane: unknown command '${word}'\n(server, vault, or no word for an agent; a file stands behind --config)\n${help}`,
+    );
   }
 });

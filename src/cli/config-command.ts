@@ -4,10 +4,11 @@ import { findUnusableFiles } from "../agent/named-files.ts";
 import { renderConfig } from "../config/render.ts";
 import { CommandError } from "./command-error.ts";
 import { addConfigOptions, loadConfig } from "./config-source.ts";
-import { renderError } from "./error-text.ts";
+import { renderError, withReason } from "./error-text.ts";
 import { exitCodes, isBug } from "./exit-codes.ts";
 import type { Environment, Io } from "./io.ts";
 import { addServerSettings, loadServerConfig } from "./server-options.ts";
+import { refuseWord } from "./unknown-word.ts";
 import { addVaultServerOptions, loadVaultConfig } from "./vault/vault-access.ts";
 
 type ExitWith = (code: number) => void;
@@ -25,6 +26,8 @@ Examples:
   krane config check server --config server.toml    the file of krane server
   krane config check vault --config vault.toml      the file of krane vault serve
 `;
+
+const noKindOfFile = "server, vault, or no word for an agent; a file stands behind --config";
 
 export function addConfigCommands(program: Command, deps: ConfigCommandDeps, exitWith: ExitWith): void {
   const config = program
@@ -50,6 +53,8 @@ function addCheck(config: Command, { env, io }: ConfigCommandDeps, exitWith: Exi
     .addHelpText("after", checkExamples)
     .hook("preSubcommand", (_, other) => assertNoOptions(check, other))
     .action(async () => {
+      const [word] = check.args;
+      if (word !== undefined) refuseWord(check, word, noKindOfFile);
       const loaded = await loadConfig(check, env, io, signal);
       exitWith(judged(io, loaded && (await findUnusableFiles(loaded.config, io, signal))));
     });
@@ -73,6 +78,8 @@ function addCheck(config: Command, { env, io }: ConfigCommandDeps, exitWith: Exi
       const { findVaultFileProblems } = await import("./config-files.ts");
       exitWith(judged(io, loaded && (await findVaultFileProblems(loaded, io, signal))));
     });
+  // The library would count the words and name none. Only now, because the commands below would have it from this one.
+  check.allowExcessArguments();
 }
 
 /** In front of the word they are about an agent. Passed over, they would leave a file unread, and it would be called ok. */
@@ -93,13 +100,6 @@ function judged(io: Io, problems: readonly unknown[] | undefined): number {
   if (problems.length > 0) return exitCodes.config;
   io.stdout.write("ok\n");
   return exitCodes.ok;
-}
-
-/** What the file system said (no such file, permission denied) is the useful half. */
-function withReason(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const reason = error.cause instanceof Error ? error.cause.message : "";
-  return error.message.includes(reason) ? error.message : `${error.message}: ${reason}`;
 }
 
 async function printConfig(command: Command, env: Environment, io: Io): Promise<number> {

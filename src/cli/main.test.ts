@@ -50,6 +50,24 @@ describe("the command line", () => {
     }
   });
 
+  test("a server says why it cannot read a file that its configuration names, as the check does", async () => {
+    const text = `[server]\ndatabase_url_file = "/run/db.url"\nagent_tokens = ["a.b a-token-of-sixteen-characters"]\n`;
+    for (const argv of [["server"], ["config", "check", "server"]]) {
+      const io = new FakeIo({ "server.toml": text });
+      assert.equal(await main([...argv, "--config", "server.toml"], {}, io), 78);
+      assert.equal(
+        io.stderr.text,
+        "krane: server.database_url_file: cannot read /run/db.url: no such file\n",
+      );
+    }
+  });
+
+  test("help for a mistyped command offers the one that may be meant", async () => {
+    const io = new FakeIo();
+    assert.equal(await main(["help", "secrets", "sett"], {}, io), 64);
+    assert.match(io.stderr.text, /^krane: unknown command 'sett'\n\(Did you mean set\?\)\n/);
+  });
+
   test("help of a command within another is that command's", async () => {
     const [asked, flag] = [new FakeIo(), new FakeIo()];
     assert.equal(await main(["help", "secrets", "set"], {}, asked), 0);

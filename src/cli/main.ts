@@ -20,6 +20,7 @@ import { addObjectCommands } from "./objects/object-commands.ts";
 import { addRenderCommand } from "./render-command.ts";
 import { addSecretCommands } from "./secrets/secret-commands.ts";
 import { addServerOptions } from "./server-options.ts";
+import { refuseWord } from "./unknown-word.ts";
 import { addVaultCommands } from "./vault/vault-command.ts";
 
 export async function main(argv: readonly string[], env: Environment, io: Io): Promise<number> {
@@ -49,7 +50,7 @@ function helpArguments(program: Command, argv: readonly string[]): readonly stri
   let command = program;
   for (const word of words) {
     const below = command.commands.find((each) => each.name() === word);
-    if (below === undefined) return command.error(`error: unknown command '${word}'`);
+    if (below === undefined) return refuseWord(command, word);
     command = below;
   }
   return [...words, "--help"];

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { describeProblems } from "../model/field-problem.ts";
 import { type Document, idOf } from "./document.ts";
-import { type DocumentFile, fileCharsMax, parseDocuments } from "./parse.ts";
+import { type DocumentFile, fileCharsMax, parseDocumentNames, parseDocuments } from "./parse.ts";
 import { renderDocumentProblems } from "./problem.ts";
 
 const hello = `apiVersion: krane/v1
@@ -381,4 +381,15 @@ test("rules of the agent's own hold where they are given", () => {
     outcome.kind === "invalid" && describeProblems(outcome.problems),
     'namespace "demo" is the namespace that krane itself runs in; image is of registry "registry.example", which is not on the list of allowed ones',
   );
+});
+
+test("for names a kind and an id are enough, and no less", () => {
+  for (const kind of ["Deployment", "Sentinel", "Policy", "Environment"]) {
+    const namesOf = (more: string) =>
+      parseDocumentNames([{ name: "a.yaml", text: `apiVersion: krane/v1\nkind: ${kind}\n${more}` }]);
+    const name = { kind: kind.toLowerCase(), id: "x_1", source: { file: "a.yaml", line: 1 } };
+    assert.deepEqual(namesOf("id: x_1\n"), { kind: "valid", names: [name] });
+    for (const more of ["", "id: ''\n", "id: a b\n", "id: x_1\nregion: ''\n", "id: x_1\nregoin: a\n"])
+      assert.equal(namesOf(more).kind, "invalid", `${kind} ${more}`);
+  }
 });

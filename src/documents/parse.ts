@@ -3,7 +3,7 @@
 import { nearestName } from "../config/nearest-key.ts";
 import { quote, type Refuse } from "../model/field-problem.ts";
 import { clashesOf } from "./clashes.ts";
-import type { Document } from "./document.ts";
+import { type Document, type DocumentContent, type DocumentSource, idOf } from "./document.ts";
 import { apiVersion, type DocumentKind, documentKinds } from "./document-kinds.ts";
 import { text } from "./formats.ts";
 import type { DocumentRules } from "./kinds.ts";
@@ -33,14 +33,54 @@ export function parseDocuments(
   files: readonly DocumentFile[],
   rules: DocumentRules = { registries: [] },
 ): ParsedDocuments {
+  const { documents, problems, report } = parseFiles(files, (tree, kind, refuse) =>
+    kind.read(tree, rules, refuse),
+  );
+  clashesOf(documents).forEach(report);
+  if (problems.length > 0) return { kind: "invalid", problems: inReadingOrder(problems, files) };
+  return { kind: "valid", documents };
+}
+
+/** Which object a document is about, and nothing of what it should be like. */
+export interface DocumentName {
+  readonly kind: Document["kind"];
+  readonly id: string;
+  readonly region?: string;
+  readonly source: DocumentSource;
+}
+
+export type ParsedNames =
+  | { readonly kind: "valid"; readonly names: readonly DocumentName[] }
+  | { readonly kind: "invalid"; readonly problems: readonly DocumentProblem[] };
+
+/**
+ * For whoever needs no more than names, such as a deletion: values that are wrong, missing or contradict each other are
+ * none of its business. Fields that are not known are, because one may be a mistyped region.
+ */
+export function parseDocumentNames(files: readonly DocumentFile[]): ParsedNames {
+  const { documents, problems } = parseFiles(files, (tree, kind, refuse) =>
+    kind.read(tree, { registries: [] }, (path, message) => {
+      const [name] = path.split(/[.[]/, 1);
+      if (name === "id" || !kind.fields.some((field) => field.name === name)) refuse(path, message);
+    }),
+  );
+  if (problems.length > 0) return { kind: "invalid", problems: inReadingOrder(problems, files) };
+  const names = documents.map((document) => {
+    const { kind, region, source } = document;
+    return { kind, id: idOf(document), ...(region !== undefined && { region }), source };
+  });
+  return { kind: "valid", names };
+}
+
+type ReadContent = (tree: SourceMap, kind: DocumentKind, refuse: Refuse) => DocumentContent;
+
+function parseFiles(files: readonly DocumentFile[], read: ReadContent) {
   const problems: DocumentProblem[] = [];
   const report = (problem: DocumentProblem) => {
     if (problems.length < problemsMax) problems.push(problem);
   };
-  const documents = files.flatMap((file) => parseFile(file, rules, report));
-  clashesOf(documents).forEach(report);
-  if (problems.length > 0) return { kind: "invalid", problems: inReadingOrder(problems, files) };
-  return { kind: "valid", documents };
+  const documents = files.flatMap((file) => parseFile(file, read, report));
+  return { documents, problems, report };
 }
 
 /** They are found kind by kind; a person goes through a file from top to bottom. */
@@ -55,7 +95,7 @@ function inReadingOrder(
 
 type Report = (problem: DocumentProblem) => void;
 
-function parseFile(file: DocumentFile, rules: DocumentRules, report: Report): readonly Document[] {
+function parseFile(file: DocumentFile, read: ReadContent, report: Report): readonly Document[] {
   const atLine = (line: number, message: string) => report({ file: file.name, line, path: "", message });
   if (file.text.length > fileCharsMax) {
     atLine(1, `is longer than ${fileCharsMax} characters; ${splitRemedy}`);
@@ -74,15 +114,10 @@ function parseFile(file: DocumentFile, rules: DocumentRules, report: Report): re
   const { trees, problems } = readYamlTrees(file.text);
   for (const { line, message } of problems) atLine(line, message);
   if (trees.length === 0 && problems.length === 0) atLine(1, "holds no document");
-  return trees.flatMap((tree) => parseTree(tree, file.name, rules, report));
+  return trees.flatMap((tree) => parseTree(tree, file.name, read, report));
 }
 
-function parseTree(
-  tree: SourceNode,
-  file: string,
-  rules: DocumentRules,
-  report: Report,
-): readonly Document[] {
+function parseTree(tree: SourceNode, file: string, read: ReadContent, report: Report): readonly Document[] {
   const refuse = (path: string, message: string) => report({ file, line: lineOf(tree, path), path, message });
   if (tree.kind !== "map") {
     refuse("", `the document must be a mapping, but is ${wordOf(tree)}`);
@@ -92,7 +127,7 @@ function parseTree(
   // The fields of a document whose kind is not known can only be guessed at.
   if (kind === undefined) return [];
   const region = parseRegion(tree, refuse);
-  const content = kind.read(tree, rules, refuse);
+  const content = read(tree, kind, refuse);
   const source = { file, line: tree.line };
   return [{ ...content, ...(region !== undefined && { region }), source }];
 }

@@ -60,7 +60,7 @@ class SlowControlPlane {
         applyObject: async ({ spec, dryRun }) => {
           const id = spec?.spec.case === "deployment" ? spec.spec.value.deploymentId : "";
           if ((dryRun ? this.checkRefused : this.refused).has(id))
-            throw new ConnectError(`${id} is not wanted${this.reason}`, Code.FailedPrecondition);
+            throw new ConnectError(`${id} is not wanted${this.reason}`, Code.InvalidArgument);
           if (!dryRun) await this.held(id);
           return { version: 7n };
         },
@@ -88,7 +88,7 @@ class SlowControlPlane {
 
   async answer(...ids: readonly string[]): Promise<void> {
     for (const id of ids) {
-      await eventually(`${id} is sent`, () => assert.ok(this.waiting.has(id)));
+      await eventually(`${id} is sent`, () => assert.equal(this.waiting.has(id), true));
       this.waiting.get(id)?.();
       this.waiting.delete(id);
     }
@@ -151,6 +151,7 @@ test("after a refusal nothing more is sent, what was sent is told, and how many 
     message:
       "a.yaml:21: deployment/d_3: d_3 is not wanted\n12 more were not sent; apply again once this is mended",
   });
+  await eventually("all are sent", () => assert.equal(plane.waiting.size, 7));
   await plane.answer(...[1, 2, 4, 5, 6, 7, 8].map((id) => `d_${id}`));
   await ended;
   const told = io.stdout.text.match(/d_\d+/g);
@@ -166,11 +167,14 @@ test("Ctrl-C ends it, and tells what had come to be", async () => {
   const applying = plane.apply(io, loaded(...ids(1, 20).map(deployment)));
   const ended = assert.rejects(applying, /Ctrl-C/);
   await plane.answer("d_2");
-  await eventually("the next is sent", () => assert.ok(plane.waiting.has("d_9")));
+  await eventually("the next is sent", () => assert.equal(plane.waiting.has("d_9"), true));
   plane.interrupt();
   await ended;
   assert.equal(io.stdout.text, "deployment/d_2 applied (version 7)\n");
-  assert.equal(io.stderr.text, "stopped; 8 without an answer may have been applied, 11 more were not sent\n");
+  assert.equal(
+    io.stderr.text,
+    "stopped; 1 applied, 8 without an answer may have been applied, 11 more were not sent\n",
+  );
 });
 
 test("what was on its way when the control plane went away is not passed over", async () => {

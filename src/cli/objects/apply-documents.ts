@@ -20,6 +20,7 @@ import { createEnvironmentLists, type EnvironmentLists } from "./environment-sea
 import type { LoadedDocument } from "./loaded-documents.ts";
 import { objectKindOf } from "./object-names.ts";
 import { callsAtOnce, workInOrder } from "./ordered-work.ts";
+import { sendOrders, summaryOf } from "./sent-orders.ts";
 
 /** A file for another control plane would be refused once for each of its documents. What is said fits on a screen. */
 const refusalsMax = 20;
@@ -56,7 +57,7 @@ export async function applyDocuments(
   const ordered = [...environments, ...others];
   if (options.dryRun || documents.length > 1) {
     const trials: (() => void)[] = [];
-    await sendAll(admin, io, ordered, { ...options, dryRun: true }, (loaded, trial) =>
+    await checkAll(admin, ordered, options, (loaded, trial) =>
       trials.push(() => tell(io, admin, loaded, trial, true)),
     );
     // Only then: what was refused in the end must not have been promised in parts.
@@ -66,68 +67,40 @@ export async function applyDocuments(
     }
   }
   const awaited: { ref: ObjectRef; version: bigint }[] = [];
-  // A deployment is checked against its environment, and takes its secrets, so that one has to be there.
-  let behind = documents.length;
-  for (const wave of [environments, others]) {
-    behind -= wave.length;
-    await sendAll(admin, io, wave, { ...options, behind }, (loaded, applied) => {
+  const lists = createEnvironmentLists(admin);
+  await sendOrders(admin, io, {
+    verb: "apply",
+    // A deployment is checked against its environment, and takes its secrets, so that one has to be there.
+    waves: [environments, others],
+    send: (loaded) => applyOne(admin, loaded, options, lists),
+    tell(loaded, applied) {
       tell(io, admin, loaded, applied, false);
       if (applied.ref !== undefined) awaited.push({ ref: applied.ref, version: applied.version });
-    });
-  }
+      return true;
+    },
+  });
   if (options.wait && awaited.length > 0)
     await waitAndTell(admin, io, { goal: "ready", objects: awaited, timeoutMs: options.timeout });
   return exitCodes.ok;
 }
 
-/** Rejects with what is wrong: while nothing is changed with all that is refused, else after the first. */
-async function sendAll(
+/** Changes nothing. Rejects with all that is refused. */
+async function checkAll(
   admin: Admin,
-  io: Io,
   documents: readonly LoadedDocument[],
-  { behind = 0, ...options }: ApplyOptions & { readonly behind?: number },
-  onSent: (loaded: LoadedDocument, applied: Applied) => void,
+  options: ApplyOptions,
+  onChecked: (loaded: LoadedDocument, trial: Applied) => void,
 ): Promise<void> {
   const environments = createEnvironmentLists(admin);
   const { errors, left } = await workInOrder(documents, {
     atOnce: callsAtOnce,
-    work: (loaded) => applyOne(admin, loaded, options, environments),
-    tell: onSent,
-    goesOn: (soFar) => options.dryRun === true && soFar.length < refusalsMax && soFar.every(isAboutDocument),
+    work: (loaded) => applyOne(admin, loaded, { ...options, dryRun: true }, environments),
+    tell: onChecked,
+    goesOn: (soFar) => soFar.length < refusalsMax && soFar.every(isAboutDocument),
   });
   if (errors.length === 0) return;
-  if (admin.signal.aborted && !options.dryRun)
-    io.stderr.write(`stopped; ${fateOf(errors.length, left + behind)}\n`);
   admin.signal.throwIfAborted();
-  throw options.dryRun
-    ? summaryOf(errors, left > 0 && errors.every(isAboutDocument) ? `${left} more were not checked` : "")
-    : summaryOf(errors, remedyFor(errors, left + behind));
-}
-
-function summaryOf(errors: readonly unknown[], remedy: string): unknown {
-  const [first] = errors;
-  const stranger = errors.find((error) => !(error instanceof CommandError));
-  if (stranger !== undefined || !(first instanceof CommandError)) return stranger;
-  // What is not about a document is the same for all that were on their way.
-  const messages = new Set(errors.map((error) => (error as CommandError).message));
-  if (remedy !== "") messages.add(remedy);
-  return new CommandError(first.code, [...messages].join("\n"));
-}
-
-function remedyFor(errors: readonly unknown[], left: number): string {
-  const lost = errors.filter((error) => error instanceof CommandError && error.code === "unreachable").length;
-  // One document alone needs no more words than that nobody answers.
-  if (left === 0 && errors.length === 1) return "";
-  const fate = fateOf(lost, left);
-  return fate === "" ? "" : `${fate}; apply again once this is mended`;
-}
-
-/** Whoever counts what was told would otherwise take those without an answer for not sent. */
-function fateOf(unanswered: number, left: number): string {
-  return [
-    ...(unanswered > 0 ? [`${unanswered} without an answer may have been applied`] : []),
-    ...(left > 0 ? [`${left} more were not sent`] : []),
-  ].join(", ");
+  throw summaryOf(errors, left > 0 && errors.every(isAboutDocument) ? `${left} more were not checked` : "");
 }
 
 const words: Readonly<Record<Change, string>> = {

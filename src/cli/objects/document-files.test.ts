@@ -3,9 +3,11 @@ import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { FakeIo } from "../../../test/support/fake-io.ts";
 import { CommandError, type CommandErrorCode } from "../command-error.ts";
+import { readInput } from "../process/input.ts";
 import { readTextFile } from "../process/text-file.ts";
 import { readDocumentFiles } from "./document-files.ts";
 
@@ -64,6 +66,22 @@ test("what a shell hands over as a file of its own is read", { timeout: 20_000 }
 
 test("standard input is read once", async () => {
   await assert.rejects(read("-", "-"), refuses("usage", "standard input can be read once"));
+});
+
+test("what is too large says how to make it smaller, whether it is a file or standard input", async (t) => {
+  const path = join(await makeFolder(t), "large.yaml");
+  const text = "x".repeat(4 * 1024 * 1024 + 1);
+  await writeFile(path, text);
+  const remedy = "larger than 4 MiB; split it into several files, and give them all to -f, ";
+  await assert.rejects(read(path), refuses("failed", `${path}: cannot be read: ${remedy}`));
+  const io = Object.assign(new FakeIo(), {
+    readInput: (name: string | undefined, bytesMax: number, until: AbortSignal) =>
+      readInput({ path: name, stdin: Readable.from([Buffer.from(text)]), bytesMax }, until),
+  });
+  await assert.rejects(
+    readDocumentFiles(["-"], io, signal),
+    refuses("failed", `standard input: is ${remedy}`),
+  );
 });
 
 test("a folder with the name of a document is refused by its name, and what is not there is not found", async (t) => {

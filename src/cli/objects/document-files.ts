@@ -30,15 +30,23 @@ export async function readDocumentFiles(
 }
 
 async function readOne(path: string, io: Io, signal: AbortSignal): Promise<readonly TextFile[]> {
-  if (path === "-") {
-    if (io.readInput === undefined) throw new TypeError("no standard input to read");
-    return [{ name: "standard input", text: await io.readInput(undefined, bytesMax, signal) }];
-  }
+  if (path === "-") return [await readStandardInput(io, signal)];
   try {
     return [await readFile(path, io, signal)];
   } catch (error) {
     if (systemCode(error) === "EISDIR") return readFolder(path, io, signal);
     throw unreadable(path, error, signal);
+  }
+}
+
+async function readStandardInput(io: Io, signal: AbortSignal): Promise<TextFile> {
+  if (io.readInput === undefined) throw new TypeError("no standard input to read");
+  const name = "standard input";
+  try {
+    return { name, text: await io.readInput(undefined, bytesMax, signal) };
+  } catch (error) {
+    if (systemCode(error) !== "EFBIG") throw error;
+    throw new CommandError("failed", `${name}: is larger than ${bytesMax / 1024 / 1024} MiB; ${splitRemedy}`);
   }
 }
 

@@ -2,8 +2,8 @@
 // nothing is sent while there is one.
 import { clashesOf } from "../../documents/clashes.ts";
 import { type Document, idOf } from "../../documents/document.ts";
-import { parseDocuments } from "../../documents/parse.ts";
-import { renderDocumentProblems } from "../../documents/problem.ts";
+import { type DocumentName, parseDocumentNames, parseDocuments } from "../../documents/parse.ts";
+import { type DocumentProblem, renderDocumentProblems } from "../../documents/problem.ts";
 import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
@@ -17,29 +17,69 @@ export interface LoadedDocument {
   readonly title: string;
 }
 
+/** What `-f` and `--region` say. */
+interface FileFlags {
+  readonly paths: readonly string[];
+  readonly regionFlag: string | undefined;
+}
+
 export async function loadDocuments(
   admin: Admin,
   io: Io,
-  { paths, regionFlag }: { readonly paths: readonly string[]; readonly regionFlag: string | undefined },
+  flags: FileFlags,
 ): Promise<readonly LoadedDocument[]> {
-  const parsed = parseDocuments(await readDocumentFiles(paths, io, admin.signal));
-  if (parsed.kind === "invalid")
-    throw new CommandError("failed", renderDocumentProblems(parsed.problems).trimEnd());
-  const loaded = parsed.documents.map((document) => {
-    const { region, source } = document;
-    // A flag that a file overrides in silence would send a change to a region that nobody asked for.
-    if (region !== undefined && regionFlag !== undefined && region !== regionFlag)
-      throw new CommandError(
-        "usage",
-        `${source.file}:${source.line}: belongs to region ${printable(region)}, not to ${regionFlag}; leave out --region`,
-      );
-    return {
-      document,
-      region: region ?? admin.region,
-      title: `${document.kind}/${printable(idOf(document))}`,
-    };
-  });
+  const parsed = parseDocuments(await readDocumentFiles(flags.paths, io, admin.signal));
+  if (parsed.kind === "invalid") throw refusal(parsed.problems);
+  const loaded = parsed.documents.map((document) => ({
+    document,
+    region: placed(document, admin, flags),
+    title: titleOf(document.kind, idOf(document)),
+  }));
   const clashes = clashesOf(loaded.map(({ document, region }) => ({ ...document, region })));
-  if (clashes.length > 0) throw new CommandError("failed", renderDocumentProblems(clashes).trimEnd());
+  if (clashes.length > 0) throw refusal(clashes);
   return loaded;
+}
+
+/** An object that documents are about, whatever they say of it. */
+export interface LoadedName {
+  readonly kind: Document["kind"];
+  readonly id: string;
+  readonly region: string;
+  readonly title: string;
+}
+
+/** Each once, where it stands first. */
+export async function loadNames(admin: Admin, io: Io, flags: FileFlags): Promise<readonly LoadedName[]> {
+  const parsed = parseDocumentNames(await readDocumentFiles(flags.paths, io, admin.signal));
+  if (parsed.kind === "invalid") throw refusal(parsed.problems);
+  const names = new Map<string, LoadedName>();
+  for (const name of parsed.names) {
+    const { kind, id } = name;
+    const region = placed(name, admin, flags);
+    const key = JSON.stringify([region, kind, id]);
+    if (!names.has(key)) names.set(key, { kind, id, region, title: titleOf(kind, id) });
+  }
+  return [...names.values()];
+}
+
+function refusal(problems: readonly DocumentProblem[]): CommandError {
+  return new CommandError("failed", renderDocumentProblems(problems).trimEnd());
+}
+
+function titleOf(kind: Document["kind"], id: string): string {
+  return `${kind}/${printable(id)}`;
+}
+
+function placed(
+  { region, source }: Pick<DocumentName, "region" | "source">,
+  admin: Admin,
+  { regionFlag }: FileFlags,
+): string {
+  // A flag that a file overrides in silence would send a change to a region that nobody asked for.
+  if (region !== undefined && regionFlag !== undefined && region !== regionFlag)
+    throw new CommandError(
+      "usage",
+      `${source.file}:${source.line}: belongs to region ${printable(region)}, not to ${regionFlag}; leave out --region`,
+    );
+  return region ?? admin.region;
 }

@@ -432,6 +432,55 @@ describe("krane delete", () => {
     assert.equal(code, 0, stderr);
   });
 
+  test("of files needs kinds and ids, and takes two documents of one id for one deletion", async () => {
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": `${deployment("one")}---\n${deployment("two")}` });
+    const environment = "apiVersion: krane/v1\nkind: Environment\nid: env_demo\nworkspace: ws_other\n";
+    await server.client().applyEnvironment({
+      region: "local.dev",
+      id: "env_only",
+      workspaceId: "ws_demo",
+      projectId: "proj_demo",
+    });
+    const contradictory = [
+      deployment("one"),
+      deployment("one", "region: local.dev\nreplicas: -1\n").replace("registry", "elsewhere"),
+      deployment("two").replace("name: two", "name: one"),
+      environment.replace("env_demo", "env_only"),
+    ].join("---\n");
+    const applied = await run(["apply", "-f", "a.yaml"], { "a.yaml": contradictory });
+    assert.equal(applied.code, 1);
+    const { code, stdout, stderr } = await run(["delete", "-f", "a.yaml", "--yes"], {
+      "a.yaml": contradictory,
+    });
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(stdout.match(/^\S+/gm), [
+      "deployment/d_two",
+      "deployment/d_one",
+      "environment/env_only",
+    ]);
+  });
+
+  test("of files refuses what could mean something else than the person thinks", async () => {
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("kept") });
+    for (const [text, complaint] of [
+      [
+        deployment("kept", "regoin: other.dev\n"),
+        /a\.yaml:10: regoin is not a known field; did you mean region/,
+      ],
+      [deployment("kept", "region: 7\n"), /region must be text/],
+      [deployment("kept").replace("id: d_kept\n", ""), /a\.yaml:1: id /],
+      [deployment("kept").replace("id: d_kept", "id: [d_kept]"), /a\.yaml:3: id must be text/],
+      [deployment("kept").replace("krane/v1", "apps/v1"), /apiVersion must be krane\/v1/],
+      [`${deployment("kept")}---\nkind: [`, /is not valid/],
+    ] as const) {
+      const { code, stdout, stderr } = await run(["delete", "-f", "a.yaml", "--yes"], { "a.yaml": text });
+      assert.deepEqual([code, stdout], [1, ""]);
+      assert.match(stderr, complaint);
+    }
+    const view = await run(["get", "deployment", "d_kept", "-o", "json"]);
+    assert.equal(JSON.parse(view.stdout).desired, "DESIRED_RUNNING");
+  });
+
   test("without being asked takes an id or a namespace with a name, and no name alone", async () => {
     await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("plain") });
     const { code, stderr } = await run(["delete", "deployment", "plain", "--yes"]);

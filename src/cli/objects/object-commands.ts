@@ -189,6 +189,7 @@ Examples:
   krane delete -f hello.yaml --yes                  in the opposite order of an apply
 
 With --yes an object is named by its id, or by namespace and name as in demo/hello.
+Of files only kinds and ids matter, and environments go last.
 With a deployment its policies are deleted. An environment takes its secrets with it.
 `,
     )
@@ -209,7 +210,7 @@ async function runDelete(
     throw new CommandError("usage", "say what to delete: either KIND ID, or -f FILE");
   const victims =
     kind === undefined
-      ? victimsOf(await loadFiles(command, deps, admin))
+      ? victimsOf(await loadFileNames(command, deps, admin))
       : [await namedVictim(admin, { kind, name }, options)];
   return deleteObjects(admin, deps.io, victims, options);
 }
@@ -220,8 +221,17 @@ function addFiles(command: Command): Command {
 
 async function loadFiles(command: Command, { io }: CommandDeps, admin: Admin) {
   const { loadDocuments } = await import("./loaded-documents.ts");
-  const { file = [] } = command.opts<{ file?: readonly string[] }>();
-  return loadDocuments(admin, io, { paths: file, regionFlag: regionFlag(command) });
+  return loadDocuments(admin, io, fileFlags(command));
+}
+
+async function loadFileNames(command: Command, { io }: CommandDeps, admin: Admin) {
+  const { loadNames } = await import("./loaded-documents.ts");
+  return loadNames(admin, io, fileFlags(command));
+}
+
+function fileFlags(command: Command) {
+  const { file: paths = [] } = command.opts<{ file?: readonly string[] }>();
+  return { paths, regionFlag: regionFlag(command) };
 }
 
 function ifVersion(about: string): Option {

@@ -3,6 +3,7 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { addAbortSignal, type Readable } from "node:stream";
+import { tooLarge } from "./text-file.ts";
 
 export class InputError extends Error {
   override readonly name = "InputError";
@@ -21,7 +22,10 @@ export async function readInput(
     for await (const chunk of addAbortSignal(signal, path === undefined ? stdin : createReadStream(path))) {
       chunks.push(chunk);
       bytes += chunk.length;
-      if (bytes > bytesMax) throw new InputError(`${name}: is larger than ${bytesMax} bytes`);
+      if (bytes > bytesMax) {
+        const cause = tooLarge(bytesMax);
+        throw new InputError(`${name}: is larger than ${bytesMax} bytes`, { cause });
+      }
     }
   } catch (cause) {
     signal.throwIfAborted();

@@ -31,7 +31,8 @@ export async function readTextFile(
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function tooLarge(bytesMax: number): Error {
+/** By its code a command that knows what to do about it can say so. */
+export function tooLarge(bytesMax: number): Error {
   return Object.assign(new Error(`larger than ${bytesMax / mebibyte} MiB`), { code: "EFBIG" });
 }
 

@@ -36,7 +36,11 @@ export function databaseUrl(): SecretKind {
     const isUrl = /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text) && text.length <= 4_096;
     return isUrl
       ? ok(new Secret(text))
-      : bad("is not the URL of a PostgreSQL", "write it as postgres://user:password@host:5432/database");
+      : bad(
+          "is not the URL of a PostgreSQL",
+          // In one word, what takes passwords out of messages would take this for one.
+          "write it as postgres:// and behind that user:password@host:5432/database",
+        );
   };
   return {
     label: "postgres URL",
