@@ -54,8 +54,10 @@ export async function runStateReports(deps: StateReportsDeps, signal: AbortSigna
 
 function stateReport(view: AgentView, state: AgentStatus): AgentStateReport {
   const controllers = [...view.controllers.values()];
+  // What was refused is settled as well, so only the list tells it from what was carried out: pods that fail, of which
+  // there may be hundreds on any day, must not push it off.
   const troubled = controllers.map((controller) =>
-    controller.objects({ onlyTroubled: true, limit: listedMax }),
+    controller.objects({ onlyTroubled: true, refusedFirst: true, limit: listedMax }),
   );
   return {
     state,

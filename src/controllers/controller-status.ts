@@ -105,6 +105,8 @@ export function controllerStatusMessage(facts: ControllerFacts): ControllerStatu
 
 export interface ObjectFilter {
   readonly onlyTroubled?: boolean;
+  /** Before the order of keys, for whoever does not ask for the next page. */
+  readonly refusedFirst?: boolean;
   /** Only keys behind this one, in the order of keys. */
   readonly after?: string | undefined;
   /** How many at most; default all. */

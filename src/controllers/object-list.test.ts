@@ -58,3 +58,14 @@ for (const { name, count, ...whereabouts } of cases)
     assert.equal(countObjects(known), count);
     assert.equal(listObjects(known, {}).length, count);
   });
+
+test("of more than fit, those that were refused come first where that is asked for", () => {
+  const known = knownObjects({ remembered: ["a", "d"] });
+  for (const key of ["b", "c"]) known.statuses.record(key, { outcome: "retrying" });
+  known.statuses.record("y", { outcome: "conflict" });
+  known.statuses.record("z", { outcome: "parked" });
+  const keys = (refusedFirst: boolean) =>
+    listObjects(known, { onlyTroubled: true, refusedFirst, limit: 3 }).map(({ key }) => key);
+  assert.deepEqual(keys(true), ["y", "z", "b"]);
+  assert.deepEqual(keys(false), ["b", "c", "y"]);
+});

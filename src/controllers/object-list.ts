@@ -3,7 +3,10 @@ import type { ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
 import { type ObjectFilter, objectStatusMessage } from "./controller-status.ts";
 import type { DesiredStore } from "./desired-store.ts";
-import { isTroubled, type ObjectStatuses } from "./object-status.ts";
+import { isTroubled, type ObjectStatuses, type Outcome } from "./object-status.ts";
+
+/** What settles a version without carrying it out. */
+const refusals: ReadonlySet<Outcome> = new Set(["parked", "conflict"]);
 
 export interface KnownObjects<State, Spec> {
   readonly definition: ControllerDefinition<State, Spec>;
@@ -36,28 +39,30 @@ function keysOf<State, Spec>({
   return seen;
 }
 
-/** In the order of keys. What is not asked for is not made: a page of a thousand objects costs a page. */
+/**
+ * In the order of keys, unless asked otherwise. What is not asked for is not made: a page of a thousand objects costs a
+ * page.
+ */
 export function listObjects<State, Spec>(
   known: KnownObjects<State, Spec>,
-  { onlyTroubled, after = "", limit }: ObjectFilter,
+  { onlyTroubled, refusedFirst = false, after = "", limit }: ObjectFilter,
 ): ObjectStatus[] {
   const { definition, store, statuses } = known;
   const failing = definition.failing();
   const isWanted = (key: string) =>
     key > after && (!onlyTroubled || failing.has(key) || isTroubled(statuses.get(key)?.outcome ?? "pending"));
-  return [...keysOf(known)]
-    .filter(isWanted)
-    .sort()
-    .slice(0, limit)
-    .map((key) =>
-      objectStatusMessage({
-        controller: definition.name,
-        key,
-        id: store.get(key)?.id ?? definition.managedByKey(key)?.id ?? "",
-        entry: store.get(key),
-        record: statuses.get(key),
-        readiness: definition.readiness(key),
-        failing: failing.get(key) ?? "",
-      }),
-    );
+  const wanted = [...keysOf(known)].filter(isWanted).sort();
+  const isRefused = (key: string) => refusals.has(statuses.get(key)?.outcome ?? "pending");
+  if (refusedFirst) wanted.sort((a, b) => Number(isRefused(b)) - Number(isRefused(a)));
+  return wanted.slice(0, limit).map((key) =>
+    objectStatusMessage({
+      controller: definition.name,
+      key,
+      id: store.get(key)?.id ?? definition.managedByKey(key)?.id ?? "",
+      entry: store.get(key),
+      record: statuses.get(key),
+      readiness: definition.readiness(key),
+      failing: failing.get(key) ?? "",
+    }),
+  );
 }

@@ -1,4 +1,5 @@
 // What every store asks of a change of an environment, and of its end.
+import { quote } from "../model/field-problem.ts";
 import type { Kind } from "./kinds.ts";
 import {
   type Author,
@@ -40,11 +41,40 @@ export function removalOf({ id, version }: Pick<StoredEnvironment, "id" | "versi
   return { ...author, kind: "environment", id, version, event: "removed", outcome: "" } as const;
 }
 
+/**
+ * The fields that a change would give another value, and the values that have to stay as long as something of the
+ * environment is in use; undefined where it stays whose it is. One of nobody may become anybody's. Throws `in_use`
+ * where a secret would go along: whoever gets the environment could run pods that read it.
+ */
+export function keptOwner(
+  before: StoredEnvironment | undefined,
+  wanted: EnvironmentContent,
+): string | undefined {
+  if (before === undefined) return undefined;
+  const { id, workspaceId, projectId, secrets } = before;
+  const changed = [
+    ["workspace_id", workspaceId, wanted.workspaceId],
+    ["project_id", projectId, wanted.projectId],
+  ].filter(([, old, next]) => old !== "" && old !== next);
+  if (changed.length === 0) return undefined;
+  const kept = changed.map(([field, old = ""]) => `${field} must stay ${quote(old)}`).join(", ");
+  const taken = [...wanted.secrets].find(([name, value]) => secrets.get(name) === value);
+  if (taken === undefined) return kept;
+  throw new StoreError("in_use", `${kept}: environment ${id} has the secret ${taken[0]}: unset it first`);
+}
+
 /** The kinds of object that belong to an environment. */
 export const tenantKinds = ["deployment", "sentinel"] as const satisfies readonly Kind[];
 
-/** Throws `in_use` when one of the rows is wanted and of the environment, or cannot be read, and may be. */
-export function assertUnused(id: string, rows: readonly Row<(typeof tenantKinds)[number]>[]): void {
+/**
+ * Throws `in_use` when one of the rows is wanted and of the environment, or cannot be read, and may be. `refused` says
+ * what cannot be then, where it is not the call as a whole.
+ */
+export function assertUnused(
+  id: string,
+  rows: readonly Row<(typeof tenantKinds)[number]>[],
+  refused?: string,
+): void {
   const user = rows.find(
     ({ spec, desired }) =>
       desired !== "stopped" &&
@@ -56,5 +86,6 @@ export function assertUnused(id: string, rows: readonly Row<(typeof tenantKinds)
     user.desired === "unreadable"
       ? `was written by a newer server and may be of environment ${id}`
       : `of environment ${id} is wanted`;
-  throw new StoreError("in_use", `${kind} ${user.id} ${whose}: delete it first`);
+  const what = refused === undefined ? "" : `${refused}: `;
+  throw new StoreError("in_use", `${what}${kind} ${user.id} ${whose}: delete it first`);
 }

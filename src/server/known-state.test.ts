@@ -97,6 +97,30 @@ test("where an agent had more trouble than it lists, nobody knows what of the se
   assert.equal(settledWith("ins_1"), 9n);
 });
 
+test("how much was refused in all is known with what earlier agents left, and only once", () => {
+  const counting = (parked: number, ...report: Parameters<typeof reportOf>) => {
+    const state = reportOf(...report);
+    for (const controller of state.report.state?.controllers ?? []) controller.parked = parked;
+    return state;
+  };
+  const first = counting(2, "ins_1", { cursor: 5n }, ["a", 2n], ["b", 4n]);
+  let known = knownAfter({}, first, counter);
+  const parked = () => known.report.state?.controllers.map((controller) => controller.parked);
+  // It lists one of three, and with the two that it has not come to there are as many on the list as it refused.
+  const second = counting(3, "ins_2", {}, ["c", 6n]);
+  known = knownAfter({ known, state: first }, second, counter);
+  assert.deepEqual([parked(), known.report.troubledObjects.length], [[5], 3]);
+  const silent = {
+    report: create(ReportAgentStateRequestSchema, { state: { instanceId: "ins_2", controllers: [] } }),
+    atMs: 1,
+  };
+  known = knownAfter({ known, state: second }, silent, counter);
+  assert.deepEqual(parked(), [5]);
+  const most = 2 ** 32 - 1;
+  known = knownAfter({ known, state: second }, counting(most, "ins_3", {}), counter);
+  assert.deepEqual(parked(), [most], "more than that fits into no message");
+});
+
 test("trouble with a version of another life of the control plane ends with its agent", () => {
   const state = reportOf("ins_1", { cursor: 40n }, ["a", 40n], ["b", 2n]);
   const known = knownAfter({}, state, counter);

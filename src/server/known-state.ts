@@ -6,6 +6,8 @@
 // - What was settled once stays settled: the one before left it in the cluster. Unless it had
 //   more trouble than it could list: what it refused is settled as well.
 // - Trouble with a version stays until this agent lists it itself, or settles that version.
+// - How much was refused in all is counted with what earlier ones left on the list, so that a
+//   count above the list still means that something is missing there.
 // - Numbers above our own counter are of another life of this control plane, as before a
 //   backup was restored. Nothing that goes by them is kept.
 import { create } from "@bufbuild/protobuf";
@@ -13,6 +15,7 @@ import { ReportAgentStateRequestSchema } from "../gen/ctrl/v1/cluster_service_pb
 import type { ControllerStatus, ObjectStatus, StreamStatus } from "../gen/krane/v1/agent_pb.ts";
 import type { AgentReport } from "./store.ts";
 import { isListComplete, isSameProcess, kindOfController, listingOf } from "./trouble-news.ts";
+import { countsWith } from "./unlisted-refusals.ts";
 
 /** Every version up to `upTo`, but for those in `except`. */
 export interface SettledVersions {
@@ -77,7 +80,10 @@ export function knownAfter(before: HeardBefore, now: AgentReport, counter: bigin
         controllers: [...controllers, ...silent].map((controller) => {
           const { name, breaker } = controller;
           const { upTo: settledUpTo, except } = settled(controller);
-          return { name, stream: { settledUpTo, unsettled: [...except] }, ...(breaker && { breaker }) };
+          const stream = { settledUpTo, unsettled: [...except] };
+          // Those of a silent one have been counted already.
+          const counts = countsWith(controller, silent.includes(controller) ? [] : left);
+          return { name, stream, ...counts, ...(breaker && { breaker }) };
         }),
       },
       troubledObjects: [...report.troubledObjects, ...left].slice(0, troubledMax),

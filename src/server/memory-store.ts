@@ -3,7 +3,7 @@
 // appear together, and each change is seen in order.
 import { ChangeSignal } from "./change-signal.ts";
 import { DesiredChanges } from "./desired-changes.ts";
-import { assertUnused, environmentNews, removalOf, tenantKinds } from "./environment-rules.ts";
+import { assertUnused, environmentNews, keptOwner, removalOf, tenantKinds } from "./environment-rules.ts";
 import { findHeld, releasesFor } from "./held-releases.ts";
 import { type Kind, kinds } from "./kinds.ts";
 import { knownAfter } from "./known-state.ts";
@@ -18,6 +18,7 @@ import {
   type Changed,
   type ChangeOptions,
   type Changes,
+  changesBytesMax,
   type Decide,
   type DeploymentReport,
   type EnvironmentContent,
@@ -117,8 +118,17 @@ export class MemoryStore extends DesiredChanges implements Store {
     cursor: bigint,
     limit: number,
   ): Promise<Changes<K>> {
-    const rows = this.table(region, kind).after(cursor, limit);
-    return { rows, counter: this.region(region).counter, isFull: rows.length === limit };
+    const found = this.table(region, kind).after(cursor, limit);
+    let bytes = 0;
+    const last = found.findIndex(({ spec }) => {
+      bytes += kinds[kind].encodeSpec(spec).length;
+      return bytes >= changesBytesMax;
+    });
+    return {
+      rows: last === -1 ? found : found.slice(0, last + 1),
+      counter: this.region(region).counter,
+      isFull: found.length === limit || last !== -1,
+    };
   }
 
   async waitForChange(region: string, counterSeen: bigint, signal: AbortSignal): Promise<void> {
@@ -206,7 +216,13 @@ export class MemoryStore extends DesiredChanges implements Store {
   ): Promise<StoredEnvironment | undefined> {
     const { environments, history } = this.region(region);
     const before = environments.get(id);
-    const after = environments.change(id, decide);
+    const after = environments.change(id, (environment) => {
+      const wanted = decide(environment);
+      const kept = wanted && keptOwner(environment, wanted);
+      if (kept !== undefined)
+        for (const kind of tenantKinds) assertUnused(id, this.table(region, kind).current(), kept);
+      return wanted;
+    });
     if (after !== undefined && after !== before) {
       for (const entry of environmentNews(before, after, author)) history.add(entry);
     }

@@ -170,6 +170,51 @@ describe("the phase of a deployment", () => {
   });
 });
 
+describe("where the agent refused more than it lists", () => {
+  const refused = { outcome: Outcome.CONFLICT, desiredVersion: 4n };
+  const listing = (counts: { parked?: number; conflicts?: number }, ...listed: readonly StatusInit[]) => {
+    const full = agent("policy", settled, ...listed);
+    Object.assign(full.report.state?.controllers[0] ?? {}, counts);
+    return full;
+  };
+  const object = (desired: "running" | "stopped") => ({
+    row: { id: "p", spec: applyPolicy(), desired, version },
+    reportedVersion: 0n,
+  });
+  const both = (state: ReturnType<typeof agent>) =>
+    (["running", "stopped"] as const).map((desired) => phase("policy", object(desired), state));
+  const [unsure, done] = [
+    ["WAITING", "DELETING"],
+    ["READY", "DELETED"],
+  ];
+
+  test("nothing that it does not list is taken for done", () => {
+    const other = { ...refused, id: "other" };
+    assert.deepEqual(both(listing({ conflicts: 2 }, other)), unsure);
+    assert.deepEqual(both(listing({ conflicts: 1, parked: 1 }, other)), unsure);
+    assert.deepEqual(both(listing({ conflicts: 1 }, other)), done, "all are listed");
+    const failing = { ...other, outcome: Outcome.APPLIED, failing: "1 of 1 pods: CrashLoopBackOff" };
+    assert.deepEqual(both(listing({ conflicts: 1 }, failing)), unsure, "what is listed was carried out");
+  });
+
+  test("what it lists is known, and why the others are not is said", () => {
+    const trouble = (...listed: readonly StatusInit[]) =>
+      phaseFacts("policy", object("stopped"), listing({ conflicts: 150 }, ...listed)).trouble;
+    assert.equal(trouble({ ...refused, id: "p", reason: "not krane's" })?.reason, "not krane's");
+    const { outcome, desiredVersion, reason = "" } = trouble() ?? {};
+    assert.deepEqual([outcome, desiredVersion], [Outcome.UNSPECIFIED, version]);
+    assert.match(reason, /150 .*refused.* lists 0 of them/);
+  });
+
+  test("a deployment that was reported to be gone after the order is gone all the same", () => {
+    const state = agent("deployment", settled);
+    Object.assign(state.report.state?.controllers[0] ?? {}, { parked: 1 });
+    const stopped = { row: row(1, "stopped"), deployment: gone };
+    assert.equal(phase("deployment", { ...stopped, reportedVersion: 4n }, state), "DELETING");
+    assert.equal(phase("deployment", { ...stopped, reportedVersion: 5n }, state), "DELETED");
+  });
+});
+
 test("the phase of a sentinel follows its health, its pods and its image", () => {
   const of = (replicas: number, sentinel?: Partial<SentinelReport>) => {
     const spec = applySentinel({ replicas, image: "gate:2" });

@@ -2,7 +2,8 @@
 // was reported. Pure, and the only place that decides it.
 //
 // - "Settled" is the agent's word: it has applied this version, or refused it for good.
-//   Until then nothing that was reported is about this version.
+//   Until then nothing that was reported is about this version. Where it may have refused
+//   it without saying so, it is not taken for settled; see unlisted-refusals.ts.
 // - Where the agent speaks of an older version than the one wanted now, what it says is
 //   about that one.
 import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../gen/ctrl/v1/deployment_pb.ts";
@@ -19,6 +20,7 @@ import type { Kind, Spec } from "./kinds.ts";
 import { hasSettled, settledBy } from "./known-state.ts";
 import type { AgentReport, DeploymentReport, Row, SentinelReport, StoredObject } from "./store.ts";
 import { kindOfController } from "./trouble-news.ts";
+import { unlistedTrouble } from "./unlisted-refusals.ts";
 
 /** What the agent says about an object where something is wrong. */
 export function troubleOf(
@@ -29,10 +31,13 @@ export function troubleOf(
   const listed = (agent?.report.troubledObjects ?? []).filter(
     ({ controller }) => kindOfController(controller) === kind,
   );
-  const namespace = "k8sNamespace" in spec ? spec.k8sNamespace : sentinelNamespace;
   // One that the agent only knows by its name is the one of that name.
-  const byName = (status: ObjectStatus) => status.id === "" && status.key === `${namespace}/${spec.k8sName}`;
+  const byName = (status: ObjectStatus) => status.id === "" && status.key === keyOf(spec);
   return listed.find((status) => status.id === id) ?? listed.find(byName);
+}
+
+function keyOf(spec: Spec<Kind>): string {
+  return `${"k8sNamespace" in spec ? spec.k8sNamespace : sentinelNamespace}/${spec.k8sName}`;
 }
 
 /** Whether the agent has applied or refused the row as it is. */
@@ -61,13 +66,34 @@ export function phaseFacts<K extends Kind>(
   object: StoredObject<K>,
   agent: AgentReport | undefined,
 ): PhaseFacts<K> {
-  const trouble = troubleOf(kind, object.row, agent);
-  const settled = isSettled(kind, object.row, agent, trouble);
-  return { ...object, kind, trouble, isSettled: settled, isHeldBack: areReportsHeldBack(kind, agent) };
+  const { row } = object;
+  const listed = troubleOf(kind, row, agent);
+  const settled = isSettled(kind, row, agent, listed);
+  const isListed = listed !== undefined && listed.desiredVersion >= row.version;
+  const unlisted = settled && !isListed ? unlistedOf(kind, row, agent) : undefined;
+  return {
+    ...object,
+    kind,
+    trouble: listed ?? unlisted,
+    isSettled: settled && unlisted === undefined,
+    isHeldBack: areReportsHeldBack(kind, agent),
+  };
+}
+
+function unlistedOf(
+  kind: Kind,
+  { id, spec, version: desiredVersion }: Row<Kind>,
+  agent: AgentReport | undefined,
+): ObjectStatus | undefined {
+  const controller = controllerOf(kind, agent);
+  return (
+    agent && controller && unlistedTrouble(controller, agent.report, { id, key: keyOf(spec), desiredVersion })
+  );
 }
 
 export interface PhaseFacts<K extends Kind> extends StoredObject<K> {
   readonly kind: K;
+  /** As far as is known. */
   readonly isSettled: boolean;
   /** Whether reports on objects of the kind are held back. */
   readonly isHeldBack: boolean;

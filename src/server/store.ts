@@ -28,7 +28,7 @@ export type StoreErrorCode =
   | "unreadable"
   /** The row is at another version than the one that the change was meant for. */
   | "version_mismatch"
-  /** An environment cannot be forgotten while something of it is wanted. */
+  /** An environment can neither be forgotten nor change hands while something of it is wanted. */
   | "in_use"
   /** The store cannot be reached. Whether a change was made is not known; making it again is safe. */
   | "unavailable";
@@ -100,6 +100,9 @@ export interface PutOptions extends Condition {
   /** For a policy, the deployment that it belongs to. */
   readonly deploymentId?: string;
 }
+
+/** Of specs in one answer to a stream, of which many are kept at a time. The one that passes it is the last. */
+export const changesBytesMax = 1024 * 1024;
 
 export interface Changes<K extends Kind> {
   /** In ascending order of version. */
@@ -302,7 +305,11 @@ export interface Store {
   /** One per region, whether anything was heard of it or not; of one region alone if it is named. */
   agents(region?: string): Promise<readonly AgentRecord[]>;
 
-  /** Decided on the environment as it is; undefined leaves it alone. What changes nothing takes no version. */
+  /**
+   * Decided on the environment as it is; undefined leaves it alone. What changes nothing takes no version. Rejects with
+   * `in_use` where it would become somebody else's with a secret in it, or while something of it is wanted. `decide` may
+   * be called more than once.
+   */
   changeEnvironment(
     region: string,
     id: string,

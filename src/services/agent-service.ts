@@ -22,6 +22,7 @@ export interface ControllerInspector {
   /** In the order of keys: those behind `after`, at most `limit`. */
   objects(filter: {
     readonly onlyTroubled: boolean;
+    readonly refusedFirst?: boolean;
     readonly after?: string | undefined;
     readonly limit?: number | undefined;
   }): readonly ObjectStatus[];

@@ -10,7 +10,6 @@ import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { ApplyDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { createAdmin } from "../../src/server/admin.ts";
-import { desiredFeed } from "../../src/server/desired-feed.ts";
 import { kinds, type SpecInit } from "../../src/server/kinds.ts";
 import { connectAlone } from "../../src/server/postgres/database.ts";
 import { migrate, migrationLock } from "../../src/server/postgres/migrations.ts";
@@ -135,7 +134,7 @@ test("a server waits for one that is at work on the tables, as long as it takes,
     words += 1;
   };
   const migrating = migrate(second, { quietMs: 20, onWaiting });
-  await eventually("it says so more than once", async () => assert.ok(words > 1));
+  await eventually("it says so more than once", async () => assert.ok(words > 1, "not yet"));
   const stopped = new AbortController();
   const starting = startPostgresStore(waiting, deps, stopped.signal);
   await eventually("a third one waits", async () => {
@@ -361,31 +360,6 @@ test("of large objects fewer come at once, and one at least", async () => {
   assert.deepEqual(await ids("b"), ["c"]);
   assert.deepEqual(await ids("c"), ["d"]);
   assert.deepEqual(await ids("d"), []);
-});
-
-test("of large changes fewer come at once, in order, and a stream brings all of them", async () => {
-  const { store } = target;
-  const region = "large-changes.test";
-  await store.registerRegion(region);
-  for (const [id, bytes] of Object.entries({ d: 7e5, a: 7e5, c: 3e6, b: 1 })) {
-    await store.put(region, "deployment", deployment(id, { image: "x".repeat(bytes) }), author);
-  }
-  const batch = async (cursor: bigint, limit = 10) => {
-    const { rows, counter, isFull } = await store.changesSince(region, "deployment", cursor, limit);
-    return [rows.map(({ id }) => id).join(""), counter, isFull];
-  };
-  assert.deepEqual(await batch(0n), ["da", 4n, true]);
-  assert.deepEqual(await batch(2n), ["c", 4n, true]);
-  assert.deepEqual(await batch(3n), ["b", 4n, false]);
-  assert.deepEqual(await batch(4n), ["", 4n, false]);
-  assert.deepEqual(await batch(0n, 1), ["d", 4n, true]);
-  const left = new AbortController();
-  const versions: bigint[] = [];
-  for await (const { version } of desiredFeed(store, "deployment", region, 0n, left.signal)) {
-    versions.push(version);
-    if (versions.length === 4) break;
-  }
-  assert.deepEqual(versions, [1n, 2n, 3n, 4n]);
 });
 
 test("of a deployment and its policies nobody sees one stopped without the others", async () => {

@@ -282,6 +282,9 @@ function environmentHistory(holds: Holds): void {
 }
 
 function environmentUsers(holds: Holds): void {
+  const isOwned = (why: RegExp) => (error: unknown) =>
+    hasCode("in_use")(error) && error instanceof Error && why.test(error.message);
+
   holds("what is decided on an environment is written before that can go", async (open) => {
     const { store, other, region } = open;
     await store.changeEnvironment(region, "e", () => content({ KEY: "c1" }), author);
@@ -303,6 +306,36 @@ function environmentUsers(holds: Holds): void {
     assert.equal(seen.at(-1), isGone ? undefined : "c1", "who took its secrets keeps it");
     assert.equal(outcomes[0]?.status, "fulfilled");
   });
+
+  holds(
+    "an environment changes hands only without secrets, and once nothing of it is wanted",
+    async (open) => {
+      const { store, other, region } = open;
+      const belongTo = (workspaceId: string, secrets: Record<string, string> = {}) =>
+        store.changeEnvironment(region, "e", () => content(secrets, workspaceId), author);
+      await belongTo("", { KEY: "c" });
+      await belongTo("ws", { KEY: "c" });
+      await assert.rejects(belongTo("ws_2", { KEY: "c" }), isOwned(/workspace_id must stay "ws".*KEY/s));
+      await belongTo("ws_2", { OTHER: "of its own" });
+      await belongTo("ws", {});
+      await store.put(region, "sentinel", sentinel("s", { environmentId: "e" }), author);
+      await assert.rejects(belongTo("ws_2"), isOwned(/workspace_id.*sentinel s .*delete it first/s));
+      await belongTo("ws", { KEY: "c" });
+      await belongTo("ws", {});
+      await store.stop(region, "sentinel", "s", author);
+      await other.put(region, "deployment", deployment("a", { environmentId: "e" }), author);
+      await assert.rejects(belongTo("ws_2"), isOwned(/workspace_id.*deployment a .*delete it first/s));
+      const project = store.changeEnvironment(
+        region,
+        "e",
+        (before) => ({ ...content({}), ...before, projectId: "pr_2" }),
+        author,
+      );
+      await assert.rejects(project, isOwned(/^project_id must stay/));
+      await store.stop(region, "deployment", "a", author);
+      assert.equal((await belongTo("ws_2"))?.workspaceId, "ws_2");
+    },
+  );
 
   holds("an environment is forgotten once nothing of it is wanted", async ({ store, other, region }) => {
     assert.equal(await store.removeEnvironment(region, "e", author), false);

@@ -10,6 +10,7 @@ import {
   ReportDeploymentStatusRequest_Update_Instance_Status as Status,
 } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { Health } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
+import { desiredFeed } from "../../src/server/desired-feed.ts";
 import { type Kind, kinds, type SpecInit } from "../../src/server/kinds.ts";
 import type { Row } from "../../src/server/store.ts";
 import { eventually } from "../support/eventually.ts";
@@ -41,6 +42,7 @@ export function defineStoreContract(target: StoreTarget): void {
         await check({ ...opened, region });
       });
     desiredState(holds);
+    largeChanges(holds);
     content(holds);
     names(holds);
     waiting(holds);
@@ -122,6 +124,30 @@ function desiredState(holds: Holds): void {
     assert.deepEqual((await store.changesSince(region, "sentinel", 0n, 10)).rows, []);
     assert.deepEqual((await store.changesSince(region, "deployment", 2n ** 64n - 1n, 10)).rows, []);
     assert.deepEqual(seen(await store.rows(region, "deployment")), ["b@2", "c@3", "a@4"]);
+  });
+}
+
+function largeChanges(holds: Holds): void {
+  holds("of large changes fewer come at once, in order, and a stream brings all of them", async (open) => {
+    const { store, region } = open;
+    for (const [id, bytes] of Object.entries({ d: 7e5, a: 7e5, c: 3e6, b: 1 })) {
+      await store.put(region, "deployment", deployment(id, { image: "x".repeat(bytes) }), author);
+    }
+    const batch = async (cursor: bigint, limit = 10) => {
+      const { rows, counter, isFull } = await store.changesSince(region, "deployment", cursor, limit);
+      return [rows.map(({ id }) => id).join(""), counter, isFull];
+    };
+    assert.deepEqual(await batch(0n), ["da", 4n, true]);
+    assert.deepEqual(await batch(2n), ["c", 4n, true]);
+    assert.deepEqual(await batch(3n), ["b", 4n, false]);
+    assert.deepEqual(await batch(4n), ["", 4n, false]);
+    assert.deepEqual(await batch(0n, 1), ["d", 4n, true]);
+    const versions: bigint[] = [];
+    for await (const { version } of desiredFeed(store, "deployment", region, 0n, signal)) {
+      versions.push(version);
+      if (versions.length === 4) break;
+    }
+    assert.deepEqual(versions, [1n, 2n, 3n, 4n]);
   });
 }
 

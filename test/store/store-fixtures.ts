@@ -12,7 +12,8 @@ export type Holds = (
 
 export const deployment = (id: string, more: SpecInit<"deployment"> = {}) =>
   kinds.deployment.createSpec({ deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one", ...more });
-export const sentinel = (id: string) => kinds.sentinel.createSpec({ sentinelId: id, k8sName: `app-${id}` });
+export const sentinel = (id: string, more: SpecInit<"sentinel"> = {}) =>
+  kinds.sentinel.createSpec({ sentinelId: id, k8sName: `app-${id}`, ...more });
 export const policy = (id: string, k8sNamespace: string) =>
   kinds.policy.createSpec({ ciliumNetworkPolicyId: id, k8sName: "rule", k8sNamespace });
 export const hasCode = (code: StoreErrorCode) => (error: unknown) =>

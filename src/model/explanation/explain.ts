@@ -109,7 +109,7 @@ function judgeAgent({ agent, nowMs }: Facts): Verdict | undefined {
   return { cause: "agent-silent", summary };
 }
 
-function judgeTrouble({ trouble }: Facts): Verdict | undefined {
+function judgeTrouble({ trouble, object }: Facts): Verdict | undefined {
   if (trouble === undefined) return undefined;
   const { outcome, reason } = trouble;
   switch (outcome) {
@@ -121,6 +121,14 @@ function judgeTrouble({ trouble }: Facts): Verdict | undefined {
       return { cause: causeOfAttempt(reason), reason };
     case Outcome.BLOCKED:
       return { cause: "deletion-blocked", reason };
+    case Outcome.UNSPECIFIED:
+      if (object.settled) return undefined;
+      // Not the agent's word but that of a control plane which cannot know it from the agent.
+      return {
+        cause: "not-settled",
+        reason,
+        summary: `The control plane cannot tell whether version ${object.version} was carried out.`,
+      };
     default:
       return undefined;
   }
@@ -211,7 +219,8 @@ function explainUnknown(asked: Question["asked"], agent: AgentView, nowMs: numbe
   if (blocked === undefined) {
     const cause = "unknown-object";
     const summary = `The control plane has no such object in region ${region}.`;
-    return { cause, summary, ...unknown, remedy: remedyOf(cause, { region, name: asked.name }) };
+    const remedy = remedyOf(cause, { region, name: asked.name });
+    return { cause, summary, ...unknown, reason: unlistedDeletions(agent, controller), remedy };
   }
   const { key, reason, suspectedPasses, firstSuspectedMs } = blocked;
   const cause = "deletion-blocked";
@@ -224,6 +233,17 @@ function explainUnknown(asked: Question["asked"], agent: AgentView, nowMs: numbe
     reason,
     remedy: remedyOf(cause, { region, name: asked.name, controller: blocked.controller, key }),
   };
+}
+
+/** That an object is not on a list which was cut does not say that it is not in the cluster. */
+function unlistedDeletions({ state, blockedDeletions }: AgentView, controller: string): string {
+  const isMeant = (name: string) => controller === "" || name === controller;
+  const held = (state?.controllers ?? [])
+    .filter(({ name }) => isMeant(name))
+    .reduce((sum, each) => sum + each.blockedDeletions, 0);
+  const listed = blockedDeletions.filter((each) => isMeant(each.controller)).length;
+  if (listed >= held) return "";
+  return `the agent holds back ${held} deletions of what the control plane does not know, and lists ${listed} of them: this may be one of the others`;
 }
 
 function remedyFacts({ object, agent, trouble, controller }: Facts): RemedyFacts {

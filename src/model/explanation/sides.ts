@@ -41,6 +41,7 @@ export function appliedText({ object, trouble, earlierTrouble, controller }: Fac
   if (trouble !== undefined && trouble.outcome === Outcome.RETRYING)
     return `failed ${trouble.attempts} ${trouble.attempts === 1 ? "time" : "times"} so far; ${stands}`;
   if (object.settled) return `version ${object.version}`;
+  if (trouble?.outcome === Outcome.UNSPECIFIED) return "not known";
   const cursor = controller?.stream?.cursor;
   return cursor === undefined ? "not known" : `not yet; everything up to version ${cursor} is settled`;
 }

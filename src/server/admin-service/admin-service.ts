@@ -80,6 +80,6 @@ async function releaseDeletion(store: Store, request: ReleaseDeletionRequest, au
     return { ...request, region: parseRegion(request.region, refuse) };
   });
   if (await store.releaseDeletion(region, { controller, key }, author)) return {};
-  const message = `the agent of region ${region} holds back no deletion of ${key} (${controller})`;
+  const message = `the agent of region ${region} does not list a deletion of ${key} (${controller}) as held back; it lists 100 at most`;
   throw new ConnectError(message, Code.NotFound);
 }

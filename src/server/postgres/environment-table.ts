@@ -6,6 +6,7 @@ import {
   assertUnused,
   environmentNews,
   isSameEnvironment,
+  keptOwner,
   removalOf,
   tenantKinds,
 } from "../environment-rules.ts";
@@ -32,36 +33,37 @@ export class EnvironmentTable {
     this.database = database;
   }
 
-  change(
+  async change(
     region: string,
     id: string,
     decide: (environment: StoredEnvironment | undefined) => EnvironmentContent | undefined,
     author: Author,
+    unused?: SeenVersions,
   ): Promise<StoredEnvironment | undefined> {
-    return this.database.transact(async (session) => {
+    const outcome = await this.database.transact(async (session) => {
       await lockRegion(session, region);
       const before = await readEnvironment(session, region, id);
       const wanted = decide(before);
-      if (wanted === undefined || (before !== undefined && isSameEnvironment(before, wanted))) return before;
+      if (wanted === undefined || (before !== undefined && isSameEnvironment(before, wanted)))
+        return { environment: before };
+      const use = { region, id, refused: keptOwner(before, wanted) };
+      if (use.refused !== undefined) {
+        if (unused === undefined) return { use };
+        await assertStillUnused(session, use, unused);
+      }
       const after = await write(session, region, id, wanted);
       await addHistory(session, region, ...environmentNews(before, after, author));
-      return after;
+      return { environment: after };
     });
+    if (outcome.use === undefined) return outcome.environment;
+    return this.change(region, id, decide, author, await this.assertUnused(outcome.use));
   }
 
-  /**
-   * Who uses it is looked up before the region is held, because that takes as long as there are objects. What has
-   * changed since has a higher version, and is looked at once more while nothing can change.
-   */
   async remove(region: string, id: string, author: Author): Promise<boolean> {
-    const seen = new Map<TenantKind, string>();
-    const read: Read = (sql, values) => this.database.read(sql, values);
-    for (const kind of tenantKinds) seen.set(kind, await assertUnusedBehind(read, region, kind, "0", id));
+    const seen = await this.assertUnused({ region, id });
     return this.database.transact(async (session) => {
       await lockRegion(session, region);
-      for (const [kind, version] of seen) {
-        await assertUnusedBehind((sql, values) => session.query(sql, values), region, kind, version, id);
-      }
+      await assertStillUnused(session, { region, id }, seen);
       const [removed] = await session.query<{ version: string }>(
         "DELETE FROM environments WHERE region = $1 AND id = $2 RETURNING version",
         [region, id],
@@ -70,6 +72,17 @@ export class EnvironmentTable {
       await addHistory(session, region, removalOf({ id, version: BigInt(removed.version) }, author));
       return true;
     });
+  }
+
+  /**
+   * Who uses it is looked up before the region is held, because that takes as long as there are objects. What has
+   * changed since has a higher version, and is looked at once more while nothing can change.
+   */
+  private async assertUnused(use: EnvironmentUse): Promise<SeenVersions> {
+    const seen = new Map<TenantKind, string>();
+    const read: Read = (sql, values) => this.database.read(sql, values);
+    for (const kind of tenantKinds) seen.set(kind, await assertUnusedBehind(read, kind, "0", use));
+    return seen;
   }
 
   /** One, or those behind an id in order of id. */
@@ -94,14 +107,27 @@ export class EnvironmentTable {
 
 type TenantKind = (typeof tenantKinds)[number];
 type Read = (sql: string, values: readonly unknown[]) => Promise<readonly ObjectRow[]>;
+/** The version up to which nothing of a kind uses an environment. */
+type SeenVersions = ReadonlyMap<TenantKind, string>;
+
+interface EnvironmentUse {
+  readonly region: string;
+  readonly id: string;
+  /** What cannot be while it is used, where it is not the call as a whole. */
+  readonly refused?: string | undefined;
+}
+
+async function assertStillUnused(session: Session, use: EnvironmentUse, seen: SeenVersions): Promise<void> {
+  const read: Read = (sql, values) => session.query(sql, values);
+  for (const [kind, version] of seen) await assertUnusedBehind(read, kind, version, use);
+}
 
 /** Throws where a row behind the version uses the environment; resolves with the version of the last row. */
 async function assertUnusedBehind(
   read: Read,
-  region: string,
   kind: TenantKind,
   version: string,
-  id: string,
+  { region, id, refused }: EnvironmentUse,
 ): Promise<string> {
   for (let seen = version; ; ) {
     const rows = await read(
@@ -115,6 +141,7 @@ async function assertUnusedBehind(
     assertUnused(
       id,
       rows.map((row) => decodeRow(kind, row)),
+      refused,
     );
     seen = last.version;
   }

@@ -7,7 +7,15 @@
 // - Each change announces its number with its commit; see change-feed.ts.
 import { type Kind, kinds } from "../kinds.ts";
 import { checkIdentity, isSame, unknownRegion } from "../row-rules.ts";
-import type { Author, Changed, ChangeOptions, Changes, Decide, Row } from "../store.ts";
+import {
+  type Author,
+  type Changed,
+  type ChangeOptions,
+  type Changes,
+  changesBytesMax,
+  type Decide,
+  type Row,
+} from "../store.ts";
 import { changeChannel } from "./change-feed.ts";
 import type { Database, Session } from "./database.ts";
 import { readEnvironment } from "./environment-rows.ts";
@@ -21,9 +29,6 @@ import {
   specFormat,
   withinRange,
 } from "./object-rows.ts";
-
-/** Of specs in one answer to a stream, of which many are kept at a time. The one that passes it is the last. */
-const answerBytesMax = 1024 * 1024;
 
 export class ObjectTable {
   private readonly database: Database;
@@ -128,7 +133,7 @@ export class ObjectTable {
            SELECT * FROM objects WHERE region = r.name AND kind = $2 AND version > $3
            ORDER BY version LIMIT $4
          ) found
-       ) o ON o.bytes - octet_length(o.spec) < ${answerBytesMax}
+       ) o ON o.bytes - octet_length(o.spec) < ${changesBytesMax}
        WHERE r.name = $1 ORDER BY o.version`,
       [region, kind, withinRange(cursor), limit],
     );
@@ -139,7 +144,7 @@ export class ObjectTable {
     return {
       rows: found.map((row) => decodeRow(kind, row)),
       counter: BigInt(first.counter),
-      isFull: found.length === limit || bytes >= answerBytesMax,
+      isFull: found.length === limit || bytes >= changesBytesMax,
     };
   }
 }

@@ -47,8 +47,8 @@ test("of secrets only the names come back", async (t) => {
   await set("B_KEY", "sealed-b");
   const { environment } = await set("A_KEY", "sealed-a");
   assert.deepEqual([environment?.id, environment?.secretNames], [environmentId, ["A_KEY", "B_KEY"]]);
-  const after = await admins.applyEnvironment({ ...described, workspaceId: "ws_2" });
-  assert.deepEqual(after.environment?.secretNames, ["A_KEY", "B_KEY"], "whom it belongs to is another thing");
+  const after = await admins.applyEnvironment(described);
+  assert.deepEqual(after.environment?.secretNames, ["A_KEY", "B_KEY"]);
   const unset = await admins.unsetSecret({ region, environmentId, name: "B_KEY" });
   assert.deepEqual(unset.environment?.secretNames, ["A_KEY"]);
   await assert.rejects(
@@ -128,12 +128,32 @@ test("an environment goes once nothing of it is wanted, and its secrets with it"
   assert.deepEqual((await admins.listEnvironments({ region })).environments, []);
 });
 
+test("an environment does not change hands with its secrets, or with what is wanted of it", async (t) => {
+  const { admins, store } = await serve(t);
+  const value = applyDeployment();
+  const { workspaceId, projectId } = value;
+  const belongTo = (workspace: string) =>
+    admins.applyEnvironment({ region, id: environmentId, workspaceId: workspace, projectId });
+  await belongTo(workspaceId);
+  await admins.setSecret({ region, environmentId, name: "KEY", encrypted: "sealed" });
+  const isRefused = (why: RegExp) => hasCode(Code.FailedPrecondition, why);
+  await assert.rejects(belongTo("ws_thief"), isRefused(/workspace_id must stay .*unset/s));
+  await admins.applyObject({ region, spec: { spec: { case: "deployment", value } } });
+  await admins.unsetSecret({ region, environmentId, name: "KEY" });
+  await assert.rejects(belongTo("ws_thief"), isRefused(/workspace_id must stay .*delete it first/s));
+  assert.equal((await store.environment(region, environmentId))?.workspaceId, workspaceId);
+  await admins.deleteObject({ ref: { region, kind: ObjectKind.DEPLOYMENT, id: value.deploymentId } });
+  assert.equal((await belongTo("ws_heir")).environment?.workspaceId, "ws_heir");
+});
+
 test("a deployment takes no secrets of an environment that belongs to somebody else", async (t) => {
   const { admins, store } = await serve(t);
   const spec = { spec: { case: "deployment", value: applyDeployment() } } as const;
   const { workspaceId, projectId, deploymentId } = spec.spec.value;
-  const belongTo = (workspace: string, project: string) =>
-    admins.applyEnvironment({ region, id: environmentId, workspaceId: workspace, projectId: project });
+  const belongTo = async (workspace: string, project: string) => {
+    await admins.applyEnvironment({ region, id: environmentId, workspaceId: workspace, projectId: project });
+    await admins.setSecret({ region, environmentId, name: "KEY", encrypted: "sealed" });
+  };
   const fields = async () => {
     const error = await admins
       .applyObject({ region, spec })
@@ -142,11 +162,12 @@ test("a deployment takes no secrets of an environment that belongs to somebody e
     return error.findDetails(FieldProblemSchema).map(({ path }) => path);
   };
   await belongTo("ws_other", projectId);
-  await admins.setSecret({ region, environmentId, name: "KEY", encrypted: "sealed" });
   assert.deepEqual(await fields(), ["deployment.workspace_id"]);
+  await admins.deleteEnvironment({ region, id: environmentId });
   await belongTo("ws_other", "proj_other");
   assert.deepEqual(await fields(), ["deployment.workspace_id", "deployment.project_id"]);
   assert.equal(await store.row(region, "deployment", deploymentId), undefined);
+  await admins.deleteEnvironment({ region, id: environmentId });
   await belongTo(workspaceId, projectId);
   await admins.applyObject({ region, spec });
   const row = await store.row(region, "deployment", deploymentId);

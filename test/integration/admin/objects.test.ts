@@ -292,6 +292,40 @@ test("an object is shown with what is wanted, what the agent says and what runs"
   assert.equal(await phase(), Phase.FAILED);
 });
 
+test("a deletion is not shown as done where the agent refused more than it lists", async (t) => {
+  const { admins, region, agentClient } = await serve(t);
+  const agents = agentClient();
+  await admins.applyObject({ region, spec: sentinelSpec });
+  const { version } = await admins.deleteObject({ ref: gate });
+  const refused = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({
+      controller: "sentinels",
+      id: `se_${index}`,
+      key: `sentinel/s${index}`,
+      desiredVersion: 1n,
+      outcome: Outcome.CONFLICT,
+    }));
+  const report = (conflicts: number) =>
+    agents.reportAgentState({
+      state: {
+        instanceId: "ins_1",
+        controllers: [{ name: "sentinels", stream: { cursor: version }, conflicts }],
+      },
+      troubledObjects: refused(Math.min(conflicts, 100)),
+    });
+  await report(101);
+  const { object } = await admins.getObject({ ref: gate });
+  assert.deepEqual([object?.phase, object?.settled], [Phase.DELETING, false]);
+  assert.match(object?.trouble?.reason ?? "", /101 objects .* lists 100/);
+  const { objects } = await admins.listObjects({ region });
+  assert.deepEqual(
+    objects.map(({ phase }) => phase),
+    [Phase.DELETING],
+  );
+  await report(100);
+  assert.equal((await admins.getObject({ ref: gate })).object?.phase, Phase.DELETED);
+});
+
 test("lists come in pages of kind and id, and leave out what is deleted", async (t) => {
   const { admins, region, admin, agentClient } = await serve(t);
   for (const name of ["c", "a", "b"]) {
