@@ -113,7 +113,7 @@ test("deployments become ready, are repaired without a resync, and cost no write
   await eventually("it has asked for everything, and streamed it again", () => {
     const { resync, stream } = second.controller.status();
     assert.equal(resync?.asked, 3);
-    assert.ok((stream?.cursor ?? 0n) >= 3n);
+    assert.ok((stream?.cursor ?? 0n) >= 3n, "not yet");
     assert.equal(second.controller.objects().length, 5);
   });
   assert.deepEqual(second.api.writes, []);
@@ -142,7 +142,12 @@ test("what was ordered by a call is kept as it was ordered after a restart, and 
   await first.controller.orderDeployment({ message, readinessId: "rd_1" }, never);
   // Not all of an API server knows a namespace that was made a moment ago. The order stays, and is carried out.
   const done = [ObjectStatus_Outcome.APPLIED, ObjectStatus_Outcome.UNCHANGED];
-  await eventually("it is carried out", () => assert.ok(done.some((one) => one === outcomeAt(first))));
+  await eventually("it is carried out", () =>
+    assert.ok(
+      done.some((one) => one === outcomeAt(first)),
+      "not yet",
+    ),
+  );
   await first.stop();
 
   const second = await startAgent(t, plane, { resyncMs: 500, replayMs: 700 });

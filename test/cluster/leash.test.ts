@@ -41,7 +41,7 @@ async function startProgram(kennel: Kennel, dir: string, name: string, code: str
     env: process.env,
     logPath: join(dir, `${name}.log`),
   });
-  await eventually(`${name} runs`, async () => assert.ok(await exists(marker)));
+  await eventually(`${name} runs`, async () => assert.ok(await exists(marker), "not yet"));
   return leashed;
 }
 

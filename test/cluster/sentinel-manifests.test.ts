@@ -95,7 +95,7 @@ test("a sentinel becomes healthy, is reported with its image once all pods run i
   await applied(desiredSentinelDeployment(sentinelSpec({ ...overrides, image }), settings));
   const rolling = await eventually("the roll-out has begun", async () => {
     const { update, counts } = await observed();
-    assert.ok(counts.updated > 0 && counts.total > 2);
+    assert.ok(counts.updated > 0 && counts.total > 2, "not yet");
     return update;
   });
   assert.deepEqual(

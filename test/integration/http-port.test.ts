@@ -448,7 +448,7 @@ describe("limits", () => {
     const port = await startPort(t, { handler });
     const socket = await openSocket(t, port);
     socket.write("GET /hello HTTP/1.1\r\nhost: a\r\n\r\n".repeat(5_000));
-    await eventually("requests have arrived", () => assert.ok(handled > 0));
+    await eventually("requests have arrived", () => assert.ok(handled > 0, "not yet"));
     assert.equal((await fetchHttp1(`${port.url}/hello`)).status, 200);
     await untilGone(socket);
     assert.ok(handled <= 17, String(handled));

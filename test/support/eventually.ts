@@ -1,6 +1,9 @@
 // Waits for the world to reach a state by asking again and again, so that no
 // test sleeps for a guessed time. The deadline is generous: it is only ever
 // spent by a test that fails, and then the last refusal is the message.
+//
+// An assert.ok in a probe has a message of its own. Without one Node reads the whole file, as it was
+// compiled, to make one: seconds of work, in which whatever runs in this process stands still.
 
 import { setTimeout as delay } from "node:timers/promises";
 

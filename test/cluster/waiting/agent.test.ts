@@ -115,7 +115,10 @@ async function callsOfAgents(): Promise<readonly AuditedCall[]> {
   await cluster.request({ path });
   const calls = await eventually("the audit log is up to date", async () => {
     const loaded = await loadAuditedCalls(cluster.auditLogPath);
-    assert.ok(loaded.some(({ requestUri }) => requestUri === path));
+    assert.ok(
+      loaded.some(({ requestUri }) => requestUri === path),
+      "not yet",
+    );
     return loaded;
   });
   return calls.slice(callsBefore).filter(({ user, userAgent }) => {
@@ -170,7 +173,7 @@ test("the same state again, a replay, a resync and a restart do not write (K11)"
   faults.cutStreams();
   await eventually("everything was streamed again", async () => {
     const controller = await deploymentsOf(first);
-    assert.ok((controller?.stream?.reconnects ?? 0) >= 2);
+    assert.ok((controller?.stream?.reconnects ?? 0) >= 2, "not yet");
     assert.equal(controller?.stream?.cursor, 3n);
   });
   await first.stop();
@@ -231,7 +234,7 @@ test("a ReplicaSet that an older agent left is taken over, and its pods live on"
   await untilRunning(world, { d_1a2B3c4D: 2 });
   await eventually("it is krane's now, and the ReplicaSet controller has seen it", async () => {
     const [set] = await kubectlItems<ReplicaSet>("replicasets");
-    assert.ok(set?.metadata?.annotations?.["krane.unkey.com/manifest-hash"]);
+    assert.ok(set?.metadata?.annotations?.["krane.unkey.com/manifest-hash"], "not yet");
     assert.equal(set.status?.observedGeneration, set.metadata.generation);
   });
   assert.deepEqual(await facts(), before);

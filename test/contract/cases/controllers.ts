@@ -81,7 +81,7 @@ export const controllerCases = [
     await trial.delete(pods, name);
     await eventually("two others are Ready", async () => {
       const made = await podsOf(trial);
-      assert.ok(!made.some((pod) => pod.metadata?.name === name));
+      assert.ok(!made.some((pod) => pod.metadata?.name === name), "not yet");
       assert.equal(made.filter((pod) => conditionOf(pod, "Ready") === "True").length, 2);
     });
   }),
@@ -95,7 +95,7 @@ export const controllerCases = [
     await eventually("one of the three is left", async () => {
       const after = await podsOf(trial);
       assert.equal(after.length, 1);
-      assert.ok(before.has(after[0]?.metadata?.uid));
+      assert.ok(before.has(after[0]?.metadata?.uid), "not yet");
     });
   }),
   contractCase("ReplicaSet: scaled to 0, its status has no ready count", async (trial) => {

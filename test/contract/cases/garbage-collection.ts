@@ -88,7 +88,7 @@ export const garbageCollectionCases = [
     // The collector must know of the dependent before its owner goes.
     await trial.delete(secrets, "owner", { propagation: "Foreground" });
     await eventually("the dependent is being deleted", async () => {
-      assert.ok((await trial.read(secrets, "dependent")).metadata?.deletionTimestamp);
+      assert.ok((await trial.read(secrets, "dependent")).metadata?.deletionTimestamp, "not yet");
     });
     const waiting = await trial.read(secrets, "owner");
     assert.deepEqual(waiting.metadata?.finalizers, ["foregroundDeletion"]);

@@ -160,7 +160,7 @@ export const nameCases = [
     await terminatingNamespace(trial);
     await eventually("everything else is gone", async () => {
       assert.deepEqual(await trial.names(secrets), ["held"]);
-      assert.ok((await trial.read(secrets, "held")).metadata?.deletionTimestamp);
+      assert.ok((await trial.read(secrets, "held")).metadata?.deletionTimestamp, "not yet");
     });
     await release(trial);
     // The real namespace controller waits longer and longer between its looks.

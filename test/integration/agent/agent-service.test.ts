@@ -35,7 +35,10 @@ describe("AgentService on the RPC port", () => {
         assert.equal(named.get("deployments")?.stream?.cursor, 1n);
         for (const { stream, caches } of named.values()) {
           assert.equal(stream?.state, StreamStatus_State.OPEN);
-          assert.ok(caches.every(({ synced }) => synced));
+          assert.ok(
+            caches.every(({ synced }) => synced),
+            "not yet",
+          );
         }
       });
       const { objects } = await client.listObjects({ controller: "deployments" });
@@ -68,7 +71,7 @@ describe("AgentService on the RPC port", () => {
     await admin.setDeployment(region, applyDeployment({ deploymentId: "d_1" }));
     const first = await startAgent();
     await eventually("it is there", async () =>
-      assert.ok(await cluster.api.get(replicaSets, ref, {}, never)),
+      assert.ok(await cluster.api.get(replicaSets, ref, {}, never), "not yet"),
     );
     await first.stop();
     await admin.forgetDeployment(region, "d_1");

@@ -74,7 +74,7 @@ describe("an agent", () => {
     });
     const policy = { namespace: "acme", name: "sentinel-ingress-to-web" };
     await eventually("the policy is there", async () =>
-      assert.ok(await cluster.api.get(ciliumNetworkPolicies, policy, {}, never)),
+      assert.ok(await cluster.api.get(ciliumNetworkPolicies, policy, {}, never), "not yet"),
     );
     assert.equal(await cluster.api.get(replicaSets, ref, {}, never), undefined);
     await admin.deleteSentinel(region, "se_1");
@@ -91,7 +91,7 @@ describe("an agent", () => {
     await startAgent();
     await eventually("its trouble has arrived", async () => {
       const record = (await admin.agents()).find((agent) => agent.region === region);
-      assert.ok(record?.heartbeatAtMs !== undefined);
+      assert.ok(record?.heartbeatAtMs !== undefined, "not yet");
       const { state, troubledObjects } = record.state?.report ?? {};
       assert.equal(state?.region, region);
       assert.deepEqual(

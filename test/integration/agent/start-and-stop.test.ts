@@ -48,7 +48,7 @@ describe("the start of an agent", () => {
     assert.equal((await asked()).status, 503);
     await eventually("it gave up", async () => {
       await clock.advance(1_000);
-      assert.ok(failure);
+      assert.ok(failure, "not yet");
     });
     const reason = `^Kubernetes at ${server}: .*apps/ReplicaSet: .*ECONNREFUSED`;
     assert.ok(hasCode("start_failed", new RegExp(reason))(failure), String(failure));
@@ -69,7 +69,7 @@ describe("the start of an agent", () => {
     });
     await eventually("it gave up", async () => {
       await clock.advance(1_000);
-      assert.ok(failure);
+      assert.ok(failure, "not yet");
     });
     assert.ok(hasCode("start_failed", /401 Unauthorized/)(failure), String(failure));
     await eventually("nothing is connected", () => assert.equal(links.cluster.connectionCount(), 0));

@@ -41,7 +41,7 @@ async function deploy({ admin, cluster }: Awaited<ReturnType<typeof startTracedA
   await admin.setDeployment(region, applyDeployment({ deploymentId: "d_1" }));
   await eventually("it runs", async () => {
     const { items } = await cluster.api.list(pods, { namespace: "acme" }, never);
-    assert.ok(items.length > 0);
+    assert.ok(items.length > 0, "not yet");
     assert.equal((await admin.instances(region, "d_1")).length, items.length);
   });
 }

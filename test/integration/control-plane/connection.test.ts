@@ -161,7 +161,7 @@ describe("a peer that is gone without a word", () => {
     // More than the buffers of the system hold, so that a write is under way and stays so.
     stream.write(Buffer.alloc(128 * 1024 * 1024));
     await eventually("it is stuck", () =>
-      assert.ok((stream.session?.socket.bytesWritten ?? 0) > 1024 * 1024),
+      assert.ok((stream.session?.socket.bytesWritten ?? 0) > 1024 * 1024, "not yet"),
     );
     session.destroy(new ConnectError("over", Code.Unavailable));
     await session.ended;

@@ -64,7 +64,7 @@ test("the sample becomes ready, and every key does what its title says", async (
     await eventually("the killed pod has a successor", async () => {
       const after = await webPods(region);
       assert.equal(after.length, 2);
-      assert.ok(!after.includes(before[0] ?? ""));
+      assert.ok(!after.includes(before[0] ?? ""), "not yet");
     });
     await settled(region, "deployment", 3);
   });
@@ -79,7 +79,7 @@ test("the sample becomes ready, and every key does what its title says", async (
   await t.test("c crashes the image, which is reported as failing, and mends it", async () => {
     await press(region, "c");
     await eventually("instances are reported as failing", async () => {
-      assert.ok(((await objectOf(region, web))?.failing ?? 0) > 0);
+      assert.ok(((await objectOf(region, web))?.failing ?? 0) > 0, "not yet");
     });
     await press(region, "c");
     for (const pod of await webPods(region))
@@ -141,7 +141,7 @@ test("the keys do their work on a sentinel, too", async (t) => {
   assert.equal(await press(region, "p", id), `killed pod ${before?.metadata?.name}`);
   await eventually("the killed pod has a successor", async () => {
     const uids = (await sentinelPods()).map(({ metadata }) => metadata?.uid);
-    assert.ok(uids.length === 1 && uids[0] !== before?.metadata?.uid);
+    assert.ok(uids.length === 1 && uids[0] !== before?.metadata?.uid, "not yet");
   });
 
   await press(region, "b", id);

@@ -143,7 +143,7 @@ for (const reader of readerNames) {
       const reading = run(t, reader, tellEnvironment, env);
       // First nobody listens, then krane is there and cannot ask Kubernetes.
       const served = await serve();
-      await eventually("it was asked", () => assert.ok(served.decisions.length > 0));
+      await eventually("it was asked", () => assert.ok(served.decisions.length > 0, "not yet"));
       await writeToken(await seekers.tokenOf(pod));
       heal();
       const { code, stdout } = await reading.exit;
@@ -189,7 +189,7 @@ for (const reader of readerNames) {
       );
       const served = await serve();
       const reading = run(t, reader, ["echo", "it ran"], env);
-      await eventually("it was asked", () => assert.ok(served.decisions.length > 0));
+      await eventually("it was asked", () => assert.ok(served.decisions.length > 0, "not yet"));
       reading.child.kill("SIGTERM");
       const { code, stdout } = await reading.exit;
       assert.deepEqual([code, stdout], [143, ""]);

@@ -64,7 +64,7 @@ test("a deployment comes by the stream, its pods are reported, and an order goes
   const order = applyDeployment({ k8sName: "web", deploymentId: "d_web" });
   assert.equal((await controller.applyDeployment(order, never)).outcome, "applied");
   await eventually("the pods of the stream's deployment are reported", async () => {
-    assert.ok((await plane.admin.instances(plane.region, "d_api")).length > 0);
+    assert.ok((await plane.admin.instances(plane.region, "d_api")).length > 0, "not yet");
   });
   assert.deepEqual(await names("replicaSets"), ["api", "web"]);
   const { k8sNamespace, k8sName } = order;
@@ -148,7 +148,7 @@ test("by HTTP the same: connections from a kubeconfig and a URL, and a whole age
   const ended = run(outcome.config, {}, stopping.signal);
   t.after(() => stopping.abort());
   await eventually("the agent has applied the deployment", async () => {
-    assert.ok((await names("replicaSets")).includes("api"));
+    assert.ok((await names("replicaSets")).includes("api"), "not yet");
   });
   stopping.abort();
   await ended;

@@ -50,7 +50,7 @@ kubeconfig = "kubeconfig"
     const rows = await last.admin.deployments(region);
     for (const { id, version, spec } of rows) {
       const told = newest.get(id);
-      assert.ok(told !== undefined && version >= BigInt(told.version));
+      assert.ok(told !== undefined && version >= BigInt(told.version), "not yet");
       if (version === BigInt(told.version)) assert.equal(spec.image, told.image);
     }
     const sets = (await cluster.api.list(replicaSets, {}, new AbortController().signal)).items;
@@ -67,7 +67,7 @@ kubeconfig = "kubeconfig"
       );
     }
     const [record] = await last.admin.agents();
-    assert.ok(record?.state !== undefined);
+    assert.ok(record?.state !== undefined, "not yet");
   });
   stopping.abort();
   await agent;

@@ -84,7 +84,7 @@ test("a change that was made at one server reaches the streams of both", async (
     });
     const version = await server.admin.setDeployment(regionA, spec);
     await eventually("both have it", () => {
-      for (const follower of followers) assert.ok(follower.cursor >= version);
+      for (const follower of followers) assert.ok(follower.cursor >= version, "not yet");
     });
   }
   assert.deepEqual([...(followers[0]?.images ?? [])], [...(followers[1]?.images ?? [])]);
@@ -129,7 +129,12 @@ test("an agent that comes back while many do is told when, and comes in then", a
     () => new DesiredFollower({ url: () => `http://127.0.0.1:${slow.port}`, region: regionA, token: tokenA }),
   );
   const following = followers.map((follower) => follower.run(stopped.signal));
-  await eventually("all are inside", () => assert.ok(followers.every(({ cursor }) => cursor > 0n)));
+  await eventually("all are inside", () =>
+    assert.ok(
+      followers.every(({ cursor }) => cursor > 0n),
+      "not yet",
+    ),
+  );
   assert.ok(followers.some(({ hints }) => hints > 0));
   stopped.abort();
   await Promise.all(following);

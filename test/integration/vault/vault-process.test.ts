@@ -155,7 +155,7 @@ describe("krane vault", () => {
       })();
       await eventually(`${target} objects are under the new key`, async () => {
         if (rotation.child.exitCode === null)
-          assert.ok((await countUnder(data, both[0] ?? "")) <= 300 - target);
+          assert.ok((await countUnder(data, both[0] ?? "")) <= 300 - target, "not yet");
       });
       rotation.child.kill("SIGKILL");
       await exited;
