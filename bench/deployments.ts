@@ -15,7 +15,7 @@ import { type Workers, withWorkers } from "./worker-process.ts";
 
 const sizeVariable = "KRANE_BENCH_N";
 const namespaces = 50;
-const levels = [16, 32, 64];
+const levels = [32, 64, 128];
 const perLevelMax = 400;
 /** An odd number, so that there is one in the middle. */
 const turns = 5;

@@ -41,6 +41,7 @@ const blameless: ReadonlySet<ControlPlaneCode> = new Set<ControlPlaneCode>([
   "unauthenticated",
   "permission_denied",
   "unimplemented",
+  "failed_precondition",
   "out_of_range",
 ]);
 
@@ -219,6 +220,11 @@ class ReconnectingStream<S> implements DesiredStream {
     const { log } = this.#deps;
     if (code === "unauthenticated" || code === "permission_denied")
       log?.error("the control plane refuses this agent", { ...fields, remedy: "check control.token" });
+    else if (code === "failed_precondition")
+      log?.error("the control plane does not serve this agent's region", {
+        ...fields,
+        remedy: "check region",
+      });
     else if (this.#isStuck)
       log?.error("the stream of desired state does not get past a message", {
         ...fields,

@@ -22,7 +22,7 @@ const pauseMs = 1_000;
 
 const foreign = `${labelKeys.managedBy}=${managedBy},${labelKeys.workspaceId}!=${devWorkspaceId}`;
 // A policy of the control plane does not say whose workspace it is for; the namespace of an earlier run does.
-const elsewhere = `metadata.namespace!=${devNamespace}`;
+const elsewhere = { fieldSelector: `metadata.namespace!=${devNamespace}` };
 const searchedKinds: readonly ResourceKind[] = [replicaSets, appsDeployments, ciliumNetworkPolicies];
 
 export async function connectRealCluster(
@@ -70,7 +70,7 @@ async function findForeign(
 ): Promise<KubeObject | undefined> {
   for (let attempt = 1; ; attempt++) {
     try {
-      const selection = { labelSelector: foreign, fieldSelector: elsewhere };
+      const selection = { labelSelector: foreign, ...(kind === ciliumNetworkPolicies && elsewhere) };
       const page = await api.list(kind, { ...selection, limit: 1, detail: "metadata" }, signal);
       return page.items[0];
     } catch (error) {

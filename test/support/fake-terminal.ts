@@ -1,22 +1,34 @@
-// A screen that shows nothing and a keyboard that nobody sits at.
+// A screen that nobody sees, and a keyboard that nobody sits at.
 import assert from "node:assert/strict";
 import type { HeldTerminal, Terminal, TerminalListener } from "../../src/cli/terminal/terminal.ts";
 import { eventually } from "./eventually.ts";
 
+type Size = ReturnType<HeldTerminal["size"]>;
+
 export class FakeTerminal implements Terminal {
   lines: readonly string[] = [];
+  listener: TerminalListener | undefined;
+  isHeld = false;
+  /** How often it was taken. */
   holds = 0;
-  private listener: TerminalListener | undefined;
+  private readonly size: Size;
+
+  constructor(size: Size = { columns: 100, rows: 40 }) {
+    this.size = size;
+  }
 
   hold(listener: TerminalListener): HeldTerminal {
     this.listener = listener;
+    this.isHeld = true;
     this.holds += 1;
     return {
-      size: () => ({ columns: 200, rows: 60 }),
+      size: () => this.size,
       draw: (lines) => {
         this.lines = lines;
       },
-      release: () => undefined,
+      release: () => {
+        this.isHeld = false;
+      },
     };
   }
 

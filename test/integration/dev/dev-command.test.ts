@@ -5,43 +5,17 @@ import { writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
+import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { main } from "../../../src/cli/main.ts";
 import { readTextFile } from "../../../src/cli/process/text-file.ts";
-import type { HeldTerminal, Terminal, TerminalListener } from "../../../src/cli/terminal/terminal.ts";
-import { replicaSets } from "../../../src/kube/kinds.ts";
+import type { Terminal } from "../../../src/cli/terminal/terminal.ts";
+import { namespaces, replicaSets } from "../../../src/kube/kinds.ts";
+
 import { eventually } from "../../support/eventually.ts";
 import { FakeIo } from "../../support/fake-io.ts";
+import { FakeTerminal } from "../../support/fake-terminal.ts";
 import { serveCluster } from "../../support/served-cluster.ts";
 import { never, temporaryFolder } from "./dev-world.ts";
-
-/** A screen of 100 by 40, and a keyboard. */
-class FakeTerminal implements Terminal {
-  lines: readonly string[] = [];
-  listener: TerminalListener | undefined;
-  isHeld = false;
-
-  hold(listener: TerminalListener): HeldTerminal {
-    this.listener = listener;
-    this.isHeld = true;
-    return {
-      size: () => ({ columns: 100, rows: 40 }),
-      draw: (lines) => {
-        this.lines = lines;
-      },
-      release: () => {
-        this.isHeld = false;
-      },
-    };
-  }
-
-  press(key: string): void {
-    this.listener?.onKey(key);
-  }
-
-  async shows(pattern: RegExp): Promise<void> {
-    await eventually(`the screen shows ${pattern}`, () => assert.match(this.lines.join("\n"), pattern));
-  }
-}
 
 const freePorts = ["rpc", "metrics", "control", "kube"].flatMap((name) => [`--${name}-port`, "0"]);
 
@@ -183,34 +157,20 @@ describe("krane dev says what is wrong", () => {
     });
   }
 
-  test("when the cluster is one that another krane looks after", async (t) => {
-    const cluster = await serveCluster();
-    t.after(() => cluster.stop());
-    await cluster.api.create(
-      replicaSets,
-      {
-        metadata: {
-          name: "theirs",
-          namespace: "default",
-          labels: { "app.kubernetes.io/managed-by": "krane", "unkey.com/workspace.id": "ws_theirs" },
-        },
-        spec: {
-          replicas: 0,
-          selector: { matchLabels: { a: "b" } },
-          template: {
-            metadata: { labels: { a: "b" } },
-            spec: { containers: [{ name: "c", image: "registry.example/c:1" }] },
-          },
-        },
-      },
-      {},
-      never,
-    );
-    const { io, exitCode } = await startOn(t, cluster.kubeconfig);
-    assert.equal(await exitCode, 1);
-    assert.match(io.stderr.text, /looked after by another krane \(it made ReplicaSet default\/theirs\)/);
-    assert.equal((await cluster.api.list(replicaSets, {}, never)).items.length, 1);
-  });
+  // Also where an earlier run has left its namespace: what is in it need not be of that run.
+  for (const namespace of ["default", "krane-dev"])
+    test(`when the cluster is one that another krane looks after, by an object in ${namespace}`, async (t) => {
+      const cluster = await serveCluster();
+      t.after(() => cluster.stop());
+      if (namespace !== "default")
+        await cluster.api.create(namespaces, { metadata: { name: namespace } }, {}, never);
+      await cluster.api.create(replicaSets, replicaSetOfOthers(namespace), {}, never);
+      const { io, exitCode } = await startOn(t, cluster.kubeconfig);
+      assert.equal(await exitCode, 1);
+      assert.match(io.stderr.text, /looked after by another krane/);
+      assert.ok(io.stderr.text.includes(`(it made ReplicaSet ${namespace}/theirs)`));
+      assert.equal((await cluster.api.list(replicaSets, {}, never)).items.length, 1);
+    });
 
   test("when there is no such kubeconfig", async (t) => {
     const { io, exitCode } = await start(t, [...freePorts, "--kubeconfig", "/does/not/exist"]);
@@ -264,3 +224,16 @@ test("krane dev --help shows examples", async () => {
   assert.equal(await main(["dev", "--help"], {}, io), 0);
   assert.match(io.stdout.text, /krane dev --headless \| tee/);
 });
+
+function replicaSetOfOthers(namespace: string): ReplicaSet {
+  const labels = { "app.kubernetes.io/managed-by": "krane", "unkey.com/workspace.id": "ws_theirs" };
+  const spec = { containers: [{ name: "c", image: "registry.example/c:1" }] };
+  return {
+    metadata: { name: "theirs", namespace, labels },
+    spec: {
+      replicas: 0,
+      selector: { matchLabels: { a: "b" } },
+      template: { metadata: { labels: { a: "b" } }, spec },
+    },
+  };
+}

@@ -11,7 +11,7 @@ import { FakeTerminal } from "../../support/fake-terminal.ts";
 import { temporaryFolder } from "./dev-world.ts";
 
 async function startDev(t: TestContext, ...flags: readonly string[]) {
-  const terminal = new FakeTerminal();
+  const terminal = new FakeTerminal({ columns: 200, rows: 60 });
   const io = Object.assign(new FakeIo(), { readTextFile, terminal: () => terminal });
   const kubeconfig = join(await temporaryFolder(t), "kubeconfig");
   const ports = ["rpc", "metrics", "control", "kube"].flatMap((name) => [`--${name}-port`, "0"]);
