@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
+import { assertInOrder } from "./written-order.ts";
 
 const messages = 200;
 const deployments = 12;
@@ -56,16 +57,6 @@ async function run(at: number, disturb: Disturbance): Promise<Ending> {
   const ending = await endOf(world);
   await world.stop();
   return ending;
-}
-
-function assertInOrder(writes: SimulatedAgent["writes"]): void {
-  const newest = new Map<string, number>();
-  for (const { kind, key, manifest } of writes) {
-    if (kind !== "ReplicaSet" || manifest === undefined) continue;
-    const tag = Number(/"registry\.example\/acme\/web:(\d+)"/.exec(JSON.stringify(manifest))?.[1]);
-    assert.ok(tag >= (newest.get(key) ?? 0), `${key} went back to ${tag}`);
-    newest.set(key, tag);
-  }
 }
 
 async function endOf(world: SimulatedRegion): Promise<Ending> {

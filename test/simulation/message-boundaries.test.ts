@@ -5,7 +5,8 @@ import { test } from "node:test";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { pods } from "../../src/kube/kinds.ts";
-import { region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
+import { region, SimulatedRegion } from "./simulated-region.ts";
+import { assertInOrder } from "./written-order.ts";
 
 const messages = 200;
 const deployments = 12;
@@ -80,16 +81,6 @@ async function run(endsAfter: (delivered: number) => boolean) {
   await world.stop();
   const { delivered, cuts } = streams;
   return { ending, delivered, cuts };
-}
-
-function assertInOrder(writes: SimulatedAgent["writes"]): void {
-  const newest = new Map<string, number>();
-  for (const { kind, key, manifest } of writes) {
-    if (kind !== "ReplicaSet" || manifest === undefined) continue;
-    const tag = Number(/"registry\.example\/acme\/web:(\d+)"/.exec(JSON.stringify(manifest))?.[1]);
-    assert.ok(tag >= (newest.get(key) ?? 0), `${key} went back to ${tag}`);
-    newest.set(key, tag);
-  }
 }
 
 /** All that is alike in two runs: pods have names and addresses of their own in each. */

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
+import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
+import { adminOver } from "../../../test/support/answering-admin.ts";
 import { eventually } from "../../../test/support/eventually.ts";
 import { FakeIo } from "../../../test/support/fake-io.ts";
 import { parseDocuments } from "../../documents/parse.ts";
 import { AdminService } from "../../gen/krane/admin/v1/admin_pb.ts";
-import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { applyDocuments } from "./apply-documents.ts";
 
@@ -66,15 +66,7 @@ class SlowControlPlane {
         },
       }),
     );
-    const admin = {
-      client: createClient(AdminService, transport),
-      region,
-      target: { region },
-      paint: (text: string) => text,
-      explain: ({ code, rawMessage }: ConnectError) =>
-        new CommandError(code === Code.Unavailable ? "unreachable" : "failed", rawMessage),
-      signal: this.stop.signal,
-    } as unknown as Admin;
+    const admin = adminOver(transport, region, this.stop.signal);
     return applyDocuments(admin, io, documents, { timeout: 1_000 });
   }
 

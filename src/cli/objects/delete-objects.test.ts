@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
+import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
+import { adminOver } from "../../../test/support/answering-admin.ts";
 import { eventually } from "../../../test/support/eventually.ts";
 import { FakeIo } from "../../../test/support/fake-io.ts";
 import { AdminService, ObjectKind, ObjectRefSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
-import type { Admin } from "../admin/admin-access.ts";
-import { CommandError } from "../command-error.ts";
 import { deleteObjects } from "./delete-objects.ts";
 
 const region = "local.test";
@@ -39,15 +38,7 @@ class SlowControlPlane {
         },
       }),
     );
-    const admin = {
-      client: createClient(AdminService, transport),
-      region,
-      target: { region },
-      paint: (text: string) => text,
-      explain: ({ code, rawMessage }: ConnectError) =>
-        new CommandError(code === Code.Unavailable ? "unreachable" : "failed", rawMessage),
-      signal: this.stop.signal,
-    } as unknown as Admin;
+    const admin = adminOver(transport, region, this.stop.signal);
     return deleteObjects(admin, io, victims, { timeout: 1_000, ...(yes && { yes }) });
   }
 
