@@ -16,8 +16,10 @@ export { Secret } from "./config/secret.ts";
 export type { SecretSource } from "./config/secret-source.ts";
 export type { ConnectionName, ControlPlane } from "./control-plane/connection.ts";
 export { ControlPlaneError } from "./control-plane/error.ts";
-export type { Outcome } from "./controllers/object-status.ts";
+export type { Outcome } from "./engine/object-status.ts";
 export type { BlockedDeletion, ControllerStatus, ObjectStatus } from "./gen/krane/v1/agent_pb.ts";
+export { defaultPort as DeploymentPort } from "./kinds/deployment/spec.ts";
+export { sentinelPort as SentinelPort } from "./kinds/sentinel/identity.ts";
 export type { KubeApi } from "./kube/api.ts";
 export { KubeApiError } from "./kube/errors.ts";
 export type { KubeObject, ObjectRef, ResourceKind } from "./kube/types.ts";
@@ -51,13 +53,11 @@ export {
   type SentinelOrder,
 } from "./library/sentinel-controller.ts";
 export type { Surroundings } from "./library/surroundings.ts";
-export { defaultPort as DeploymentPort } from "./model/deployment/spec.ts";
 export * as labels from "./model/labels.ts";
 export {
   customerNodeClass as CustomerNodeClass,
   sentinelNamespace as NamespaceSentinel,
   sentinelNodeClass as SentinelNodeClass,
 } from "./model/labels.ts";
-export { sentinelPort as SentinelPort } from "./model/sentinel/identity.ts";
 export { createLog, type Log, type LogDeps, type LogLevel, type LogOptions } from "./telemetry/log.ts";
 export { type BuildInfo, createMetrics, type Metrics } from "./telemetry/metrics.ts";

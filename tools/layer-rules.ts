@@ -30,11 +30,11 @@ export const forbidden: readonly IForbiddenRuleType[] = [
     to: { path: "^src/[^/]+/", pathNot: `^src/(${layers.map((l) => l.folder).join("|")})/` },
   },
   {
-    name: "controllers-apart",
+    name: "kinds-apart",
     severity: "error",
-    comment: "controllers share no state (K6): move what both need into a file that neither owns",
-    from: { path: "^src/controllers/([^/]+)-controller\\.ts$" },
-    to: { path: "^src/controllers/[^/]+-controller\\.ts$", pathNot: "^src/controllers/$1-controller\\.ts$" },
+    comment: "kinds do not know one another (K6): move what both need to model/ or to the root of kinds/",
+    from: { path: "^src/kinds/([^/]+)/", pathNot: tests },
+    to: { path: "^src/kinds/[^/]+/", pathNot: "^src/kinds/$1/" },
   },
   {
     name: "model-is-pure",

@@ -67,17 +67,33 @@ export const rows: readonly (readonly Layer[])[] = [
   ],
   [
     {
-      folder: "controllers",
-      holds: "the loops, written once, and three small controllers",
-      instead: "hand the controller a function in its deps",
-    },
-    {
       folder: "documents",
       holds: "the files that people write, to messages and manifests and back, as pure functions",
       instead:
-        "documents are pure: they may import model, gen, config and kube/types.ts only; take everything else as an argument",
-      onlyImports: ["model", "gen", "config"],
+        "documents are pure: they may import model, kinds, gen, config and kube/types.ts only; take everything else as an argument",
+      onlyImports: ["model", "kinds", "gen", "config"],
       mayNameKubeTypes: true,
+    },
+    {
+      folder: "why",
+      holds: "explains why an object is not ready and what to do, as pure functions",
+      instead:
+        "explanations are pure: they may import model, kinds and gen only; take everything else as an argument",
+      onlyImports: ["model", "kinds", "gen"],
+    },
+  ],
+  [
+    {
+      folder: "kinds",
+      holds: "one folder per kind of desired state: its descriptor, and what only that kind knows",
+      instead: "hand the kind a function in its deps",
+    },
+  ],
+  [
+    {
+      folder: "engine",
+      holds: "the loop, written once for all kinds: store, queue, reconcile, apply, guard, resync, reporter",
+      instead: "the engine knows no kind; let the kind's descriptor say it",
     },
   ],
   [
@@ -94,11 +110,11 @@ export const rows: readonly (readonly Layer[])[] = [
     {
       folder: "kube",
       holds: "the generic Kubernetes client, reflector and cache",
-      instead: "keep krane's meaning out of kube/; model/ and controllers/ give it",
+      instead: "keep krane's meaning out of kube/; model/, engine/ and kinds/ give it",
     },
     {
       folder: "model",
-      holds: "wire messages to Kubernetes objects and back, as pure functions",
+      holds: "what several kinds share, pure: labels, names, quantities, ownership",
       instead: "model is pure: it may import gen and kube/types.ts only; take everything else as an argument",
       onlyImports: ["gen"],
       mayNameKubeTypes: true,

@@ -1,6 +1,6 @@
 // What a pass of the resync costs when everything is as it should be. A pass begins every minute and
 // asks for every deployment; here the next one is waited for.
-import { questionsAtOnce } from "../../src/controllers/controller.ts";
+import { questionsAtOnce } from "../../src/engine/controller.ts";
 import { loadAuditedCalls } from "../../test/support/audit-log.ts";
 import type { Workers } from "../worker-process.ts";
 import type { QuestionResult, QuestionTask } from "../workers/question-client.ts";

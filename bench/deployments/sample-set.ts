@@ -2,8 +2,8 @@
 // an object. A namespace holds one environment, and so one ingress policy.
 import { create } from "@bufbuild/protobuf";
 import { type ApplyDeployment, ApplyDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
-import { desiredDeployment } from "../../src/model/deployment/desired.ts";
-import { parseApplyDeployment } from "../../src/model/deployment/spec.ts";
+import { desiredDeployment } from "../../src/kinds/deployment/desired.ts";
+import { parseApplyDeployment } from "../../src/kinds/deployment/spec.ts";
 import { describeProblems } from "../../src/model/field-problem.ts";
 import { labelKeys, managedBy } from "../../src/model/labels.ts";
 import { applyQuery, applyType, type RawPatch } from "../workers/raw-applier.ts";

@@ -2,13 +2,13 @@
 import type { Pod } from "kubernetes-types/core/v1.js";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
+import { projectPod } from "../../src/kinds/deployment/projections.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
 import { pods } from "../../src/kube/kinds.ts";
 import { ObjectCache } from "../../src/kube/object-cache.ts";
 import { Reflector } from "../../src/kube/reflector.ts";
-import { projectPod } from "../../src/model/deployment/projections.ts";
 import { finish, takeTask } from "./parent.ts";
 import { peakResidentMb, reachableHeapBytes, residentMb } from "./resources.ts";
 

@@ -1,10 +1,10 @@
 // The controllers of an agent. They start together, and stop in reverse: what takes traffic before what lets it in.
 import type { Config } from "../config/config.ts";
 import type { ControllerName, ControlPlane } from "../control-plane/connection.ts";
-import { createCiliumController } from "../controllers/cilium-controller.ts";
-import type { ControllerDeps, ControllerOptions } from "../controllers/controller.ts";
-import { createDeploymentController } from "../controllers/deployment-controller.ts";
-import { createSentinelController } from "../controllers/sentinel-controller.ts";
+import type { ControllerDeps, ControllerOptions } from "../engine/controller.ts";
+import { createDeploymentController } from "../kinds/deployment/controller.ts";
+import { createCiliumController } from "../kinds/policy/controller.ts";
+import { createSentinelController } from "../kinds/sentinel/controller.ts";
 import type { RegistryCredentials } from "../model/pull-secret.ts";
 import type { ViewedController } from "./agent-view.ts";
 import type { SchedulerPlaces } from "./scheduler-part.ts";

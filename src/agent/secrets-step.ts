@@ -3,7 +3,7 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Config } from "../config/config.ts";
 import { createCallSpans } from "../control-plane/call-spans.ts";
-import { createMeteredKubeApi } from "../controllers/metered-kube-api.ts";
+import { createMeteredKubeApi } from "../engine/metered-kube-api.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { tracedTransport } from "../kube/request-spans.ts";

@@ -4,9 +4,9 @@ import { create } from "@bufbuild/protobuf";
 import { ApplyCiliumNetworkPolicySchema } from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { ApplyDeploymentSchema } from "../gen/ctrl/v1/deployment_pb.ts";
 import { ApplySentinelSchema } from "../gen/ctrl/v1/sentinel_pb.ts";
-import { parseApplyPolicy } from "../model/cilium/spec.ts";
-import { parseApplyDeployment } from "../model/deployment/spec.ts";
-import { parseApplySentinel } from "../model/sentinel/spec.ts";
+import { parseApplyDeployment } from "../kinds/deployment/spec.ts";
+import { parseApplyPolicy } from "../kinds/policy/spec.ts";
+import { parseApplySentinel } from "../kinds/sentinel/spec.ts";
 import { nextImage, nextName, sampleDeployments, samplePolicy, sampleSentinel } from "./scenario.ts";
 
 test("the sample has a valid sentinel and a valid policy", () => {

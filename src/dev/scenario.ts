@@ -1,7 +1,7 @@
 // What `krane dev` asks for at first: three deployments in two environments of one workspace, the sentinel that
 // one of them is reached through, and a policy that lets it, as a control plane has them. All of it carries the id of a workspace that exists nowhere
 // else, which is how a later `krane dev` knows what an earlier one left in a cluster.
-import { policyApiVersion, policyKind } from "../model/cilium/policy-document.ts";
+import { policyApiVersion, policyKind } from "../kinds/policy/policy-document.ts";
 import { ciliumNamespaceLabel, labelKeys, sentinelNamespace } from "../model/labels.ts";
 import type { SpecInit } from "../server/kinds.ts";
 

@@ -3,11 +3,11 @@
 import { callingParts } from "../agent/cluster-calls.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
+import { runtimeClassName } from "../kinds/deployment/pod-template.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { KubeApiError, refusedError } from "../kube/errors.ts";
 import { ciliumNetworkPolicies, namespaces, runtimeClasses, tokenReviews } from "../kube/kinds.ts";
 import type { KubeTransport } from "../kube/transport.ts";
-import { runtimeClassName } from "../model/deployment/pod-template.ts";
 import { sentinelNamespace } from "../model/labels.ts";
 import { checkAccess } from "./access-check.ts";
 import { checkAdmission } from "./admission-check.ts";

@@ -6,7 +6,7 @@ import { ciphertextOf } from "../../test/support/ciphertext.ts";
 import { ApplyCiliumNetworkPolicySchema } from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { ApplyDeploymentSchema } from "../gen/ctrl/v1/deployment_pb.ts";
 import { ApplySentinelSchema } from "../gen/ctrl/v1/sentinel_pb.ts";
-import { parsePolicyDocument } from "../model/cilium/policy-document.ts";
+import { parsePolicyDocument } from "../kinds/policy/policy-document.ts";
 import { collectProblems } from "../model/field-problem.ts";
 import type { DocumentContent } from "./document.ts";
 import { documentOf, renderDocuments } from "./document-of.ts";

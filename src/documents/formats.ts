@@ -1,7 +1,7 @@
 // How the value of a field is written in a document, and what it is on the wire: both ways, side by side, so that
 // what is read can be written again.
 
-import { readSecretsBlob } from "../model/deployment/secrets-blob.ts";
+import { readSecretsBlob } from "../kinds/deployment/secrets-blob.ts";
 import { quote, type Refuse } from "../model/field-problem.ts";
 import { mebibytes, millicores, wholeMebibytes, wholeMillicores } from "../model/quantities.ts";
 import { isCiphertext } from "./ciphertext.ts";

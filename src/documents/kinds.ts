@@ -6,11 +6,11 @@ import {
 } from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { type ApplyDeployment, ApplyDeploymentSchema } from "../gen/ctrl/v1/deployment_pb.ts";
 import { type ApplySentinel, ApplySentinelSchema } from "../gen/ctrl/v1/sentinel_pb.ts";
-import { parseApplyPolicy } from "../model/cilium/spec.ts";
-import { type DeploymentRules, parseApplyDeployment } from "../model/deployment/spec.ts";
+import { type DeploymentRules, parseApplyDeployment } from "../kinds/deployment/spec.ts";
+import { parseApplyPolicy } from "../kinds/policy/spec.ts";
+import { parseApplySentinel } from "../kinds/sentinel/spec.ts";
 import { collectProblems, type FieldProblem, type ParsedMessage } from "../model/field-problem.ts";
 import { parseId } from "../model/message-fields.ts";
-import { parseApplySentinel } from "../model/sentinel/spec.ts";
 import type { DocumentContent, EnvironmentSpec } from "./document.ts";
 import { type Field, field } from "./fields.ts";
 import { count, cpu, encryptedSecrets, jsonObject, memory, text, texts } from "./formats.ts";

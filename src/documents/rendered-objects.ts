@@ -6,16 +6,17 @@
 // - The uid of a sentinel's apps/v1 Deployment is known to the cluster alone. In the references to it, it is empty,
 //   which the API server refuses: with any other text in its place, what is applied by hand would be taken for
 //   an orphan and deleted. The hash of such a manifest is that of the manifest as it is shown.
+
+import { type DeploymentSettings, desiredDeployment } from "../kinds/deployment/desired.ts";
+import { desiredIngressPolicy, type Ports } from "../kinds/deployment/ingress-policy.ts";
+import { type DeploymentSpec, parseApplyDeployment } from "../kinds/deployment/spec.ts";
+import { desiredPolicy } from "../kinds/policy/desired.ts";
+import { parseApplyPolicy } from "../kinds/policy/spec.ts";
+import { desiredSentinel } from "../kinds/sentinel/desired.ts";
+import { parseApplySentinel } from "../kinds/sentinel/spec.ts";
 import type { KubeObject } from "../kube/types.ts";
-import { desiredPolicy } from "../model/cilium/desired.ts";
-import { parseApplyPolicy } from "../model/cilium/spec.ts";
-import { type DeploymentSettings, desiredDeployment } from "../model/deployment/desired.ts";
-import { desiredIngressPolicy, type Ports } from "../model/deployment/ingress-policy.ts";
-import { type DeploymentSpec, parseApplyDeployment } from "../model/deployment/spec.ts";
 import { describeProblems, type ParsedMessage } from "../model/field-problem.ts";
 import { desiredNamespace } from "../model/namespace.ts";
-import { desiredSentinel } from "../model/sentinel/desired.ts";
-import { parseApplySentinel } from "../model/sentinel/spec.ts";
 import type { Document } from "./document.ts";
 import type { DocumentRules } from "./kinds.ts";
 

@@ -1,10 +1,10 @@
 // Keeps the network policies that the control plane wants in one region.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { createCiliumController } from "../controllers/cilium-controller.ts";
 import {
   ApplyCiliumNetworkPolicySchema,
   DeleteCiliumNetworkPolicySchema,
 } from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
+import { createCiliumController } from "../kinds/policy/controller.ts";
 import { EmbeddedController, type OrderOutcome } from "./embedded-controller.ts";
 import { type ControllerDeps, type EngineOptions, engineDeps, engineOptions } from "./engine-options.ts";
 

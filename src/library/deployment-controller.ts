@@ -3,8 +3,8 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { IsolationConfig } from "../config/config.ts";
 import { settings } from "../config/settings.ts";
-import { createDeploymentController } from "../controllers/deployment-controller.ts";
 import { ApplyDeploymentSchema, DeleteDeploymentSchema } from "../gen/ctrl/v1/deployment_pb.ts";
+import { createDeploymentController } from "../kinds/deployment/controller.ts";
 import { EmbeddedController, type OrderOutcome } from "./embedded-controller.ts";
 import {
   type ControllerDeps,

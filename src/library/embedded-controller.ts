@@ -1,5 +1,5 @@
 // What the three controllers have in common for a program that embeds them.
-import type { Outcome } from "../controllers/object-status.ts";
+import type { Outcome } from "../engine/object-status.ts";
 import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
 
 /** What came of an order. */

@@ -1,7 +1,7 @@
 // Keeps the sentinels of one region: apps/v1 Deployments with their Services, budgets and gossip policies.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { createSentinelController } from "../controllers/sentinel-controller.ts";
 import { ApplySentinelSchema, DeleteSentinelSchema } from "../gen/ctrl/v1/sentinel_pb.ts";
+import { createSentinelController } from "../kinds/sentinel/controller.ts";
 import { EmbeddedController, type OrderOutcome } from "./embedded-controller.ts";
 import { type ControllerDeps, type EngineOptions, engineDeps, engineOptions } from "./engine-options.ts";
 import { type RegistryLogin, registryCredentials } from "./registry-login.ts";

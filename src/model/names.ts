@@ -21,6 +21,9 @@ export function isLabelValue(text: string): boolean {
   return text === "" || labelValue.test(text);
 }
 
+/** Ends the names of the gossip objects of sentinels; nothing else in their namespace may end so. */
+export const gossipSuffix = "-gossip-lan";
+
 /** Why krane manages nothing in this namespace, or undefined where it may. */
 export function refusedNamespace(namespace: string, ownNamespace: string | undefined): string | undefined {
   if (namespace === "default" || namespace.startsWith("kube-")) return "is a namespace of Kubernetes itself";

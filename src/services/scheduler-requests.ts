@@ -1,7 +1,6 @@
 // From the messages of SchedulerService to those of the stream, which the controllers understand. What a
 // message of the stream has more (a command, a port, a health check) stays at its default.
 import { create } from "@bufbuild/protobuf";
-import type { DeploymentOrder } from "../controllers/deployment-orders.ts";
 import {
   ApplyDeploymentSchema,
   type DeleteDeployment,
@@ -19,6 +18,7 @@ import type {
   DeleteDeploymentRequest,
   DeleteSentinelRequest,
 } from "../gen/krane/v1/scheduler_pb.ts";
+import type { DeploymentOrder } from "../kinds/deployment/orders.ts";
 
 export function deploymentOrder(request: ApplyDeploymentRequest): DeploymentOrder {
   const { $typeName: _, $unknown: __, readinessId, ...fields } = request;

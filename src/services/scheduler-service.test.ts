@@ -11,7 +11,7 @@ import {
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
 import { Secret } from "../config/secret.ts";
-import type { OrderOutcome } from "../controllers/controller.ts";
+import type { OrderOutcome } from "../engine/controller.ts";
 import { ReportDeploymentStatusRequest_UpdateSchema } from "../gen/ctrl/v1/deployment_pb.ts";
 import { SchedulerService } from "../gen/krane/v1/scheduler_pb.ts";
 import { createMetrics } from "../telemetry/metrics.ts";

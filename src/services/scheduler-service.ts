@@ -3,10 +3,10 @@
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import type { SecretSource } from "../config/secret-source.ts";
-import type { DeploymentController } from "../controllers/deployment-controller.ts";
-import type { SeenObjects } from "../controllers/seen-objects.ts";
-import type { SentinelController } from "../controllers/sentinel-controller.ts";
+import type { SeenObjects } from "../engine/seen-objects.ts";
 import { SchedulerService, type State } from "../gen/krane/v1/scheduler_pb.ts";
+import type { DeploymentController } from "../kinds/deployment/controller.ts";
+import type { SentinelController } from "../kinds/sentinel/controller.ts";
 import { quote } from "../model/field-problem.ts";
 import { sentinelNamespace } from "../model/labels.ts";
 import type { Log } from "../telemetry/log.ts";

@@ -1,13 +1,13 @@
 // What is seen of a deployment or a sentinel, as a message of SchedulerService. The contract has no word for
 // "gone": a deployment that is gone has no instances, and a sentinel that is gone has no replicas.
 import { clone, create } from "@bufbuild/protobuf";
-import type { SeenDeployment } from "../controllers/deployment-definition.ts";
 import {
   type State,
   type State_Deployment_Instance_Status,
   StateSchema,
 } from "../gen/krane/v1/scheduler_pb.ts";
-import type { ObservedSentinel } from "../model/sentinel/observed.ts";
+import type { SeenDeployment } from "../kinds/deployment/definition.ts";
+import type { ObservedSentinel } from "../kinds/sentinel/observed.ts";
 
 export function deploymentState({ update, readinessId }: SeenDeployment): State {
   const instances = update.instances.map(({ k8sName, address, cpuMillicores, memoryMib, status }) => ({

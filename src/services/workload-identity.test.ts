@@ -3,9 +3,9 @@ import { describe, test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
 import { deploymentSpec } from "../../test/support/deployment-messages.ts";
+import { desiredReplicaSet } from "../kinds/deployment/replica-set.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { ResourceKind } from "../kube/types.ts";
-import { desiredReplicaSet } from "../model/deployment/replica-set.ts";
 import { annotationKeys, labelKeys } from "../model/labels.ts";
 import { identifyWorkload, type WorkloadRefusal } from "./workload-identity.ts";
 

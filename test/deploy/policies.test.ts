@@ -1,10 +1,10 @@
 // Who reaches whom with the policies of deploy/manifests beside those that krane makes, judged by Cilium's own rules.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { desiredIngressPolicy } from "../../src/kinds/deployment/ingress-policy.ts";
+import { sentinelPort } from "../../src/kinds/sentinel/identity.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
-import { desiredIngressPolicy } from "../../src/model/deployment/ingress-policy.ts";
 import { sentinelNamespace } from "../../src/model/labels.ts";
-import { sentinelPort } from "../../src/model/sentinel/identity.ts";
 import { admits, type Endpoint } from "../support/cilium-evaluator.ts";
 import { manifestsOf } from "../support/deployed-rights.ts";
 

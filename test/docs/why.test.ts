@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { causes, type Explanation } from "../../src/model/explanation/explanation.ts";
+import { causes, type Explanation } from "../../src/why/explanation.ts";
 import { assertGoldenSection } from "../support/golden-section.ts";
 import { projectRoot, readProjectFile } from "../support/project-files.ts";
 

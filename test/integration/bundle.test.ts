@@ -24,7 +24,7 @@ const ofRunning = [
   "node_modules/pino/",
   "node_modules/prom-client/",
   "src/agent/run.ts",
-  "src/controllers/",
+  "src/engine/",
 ];
 const ofServer = ["node_modules/pg/", "src/server/run-server.ts"];
 const ofStorage = ["node_modules/@aws-sdk/", "node_modules/@smithy/"];

@@ -2,9 +2,9 @@
 // and everything else goes on as if it had not come.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createDeploymentController } from "../../src/controllers/deployment-controller.ts";
 import { ApplyDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
+import { createDeploymentController } from "../../src/kinds/deployment/controller.ts";
 import { type applyDeployment, utf8 } from "../support/deployment-messages.ts";
 import { createRecordedLog } from "../support/recorded-log.ts";
 import { defaultOptions, SimulatedRegion } from "./simulated-region.ts";

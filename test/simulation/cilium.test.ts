@@ -1,15 +1,15 @@
 // The Cilium controller in a whole region: policies of the control plane in the cluster, and nothing else of it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import {
   type CiliumController,
   type CiliumControllerOptions,
   createCiliumController,
-} from "../../src/controllers/cilium-controller.ts";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
-import { ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
+} from "../../src/kinds/policy/controller.ts";
+import { desiredPolicy } from "../../src/kinds/policy/desired.ts";
 import { type CustomObject, ciliumNetworkPolicies, namespaces } from "../../src/kube/kinds.ts";
-import { desiredPolicy } from "../../src/model/cilium/desired.ts";
 import { handEdits, putObject, valueAt } from "../support/hand-edits.ts";
 import { applyPolicy, jsonBytes, policyDocument, policySpec } from "../support/policy-messages.ts";
 import { defaultOptions, region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";

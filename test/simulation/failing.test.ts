@@ -1,7 +1,7 @@
 // What controllers tell about objects that are applied and yet do not run, or do not go.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type CiliumController, createCiliumController } from "../../src/controllers/cilium-controller.ts";
+import { type CiliumController, createCiliumController } from "../../src/kinds/policy/controller.ts";
 import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../src/kube/kinds.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
 import { applyPolicy } from "../support/policy-messages.ts";

@@ -1,7 +1,7 @@
 // No workload without its ingress policy (K8), and one policy for all of an environment (K1).
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createDeploymentController } from "../../src/controllers/deployment-controller.ts";
+import { createDeploymentController } from "../../src/kinds/deployment/controller.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { defaultOptions, region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { createDeploymentController } from "../../src/controllers/deployment-controller.ts";
+import { createDeploymentController } from "../../src/kinds/deployment/controller.ts";
 import { createRecordedLog } from "../support/recorded-log.ts";
 import { defaultOptions, region, SimulatedRegion } from "./simulated-region.ts";
 

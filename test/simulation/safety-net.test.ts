@@ -3,15 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { Controller } from "../../src/controllers/controller.ts";
-import type { DefinedKind } from "../../src/controllers/controller-definition.ts";
-import type { ConnectedDeps } from "../../src/controllers/controller-face.ts";
-import { createDeploymentDefinition } from "../../src/controllers/deployment-definition.ts";
-import { environmentName } from "../../src/controllers/deployment-kinds.ts";
+import { Controller } from "../../src/engine/controller.ts";
+import type { DefinedKind } from "../../src/engine/controller-definition.ts";
+import type { ConnectedDeps } from "../../src/engine/running-controller.ts";
 import type { DeploymentState } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
+import { createDeploymentDefinition } from "../../src/kinds/deployment/definition.ts";
+import type { DeploymentSpec } from "../../src/kinds/deployment/spec.ts";
+import { environmentName } from "../../src/kinds/deployment/watched-kinds.ts";
 import { replicaSets } from "../../src/kube/kinds.ts";
-import type { DeploymentSpec } from "../../src/model/deployment/spec.ts";
 import { createRecordedSpans } from "../support/recorded-spans.ts";
 import { defaultOptions, SimulatedRegion } from "./simulated-region.ts";
 

@@ -4,7 +4,7 @@ import {
   createSentinelController,
   type SentinelController,
   type SentinelControllerOptions,
-} from "../../src/controllers/sentinel-controller.ts";
+} from "../../src/kinds/sentinel/controller.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import {
   appsDeployments,

@@ -6,18 +6,18 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
 import { type ControllerName, createControlPlane } from "../../src/control-plane/connection.ts";
-import type { ConnectedDeps } from "../../src/controllers/controller-face.ts";
-import {
-  createDeploymentController,
-  type DeploymentController,
-  type DeploymentControllerOptions,
-} from "../../src/controllers/deployment-controller.ts";
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
 import { type ApiServer, createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
 import { createFixture } from "../../src/dev/kube-apiserver/controllers/cluster-fixture.ts";
 import { startControllers } from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
 import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import type { ConnectedDeps } from "../../src/engine/running-controller.ts";
 import type { ReportSentinelStatusRequest } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
+import {
+  createDeploymentController,
+  type DeploymentController,
+  type DeploymentControllerOptions,
+} from "../../src/kinds/deployment/controller.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import {

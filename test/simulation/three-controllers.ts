@@ -2,12 +2,12 @@
 // of each and sees of it. A generation is one state of an object that can be told from every other.
 import type { Interceptor } from "@connectrpc/connect";
 import type { ControllerName } from "../../src/control-plane/connection.ts";
-import { createCiliumController } from "../../src/controllers/cilium-controller.ts";
-import type { ConnectedDeps } from "../../src/controllers/controller-face.ts";
-import { createDeploymentController } from "../../src/controllers/deployment-controller.ts";
-import { createSentinelController } from "../../src/controllers/sentinel-controller.ts";
 import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import type { ConnectedDeps } from "../../src/engine/running-controller.ts";
 import type { ControllerStatus } from "../../src/gen/krane/v1/agent_pb.ts";
+import { createDeploymentController } from "../../src/kinds/deployment/controller.ts";
+import { createCiliumController } from "../../src/kinds/policy/controller.ts";
+import { createSentinelController } from "../../src/kinds/sentinel/controller.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../src/kube/kinds.ts";
 import type { ResourceKind } from "../../src/kube/types.ts";

@@ -1,17 +1,17 @@
 // A reconciler without a cluster: what it plans is what a test says.
 import assert from "node:assert/strict";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
-import { StepsApplier } from "../../src/controllers/apply-steps.ts";
-import { backoffs } from "../../src/controllers/classify.ts";
-import type { ControllerDefinition } from "../../src/controllers/controller-definition.ts";
-import { DeletionGuard } from "../../src/controllers/deletion-guard.ts";
-import { DesiredStore } from "../../src/controllers/desired-store.ts";
-import { DriftMemory } from "../../src/controllers/drift-memory.ts";
-import { ObjectStatuses } from "../../src/controllers/object-status.ts";
-import type { Plan } from "../../src/controllers/plan.ts";
-import { createReconciler } from "../../src/controllers/reconcile-spans.ts";
-import { SlowLane } from "../../src/controllers/slow-lane.ts";
-import { VersionCursor } from "../../src/controllers/version-cursor.ts";
+import { StepsApplier } from "../../src/engine/apply-steps.ts";
+import { backoffs } from "../../src/engine/classify.ts";
+import type { ControllerDefinition } from "../../src/engine/controller-definition.ts";
+import { DeletionGuard } from "../../src/engine/deletion-guard.ts";
+import { DesiredStore } from "../../src/engine/desired-store.ts";
+import { DriftMemory } from "../../src/engine/drift-memory.ts";
+import { ObjectStatuses } from "../../src/engine/object-status.ts";
+import type { Plan } from "../../src/engine/plan.ts";
+import { createReconciler } from "../../src/engine/reconcile-spans.ts";
+import { SlowLane } from "../../src/engine/slow-lane.ts";
+import { VersionCursor } from "../../src/engine/version-cursor.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Traced } from "../../src/telemetry/no-tracing.ts";

@@ -1,7 +1,7 @@
 // A deployment that is right in every field, for tests that make one thing about it special.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type ApplyDeployment, ApplyDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
-import { type DeploymentSpec, parseApplyDeployment } from "../../src/model/deployment/spec.ts";
+import { type DeploymentSpec, parseApplyDeployment } from "../../src/kinds/deployment/spec.ts";
 import { describeProblems } from "../../src/model/field-problem.ts";
 
 type Overrides = Exclude<MessageInitShape<typeof ApplyDeploymentSchema>, ApplyDeployment>;

@@ -1,7 +1,7 @@
 // Applies manifests to the cluster of a test run as krane does, by server-side apply under its name, and
 // stricter than krane: a field that the API server does not know is refused.
 import assert from "node:assert/strict";
-import { appliedContentHash, manifestContentHash } from "../../src/controllers/applied-content.ts";
+import { appliedContentHash, manifestContentHash } from "../../src/engine/applied-content.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
 import type { ApiAnswer } from "./cluster/api-request.ts";
 import type { TestCluster } from "./cluster-under-test.ts";

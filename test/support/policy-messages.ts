@@ -4,7 +4,7 @@ import {
   type ApplyCiliumNetworkPolicy,
   ApplyCiliumNetworkPolicySchema,
 } from "../../src/gen/ctrl/v1/cilium_network_policy_pb.ts";
-import { type PolicySpec, parseApplyPolicy } from "../../src/model/cilium/spec.ts";
+import { type PolicySpec, parseApplyPolicy } from "../../src/kinds/policy/spec.ts";
 import { describeProblems } from "../../src/model/field-problem.ts";
 import { utf8 } from "./deployment-messages.ts";
 

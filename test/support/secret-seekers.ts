@@ -2,10 +2,10 @@
 // and the tokens that each of them can get.
 import assert from "node:assert/strict";
 import type { Pod } from "kubernetes-types/core/v1.js";
+import { desiredReplicaSet } from "../../src/kinds/deployment/replica-set.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { pods, replicaSets, serviceAccounts, tokenRequests } from "../../src/kube/kinds.ts";
 import { listAll } from "../../src/kube/list-all.ts";
-import { desiredReplicaSet } from "../../src/model/deployment/replica-set.ts";
 import { labelKeys } from "../../src/model/labels.ts";
 import { deploymentSpec } from "./deployment-messages.ts";
 import { eventually } from "./eventually.ts";

@@ -1,8 +1,8 @@
 // A sentinel that is right in every field, for tests that make one thing about it special.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type ApplySentinel, ApplySentinelSchema } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
+import { parseApplySentinel, type SentinelSpec } from "../../src/kinds/sentinel/spec.ts";
 import { describeProblems } from "../../src/model/field-problem.ts";
-import { parseApplySentinel, type SentinelSpec } from "../../src/model/sentinel/spec.ts";
 
 type Overrides = Exclude<MessageInitShape<typeof ApplySentinelSchema>, ApplySentinel>;
 

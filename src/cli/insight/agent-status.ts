@@ -6,8 +6,8 @@ import {
   type ControllerStatus,
   StreamStatus_State as Stream,
 } from "../../gen/krane/v1/agent_pb.ts";
-import { controllerOf, silentMs } from "../../model/explanation/facts.ts";
 import { printable } from "../../telemetry/printable.ts";
+import { controllerOf, silentMs } from "../../why/facts.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { unknownRegion } from "../admin/known-regions.ts";
 import { exitCodes } from "../exit-codes.ts";

@@ -7,9 +7,9 @@ import {
   ObjectKind,
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { explain } from "../../model/explanation/explain.ts";
-import type { Cause, Explanation } from "../../model/explanation/explanation.ts";
 import { printable } from "../../telemetry/printable.ts";
+import { explain } from "../../why/explain.ts";
+import type { Cause, Explanation } from "../../why/explanation.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";

@@ -2,8 +2,8 @@
 // how that is put into words. Pure.
 import { type ObjectView, ObjectView_Phase as Phase } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../gen/krane/v1/agent_pb.ts";
-import { isHeldByOlderPods, olderPods, olderPodsRemedy } from "../../model/explanation/older-pods.ts";
 import { printable } from "../../telemetry/printable.ts";
+import { isHeldByOlderPods, olderPods, olderPodsRemedy } from "../../why/older-pods.ts";
 import { phaseCell, readyOf, reasonOf } from "./object-rows.ts";
 
 export type WaitGoal = "ready" | "deleted";

@@ -2,7 +2,7 @@
 // goes to the control plane, which never sees it in the clear and never hands it out again (K7).
 import type { Command } from "commander";
 import { EnvironmentSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { findVariableNameFlaw } from "../../model/deployment/secrets-blob.ts";
+import { findVariableNameFlaw } from "../../kinds/deployment/secrets-blob.ts";
 import { printable } from "../../telemetry/printable.ts";
 import type { Admin, CommandDeps } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";

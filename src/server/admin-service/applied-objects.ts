@@ -2,10 +2,10 @@
 // functions as in the agent, so that what the agent would park is refused here, while
 // somebody is there to hear it.
 import type { ObjectSpec } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { parseApplyPolicy } from "../../model/cilium/spec.ts";
-import { parseApplyDeployment } from "../../model/deployment/spec.ts";
+import { parseApplyDeployment } from "../../kinds/deployment/spec.ts";
+import { parseApplyPolicy } from "../../kinds/policy/spec.ts";
+import { parseApplySentinel } from "../../kinds/sentinel/spec.ts";
 import type { ParsedMessage, Refuse } from "../../model/field-problem.ts";
-import { parseApplySentinel } from "../../model/sentinel/spec.ts";
 import { type Kind, kinds, type Spec } from "../kinds.ts";
 
 export type AppliedObject = {

@@ -11,7 +11,7 @@ import {
   type SetSecretRequest,
   type UnsetSecretRequest,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { blobBytesMax, findVariableNameFlaw } from "../../model/deployment/secrets-blob.ts";
+import { blobBytesMax, findVariableNameFlaw } from "../../kinds/deployment/secrets-blob.ts";
 import type { Refuse } from "../../model/field-problem.ts";
 import { parseId } from "../../model/message-fields.ts";
 import { parsePage, tokenOf } from "../../services/page-token.ts";

@@ -5,7 +5,7 @@ import {
   ApplyObjectResponse_Change as Change,
   type ScaleObjectRequest,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { parseSecretsBlob } from "../../model/deployment/secrets-blob.ts";
+import { parseSecretsBlob } from "../../kinds/deployment/secrets-blob.ts";
 import { parseId, parseReplicas } from "../../model/message-fields.ts";
 import { type Kind, kinds, type Spec, type SpecInit } from "../kinds.ts";
 import { checkVersion, putting, unreadable } from "../row-rules.ts";

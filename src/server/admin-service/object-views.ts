@@ -8,7 +8,7 @@ import {
   type ObjectView,
   ObjectViewSchema,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { readSecretsBlob } from "../../model/deployment/secrets-blob.ts";
+import { readSecretsBlob } from "../../kinds/deployment/secrets-blob.ts";
 import { sentinelNamespace } from "../../model/labels.ts";
 import { type Kind, kinds, type Spec, type SpecInit } from "../kinds.ts";
 import { phaseFacts, phaseOf } from "../phase.ts";

@@ -7,8 +7,8 @@ import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../../src/concurrency/random.ts";
 import { Secret } from "../../../src/config/secret.ts";
 import { createControlPlane } from "../../../src/control-plane/connection.ts";
-import { createSentinelController } from "../../../src/controllers/sentinel-controller.ts";
 import { Health } from "../../../src/gen/ctrl/v1/sentinel_pb.ts";
+import { createSentinelController } from "../../../src/kinds/sentinel/controller.ts";
 import type { KubeApi } from "../../../src/kube/api.ts";
 import { createKubeApi } from "../../../src/kube/client.ts";
 import {

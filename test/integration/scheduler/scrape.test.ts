@@ -10,9 +10,9 @@ import { type Client, Code, ConnectError, createClient } from "@connectrpc/conne
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../../src/concurrency/random.ts";
-import { createDeploymentController } from "../../../src/controllers/deployment-controller.ts";
-import { createSentinelController } from "../../../src/controllers/sentinel-controller.ts";
 import { SchedulerService } from "../../../src/gen/krane/v1/scheduler_pb.ts";
+import { createDeploymentController } from "../../../src/kinds/deployment/controller.ts";
+import { createSentinelController } from "../../../src/kinds/sentinel/controller.ts";
 import {
   createDocumentFetch,
   type DocumentAddress,

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { main } from "../../../src/cli/main.ts";
-import type { Cause, Explanation } from "../../../src/model/explanation/explanation.ts";
+import type { Cause, Explanation } from "../../../src/why/explanation.ts";
 import { type AdminServer, startAdminServer } from "../../support/admin-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeIo } from "../../support/fake-io.ts";

@@ -1,0 +1,44 @@
+// Everything that one deployment needs in the cluster, in the order in which it has to be applied. The
+// order is a promise: no pod of a tenant starts before the policy that guards it exists (K8), or before
+// the secret that its image is pulled with.
+import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
+import type { Namespace, Secret } from "kubernetes-types/core/v1.js";
+import type { IngressRules } from "../../model/ingress-rules.ts";
+import { desiredNamespace } from "../../model/namespace.ts";
+import { desiredPullSecret, isImageOfRegistry, type RegistryCredentials } from "../../model/pull-secret.ts";
+import { desiredIngressPolicy } from "./ingress-policy.ts";
+import { desiredReplicaSet } from "./replica-set.ts";
+import type { SecretsSettings } from "./secrets-token.ts";
+import type { DeploymentSpec } from "./spec.ts";
+
+export interface DeploymentSettings {
+  readonly secrets: SecretsSettings;
+  readonly registry?: RegistryCredentials;
+}
+
+export type DesiredObject =
+  | { readonly kind: "namespace"; readonly manifest: Namespace }
+  | { readonly kind: "pull-secret"; readonly manifest: Secret }
+  | { readonly kind: "ingress-policy"; readonly manifest: IngressRules }
+  | { readonly kind: "replica-set"; readonly manifest: ReplicaSet };
+
+/** `otherPorts`: what the other deployments of the same environment in the same namespace listen on. */
+export function desiredDeployment(
+  spec: DeploymentSpec,
+  settings: DeploymentSettings,
+  otherPorts: Iterable<number>,
+): readonly DesiredObject[] {
+  const { secrets, registry } = settings;
+  const podSettings = { secrets, ...(registry !== undefined && { registryHost: registry.host }) };
+  return [
+    { kind: "namespace", manifest: desiredNamespace(spec.namespace) },
+    ...pullSecrets(spec, registry),
+    { kind: "ingress-policy", manifest: desiredIngressPolicy(spec, [spec.port, ...otherPorts]) },
+    { kind: "replica-set", manifest: desiredReplicaSet(spec, podSettings) },
+  ];
+}
+
+function pullSecrets(spec: DeploymentSpec, registry: RegistryCredentials | undefined): DesiredObject[] {
+  if (registry === undefined || !isImageOfRegistry(spec.image.registry, registry.host)) return [];
+  return [{ kind: "pull-secret", manifest: desiredPullSecret(spec.namespace, registry) }];
+}

@@ -1,0 +1,161 @@
+// The plan of an environment's ingress policy, a key that no message is about: it follows from what is
+// wanted and what runs in the environment.
+import type { Clock } from "../../concurrency/clock.ts";
+import { manifestContentHash } from "../../engine/applied-content.ts";
+import type { DesiredStore } from "../../engine/desired-store.ts";
+import { ownedObject, ownedTarget, type Plan, type Step } from "../../engine/plan.ts";
+import { objectKey } from "../../kube/object-cache.ts";
+import { judgeIdentity, type Ownership } from "../../model/ownership.ts";
+import {
+  desiredIngressPolicy,
+  ingressPolicyName,
+  type PolicyEnvironment,
+  type Ports,
+} from "./ingress-policy.ts";
+import type { ReplicaSetProjection } from "./projections.ts";
+import type { DeploymentSpec } from "./spec.ts";
+import {
+  type EnvironmentRef,
+  environmentName,
+  type Policies,
+  type PolicyProjection,
+  policyKey,
+  type ReplicaSets,
+} from "./watched-kinds.ts";
+
+export interface IngressPolicyDeps {
+  readonly clock: Clock;
+  readonly store: DesiredStore<DeploymentSpec>;
+  readonly replicaSets: ReplicaSets;
+  readonly policies: Policies;
+  /** "required" holds workloads back while the cluster has no network policies. */
+  readonly mode: "required" | "best-effort";
+  /** The namespace that krane fetches documents from, where it does. */
+  readonly scraperNamespace?: string | undefined;
+}
+
+// A policy that nothing refers to may be that of a deployment which the stream has not brought yet.
+const unusedMs = 60_000;
+
+export class IngressPolicies {
+  private readonly deps: IngressPolicyDeps;
+  private readonly unusedSinceMs = new Map<string, number>();
+  /** Policies that are being deleted: they are still to be seen, and no workload may count on them (K8). */
+  private readonly going = new Set<string>();
+
+  constructor(deps: IngressPolicyDeps) {
+    this.deps = deps;
+  }
+
+  /** A deployment of the environment was deleted because somebody asked for it. */
+  released(environment: EnvironmentRef): void {
+    this.unusedSinceMs.set(policyKey(environment), Number.NEGATIVE_INFINITY);
+  }
+
+  /** What a workload has to wait for. */
+  awaitSteps(spec: DeploymentSpec): readonly Extract<Step, { kind: "await" }>[] {
+    const { policies, mode } = this.deps;
+    if (policies.isMissing && mode === "best-effort") return [];
+    const name = ingressPolicyName(spec.environmentId);
+    const entry = policies.get(`${spec.namespace}/${name}`);
+    const isReady =
+      entry !== undefined &&
+      !this.going.has(policyKey(spec)) &&
+      judge(name, entry.value).kind === "ours" &&
+      !entry.value.deleting &&
+      entry.value.ports.includes(spec.port);
+    return [{ kind: "await", key: policyKey(spec), isReady }];
+  }
+
+  /** Whether the policy lets the port in, as far as is known; nothing is said of a set without an environment. */
+  admits({ namespace, environmentId, port }: ReplicaSetProjection): boolean {
+    if (environmentId === undefined) return true;
+    const entry = this.deps.policies.get(`${namespace}/${ingressPolicyName(environmentId)}`);
+    return entry?.value.ports.includes(port) ?? false;
+  }
+
+  plan(environment: EnvironmentRef): Plan {
+    const { policies, mode } = this.deps;
+    if (policies.isMissing && mode === "best-effort") return { kind: "nothing" };
+    if (!policies.synced) return { kind: "hold", reason: holdReason(policies) };
+    const wanted = this.wanted(environment);
+    const key = policyKey(environment);
+    this.going.delete(key);
+    if (wanted === undefined) return this.planUnused(key, environment);
+    this.unusedSinceMs.delete(key);
+    const manifest = desiredIngressPolicy(wanted.environment, wanted.ports, this.deps.scraperNamespace);
+    const ref = refOf(environment);
+    const object = ownedObject(policies, {
+      key: objectKey(ref),
+      ref,
+      contentHash: () => manifestContentHash(manifest),
+      manifest: () => manifest,
+      judge: (live) => judge(ref.name, live),
+    });
+    return {
+      kind: "apply",
+      steps: [
+        { kind: "namespace", name: environment.namespace },
+        { kind: "object", object },
+      ],
+    };
+  }
+
+  keys(): readonly string[] {
+    return [...this.deps.policies.cache.all()].flatMap(({ value: { namespace, environmentId } }) =>
+      environmentId === undefined ? [] : [policyKey({ namespace, environmentId })],
+    );
+  }
+
+  private planUnused(key: string, environment: EnvironmentRef): Plan {
+    const { policies, clock } = this.deps;
+    const ref = refOf(environment);
+    const live = policies.get(objectKey(ref));
+    if (live === undefined) {
+      this.unusedSinceMs.delete(key);
+      return { kind: "nothing" };
+    }
+    const sinceMs = this.unusedSinceMs.get(key) ?? clock.nowMs();
+    this.unusedSinceMs.set(key, sinceMs);
+    const leftMs = sinceMs + unusedMs - clock.nowMs();
+    if (leftMs > 0) return { kind: "later", afterMs: leftMs };
+    const target = ownedTarget(policies, {
+      key: objectKey(ref),
+      ref,
+      judge: (value) => judge(ref.name, value),
+    });
+    this.going.add(key);
+    return { kind: "delete", targets: [target], authority: "unused" };
+  }
+
+  /** Every port that a deployment of the environment needs, wanted or running. */
+  private wanted(environment: EnvironmentRef): { environment: PolicyEnvironment; ports: Ports } | undefined {
+    const { store, replicaSets } = this.deps;
+    const name = environmentName(environment);
+    const users: (PolicyEnvironment & { readonly port: number })[] = [];
+    for (const { want } of store.ofGroup(name)) if (want.kind === "apply") users.push(want.spec);
+    for (const { value } of replicaSets.cache.byIndex("environment", name)) {
+      const { namespace, workspaceId, environmentId, port, ownership } = value;
+      if (ownership.kind !== "ours" || workspaceId === undefined || environmentId === undefined) continue;
+      users.push({ namespace, workspaceId, environmentId, port });
+    }
+    const [first, ...others] = users;
+    return first && { environment: first, ports: [first.port, ...others.map(({ port }) => port)] };
+  }
+}
+
+function refOf({ namespace, environmentId }: EnvironmentRef): { namespace: string; name: string } {
+  return { namespace, name: ingressPolicyName(environmentId) };
+}
+
+function judge(name: string, live: PolicyProjection): Ownership {
+  // Its name is made from the environment, so a label that says otherwise was edited, and is repaired.
+  return judgeIdentity(live.ownership, { what: "environment", live: name, wanted: live.name });
+}
+
+function holdReason(policies: Policies): string {
+  const { lastError } = policies.status();
+  return policies.isMissing
+    ? "the cluster has no CiliumNetworkPolicy (isolation.network_policy is required)"
+    : `the network policies of the cluster are not known yet${lastError === "" ? "" : `: ${lastError}`}`;
+}

@@ -1,0 +1,96 @@
+// What really runs of a deployment, as the control plane wants to hear it: the complete list of its
+// instances, from the pods as they are and never from what was asked for (K9).
+import { create } from "@bufbuild/protobuf";
+import {
+  type ReportDeploymentStatusRequest_Update,
+  ReportDeploymentStatusRequest_UpdateSchema,
+  ReportDeploymentStatusRequest_Update_Instance_Status as Status,
+} from "../../gen/ctrl/v1/deployment_pb.ts";
+import { hashOf } from "../../model/manifest-hash.ts";
+import {
+  addressOf,
+  isFailure,
+  type PodProjection,
+  type PodStanding,
+  type ReplicaSetProjection,
+} from "./projections.ts";
+
+export interface ObservedPod extends PodProjection {
+  readonly name: string;
+}
+
+export interface ObservedDeployment {
+  readonly update: ReportDeploymentStatusRequest_Update;
+  /** Equal for equal reports, so that the same news is not told twice. */
+  readonly fingerprint: string;
+  readonly counts: InstanceCounts;
+}
+
+export interface InstanceCounts {
+  /** What the live ReplicaSet asks for. */
+  readonly wanted: number;
+  /** Instances in the report. */
+  readonly total: number;
+  readonly ready: number;
+  readonly failed: number;
+  /** Instances that an earlier template made. krane never kills a pod, so they live as long as they live. */
+  readonly ofOlderTemplate: number;
+  /** Why the first failing instance fails. */
+  readonly failure?: string;
+}
+
+function statusOf(standing: PodStanding): Status {
+  if (isFailure(standing)) return Status.FAILED;
+  return standing === "running" ? Status.RUNNING : Status.PENDING;
+}
+
+/** Of the pods, those count that this very ReplicaSet controls; one of an earlier life of its name does not. */
+export function observeDeployment(
+  replicaSet: ReplicaSetProjection,
+  pods: Iterable<ObservedPod>,
+): ObservedDeployment {
+  const instances = [...pods]
+    .filter((pod) => pod.ownerUid === replicaSet.uid && pod.standing !== "omitted")
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  const reported = instances.map((pod) => ({
+    k8sName: pod.name,
+    address: addressOf(pod, replicaSet.namespace),
+    cpuMillicores: BigInt(pod.cpuMillicores),
+    memoryMib: BigInt(pod.memoryMib),
+    status: statusOf(pod.standing),
+    outdated: pod.templateHash !== replicaSet.templateHash,
+  }));
+  const update = create(ReportDeploymentStatusRequest_UpdateSchema, {
+    k8sName: replicaSet.name,
+    instances: reported,
+  });
+  return { update, fingerprint: fingerprintOf(update), counts: countInstances(replicaSet, instances) };
+}
+
+function fingerprintOf({ k8sName, instances }: ReportDeploymentStatusRequest_Update): string {
+  const facts = instances.map(({ k8sName, address, cpuMillicores, memoryMib, status, outdated }) => [
+    k8sName,
+    address,
+    String(cpuMillicores),
+    String(memoryMib),
+    status,
+    outdated,
+  ]);
+  return hashOf([k8sName, facts]);
+}
+
+function countInstances(
+  replicaSet: ReplicaSetProjection,
+  instances: readonly PodProjection[],
+): InstanceCounts {
+  const failures = instances.map(({ standing }) => standing).filter(isFailure);
+  const [failure] = failures;
+  return {
+    wanted: replicaSet.replicas,
+    total: instances.length,
+    ready: instances.filter(({ standing }) => standing === "running").length,
+    failed: failures.length,
+    ofOlderTemplate: instances.filter(({ templateHash }) => templateHash !== replicaSet.templateHash).length,
+    ...(failure !== undefined && { failure }),
+  };
+}

@@ -1,0 +1,174 @@
+// What krane remembers of a live ReplicaSet and of its pods: a few short fields, because a cluster has
+// thousands of pods and a whole one takes twenty times the memory. A pod is judged when it is seen; what
+// is kept is the verdict, not the evidence.
+import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
+import type { Container, ContainerStatus, Pod } from "kubernetes-types/core/v1.js";
+import { type OrderMark, readOrderMark } from "../../model/kept-order.ts";
+import { annotationKeys, labelKeys } from "../../model/labels.ts";
+import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle.ts";
+import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
+import { parseMebibytes, parseMillicores } from "../../model/quantities.ts";
+import { podObstacle } from "./pod-obstacle.ts";
+import { defaultPort } from "./spec.ts";
+import { variables } from "./variables.ts";
+
+export interface ReplicaSetProjection {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly ownership: Ownership;
+  /** Of the selector, which cannot be edited; the label of the same meaning can. */
+  readonly deploymentId: string | undefined;
+  readonly workspaceId: string | undefined;
+  readonly environmentId: string | undefined;
+  readonly port: number;
+  readonly replicas: number;
+  readonly manifestHash: string | undefined;
+  readonly templateHash: string | undefined;
+  /** RFC 3339, as Kubernetes writes it. */
+  readonly createdAt: string | undefined;
+  readonly deleting: boolean;
+  /** Absent on what the stream brought. */
+  readonly ordered?: OrderMark;
+  /** Why the server makes no pods for it. */
+  readonly refusal?: string;
+  /** The finalizers that its deletion waits for. */
+  readonly heldBy?: string;
+}
+
+/** Its name is the key that it is cached under, and is not kept twice. */
+export interface PodProjection {
+  /** The uid of its controller. */
+  readonly ownerUid: string | undefined;
+  /** Absent on pods that an older agent's template made. */
+  readonly templateHash: string | undefined;
+  readonly standing: PodStanding;
+  /** Host and port; see addressOf. */
+  readonly endpoint: string;
+  readonly cpuMillicores: number;
+  readonly memoryMib: number;
+  /** Why it cannot run; absent where it can, so that a pod that is well costs nothing more. */
+  readonly obstacle?: string;
+}
+
+/** "omitted": not an instance, because it is over, on its way out, or not yet on the network. */
+export type PodStanding = "omitted" | "pending" | "running" | PodFailure;
+
+/** Why it fails, in the word of Kubernetes. */
+export type PodFailure = (typeof failures)[number];
+
+export function isFailure(word: string | undefined): word is PodFailure {
+  return failures.some((failure) => failure === word);
+}
+
+/** Makes equal texts one text. */
+type Share = <S extends string | undefined>(text: S) => S;
+
+// Waiting for one of these, a container does not come up by itself soon. They count whatever the phase
+// says: a pod that crashes in a loop is "Running" most of the time.
+const failures = [
+  "CrashLoopBackOff",
+  "ImagePullBackOff",
+  "ErrImagePull",
+  "InvalidImageName",
+  "CreateContainerConfigError",
+] as const;
+
+export function projectReplicaSet(replicaSet: ReplicaSet): ReplicaSetProjection {
+  const { metadata, spec } = replicaSet;
+  const template = spec?.template;
+  const labels = template?.metadata?.labels;
+  const ordered = readOrderMark(metadata, blobOf(template?.spec?.containers[0]));
+  const refusal = refusalOf(replicaSet);
+  const heldBy = finalizersOf(metadata);
+  return {
+    namespace: metadata?.namespace ?? "",
+    name: metadata?.name ?? "",
+    uid: metadata?.uid ?? "",
+    ownership: judgeOwnership(metadata),
+    deploymentId: spec?.selector.matchLabels?.[labelKeys.deploymentId],
+    workspaceId: labels?.[labelKeys.workspaceId],
+    environmentId: labels?.[labelKeys.environmentId],
+    port: portOf(template?.spec?.containers[0]),
+    // The default of Kubernetes.
+    replicas: spec?.replicas ?? 1,
+    manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
+    templateHash: template?.metadata?.annotations?.[annotationKeys.templateHash],
+    createdAt: metadata?.creationTimestamp,
+    deleting: metadata?.deletionTimestamp !== undefined,
+    ...(ordered && { ordered }),
+    ...(refusal !== undefined && { refusal }),
+    ...(heldBy !== undefined && { heldBy }),
+  };
+}
+
+function refusalOf({ metadata, status }: ReplicaSet): string | undefined {
+  const refused = status?.conditions?.find(
+    ({ type, status }) => type === "ReplicaFailure" && status === "True",
+  );
+  return refused && obstacleText(refused.reason, withoutPodName(refused.message, metadata?.name));
+}
+
+function blobOf(container: Container | undefined): string {
+  return container?.env?.find(({ name }) => name === variables.encryptedEnvironment)?.value ?? "";
+}
+
+export function projectPod(pod: Pod, share: Share = (text) => text): PodProjection {
+  const { metadata, spec } = pod;
+  const container = spec?.containers[0];
+  const limits = container?.resources?.limits;
+  const obstacle = share(podObstacle(pod));
+  return {
+    ownerUid: share(metadata?.ownerReferences?.find((owner) => owner.controller)?.uid),
+    templateHash: share(metadata?.annotations?.[annotationKeys.templateHash]),
+    standing: standingOf(pod, failureOf(pod)),
+    endpoint: endpointOf(pod, portOf(container)),
+    cpuMillicores: Number(parseMillicores(limits?.["cpu"])),
+    memoryMib: Number(parseMebibytes(limits?.["memory"])),
+    ...(obstacle !== undefined && { obstacle }),
+  };
+}
+
+function standingOf({ metadata, status }: Pod, failure: PodFailure | undefined): PodStanding {
+  if (metadata?.deletionTimestamp !== undefined) return "omitted";
+  if (status?.phase === "Failed" || status?.phase === "Succeeded") return "omitted";
+  if (failure !== undefined) return failure;
+  if (!status?.podIP) return "omitted";
+  const ready = status.conditions?.find(({ type }) => type === "ContainersReady");
+  return status.phase === "Running" && ready?.status === "True" ? "running" : "pending";
+}
+
+function failureOf({ status }: Pod): PodFailure | undefined {
+  const statuses: ContainerStatus[] = [
+    ...(status?.initContainerStatuses ?? []),
+    ...(status?.containerStatuses ?? []),
+  ];
+  return statuses.map(({ state }) => state?.waiting?.reason).find(isFailure);
+}
+
+/**
+ * The control plane keeps addresses unique, so a failing pod that never got one is known by its own
+ * name in that place; two such pods with an empty address would overwrite each other.
+ */
+function endpointOf({ metadata, status }: Pod, port: number): string {
+  const host = status?.podIP ? status.podIP.replaceAll(/[.:]/g, "-") : metadata?.name;
+  // join() writes one flat string, where a template would keep its parts and the links between them.
+  return [host, port].join(":");
+}
+
+/** The name that the DNS of the cluster has for the address of a pod. */
+export function addressOf(pod: PodProjection, namespace: string): string {
+  return pod.endpoint.replace(":", `.${namespace}.pod.cluster.local:`);
+}
+
+/** Where a running pod listens, made from its endpoint: no address has a "-" of its own. */
+export function socketOf(pod: PodProjection): { readonly ip: string; readonly port: number } {
+  const [host = "", port = ""] = pod.endpoint.split(":");
+  const ip = host.replaceAll("-", /^\d+-\d+-\d+-\d+$/.test(host) ? "." : ":");
+  return { ip, port: Number(port) };
+}
+
+/** A pod's own port, not that of the template: pods of an older template still listen where they did. */
+function portOf(container: Container | undefined): number {
+  return container?.ports?.[0]?.containerPort ?? defaultPort;
+}

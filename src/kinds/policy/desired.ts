@@ -1,0 +1,32 @@
+// A policy of the control plane as krane applies it: the rules are the control plane's, name, namespace
+// and labels are krane's. Beside them it says only who ordered it, where that was not the control plane.
+import type { KubeObject } from "../../kube/types.ts";
+import { orderAnnotations } from "../../model/kept-order.ts";
+import { components, labelKeys, ownLabels } from "../../model/labels.ts";
+import { withManifestHash } from "../../model/manifest-hash.ts";
+import { type PolicyRules, policyApiVersion, policyKind } from "./policy-document.ts";
+import type { PolicySpec } from "./spec.ts";
+
+export interface DesiredPolicy extends KubeObject, PolicyRules {
+  readonly metadata: {
+    name: string;
+    namespace: string;
+    labels: Record<string, string>;
+    annotations?: Record<string, string>;
+  };
+}
+
+export function desiredPolicy({ namespace, name, policyId, rules, kept }: PolicySpec): DesiredPolicy {
+  const annotations = orderAnnotations(kept);
+  return withManifestHash<DesiredPolicy>({
+    apiVersion: policyApiVersion,
+    kind: policyKind,
+    metadata: {
+      name,
+      namespace,
+      labels: { [labelKeys.networkPolicyId]: policyId, ...ownLabels(components.ciliumNetworkPolicy) },
+      ...(annotations && { annotations }),
+    },
+    ...rules,
+  });
+}

@@ -1,0 +1,85 @@
+// From a message of the control plane to a network policy that can be trusted, or to the list of what is
+// wrong with it. Trusted means: it lands under a name of its own, in a namespace that krane may manage.
+// What it then selects there and admits is the control plane's to decide.
+import type {
+  ApplyCiliumNetworkPolicy,
+  DeleteCiliumNetworkPolicy,
+} from "../../gen/ctrl/v1/cilium_network_policy_pb.ts";
+import { collectProblems, type ParsedMessage, quote, type Refuse } from "../../model/field-problem.ts";
+import type { KeptOrder } from "../../model/kept-order.ts";
+import { sentinelNamespace } from "../../model/labels.ts";
+import { parseId } from "../../model/message-fields.ts";
+import { gossipSuffix, isDns1123Label, refusedNamespace } from "../../model/names.ts";
+
+import { type PolicyRules, parsePolicyDocument } from "./policy-document.ts";
+
+export interface PolicySpec extends PolicyRef {
+  readonly policyId: string;
+  readonly rules: PolicyRules;
+  /** Absent on what the stream brought. */
+  readonly kept?: KeptOrder;
+}
+
+export interface PolicyRef {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface PolicyNamespaceRules {
+  /** The namespace that krane runs in, where no policy may cut it off. */
+  readonly ownNamespace?: string;
+}
+
+const nameLengthMax = 253;
+const dns1123Subdomain = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
+const ingressPolicyPattern = /^allow-sentinel-ingress-[0-9a-f]{16}$/;
+
+export function parseApplyPolicy(
+  message: ApplyCiliumNetworkPolicy,
+  rules: PolicyNamespaceRules,
+): ParsedMessage<PolicySpec> {
+  return collectProblems((refuse) => ({
+    ...parseRef(message, rules, refuse),
+    policyId: parseId("cilium_network_policy_id", message.ciliumNetworkPolicyId, refuse),
+    rules: parsePolicyDocument(message.policy, refuse),
+  }));
+}
+
+/** The rules for names hold for deletes too. */
+export function parseDeletePolicy(
+  message: DeleteCiliumNetworkPolicy,
+  rules: PolicyNamespaceRules,
+): ParsedMessage<PolicyRef> {
+  return collectProblems((refuse) => parseRef(message, rules, refuse));
+}
+
+function parseRef(
+  message: Pick<ApplyCiliumNetworkPolicy, "k8sNamespace" | "k8sName">,
+  { ownNamespace }: PolicyNamespaceRules,
+  refuse: Refuse,
+): PolicyRef {
+  const { k8sNamespace: namespace, k8sName: name } = message;
+  if (namespace === "") refuse("k8s_namespace", "is required");
+  else if (!isDns1123Label(namespace)) {
+    refuse("k8s_namespace", `must be a DNS label of at most 63 characters, but is ${quote(namespace)}`);
+  } else {
+    const reason = refusedNamespace(namespace, ownNamespace);
+    if (reason !== undefined) refuse("k8s_namespace", `${quote(namespace)} ${reason}`);
+  }
+  if (name === "") refuse("k8s_name", "is required");
+  else if (name.length > nameLengthMax || !dns1123Subdomain.test(name)) {
+    refuse("k8s_name", `must be a DNS name of at most ${nameLengthMax} characters, but is ${quote(name)}`);
+  } else if (isMadeByKrane({ namespace, name })) {
+    refuse("k8s_name", `${quote(name)} is the name of a policy that krane makes by itself`);
+  }
+  return { namespace, name };
+}
+
+/**
+ * The other controllers apply policies under the same field manager. Kubernetes would see no conflict
+ * in one overwriting the other, and the two would take turns for ever.
+ */
+function isMadeByKrane({ namespace, name }: PolicyRef): boolean {
+  if (namespace === sentinelNamespace) return name.endsWith(gossipSuffix);
+  return ingressPolicyPattern.test(name);
+}

@@ -1,0 +1,35 @@
+// The step that keeps the pull secret of a namespace. It is read by its one name, so that krane needs no
+// right to list or watch secrets.
+import type { Secret } from "kubernetes-types/core/v1.js";
+import type { Step } from "../engine/plan.ts";
+import { secrets } from "../kube/kinds.ts";
+import type { ImageReference } from "../model/image-reference.ts";
+import { judgeOwnership } from "../model/ownership.ts";
+import {
+  desiredPullSecret,
+  isImageOfRegistry,
+  isPullSecretCurrent,
+  pullSecretName,
+  type RegistryCredentials,
+} from "../model/pull-secret.ts";
+
+/** Empty where the image is pulled without it. */
+export function pullSecretSteps(
+  { namespace, image }: { readonly namespace: string; readonly image: ImageReference },
+  registry: RegistryCredentials | undefined,
+): readonly Step[] {
+  if (registry === undefined || !isImageOfRegistry(image.registry, registry.host)) return [];
+  const manifest = () => desiredPullSecret(namespace, registry);
+  return [
+    {
+      kind: "checked",
+      object: {
+        kind: secrets,
+        ref: { name: pullSecretName, namespace },
+        manifest,
+        isCurrent: (live) => isPullSecretCurrent(live as Secret, manifest()),
+        judge: (live) => judgeOwnership(live.metadata),
+      },
+    },
+  ];
+}

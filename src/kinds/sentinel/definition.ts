@@ -1,0 +1,203 @@
+// The sentinel controller as a table. A sentinel is an apps/v1 Deployment with four companions. The
+// Deployment is applied first and deleted last, so that whoever comes after a crash finds it and knows
+// that the rest has to be completed, or taken away. Companions that lost it are asked for by their id.
+import type { Clock } from "../../concurrency/clock.ts";
+import type { ControlPlane, DesiredQuestion } from "../../control-plane/connection.ts";
+import {
+  type ControllerDefinition,
+  defineKind,
+  type ManagedObject,
+} from "../../engine/controller-definition.ts";
+import type { DesiredEntry, DesiredStore } from "../../engine/desired-store.ts";
+import type { OwnedTarget, Plan, Step } from "../../engine/plan.ts";
+import type { Observation } from "../../engine/reporter.ts";
+import type { WatchedKindDeps } from "../../engine/watched-kind.ts";
+import type { SentinelState } from "../../gen/ctrl/v1/sentinel_pb.ts";
+import { sentinelNamespace } from "../../model/labels.ts";
+import { pullSecretSteps } from "../pull-secret-step.ts";
+import type { SentinelSettings } from "./desired.ts";
+import { failingSentinel } from "./failing.ts";
+import { readSentinelState } from "./messages.ts";
+import { SentinelObjects } from "./objects.ts";
+import { type ObservedSentinel, observeAbsentSentinel, observeSentinel } from "./observed.ts";
+import { restoreSentinelOrder } from "./orders.ts";
+import type { SentinelRef, SentinelRules, SentinelSpec } from "./spec.ts";
+import {
+  companionKeys,
+  deploymentKeys,
+  type SentinelKinds,
+  sentinelKeyOf,
+  watchSentinelKinds,
+} from "./watched-kinds.ts";
+
+export interface SentinelDefinitionOptions {
+  readonly rules: SentinelRules;
+  readonly settings: SentinelSettings;
+}
+
+export interface SentinelDefinitionDeps extends WatchedKindDeps {
+  readonly controlPlane: ControlPlane;
+  readonly store: DesiredStore<SentinelSpec>;
+  readonly clock: Clock;
+}
+
+export function createSentinelDefinition(
+  options: SentinelDefinitionOptions,
+  deps: SentinelDefinitionDeps,
+): SentinelDefinition {
+  return new SentinelDefinition(options, deps);
+}
+
+export class SentinelDefinition implements ControllerDefinition<SentinelState, SentinelSpec> {
+  readonly name = "sentinels";
+  readonly kinds;
+  private readonly options: SentinelDefinitionOptions;
+  private readonly deps: SentinelDefinitionDeps;
+  private readonly watched: SentinelKinds;
+  private readonly objects: SentinelObjects;
+
+  constructor(options: SentinelDefinitionOptions, deps: SentinelDefinitionDeps) {
+    this.options = options;
+    this.deps = deps;
+    this.watched = watchSentinelKinds(deps);
+    this.objects = new SentinelObjects(this.watched, options.settings);
+    const { deployments, services, budgets, policies } = this.watched;
+    this.kinds = [
+      defineKind(deployments, deploymentKeys),
+      defineKind(services, companionKeys),
+      defineKind(budgets, companionKeys),
+      // What could not be completed while the cluster had no policies.
+      defineKind(policies, companionKeys, () => [...deps.store.entries()].map(({ key }) => key)),
+    ];
+  }
+
+  watchDesired(versionLastSeen: bigint, signal: AbortSignal) {
+    return this.deps.controlPlane.watchSentinels(versionLastSeen, signal);
+  }
+
+  getDesired(question: DesiredQuestion, signal: AbortSignal) {
+    return this.deps.controlPlane.getDesiredSentinel(question, signal);
+  }
+
+  readState(state: SentinelState) {
+    return readSentinelState(state, this.options.rules);
+  }
+
+  *managed(): IterableIterator<ManagedObject> {
+    const { deployments, services, budgets, policies } = this.watched;
+    for (const { key, value } of deployments.cache.all())
+      if (value.ownership.kind === "ours")
+        yield { key, id: value.sentinelId, isOrdered: value.ordered !== undefined };
+    const seen = new Set<string>();
+    for (const { cache } of [services, budgets, policies])
+      for (const { value } of cache.all()) {
+        const key = sentinelKeyOf(value);
+        if (value.ownership.kind !== "ours" || seen.has(key) || deployments.cache.get(key)) continue;
+        seen.add(key);
+        yield { key, id: value.sentinelId };
+      }
+  }
+
+  managedByKey(key: string): ManagedObject | undefined {
+    const deployment = this.watched.deployments.get(key)?.value;
+    const live = deployment ?? this.objects.liveCompanions(sentinelOf(key))[0]?.value;
+    return live?.ownership.kind === "ours" ? { key, id: live.sentinelId } : undefined;
+  }
+
+  companionKeys(): Iterable<string> {
+    return [];
+  }
+
+  restoredOrder(key: string) {
+    const live = this.watched.deployments.get(key)?.value;
+    // What is on its way out was ordered away.
+    if (live === undefined || live.ownership.kind !== "ours" || live.deleting) return undefined;
+    return restoreSentinelOrder(live, this.options.rules);
+  }
+
+  plan(key: string, entry: DesiredEntry<SentinelSpec> | undefined): Plan {
+    if (entry?.want.kind === "delete")
+      return { kind: "delete", targets: this.targets(key, entry), authority: "order" };
+    return entry?.want.kind === "apply" ? this.planApply(key, entry.want.spec) : { kind: "nothing" };
+  }
+
+  targets(key: string, entry: DesiredEntry<SentinelSpec> | undefined): readonly OwnedTarget[] {
+    return this.objects.targets(sentinelOf(key), entry?.id);
+  }
+
+  observe(key: string): Observation | undefined {
+    const { deployments } = this.watched;
+    const live = deployments.get(key)?.value;
+    if (live !== undefined && live.ownership.kind !== "ours") return undefined;
+    if (this.isOnlyOrdered(key)) return undefined;
+    const { controlPlane, store } = this.deps;
+    const { update, fingerprint } =
+      live === undefined
+        ? observeAbsentSentinel(sentinelOf(key).name, store.get(key)?.id ?? "")
+        : observeSentinel(live);
+    const send = (signal: AbortSignal) => controlPlane.reportSentinelStatus(update, signal);
+    return { change: live === undefined ? "delete" : "update", fingerprint, send };
+  }
+
+  readiness(key: string): { readonly ready: number; readonly total: number } {
+    const counts = this.seen(key)?.counts;
+    return { ready: counts?.ready ?? 0, total: counts?.wanted ?? 0 };
+  }
+
+  failing(): ReadonlyMap<string, string> {
+    const failing = new Map<string, string>();
+    for (const { key, value } of this.watched.deployments.cache.all()) {
+      const text = value.ownership.kind === "ours" ? failingSentinel(value) : "";
+      if (text !== "") failing.set(key, text);
+    }
+    return failing;
+  }
+
+  /** What runs of a sentinel of ours; undefined where there is none. */
+  seen(key: string): ObservedSentinel | undefined {
+    const live = this.watched.deployments.get(key)?.value;
+    return live?.ownership.kind === "ours" ? observeSentinel(live) : undefined;
+  }
+
+  /** The control plane never spoke of it, and a report about it could only be refused. */
+  private isOnlyOrdered(key: string): boolean {
+    const entry = this.deps.store.get(key);
+    if (entry === undefined) return this.watched.deployments.get(key)?.value.ordered !== undefined;
+    return entry.origin === "scheduler" && entry.version === 0n;
+  }
+
+  private planApply(key: string, spec: SentinelSpec): Plan {
+    const steps: readonly Step[] = [
+      { kind: "namespace", name: spec.namespace },
+      ...pullSecretSteps(spec, this.options.settings.registry),
+      { kind: "object", object: this.objects.deployment(spec) },
+      { kind: "each", steps: () => this.companionSteps(key, spec) },
+    ];
+    return { kind: "apply", steps };
+  }
+
+  private companionSteps(key: string, spec: SentinelSpec): readonly Step[] {
+    const { deployments, policies } = this.watched;
+    const uid = deployments.get(key)?.uid;
+    // Its end is a change of its own, and brings the key up again at once.
+    if (uid === undefined) return [{ kind: "hold", reason: `Deployment ${key} was deleted meanwhile` }];
+    return [...this.objects.companions(spec, uid)].map(([kind, object]) =>
+      kind === "gossip-policy" && !policies.synced
+        ? { kind: "hold", reason: this.holdReason() }
+        : { kind: "object", object },
+    );
+  }
+
+  private holdReason(): string {
+    const { policies } = this.watched;
+    if (policies.isMissing)
+      return "the cluster has no CiliumNetworkPolicy; everything but the gossip policy is in place";
+    const { lastError } = policies.status();
+    return `the network policies of the cluster are not known yet${lastError === "" ? "" : `: ${lastError}`}`;
+  }
+}
+
+function sentinelOf(key: string): SentinelRef {
+  const [, name = ""] = key.split("/");
+  return { namespace: sentinelNamespace, name };
+}

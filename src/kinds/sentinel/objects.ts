@@ -1,0 +1,150 @@
+// The five objects of a sentinel as the engine handles them. Whoever holds the apps/v1 Deployment holds
+// the rest: it is judged by the id of its selector, which nobody can edit, and the others by ownership
+// alone, because their ids are labels, and an edited label is drift to be repaired.
+
+import { manifestContentHash } from "../../engine/applied-content.ts";
+import { type OwnedObject, type OwnedTarget, ownedObject, ownedTarget } from "../../engine/plan.ts";
+import { judgeIdentity, type Ownership } from "../../model/ownership.ts";
+import {
+  type DesiredSentinelObject,
+  desiredSentinel,
+  type SentinelPart,
+  type SentinelPartKind,
+  type SentinelSettings,
+  sentinelPartsToDelete,
+} from "./desired.ts";
+import type { SentinelCompanionProjection, SentinelDeploymentProjection } from "./projections.ts";
+import type { SentinelRef, SentinelSpec } from "./spec.ts";
+import type { SentinelCompanions, SentinelKinds } from "./watched-kinds.ts";
+
+type CompanionKind = Exclude<SentinelPartKind, "apps-deployment">;
+
+/** Manifests are large and their hashes are short; a manifest is built again when it is sent. */
+interface ContentHashes {
+  readonly deploymentUid: string;
+  readonly byKind: ReadonlyMap<SentinelPartKind, string>;
+}
+
+export class SentinelObjects {
+  private readonly kinds: SentinelKinds;
+  private readonly settings: SentinelSettings;
+  private readonly contentHashes = new WeakMap<SentinelSpec, ContentHashes>();
+
+  constructor(kinds: SentinelKinds, settings: SentinelSettings) {
+    this.kinds = kinds;
+    this.settings = settings;
+  }
+
+  deployment(spec: SentinelSpec): OwnedObject {
+    const { deployments } = this.kinds;
+    const key = keyOf(spec);
+    // What it is made of does not depend on its uid.
+    const deploymentUid = deployments.get(key)?.uid ?? "";
+    return ownedObject(deployments, {
+      key,
+      ref: refOf(spec),
+      contentHash: () => this.hashes(spec, deploymentUid).get("apps-deployment") ?? "",
+      manifest: () => partOf(this.build(spec, deploymentUid), "apps-deployment").manifest,
+      judge: (live) => judgeSentinel(live, spec.sentinelId),
+    });
+  }
+
+  /** In the order in which they are applied. `deploymentUid`: of the live apps/v1 Deployment. */
+  companions(spec: SentinelSpec, deploymentUid: string): ReadonlyMap<CompanionKind, OwnedObject> {
+    const objects = new Map<CompanionKind, OwnedObject>();
+    let built: readonly DesiredSentinelObject[] | undefined;
+    const build = () => {
+      built ??= this.build(spec, deploymentUid);
+      return built;
+    };
+    for (const { kind, ...ref } of [...sentinelPartsToDelete(spec)].reverse()) {
+      if (kind === "apps-deployment") continue;
+      const object = ownedObject(this.companionsOf(kind), {
+        key: keyOf(ref),
+        ref,
+        contentHash: () => this.hashes(spec, deploymentUid).get(kind) ?? "",
+        manifest: () => partOf(build(), kind).manifest,
+        judge: ({ ownership }) => ownership,
+      });
+      objects.set(kind, object);
+    }
+    return objects;
+  }
+
+  /** In the order in which they are deleted. Without an id the Deployment is judged by ownership alone too. */
+  targets(sentinel: SentinelRef, sentinelId: string | undefined): readonly OwnedTarget[] {
+    const { deployments } = this.kinds;
+    const judge = (live: SentinelDeploymentProjection): Ownership =>
+      sentinelId === undefined ? live.ownership : judgeSentinel(live, sentinelId);
+    const holder = deployments.get(keyOf(sentinel));
+    const verdict = holder && judge(holder.value);
+    // The name was given to another sentinel, or somebody took it out of krane's hands: all of it.
+    const judgeCompanion = ({ ownership }: SentinelCompanionProjection): Ownership =>
+      verdict !== undefined && verdict.kind !== "ours" ? verdict : ownership;
+    // Nothing is asked about a sentinel of which nothing is left, or every old order would be asked about.
+    const isSeen = holder !== undefined || this.liveCompanions(sentinel).length > 0;
+    return sentinelPartsToDelete(sentinel).map(({ kind, ...ref }) => {
+      const place = { key: keyOf(ref), ref };
+      if (kind === "apps-deployment")
+        return ownedTarget(deployments, { ...place, judge, isLookedUp: isSeen });
+      const companions = this.companionsOf(kind);
+      const isLookedUp = companions.synced ? isSeen : !companions.isMissing;
+      return ownedTarget(companions, { ...place, judge: judgeCompanion, isLookedUp });
+    });
+  }
+
+  /** The companions that are there, and krane's. */
+  liveCompanions(sentinel: SentinelRef) {
+    return sentinelPartsToDelete(sentinel).flatMap(({ kind, ...ref }) => {
+      const live = kind === "apps-deployment" ? undefined : this.companionsOf(kind).get(keyOf(ref));
+      return live?.value.ownership.kind === "ours" ? [live] : [];
+    });
+  }
+
+  private companionsOf(kind: CompanionKind): SentinelCompanions {
+    const { services, budgets, policies } = this.kinds;
+    switch (kind) {
+      case "service":
+      case "gossip-service":
+        return services;
+      case "disruption-budget":
+        return budgets;
+      case "gossip-policy":
+        return policies;
+    }
+  }
+
+  private build(spec: SentinelSpec, deploymentUid: string): readonly DesiredSentinelObject[] {
+    return desiredSentinel(spec, this.settings, deploymentUid);
+  }
+
+  private hashes(spec: SentinelSpec, deploymentUid: string): ContentHashes["byKind"] {
+    const known = this.contentHashes.get(spec);
+    if (known?.deploymentUid === deploymentUid) return known.byKind;
+    const byKind = new Map<SentinelPartKind, string>();
+    for (const { kind, manifest } of this.build(spec, deploymentUid))
+      if (kind !== "namespace" && kind !== "pull-secret") byKind.set(kind, manifestContentHash(manifest));
+    this.contentHashes.set(spec, { deploymentUid, byKind });
+    return byKind;
+  }
+}
+
+function judgeSentinel(live: SentinelDeploymentProjection, wanted: string): Ownership {
+  return judgeIdentity(live.ownership, { what: "sentinel id", live: live.sentinelId, wanted });
+}
+
+type PartOf<K> = Extract<DesiredSentinelObject, { readonly kind: K }>;
+
+function partOf<K extends SentinelPartKind>(objects: readonly DesiredSentinelObject[], kind: K): PartOf<K> {
+  const found = objects.find((one): one is PartOf<K> => one.kind === kind);
+  if (found === undefined) throw new Error(`a sentinel has no ${kind}`);
+  return found;
+}
+
+function keyOf({ namespace, name }: Pick<SentinelPart, "namespace" | "name">): string {
+  return `${namespace}/${name}`;
+}
+
+function refOf({ namespace, name }: SentinelRef): { namespace: string; name: string } {
+  return { namespace, name };
+}

@@ -1,0 +1,87 @@
+// What really runs of a sentinel, as the control plane wants to hear it: from the live apps/v1 Deployment
+// and never from what was asked for (K9).
+import { create } from "@bufbuild/protobuf";
+import {
+  Health,
+  type ReportSentinelStatusRequest,
+  ReportSentinelStatusRequestSchema,
+} from "../../gen/ctrl/v1/sentinel_pb.ts";
+import { hashOf } from "../../model/manifest-hash.ts";
+import type { SentinelDeploymentProjection } from "./projections.ts";
+
+export interface ObservedSentinel {
+  /** Without the region, which is whoever sends it to add. */
+  readonly update: ReportSentinelStatusRequest;
+  /** Equal for equal reports, so that the same news is not told twice. */
+  readonly fingerprint: string;
+  readonly counts: SentinelCounts;
+}
+
+export interface SentinelCounts {
+  /** What the live apps/v1 Deployment asks for. */
+  readonly wanted: number;
+  /** Pods that there are, of every template. */
+  readonly total: number;
+  readonly ready: number;
+  /** Pods of the present template. */
+  readonly updated: number;
+  /** Whether all pods that there should be run the present template, and none another. */
+  readonly converged: boolean;
+  readonly failure?: string;
+}
+
+export function observeSentinel(deployment: SentinelDeploymentProjection): ObservedSentinel {
+  const { name, sentinelId = "", image, replicas, replicasAvailable, failure } = deployment;
+  const converged = hasConverged(deployment);
+  const observed = observation({
+    k8sName: name,
+    sentinelId,
+    availableReplicas: replicasAvailable,
+    health: healthOf(replicas, replicasAvailable),
+    // In the middle of a roll-out two images run, and neither name would be true. A paused sentinel
+    // has converged too: the control plane learns that the image it asked for is in place.
+    runningImage: converged ? image : "",
+  });
+  const counts = {
+    wanted: replicas,
+    total: deployment.replicasTotal,
+    ready: replicasAvailable,
+    updated: deployment.replicasUpdated,
+    converged,
+    ...(failure !== undefined && { failure }),
+  };
+  return { ...observed, counts };
+}
+
+/** There is no message for a sentinel that is gone; it is one that should run and does not. */
+export function observeAbsentSentinel(name: string, sentinelId: string): ObservedSentinel {
+  const health = Health.UNHEALTHY;
+  const observed = observation({ k8sName: name, sentinelId, availableReplicas: 0, health, runningImage: "" });
+  return { ...observed, counts: { wanted: 0, total: 0, ready: 0, updated: 0, converged: false } };
+}
+
+function healthOf(wanted: number, available: number): Health {
+  if (wanted === 0) return Health.PAUSED;
+  return available > 0 ? Health.HEALTHY : Health.UNHEALTHY;
+}
+
+/** The last condition is about a pod of the old template that still serves beside all the new ones. */
+function hasConverged(deployment: SentinelDeploymentProjection): boolean {
+  const { replicas, replicasTotal, replicasUpdated, replicasAvailable, replicasUnavailable } = deployment;
+  return (
+    deployment.isStatusCurrent &&
+    replicasUpdated >= replicas &&
+    replicasAvailable >= replicas &&
+    replicasUnavailable === 0 &&
+    replicasTotal <= replicasUpdated
+  );
+}
+
+type Facts = Pick<
+  ReportSentinelStatusRequest,
+  "k8sName" | "sentinelId" | "availableReplicas" | "health" | "runningImage"
+>;
+
+function observation(facts: Facts): Pick<ObservedSentinel, "update" | "fingerprint"> {
+  return { update: create(ReportSentinelStatusRequestSchema, facts), fingerprint: hashOf(facts) };
+}

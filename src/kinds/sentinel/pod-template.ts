@@ -1,0 +1,108 @@
+// The pod of a sentinel. It runs the platform's own program, so it is not sandboxed like a tenant's; it
+// gets the Secrets of its namespace by their fixed names, and no message can name another one.
+import type { Container, EnvFromSource, PodTemplateSpec, Probe } from "kubernetes-types/core/v1.js";
+import { components, labelKeys, ownLabels, sentinelNodeClass } from "../../model/labels.ts";
+import { isImageOfRegistry, pullSecretName } from "../../model/pull-secret.ts";
+import { mebibytes, millicores } from "../../model/quantities.ts";
+import { configurationVariable, sentinelConfiguration } from "./configuration.ts";
+import { gossipPort, identityLabels, sentinelPort } from "./identity.ts";
+import type { SentinelSpec } from "./spec.ts";
+
+export interface SentinelPodSettings {
+  /** As the sentinel knows it, name and platform joined: "us-east-1.aws". */
+  readonly region: string;
+  /** The registry whose images are pulled with the pull secret; absent when none is configured. */
+  readonly registryHost?: string;
+}
+
+export const sentinelContainerName = "sentinel";
+const healthPath = "/_unkey/internal/health";
+
+export function desiredSentinelTemplate(spec: SentinelSpec, settings: SentinelPodSettings): PodTemplateSpec {
+  const { region, registryHost } = settings;
+  const pullsWithSecret = registryHost !== undefined && isImageOfRegistry(spec.image.registry, registryHost);
+  return {
+    metadata: {
+      labels: podLabels(spec),
+      // Asks the reloader of the platform for new pods when a Secret below changes.
+      annotations: { "reloader.stakater.com/auto": "true" },
+    },
+    spec: {
+      restartPolicy: "Always",
+      automountServiceAccountToken: false,
+      // Kubernetes would put seven variables into every pod for the Service of every sentinel.
+      enableServiceLinks: false,
+      tolerations: [{ key: "node-class", operator: "Equal", value: sentinelNodeClass, effect: "NoSchedule" }],
+      topologySpreadConstraints: [
+        {
+          maxSkew: 1,
+          topologyKey: "topology.kubernetes.io/zone",
+          whenUnsatisfiable: "ScheduleAnyway",
+          labelSelector: { matchLabels: identityLabels(spec) },
+        },
+      ],
+      ...(pullsWithSecret && { imagePullSecrets: [{ name: pullSecretName }] }),
+      containers: [desiredContainer(spec, region)],
+    },
+  };
+}
+
+// The project is on the objects but not on the pods, as it always was: every label here is part of the
+// template, and one more is one more reason to restart a sentinel.
+function podLabels(spec: SentinelSpec): Record<string, string> {
+  return {
+    [labelKeys.workspaceId]: spec.workspaceId,
+    [labelKeys.environmentId]: spec.environmentId,
+    [labelKeys.sentinelId]: spec.sentinelId,
+    ...ownLabels(components.sentinel),
+  };
+}
+
+function desiredContainer(spec: SentinelSpec, region: string): Container {
+  return {
+    name: sentinelContainerName,
+    image: spec.image.text,
+    imagePullPolicy: "IfNotPresent",
+    args: ["run", "sentinel"],
+    envFrom: [secret("database"), optionalSecret("otel"), optionalSecret("redis")],
+    env: [{ name: configurationVariable, value: sentinelConfiguration(spec, region) }],
+    ports: [
+      { name: "sentinel", containerPort: sentinelPort, protocol: "TCP" },
+      { name: "gossip-lan", containerPort: gossipPort, protocol: "TCP" },
+      { name: "gossip-lan-udp", containerPort: gossipPort, protocol: "UDP" },
+    ],
+    livenessProbe: healthProbe({
+      initialDelaySeconds: 10,
+      periodSeconds: 10,
+      timeoutSeconds: 5,
+      failureThreshold: 3,
+    }),
+    readinessProbe: healthProbe({
+      initialDelaySeconds: 5,
+      periodSeconds: 5,
+      timeoutSeconds: 3,
+      failureThreshold: 2,
+    }),
+    // All of the memory is reserved, because a sentinel that is killed for it takes the traffic of an
+    // environment along. Of the CPU one half: one that is short of it is slow for a moment.
+    resources: {
+      limits: { cpu: millicores(spec.cpuMillicores), memory: mebibytes(spec.memoryMib) },
+      requests: {
+        cpu: millicores(Math.max(Math.floor(spec.cpuMillicores / 2), 1)),
+        memory: mebibytes(spec.memoryMib),
+      },
+    },
+  };
+}
+
+function secret(name: string): EnvFromSource {
+  return { secretRef: { name } };
+}
+
+function optionalSecret(name: string): EnvFromSource {
+  return { secretRef: { name, optional: true } };
+}
+
+function healthProbe(times: Omit<Probe, "httpGet">): Probe {
+  return { httpGet: { path: healthPath, port: sentinelPort }, ...times };
+}

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sentinelSpec } from "../../../test/support/sentinel-messages.ts";
+import type { KubeObject, ManagedFieldsEntry } from "../../kube/types.ts";
+import { labelKeys } from "../../model/labels.ts";
+import { desiredSentinelDeployment } from "./apps-deployment.ts";
+import { desiredSentinelBudget, desiredSentinelService } from "./companions.ts";
+import { desiredGossipPolicy, desiredGossipService } from "./gossip.ts";
+import { projectSentinelCompanion, projectSentinelDeployment } from "./projections.ts";
+
+const spec = sentinelSpec();
+const managedFields: readonly ManagedFieldsEntry[] = [{ manager: "krane", operation: "Apply" }];
+
+function live<T extends KubeObject>(manifest: T): T {
+  return { ...manifest, metadata: { ...manifest.metadata, uid: "uid-1", managedFields } };
+}
+
+test("a Deployment is known by its selector, which nobody can edit", () => {
+  const manifest = desiredSentinelDeployment(spec, { region: "local.dev" });
+  const labels = { ...manifest.metadata?.labels, [labelKeys.sentinelId]: "se_edited" };
+  const edited = live({ ...manifest, metadata: { ...manifest.metadata, labels } });
+  const seen = projectSentinelDeployment(edited);
+  assert.deepEqual([seen.sentinelName, seen.sentinelId, seen.uid], ["gate", "se_1a2B3c4D", "uid-1"]);
+  assert.deepEqual(seen.ownership, { kind: "ours" });
+  assert.ok(seen.manifestHash);
+});
+
+for (const [what, manifest, ownerUids] of [
+  ["Service", desiredSentinelService(spec, "uid-9"), ["uid-9"]],
+  ["budget", desiredSentinelBudget(spec, "uid-9"), ["uid-9"]],
+  ["gossip Service", desiredGossipService(spec), []],
+  ["gossip policy", desiredGossipPolicy(spec), []],
+] as const) {
+  test(`the ${what} leads back to its sentinel`, () => {
+    const seen = projectSentinelCompanion(live(manifest as KubeObject));
+    assert.deepEqual(
+      [seen.sentinelName, seen.sentinelId, seen.namespace],
+      ["gate", "se_1a2B3c4D", "sentinel"],
+    );
+    assert.deepEqual(seen.ownerUids, ownerUids);
+    assert.deepEqual(seen.ownership, { kind: "ours" });
+    assert.ok(seen.manifestHash);
+  });
+}
+
+test("gossip objects as an older agent leaves them are ours, and have no hash yet", () => {
+  for (const manifest of [desiredGossipService(spec), desiredGossipPolicy(spec)] as readonly KubeObject[]) {
+    const { [labelKeys.managedBy]: _, ...labels } = manifest.metadata?.labels ?? {};
+    const { annotations: __, ...metadata } = manifest.metadata ?? {};
+    const seen = projectSentinelCompanion(live({ ...manifest, metadata: { ...metadata, labels } }));
+    assert.deepEqual([seen.ownership.kind, seen.manifestHash], ["ours", undefined]);
+  }
+});
+
+test("what somebody else made under the same name is not ours", () => {
+  const seen = projectSentinelCompanion({ metadata: { name: "gate", namespace: "sentinel" } });
+  assert.deepEqual([seen.sentinelName, seen.ownership.kind], ["gate", "foreign"]);
+});
+
+test("of an object that says nothing, nothing is known", () => {
+  const seen = projectSentinelDeployment({});
+  assert.deepEqual([seen.name, seen.image, seen.sentinelId, seen.deleting], ["", "", undefined, false]);
+  const leaving = projectSentinelCompanion({ metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } });
+  assert.equal(leaving.deleting, true);
+});

@@ -1,0 +1,67 @@
+// What the sentinel controller watches: the apps/v1 Deployments of the sentinels, and the Services,
+// budgets and policies beside them. Which key a change concerns is decided here; what to do about it is not.
+import type { Deployment } from "kubernetes-types/apps/v1.js";
+import { type ChangedKeys, isContentChange } from "../../engine/controller-definition.ts";
+import { WatchedKind, type WatchedKindDeps } from "../../engine/watched-kind.ts";
+import { appsDeployments, ciliumNetworkPolicies, podDisruptionBudgets, services } from "../../kube/kinds.ts";
+import type { CacheChange } from "../../kube/object-cache.ts";
+import type { KubeObject, ResourceKind } from "../../kube/types.ts";
+import { sentinelSelection } from "./identity.ts";
+import {
+  projectSentinelCompanion,
+  projectSentinelDeployment,
+  type SentinelCompanionProjection,
+  type SentinelDeploymentProjection,
+  type SentinelObjectProjection,
+} from "./projections.ts";
+
+export type SentinelDeployments = WatchedKind<Deployment, SentinelDeploymentProjection>;
+export type SentinelCompanions = WatchedKind<KubeObject, SentinelCompanionProjection>;
+
+export interface SentinelKinds {
+  readonly deployments: SentinelDeployments;
+  /** Both the one for traffic and the one for gossip. */
+  readonly services: SentinelCompanions;
+  readonly budgets: SentinelCompanions;
+  readonly policies: SentinelCompanions;
+}
+
+/** Policies are not required: where the CRD is missing the controller starts all the same, and says what it waits for. */
+export function watchSentinelKinds(deps: WatchedKindDeps): SentinelKinds {
+  const companions = (kind: ResourceKind, required: boolean): SentinelCompanions =>
+    new WatchedKind<KubeObject, SentinelCompanionProjection>(
+      { kind, selection: sentinelSelection, project: projectSentinelCompanion, owned: true, required },
+      deps,
+    );
+  return {
+    deployments: new WatchedKind<Deployment, SentinelDeploymentProjection>(
+      {
+        kind: appsDeployments,
+        selection: sentinelSelection,
+        project: projectSentinelDeployment,
+        owned: true,
+        required: true,
+      },
+      deps,
+    ),
+    services: companions(services, true),
+    budgets: companions(podDisruptionBudgets, true),
+    policies: companions(ciliumNetworkPolicies, false),
+  };
+}
+
+/** The sentinel that an object belongs to by its name: `namespace/name` of the apps/v1 Deployment. */
+export function sentinelKeyOf({ namespace, sentinelName }: SentinelObjectProjection): string {
+  return `${namespace}/${sentinelName}`;
+}
+
+export function deploymentKeys(change: CacheChange<SentinelDeploymentProjection>): ChangedKeys {
+  const keys = [change.key];
+  return { reconcile: isContentChange(change) ? keys : [], report: keys };
+}
+
+export function companionKeys(change: CacheChange<SentinelCompanionProjection>): ChangedKeys {
+  if (!isContentChange(change)) return { reconcile: [], report: [] };
+  const { value } = change.kind === "deleted" ? change.before : change.after;
+  return { reconcile: [sentinelKeyOf(value)], report: [] };
+}

@@ -1,0 +1,64 @@
+// The answers of `krane why`, case by case, in testdata/why: input.json is what is known, answer.json what is made
+// of it. UPDATE_GOLDEN=1 writes the latter anew; read the difference.
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { fromJson, type JsonObject } from "@bufbuild/protobuf";
+import { AgentViewSchema, ObjectRefSchema, ObjectViewSchema } from "../gen/krane/admin/v1/admin_pb.ts";
+import { explain } from "./explain.ts";
+import { type Cause, causes, type Explanation } from "./explanation.ts";
+
+interface GoldenInput {
+  /** What the case is about. */
+  readonly about: string;
+  /** What the answer must name, so that a golden file cannot be updated to another cause by mistake. */
+  readonly cause: Cause;
+  readonly nowMs: number;
+  /** For an object that the control plane does not know. */
+  readonly asked?: JsonObject;
+  readonly object?: JsonObject;
+  readonly agent: JsonObject;
+}
+
+const folder = fileURLToPath(new URL("../../testdata/why/", import.meta.url));
+const cases = readdirSync(folder).sort();
+
+function readInput(name: string): GoldenInput {
+  return JSON.parse(readFileSync(`${folder}${name}/input.json`, "utf8"));
+}
+
+function answerTo({ asked, object, agent, nowMs }: GoldenInput): Explanation {
+  const { kind, id: name } = fromJson(ObjectRefSchema, asked ?? { id: "d_web" });
+  const view = object && fromJson(ObjectViewSchema, object);
+  return explain({ asked: { kind, name }, object: view, agent: fromJson(AgentViewSchema, agent) }, nowMs);
+}
+
+for (const name of cases)
+  test(`the answer to ${name} is that in testdata`, () => {
+    const input = readInput(name);
+    const answer = answerTo(input);
+    assert.equal(answer.cause, input.cause);
+    const file = `${folder}${name}/answer.json`;
+    const text = `${JSON.stringify(answer, undefined, 2)}\n`;
+    if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(file, text);
+    assert.ok(existsSync(file), "no answer.json; UPDATE_GOLDEN=1 writes it");
+    assert.equal(text, readFileSync(file, "utf8"));
+  });
+
+test("every cause has a golden answer", () => {
+  const answered = new Set(cases.map((name) => readInput(name).cause));
+  assert.deepEqual(
+    causes.filter((cause) => !answered.has(cause)),
+    [],
+  );
+});
+
+test("every answer is a sentence, and says what to do unless all is as it should be", () => {
+  for (const name of cases) {
+    const { cause, summary, remedy } = answerTo(readInput(name));
+    assert.match(summary, /^\S.*\.$/s, name);
+    assert.equal(remedy === "", cause === "all-well" || cause === "deleted", name);
+    assert.doesNotMatch(`${summary} ${remedy}`, /undefined|NaN|\[object/, name);
+  }
+});
