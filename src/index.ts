@@ -14,21 +14,17 @@ export type { ConfigProblem, SettingOrigin } from "./config/problem.ts";
 export { renderProblems } from "./config/render.ts";
 export { Secret } from "./config/secret.ts";
 export type { SecretSource } from "./config/secret-source.ts";
-export type { ConnectionName, ControlPlane } from "./control-plane/connection.ts";
+export type { ControlPlane } from "./control-plane/connection.ts";
 export { ControlPlaneError } from "./control-plane/error.ts";
+export type { ObjectFilter } from "./engine/controller-status.ts";
 export type { Outcome } from "./engine/object-status.ts";
+export type { OrderOutcome } from "./engine/running-controller.ts";
 export type { BlockedDeletion, ControllerStatus, ObjectStatus } from "./gen/krane/v1/agent_pb.ts";
 export { defaultPort as DeploymentPort } from "./kinds/deployment/spec.ts";
 export { sentinelPort as SentinelPort } from "./kinds/sentinel/identity.ts";
 export type { KubeApi } from "./kube/api.ts";
 export { KubeApiError } from "./kube/errors.ts";
 export type { KubeObject, ObjectRef, ResourceKind } from "./kube/types.ts";
-export {
-  CiliumController,
-  type CiliumControllerOptions,
-  type PolicyDeletion,
-  type PolicyOrder,
-} from "./library/cilium-controller.ts";
 export {
   type ControlPlaneConnectionOptions,
   connectControlPlane,
@@ -37,21 +33,23 @@ export {
   type KubernetesOptions,
 } from "./library/connections.ts";
 export {
+  CiliumController,
+  type CiliumControllerOptions,
+  type ControllerDeps,
   DeploymentController,
   type DeploymentControllerOptions,
   type DeploymentDeletion,
   type DeploymentOrder,
-} from "./library/deployment-controller.ts";
-export type { EmbeddedController, ObjectSelection, OrderOutcome } from "./library/embedded-controller.ts";
-export type { ControllerDeps, EngineOptions } from "./library/engine-options.ts";
-export type { RegistryLogin } from "./library/registry-login.ts";
-export { type RunDeps, run } from "./library/run.ts";
-export {
+  type EngineOptions,
+  type PolicyDeletion,
+  type PolicyOrder,
+  type RegistryLogin,
   SentinelController,
   type SentinelControllerOptions,
   type SentinelDeletion,
   type SentinelOrder,
-} from "./library/sentinel-controller.ts";
+} from "./library/controllers.ts";
+export { type RunDeps, run } from "./library/run.ts";
 export type { Surroundings } from "./library/surroundings.ts";
 export * as labels from "./model/labels.ts";
 export {

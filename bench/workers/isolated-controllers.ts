@@ -3,10 +3,8 @@
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
-import { type ControllerName, createControlPlane } from "../../src/control-plane/connection.ts";
-import { createDeploymentController } from "../../src/kinds/deployment/controller.ts";
-import { createCiliumController } from "../../src/kinds/policy/controller.ts";
-import { createSentinelController } from "../../src/kinds/sentinel/controller.ts";
+import { createControlPlane } from "../../src/control-plane/connection.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
@@ -20,6 +18,10 @@ import {
 import { serveCommands } from "../isolation/commands.ts";
 import { type Addresses, controlToken, regionKey } from "../isolation/surroundings.ts";
 import { takeTask, tellParent } from "./parent.ts";
+
+const createDeploymentController = await kinds.deployment.loadController();
+const createSentinelController = await kinds.sentinel.loadController();
+const createPolicyController = await kinds.policy.loadController();
 
 export interface ControllersTask {
   readonly disturbed: Addresses;
@@ -58,7 +60,15 @@ const engine = {
 } as const;
 const rules = { registries: [] };
 
-function connect(controller: ControllerName, { kubernetes, controlPlane: baseUrl }: Addresses) {
+const options = {
+  ...engine,
+  rules,
+  region: regionKey.label,
+  secrets: { audience: "krane" },
+  networkPolicy: "required",
+} as const;
+
+function connect(controller: string, { kubernetes, controlPlane: baseUrl }: Addresses) {
   const endpoint = { server: kubernetes, credentials: fixedCredential({}) };
   const transport = createHttpTransport({ endpoint, connections: engine.workers }, { clock });
   const controlPlane = createControlPlane(
@@ -78,17 +88,14 @@ function connect(controller: ControllerName, { kubernetes, controlPlane: baseUrl
 
 async function startDisturbed() {
   const { transport, controlPlane, close } = connect("deployments", task.disturbed);
-  const controller = createDeploymentController(
-    { ...engine, rules, settings: { secrets: { audience: "krane" } }, networkPolicy: "required" },
-    {
-      clock,
-      random,
-      log,
-      metrics,
-      api: createKubeApi(createFaultyTransport(transport, crashes.kubernetes, clock)),
-      controlPlane: createFaultyControlPlane(controlPlane, crashes.controlPlane),
-    },
-  );
+  const controller = createDeploymentController(options, {
+    clock,
+    random,
+    log,
+    metrics,
+    api: createKubeApi(createFaultyTransport(transport, crashes.kubernetes, clock)),
+    controlPlane: createFaultyControlPlane(controlPlane, crashes.controlPlane),
+  });
   await controller.start();
   return {
     isBusy() {
@@ -108,9 +115,7 @@ async function startOthers(): Promise<void> {
     const { transport, controlPlane } = connect(name, task.others);
     const deps = { clock, random, log, metrics, api: createKubeApi(transport), controlPlane };
     const controller =
-      name === "cilium"
-        ? createCiliumController({ ...engine, rules: {} }, deps)
-        : createSentinelController({ ...engine, rules, settings: { region: regionKey.label } }, deps);
+      name === "cilium" ? createPolicyController(options, deps) : createSentinelController(options, deps);
     await controller.start();
   }
 }

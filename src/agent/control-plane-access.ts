@@ -3,7 +3,7 @@
 import { openCaFile } from "../config/ca-file.ts";
 import type { Config } from "../config/config.ts";
 import { createCallSpans } from "../control-plane/call-spans.ts";
-import { type ConnectionName, type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
+import { type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traced } from "../telemetry/no-tracing.ts";
 import { spanCatalogue } from "../telemetry/span-catalogue.ts";
@@ -13,7 +13,7 @@ import { createAgentSecret } from "./secrets.ts";
 /** Reads the CA file; connects with the first call. */
 export async function loadControlPlane(
   { control, region }: Config,
-  controller: ConnectionName,
+  controller: string,
   deps: AgentDeps & Traced & { readonly metrics: Metrics },
   signal: AbortSignal,
 ): Promise<ControlPlane> {

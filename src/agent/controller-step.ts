@@ -1,6 +1,8 @@
 // The start and the stop of one controller, with all that is its own: credentials, Kubernetes connections,
 // and a connection to the control plane (K6).
 import type { Config } from "../config/config.ts";
+import type { Kind } from "../kinds/kind.ts";
+import type { ControllerOf, KindName } from "../kinds/kinds.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
@@ -11,10 +13,9 @@ import { AgentError } from "./agent-error.ts";
 import type { AgentView } from "./agent-view.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
 import { loadControlPlane } from "./control-plane-access.ts";
-import type { ControllerRow } from "./controllers.ts";
+import { controllerOptions, type RunningControllers } from "./controllers.ts";
 import type { Step } from "./lifecycle.ts";
 import { startLoop } from "./loops.ts";
-import type { SchedulerPlaces } from "./scheduler-part.ts";
 import { holdSecret } from "./secrets.ts";
 
 export interface ControllerParts {
@@ -25,46 +26,37 @@ export interface ControllerParts {
 
 export interface ControllerStepParts extends ControllerParts {
   /** Where orders find the controller. */
-  readonly scheduler: SchedulerPlaces;
+  readonly running: RunningControllers;
 }
 
-// Long enough for an API server that is just being restarted. After that Kubernetes
-// restarts krane, which shows where somebody looks.
-const startTimeoutMs = 30_000;
-
 export function controllerStep(
-  row: ControllerRow,
+  kind: Kind<KindName>,
   config: Config,
-  { view, metrics, tracing, scheduler }: ControllerStepParts,
+  { view, metrics, tracing, running }: ControllerStepParts,
   agentDeps: AgentDeps,
 ): Step {
-  const { name, makesPods } = row;
-  const { deletion, reconcile, registry } = config;
   return {
-    name: row.title,
+    name: `${kind.name} controller`,
     async start(signal) {
       const { spans } = tracing;
       const deps = { ...agentDeps, metrics, spans };
       const { endpoint, ...place } = await loadClusterAccess(config, deps, signal);
-      const login = makesPods ? registry : undefined;
+      const login = kind.makesPods ? config.registry : undefined;
       const password = login && (await holdSecret(login.password, deps, signal));
-      const controlPlane = await loadControlPlane(config, name, deps, signal);
-      const { workers } = reconcile;
+      const registry = login && password && { host: login.url, username: login.username, password };
+      const controlPlane = await loadControlPlane(config, kind.controller, deps, signal);
+      const connections = config.reconcile.workers;
       const userAgent = `krane/${deps.build.version}`;
-      const transport = createHttpTransport({ endpoint, connections: workers, userAgent }, deps);
-      const settings = {
-        config,
-        scheduler,
-        engine: { workers, deletion, startTimeoutMs },
-        ...place,
-        ...(login && password && { registry: { host: login.url, username: login.username, password } }),
-      };
+      const transport = createHttpTransport({ endpoint, connections, userAgent }, deps);
       const api = createKubeApi(tracedTransport(transport, spans));
-      const controller = row.create(settings, { ...deps, api, controlPlane });
+      const createController = await kind.loadController();
+      const options = controllerOptions(config, { ...place, ...(registry && { registry }) }, deps.log);
+      const controller = createController(options, { ...deps, api, controlPlane });
       const disconnect = async () => {
         await Promise.all([controlPlane.close(), transport.close()]);
       };
-      view.add(name, controller);
+      running.set(kind.name, controller as ControllerOf<KindName>);
+      view.add(kind.controller, controller);
       try {
         await controller.start(signal);
       } catch (cause) {

@@ -1,93 +1,43 @@
-// The controllers of an agent. They start together, and stop in reverse: what takes traffic before what lets it in.
+// What an agent tells the controllers of all kinds, and where others find them once they run.
 import type { Config } from "../config/config.ts";
-import type { ControllerName, ControlPlane } from "../control-plane/connection.ts";
-import type { ControllerDeps, ControllerOptions } from "../engine/controller.ts";
-import { createDeploymentController } from "../kinds/deployment/controller.ts";
-import { createCiliumController } from "../kinds/policy/controller.ts";
-import { createSentinelController } from "../kinds/sentinel/controller.ts";
+import type { KindControllerOptions } from "../kinds/kind.ts";
+import type { ControllerOf, KindName } from "../kinds/kinds.ts";
 import type { RegistryCredentials } from "../model/pull-secret.ts";
-import type { ViewedController } from "./agent-view.ts";
-import type { SchedulerPlaces } from "./scheduler-part.ts";
+import type { Log } from "../telemetry/log.ts";
 
-export interface AgentController extends ViewedController {
-  start(signal: AbortSignal): Promise<void>;
-  stop(): Promise<void>;
-}
-
-export interface ControllerSettings {
-  readonly config: Config;
-  readonly engine: ControllerOptions;
+export interface AgentPlace {
   /** The namespace that krane runs in, where it is known. */
   readonly ownNamespace?: string;
   readonly registry?: RegistryCredentials;
-  readonly scheduler: SchedulerPlaces;
 }
 
-export interface ControllerRow {
-  readonly name: ControllerName;
-  readonly title: string;
-  /** It makes pods, so it needs the credentials of the registry. */
-  readonly makesPods: boolean;
-  create(
-    settings: ControllerSettings,
-    deps: ControllerDeps & { readonly controlPlane: ControlPlane },
-  ): AgentController;
-}
+// Long enough for an API server that is just being restarted. After that Kubernetes
+// restarts krane, which shows where somebody looks.
+const startTimeoutMs = 30_000;
 
-export const controllers: readonly ControllerRow[] = [
-  {
-    name: "cilium",
-    title: "cilium controller",
-    makesPods: false,
-    create: (settings, deps) =>
-      createCiliumController({ ...settings.engine, rules: ownNamespaceOf(settings) }, deps),
-  },
-  {
-    name: "deployments",
-    title: "deployment controller",
-    makesPods: true,
-    create(settings, deps) {
-      const { config, engine } = settings;
-      const { audience, endpoint } = config.secrets;
-      const { registries, networkPolicy } = config.isolation;
-      const secrets = { audience, ...(endpoint !== undefined && { endpoint }) };
-      const options = {
-        ...engine,
-        networkPolicy,
-        rules: { registries, ...ownNamespaceOf(settings) },
-        settings: { secrets, ...registryOf(settings) },
-        ...scraperOf(settings, deps),
-      };
-      const controller = createDeploymentController(options, deps);
-      settings.scheduler.deployments = controller;
-      return controller;
-    },
-  },
-  {
-    name: "sentinels",
-    title: "sentinel controller",
-    makesPods: true,
-    create(settings, deps) {
-      const { config, engine } = settings;
-      const options = {
-        ...engine,
-        rules: { registries: config.isolation.registries },
-        settings: { region: config.region.label, ...registryOf(settings) },
-      };
-      const controller = createSentinelController(options, deps);
-      settings.scheduler.sentinels = controller;
-      return controller;
-    },
-  },
-];
-
-function ownNamespaceOf({ ownNamespace }: ControllerSettings) {
-  return ownNamespace === undefined ? {} : { ownNamespace };
+export function controllerOptions(
+  config: Config,
+  { ownNamespace, registry }: AgentPlace,
+  log: Log,
+): KindControllerOptions {
+  const { deletion, isolation, reconcile, region } = config;
+  const { audience, endpoint } = config.secrets;
+  return {
+    workers: reconcile.workers,
+    deletion,
+    startTimeoutMs,
+    rules: { registries: isolation.registries, ...(ownNamespace !== undefined && { ownNamespace }) },
+    region: region.label,
+    networkPolicy: isolation.networkPolicy,
+    secrets: { audience, ...(endpoint !== undefined && { endpoint }) },
+    ...(registry !== undefined && { registry }),
+    ...scraper(config, ownNamespace, log),
+  };
 }
 
 /** Instances let krane in only where it may ask them for something. */
-function scraperOf({ config, ownNamespace }: ControllerSettings, { log }: Pick<ControllerDeps, "log">) {
-  if (!config.scheduler?.scrape) return {};
+function scraper({ scheduler }: Config, ownNamespace: string | undefined, log: Log) {
+  if (!scheduler?.scrape) return {};
   if (ownNamespace !== undefined) return { scraperNamespace: ownNamespace };
   log.warn("scheduler.scrape is on, but network policies cannot let krane in: its namespace is not known", {
     remedy: "run krane in a pod of the cluster, or let it in by a policy of your own",
@@ -95,6 +45,16 @@ function scraperOf({ config, ownNamespace }: ControllerSettings, { log }: Pick<C
   return {};
 }
 
-function registryOf({ registry }: ControllerSettings) {
-  return registry === undefined ? {} : { registry };
+/** The controllers of an agent by kind. They are put here one by one while it starts. */
+export class RunningControllers {
+  private readonly byKind = new Map<KindName, unknown>();
+
+  set<K extends KindName>(kind: K, controller: ControllerOf<K>): void {
+    this.byKind.set(kind, controller);
+  }
+
+  /** Undefined while it has not been made. */
+  get<K extends KindName>(kind: K): ControllerOf<K> | undefined {
+    return this.byKind.get(kind) as ControllerOf<K> | undefined;
+  }
 }

@@ -3,18 +3,19 @@
 // other way.
 import type { Config } from "../config/config.ts";
 import { SecretsService } from "../gen/krane/v1/secrets_pb.ts";
+import { allKinds } from "../kinds/kinds.ts";
 import { createHealth, type Health } from "../services/health.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { AgentView } from "./agent-view.ts";
 import { controllerStep } from "./controller-step.ts";
-import { controllers } from "./controllers.ts";
+import { RunningControllers } from "./controllers.ts";
 import { healthChecks } from "./health-checks.ts";
 import { defaultLifecycle, runSteps, type Stage, type Step } from "./lifecycle.ts";
 import { checkNamedFiles } from "./named-files.ts";
 import { metricsPortStep, rpcPortStep } from "./port-steps.ts";
 import { agentServices } from "./rpc-services.ts";
-import { createSchedulerPart } from "./scheduler-part.ts";
+import { createSchedulerServices } from "./scheduler-part.ts";
 import { createSecretsPart } from "./secrets-step.ts";
 import { createTracingPart, processMetricsStep } from "./telemetry-steps.ts";
 import { upstreamStep } from "./upstream-step.ts";
@@ -35,7 +36,8 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
   const health = createHealth(healthChecks(view), deps);
   const tracing = createTracingPart(config, metrics, deps);
   const secrets = createSecretsPart(config, { metrics, tracing }, deps);
-  const { places, services: scheduling } = createSchedulerPart(config, health, { ...deps, metrics });
+  const running = new RunningControllers();
+  const scheduling = createSchedulerServices(config, { health, running }, { ...deps, metrics });
   const services = [
     ...agentServices(config, view, metrics, deps),
     ...(secrets.routes ? [{ service: SecretsService, routes: secrets.routes }] : []),
@@ -51,9 +53,7 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     rpcPortStep(config, { health, services, tracing }, deps),
     metricsPortStep(config, metrics, deps),
     // Together: one that waits for its watches keeps no other from its work (K6).
-    controllers.map((row) =>
-      controllerStep(row, config, { view, metrics, tracing, scheduler: places }, deps),
-    ),
+    allKinds.map((kind) => controllerStep(kind, config, { view, metrics, tracing, running }, deps)),
     upstreamStep(config, { view, metrics, tracing }, deps),
     startedStep(health, deps),
   ];

@@ -1,5 +1,5 @@
-// SchedulerService and the controllers that it gives orders to. The port opens before they start, so they
-// are put into their places one by one; orders are taken when all of krane has started.
+// SchedulerService and the controllers that it gives orders to. The port opens before they start; orders are taken
+// when all of krane has started.
 import type { Config } from "../config/config.ts";
 import { SchedulerService } from "../gen/krane/v1/scheduler_pb.ts";
 import { createDocumentFetch, defaultDocumentLimits } from "../services/document-fetch.ts";
@@ -7,26 +7,19 @@ import type { Health } from "../services/health.ts";
 import { type SchedulerTarget, schedulerServiceRoutes } from "../services/scheduler-service.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
+import type { RunningControllers } from "./controllers.ts";
 import type { ServedService } from "./rpc-services.ts";
 import { createAgentSecret } from "./secrets.ts";
 
-export interface SchedulerPart {
-  /** None without a token. */
-  readonly services: readonly ServedService[];
-  readonly places: SchedulerPlaces;
-}
-
-export type SchedulerPlaces = { -readonly [Name in keyof SchedulerTarget]?: SchedulerTarget[Name] };
-
-export function createSchedulerPart(
+/** None without a token. */
+export function createSchedulerServices(
   { scheduler }: Pick<Config, "scheduler">,
-  health: Pick<Health, "phase">,
+  { health, running }: { readonly health: Pick<Health, "phase">; readonly running: RunningControllers },
   deps: AgentDeps & { readonly metrics: Metrics },
-): SchedulerPart {
-  const places: SchedulerPlaces = {};
-  if (scheduler === undefined) return { services: [], places };
+): readonly ServedService[] {
+  if (scheduler === undefined) return [];
   const target = (): SchedulerTarget | undefined => {
-    const { deployments, sentinels } = places;
+    const [deployments, sentinels] = [running.get("deployment"), running.get("sentinel")];
     const isComplete = health.phase === "running" && deployments !== undefined && sentinels !== undefined;
     return isComplete ? { deployments, sentinels } : undefined;
   };
@@ -34,5 +27,5 @@ export function createSchedulerPart(
   const fetchDocument = scheduler.scrape ? createDocumentFetch(defaultDocumentLimits, deps) : undefined;
   const token = createAgentSecret(scheduler.token, deps);
   const routes = schedulerServiceRoutes(token, { clock, log, metrics, target, fetchDocument });
-  return { services: [{ service: SchedulerService, routes, knowsCaller: () => true }], places };
+  return [{ service: SchedulerService, routes, knowsCaller: () => true }];
 }

@@ -16,6 +16,7 @@ import { isAbort } from "../concurrency/abort.ts";
 import { Secret } from "../config/secret.ts";
 import { createSecretSource, type SecretSource } from "../config/secret-source.ts";
 import { ClusterService } from "../gen/ctrl/v1/cluster_service_pb.ts";
+import { kinds } from "../kinds/kinds.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { createControlPlane } from "./connection.ts";
 import { ControlPlaneError } from "./error.ts";
@@ -86,7 +87,7 @@ describe("every method of ClusterService, within the process", () => {
 test("a report that somebody froze is sent, and is not changed", async () => {
   const { plane, arrived } = connectTo({ reportDeploymentStatus: () => ({}) });
   const report = Object.freeze({ change: { case: "delete" as const, value: { k8sName: "web" } } });
-  await plane.reportDeploymentStatus(report, never);
+  await plane.report(kinds.deployment, report, never);
   assert.deepEqual(Object.keys(report), ["change"]);
   assert.equal(arrived.length, 1);
 });
@@ -110,18 +111,18 @@ describe("the token", () => {
       token,
     );
     file = "new-token";
-    await plane.getDesiredDeployment({ id: "d_1" }, never);
+    await plane.get(kinds.deployment, { id: "d_1" }, never);
     file = "newer-token";
     // The clock of the source stands still, so only the refusal can make it look again.
-    await plane.getDesiredDeployment({ id: "d_1" }, never);
+    await plane.get(kinds.deployment, { id: "d_1" }, never);
     assert.deepEqual(bearers, ["Bearer new-token", "Bearer new-token"]);
     file = "old-token";
     const { plane: refused } = connectTo(
       { getDesiredDeploymentState: () => Promise.reject(new ConnectError("no", Code.Unauthenticated)) },
       token,
     );
-    await failureOf(refused.getDesiredDeployment({ id: "d_1" }, never));
-    await failureOf(plane.getDesiredDeployment({ id: "d_1" }, never));
+    await failureOf(refused.get(kinds.deployment, { id: "d_1" }, never));
+    await failureOf(plane.get(kinds.deployment, { id: "d_1" }, never));
     assert.equal(bearers.at(-1), "Bearer old-token");
   });
 
@@ -137,7 +138,10 @@ describe("the token", () => {
       },
       token,
     );
-    assert.equal((await failureOf(drain(plane.watchDeployments(0n, never)))).code, "permission_denied");
+    assert.equal(
+      (await failureOf(drain(plane.watch(kinds.deployment, 0n, never)))).code,
+      "permission_denied",
+    );
     assert.equal(refreshed, 1);
   });
 
@@ -175,7 +179,7 @@ describe("a unary call", () => {
       getDesiredDeploymentState: (_, { signal }) =>
         new Promise(() => signal.addEventListener("abort", () => (cancelled = true))),
     });
-    const failure = failureOf(plane.getDesiredDeployment({ id: "d_1" }, never));
+    const failure = failureOf(plane.get(kinds.deployment, { id: "d_1" }, never));
     await clock.advance(9_999);
     assert.equal(cancelled, false);
     await clock.advance(1);
@@ -187,7 +191,7 @@ describe("a unary call", () => {
   test("that the caller aborts rejects with the caller's reason", async () => {
     const { plane, clock } = connectTo({ getDesiredDeploymentState: () => new Promise(() => undefined) });
     const stop = new AbortController();
-    const call = plane.getDesiredDeployment({ id: "d_1" }, stop.signal);
+    const call = plane.get(kinds.deployment, { id: "d_1" }, stop.signal);
     await clock.settle();
     stop.abort();
     await assert.rejects(call, (error) => error === stop.signal.reason && isAbort(error, stop.signal));
@@ -201,7 +205,7 @@ describe("a unary call", () => {
     await plane.close();
     assert.equal((await failure).code, "canceled");
     assert.equal((await failureOf(plane.heartbeat(never))).code, "canceled");
-    assert.equal((await failureOf(drain(plane.watchSentinels(0n, never)))).code, "canceled");
+    assert.equal((await failureOf(drain(plane.watch(kinds.sentinel, 0n, never)))).code, "canceled");
     assert.equal(clock.timerCount, 0);
   });
 });
@@ -214,11 +218,11 @@ describe("a question for desired state", () => {
         return { version: 2n ** 60n + 1n };
       },
     });
-    const found = await plane.getDesiredDeployment({ id: "here" }, never);
+    const found = await plane.get(kinds.deployment, { id: "here" }, never);
     assert.equal(found.kind === "found" && found.state.version, 2n ** 60n + 1n);
-    assert.deepEqual(await plane.getDesiredDeployment({ id: "gone" }, never), { kind: "not-found" });
+    assert.deepEqual(await plane.get(kinds.deployment, { id: "gone" }, never), { kind: "not-found" });
     // This server has no such method at all, which says nothing about the object.
-    assert.equal((await failureOf(plane.getDesiredSentinel({ id: "s_1" }, never))).code, "unimplemented");
+    assert.equal((await failureOf(plane.get(kinds.sentinel, { id: "s_1" }, never))).code, "unimplemented");
   });
 });
 
@@ -242,7 +246,7 @@ describe("an RPC that the server does not have", () => {
   test("fails every time when it is not an addition", async () => {
     const { plane } = connectTo({});
     for (let tries = 0; tries < 2; tries++)
-      assert.equal((await failureOf(plane.reportSentinelStatus({}, never))).code, "unimplemented");
+      assert.equal((await failureOf(plane.report(kinds.sentinel, {}, never))).code, "unimplemented");
   });
 });
 
@@ -267,7 +271,7 @@ describe("a stream", () => {
     ];
     for (const end of endings) {
       const read = async () => {
-        for await (const state of plane.watchDeployments(0n, stop.signal)) {
+        for await (const state of plane.watch(kinds.deployment, 0n, stop.signal)) {
           assert.equal(open, 1);
           if (state.version < 3n) continue;
           end();
@@ -287,7 +291,7 @@ describe("a stream", () => {
       },
     });
     const cases: unknown[] = [];
-    for await (const { state, version } of plane.watchDeployments(0n, never))
+    for await (const { state, version } of plane.watch(kinds.deployment, 0n, never))
       cases.push([state.case, version]);
     assert.deepEqual(cases, [[undefined, 5n]]);
   });
@@ -300,8 +304,8 @@ describe("a stream", () => {
         yield {};
       },
     });
-    plane.watchDeployments(0n, never);
-    await assert.rejects(drain(plane.watchDeployments(0n, AbortSignal.abort())));
+    plane.watch(kinds.deployment, 0n, never);
+    await assert.rejects(drain(plane.watch(kinds.deployment, 0n, AbortSignal.abort())));
     await clock.settle();
     assert.equal(begun, 0);
   });
@@ -312,7 +316,7 @@ test("calls are counted by method and result; that there is no such object is a 
     getDesiredDeploymentState: () => Promise.reject(new ConnectError("gone", Code.NotFound)),
     heartbeat: () => Promise.reject(new ConnectError("down", Code.Unavailable)),
   });
-  await plane.getDesiredDeployment({ id: "d_1" }, never);
+  await plane.get(kinds.deployment, { id: "d_1" }, never);
   await failureOf(plane.heartbeat(never));
   const text = await metrics.render();
   const name = "unkey_krane_controlplane_rpc_requests_total";

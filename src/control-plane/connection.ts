@@ -6,24 +6,25 @@
 //   else that looks like absence (a proxy's 404, a wrong path) is an error.
 // - RPCs that only newer servers have are left alone once a server has refused them,
 //   until the connection is a new one: an upgraded server may then be on the other side.
-import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type {
+  DescMessage,
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  MessageInitShape,
+  MessageShape,
+} from "@bufbuild/protobuf";
 import type { ContextValues, Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
 import type { TrustedCa } from "../config/ca-file.ts";
 import type { RegionKey } from "../config/config.ts";
 import type { SecretSource } from "../config/secret-source.ts";
-import type { CiliumNetworkPolicyState } from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import {
   ClusterService,
   type ReportAgentStateRequestSchema,
   type ReportAgentStateResponse,
 } from "../gen/ctrl/v1/cluster_service_pb.ts";
-import type { DeploymentState, ReportDeploymentStatusRequestSchema } from "../gen/ctrl/v1/deployment_pb.ts";
-import type { ReportSentinelStatusRequestSchema, SentinelState } from "../gen/ctrl/v1/sentinel_pb.ts";
 import type { Log } from "../telemetry/log.ts";
-import type { metricCatalogue } from "../telemetry/metric-catalogue.ts";
-import type { LabelsOf } from "../telemetry/metric-definition.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { AnswerPrint, contextWith } from "./answer-print.ts";
 import { createBearer } from "./bearer.ts";
@@ -32,10 +33,20 @@ import { ControlPlaneError } from "./error.ts";
 import { createRequestStamp, createStampInterceptor } from "./request-stamp.ts";
 import { type ConnectionLimits, createHttpLink, type Link } from "./transport.ts";
 
-export type ControllerName = LabelsOf<typeof metricCatalogue.controlPlaneReconnects.labels>["controller"];
+/** A kind of desired state as the wire knows it. A kind's descriptor is one. */
+export interface WireKind<State extends DescMessage = DescMessage, Report extends DescMessage = DescMessage> {
+  readonly rpcs: KindRpcs<State, Report>;
+}
 
-/** Each controller, and the agent itself for its heartbeat and state. */
-export type ConnectionName = LabelsOf<typeof metricCatalogue.controlPlaneRequests.labels>["controller"];
+export interface KindRpcs<State extends DescMessage, Report extends DescMessage> {
+  /** Its request has the field `version_last_seen`. */
+  readonly watch: DescMethodServerStreaming<DescMessage, State>;
+  readonly get: DescMethodUnary<DescMessage, State>;
+  /** The field of the request of `get` that names the object, in generated code. */
+  readonly idField: string;
+  /** Absent for kinds that nobody reports on. */
+  readonly report?: DescMethodUnary<Report, DescMessage>;
+}
 
 export interface DesiredQuestion {
   /** At the control plane. */
@@ -52,29 +63,20 @@ export type DesiredAnswer<S> =
 
 export interface ControlPlane {
   /** Everything above the version, and then what changes. Ends only when the server ends it; see DesiredStream. */
-  watchDeployments(versionLastSeen: bigint, signal: AbortSignal): AsyncIterable<DeploymentState>;
-  watchSentinels(versionLastSeen: bigint, signal: AbortSignal): AsyncIterable<SentinelState>;
-  watchCiliumNetworkPolicies(
+  watch<S extends DescMessage>(
+    kind: WireKind<S>,
     versionLastSeen: bigint,
     signal: AbortSignal,
-  ): AsyncIterable<CiliumNetworkPolicyState>;
-
-  getDesiredDeployment(
+  ): AsyncIterable<MessageShape<S>>;
+  get<S extends DescMessage>(
+    kind: WireKind<S>,
     question: DesiredQuestion,
     signal: AbortSignal,
-  ): Promise<DesiredAnswer<DeploymentState>>;
-  getDesiredSentinel(question: DesiredQuestion, signal: AbortSignal): Promise<DesiredAnswer<SentinelState>>;
-  getDesiredCiliumNetworkPolicy(
-    question: DesiredQuestion,
-    signal: AbortSignal,
-  ): Promise<DesiredAnswer<CiliumNetworkPolicyState>>;
-
-  reportDeploymentStatus(
-    report: MessageInitShape<typeof ReportDeploymentStatusRequestSchema>,
-    signal: AbortSignal,
-  ): Promise<void>;
-  reportSentinelStatus(
-    report: MessageInitShape<typeof ReportSentinelStatusRequestSchema>,
+  ): Promise<DesiredAnswer<MessageShape<S>>>;
+  /** Only for kinds that have a report. */
+  report<R extends DescMessage>(
+    kind: WireKind<DescMessage, R>,
+    report: MessageInitShape<R>,
     signal: AbortSignal,
   ): Promise<void>;
   /** Does nothing, and does not fail, where the server has no such RPC. */
@@ -90,8 +92,8 @@ export interface ControlPlane {
 }
 
 export interface ControlPlaneOptions {
-  /** Whose connection it is, for the metrics. */
-  readonly controller: ConnectionName;
+  /** Whose connection it is, for the metrics: a controller's name, or "agent". */
+  readonly controller: string;
   /** http:// or https://, without a trailing slash. */
   readonly baseUrl: string;
   readonly region: RegionKey;
@@ -137,27 +139,12 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
   const addition = createAdditionCall(unary, link, deps.log);
   const rpc = ClusterService.method;
   return {
-    watchDeployments: (versionLastSeen, signal) => stream(rpc.watchDeployments, { versionLastSeen }, signal),
-    watchSentinels: (versionLastSeen, signal) => stream(rpc.watchSentinels, { versionLastSeen }, signal),
-    watchCiliumNetworkPolicies: (versionLastSeen, signal) =>
-      stream(rpc.watchCiliumNetworkPolicies, { versionLastSeen }, signal),
-    getDesiredDeployment: ({ id, knownPrint }, signal) =>
-      answerOf(knownPrint, (context) =>
-        unary(rpc.getDesiredDeploymentState, { deploymentId: id }, signal, context),
-      ),
-    getDesiredSentinel: ({ id, knownPrint }, signal) =>
-      answerOf(knownPrint, (context) =>
-        unary(rpc.getDesiredSentinelState, { sentinelId: id }, signal, context),
-      ),
-    getDesiredCiliumNetworkPolicy: ({ id, knownPrint }, signal) =>
-      answerOf(knownPrint, (context) =>
-        unary(rpc.getDesiredCiliumNetworkPolicyState, { ciliumNetworkPolicyId: id }, signal, context),
-      ),
-    async reportDeploymentStatus(report, signal) {
-      await unary(rpc.reportDeploymentStatus, report, signal);
-    },
-    async reportSentinelStatus(report, signal) {
-      await unary(rpc.reportSentinelStatus, report, signal);
+    watch: ({ rpcs }, versionLastSeen, signal) => stream(rpcs.watch, requestOf({ versionLastSeen }), signal),
+    get: ({ rpcs }, { id, knownPrint }, signal) =>
+      answerOf(knownPrint, (context) => unary(rpcs.get, requestOf({ [rpcs.idField]: id }), signal, context)),
+    async report({ rpcs }, report, signal) {
+      if (rpcs.report === undefined) throw new TypeError("this kind has no report");
+      await unary(rpcs.report, report, signal);
     },
     async heartbeat(signal) {
       await addition(rpc.heartbeat, {}, signal);
@@ -168,6 +155,11 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
       await link.close();
     },
   };
+}
+
+/** Its schema is known to the kind alone. */
+function requestOf(fields: Readonly<Record<string, unknown>>): MessageInitShape<DescMessage> {
+  return fields as MessageInitShape<DescMessage>;
 }
 
 async function answerOf<S>(
@@ -217,7 +209,7 @@ function isTokenRefused(error: ControlPlaneError | undefined): boolean {
 }
 
 function observe(
-  controller: ConnectionName,
+  controller: string,
   { method, durationMs, error }: CallEnd,
   metrics: ControlPlaneDeps["metrics"],
 ): void {

@@ -19,7 +19,6 @@ import { notify } from "../concurrency/notify.ts";
 import type { Random } from "../concurrency/random.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { ControllerName } from "./connection.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "./error.ts";
 import { achievedSomething, createReconnectDelay, type EndedConnection } from "./reconnect-delay.ts";
 
@@ -52,7 +51,7 @@ const statesPerTurn = 4;
 const turnMs = 4;
 
 export interface DesiredSource<S> {
-  readonly controller: ControllerName;
+  readonly controller: string;
   open(versionLastSeen: bigint, signal: AbortSignal): AsyncIterable<S>;
   /** Asked anew for each connection (K2). */
   cursor(): bigint;

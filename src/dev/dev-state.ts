@@ -1,6 +1,5 @@
 // One look at the region: what the control plane wants and was told, beside what the agent did. Everything that
 // is shown comes from here, so that the live view and the lines of --headless never tell different stories.
-import type { ControllerName } from "../control-plane/connection.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../gen/ctrl/v1/deployment_pb.ts";
 import {
   type ControllerStatus,
@@ -9,6 +8,7 @@ import {
   ObjectStatus_Outcome,
   StreamStatus_State,
 } from "../gen/krane/v1/agent_pb.ts";
+import { kindOfController } from "../kinds/kinds.ts";
 import { sentinelNamespace } from "../model/labels.ts";
 import type { Kind } from "../server/kinds.ts";
 import type { DeploymentReport, Row } from "../server/store.ts";
@@ -58,11 +58,6 @@ interface Wanted {
   readonly report?: DeploymentReport | undefined;
 }
 
-const kindOf: Readonly<Record<ControllerName, Kind>> = {
-  deployments: "deployment",
-  sentinels: "sentinel",
-  cilium: "policy",
-};
 const order: readonly Kind[] = ["deployment", "sentinel", "policy"];
 
 export async function loadDevState(region: DevRegion, signal: AbortSignal): Promise<DevState> {
@@ -121,7 +116,9 @@ function nameOf(kind: Kind, key: string): string {
 }
 
 function inspectedKind({ controller }: ObjectStatus): Kind {
-  return kindOf[controller as ControllerName];
+  const kind = kindOfController(controller);
+  if (kind === undefined) throw new TypeError(`no kind has a controller called ${controller}`);
+  return kind.name;
 }
 
 function compare(a: DevObject, b: DevObject): number {

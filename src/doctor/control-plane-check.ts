@@ -7,6 +7,7 @@ import type { Config } from "../config/config.ts";
 import { createSecretSource } from "../config/secret-source.ts";
 import { createControlPlane } from "../control-plane/connection.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "../control-plane/error.ts";
+import { kinds } from "../kinds/kinds.ts";
 import type { Check } from "./checks.ts";
 import { judgeClock } from "./clock-skew.ts";
 import { type Finding, ok, problem } from "./finding.ts";
@@ -43,7 +44,7 @@ export function controlPlaneCheck({ control, region }: Config, deps: ControlPlan
       const sentAtMs = clock.wallMs();
       try {
         const verdict = await ask(
-          () => plane.getDesiredDeployment({ id: impossibleId }, signal),
+          () => plane.get(kinds.deployment, { id: impossibleId }, signal),
           control.url,
           region.label,
         );

@@ -6,17 +6,17 @@ import {
 } from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { type ApplyDeployment, ApplyDeploymentSchema } from "../gen/ctrl/v1/deployment_pb.ts";
 import { type ApplySentinel, ApplySentinelSchema } from "../gen/ctrl/v1/sentinel_pb.ts";
-import { type DeploymentRules, parseApplyDeployment } from "../kinds/deployment/spec.ts";
+import { parseApplyDeployment } from "../kinds/deployment/spec.ts";
 import { parseApplyPolicy } from "../kinds/policy/spec.ts";
 import { parseApplySentinel } from "../kinds/sentinel/spec.ts";
 import { collectProblems, type FieldProblem, type ParsedMessage } from "../model/field-problem.ts";
-import { parseId } from "../model/message-fields.ts";
+import { type MessageRules, parseId } from "../model/message-fields.ts";
 import type { DocumentContent, EnvironmentSpec } from "./document.ts";
 import { type Field, field } from "./fields.ts";
 import { count, cpu, encryptedSecrets, jsonObject, memory, text, texts } from "./formats.ts";
 
 /** What the agent of a region accepts, as far as it is known here. */
-export type DocumentRules = DeploymentRules;
+export type DocumentRules = MessageRules;
 
 export interface Kind<C, D extends DocumentContent> {
   /** As documents write it. */

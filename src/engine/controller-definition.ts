@@ -1,21 +1,15 @@
 // A controller as a table of functions. What it wants and what it sees is its own; how that is streamed,
 // queued, applied, repaired, deleted, asked for again and reported is the engine's, and the same for all.
-import type { ControllerName, DesiredAnswer, DesiredQuestion } from "../control-plane/connection.ts";
 import type { CacheChange } from "../kube/object-cache.ts";
 import type { KubeObject } from "../kube/types.ts";
-import type { DesiredMessage, ReadState } from "./desired-message.ts";
 import type { DesiredEntry } from "./desired-store.ts";
+import type { OrderedObject } from "./kept-orders.ts";
 import type { OwnedTarget, Plan } from "./plan.ts";
 import type { Observation } from "./reporter.ts";
 import type { KindStatus, WatchedKind } from "./watched-kind.ts";
 
-export interface ControllerDefinition<State, Spec> {
-  readonly name: ControllerName;
-
-  watchDesired(versionLastSeen: bigint, signal: AbortSignal): AsyncIterable<State>;
-  getDesired(question: DesiredQuestion, signal: AbortSignal): Promise<DesiredAnswer<State>>;
-  readState(state: State): ReadState<Spec>;
-
+/** `Seen`: what others may follow of an object. */
+export interface ControllerDefinition<Spec, Seen = unknown> {
   /** The kinds that it watches. */
   readonly kinds: readonly DefinedKind[];
   /** The objects in the cluster that stand for keys of the control plane. */
@@ -23,8 +17,8 @@ export interface ControllerDefinition<State, Spec> {
   managedByKey(key: string): ManagedObject | undefined;
   /** Keys of objects that several others contribute to, and that no message is about. */
   companionKeys(): Iterable<string>;
-  /** The order that a live object was made by, where it tells of one and is still to be kept. */
-  restoredOrder?(key: string): DesiredMessage<Spec> | undefined;
+  /** The live object of the key, where an order made it that is still to be kept. */
+  orderedObject?(key: string): OrderedObject | undefined;
 
   /**
    * The companion keys that the plan of this one would only wait for. They are brought up before it, or
@@ -35,6 +29,8 @@ export interface ControllerDefinition<State, Spec> {
   /** What goes when nobody wants the key any more. */
   targets(key: string, entry: DesiredEntry<Spec> | undefined): readonly OwnedTarget[];
   observe(key: string): Observation | undefined;
+  /** What is there of an object of ours; undefined where there is none. */
+  seen?(key: string): Seen | undefined;
   /** How many of its pods are ready, and how many it should have. */
   readiness(key: string): { readonly ready: number; readonly total: number };
   /** Why pods of it cannot run, by key; of those whose pods can, nothing. */

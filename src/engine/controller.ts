@@ -4,41 +4,49 @@
 //
 // - start() resolves when the watches are open, and rejects with nothing left running when they cannot be.
 // - stop() may be called at any time and any number of times; when it resolves, nothing runs.
-import { linkSignals } from "../concurrency/abort.ts";
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import { linkSignals, withTimeout } from "../concurrency/abort.ts";
 import type { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
 import { supervise } from "../concurrency/supervisor.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
+import type { ControlPlane, DesiredAnswer, DesiredQuestion } from "../control-plane/connection.ts";
 import { createDesiredStream, type DesiredStream } from "../control-plane/desired-stream.ts";
 import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
 import type { KubeApi } from "../kube/api.ts";
+import type { MessageRules } from "../model/message-fields.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traced } from "../telemetry/no-tracing.ts";
 import { StepsApplier } from "./apply-steps.ts";
 import { backoffs, classifyProblems } from "./classify.ts";
-import type { ControllerDefinition } from "./controller-definition.ts";
+import type { ControllerDefinition, DefinedKind } from "./controller-definition.ts";
 import { blockedDeletionMessage, controllerStatusMessage, type ObjectFilter } from "./controller-status.ts";
 import { DeletionGuard, type DeletionGuardOptions } from "./deletion-guard.ts";
-import type { DesiredMessage } from "./desired-message.ts";
+import { type DesiredMessage, type ReadState, readDelete, readState } from "./desired-message.ts";
 import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
+import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
 import { isInOrder } from "./in-order.ts";
-import { KeyListeners } from "./key-listeners.ts";
+import { readOrder, restoreOrder } from "./kept-orders.ts";
 import { KeyPace } from "./key-pace.ts";
+import { createMeteredKubeApi } from "./metered-kube-api.ts";
 import { countObjects, type KnownObjects, listObjects } from "./object-list.ts";
-import { ObjectStatuses, type OutcomeRecord } from "./object-status.ts";
+import { ObjectStatuses } from "./object-status.ts";
 import { OrderWaits } from "./order-waits.ts";
+import type { Reconciler } from "./reconcile.ts";
 import { createReconciler } from "./reconcile-spans.ts";
 import { createReportBreaker } from "./report-breaker.ts";
 import { Reporter } from "./reporter.ts";
-import { whenWatching } from "./required-watches.ts";
 import { Resync, type ResyncResult } from "./resync.ts";
+import type { KeyListener, KindController, OrderOutcome, SeenObjects } from "./running-controller.ts";
 import { SlowLane } from "./slow-lane.ts";
 import { VersionCursor } from "./version-cursor.ts";
+import type { WatchedKindDeps } from "./watched-kind.ts";
 
 export interface ControllerOptions {
+  readonly rules: MessageRules;
   /** Keys that are worked on at the same time. */
   readonly workers: number;
   readonly deletion: DeletionGuardOptions;
@@ -52,35 +60,44 @@ export interface ControllerOptions {
 
 export interface ControllerDeps extends Traced {
   readonly api: KubeApi;
+  readonly controlPlane: ControlPlane;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
-/** A definition reads the store that it is made for. */
-export interface DefinitionSource<Spec, Definition> {
-  create(store: DesiredStore<Spec>): Definition;
-  readonly groupOf?: (entry: DesiredEntry<Spec>) => string | undefined;
+/** What a kind's definition is made with. */
+export interface DefinitionDeps<Spec, Report extends DescMessage> extends WatchedKindDeps {
+  /** It reads the store that it is made for. */
+  readonly store: DesiredStore<Spec>;
+  readonly clock: Clock;
+  /** Tells the control plane. */
+  report(report: MessageInitShape<Report>, signal: AbortSignal): Promise<void>;
 }
 
-export interface OrderOutcome extends Pick<OutcomeRecord, "outcome" | "reason" | "fieldPath"> {
-  /** The order cannot be understood, and changed nothing. */
-  readonly isInvalid?: true;
+/** What it takes to make the controller of a kind. */
+export interface ControllerRecipe<Spec, Report extends DescMessage, Seen, Settings> {
+  define(settings: Settings, deps: DefinitionDeps<Spec, Report>): ControllerDefinition<Spec, Seen>;
+  readonly groupOf?: (entry: DesiredEntry<Spec>) => string | undefined;
 }
 
 export const questionsAtOnce = 10;
 const reportsAtOnce = 8;
 
 export class Controller<
-  State,
-  Spec,
-  Definition extends ControllerDefinition<State, Spec> = ControllerDefinition<State, Spec>,
-> {
-  readonly store: DesiredStore<Spec>;
-  /** Told of every key whose objects look different from before. */
-  readonly observed = new KeyListeners();
-  readonly definition: Definition;
+  State extends DescMessage,
+  Spec extends OrderedSpec,
+  Report extends DescMessage,
+  Seen,
+  Settings,
+> implements KindController<State, Seen>
+{
+  readonly seen: SeenObjects<Seen>;
+  private readonly kind: EngineKind<State, Spec, Report>;
+  private readonly store: DesiredStore<Spec>;
+  private readonly definition: ControllerDefinition<Spec, Seen>;
+  private readonly listeners = new Set<KeyListener>();
   private readonly options: ControllerOptions;
   private readonly deps: ControllerDeps;
   private readonly cursor = new VersionCursor();
@@ -89,8 +106,8 @@ export class Controller<
   private readonly queue: WorkQueue;
   private readonly breaker: CircuitBreaker;
   private readonly reporter: Reporter;
-  private readonly reconciler: ReturnType<typeof createReconciler<State, Spec>>;
-  private readonly resync: Resync<State, Spec>;
+  private readonly reconciler: Reconciler<Spec>;
+  private readonly resync: Resync<Spec>;
   private readonly stream: DesiredStream;
   private readonly orders = new OrderWaits();
   private readonly pace: KeyPace;
@@ -100,19 +117,34 @@ export class Controller<
   private stopped: Promise<void> | undefined;
 
   constructor(
-    definitions: DefinitionSource<Spec, Definition>,
-    options: ControllerOptions,
+    kind: EngineKind<State, Spec, Report>,
+    recipe: ControllerRecipe<Spec, Report, Seen, Settings>,
+    options: ControllerOptions & Settings,
     deps: ControllerDeps,
   ) {
-    const { clock, random, log, metrics, spans, api } = deps;
+    const { clock, random, log, metrics, spans, controlPlane } = deps;
+    this.kind = kind;
     this.options = options;
     this.deps = deps;
     this.pace = new KeyPace(clock);
-    const store = new DesiredStore<Spec>(clock, definitions.groupOf);
-    const definition = definitions.create(store);
+    const api = createMeteredKubeApi(deps.api, kind.controller, deps);
+    const store = new DesiredStore<Spec>(clock, recipe.groupOf);
+    const definition = recipe.define(options, {
+      ...deps,
+      api,
+      store,
+      report: (report, signal) => controlPlane.report(kind, report, signal),
+      onError: (watched, error) =>
+        log.warn("a watch failed and is opened again", {
+          controller: kind.controller,
+          kind: watched,
+          error,
+        }),
+    });
     this.store = store;
     this.definition = definition;
-    const { name } = definition;
+    this.seen = this.createSeen();
+    const name = kind.controller;
     this.guard = new DeletionGuard(options.deletion, clock);
     this.statuses = new ObjectStatuses(clock, (outcome, count) =>
       metrics.troubledObjects.set({ controller: name, outcome }, count),
@@ -136,7 +168,17 @@ export class Controller<
     const lane = new SlowLane(backoffs.slow, deps);
     const applier = new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane });
     const enqueue = this.queue.add.bind(this.queue);
-    const shared = { definition, store, guard: this.guard, clock, log, metrics, enqueue, spans };
+    const shared = {
+      controller: name,
+      definition,
+      store,
+      guard: this.guard,
+      clock,
+      log,
+      metrics,
+      enqueue,
+      spans,
+    };
     const looked = { ...shared, statuses: this.statuses, applier };
     this.reconciler = createReconciler({
       ...looked,
@@ -149,6 +191,7 @@ export class Controller<
       { concurrency: questionsAtOnce },
       {
         ...shared,
+        ask: (question, signal) => this.ask(question, signal),
         isInOrder: (key) => isInOrder(key, looked),
         forgotten: (key) => this.forget(key),
       },
@@ -156,10 +199,10 @@ export class Controller<
     this.stream = createDesiredStream(
       {
         controller: name,
-        open: (version, signal) => definition.watchDesired(version, signal),
+        open: (version, signal) => controlPlane.watch(kind, version, signal),
         cursor: () => this.cursor.version,
         resetCursor: () => this.resetCursor(),
-        onState: (state) => this.receive(state),
+        onState: (state) => this.receive(readState(kind, state, options.rules)),
         onSign: () => this.reporter.retryMissed(),
       },
       { clock, random, log, metrics },
@@ -167,14 +210,14 @@ export class Controller<
   }
 
   async start(signal?: AbortSignal): Promise<void> {
-    if (this.running !== undefined) throw new Error(`controller ${this.definition.name} was started before`);
+    if (this.running !== undefined) throw new Error(`controller ${this.kind.controller} was started before`);
     const { clock } = this.deps;
     const unsubscribe = this.definition.kinds.map((kind) =>
       kind.subscribe(({ reconcile, report }) => {
         for (const key of reconcile) this.queue.add(key);
         for (const key of report) {
           this.reporter.changed(key);
-          this.observed.tell(key);
+          for (const listener of this.listeners) listener(key);
         }
       }),
     );
@@ -187,7 +230,13 @@ export class Controller<
     const linked =
       signal === undefined ? linkSignals(this.stopping.signal) : linkSignals(this.stopping.signal, signal);
     try {
-      await whenWatching(this.definition, this.options.startTimeoutMs ?? 60_000, clock, linked.signal);
+      await whenWatching(
+        this.kind.controller,
+        this.definition.kinds,
+        this.options.startTimeoutMs ?? 60_000,
+        clock,
+        linked.signal,
+      );
     } catch (error) {
       await this.stop();
       throw error;
@@ -205,18 +254,17 @@ export class Controller<
     return this.stopped;
   }
 
-  /** Aborts when the controller begins to stop. */
-  get ending(): AbortSignal {
-    return this.stopping.signal;
+  apply(message: ApplyOf<State>, signal: AbortSignal, readinessId?: string): Promise<OrderOutcome> {
+    const versionOf = (key: string) => this.store.get(key)?.version ?? 0n;
+    return this.order(readOrder(this.kind, { message, readinessId }, versionOf, this.options.rules), signal);
   }
 
-  /** The version that an order about the key stands on. */
-  versionOf(key: string): bigint {
-    return this.store.get(key)?.version ?? 0n;
+  delete(message: DeleteOf<State>, signal: AbortSignal): Promise<OrderOutcome> {
+    return this.order(readDelete(this.kind, message, 0n, this.options.rules), signal);
   }
 
   /** Does what the message says on the same road as the stream; resolves with what came of it. */
-  async order(message: DesiredMessage<Spec>, signal: AbortSignal): Promise<OrderOutcome> {
+  private async order(message: DesiredMessage<Spec>, signal: AbortSignal): Promise<OrderOutcome> {
     if (message.want.kind === "invalid") {
       const { reason, fieldPath } = classifyProblems(message.want.problems);
       return { outcome: "parked", reason, fieldPath, isInvalid: true };
@@ -234,7 +282,7 @@ export class Controller<
   status(): ControllerStatus {
     const { definition, queue, statuses, guard } = this;
     return controllerStatusMessage({
-      name: definition.name,
+      name: this.kind.controller,
       stream: this.stream.status(),
       cursor: this.cursor.version,
       settled: this.cursor.settled,
@@ -256,7 +304,7 @@ export class Controller<
   }
 
   blockedDeletions(): BlockedDeletion[] {
-    return this.guard.blocked().map((one) => blockedDeletionMessage(this.definition.name, one));
+    return this.guard.blocked().map((one) => blockedDeletionMessage(this.kind.controller, one));
   }
 
   /** False where no such deletion is blocked. */
@@ -302,16 +350,37 @@ export class Controller<
   /** What was ordered of an earlier krane is still wanted; the object tells. */
   private restoreOrder(key: string): void {
     if (this.store.get(key) !== undefined) return;
-    const message = this.definition.restoredOrder?.(key);
+    const object = this.definition.orderedObject?.(key);
+    const message = object && restoreOrder(this.kind, object, this.options.rules);
     if (message !== undefined) this.store.restore(message);
   }
 
-  private receive(state: State): void {
-    const read = this.definition.readState(state);
+  private createSeen(): SeenObjects<Seen> {
+    const { definition, listeners, stopping } = this;
+    return {
+      *keys() {
+        for (const { key } of definition.managed()) yield key;
+      },
+      get: (key) => definition.seen?.(key),
+      subscribe(listener) {
+        listeners.add(listener);
+        return () => void listeners.delete(listener);
+      },
+      ending: stopping.signal,
+    };
+  }
+
+  private async ask(question: DesiredQuestion, signal: AbortSignal): Promise<DesiredAnswer<ReadState<Spec>>> {
+    const answer = await this.deps.controlPlane.get(this.kind, question, signal);
+    if (answer.kind !== "found") return answer;
+    return { ...answer, state: readState(this.kind, answer.state, this.options.rules) };
+  }
+
+  private receive(read: ReadState<Spec>): void {
     if (read.kind === "bare") {
       if (read.unreadable)
         this.deps.log.warn("a message of the control plane cannot be understood; it is newer than krane", {
-          controller: this.definition.name,
+          controller: this.kind.controller,
           version: read.version,
         });
       this.cursor.pass(read.version);
@@ -356,9 +425,9 @@ export class Controller<
     }
   }
 
-  private known(): KnownObjects<State, Spec> {
-    const { definition, store, statuses } = this;
-    return { definition, store, statuses };
+  private known(): KnownObjects<Spec> {
+    const { kind, definition, store, statuses } = this;
+    return { controller: kind.controller, definition, store, statuses };
   }
 
   private forget(key: string): void {
@@ -369,8 +438,46 @@ export class Controller<
   }
 
   private onBug(where: string, error: unknown): void {
-    const controller = this.definition.name;
+    const controller = this.kind.controller;
     this.deps.metrics.internalPanics.inc({ caller: controller, path: "background" });
     this.deps.log.error("a loop failed and goes on", { controller, operation: where, error });
   }
+}
+
+/**
+ * A controller works only once it sees what is there: a cache that is still empty would make it write everything anew.
+ * Rejects with what each watch that is not open yet has run into.
+ */
+async function whenWatching(
+  controller: string,
+  kinds: readonly DefinedKind[],
+  timeoutMs: number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const required = kinds.filter((kind) => kind.required);
+  try {
+    await withTimeout(clock, timeoutMs, signal, async (waiting) => {
+      await Promise.all(required.map((kind) => kind.whenSynced(waiting)));
+    });
+  } catch (cause) {
+    const closed = required.filter((kind) => !kind.synced).map((kind) => kind.status());
+    const reasons = closed.map(({ kind, lastError }) => `${kind}: ${lastError || "no answer yet"}`);
+    throw new Error(`controller ${controller} cannot watch ${reasons.join("; ")}`, { cause });
+  }
+}
+
+export function createController<
+  State extends DescMessage,
+  Spec extends OrderedSpec,
+  Report extends DescMessage,
+  Seen,
+  Settings,
+>(
+  kind: EngineKind<State, Spec, Report>,
+  recipe: ControllerRecipe<Spec, Report, Seen, Settings>,
+  options: ControllerOptions & Settings,
+  deps: ControllerDeps,
+): KindController<State, Seen> {
+  return new Controller(kind, recipe, options, deps);
 }

@@ -1,5 +1,8 @@
 // What the control plane wants of one object, after its message was understood as far as it can be.
-import type { FieldProblem, ParsedMessage } from "../model/field-problem.ts";
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { FieldProblem } from "../model/field-problem.ts";
+import type { MessageRules } from "../model/message-fields.ts";
+import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
 
 export type Want<Spec> =
   | { readonly kind: "apply"; readonly spec: Spec }
@@ -32,40 +35,50 @@ interface StateMessage<Apply, Delete> {
   readonly $unknown?: readonly unknown[] | undefined;
 }
 
-export interface StateReaders<Apply, Delete, Spec> {
-  apply(message: Apply, version: bigint): DesiredMessage<Spec>;
-  delete(message: Delete, version: bigint): DesiredMessage<Spec>;
-}
-
-export function readState<Apply, Delete, Spec>(
-  { version, state, $unknown = [] }: StateMessage<Apply, Delete>,
-  readers: StateReaders<Apply, Delete, Spec>,
+export function readState<State extends DescMessage, Spec extends OrderedSpec>(
+  kind: EngineKind<State, Spec>,
+  message: MessageShape<State>,
+  rules: MessageRules,
 ): ReadState<Spec> {
+  // That the schema has this shape is what `stateSchema` says of it.
+  const {
+    version,
+    state,
+    $unknown = [],
+  } = message as unknown as StateMessage<ApplyOf<State>, DeleteOf<State>>;
   switch (state.case) {
     case "apply":
-      return { kind: "message", message: readers.apply(state.value, version) };
+      return { kind: "message", message: readApply(kind, state.value, version, rules) };
     case "delete":
-      return { kind: "message", message: readers.delete(state.value, version) };
+      return { kind: "message", message: readDelete(kind, state.value, version, rules) };
     default:
       return { kind: "bare", version, unreadable: $unknown.length > 0 };
   }
 }
 
-/** `id` is empty where the message does not say it. */
-export function applyMessage<Spec>(
-  { key, id, version }: { readonly key: string; readonly id: string; readonly version: bigint },
-  parsed: ParsedMessage<Spec>,
+export function readApply<State extends DescMessage, Spec extends OrderedSpec>(
+  kind: EngineKind<State, Spec>,
+  message: ApplyOf<State>,
+  version: bigint,
+  rules: MessageRules,
 ): DesiredMessage<Spec> {
+  const key = kind.keyOf(message);
+  const id = kind.idOf(message);
   const about = { id: id === "" ? undefined : id, version };
+  const parsed = kind.parseApply(message, rules);
   if (parsed.kind === "valid") return { key, ...about, want: { kind: "apply", spec: parsed.spec } };
   return invalidMessage(key, about, parsed.problems);
 }
 
-export function deleteMessage<Spec>(
-  { key, version }: { readonly key: string; readonly version: bigint },
-  parsed: ParsedMessage<unknown>,
+export function readDelete<State extends DescMessage, Spec extends OrderedSpec>(
+  kind: EngineKind<State, Spec>,
+  message: DeleteOf<State>,
+  version: bigint,
+  rules: MessageRules,
 ): DesiredMessage<Spec> {
+  const key = kind.keyOf(message);
   const about = { id: undefined, version };
+  const parsed = kind.parseDelete(message, rules);
   if (parsed.kind === "valid") return { key, ...about, want: { kind: "delete" } };
   return invalidMessage(key, about, parsed.problems);
 }

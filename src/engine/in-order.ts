@@ -2,13 +2,13 @@
 // minute it is made for every key, and almost always without need of the rest.
 import type { ReconcileDeps } from "./reconcile.ts";
 
-export type InOrderDeps<State, Spec> = Pick<
-  ReconcileDeps<State, Spec>,
+export type InOrderDeps<Spec> = Pick<
+  ReconcileDeps<Spec>,
   "store" | "definition" | "guard" | "applier" | "statuses"
 >;
 
 /** False also for a key that cannot be looked at: its worker tells of that. */
-export function isInOrder<State, Spec>(key: string, deps: InOrderDeps<State, Spec>): boolean {
+export function isInOrder<Spec>(key: string, deps: InOrderDeps<Spec>): boolean {
   try {
     return isSettled(key, deps);
   } catch {
@@ -16,9 +16,9 @@ export function isInOrder<State, Spec>(key: string, deps: InOrderDeps<State, Spe
   }
 }
 
-function isSettled<State, Spec>(
+function isSettled<Spec>(
   key: string,
-  { store, definition, guard, applier, statuses }: InOrderDeps<State, Spec>,
+  { store, definition, guard, applier, statuses }: InOrderDeps<Spec>,
 ): boolean {
   const entry = store.get(key);
   const record = statuses.get(key);

@@ -1,7 +1,6 @@
 // The Kubernetes API of one controller, or of the secrets service, with its figures. Every request goes
 // through here, so the metrics say what the API server really had to do for it.
 import type { Clock } from "../concurrency/clock.ts";
-import type { ControllerName } from "../control-plane/connection.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { ResourceKind } from "../kube/types.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -13,11 +12,7 @@ export interface MeteredDeps {
   readonly metrics: Pick<Metrics, "kubernetesRequests" | "kubernetesDuration">;
 }
 
-export function createMeteredKubeApi(
-  api: KubeApi,
-  controller: ControllerName | "secrets",
-  deps: MeteredDeps,
-): KubeApi {
+export function createMeteredKubeApi(api: KubeApi, controller: string, deps: MeteredDeps): KubeApi {
   const { clock, metrics } = deps;
 
   async function measured<T>(verb: Verb, { kind }: ResourceKind, call: () => Promise<T>): Promise<T> {

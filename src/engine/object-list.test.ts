@@ -22,11 +22,7 @@ function knownObjects({ wanted = [], inCluster = [], remembered = [] }: Whereabo
   const statuses = new ObjectStatuses(clock, () => undefined);
   for (const key of remembered) statuses.record(key, { outcome: "unchanged" });
   const managedByKey = (key: string) => (inCluster.includes(key) ? { key, id: key } : undefined);
-  const definition: ControllerDefinition<never, string> = {
-    name: "deployments",
-    watchDesired: untouched,
-    getDesired: untouched,
-    readState: untouched,
+  const definition: ControllerDefinition<string> = {
     kinds: [],
     managed: () => inCluster.map((key) => ({ key, id: key })),
     managedByKey,
@@ -37,7 +33,7 @@ function knownObjects({ wanted = [], inCluster = [], remembered = [] }: Whereabo
     readiness: () => ({ ready: 0, total: 0 }),
     failing: () => new Map(),
   };
-  return { definition, store, statuses };
+  return { controller: "deployments", definition, store, statuses };
 }
 
 const cases: readonly (Whereabouts & { readonly name: string; readonly count: number })[] = [

@@ -8,18 +8,16 @@ import { isTroubled, type ObjectStatuses, type Outcome } from "./object-status.t
 /** What settles a version without carrying it out. */
 const refusals: ReadonlySet<Outcome> = new Set(["parked", "conflict"]);
 
-export interface KnownObjects<State, Spec> {
-  readonly definition: ControllerDefinition<State, Spec>;
+export interface KnownObjects<Spec> {
+  /** The controller's name. */
+  readonly controller: string;
+  readonly definition: ControllerDefinition<Spec>;
   readonly store: DesiredStore<Spec>;
   readonly statuses: ObjectStatuses;
 }
 
 /** Asked for every other second, so it makes nothing. */
-export function countObjects<State, Spec>({
-  definition,
-  store,
-  statuses,
-}: KnownObjects<State, Spec>): number {
+export function countObjects<Spec>({ definition, store, statuses }: KnownObjects<Spec>): number {
   let count = store.size;
   for (const { key } of definition.managed()) if (store.get(key) === undefined) count += 1;
   for (const key of statuses.keys())
@@ -27,11 +25,7 @@ export function countObjects<State, Spec>({
   return count;
 }
 
-function keysOf<State, Spec>({
-  definition,
-  store,
-  statuses,
-}: KnownObjects<State, Spec>): ReadonlySet<string> {
+function keysOf<Spec>({ definition, store, statuses }: KnownObjects<Spec>): ReadonlySet<string> {
   const seen = new Set<string>();
   for (const { key } of definition.managed()) seen.add(key);
   for (const { key } of store.entries()) seen.add(key);
@@ -43,8 +37,8 @@ function keysOf<State, Spec>({
  * In the order of keys, unless asked otherwise. What is not asked for is not made: a page of a thousand objects costs a
  * page.
  */
-export function listObjects<State, Spec>(
-  known: KnownObjects<State, Spec>,
+export function listObjects<Spec>(
+  known: KnownObjects<Spec>,
   { onlyTroubled, refusedFirst = false, after = "", limit }: ObjectFilter,
 ): ObjectStatus[] {
   const { definition, store, statuses } = known;
@@ -56,7 +50,7 @@ export function listObjects<State, Spec>(
   if (refusedFirst) wanted.sort((a, b) => Number(isRefused(b)) - Number(isRefused(a)));
   return wanted.slice(0, limit).map((key) =>
     objectStatusMessage({
-      controller: definition.name,
+      controller: known.controller,
       key,
       id: store.get(key)?.id ?? definition.managedByKey(key)?.id ?? "",
       entry: store.get(key),

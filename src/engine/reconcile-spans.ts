@@ -6,26 +6,23 @@ import { isTroubled } from "./object-status.ts";
 import { type ReconcileDeps, Reconciler } from "./reconcile.ts";
 
 /** The reconciler itself without tracing. */
-export function createReconciler<State, Spec>(
-  deps: ReconcileDeps<State, Spec> & Traced,
-): Reconciler<State, Spec> {
+export function createReconciler<Spec>(deps: ReconcileDeps<Spec> & Traced): Reconciler<Spec> {
   const { spans } = deps;
   return spans === undefined ? new Reconciler(deps) : new TracedReconciler(deps, spans);
 }
 
-class TracedReconciler<State, Spec> extends Reconciler<State, Spec> {
+class TracedReconciler<Spec> extends Reconciler<Spec> {
   private readonly spans: Spans;
-  private readonly known: Pick<ReconcileDeps<State, Spec>, "definition" | "store" | "statuses">;
+  private readonly known: Pick<ReconcileDeps<Spec>, "controller" | "store" | "statuses">;
 
-  constructor(deps: ReconcileDeps<State, Spec>, spans: Spans) {
+  constructor(deps: ReconcileDeps<Spec>, spans: Spans) {
     super(deps);
     this.spans = spans;
     this.known = deps;
   }
 
   override reconcile(key: string, signal: AbortSignal): Promise<WorkOutcome> {
-    const { definition, store, statuses } = this.known;
-    const { name } = definition;
+    const { controller: name, store, statuses } = this.known;
     const attributes = {
       "krane.controller": name,
       "krane.key": key,

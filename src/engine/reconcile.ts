@@ -21,8 +21,10 @@ import type { LiveEntry, OwnedTarget, Plan } from "./plan.ts";
 import type { SlowLane } from "./slow-lane.ts";
 import type { VersionCursor } from "./version-cursor.ts";
 
-export interface ReconcileDeps<State, Spec> {
-  readonly definition: ControllerDefinition<State, Spec>;
+export interface ReconcileDeps<Spec> {
+  /** The controller's name. */
+  readonly controller: string;
+  readonly definition: ControllerDefinition<Spec>;
   readonly store: DesiredStore<Spec>;
   readonly cursor: VersionCursor;
   readonly guard: DeletionGuard;
@@ -50,12 +52,12 @@ const done: WorkOutcome = { kind: "done" };
 // What should bring a key up again by itself is given this long; then it is looked at all the same.
 const lookAgainMs = 30_000;
 
-export class Reconciler<State, Spec> {
-  private readonly deps: ReconcileDeps<State, Spec>;
+export class Reconciler<Spec> {
+  private readonly deps: ReconcileDeps<Spec>;
   /** By the key that is waited for. */
   private readonly waiting = new Map<string, Set<string>>();
 
-  constructor(deps: ReconcileDeps<State, Spec>) {
+  constructor(deps: ReconcileDeps<Spec>) {
     this.deps = deps;
   }
 
@@ -67,13 +69,12 @@ export class Reconciler<State, Spec> {
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<WorkOutcome> {
-    const { store, definition, clock, metrics } = this.deps;
+    const { controller, store, clock, metrics } = this.deps;
     const entry = store.get(key);
     const startedMs = clock.nowMs();
     const progress: Progress = { scope: "" };
     const operation = entry?.want.kind === "delete" ? "delete" : "apply";
     const result = await this.attempt(key, entry, progress, signal);
-    const controller = definition.name;
     if (isWork(result)) {
       metrics.reconcileDuration.observe({ controller, operation }, (clock.nowMs() - startedMs) / 1_000);
       metrics.reconcileOperations.inc({
@@ -344,13 +345,13 @@ export class Reconciler<State, Spec> {
   }
 
   private write(key: string, entry: DesiredEntry<Spec> | undefined, change: OutcomeChange): void {
-    const { statuses, log, definition } = this.deps;
+    const { statuses, log } = this.deps;
     const { record, isNews } = statuses.record(key, change);
     for (const other of this.waiting.get(key) ?? [])
       if (isTroubled(record.outcome)) statuses.record(other, waitingBehind(key, record.reason));
     if (!isNews) return;
     const fields = {
-      controller: definition.name,
+      controller: this.deps.controller,
       key,
       outcome: record.outcome,
       version: entry?.version,

@@ -31,25 +31,23 @@ function resyncOf(
   const asked: string[] = [];
   const read: string[] = [];
   const enqueued: string[] = [];
-  const resync = new Resync<string, string>(
+  const resync = new Resync<string>(
     { concurrency: 2 },
     {
+      controller: "deployments",
       definition: {
-        name: "deployments",
-        getDesired({ id, knownPrint }, signal) {
-          asked.push(id);
-          return getDesired(id, signal, knownPrint);
-        },
-        readState(spec) {
-          read.push(spec);
-          return {
-            kind: "message",
-            message: { key: spec, id: spec, version: 1n, want: { kind: "apply", spec: "one" } },
-          };
-        },
         managed: () => inCluster.map((key) => ({ key, id: key })),
         managedByKey: () => undefined,
         companionKeys: () => companions,
+      },
+      async ask({ id, knownPrint }, signal) {
+        asked.push(id);
+        const answer = await getDesired(id, signal, knownPrint);
+        if (answer.kind !== "found") return answer;
+        const spec = answer.state;
+        read.push(spec);
+        const message = { key: spec, id: spec, version: 1n, want: { kind: "apply", spec: "one" } } as const;
+        return { ...answer, state: { kind: "message", message } };
       },
       store,
       guard: new DeletionGuard(

@@ -11,12 +11,13 @@
 import { isAbort, linkSignals } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import type { WorkPriority } from "../concurrency/work-queue.ts";
-import type { DesiredQuestion } from "../control-plane/connection.ts";
+import type { DesiredAnswer, DesiredQuestion } from "../control-plane/connection.ts";
 import { ControlPlaneError } from "../control-plane/error.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
 import type { DeletionGuard } from "./deletion-guard.ts";
+import type { ReadState } from "./desired-message.ts";
 import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
 
 export interface ResyncOptions {
@@ -24,11 +25,12 @@ export interface ResyncOptions {
   readonly concurrency: number;
 }
 
-export interface ResyncDeps<State, Spec> {
-  readonly definition: Pick<
-    ControllerDefinition<State, Spec>,
-    "name" | "getDesired" | "readState" | "managed" | "managedByKey" | "companionKeys"
-  >;
+export interface ResyncDeps<Spec> {
+  readonly definition: Pick<ControllerDefinition<Spec>, "managed" | "managedByKey" | "companionKeys">;
+  /** The controller's name. */
+  readonly controller: string;
+  /** Asks the control plane for one object. */
+  ask(question: DesiredQuestion, signal: AbortSignal): Promise<DesiredAnswer<ReadState<Spec>>>;
   readonly store: DesiredStore<Spec>;
   readonly guard: DeletionGuard;
   readonly clock: Clock;
@@ -67,19 +69,19 @@ interface Tally {
 const failuresMax = 5;
 const looksPerTurn = 256;
 
-export class Resync<State, Spec> {
+export class Resync<Spec> {
   private readonly options: ResyncOptions;
-  private readonly deps: ResyncDeps<State, Spec>;
+  private readonly deps: ResyncDeps<Spec>;
   private lastBlocked = 0;
   private hasPassed = false;
 
-  constructor(options: ResyncOptions, deps: ResyncDeps<State, Spec>) {
+  constructor(options: ResyncOptions, deps: ResyncDeps<Spec>) {
     this.options = options;
     this.deps = deps;
   }
 
   async pass(signal: AbortSignal): Promise<ResyncResult> {
-    const { clock, definition, metrics } = this.deps;
+    const { clock, controller, metrics } = this.deps;
     const startedAtMs = clock.wallMs();
     const startedMs = clock.nowMs();
     const questions = this.questions();
@@ -100,7 +102,6 @@ export class Resync<State, Spec> {
     this.hasPassed = true;
     this.judge(questions, tally);
     await this.enqueueTheRest(signal);
-    const controller = definition.name;
     const durationMs = clock.nowMs() - startedMs;
     metrics.resyncDuration.observe({ controller }, durationMs / 1_000);
     metrics.resyncCorrections.inc({ controller }, tally.corrected);
@@ -147,7 +148,7 @@ export class Resync<State, Spec> {
     tally: Tally,
     signal: AbortSignal,
   ): Promise<void> {
-    const { definition, store, guard, enqueue } = this.deps;
+    const { store, guard, enqueue } = this.deps;
     const question = store.ask(key);
     // At the start an answer may overtake the stream, which it then does not correct.
     const isCorrection = this.hasPassed || store.get(key) !== undefined;
@@ -164,7 +165,7 @@ export class Resync<State, Spec> {
       guard.clear(key);
     };
     if (answer.kind === "same") return isKnown();
-    const read = definition.readState(answer.state);
+    const read = answer.state;
     if (read.kind === "bare") return;
     isKnown();
     if (store.answer(question, read.message, answer.print) !== "changed") return;
@@ -174,7 +175,7 @@ export class Resync<State, Spec> {
 
   private async answer(question: DesiredQuestion, tally: Tally, signal: AbortSignal) {
     try {
-      const answer = await this.deps.definition.getDesired(question, signal);
+      const answer = await this.deps.ask(question, signal);
       tally.failuresInARow = 0;
       return answer;
     } catch (error) {
@@ -187,12 +188,11 @@ export class Resync<State, Spec> {
   }
 
   private judge(questions: readonly Asked[], tally: Tally): void {
-    const { definition, store, guard, log, enqueue } = this.deps;
+    const { definition, controller, store, guard, log, enqueue } = this.deps;
     const managed = questions.filter(({ isThere }) => isThere).length;
     for (const key of guard.endPass({ managed, present: tally.present })) enqueue(key, "resync");
     for (const key of store.sweep((one) => definition.managedByKey(one) !== undefined))
       this.deps.forgotten(key);
-    const controller = definition.name;
     if (tally.failuresInARow >= failuresMax) {
       log.warn("resync gave up for now", { controller, error: tally.lastFailure });
     }

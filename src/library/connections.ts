@@ -3,12 +3,12 @@
 import { regionKey } from "../config/build.ts";
 import { Secret } from "../config/secret.ts";
 import type { SecretSource } from "../config/secret-source.ts";
-import { type ConnectionName, type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
+import { type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { loadKubeEndpoint } from "../kube/endpoint.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
-import { defaultWorkers } from "./engine-options.ts";
+import { defaultWorkers } from "./controllers.ts";
 import { build, completeAccess, completeSurroundings, type Surroundings } from "./surroundings.ts";
 
 export interface KubernetesOptions {
@@ -44,7 +44,7 @@ export async function connectKubernetes(
 
 export interface ControlPlaneConnectionOptions {
   /** Whose connection it is. */
-  readonly controller: ConnectionName;
+  readonly controller: string;
   /** http:// or https://. */
   readonly url: string;
   /** Such as "us-east-1.aws". */

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { regionKey } from "../config/build.ts";
 import { Secret } from "../config/secret.ts";
-import { type ConnectionName, type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
+import { type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
 import type { Admin } from "../server/admin.ts";
 import { createControlPlaneServer } from "../server/control-plane-server.ts";
 import type { Faults } from "../server/faults.ts";
@@ -23,7 +23,7 @@ export interface TestControlPlane {
   readonly admin: Admin;
   readonly faults: Faults;
   /** A connection for one controller, without a socket: encoded and decoded as on the wire. */
-  connect(controller: ConnectionName): ControlPlane;
+  connect(controller: string): ControlPlane;
   /** Opens a port of 127.0.0.1, for whole agents. */
   serve(port?: number): Promise<{ readonly url: string; close(): Promise<void> }>;
 }

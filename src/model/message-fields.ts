@@ -4,6 +4,14 @@ import { quote, type Refuse } from "./field-problem.ts";
 import { canonicalRegistry, type ImageReference, parseImageReference } from "./image-reference.ts";
 import { isDns1035Label, isLabelValue } from "./names.ts";
 
+/** What an agent accepts, whatever the kind. */
+export interface MessageRules {
+  /** The namespace that krane runs in, where nothing of a tenant may be. */
+  readonly ownNamespace?: string;
+  /** Hosts that images may come from; empty allows all. */
+  readonly registries: readonly string[];
+}
+
 // Above anything that one workload or one machine has; a slip in a unit or a sign must not ask the
 // cluster for a million pods.
 export const replicasMax = 10_000;

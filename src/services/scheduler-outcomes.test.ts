@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { FakeClock } from "../../test/support/fake-clock.ts";
-import type { OrderOutcome } from "../engine/controller.ts";
 import type { Outcome } from "../engine/object-status.ts";
+import type { OrderOutcome } from "../engine/running-controller.ts";
 import { carriedOut, refusalOf } from "./scheduler-outcomes.ts";
 
 const never = new AbortController().signal;

@@ -6,7 +6,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DeadlineError, withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
-import type { OrderOutcome } from "../engine/controller.ts";
+import type { OrderOutcome } from "../engine/running-controller.ts";
 
 /** For callers that set no deadline, or one that is hours away. */
 const orderWaitMs = 60_000;

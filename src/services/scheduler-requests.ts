@@ -2,6 +2,7 @@
 // message of the stream has more (a command, a port, a health check) stays at its default.
 import { create } from "@bufbuild/protobuf";
 import {
+  type ApplyDeployment,
   ApplyDeploymentSchema,
   type DeleteDeployment,
   DeleteDeploymentSchema,
@@ -18,11 +19,10 @@ import type {
   DeleteDeploymentRequest,
   DeleteSentinelRequest,
 } from "../gen/krane/v1/scheduler_pb.ts";
-import type { DeploymentOrder } from "../kinds/deployment/orders.ts";
 
-export function deploymentOrder(request: ApplyDeploymentRequest): DeploymentOrder {
-  const { $typeName: _, $unknown: __, readinessId, ...fields } = request;
-  return { message: create(ApplyDeploymentSchema, fields), readinessId };
+export function deploymentOrder(request: ApplyDeploymentRequest): ApplyDeployment {
+  const { $typeName: _, $unknown: __, readinessId: ___, ...fields } = request;
+  return create(ApplyDeploymentSchema, fields);
 }
 
 export function deploymentDeletion(request: DeleteDeploymentRequest): DeleteDeployment {

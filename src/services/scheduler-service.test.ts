@@ -11,7 +11,7 @@ import {
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
 import { Secret } from "../config/secret.ts";
-import type { OrderOutcome } from "../engine/controller.ts";
+import type { OrderOutcome } from "../engine/running-controller.ts";
 import { ReportDeploymentStatusRequest_UpdateSchema } from "../gen/ctrl/v1/deployment_pb.ts";
 import { SchedulerService } from "../gen/krane/v1/scheduler_pb.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
@@ -34,8 +34,8 @@ function createTarget() {
     },
     ending: stopping.signal,
   });
-  const take = async (order: unknown): Promise<OrderOutcome> => {
-    orders.push(order);
+  const take = async (order: unknown, _: AbortSignal, readinessId?: string): Promise<OrderOutcome> => {
+    orders.push(readinessId === undefined ? order : { message: order, readinessId });
     return { outcome: "applied", reason: "", fieldPath: undefined };
   };
   const web = {
@@ -45,8 +45,8 @@ function createTarget() {
     sockets: [{ ip: "10.0.0.7", port: 3000 }],
   };
   const target: SchedulerTarget = {
-    deployments: { orderDeployment: take, deleteDeployment: take, seen: seen("acme/web", web) },
-    sentinels: { applySentinel: take, deleteSentinel: take, seen: seen("sentinel/gate", undefined) },
+    deployments: { apply: take, delete: take, seen: seen("acme/web", web) },
+    sentinels: { apply: take, delete: take, seen: seen("sentinel/gate", undefined) },
   };
   return { target, orders, listeners };
 }

@@ -3,10 +3,9 @@
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import type { SecretSource } from "../config/secret-source.ts";
-import type { SeenObjects } from "../engine/seen-objects.ts";
+import type { SeenObjects } from "../engine/running-controller.ts";
 import { SchedulerService, type State } from "../gen/krane/v1/scheduler_pb.ts";
-import type { DeploymentController } from "../kinds/deployment/controller.ts";
-import type { SentinelController } from "../kinds/sentinel/controller.ts";
+import type { ControllerOf } from "../kinds/kinds.ts";
 import { quote } from "../model/field-problem.ts";
 import { sentinelNamespace } from "../model/labels.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -29,8 +28,8 @@ import { StreamPlaces } from "./stream-places.ts";
 
 /** The controllers, as far as orders go to them. */
 export interface SchedulerTarget {
-  readonly deployments: Pick<DeploymentController, "orderDeployment" | "deleteDeployment" | "seen">;
-  readonly sentinels: Pick<SentinelController, "applySentinel" | "deleteSentinel" | "seen">;
+  readonly deployments: Pick<ControllerOf<"deployment">, "apply" | "delete" | "seen">;
+  readonly sentinels: Pick<ControllerOf<"sentinel">, "apply" | "delete" | "seen">;
 }
 
 export interface SchedulerServiceDeps {
@@ -73,28 +72,28 @@ export function createSchedulerService(deps: SchedulerServiceDeps): ServiceImpl<
   return {
     async applyDeployment(request, { signal }) {
       const { deployments } = target();
-      const give = (waiting: AbortSignal) => deployments.orderDeployment(deploymentOrder(request), waiting);
+      const give = (waiting: AbortSignal) =>
+        deployments.apply(deploymentOrder(request), waiting, request.readinessId);
       await carriedOut("apply", give, { clock, ending: deployments.seen.ending }, signal);
       return {};
     },
     async deleteDeployment(request, { signal }) {
       const { deployments } = target();
-      const give = (waiting: AbortSignal) =>
-        deployments.deleteDeployment(deploymentDeletion(request), waiting);
+      const give = (waiting: AbortSignal) => deployments.delete(deploymentDeletion(request), waiting);
       await carriedOut("delete", give, { clock, ending: deployments.seen.ending }, signal);
       return {};
     },
     async applySentinel(request, { signal }) {
       assertSentinelNamespace(request);
       const { sentinels } = target();
-      const give = (waiting: AbortSignal) => sentinels.applySentinel(sentinelOrder(request), waiting);
+      const give = (waiting: AbortSignal) => sentinels.apply(sentinelOrder(request), waiting);
       await carriedOut("apply", give, { clock, ending: sentinels.seen.ending }, signal);
       return {};
     },
     async deleteSentinel(request, { signal }) {
       assertSentinelNamespace(request);
       const { sentinels } = target();
-      const give = (waiting: AbortSignal) => sentinels.deleteSentinel(sentinelDeletion(request), waiting);
+      const give = (waiting: AbortSignal) => sentinels.delete(sentinelDeletion(request), waiting);
       await carriedOut("delete", give, { clock, ending: sentinels.seen.ending }, signal);
       return {};
     },

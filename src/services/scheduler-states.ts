@@ -6,7 +6,7 @@ import {
   type State_Deployment_Instance_Status,
   StateSchema,
 } from "../gen/krane/v1/scheduler_pb.ts";
-import type { SeenDeployment } from "../kinds/deployment/definition.ts";
+import type { SeenDeployment } from "../kinds/deployment/observed.ts";
 import type { ObservedSentinel } from "../kinds/sentinel/observed.ts";
 
 export function deploymentState({ update, readinessId }: SeenDeployment): State {

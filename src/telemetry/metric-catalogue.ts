@@ -1,17 +1,22 @@
 // Every metric of krane's own; docs/metrics.md is checked against this table in both directions. Names and labels
 // are what existing dashboards and alerts expect. No label holds an id of a customer: one series per workspace would
 // grow without a limit, in krane and in what scrapes it.
-import { anyValue, type LabelDefinitions, type MetricDefinition } from "./metric-definition.ts";
+import {
+  anyValue,
+  type ControllerNames,
+  type LabelDefinitions,
+  type MetricDefinition,
+} from "./metric-definition.ts";
 
 const durationBucketsSeconds = [
   0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2, 3, 5, 10,
 ] as const;
 
-const controller = ["deployments", "sentinels", "cilium"] as const;
+const controller: ControllerNames = { controllersAnd: [] };
 // What the agent says about itself has a connection of its own.
-const connection = [...controller, "agent"] as const;
+const connection: ControllerNames = { controllersAnd: ["agent"] };
 // Everybody who asks the API server has connections of their own.
-const kubernetesUser = [...controller, "secrets"] as const;
+const kubernetesUser: ControllerNames = { controllersAnd: ["secrets"] };
 const result = ["success", "error"] as const;
 const verb = ["get", "list", "watch", "create", "patch", "delete"] as const;
 const operation = ["apply", "delete"] as const;

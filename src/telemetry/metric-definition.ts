@@ -4,7 +4,14 @@
 /** A label whose values are not listed. The writer keeps them few: a method name, never an id or a user's text. */
 export const anyValue = "any";
 
-export type LabelDefinitions = Readonly<Record<string, readonly string[] | typeof anyValue>>;
+/** A label whose values are the names of the controllers, which the kinds say, and some more. */
+export interface ControllerNames {
+  readonly controllersAnd: readonly string[];
+}
+
+export type LabelDefinitions = Readonly<
+  Record<string, readonly string[] | typeof anyValue | ControllerNames>
+>;
 
 export interface MetricDefinition<L extends LabelDefinitions = LabelDefinitions> {
   readonly type: "counter" | "gauge" | "histogram";

@@ -34,9 +34,9 @@ test("a counter, a histogram and the build are on the endpoint with their labels
 });
 
 test("a label that is not declared, or has a value that is not listed, does not compile", () => {
-  const { controlPlaneReconnects } = createMetrics(build);
+  const { controlPlaneReconnects, secretsRequests } = createMetrics(build);
   // @ts-expect-error the value is not in the list
-  controlPlaneReconnects.inc({ controller: "workspaces" });
+  secretsRequests.inc({ result: "perhaps" });
   assert.throws(() => {
     // @ts-expect-error the label does not exist
     controlPlaneReconnects.inc({ controller: "cilium", workspace_id: "ws_1" });

@@ -9,7 +9,7 @@ import { Secret } from "../../src/config/secret.ts";
 import { createControlPlane } from "../../src/control-plane/connection.ts";
 import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import { createDeploymentController } from "../../src/kinds/deployment/controller.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { replicaSets } from "../../src/kube/kinds.ts";
 import { createInMemoryControlPlane } from "../../src/server/in-process.ts";
@@ -20,6 +20,8 @@ import { defaultOptions, deployment, region } from "../simulation/simulated-regi
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { eventually } from "../support/eventually.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
+
+const createDeploymentController = await kinds.deployment.loadController();
 
 const cluster = clusterUnderTest();
 const clock = createSystemClock();
@@ -139,7 +141,7 @@ test("what was ordered by a call is kept as it was ordered after a restart, and 
   const key = "ordered/web-7";
   const outcomeAt = ({ controller }: typeof first) =>
     controller.objects().find((object) => object.key === key)?.outcome;
-  await first.controller.orderDeployment({ message, readinessId: "rd_1" }, never);
+  await first.controller.apply(message, never, "rd_1");
   // Not all of an API server knows a namespace that was made a moment ago. The order stays, and is carried out.
   const done = [ObjectStatus_Outcome.APPLIED, ObjectStatus_Outcome.UNCHANGED];
   await eventually("it is carried out", () =>
@@ -171,5 +173,5 @@ test("what was ordered by a call is kept as it was ordered after a restart, and 
   });
   assert.equal(second.controller.status().resync?.asked, 0);
   const away = create(DeleteDeploymentSchema, { k8sNamespace: "ordered", k8sName: "web-7" });
-  assert.equal((await second.controller.deleteDeployment(away, never)).outcome, "deleted");
+  assert.equal((await second.controller.delete(away, never)).outcome, "deleted");
 });

@@ -7,6 +7,7 @@ import { metricCatalogue } from "../../src/telemetry/metric-catalogue.ts";
 import type { MetricDefinition } from "../../src/telemetry/metric-definition.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { processMetricCatalogue } from "../../src/telemetry/process-metrics.ts";
+import { valuesOf } from "../support/label-values.ts";
 
 const page = new URL("../../docs/metrics.md", import.meta.url);
 
@@ -14,9 +15,10 @@ const krane: readonly MetricDefinition[] = Object.values(metricCatalogue);
 const ofProcess: readonly MetricDefinition[] = Object.values(processMetricCatalogue);
 
 function labelsCell({ labels }: MetricDefinition): string {
-  const cells = Object.entries(labels).map(([name, values]) =>
-    values === "any" ? `\`${name}\`` : `\`${name}\` (${values.join(", ")})`,
-  );
+  const cells = Object.entries(labels).map(([name, values]) => {
+    const listed = valuesOf(values);
+    return listed === undefined ? `\`${name}\`` : `\`${name}\` (${listed.join(", ")})`;
+  });
   return cells.join("; ") || "none";
 }
 

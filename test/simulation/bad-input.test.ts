@@ -4,10 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ApplyDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import { createDeploymentController } from "../../src/kinds/deployment/controller.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 import { type applyDeployment, utf8 } from "../support/deployment-messages.ts";
 import { createRecordedLog } from "../support/recorded-log.ts";
 import { defaultOptions, SimulatedRegion } from "./simulated-region.ts";
+
+const createDeploymentController = await kinds.deployment.loadController();
 
 type Overrides = Parameters<typeof applyDeployment>[0];
 

@@ -3,20 +3,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import {
-  type CiliumController,
-  type CiliumControllerOptions,
-  createCiliumController,
-} from "../../src/kinds/policy/controller.ts";
+import type { KindControllerOptions } from "../../src/kinds/kind.ts";
+import { type ControllerOf, kinds } from "../../src/kinds/kinds.ts";
 import { desiredPolicy } from "../../src/kinds/policy/desired.ts";
 import { type CustomObject, ciliumNetworkPolicies, namespaces } from "../../src/kube/kinds.ts";
 import { handEdits, putObject, valueAt } from "../support/hand-edits.ts";
 import { applyPolicy, jsonBytes, policyDocument, policySpec } from "../support/policy-messages.ts";
 import { defaultOptions, region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
 
+const createPolicyController = await kinds.policy.loadController();
+
 const never = new AbortController().signal;
 const ref = { namespace: "acme", name: "to-web-1" };
-type Agent = SimulatedAgent<CiliumController>;
+type Agent = SimulatedAgent<ControllerOf<"policy">>;
 type Overrides = Parameters<typeof applyPolicy>[0];
 
 function policy(index: number, overrides: Overrides = {}) {
@@ -29,15 +28,15 @@ function policy(index: number, overrides: Overrides = {}) {
 
 async function startCilium(
   world: SimulatedRegion,
-  overrides: Partial<CiliumControllerOptions> = {},
+  overrides: Partial<KindControllerOptions> = {},
 ): Promise<Agent> {
-  const options = { workers: 16, deletion: defaultOptions.deletion, rules: {}, ...overrides };
-  const agent = world.createAgentOf("cilium", (deps) => createCiliumController(options, deps));
+  const options = { ...defaultOptions, ...overrides };
+  const agent = world.createAgentOf("cilium", (deps) => createPolicyController(options, deps));
   await world.resolved(agent.controller.start());
   return agent;
 }
 
-async function withOne(overrides: Partial<CiliumControllerOptions> = {}) {
+async function withOne(overrides: Partial<KindControllerOptions> = {}) {
   const world = await SimulatedRegion.create();
   await world.plane.admin.setPolicy(region, policy(1));
   const agent = await startCilium(world, overrides);
@@ -78,13 +77,13 @@ test("a policy comes, changes and goes as the control plane asks, in a namespace
 test("an order takes the same road, and is answered with what came of it", async () => {
   const { world, agent } = await withOne();
   const { controller } = agent;
-  const applied = await world.resolved(controller.applyPolicy(policy(2), never));
+  const applied = await world.resolved(controller.apply(policy(2), never));
   assert.equal(applied.outcome, "applied");
-  const wrong = await world.resolved(controller.applyPolicy(policy(3, { policy: jsonBytes([]) }), never));
+  const wrong = await world.resolved(controller.apply(policy(3, { policy: jsonBytes([]) }), never));
   assert.deepEqual([wrong.outcome, wrong.fieldPath], ["parked", "policy"]);
   const { k8sNamespace, k8sName } = policy(2);
   const order = { $typeName: "ctrl.v1.DeleteCiliumNetworkPolicy", k8sNamespace, k8sName } as const;
-  assert.equal((await world.resolved(controller.deletePolicy(order, never))).outcome, "deleted");
+  assert.equal((await world.resolved(controller.delete(order, never))).outcome, "deleted");
   await world.stop();
 });
 
@@ -247,8 +246,8 @@ test("the policies of deployments and sentinels are never touched, not even on a
   for (const { metadata } of before) {
     const { namespace: k8sNamespace = "", name: k8sName = "" } = metadata ?? {};
     const order = { $typeName: "ctrl.v1.DeleteCiliumNetworkPolicy", k8sNamespace, k8sName } as const;
-    await world.resolved(agent.controller.deletePolicy(order, never));
-    await world.resolved(agent.controller.applyPolicy(policy(9, { k8sNamespace, k8sName }), never));
+    await world.resolved(agent.controller.delete(order, never));
+    await world.resolved(agent.controller.apply(policy(9, { k8sNamespace, k8sName }), never));
   }
   await world.clock.advance(900_000);
   assert.deepEqual(await world.policies(), before);

@@ -1,7 +1,8 @@
 // What controllers tell about objects that are applied and yet do not run, or do not go.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type CiliumController, createCiliumController } from "../../src/kinds/policy/controller.ts";
+import type { RunningController } from "../../src/engine/running-controller.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../src/kube/kinds.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
 import { applyPolicy } from "../support/policy-messages.ts";
@@ -9,10 +10,12 @@ import { applySentinel } from "../support/sentinel-messages.ts";
 import { createSentinelAgent } from "./sentinel-agents.ts";
 import { defaultOptions, region, SimulatedRegion } from "./simulated-region.ts";
 
+const createPolicyController = await kinds.policy.loadController();
+
 const never = new AbortController().signal;
 
 /** What the controller lists as troubled: from the key of each to why it fails. */
-function failing({ controller }: { readonly controller: Pick<CiliumController, "objects"> }) {
+function failing({ controller }: { readonly controller: Pick<RunningController, "objects"> }) {
   const troubled = controller.objects({ onlyTroubled: true });
   return Object.fromEntries(troubled.map(({ key, failing }) => [key, failing]));
 }
@@ -65,11 +68,10 @@ test("whatever finalizers keep from going is told with their names, in every con
   await world.setDeployment(1, { replicas: 0 });
   await admin.setSentinel(region, applySentinel({ k8sName: "lb", sentinelId: "s_lb", replicas: 0 }));
   await admin.setPolicy(region, applyPolicy({ k8sName: "to-web", ciliumNetworkPolicyId: "net_1" }));
-  const { workers, deletion } = defaultOptions;
   const agents = [
     world.createAgent(),
     createSentinelAgent(world),
-    world.createAgentOf("cilium", (deps) => createCiliumController({ workers, deletion, rules: {} }, deps)),
+    world.createAgentOf("cilium", (deps) => createPolicyController(defaultOptions, deps)),
   ];
   for (const { controller } of agents) await world.resolved(controller.start());
   const held = [

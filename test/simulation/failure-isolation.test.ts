@@ -1,9 +1,10 @@
 // Each controller has parts of its own (K6). Whatever goes wrong with those of one, the other two go on as
 // if nothing were: nothing of theirs is lost or late, and no error of theirs is counted. Once it is over,
 // the one that was disturbed catches up by itself (K12).
+
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { ControllerName } from "../../src/control-plane/connection.ts";
+import type { ControllerName } from "./faulty-parts.ts";
 import { controllerNames, floodIndex, ThreeControllers } from "./three-controllers.ts";
 
 interface Disturbance {

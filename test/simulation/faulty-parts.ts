@@ -7,7 +7,7 @@ import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { withTimeout } from "../../src/concurrency/abort.ts";
 import { onAbort } from "../../src/concurrency/abort-listener.ts";
 import type { Clock } from "../../src/concurrency/clock.ts";
-import type { ControllerName, ControlPlane } from "../../src/control-plane/connection.ts";
+import type { ControlPlane } from "../../src/control-plane/connection.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import type { KubeTransport } from "../../src/kube/transport.ts";
 
@@ -17,6 +17,8 @@ export type PartFault =
   | { readonly kind: "errors" | "hangs" | "crash"; readonly peer: FaultyPeer }
   /** The stream of desired state brings these as well, as fast as they are taken. */
   | { readonly kind: "messages"; readonly states: Iterable<object> };
+
+export type ControllerName = "cilium" | "deployments" | "sentinels";
 
 export type FaultSwitches = Readonly<Record<ControllerName, FaultSwitch>>;
 

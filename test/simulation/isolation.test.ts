@@ -1,9 +1,11 @@
 // No workload without its ingress policy (K8), and one policy for all of an environment (K1).
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createDeploymentController } from "../../src/kinds/deployment/controller.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { defaultOptions, region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
+
+const createDeploymentController = await kinds.deployment.loadController();
 
 function order(agent: SimulatedAgent): readonly string[] {
   return agent.writes.filter(({ kind }) => kind !== "Namespace").map(({ kind }) => kind);

@@ -71,16 +71,16 @@ test("an order takes the same road and says what came of it", async () => {
   const world = await SimulatedRegion.create();
   const agent = await world.startAgent();
   const { controller } = agent;
-  const applied = await world.resolved(controller.applyDeployment(deployment(1), never));
+  const applied = await world.resolved(controller.apply(deployment(1), never));
   assert.equal(applied.outcome, "applied");
   assert.deepEqual(await world.replicaSetNames(), ["web-1"]);
-  const again = await world.resolved(controller.applyDeployment(deployment(1), never));
+  const again = await world.resolved(controller.apply(deployment(1), never));
   assert.equal(again.outcome, "unchanged");
-  const wrong = await world.resolved(controller.applyDeployment(deployment(2, { image: "" }), never));
+  const wrong = await world.resolved(controller.apply(deployment(2, { image: "" }), never));
   assert.equal(wrong.outcome, "parked");
   assert.equal(wrong.fieldPath, "image");
   const order = create(DeleteDeploymentSchema, { k8sNamespace: "acme", k8sName: "web-1" });
-  const deleted = await world.resolved(controller.deleteDeployment(order, never));
+  const deleted = await world.resolved(controller.delete(order, never));
   assert.equal(deleted.outcome, "deleted");
   assert.deepEqual(await world.replicaSetNames(), []);
   await world.stop();
@@ -90,7 +90,7 @@ test("an order ends with the controller", async () => {
   const world = await SimulatedRegion.create({ withoutCilium: true });
   const agent = await world.startAgent();
   world.server.faults.intercept(({ method }) => (method === "POST" ? "hang" : undefined));
-  const refused = assert.rejects(agent.controller.applyDeployment(deployment(1), never));
+  const refused = assert.rejects(agent.controller.apply(deployment(1), never));
   await world.clock.advance(1_000);
   await agent.stop();
   await refused;
@@ -102,7 +102,7 @@ test("what was ordered is not suspected because the control plane does not know 
   const world = await SimulatedRegion.create();
   await world.setDeployment(2);
   const agent = await world.startAgent();
-  await world.resolved(agent.controller.applyDeployment(deployment(1), never));
+  await world.resolved(agent.controller.apply(deployment(1), never));
   await world.clock.advance(3_600_000);
   assert.deepEqual(await world.replicaSetNames(), ["web-1", "web-2"]);
   assert.deepEqual(agent.controller.blockedDeletions(), []);

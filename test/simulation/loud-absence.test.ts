@@ -3,9 +3,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { createDeploymentController } from "../../src/kinds/deployment/controller.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 import { createRecordedLog } from "../support/recorded-log.ts";
 import { defaultOptions, region, SimulatedRegion } from "./simulated-region.ts";
+
+const createDeploymentController = await kinds.deployment.loadController();
 
 async function startLoggedAgent(world: SimulatedRegion) {
   const { log, lines } = createRecordedLog();

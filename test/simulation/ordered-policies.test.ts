@@ -5,11 +5,13 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { DeleteCiliumNetworkPolicySchema } from "../../src/gen/ctrl/v1/cilium_network_policy_pb.ts";
-import { createCiliumController } from "../../src/kinds/policy/controller.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 import { ciliumNetworkPolicies } from "../../src/kube/kinds.ts";
 import { annotationKeys } from "../../src/model/labels.ts";
 import { applyPolicy, jsonBytes, policyDocument } from "../support/policy-messages.ts";
 import { defaultOptions, region, SimulatedRegion } from "./simulated-region.ts";
+
+const createPolicyController = await kinds.policy.loadController();
 
 const never = new AbortController().signal;
 const halfHourMs = 1_800_000;
@@ -33,8 +35,7 @@ async function createWorld() {
   };
   const world = await SimulatedRegion.create({ interceptors: [listen] });
   const startAgent = async () => {
-    const options = { workers: 16, deletion: defaultOptions.deletion, rules: {} };
-    const agent = world.createAgentOf("cilium", (deps) => createCiliumController(options, deps));
+    const agent = world.createAgentOf("cilium", (deps) => createPolicyController(defaultOptions, deps));
     await world.resolved(agent.controller.start());
     return agent;
   };
@@ -46,7 +47,7 @@ test("it lives through a restart, resyncs and replays without one write, and is 
   const { world, asked, startAgent } = await createWorld();
   await world.plane.admin.setPolicy(region, policy(2));
   const agent = await startAgent();
-  const { outcome } = await world.resolved(agent.controller.applyPolicy(policy(1), never));
+  const { outcome } = await world.resolved(agent.controller.apply(policy(1), never));
   assert.equal(outcome, "applied");
   await world.clock.advance(halfHourMs);
   await agent.stop();
@@ -63,7 +64,7 @@ test("it is kept as it was ordered after a restart, also where it was edited or 
   const { world, startAgent, live } = await createWorld();
   const agent = await startAgent();
   const selector = { matchLabels: { app: "web" } };
-  await world.resolved(agent.controller.applyPolicy(policy(1, selector), never));
+  await world.resolved(agent.controller.apply(policy(1, selector), never));
   await agent.stop();
   const before = await live();
   // While nobody looks, and while somebody does.
@@ -95,7 +96,7 @@ test("it yields to the stream once that names it, and holds against a replay of 
   const agent = await startAgent();
   await world.until("it is there", async () => (await live()) !== undefined);
   const selector = { matchLabels: { app: "ordered" } };
-  await world.resolved(agent.controller.applyPolicy(policy(1, selector), never));
+  await world.resolved(agent.controller.apply(policy(1, selector), never));
   asked.clear();
   await world.clock.advance(halfHourMs);
   await agent.stop();
@@ -116,11 +117,11 @@ test("it yields to the stream once that names it, and holds against a replay of 
 test("it is gone at once when it is ordered away, and stays so", async () => {
   const { world, startAgent } = await createWorld();
   const agent = await startAgent();
-  await world.resolved(agent.controller.applyPolicy(policy(1), never));
+  await world.resolved(agent.controller.apply(policy(1), never));
   await agent.stop();
   const next = await startAgent();
   const away = create(DeleteCiliumNetworkPolicySchema, { k8sNamespace: "acme", k8sName: "to-web-1" });
-  assert.equal((await world.resolved(next.controller.deletePolicy(away, never))).outcome, "deleted");
+  assert.equal((await world.resolved(next.controller.delete(away, never))).outcome, "deleted");
   await next.stop();
   await startAgent();
   await world.clock.advance(120_000);
@@ -131,7 +132,7 @@ test("it is gone at once when it is ordered away, and stays so", async () => {
 test("one whose order was edited while krane was away stays as it is, and is still not asked for", async () => {
   const { world, asked, startAgent, live } = await createWorld();
   const agent = await startAgent();
-  await world.resolved(agent.controller.applyPolicy(policy(1), never));
+  await world.resolved(agent.controller.apply(policy(1), never));
   await agent.stop();
   await world.api.apply(
     ciliumNetworkPolicies,
@@ -152,7 +153,7 @@ test("one that is too long to be kept is refused, and changes nothing", async ()
   const agent = await startAgent();
   const values = Array.from({ length: 5_000 }, (_, index) => `team-${index}`);
   const selector = { matchExpressions: [{ key: "team", operator: "In", values }] };
-  const refused = await world.resolved(agent.controller.applyPolicy(policy(1, selector), never));
+  const refused = await world.resolved(agent.controller.apply(policy(1, selector), never));
   assert.deepEqual([refused.outcome, refused.fieldPath, refused.isInvalid], ["parked", "policy", true]);
   assert.deepEqual(await world.policies(), []);
   await world.stop();

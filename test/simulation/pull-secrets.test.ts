@@ -15,7 +15,7 @@ test("the pull secret comes before the workload, for images of that registry alo
   const world = await SimulatedRegion.create();
   await world.setDeployment(1);
   await world.setDeployment(2, { k8sNamespace: "other", image: "elsewhere.example/web:1" });
-  const agent = await world.startAgent({ settings });
+  const agent = await world.startAgent(settings);
   await world.until("both are there", async () => (await world.replicaSets()).length === 2);
   const kinds = agent.writes.filter(({ key }) => key.startsWith("acme/")).map(({ kind }) => kind);
   assert.ok(kinds.indexOf("Secret") < kinds.indexOf("ReplicaSet"), kinds.join());
@@ -34,12 +34,12 @@ test("the pull secret comes before the workload, for images of that registry alo
 test("one that is removed or changed by hand is put right before long, and a restart writes none", async () => {
   const world = await SimulatedRegion.create();
   await world.setDeployment(1);
-  const first = await world.startAgent({ settings });
+  const first = await world.startAgent(settings);
   await world.until("it is there", async () => (await world.replicaSets()).length === 1);
   await world.api.delete(secrets, ref, {}, never);
   await world.until("it is back", async () => (await world.list(secrets)).length === 1, 720_000);
   await first.stop();
-  const second = await world.startAgent({ settings });
+  const second = await world.startAgent(settings);
   await world.clock.advance(900_000);
   assert.deepEqual(second.writes, []);
   await world.stop();
@@ -50,7 +50,7 @@ test("a secret of that name that is not krane's is a conflict, and the workload 
   await world.api.create(namespaces, { metadata: { name: "acme" } }, {}, never);
   await world.api.create(secrets, { metadata: ref, type: "Opaque" }, {}, never);
   await world.setDeployment(1);
-  const agent = await world.startAgent({ settings });
+  const agent = await world.startAgent(settings);
   await world.clock.advance(60_000);
   assert.deepEqual(await world.replicaSetNames(), []);
   const [troubled] = agent.controller.objects({ onlyTroubled: true });

@@ -3,15 +3,17 @@
 // body it is sent.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { controllers } from "../../src/agent/controllers.ts";
+import { controllerOptions } from "../../src/agent/controllers.ts";
 import { main } from "../../src/cli/main.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import type { Document } from "../../src/documents/document.ts";
 import { parseDocuments } from "../../src/documents/parse.ts";
+import { allKinds } from "../../src/kinds/kinds.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
 import { annotationKeys } from "../../src/model/labels.ts";
 import { ciphertextOf } from "../support/ciphertext.ts";
 import { FakeIo } from "../support/fake-io.ts";
+import { createQuietLog } from "../support/quiet-log.ts";
 import { region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
 
 const owner = `workspace: ws_demo
@@ -152,25 +154,19 @@ async function sentByAgent(configText: string, place: { readonly ownNamespace?: 
     username: config.registry.username,
     password: { reveal: () => "not-a-real-password" },
   };
-  const agents = controllers.map((row) =>
-    world.createAgentOf(row.name, (deps) =>
-      row.create(
-        {
-          config,
-          engine: { workers: 4, deletion: config.deletion },
-          scheduler: {},
-          ...place,
-          ...(row.makesPods && registry && { registry }),
-        },
-        deps,
-      ),
-    ),
+  const agents = await Promise.all(
+    allKinds.map(async (kind) => {
+      const createController = await kind.loadController();
+      const login = kind.makesPods && registry ? { registry } : {};
+      const options = { ...controllerOptions(config, { ...place, ...login }, createQuietLog()), workers: 4 };
+      return world.createAgentOf(kind.controller, (deps) => createController(options, deps));
+    }),
   );
   for (const { controller } of agents) await world.resolved(controller.start(new AbortController().signal));
   await world.until("everything is settled", () =>
-    controllers.every(({ name }, index) => {
-      return agents[index]?.controller.status().stream?.cursor === newest.get(name);
-    }),
+    allKinds.every(
+      (kind, index) => agents[index]?.controller.status().stream?.cursor === newest.get(kind.controller),
+    ),
   );
   const sent = lastBodies(agents);
   await world.stop();

@@ -3,14 +3,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { Controller } from "../../src/engine/controller.ts";
+import { type ControllerDeps, createController } from "../../src/engine/controller.ts";
 import type { DefinedKind } from "../../src/engine/controller-definition.ts";
-import type { ConnectedDeps } from "../../src/engine/running-controller.ts";
-import type { DeploymentState } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import { createDeploymentDefinition } from "../../src/kinds/deployment/definition.ts";
-import type { DeploymentSpec } from "../../src/kinds/deployment/spec.ts";
-import { environmentName } from "../../src/kinds/deployment/watched-kinds.ts";
+import { deploymentRecipe } from "../../src/kinds/deployment/controller.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 import { replicaSets } from "../../src/kube/kinds.ts";
 import { createRecordedSpans } from "../support/recorded-spans.ts";
 import { defaultOptions, SimulatedRegion } from "./simulated-region.ts";
@@ -19,18 +16,15 @@ const never = new AbortController().signal;
 const names = ["web-1", "web-2", "web-3", "web-4"];
 
 /** Its caches follow the cluster, and no change in them brings a key up. */
-function createDeafController(deps: ConnectedDeps) {
+function createDeafController(deps: ControllerDeps) {
   const deafened = (kind: DefinedKind): DefinedKind =>
     Object.create(kind, { subscribe: { value: () => () => undefined } });
-  return new Controller<DeploymentState, DeploymentSpec>(
+  return createController(
+    kinds.deployment,
     {
-      groupOf: ({ want }) => (want.kind === "apply" ? environmentName(want.spec) : undefined),
-      create(store) {
-        const definition = createDeploymentDefinition(defaultOptions, {
-          ...deps,
-          store,
-          onError: (_, error) => assert.fail(String(error)),
-        });
+      ...deploymentRecipe,
+      define(settings, parts) {
+        const definition = deploymentRecipe.define(settings, parts);
         return Object.create(definition, { kinds: { value: definition.kinds.map(deafened) } });
       },
     },

@@ -47,7 +47,7 @@ describe("a deployment that was ordered by a call", () => {
       message: deployment(1, { encryptedEnvironmentVariables: blob, command: ["serve"], port: 3000 }),
       readinessId: "rd_1",
     };
-    const { outcome } = await world.resolved(agent.controller.orderDeployment(order, never));
+    const { outcome } = await world.resolved(agent.controller.apply(order.message, never, order.readinessId));
     assert.equal(outcome, "applied");
     await world.clock.advance(halfHourMs);
     await agent.stop();
@@ -65,7 +65,7 @@ describe("a deployment that was ordered by a call", () => {
     const { world } = await createWorld();
     const agent = await world.startAgent();
     const message = deployment(1, { encryptedEnvironmentVariables: blob, replicas: 2 });
-    await world.resolved(agent.controller.applyDeployment(message, never));
+    await world.resolved(agent.controller.apply(message, never));
     await agent.stop();
     await world.startAgent();
     const before = await world.api.get(replicaSets, first, {}, never);
@@ -86,9 +86,7 @@ describe("a deployment that was ordered by a call", () => {
   test("yields to the stream once that names it, and is an ordinary one from then on", async () => {
     const { world, asked } = await createWorld();
     const agent = await world.startAgent();
-    await world.resolved(
-      agent.controller.orderDeployment({ message: deployment(1), readinessId: "r" }, never),
-    );
+    await world.resolved(agent.controller.apply(deployment(1), never, "r"));
     assert.equal((await annotationsOf(world))[annotationKeys.origin], "scheduler");
     await world.setDeployment(1, { replicas: 3 });
     await world.until(
@@ -109,7 +107,7 @@ describe("a deployment that was ordered by a call", () => {
     await world.setDeployment(1, { replicas: 1 });
     const agent = await world.startAgent();
     await world.until("it is there", async () => (await world.replicaSets()).length === 1);
-    await world.resolved(agent.controller.applyDeployment(deployment(1, { replicas: 5 }), never));
+    await world.resolved(agent.controller.apply(deployment(1, { replicas: 5 }), never));
     await world.clock.advance(halfHourMs);
     await agent.stop();
     const next = await world.startAgent();
@@ -125,7 +123,7 @@ describe("a deployment that was ordered by a call", () => {
     for (const replicas of [1, 2, 3]) await world.setDeployment(1, { replicas });
     const agent = await world.startAgent();
     await world.until("it is there", async () => (await world.replicaSets()).length === 1);
-    await world.resolved(agent.controller.applyDeployment(deployment(1, { replicas: 5 }), never));
+    await world.resolved(agent.controller.apply(deployment(1, { replicas: 5 }), never));
     await agent.stop();
     world.plane.faults.restoreFromEmpty(region);
     await world.setDeployment(1, { replicas: 2 });
@@ -141,7 +139,7 @@ describe("a deployment that was ordered by a call", () => {
     await world.setDeployment(1, { replicas: 1 });
     const agent = await world.startAgent();
     await world.until("it is there", async () => (await world.replicaSets()).length === 1);
-    await world.resolved(agent.controller.applyDeployment(deployment(1, { replicas: 5 }), never));
+    await world.resolved(agent.controller.apply(deployment(1, { replicas: 5 }), never));
     await agent.stop();
     world.plane.faults.restoreFromEmpty(region);
     const next = await world.startAgent();
@@ -155,11 +153,11 @@ describe("a deployment that was ordered by a call", () => {
   test("is gone at once when it is ordered away, and stays so", async () => {
     const { world } = await createWorld();
     const agent = await world.startAgent();
-    await world.resolved(agent.controller.applyDeployment(deployment(1), never));
+    await world.resolved(agent.controller.apply(deployment(1), never));
     await agent.stop();
     const next = await world.startAgent();
     const away = create(DeleteDeploymentSchema, { k8sNamespace: "acme", k8sName: "web-1" });
-    const { outcome } = await world.resolved(next.controller.deleteDeployment(away, never));
+    const { outcome } = await world.resolved(next.controller.delete(away, never));
     assert.equal(outcome, "deleted");
     await world.clock.advance(halfHourMs);
     await next.stop();
@@ -172,7 +170,7 @@ describe("a deployment that was ordered by a call", () => {
   test("is not reported to a control plane that never spoke of it", async () => {
     const { world } = await createWorld();
     const agent = await world.startAgent();
-    await world.resolved(agent.controller.applyDeployment(deployment(1), never));
+    await world.resolved(agent.controller.apply(deployment(1), never));
     await world.clock.advance(halfHourMs);
     assert.deepEqual(world.reported, []);
     await world.stop();
@@ -181,13 +179,15 @@ describe("a deployment that was ordered by a call", () => {
   test("an order that cannot be understood changes nothing", async () => {
     const { world } = await createWorld();
     const agent = await world.startAgent();
-    await world.resolved(agent.controller.applyDeployment(deployment(1), never));
+    await world.resolved(agent.controller.apply(deployment(1), never));
     const before = await world.replicaSets();
     for (const order of [
       { message: deployment(1, { image: "" }) },
       { message: deployment(1, { replicas: 4 }), readinessId: "r".repeat(257) },
     ]) {
-      const { outcome, isInvalid } = await world.resolved(agent.controller.orderDeployment(order, never));
+      const { outcome, isInvalid } = await world.resolved(
+        agent.controller.apply(order.message, never, order.readinessId),
+      );
       assert.deepEqual([outcome, isInvalid], ["parked", true]);
     }
     await world.clock.advance(120_000);
@@ -204,7 +204,7 @@ describe("a deployment that was ordered by a call", () => {
     test(`is not taken for anything else where ${what} was edited while krane was away`, async () => {
       const { world, asked } = await createWorld();
       const agent = await world.startAgent();
-      await world.resolved(agent.controller.applyDeployment(deployment(1), never));
+      await world.resolved(agent.controller.apply(deployment(1), never));
       await agent.stop();
       await world.api.apply(
         replicaSets,
@@ -246,7 +246,7 @@ describe("a sentinel that was ordered by a call", () => {
     await setSentinel(world, 2);
     const agent = await startSentinelAgent(world);
     const message = applySentinel({ k8sName: "gate-1", sentinelId: "se_1" });
-    const { outcome } = await world.resolved(agent.controller.applySentinel(message, never));
+    const { outcome } = await world.resolved(agent.controller.apply(message, never));
     assert.equal(outcome, "applied");
     await world.clock.advance(halfHourMs);
     await agent.stop();
@@ -257,7 +257,7 @@ describe("a sentinel that was ordered by a call", () => {
     assert.deepEqual([...asked], ["se_2"]);
     assert.ok(world.reportedSentinels.every(({ k8sName }) => k8sName === "gate-2"));
     const away = create(DeleteSentinelSchema, { k8sName: "gate-1" });
-    assert.equal((await world.resolved(next.controller.deleteSentinel(away, never))).outcome, "deleted");
+    assert.equal((await world.resolved(next.controller.delete(away, never))).outcome, "deleted");
     assert.deepEqual(await objectNames(world), namesOf(2));
     await world.stop();
   });
@@ -266,7 +266,7 @@ describe("a sentinel that was ordered by a call", () => {
     const { world } = await createWorld();
     const agent = await startSentinelAgent(world);
     const message = applySentinel({ k8sName: "gate-1", sentinelId: "se_1" });
-    await world.resolved(agent.controller.applySentinel(message, never));
+    await world.resolved(agent.controller.apply(message, never));
     await setSentinel(world, 1, { replicas: 3 });
     const live = () => world.api.get(appsDeployments, { namespace: "sentinel", name: "gate-1" }, {}, never);
     await world.until("it is what the stream says", async () => (await live())?.spec?.replicas === 3);

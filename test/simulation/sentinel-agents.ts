@@ -1,10 +1,7 @@
 // Sentinel controllers in a simulated region, and what a test wants to know of the five objects.
 import type { Deployment } from "kubernetes-types/apps/v1.js";
-import {
-  createSentinelController,
-  type SentinelController,
-  type SentinelControllerOptions,
-} from "../../src/kinds/sentinel/controller.ts";
+import type { KindControllerOptions } from "../../src/kinds/kind.ts";
+import { type ControllerOf, kinds } from "../../src/kinds/kinds.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import {
   appsDeployments,
@@ -16,20 +13,14 @@ import type { KubeObject, ObjectRef, ResourceKind } from "../../src/kube/types.t
 import { applySentinel } from "../support/sentinel-messages.ts";
 import { defaultOptions, region, type SimulatedAgent, type SimulatedRegion } from "./simulated-region.ts";
 
-export type SentinelAgent = SimulatedAgent<SentinelController>;
+const createSentinelController = await kinds.sentinel.loadController();
 
-export interface SentinelAgentOptions extends Partial<SentinelControllerOptions> {
+export type SentinelAgent = SimulatedAgent<ControllerOf<"sentinel">>;
+
+export interface SentinelAgentOptions extends Partial<KindControllerOptions> {
   /** Puts something between the controller and the cluster. */
   readonly wrapApi?: (api: KubeApi) => KubeApi;
 }
-
-const { workers, deletion } = defaultOptions;
-export const sentinelDefaults: SentinelControllerOptions = {
-  workers,
-  deletion,
-  rules: { registries: [] },
-  settings: { region },
-};
 
 export function createSentinelAgent(
   world: SimulatedRegion,
@@ -37,7 +28,7 @@ export function createSentinelAgent(
 ): SentinelAgent {
   const { wrapApi = (api) => api, ...overrides } = options;
   return world.createAgentOf("sentinels", (deps) =>
-    createSentinelController({ ...sentinelDefaults, ...overrides }, { ...deps, api: wrapApi(deps.api) }),
+    createSentinelController({ ...defaultOptions, ...overrides }, { ...deps, api: wrapApi(deps.api) }),
   );
 }
 

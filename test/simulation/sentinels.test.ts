@@ -211,13 +211,13 @@ test("an order that does not come from the stream is carried out, and its outcom
   const world = await SimulatedRegion.create();
   const { controller } = await startSentinelAgent(world);
   const message = applySentinel({ k8sName: "gate-1", sentinelId: "se_1" });
-  const applied = await world.resolved(controller.applySentinel(message, never));
+  const applied = await world.resolved(controller.apply(message, never));
   assert.equal(applied.outcome, "applied");
   assert.deepEqual(await objectNames(world), namesOf(1));
-  const refused = await world.resolved(controller.applySentinel({ ...message, replicas: -1 }, never));
+  const refused = await world.resolved(controller.apply({ ...message, replicas: -1 }, never));
   assert.deepEqual([refused.outcome, refused.fieldPath], ["parked", "replicas"]);
   const deletion = create(DeleteSentinelSchema, { k8sName: "gate-1" });
-  assert.equal((await world.resolved(controller.deleteSentinel(deletion, never))).outcome, "deleted");
+  assert.equal((await world.resolved(controller.delete(deletion, never))).outcome, "deleted");
   assert.deepEqual(await objectNames(world), []);
   await world.stop();
 });

@@ -5,19 +5,16 @@ import type { Interceptor } from "@connectrpc/connect";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
-import { type ControllerName, createControlPlane } from "../../src/control-plane/connection.ts";
+import { createControlPlane } from "../../src/control-plane/connection.ts";
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
 import { type ApiServer, createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
 import { createFixture } from "../../src/dev/kube-apiserver/controllers/cluster-fixture.ts";
 import { startControllers } from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
 import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
-import type { ConnectedDeps } from "../../src/engine/running-controller.ts";
+import type { ControllerDeps } from "../../src/engine/controller.ts";
 import type { ReportSentinelStatusRequest } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
-import {
-  createDeploymentController,
-  type DeploymentController,
-  type DeploymentControllerOptions,
-} from "../../src/kinds/deployment/controller.ts";
+import type { KindControllerOptions } from "../../src/kinds/kind.ts";
+import { type ControllerOf, kinds } from "../../src/kinds/kinds.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import {
@@ -36,11 +33,13 @@ import { createListedKubeApi } from "../support/listed-calls.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { createRecordingKubeApi, type RecordedWrite } from "./recording-kube-api.ts";
 
+const createDeploymentController = await kinds.deployment.loadController();
+
 export const region = "local.dev";
 const token = new Secret("simulation-token");
 const never = new AbortController().signal;
 
-export const defaultOptions: DeploymentControllerOptions = {
+export const defaultOptions: KindControllerOptions = {
   workers: 16,
   deletion: {
     mode: "confirmed",
@@ -51,11 +50,12 @@ export const defaultOptions: DeploymentControllerOptions = {
     budgetWindowMs: 600_000,
   },
   rules: { registries: [] },
-  settings: { secrets: { audience: "krane" } },
+  region,
+  secrets: { audience: "krane" },
   networkPolicy: "required",
 };
 
-export interface SimulatedAgent<C = DeploymentController> {
+export interface SimulatedAgent<C = ControllerOf<"deployment">> {
   readonly controller: C;
   /** Everything that it wrote, in order. */
   readonly writes: readonly RecordedWrite[];
@@ -117,21 +117,21 @@ export class SimulatedRegion {
   }
 
   /** Starts an agent and waits until its watches are open. */
-  async startAgent(overrides: Partial<DeploymentControllerOptions> = {}): Promise<SimulatedAgent> {
+  async startAgent(overrides: Partial<KindControllerOptions> = {}): Promise<SimulatedAgent> {
     const agent = this.createAgent(overrides);
     await this.resolved(agent.controller.start());
     return agent;
   }
 
-  createAgent(overrides: Partial<DeploymentControllerOptions> = {}): SimulatedAgent {
+  createAgent(overrides: Partial<KindControllerOptions> = {}): SimulatedAgent {
     const options = { ...defaultOptions, ...overrides };
     return this.createAgentOf("deployments", (deps) => createDeploymentController(options, deps));
   }
 
   /** Any controller, with connections of its own. */
   createAgentOf<C extends { stop(): Promise<void> }>(
-    name: ControllerName,
-    create: (deps: ConnectedDeps) => C,
+    name: string,
+    create: (deps: ControllerDeps) => C,
   ): SimulatedAgent<C> {
     const { clock, random, metrics } = this;
     const log = createQuietLog();

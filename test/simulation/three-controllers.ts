@@ -1,29 +1,30 @@
 // All three controllers at work in one region, each with connections of its own, and what a test orders
 // of each and sees of it. A generation is one state of an object that can be told from every other.
 import type { Interceptor } from "@connectrpc/connect";
-import type { ControllerName } from "../../src/control-plane/connection.ts";
 import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
-import type { ConnectedDeps } from "../../src/engine/running-controller.ts";
+import type { ControllerDeps } from "../../src/engine/controller.ts";
 import type { ControllerStatus } from "../../src/gen/krane/v1/agent_pb.ts";
-import { createDeploymentController } from "../../src/kinds/deployment/controller.ts";
-import { createCiliumController } from "../../src/kinds/policy/controller.ts";
-import { createSentinelController } from "../../src/kinds/sentinel/controller.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../src/kube/kinds.ts";
 import type { ResourceKind } from "../../src/kube/types.ts";
-import { type Kind, kinds, type SpecInit } from "../../src/server/kinds.ts";
+import { type Kind, type SpecInit, kinds as serverKinds } from "../../src/server/kinds.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
 import { applyPolicy, jsonBytes, policyDocument } from "../support/policy-messages.ts";
 import { applySentinel } from "../support/sentinel-messages.ts";
 import {
+  type ControllerName,
   createFaultyCalls,
   createFaultyControlPlane,
   createFaultyTransport,
   FaultSwitch,
   type FaultSwitches,
 } from "./faulty-parts.ts";
-import { sentinelDefaults } from "./sentinel-agents.ts";
 import { defaultOptions, region, SimulatedRegion } from "./simulated-region.ts";
+
+const createDeploymentController = await kinds.deployment.loadController();
+const createSentinelController = await kinds.sentinel.loadController();
+const createPolicyController = await kinds.policy.loadController();
 
 export const controllerNames = ["cilium", "deployments", "sentinels"] as const;
 
@@ -35,7 +36,7 @@ export interface RunningController {
 
 interface Subject<K extends Kind = Kind> {
   readonly kind: K;
-  create(deps: ConnectedDeps): RunningController;
+  create(deps: ControllerDeps): RunningController;
   spec(index: number, generation: number): SpecInit<K>;
   /** A spec that no controller can accept. */
   poison(index: number): SpecInit<K>;
@@ -45,7 +46,6 @@ interface Subject<K extends Kind = Kind> {
 }
 
 const never = new AbortController().signal;
-const { workers, deletion } = defaultOptions;
 
 const deployments: Subject<"deployment"> = {
   kind: "deployment",
@@ -69,7 +69,7 @@ const deployments: Subject<"deployment"> = {
 
 const sentinels: Subject<"sentinel"> = {
   kind: "sentinel",
-  create: (deps) => createSentinelController(sentinelDefaults, deps),
+  create: (deps) => createSentinelController(defaultOptions, deps),
   spec: (index, generation) =>
     applySentinel({
       k8sName: `gate-${index}`,
@@ -88,7 +88,7 @@ const sentinels: Subject<"sentinel"> = {
 
 const cilium: Subject<"policy"> = {
   kind: "policy",
-  create: (deps) => createCiliumController({ workers, deletion, rules: {} }, deps),
+  create: (deps) => createPolicyController(defaultOptions, deps),
   spec: (index, generation) =>
     applyPolicy({
       k8sName: `to-web-${index}`,
@@ -154,7 +154,7 @@ export class ThreeControllers {
     const { kind, spec } = subjects[name] as Subject;
     const version = this.world.plane.faults.insertUnreadable(region, kind, spec(index, 1));
     const news = { no: 4_000, wireType: 0, data: new Uint8Array([1]) };
-    return { ...kinds[kind].bareState(version), $unknown: [news] };
+    return { ...serverKinds[kind].bareState(version), $unknown: [news] };
   }
 
   /**
@@ -171,7 +171,7 @@ export class ThreeControllers {
       const version = base + BigInt((rounds - 1) * keys + key + 1);
       faults.insertBehind(region, kind, spec(floodIndex + key, rounds), version);
     }
-    const { applyState, createSpec } = kinds[kind];
+    const { applyState, createSpec } = serverKinds[kind];
     return (function* () {
       for (let sent = 0; sent < messages; sent++) {
         const generation = Math.floor(sent / keys) + 1;

@@ -21,7 +21,7 @@ async function writesOfALife(): Promise<readonly ServerRequest[]> {
     return undefined;
   });
   for (const index of [1, 2, 3]) await world.setDeployment(index, { environmentId: `env_${index}` });
-  const first = await world.startAgent({ settings });
+  const first = await world.startAgent(settings);
   await world.until("all are there", async () => (await world.replicaSets()).length === 3);
   await world.plane.admin.scale(region, "d_1", 5);
   await world.plane.admin.deleteDeployment(region, "d_2");
@@ -31,7 +31,7 @@ async function writesOfALife(): Promise<readonly ServerRequest[]> {
   await first.stop();
   await world.plane.admin.forgetDeployment(region, "d_3");
   const deletion = { ...defaultOptions.deletion, mode: "explicit", confirmations: 1 } as const;
-  await world.startAgent({ settings, deletion });
+  await world.startAgent({ ...settings, deletion });
   await world.until("a deletion is blocked, and an Event says so", () =>
     kindsOf(writes).includes("POST Event"),
   );

@@ -31,11 +31,7 @@ const deletion = {
 export function createBareReconciler(plan: () => Plan, traced: Traced = {}) {
   const clock = new FakeClock();
   const deps = { clock, random: createSeededRandom(1), log: createQuietLog() };
-  const definition: ControllerDefinition<never, string> = {
-    name: "sentinels",
-    watchDesired: untouched,
-    getDesired: untouched,
-    readState: untouched,
+  const definition: ControllerDefinition<string> = {
     kinds: [],
     managed: () => [],
     managedByKey: () => undefined,
@@ -52,6 +48,7 @@ export function createBareReconciler(plan: () => Plan, traced: Traced = {}) {
   const guard = new DeletionGuard(deletion, clock);
   const reconcileDeps = {
     ...deps,
+    controller: "deployments",
     definition,
     store,
     cursor: new VersionCursor(),

@@ -6,6 +6,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { RegionKey } from "../../src/config/config.ts";
 import type { ControlPlane } from "../../src/control-plane/connection.ts";
 import { ClusterService } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 
 export type ClusterServiceParts = Partial<ServiceImpl<typeof ClusterService>>;
 
@@ -22,14 +23,14 @@ async function drain(stream: AsyncIterable<unknown>): Promise<void> {
 
 /** How krane makes each call. A new RPC has no line here, and fails the tests below. */
 const callByMethod: Readonly<Record<string, (plane: ControlPlane) => Promise<unknown>>> = {
-  WatchDeployments: (plane) => drain(plane.watchDeployments(7n, never)),
-  WatchSentinels: (plane) => drain(plane.watchSentinels(7n, never)),
-  WatchCiliumNetworkPolicies: (plane) => drain(plane.watchCiliumNetworkPolicies(7n, never)),
-  GetDesiredDeploymentState: (plane) => plane.getDesiredDeployment({ id: "d_1" }, never),
-  GetDesiredSentinelState: (plane) => plane.getDesiredSentinel({ id: "s_1" }, never),
-  GetDesiredCiliumNetworkPolicyState: (plane) => plane.getDesiredCiliumNetworkPolicy({ id: "p_1" }, never),
-  ReportDeploymentStatus: (plane) => plane.reportDeploymentStatus({}, never),
-  ReportSentinelStatus: (plane) => plane.reportSentinelStatus({}, never),
+  WatchDeployments: (plane) => drain(plane.watch(kinds.deployment, 7n, never)),
+  WatchSentinels: (plane) => drain(plane.watch(kinds.sentinel, 7n, never)),
+  WatchCiliumNetworkPolicies: (plane) => drain(plane.watch(kinds.policy, 7n, never)),
+  GetDesiredDeploymentState: (plane) => plane.get(kinds.deployment, { id: "d_1" }, never),
+  GetDesiredSentinelState: (plane) => plane.get(kinds.sentinel, { id: "s_1" }, never),
+  GetDesiredCiliumNetworkPolicyState: (plane) => plane.get(kinds.policy, { id: "p_1" }, never),
+  ReportDeploymentStatus: (plane) => plane.report(kinds.deployment, {}, never),
+  ReportSentinelStatus: (plane) => plane.report(kinds.sentinel, {}, never),
   Heartbeat: (plane) => plane.heartbeat(never),
   ReportAgentState: (plane) => plane.reportAgentState({}, never),
 };

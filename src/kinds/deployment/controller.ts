@@ -1,68 +1,241 @@
-// The deployment controller: the engine with the deployments' table, and the way in for orders that do
-// not come from the stream.
-
-import { Controller, type ControllerOptions, type OrderOutcome } from "../../engine/controller.ts";
-import { createMeteredKubeApi } from "../../engine/metered-kube-api.ts";
+// The deployment controller as a table. A deployment is a ReplicaSet; the deployments of an environment
+// share one ingress policy, which is a key of its own (K1), and no workload is applied before that policy
+// is there and lets its port in (K8).
+import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
+import { ContentHashes } from "../../engine/content-hashes.ts";
+import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller.ts";
 import {
-  type ConnectedDeps,
-  type RunningController,
-  runningController,
-} from "../../engine/running-controller.ts";
-import { type SeenObjects, seenObjects } from "../../engine/seen-objects.ts";
-import type { ApplyDeployment, DeleteDeployment, DeploymentState } from "../../gen/ctrl/v1/deployment_pb.ts";
-import {
-  createDeploymentDefinition,
-  type DeploymentDefinition,
-  type DeploymentDefinitionOptions,
-  type SeenDeployment,
-} from "./definition.ts";
-import { readDelete } from "./messages.ts";
-import { type DeploymentOrder, readDeploymentOrder } from "./orders.ts";
+  type ControllerDefinition,
+  defineKind,
+  type ManagedObject,
+} from "../../engine/controller-definition.ts";
+import type { DesiredEntry } from "../../engine/desired-store.ts";
+import type { OrderedObject } from "../../engine/kept-orders.ts";
+import { type OwnedTarget, ownedObject, ownedTarget, type Plan, type Step } from "../../engine/plan.ts";
+import type { Observation } from "../../engine/reporter.ts";
+import type { ReportDeploymentStatusRequestSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
+import type { CacheChange, CacheEntry } from "../../kube/object-cache.ts";
+import { judgeIdentity, type Ownership } from "../../model/ownership.ts";
+import type { KindSettings } from "../kind.ts";
+import { pullSecretSteps } from "../pull-secret-step.ts";
+import { failingDeployment } from "./failing.ts";
+import { IngressPolicies } from "./ingress-policy-plan.ts";
+import { observeDeployment, type SeenDeployment } from "./observed.ts";
+import { type ReplicaSetProjection, socketOf } from "./projections.ts";
+import { desiredReplicaSet } from "./replica-set.ts";
 import type { DeploymentSpec } from "./spec.ts";
-import { environmentName } from "./watched-kinds.ts";
+import {
+  environmentName,
+  environmentOfKey,
+  type Pods,
+  podKeys,
+  policyKeys,
+  type ReplicaSets,
+  replicaSetKeys,
+  watchPods,
+  watchPolicies,
+  watchReplicaSets,
+} from "./watched-kinds.ts";
 
-export interface DeploymentControllerOptions extends ControllerOptions, DeploymentDefinitionOptions {}
+export const deploymentRecipe: ControllerRecipe<
+  DeploymentSpec,
+  typeof ReportDeploymentStatusRequestSchema,
+  SeenDeployment,
+  KindSettings
+> = {
+  groupOf: ({ want }) => (want.kind === "apply" ? environmentName(want.spec) : undefined),
+  define: (settings, deps) => new DeploymentDefinition(settings, deps),
+};
 
-export interface DeploymentController extends RunningController {
-  applyDeployment(message: ApplyDeployment, signal: AbortSignal): Promise<OrderOutcome>;
-  /** The same with a token of the caller's, which is kept on the ReplicaSet. */
-  orderDeployment(order: DeploymentOrder, signal: AbortSignal): Promise<OrderOutcome>;
-  deleteDeployment(message: DeleteDeployment, signal: AbortSignal): Promise<OrderOutcome>;
-  /** What is there of all deployments and of one, and which of them look different from before. */
-  readonly seen: SeenObjects<SeenDeployment>;
+class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenDeployment> {
+  readonly kinds;
+  private readonly settings: KindSettings;
+  private readonly deps: DefinitionDeps<DeploymentSpec, typeof ReportDeploymentStatusRequestSchema>;
+  private readonly replicaSets: ReplicaSets;
+  private readonly pods: Pods;
+  private readonly ingress: IngressPolicies;
+  private readonly contentHashes = new ContentHashes<DeploymentSpec>();
+
+  constructor(
+    settings: KindSettings,
+    deps: DefinitionDeps<DeploymentSpec, typeof ReportDeploymentStatusRequestSchema>,
+  ) {
+    this.settings = settings;
+    this.deps = deps;
+    this.replicaSets = watchReplicaSets(deps);
+    this.pods = watchPods(deps);
+    const policies = watchPolicies(deps);
+    const { store, clock } = deps;
+    this.ingress = new IngressPolicies({
+      clock,
+      store,
+      replicaSets: this.replicaSets,
+      policies,
+      mode: settings.networkPolicy,
+      scraperNamespace: settings.scraperNamespace,
+    });
+    this.kinds = [
+      defineKind(this.replicaSets, (change) => this.replicaSetKeys(change)),
+      defineKind(this.pods, (change) => podKeys(this.replicaSets, change)),
+      defineKind(policies, policyKeys),
+    ];
+  }
+
+  *managed(): IterableIterator<ManagedObject> {
+    for (const entry of this.replicaSets.cache.all()) if (isOurs(entry)) yield managedObject(entry);
+  }
+
+  managedByKey(key: string): ManagedObject | undefined {
+    const entry = this.replicaSets.get(key);
+    return entry && isOurs(entry) ? managedObject(entry) : undefined;
+  }
+
+  companionKeys(): Iterable<string> {
+    return this.ingress.keys();
+  }
+
+  orderedObject(key: string): OrderedObject | undefined {
+    const live = this.replicaSets.get(key)?.value;
+    // What is on its way out was ordered away.
+    if (live === undefined || live.ownership.kind !== "ours" || live.deleting) return undefined;
+    const { namespace, name, deploymentId: id, ordered } = live;
+    return { namespace, name, id, ordered };
+  }
+
+  prerequisites({ want }: DesiredEntry<DeploymentSpec>): Iterable<string> {
+    if (want.kind !== "apply") return [];
+    const steps = this.ingress.awaitSteps(want.spec);
+    return steps.flatMap((step) => (step.isReady ? [] : [step.key]));
+  }
+
+  plan(key: string, entry: DesiredEntry<DeploymentSpec> | undefined): Plan {
+    const environment = environmentOfKey(key);
+    if (environment !== undefined) return this.ingress.plan(environment);
+    if (entry?.want.kind === "delete")
+      return { kind: "delete", targets: this.targets(key, entry), authority: "order" };
+    return entry?.want.kind === "apply" ? this.planApply(key, entry.want.spec) : { kind: "nothing" };
+  }
+
+  targets(key: string, entry: DesiredEntry<DeploymentSpec> | undefined): readonly OwnedTarget[] {
+    if (environmentOfKey(key) !== undefined) return [];
+    const [namespace = "", name = ""] = key.split("/");
+    const id = entry?.id;
+    const judge = (live: ReplicaSetProjection) =>
+      id === undefined ? live.ownership : judgeDeployment(live, id);
+    return [ownedTarget(this.replicaSets, { key, ref: { namespace, name }, judge })];
+  }
+
+  observe(key: string): Observation | undefined {
+    if (environmentOfKey(key) !== undefined || this.isOnlyOrdered(key)) return undefined;
+    const observed = this.seen(key);
+    const { report } = this.deps;
+    if (observed === undefined) {
+      if (this.replicaSets.get(key) !== undefined) return undefined;
+      const [, k8sName = ""] = key.split("/");
+      const change = { case: "delete", value: { k8sName } } as const;
+      const send = (signal: AbortSignal) => report({ change }, signal);
+      return { change: "delete", fingerprint: "deleted", send };
+    }
+    const { update, fingerprint } = observed;
+    const change = { case: "update", value: update } as const;
+    const send = (signal: AbortSignal) => report({ change }, signal);
+    return { change: "update", fingerprint, send };
+  }
+
+  readiness(key: string): { readonly ready: number; readonly total: number } {
+    const counts = this.seen(key)?.counts;
+    return { ready: counts?.ready ?? 0, total: counts?.wanted ?? 0 };
+  }
+
+  /** Asked for every few seconds, so it reads one field of each object, and more only of those that fail. */
+  failing(): ReadonlyMap<string, string> {
+    const failing = new Map<string, string>();
+    const { replicaSets, pods } = this;
+    const note = (entry: CacheEntry<ReplicaSetProjection>) => {
+      if (failing.has(entry.key) || !isOurs(entry)) return;
+      const owned = pods.cache.byIndex("owner", entry.uid).map(({ value }) => value);
+      failing.set(entry.key, failingDeployment(entry.value, owned));
+    };
+    for (const entry of replicaSets.cache.all())
+      if (entry.value.refusal !== undefined || entry.value.heldBy !== undefined) note(entry);
+    for (const { value } of pods.cache.all())
+      if (value.obstacle !== undefined && value.ownerUid !== undefined)
+        replicaSets.cache.byIndex("uid", value.ownerUid).forEach(note);
+    return failing;
+  }
+
+  /** What runs of a deployment of ours; undefined where there is none. */
+  seen(key: string): SeenDeployment | undefined {
+    const entry = this.replicaSets.get(key);
+    if (entry === undefined || !isOurs(entry)) return undefined;
+    const pods = this.pods.cache.byIndex("owner", entry.uid).map(({ key, value }) => {
+      const [, name = ""] = key.split("/");
+      return { ...value, name };
+    });
+    const readinessId = entry.value.ordered?.readinessId;
+    return {
+      ...observeDeployment(entry.value, pods),
+      ...(readinessId !== undefined && { readinessId }),
+      sockets: pods.filter(({ standing }) => standing === "running").map(socketOf),
+    };
+  }
+
+  /** The control plane never spoke of it, and a report about it could only be refused. */
+  private isOnlyOrdered(key: string): boolean {
+    const entry = this.deps.store.get(key);
+    if (entry === undefined) return this.replicaSets.get(key)?.value.ordered !== undefined;
+    return entry.origin === "scheduler" && entry.version === 0n;
+  }
+
+  private planApply(key: string, spec: DeploymentSpec): Plan {
+    let built: ReplicaSet | undefined;
+    const manifest = () => {
+      built ??= this.replicaSetOf(spec);
+      return built;
+    };
+    const object = ownedObject(this.replicaSets, {
+      key,
+      ref: { namespace: spec.namespace, name: spec.name },
+      contentHash: () => this.contentHashes.of(spec, manifest),
+      // Its selector is one value to the server, and holds the id of this deployment and nothing else.
+      refusesStrangers: true,
+      manifest,
+      judge: (live) => judgeDeployment(live, spec.deploymentId),
+    });
+    const steps: readonly Step[] = [
+      { kind: "namespace", name: spec.namespace },
+      ...pullSecretSteps(spec, this.settings.registry),
+      ...this.ingress.awaitSteps(spec),
+      { kind: "object", object },
+    ];
+    return { kind: "apply", steps };
+  }
+
+  private replicaSetOf(spec: DeploymentSpec): ReplicaSet {
+    const { secrets: audience, registry } = this.settings;
+    return desiredReplicaSet(spec, {
+      secrets: audience,
+      ...(registry !== undefined && { registryHost: registry.host }),
+    });
+  }
+
+  private replicaSetKeys(change: CacheChange<ReplicaSetProjection>) {
+    if (change.kind === "deleted" && this.deps.store.get(change.key)?.want.kind === "delete") {
+      const { namespace, environmentId } = change.before.value;
+      if (environmentId !== undefined) this.ingress.released({ namespace, environmentId });
+    }
+    return replicaSetKeys(this.replicaSets, change, (value) => this.ingress.admits(value));
+  }
 }
 
-export function createDeploymentController(
-  options: DeploymentControllerOptions,
-  deps: ConnectedDeps,
-): DeploymentController {
-  const api = createMeteredKubeApi(deps.api, "deployments", deps);
-  const { controlPlane, log } = deps;
-  const controller = new Controller<DeploymentState, DeploymentSpec, DeploymentDefinition>(
-    {
-      groupOf: ({ want }) => (want.kind === "apply" ? environmentName(want.spec) : undefined),
-      create: (store) =>
-        createDeploymentDefinition(options, {
-          ...deps,
-          api,
-          store,
-          controlPlane,
-          onError: (kind, error) =>
-            log.warn("a watch failed and is opened again", { controller: "deployments", kind, error }),
-        }),
-    },
-    options,
-    { ...deps, api },
-  );
-  const order = (given: DeploymentOrder, signal: AbortSignal) => {
-    const versionOf = (key: string) => controller.versionOf(key);
-    return controller.order(readDeploymentOrder(given, versionOf, options.rules), signal);
-  };
-  return {
-    ...runningController(controller),
-    applyDeployment: (message, signal) => order({ message }, signal),
-    orderDeployment: order,
-    deleteDeployment: (message, signal) => controller.order(readDelete(message, 0n, options.rules), signal),
-    seen: seenObjects(controller, (key) => controller.definition.seen(key)),
-  };
+function isOurs({ value }: CacheEntry<ReplicaSetProjection>): boolean {
+  return value.ownership.kind === "ours";
+}
+
+function managedObject({ key, value }: CacheEntry<ReplicaSetProjection>): ManagedObject {
+  return { key, id: value.deploymentId, isOrdered: value.ordered !== undefined };
+}
+
+function judgeDeployment(live: ReplicaSetProjection, wanted: string): Ownership {
+  return judgeIdentity(live.ownership, { what: "deployment id", live: live.deploymentId, wanted });
 }

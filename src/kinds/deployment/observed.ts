@@ -94,3 +94,9 @@ function countInstances(
     ...(failure !== undefined && { failure }),
   };
 }
+
+export interface SeenDeployment extends ObservedDeployment {
+  readonly readinessId?: string;
+  /** Where its running instances listen. */
+  readonly sockets: readonly { readonly ip: string; readonly port: number }[];
+}

@@ -6,6 +6,7 @@ import { collectProblems, type ParsedMessage, quote, type Refuse } from "../../m
 import type { ImageReference } from "../../model/image-reference.ts";
 import type { KeptOrder } from "../../model/kept-order.ts";
 import {
+  type MessageRules,
   parseAmount,
   parseCpu,
   parseId,
@@ -48,13 +49,6 @@ export interface DeploymentRef {
   readonly name: string;
 }
 
-export interface DeploymentRules {
-  /** The namespace that krane runs in, where nothing of a tenant may be. */
-  readonly ownNamespace?: string;
-  /** Hosts that images may come from; empty allows all. */
-  readonly registries: readonly string[];
-}
-
 /** The port of a deployment that names none. */
 export const defaultPort = 8080;
 
@@ -63,7 +57,7 @@ export type ShutdownSignal = (typeof shutdownSignals)[number];
 
 export function parseApplyDeployment(
   message: ApplyDeployment,
-  rules: DeploymentRules,
+  rules: MessageRules,
 ): ParsedMessage<DeploymentSpec> {
   return collectProblems((refuse) => {
     const healthcheck = parseHealthcheck(message.healthcheck, refuse);
@@ -93,14 +87,14 @@ export function parseApplyDeployment(
 /** The rules for names hold for deletes too: krane takes no order about namespaces that are not its own. */
 export function parseDeleteDeployment(
   message: DeleteDeployment,
-  rules: Pick<DeploymentRules, "ownNamespace">,
+  rules: Pick<MessageRules, "ownNamespace">,
 ): ParsedMessage<DeploymentRef> {
   return collectProblems((refuse) => parseRef(message, rules, refuse));
 }
 
 function parseRef(
   message: Pick<ApplyDeployment, "k8sNamespace" | "k8sName">,
-  rules: Pick<DeploymentRules, "ownNamespace">,
+  rules: Pick<MessageRules, "ownNamespace">,
   refuse: Refuse,
 ): DeploymentRef {
   const { k8sNamespace: namespace, k8sName } = message;

@@ -8,7 +8,7 @@ import type {
 import { collectProblems, type ParsedMessage, quote, type Refuse } from "../../model/field-problem.ts";
 import type { KeptOrder } from "../../model/kept-order.ts";
 import { sentinelNamespace } from "../../model/labels.ts";
-import { parseId } from "../../model/message-fields.ts";
+import { type MessageRules, parseId } from "../../model/message-fields.ts";
 import { gossipSuffix, isDns1123Label, refusedNamespace } from "../../model/names.ts";
 
 import { type PolicyRules, parsePolicyDocument } from "./policy-document.ts";
@@ -25,18 +25,13 @@ export interface PolicyRef {
   readonly name: string;
 }
 
-export interface PolicyNamespaceRules {
-  /** The namespace that krane runs in, where no policy may cut it off. */
-  readonly ownNamespace?: string;
-}
-
 const nameLengthMax = 253;
 const dns1123Subdomain = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 const ingressPolicyPattern = /^allow-sentinel-ingress-[0-9a-f]{16}$/;
 
 export function parseApplyPolicy(
   message: ApplyCiliumNetworkPolicy,
-  rules: PolicyNamespaceRules,
+  rules: Pick<MessageRules, "ownNamespace">,
 ): ParsedMessage<PolicySpec> {
   return collectProblems((refuse) => ({
     ...parseRef(message, rules, refuse),
@@ -48,14 +43,14 @@ export function parseApplyPolicy(
 /** The rules for names hold for deletes too. */
 export function parseDeletePolicy(
   message: DeleteCiliumNetworkPolicy,
-  rules: PolicyNamespaceRules,
+  rules: Pick<MessageRules, "ownNamespace">,
 ): ParsedMessage<PolicyRef> {
   return collectProblems((refuse) => parseRef(message, rules, refuse));
 }
 
 function parseRef(
   message: Pick<ApplyCiliumNetworkPolicy, "k8sNamespace" | "k8sName">,
-  { ownNamespace }: PolicyNamespaceRules,
+  { ownNamespace }: Pick<MessageRules, "ownNamespace">,
   refuse: Refuse,
 ): PolicyRef {
   const { k8sNamespace: namespace, k8sName: name } = message;

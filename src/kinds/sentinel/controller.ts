@@ -1,62 +1,182 @@
-// The sentinel controller: the engine with the sentinels' table, and the way in for orders that do not
-// come from the stream.
-
-import { Controller, type ControllerOptions, type OrderOutcome } from "../../engine/controller.ts";
-import { createMeteredKubeApi } from "../../engine/metered-kube-api.ts";
+// The sentinel controller as a table. A sentinel is an apps/v1 Deployment with four companions. The
+// Deployment is applied first and deleted last, so that whoever comes after a crash finds it and knows
+// that the rest has to be completed, or taken away. Companions that lost it are asked for by their id.
+import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller.ts";
 import {
-  type ConnectedDeps,
-  type RunningController,
-  runningController,
-} from "../../engine/running-controller.ts";
-import { type SeenObjects, seenObjects } from "../../engine/seen-objects.ts";
-import type { ApplySentinel, DeleteSentinel, SentinelState } from "../../gen/ctrl/v1/sentinel_pb.ts";
+  type ControllerDefinition,
+  defineKind,
+  type ManagedObject,
+} from "../../engine/controller-definition.ts";
+import type { DesiredEntry } from "../../engine/desired-store.ts";
+import type { OrderedObject } from "../../engine/kept-orders.ts";
+import type { OwnedTarget, Plan, Step } from "../../engine/plan.ts";
+import type { Observation } from "../../engine/reporter.ts";
+import type { ReportSentinelStatusRequestSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
+import { sentinelNamespace } from "../../model/labels.ts";
+import type { KindSettings } from "../kind.ts";
+import { pullSecretSteps } from "../pull-secret-step.ts";
+import { failingSentinel } from "./failing.ts";
+import { SentinelObjects } from "./objects.ts";
+import { type ObservedSentinel, observeAbsentSentinel, observeSentinel } from "./observed.ts";
+import type { SentinelRef, SentinelSpec } from "./spec.ts";
 import {
-  createSentinelDefinition,
-  type SentinelDefinition,
-  type SentinelDefinitionOptions,
-} from "./definition.ts";
-import { readDeleteSentinel } from "./messages.ts";
-import type { ObservedSentinel } from "./observed.ts";
-import { readSentinelOrder } from "./orders.ts";
-import type { SentinelSpec } from "./spec.ts";
+  companionKeys,
+  deploymentKeys,
+  type SentinelKinds,
+  sentinelKeyOf,
+  watchSentinelKinds,
+} from "./watched-kinds.ts";
 
-export interface SentinelControllerOptions extends ControllerOptions, SentinelDefinitionOptions {}
+export const sentinelRecipe: ControllerRecipe<
+  SentinelSpec,
+  typeof ReportSentinelStatusRequestSchema,
+  ObservedSentinel,
+  KindSettings
+> = {
+  define: (settings, deps) => new SentinelDefinition(settings, deps),
+};
 
-export interface SentinelController extends RunningController {
-  applySentinel(message: ApplySentinel, signal: AbortSignal): Promise<OrderOutcome>;
-  deleteSentinel(message: DeleteSentinel, signal: AbortSignal): Promise<OrderOutcome>;
-  /** What is there of all sentinels and of one, and which of them look different from before. */
-  readonly seen: SeenObjects<ObservedSentinel>;
+class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedSentinel> {
+  readonly kinds;
+  private readonly settings: KindSettings;
+  private readonly deps: DefinitionDeps<SentinelSpec, typeof ReportSentinelStatusRequestSchema>;
+  private readonly watched: SentinelKinds;
+  private readonly objects: SentinelObjects;
+
+  constructor(
+    settings: KindSettings,
+    deps: DefinitionDeps<SentinelSpec, typeof ReportSentinelStatusRequestSchema>,
+  ) {
+    this.settings = settings;
+    this.deps = deps;
+    this.watched = watchSentinelKinds(deps);
+    this.objects = new SentinelObjects(this.watched, settings);
+    const { deployments, services, budgets, policies } = this.watched;
+    this.kinds = [
+      defineKind(deployments, deploymentKeys),
+      defineKind(services, companionKeys),
+      defineKind(budgets, companionKeys),
+      // What could not be completed while the cluster had no policies.
+      defineKind(policies, companionKeys, () => [...deps.store.entries()].map(({ key }) => key)),
+    ];
+  }
+
+  *managed(): IterableIterator<ManagedObject> {
+    const { deployments, services, budgets, policies } = this.watched;
+    for (const { key, value } of deployments.cache.all())
+      if (value.ownership.kind === "ours")
+        yield { key, id: value.sentinelId, isOrdered: value.ordered !== undefined };
+    const seen = new Set<string>();
+    for (const { cache } of [services, budgets, policies])
+      for (const { value } of cache.all()) {
+        const key = sentinelKeyOf(value);
+        if (value.ownership.kind !== "ours" || seen.has(key) || deployments.cache.get(key)) continue;
+        seen.add(key);
+        yield { key, id: value.sentinelId };
+      }
+  }
+
+  managedByKey(key: string): ManagedObject | undefined {
+    const deployment = this.watched.deployments.get(key)?.value;
+    const live = deployment ?? this.objects.liveCompanions(sentinelOf(key))[0]?.value;
+    return live?.ownership.kind === "ours" ? { key, id: live.sentinelId } : undefined;
+  }
+
+  companionKeys(): Iterable<string> {
+    return [];
+  }
+
+  orderedObject(key: string): OrderedObject | undefined {
+    const live = this.watched.deployments.get(key)?.value;
+    // What is on its way out was ordered away.
+    if (live === undefined || live.ownership.kind !== "ours" || live.deleting) return undefined;
+    const { namespace, name, sentinelId: id, ordered } = live;
+    return { namespace, name, id, ordered };
+  }
+
+  plan(key: string, entry: DesiredEntry<SentinelSpec> | undefined): Plan {
+    if (entry?.want.kind === "delete")
+      return { kind: "delete", targets: this.targets(key, entry), authority: "order" };
+    return entry?.want.kind === "apply" ? this.planApply(key, entry.want.spec) : { kind: "nothing" };
+  }
+
+  targets(key: string, entry: DesiredEntry<SentinelSpec> | undefined): readonly OwnedTarget[] {
+    return this.objects.targets(sentinelOf(key), entry?.id);
+  }
+
+  observe(key: string): Observation | undefined {
+    const { deployments } = this.watched;
+    const live = deployments.get(key)?.value;
+    if (live !== undefined && live.ownership.kind !== "ours") return undefined;
+    if (this.isOnlyOrdered(key)) return undefined;
+    const { report, store } = this.deps;
+    const { update, fingerprint } =
+      live === undefined
+        ? observeAbsentSentinel(sentinelOf(key).name, store.get(key)?.id ?? "")
+        : observeSentinel(live);
+    const send = (signal: AbortSignal) => report(update, signal);
+    return { change: live === undefined ? "delete" : "update", fingerprint, send };
+  }
+
+  readiness(key: string): { readonly ready: number; readonly total: number } {
+    const counts = this.seen(key)?.counts;
+    return { ready: counts?.ready ?? 0, total: counts?.wanted ?? 0 };
+  }
+
+  failing(): ReadonlyMap<string, string> {
+    const failing = new Map<string, string>();
+    for (const { key, value } of this.watched.deployments.cache.all()) {
+      const text = value.ownership.kind === "ours" ? failingSentinel(value) : "";
+      if (text !== "") failing.set(key, text);
+    }
+    return failing;
+  }
+
+  /** What runs of a sentinel of ours; undefined where there is none. */
+  seen(key: string): ObservedSentinel | undefined {
+    const live = this.watched.deployments.get(key)?.value;
+    return live?.ownership.kind === "ours" ? observeSentinel(live) : undefined;
+  }
+
+  /** The control plane never spoke of it, and a report about it could only be refused. */
+  private isOnlyOrdered(key: string): boolean {
+    const entry = this.deps.store.get(key);
+    if (entry === undefined) return this.watched.deployments.get(key)?.value.ordered !== undefined;
+    return entry.origin === "scheduler" && entry.version === 0n;
+  }
+
+  private planApply(key: string, spec: SentinelSpec): Plan {
+    const steps: readonly Step[] = [
+      { kind: "namespace", name: spec.namespace },
+      ...pullSecretSteps(spec, this.settings.registry),
+      { kind: "object", object: this.objects.deployment(spec) },
+      { kind: "each", steps: () => this.companionSteps(key, spec) },
+    ];
+    return { kind: "apply", steps };
+  }
+
+  private companionSteps(key: string, spec: SentinelSpec): readonly Step[] {
+    const { deployments, policies } = this.watched;
+    const uid = deployments.get(key)?.uid;
+    // Its end is a change of its own, and brings the key up again at once.
+    if (uid === undefined) return [{ kind: "hold", reason: `Deployment ${key} was deleted meanwhile` }];
+    return [...this.objects.companions(spec, uid)].map(([kind, object]) =>
+      kind === "gossip-policy" && !policies.synced
+        ? { kind: "hold", reason: this.holdReason() }
+        : { kind: "object", object },
+    );
+  }
+
+  private holdReason(): string {
+    const { policies } = this.watched;
+    if (policies.isMissing)
+      return "the cluster has no CiliumNetworkPolicy; everything but the gossip policy is in place";
+    const { lastError } = policies.status();
+    return `the network policies of the cluster are not known yet${lastError === "" ? "" : `: ${lastError}`}`;
+  }
 }
 
-export function createSentinelController(
-  options: SentinelControllerOptions,
-  deps: ConnectedDeps,
-): SentinelController {
-  const api = createMeteredKubeApi(deps.api, "sentinels", deps);
-  const { controlPlane, log } = deps;
-  const controller = new Controller<SentinelState, SentinelSpec, SentinelDefinition>(
-    {
-      create: (store) =>
-        createSentinelDefinition(options, {
-          ...deps,
-          api,
-          store,
-          controlPlane,
-          onError: (kind, error) =>
-            log.warn("a watch failed and is opened again", { controller: "sentinels", kind, error }),
-        }),
-    },
-    options,
-    { ...deps, api },
-  );
-  return {
-    ...runningController(controller),
-    applySentinel(message, signal) {
-      const versionOf = (key: string) => controller.versionOf(key);
-      return controller.order(readSentinelOrder(message, versionOf, options.rules), signal);
-    },
-    deleteSentinel: (message, signal) => controller.order(readDeleteSentinel(message, 0n), signal),
-    seen: seenObjects(controller, (key) => controller.definition.seen(key)),
-  };
+function sentinelOf(key: string): SentinelRef {
+  const [, name = ""] = key.split("/");
+  return { namespace: sentinelNamespace, name };
 }

@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { applySentinel } from "../../../test/support/sentinel-messages.ts";
+import { readState } from "../../engine/desired-message.ts";
 import { SentinelStateSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
-import { readSentinelState } from "./messages.ts";
+import { sentinelKind } from "./kind.ts";
 
 const rules = { registries: [] };
 
 function read(init: Parameters<typeof create<typeof SentinelStateSchema>>[1]) {
-  return readSentinelState(create(SentinelStateSchema, init), rules);
+  return readState(sentinelKind, create(SentinelStateSchema, init), rules);
 }
 
 test("an apply names its object in the namespace of the sentinels, its id and its version", () => {

@@ -6,6 +6,7 @@ import type { ImageReference } from "../../model/image-reference.ts";
 import type { KeptOrder } from "../../model/kept-order.ts";
 import { sentinelNamespace } from "../../model/labels.ts";
 import {
+  type MessageRules,
   parseCpu,
   parseId,
   parseImage,
@@ -32,14 +33,9 @@ export interface SentinelRef {
   readonly name: string;
 }
 
-export interface SentinelRules {
-  /** Hosts that images may come from; empty allows all. */
-  readonly registries: readonly string[];
-}
-
 export function parseApplySentinel(
   message: ApplySentinel,
-  rules: SentinelRules,
+  rules: Pick<MessageRules, "registries">,
 ): ParsedMessage<SentinelSpec> {
   return collectProblems((refuse) => ({
     ...parseRef(message.k8sName, refuse),

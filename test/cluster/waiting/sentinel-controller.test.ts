@@ -8,7 +8,7 @@ import { createSystemRandom } from "../../../src/concurrency/random.ts";
 import { Secret } from "../../../src/config/secret.ts";
 import { createControlPlane } from "../../../src/control-plane/connection.ts";
 import { Health } from "../../../src/gen/ctrl/v1/sentinel_pb.ts";
-import { createSentinelController } from "../../../src/kinds/sentinel/controller.ts";
+import { kinds } from "../../../src/kinds/kinds.ts";
 import type { KubeApi } from "../../../src/kube/api.ts";
 import { createKubeApi } from "../../../src/kube/client.ts";
 import {
@@ -24,13 +24,15 @@ import { createInMemoryControlPlane } from "../../../src/server/in-process.ts";
 import { createMetrics } from "../../../src/telemetry/metrics.ts";
 import { realServerTarget } from "../../contract/targets/real-server.ts";
 import { createRecordingKubeApi } from "../../simulation/recording-kube-api.ts";
-import { partsOf, sentinelDefaults } from "../../simulation/sentinel-agents.ts";
-import { region } from "../../simulation/simulated-region.ts";
+import { partsOf } from "../../simulation/sentinel-agents.ts";
+import { defaultOptions, region } from "../../simulation/simulated-region.ts";
 import { clusterUnderTest } from "../../support/cluster-under-test.ts";
 import { eventually } from "../../support/eventually.ts";
 import { companionsOfOlderAgent, deploymentOfOlderAgent } from "../../support/older-sentinel.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
 import { applySentinel } from "../../support/sentinel-messages.ts";
+
+const createSentinelController = await kinds.sentinel.loadController();
 
 const cluster = clusterUnderTest();
 const clock = createSystemClock();
@@ -72,7 +74,7 @@ async function startAgent(t: TestContext, plane: Plane) {
   );
   const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
   const deps = { controlPlane, api, clock, random: createSystemRandom(), log: createQuietLog(), metrics };
-  const options = { ...sentinelDefaults, resyncMs: 2_000, replayMs: 3_000 };
+  const options = { ...defaultOptions, resyncMs: 2_000, replayMs: 3_000 };
   const controller = createSentinelController(options, deps);
   const stop = async () => {
     await controller.stop();

@@ -10,6 +10,7 @@ import { gzipSync } from "node:zlib";
 import { create, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { DeploymentStateSchema } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
+import { kinds } from "../../../src/kinds/kinds.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import {
   connectTo,
@@ -39,7 +40,7 @@ async function readFrames(
     stream.end();
   });
   const { plane } = connectTo(t, server.url);
-  const { states, error } = await readAll(plane.watchDeployments(0n, never));
+  const { states, error } = await readAll(plane.watch(kinds.deployment, 0n, never));
   return { versions: states.map(({ version }) => version), code: error?.code, error, server, plane };
 }
 
@@ -72,7 +73,7 @@ describe("a stream", () => {
     const versions: bigint[] = [];
     const error = await failureOf(
       (async () => {
-        for await (const { version } of plane.watchDeployments(0n, never)) {
+        for await (const { version } of plane.watch(kinds.deployment, 0n, never)) {
           versions.push(version);
           proxy.cut();
         }
@@ -89,7 +90,7 @@ describe("a stream", () => {
       stream.write(envelope(0, Buffer.alloc(0), huge));
     });
     const { plane } = connectTo(t, server.url);
-    const { error } = await readAll(plane.watchDeployments(0n, never));
+    const { error } = await readAll(plane.watch(kinds.deployment, 0n, never));
     assert.equal(error?.code, "resource_exhausted");
   });
 
@@ -142,7 +143,7 @@ describe("a stream", () => {
       fc.asyncProperty(fc.oneof(fc.uint8Array({ maxLength: 60 }), framed), async (garbage) => {
         bytes = garbage;
         // readAll() refuses every other kind of error.
-        const { error } = await readAll(plane.watchDeployments(0n, never));
+        const { error } = await readAll(plane.watch(kinds.deployment, 0n, never));
         assert.notEqual(error?.code, "not_found");
       }),
       { numRuns: 200 },
@@ -194,8 +195,8 @@ describe("a plain HTTP answer", () => {
     test(name, async (t) => {
       const server = await serveFrames(t, (stream) => respondPlain(stream, answer));
       const { plane } = connectTo(t, server.url);
-      const unary = await failureOf(plane.getDesiredDeployment({ id: "d_1" }, never));
-      const { error: streamed } = await readAll(plane.watchDeployments(0n, never));
+      const unary = await failureOf(plane.get(kinds.deployment, { id: "d_1" }, never));
+      const { error: streamed } = await readAll(plane.watch(kinds.deployment, 0n, never));
       for (const error of [unary, streamed]) {
         assert.deepEqual([error?.code, error?.retryAfterMs], [code, retryAfterMs]);
         assert.doesNotMatch(error?.message ?? "", /an error page/);
@@ -249,7 +250,7 @@ describe("a unary answer", () => {
     test(name, async (t) => {
       const server = await serveFrames(t, answer);
       const { plane } = connectTo(t, server.url);
-      assert.equal((await failureOf(plane.getDesiredDeployment({ id: "d_1" }, never))).code, code);
+      assert.equal((await failureOf(plane.get(kinds.deployment, { id: "d_1" }, never))).code, code);
     });
 });
 

@@ -8,6 +8,7 @@ import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { createSeededRandom } from "../../../src/concurrency/random.ts";
 import { createDesiredStream } from "../../../src/control-plane/desired-stream.ts";
 import { openSession } from "../../../src/control-plane/live-session.ts";
+import { kinds } from "../../../src/kinds/kinds.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
@@ -44,11 +45,11 @@ describe("a connection", () => {
     });
     const { plane, clock } = connectTo(t, server.url);
     assert.equal(server.accepted, 0);
-    const states = plane.watchDeployments(0n, never)[Symbol.asyncIterator]();
+    const states = plane.watch(kinds.deployment, 0n, never)[Symbol.asyncIterator]();
     await states.next();
     await Promise.all([
-      ...Array.from({ length: 50 }, () => plane.getDesiredDeployment({ id: "d_1" }, never)),
-      ...Array.from({ length: 50 }, () => plane.reportDeploymentStatus({}, never)),
+      ...Array.from({ length: 50 }, () => plane.get(kinds.deployment, { id: "d_1" }, never)),
+      ...Array.from({ length: 50 }, () => plane.report(kinds.deployment, {}, never)),
     ]);
     assert.equal(server.accepted, 1);
     const rest = failureOf(states.next());
@@ -75,7 +76,7 @@ describe("a connection", () => {
     const error = await failureOf(plane.heartbeat(never));
     assert.equal(error.code, "unavailable");
     assert.match(error.message, /^Heartbeat: .*ECONNREFUSED/);
-    assert.equal((await readAll(plane.watchDeployments(0n, never))).error?.code, "unavailable");
+    assert.equal((await readAll(plane.watch(kinds.deployment, 0n, never))).error?.code, "unavailable");
   });
 
   test("that hangs while it is made ends with its own limit, also for a stream", async (t) => {
@@ -89,7 +90,7 @@ describe("a connection", () => {
     });
     // A TLS handshake that never answers.
     const { plane, clock } = connectTo(t, `https://127.0.0.1:${(mute.address() as AddressInfo).port}`);
-    const reading = readAll(plane.watchDeployments(0n, never));
+    const reading = readAll(plane.watch(kinds.deployment, 0n, never));
     await eventually("it is accepted", () => assert.equal(sockets.length, 1));
     await clock.advance(10_000);
     const { error } = await reading;
@@ -115,7 +116,7 @@ describe("a peer that is gone without a word", () => {
     const stream = createDesiredStream(
       {
         controller: "deployments",
-        open: plane.watchDeployments,
+        open: (version, signal) => plane.watch(kinds.deployment, version, signal),
         cursor: () => cursor,
         resetCursor: () => assert.fail("nobody asked for a replay"),
         onState(state) {
@@ -203,7 +204,7 @@ test("GOAWAY lets open streams go on, and sends new calls to a new connection", 
     },
   });
   const { plane } = connectTo(t, server.url);
-  const states = plane.watchDeployments(0n, never)[Symbol.asyncIterator]();
+  const states = plane.watch(kinds.deployment, 0n, never)[Symbol.asyncIterator]();
   const first = await states.next();
   assert.equal(first.value?.version, 1n);
   for (const session of server.sessions) session.goaway();
@@ -230,7 +231,8 @@ test("a reader that stops early closes its stream at the server, and the connect
     },
   });
   const { plane } = connectTo(t, server.url);
-  for (let reads = 0; reads < 5; reads++) for await (const _ of plane.watchDeployments(0n, never)) break;
+  for (let reads = 0; reads < 5; reads++)
+    for await (const _ of plane.watch(kinds.deployment, 0n, never)) break;
   await eventually("all are closed", () => assert.equal(open, 0));
   await plane.heartbeat(never);
   assert.equal(server.accepted, 1);
@@ -250,7 +252,7 @@ test("a reader that is slow holds the server back, and gets everything in order"
   });
   const { plane } = connectTo(t, server.url);
   const versions: bigint[] = [];
-  for await (const { version } of plane.watchCiliumNetworkPolicies(0n, never)) {
+  for await (const { version } of plane.watch(kinds.policy, 0n, never)) {
     versions.push(version);
     if (versions.length > 1) continue;
     // Enough round trips for a server that is not held back to be far ahead.

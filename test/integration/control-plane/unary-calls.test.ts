@@ -12,6 +12,7 @@ import { type ControlPlane, createControlPlane } from "../../../src/control-plan
 import { ControlPlaneError } from "../../../src/control-plane/error.ts";
 import { createSessions } from "../../../src/control-plane/sessions.ts";
 import { DeploymentStateSchema } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
+import { kinds } from "../../../src/kinds/kinds.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { connectTo, never, serveFrames, serveRpc } from "./bare-server.ts";
 
@@ -53,7 +54,7 @@ function connectByLibrary(t: TestContext, baseUrl: string): ControlPlane {
 /** What a caller gets to know. */
 async function outcomeOf(plane: ControlPlane): Promise<object> {
   try {
-    const answer = await plane.getDesiredDeployment({ id: "d_1" }, never);
+    const answer = await plane.get(kinds.deployment, { id: "d_1" }, never);
     return answer.kind === "found" ? { version: answer.state.version } : answer;
   } catch (error) {
     assert.ok(error instanceof ControlPlaneError);
@@ -216,10 +217,10 @@ describe("a call", () => {
     });
     const stop = new AbortController();
     const { plane } = connectTo(t, server.url);
-    await assert.rejects(plane.getDesiredDeployment({ id: "d_1" }, stop.signal), stop.signal.reason);
+    await assert.rejects(plane.get(kinds.deployment, { id: "d_1" }, stop.signal), stop.signal.reason);
     const late = new AbortController();
     const { plane: unconnected } = connectTo(t, server.url);
-    const call = unconnected.getDesiredDeployment({ id: "d_1" }, late.signal);
+    const call = unconnected.get(kinds.deployment, { id: "d_1" }, late.signal);
     late.abort();
     await assert.rejects(call);
     while (reset < begun) await new Promise((resolve) => setImmediate(resolve));

@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import {
   CiliumController,
-  type ConnectionName,
   type ControllerDeps,
   connectControlPlane,
   connectKubernetes,
@@ -33,7 +32,7 @@ const never = new AbortController().signal;
 interface World {
   readonly cluster: TestCluster;
   readonly plane: TestControlPlane;
-  connect(controller: ConnectionName): ControllerDeps;
+  connect(controller: string): ControllerDeps;
   names(kind: keyof typeof kinds): Promise<readonly string[]>;
 }
 

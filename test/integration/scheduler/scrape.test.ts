@@ -11,8 +11,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../../src/concurrency/random.ts";
 import { SchedulerService } from "../../../src/gen/krane/v1/scheduler_pb.ts";
-import { createDeploymentController } from "../../../src/kinds/deployment/controller.ts";
-import { createSentinelController } from "../../../src/kinds/sentinel/controller.ts";
+import { kinds } from "../../../src/kinds/kinds.ts";
 import {
   createDocumentFetch,
   type DocumentAddress,
@@ -30,6 +29,9 @@ import { eventually } from "../../support/eventually.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
 import { secretOf } from "../../support/vault-fixture.ts";
 import { schedulerToken } from "./scheduler-world.ts";
+
+const createDeploymentController = await kinds.deployment.loadController();
+const createSentinelController = await kinds.sentinel.loadController();
 
 const never = new AbortController().signal;
 const name = { namespace: "acme", name: "web" };
@@ -60,12 +62,8 @@ async function createWorld(t: TestContext, instance: Instance): Promise<World> {
     api: cluster.connect("krane").api,
     controlPlane: plane.connect(controller),
   });
-  const { workers, deletion, rules } = defaultOptions;
   const deployments = createDeploymentController(defaultOptions, connect("deployments"));
-  const sentinels = createSentinelController(
-    { workers, deletion, rules, settings: { region: plane.region } },
-    connect("sentinels"),
-  );
+  const sentinels = createSentinelController(defaultOptions, connect("sentinels"));
   await deployments.start();
   t.after(() => deployments.stop());
 

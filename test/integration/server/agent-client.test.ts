@@ -6,6 +6,7 @@ import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { Secret } from "../../../src/config/secret.ts";
 import { type ControlPlane, createControlPlane } from "../../../src/control-plane/connection.ts";
 import { ControlPlaneError } from "../../../src/control-plane/error.ts";
+import { kinds } from "../../../src/kinds/kinds.ts";
 import {
   aws,
   deployment,
@@ -44,24 +45,24 @@ describe("the agent's client and the reference control plane", () => {
   test("every call is understood", async (t) => {
     const { admin, url } = await serve(t);
     const agent = connectAgent(t, url);
-    const deployments = readStream(t, (options) => agent.watchDeployments(0n, options.signal));
-    const sentinels = readStream(t, (options) => agent.watchSentinels(0n, options.signal));
-    const policies = readStream(t, (options) => agent.watchCiliumNetworkPolicies(0n, options.signal));
+    const deployments = readStream(t, (options) => agent.watch(kinds.deployment, 0n, options.signal));
+    const sentinels = readStream(t, (options) => agent.watch(kinds.sentinel, 0n, options.signal));
+    const policies = readStream(t, (options) => agent.watch(kinds.policy, 0n, options.signal));
     const [state] = await deployments.take(1);
     assert.equal((await sentinels.take(1))[0]?.version, 2n);
     assert.equal((await policies.take(1))[0]?.version, 3n);
-    const first = await agent.getDesiredDeployment({ id: "d_1" }, signal);
+    const first = await agent.get(kinds.deployment, { id: "d_1" }, signal);
     const knownPrint = (first.kind === "found" && first.print) || assert.fail("it has no print");
     assert.deepEqual(first, { kind: "found", state, print: knownPrint });
-    assert.deepEqual(await agent.getDesiredDeployment({ id: "d_1", knownPrint }, signal), { kind: "same" });
-    const other = await agent.getDesiredDeployment({ id: "d_1", knownPrint: "of something else" }, signal);
+    assert.deepEqual(await agent.get(kinds.deployment, { id: "d_1", knownPrint }, signal), { kind: "same" });
+    const other = await agent.get(kinds.deployment, { id: "d_1", knownPrint: "of something else" }, signal);
     assert.deepEqual(other, first);
-    assert.deepEqual(await agent.getDesiredSentinel({ id: "s_9" }, signal), { kind: "not-found" });
-    assert.equal((await agent.getDesiredCiliumNetworkPolicy({ id: "p_1" }, signal)).kind, "found");
+    assert.deepEqual(await agent.get(kinds.sentinel, { id: "s_9" }, signal), { kind: "not-found" });
+    assert.equal((await agent.get(kinds.policy, { id: "p_1" }, signal)).kind, "found");
 
     const value = { k8sName: "app-1", instances: [{ k8sName: "pod" }] };
-    await agent.reportDeploymentStatus({ change: { case: "update", value } }, signal);
-    await agent.reportSentinelStatus({ k8sName: "gate-1", availableReplicas: 1 }, signal);
+    await agent.report(kinds.deployment, { change: { case: "update", value } }, signal);
+    await agent.report(kinds.sentinel, { k8sName: "gate-1", availableReplicas: 1 }, signal);
     await agent.heartbeat(signal);
     await agent.reportAgentState({ state: { instanceId: "ins_1" } }, signal);
     assert.equal((await admin.instances(aws, "d_1"))[0]?.k8sName, "pod");
@@ -74,18 +75,19 @@ describe("the agent's client and the reference control plane", () => {
   test("refusals arrive with their codes, and a cut with its hint", async (t) => {
     const { faults, url } = await serve(t);
     const stranger = connectAgent(t, url, awsKey, "wrong");
-    await assert.rejects(stranger.getDesiredDeployment({ id: "d_1" }, signal), hasCode("unauthenticated"));
+    await assert.rejects(stranger.get(kinds.deployment, { id: "d_1" }, signal), hasCode("unauthenticated"));
     const lost = connectAgent(t, url, { name: "nowhere", platform: "", label: "nowhere" });
-    await assert.rejects(lost.getDesiredDeployment({ id: "d_1" }, signal), hasCode("failed_precondition"));
+    await assert.rejects(lost.get(kinds.deployment, { id: "d_1" }, signal), hasCode("failed_precondition"));
     const agent = connectAgent(t, url);
-    const ahead = readStream(t, (options) => agent.watchDeployments(9n, options.signal));
+    const ahead = readStream(t, (options) => agent.watch(kinds.deployment, 9n, options.signal));
     assert.ok(hasCode("out_of_range")(await ahead.ending()));
-    const report = agent.reportDeploymentStatus(
+    const report = agent.report(
+      kinds.deployment,
       { change: { case: "delete", value: { k8sName: "app-9" } } },
       signal,
     );
     await assert.rejects(report, hasCode("not_found"));
-    const stream = readStream(t, (options) => agent.watchDeployments(0n, options.signal));
+    const stream = readStream(t, (options) => agent.watch(kinds.deployment, 0n, options.signal));
     await stream.take(1);
     faults.cutStreams();
     const ending = await stream.ending();
@@ -98,8 +100,8 @@ describe("the agent's client and the reference control plane", () => {
     await admin.registerRegion("eu.central");
     await admin.setDeployment("eu.central", deployment(7));
     const agent = connectAgent(t, url, { name: "eu.central", platform: "aws", label: "eu.central" });
-    const stream = readStream(t, (options) => agent.watchDeployments(0n, options.signal));
+    const stream = readStream(t, (options) => agent.watch(kinds.deployment, 0n, options.signal));
     assert.equal((await stream.take(1))[0]?.version, 1n);
-    assert.equal((await agent.getDesiredDeployment({ id: "d_7" }, signal)).kind, "found");
+    assert.equal((await agent.get(kinds.deployment, { id: "d_7" }, signal)).kind, "found");
   });
 });

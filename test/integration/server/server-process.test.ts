@@ -16,6 +16,7 @@ import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { Secret } from "../../../src/config/secret.ts";
 import { createControlPlane } from "../../../src/control-plane/connection.ts";
 import { AdminService } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
+import { kinds } from "../../../src/kinds/kinds.ts";
 import { findPostgresBinaries } from "../../../src/server/embedded/binaries.ts";
 import { findAccount } from "../../../src/server/embedded/data-folder.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
@@ -132,7 +133,7 @@ async function assertServes(t: TestContext, node: string): Promise<void> {
   );
   t.after(() => agent.close());
   const { signal } = new AbortController();
-  const answer = await agent.getDesiredDeployment({ id: "d_1a2B3c4D" }, signal);
+  const answer = await agent.get(kinds.deployment, { id: "d_1a2B3c4D" }, signal);
   assert.equal(answer.kind, "found");
   await agent.heartbeat(signal);
   const { agents } = await admins(context.token).listAgents({});

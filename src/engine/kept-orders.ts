@@ -1,0 +1,102 @@
+// Orders that came by a call instead of by the stream: how they are kept on the object that they are about, and
+// read from it again by the next krane. What is kept is a message of the stream with the version that the order
+// stands on, so that a replay of what it replaced does not undo it, before a restart or after.
+import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import {
+  type KeptOrder,
+  type OrderMark,
+  openOrder,
+  orderTextMax,
+  readinessIdMax,
+  sealOrder,
+} from "../model/kept-order.ts";
+import type { MessageRules } from "../model/message-fields.ts";
+import { type DesiredMessage, readApply, readState } from "./desired-message.ts";
+import type { ApplyOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
+
+export interface Order<Apply> {
+  readonly message: Apply;
+  /** A token of the caller's, kept on the object. */
+  readonly readinessId?: string | undefined;
+}
+
+/** A live object that tells of the order that made it. */
+export interface OrderedObject {
+  readonly namespace: string;
+  readonly name: string;
+  /** Undefined on an object that does not say. */
+  readonly id: string | undefined;
+  readonly ordered: OrderMark | undefined;
+}
+
+/** `versionOf`: the version of what is known about a key. */
+export function readOrder<State extends DescMessage, Spec extends OrderedSpec>(
+  kind: EngineKind<State, Spec>,
+  { message, readinessId }: Order<ApplyOf<State>>,
+  versionOf: (key: string) => bigint,
+  rules: MessageRules,
+): DesiredMessage<Spec> {
+  const read = readApply(kind, message, 0n, rules);
+  if (read.want.kind !== "apply") return read;
+  if (readinessId !== undefined && readinessId.length > readinessIdMax)
+    return invalidOrder(read, "readiness_id", `must have at most ${readinessIdMax} characters`);
+  const version = versionOf(read.key);
+  const { spec } = read.want;
+  const { longField, blob } = kind.orders;
+  const value = blob === undefined ? message : blob.without(message);
+  const init = { version, state: { case: "apply", value } } as unknown as MessageInitShape<State>;
+  const bytes = toBinary(kind.stateSchema, create(kind.stateSchema, init));
+  const text = sealOrder(bytes, blob === undefined ? "" : blob.of(spec));
+  if (text.length > orderTextMax) return invalidOrder(read, longField, "is too long to be kept");
+  return { ...read, version, want: { kind: "apply", spec: withOrder(spec, text, readinessId) } };
+}
+
+/** The order that made a live object; undefined where it does not tell, or tells of another one. */
+export function restoreOrder<State extends DescMessage, Spec extends OrderedSpec>(
+  kind: EngineKind<State, Spec>,
+  { namespace, name, id, ordered }: OrderedObject,
+  rules: MessageRules,
+): DesiredMessage<Spec> | undefined {
+  if (ordered?.text === undefined) return undefined;
+  const { text, blob, readinessId } = ordered;
+  const state = stateOf(kind, openOrder(text, blob), blob);
+  const read = state && readState(kind, state, rules);
+  if (read?.kind !== "message") return undefined;
+  const { message } = read;
+  if (message.key !== `${namespace}/${name}` || message.id !== id) return undefined;
+  if (message.want.kind !== "apply") return message;
+  return { ...message, want: { kind: "apply", spec: withOrder(message.want.spec, text, readinessId) } };
+}
+
+function stateOf<State extends DescMessage, Spec extends OrderedSpec>(
+  { stateSchema, orders }: Pick<EngineKind<State, Spec>, "stateSchema" | "orders">,
+  bytes: Uint8Array | undefined,
+  blob: string,
+) {
+  try {
+    const message = bytes && fromBinary(stateSchema, bytes);
+    const applied = message as { state?: { case?: string; value?: ApplyOf<State> } } | undefined;
+    if (applied?.state?.case === "apply" && applied.state.value !== undefined && orders.blob !== undefined)
+      applied.state.value = orders.blob.with(applied.state.value, blob);
+    return message;
+  } catch {
+    return undefined;
+  }
+}
+
+function withOrder<Spec extends OrderedSpec>(
+  spec: Spec,
+  text: string,
+  readinessId: string | undefined,
+): Spec {
+  const kept: KeptOrder = { text, ...(readinessId !== undefined && { readinessId }) };
+  return { ...spec, kept };
+}
+
+function invalidOrder<Spec>(
+  message: DesiredMessage<Spec>,
+  path: string,
+  reason: string,
+): DesiredMessage<Spec> {
+  return { ...message, want: { kind: "invalid", problems: [{ path, message: reason }] } };
+}

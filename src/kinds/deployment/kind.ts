@@ -1,0 +1,65 @@
+// The descriptor of deployments: one release of a tenant's program, a ReplicaSet in the namespace of its workspace.
+
+import { ClusterService } from "../../gen/ctrl/v1/cluster_service_pb.ts";
+import {
+  type ApplyDeployment,
+  ApplyDeploymentSchema,
+  DeploymentStateSchema,
+  type ReportDeploymentStatusRequestSchema,
+} from "../../gen/ctrl/v1/deployment_pb.ts";
+import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { labelKeys } from "../../model/labels.ts";
+import type { Kind } from "../kind.ts";
+import type { SeenDeployment } from "./observed.ts";
+import { type DeploymentSpec, parseApplyDeployment, parseDeleteDeployment } from "./spec.ts";
+
+const rpc = ClusterService.method;
+
+export const deploymentKind: Kind<
+  "deployment",
+  typeof DeploymentStateSchema,
+  typeof ReportDeploymentStatusRequestSchema,
+  DeploymentSpec,
+  SeenDeployment
+> = {
+  name: "deployment",
+  plural: "deployments",
+  aliases: ["deploy"],
+  controller: "deployments",
+  objectKind: ObjectKind.DEPLOYMENT,
+  kubectlKind: "replicaset",
+  idLabel: labelKeys.deploymentId,
+  makesPods: true,
+  rpcs: {
+    watch: rpc.watchDeployments,
+    get: rpc.getDesiredDeploymentState,
+    idField: "deploymentId",
+    report: rpc.reportDeploymentStatus,
+  },
+  applySchema: ApplyDeploymentSchema,
+  stateSchema: DeploymentStateSchema,
+  idOf: ({ deploymentId }) => deploymentId,
+  namespaceOf: ({ k8sNamespace }) => k8sNamespace,
+  keyOf: ({ k8sNamespace, k8sName }) => `${k8sNamespace}/${k8sName}`,
+  // Reports carry the name without its namespace, so the name alone has to do.
+  uniqueNameOf: ({ k8sName }) => k8sName,
+  deletionOf: ({ k8sNamespace, k8sName }) => ({ k8sNamespace, k8sName }),
+  parseApply: parseApplyDeployment,
+  parseDelete: parseDeleteDeployment,
+  orders: {
+    longField: "command",
+    blob: {
+      of: ({ secretsBlob }) => secretsBlob,
+      without: (message) => ({ ...message, encryptedEnvironmentVariables: new Uint8Array() }),
+      with: (message, blob): ApplyDeployment => ({
+        ...message,
+        encryptedEnvironmentVariables: Uint8Array.from(Buffer.from(blob, "base64")),
+      }),
+    },
+  },
+  async loadController() {
+    const { createController } = await import("../../engine/controller.ts");
+    const { deploymentRecipe } = await import("./controller.ts");
+    return (options, deps) => createController(deploymentKind, deploymentRecipe, options, deps);
+  },
+};

@@ -1,0 +1,62 @@
+// What a kind of desired state is, as one table: its words, its messages and RPCs, and the way to its controller.
+// A kind is known in one place; whatever else needs to know it reads its descriptor.
+//
+// A descriptor is pure and light: the command line reads it for `--help`. What runs in an agent is loaded when an agent
+// asks for it.
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import type { GenMessage } from "@bufbuild/protobuf/codegenv2";
+import type { ControllerDeps, ControllerOptions } from "../engine/controller.ts";
+import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "../engine/engine-kind.ts";
+import type { KindController } from "../engine/running-controller.ts";
+import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
+import type { RegistryCredentials } from "../model/pull-secret.ts";
+
+export interface Kind<
+  Name extends string = string,
+  State extends DescMessage = DescMessage,
+  Report extends DescMessage = DescMessage,
+  Spec extends OrderedSpec = OrderedSpec,
+  Seen = unknown,
+> extends EngineKind<State, Spec, Report> {
+  /** The word for one of them, for people and in the store. */
+  readonly name: Name;
+  readonly plural: string;
+  /** Short forms that people may type. */
+  readonly aliases: readonly string[];
+  /** The admin protocol's. */
+  readonly objectKind: ObjectKind;
+  readonly applySchema: GenMessage<ApplyOf<State>>;
+  /** The namespace that its objects are in. */
+  namespaceOf(message: ApplyOf<State> | DeleteOf<State>): string;
+  /** What no other object of the kind may have within a region. */
+  uniqueNameOf(message: ApplyOf<State>): string;
+  /** The order to delete what the message describes. */
+  deletionOf(message: ApplyOf<State>): MessageInitShape<GenMessage<DeleteOf<State>>>;
+  /** It makes pods, so it has a number of them and needs the credentials of the registry. */
+  readonly makesPods: boolean;
+  /** The kind in Kubernetes that its name is looked up by, as kubectl takes it. */
+  readonly kubectlKind: string;
+  /** The label that its objects carry its id in. */
+  readonly idLabel: string;
+  loadController(): Promise<CreateController<State, Seen>>;
+}
+
+/** Constructing one starts nothing. */
+export type CreateController<State extends DescMessage, Seen> = (
+  options: KindControllerOptions,
+  deps: ControllerDeps,
+) => KindController<State, Seen>;
+
+export type KindControllerOptions = ControllerOptions & KindSettings;
+
+/** What an agent tells every kind's controller. */
+export interface KindSettings {
+  /** Name and platform joined: "us-east-1.aws". */
+  readonly region: string;
+  readonly networkPolicy: "required" | "best-effort";
+  /** For pods with encrypted variables: whom their token is for, and where they reach krane. */
+  readonly secrets: { readonly audience: string; readonly endpoint?: string };
+  readonly registry?: RegistryCredentials;
+  /** The namespace that krane fetches documents from, where it does; its pods are let in. */
+  readonly scraperNamespace?: string;
+}

@@ -1,0 +1,31 @@
+// The kinds of desired state. A new kind is a folder beside this file, and a line here.
+import type { MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import { deploymentKind } from "./deployment/kind.ts";
+import type { Kind } from "./kind.ts";
+import { policyKind } from "./policy/kind.ts";
+import { sentinelKind } from "./sentinel/kind.ts";
+
+/** In the order in which objects are listed. */
+export const kinds = {
+  deployment: deploymentKind,
+  sentinel: sentinelKind,
+  policy: policyKind,
+} as const;
+
+type Kinds = typeof kinds;
+
+export type KindName = keyof Kinds;
+export type ApplyMessage<K extends KindName> = MessageShape<Kinds[K]["applySchema"]>;
+export type ApplyInit<K extends KindName> = MessageInitShape<Kinds[K]["applySchema"]>;
+export type StateMessage<K extends KindName> = MessageShape<Kinds[K]["stateSchema"]>;
+
+/** A running controller of the kind. */
+export type ControllerOf<K extends KindName> = ReturnType<Awaited<ReturnType<Kinds[K]["loadController"]>>>;
+
+export const kindNames = Object.keys(kinds) as readonly KindName[];
+export const allKinds: readonly Kind<KindName>[] = Object.values(kinds);
+
+/** The kind that a controller looks after; undefined for one that is not known here. */
+export function kindOfController(controller: string): Kind<KindName> | undefined {
+  return allKinds.find((kind) => kind.controller === controller);
+}

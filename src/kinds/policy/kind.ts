@@ -1,0 +1,45 @@
+// The descriptor of policies: a CiliumNetworkPolicy with the rules of the control plane. Its controller is called
+// `cilium` on the wire, in metrics and in logs.
+import {
+  ApplyCiliumNetworkPolicySchema,
+  CiliumNetworkPolicyStateSchema,
+} from "../../gen/ctrl/v1/cilium_network_policy_pb.ts";
+import { ClusterService } from "../../gen/ctrl/v1/cluster_service_pb.ts";
+import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { labelKeys } from "../../model/labels.ts";
+import type { Kind } from "../kind.ts";
+import { type PolicySpec, parseApplyPolicy, parseDeletePolicy } from "./spec.ts";
+
+const rpc = ClusterService.method;
+
+export const policyKind: Kind<"policy", typeof CiliumNetworkPolicyStateSchema, never, PolicySpec, never> = {
+  name: "policy",
+  plural: "policies",
+  aliases: [],
+  controller: "cilium",
+  objectKind: ObjectKind.POLICY,
+  kubectlKind: "ciliumnetworkpolicy",
+  idLabel: labelKeys.networkPolicyId,
+  makesPods: false,
+  rpcs: {
+    watch: rpc.watchCiliumNetworkPolicies,
+    get: rpc.getDesiredCiliumNetworkPolicyState,
+    idField: "ciliumNetworkPolicyId",
+  },
+  applySchema: ApplyCiliumNetworkPolicySchema,
+  stateSchema: CiliumNetworkPolicyStateSchema,
+  idOf: ({ ciliumNetworkPolicyId }) => ciliumNetworkPolicyId,
+  namespaceOf: ({ k8sNamespace }) => k8sNamespace,
+  keyOf: ({ k8sNamespace, k8sName }) => `${k8sNamespace}/${k8sName}`,
+  uniqueNameOf: ({ k8sNamespace, k8sName }) => `${k8sNamespace}/${k8sName}`,
+  deletionOf: ({ k8sNamespace, k8sName }) => ({ k8sNamespace, k8sName }),
+  parseApply: parseApplyPolicy,
+  parseDelete: parseDeletePolicy,
+  // The rules are kept with the order: what an edit has made of those on the object is not what was ordered.
+  orders: { longField: "policy" },
+  async loadController() {
+    const { createController } = await import("../../engine/controller.ts");
+    const { policyRecipe } = await import("./controller.ts");
+    return (options, deps) => createController(policyKind, policyRecipe, options, deps);
+  },
+};

@@ -1,0 +1,53 @@
+// The descriptor of sentinels: the proxy in front of an environment's deployments, an apps/v1 Deployment with four
+// companions in a namespace of its own.
+import { ClusterService } from "../../gen/ctrl/v1/cluster_service_pb.ts";
+import {
+  ApplySentinelSchema,
+  type ReportSentinelStatusRequestSchema,
+  SentinelStateSchema,
+} from "../../gen/ctrl/v1/sentinel_pb.ts";
+import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { labelKeys, sentinelNamespace } from "../../model/labels.ts";
+import type { Kind } from "../kind.ts";
+import type { ObservedSentinel } from "./observed.ts";
+import { parseApplySentinel, parseDeleteSentinel, type SentinelSpec } from "./spec.ts";
+
+const rpc = ClusterService.method;
+
+export const sentinelKind: Kind<
+  "sentinel",
+  typeof SentinelStateSchema,
+  typeof ReportSentinelStatusRequestSchema,
+  SentinelSpec,
+  ObservedSentinel
+> = {
+  name: "sentinel",
+  plural: "sentinels",
+  aliases: [],
+  controller: "sentinels",
+  objectKind: ObjectKind.SENTINEL,
+  kubectlKind: "deployment",
+  idLabel: labelKeys.sentinelId,
+  makesPods: true,
+  rpcs: {
+    watch: rpc.watchSentinels,
+    get: rpc.getDesiredSentinelState,
+    idField: "sentinelId",
+    report: rpc.reportSentinelStatus,
+  },
+  applySchema: ApplySentinelSchema,
+  stateSchema: SentinelStateSchema,
+  idOf: ({ sentinelId }) => sentinelId,
+  namespaceOf: () => sentinelNamespace,
+  keyOf: ({ k8sName }) => `${sentinelNamespace}/${k8sName}`,
+  uniqueNameOf: ({ k8sName }) => k8sName,
+  deletionOf: ({ k8sName }) => ({ k8sName }),
+  parseApply: parseApplySentinel,
+  parseDelete: parseDeleteSentinel,
+  orders: { longField: "image" },
+  async loadController() {
+    const { createController } = await import("../../engine/controller.ts");
+    const { sentinelRecipe } = await import("./controller.ts");
+    return (options, deps) => createController(sentinelKind, sentinelRecipe, options, deps);
+  },
+};

@@ -1,0 +1,221 @@
+// The controllers of single kinds, for programs that embed them. Constructing one starts nothing; it can be started once.
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { DeletionConfig, IsolationConfig } from "../config/config.ts";
+import { Secret } from "../config/secret.ts";
+import type { Setting } from "../config/setting.ts";
+import { settings } from "../config/settings.ts";
+import type { ControlPlane } from "../control-plane/connection.ts";
+import { Controller } from "../engine/controller.ts";
+import type { OrderOutcome } from "../engine/running-controller.ts";
+import {
+  ApplyCiliumNetworkPolicySchema,
+  type CiliumNetworkPolicyStateSchema,
+  DeleteCiliumNetworkPolicySchema,
+} from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
+import {
+  ApplyDeploymentSchema,
+  DeleteDeploymentSchema,
+  type DeploymentStateSchema,
+  type ReportDeploymentStatusRequestSchema,
+} from "../gen/ctrl/v1/deployment_pb.ts";
+import {
+  ApplySentinelSchema,
+  DeleteSentinelSchema,
+  type ReportSentinelStatusRequestSchema,
+  type SentinelStateSchema,
+} from "../gen/ctrl/v1/sentinel_pb.ts";
+import { deploymentRecipe } from "../kinds/deployment/controller.ts";
+import { deploymentKind } from "../kinds/deployment/kind.ts";
+import type { SeenDeployment } from "../kinds/deployment/observed.ts";
+import type { DeploymentSpec } from "../kinds/deployment/spec.ts";
+import type { KindControllerOptions, KindSettings } from "../kinds/kind.ts";
+import { policyRecipe } from "../kinds/policy/controller.ts";
+import { policyKind } from "../kinds/policy/kind.ts";
+import type { PolicySpec } from "../kinds/policy/spec.ts";
+import { sentinelRecipe } from "../kinds/sentinel/controller.ts";
+import { sentinelKind } from "../kinds/sentinel/kind.ts";
+import type { ObservedSentinel } from "../kinds/sentinel/observed.ts";
+import type { SentinelSpec } from "../kinds/sentinel/spec.ts";
+import type { KubeApi } from "../kube/api.ts";
+import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
+import { build, completeSurroundings, type Surroundings } from "./surroundings.ts";
+
+/** The defaults are those of the settings with the same names, so that a controller behaves here as in an agent. */
+export interface EngineOptions {
+  /** Keys that are worked on at the same time. Default 64. */
+  readonly workers?: number;
+  /** When an object that the control plane does not know may go; see `[deletion]` of the configuration. */
+  readonly deletion?: Partial<DeletionConfig>;
+  /** How long start() waits for the watches. Default 60 s. */
+  readonly startTimeoutMs?: number;
+}
+
+export interface ControllerDeps extends Surroundings {
+  /** See `connectKubernetes`. */
+  readonly api: KubeApi;
+  /** See `connectControlPlane`. */
+  readonly controlPlane: ControlPlane;
+  /** Default: metrics that nobody reads. */
+  readonly metrics?: Metrics;
+}
+
+/** The login of a registry. */
+export interface RegistryLogin {
+  /** Host, and port if it is not that of HTTPS. */
+  readonly host: string;
+  readonly username: string;
+  readonly password: string;
+}
+
+interface CommonOptions extends EngineOptions {
+  readonly region?: string;
+  readonly networkPolicy?: IsolationConfig["networkPolicy"];
+  readonly registries?: readonly string[];
+  readonly registry?: RegistryLogin;
+  readonly secrets?: { readonly audience?: string; readonly endpoint?: string };
+  readonly ownNamespace?: string;
+}
+
+export interface DeploymentControllerOptions extends EngineOptions {
+  /** "required" (the default) holds workloads back while the cluster has no CiliumNetworkPolicy. */
+  readonly networkPolicy?: IsolationConfig["networkPolicy"];
+  /** Registries that images may come from. Default: all. */
+  readonly registries?: readonly string[];
+  /** The registry whose images are pulled with a login. */
+  readonly registry?: RegistryLogin;
+  /** For workloads with encrypted variables: the audience of their tokens, and where they find krane. */
+  readonly secrets?: { readonly audience?: string; readonly endpoint?: string };
+  /** The namespace that this program runs in, which no deployment may be in. */
+  readonly ownNamespace?: string;
+}
+
+export type DeploymentOrder = MessageInitShape<typeof ApplyDeploymentSchema>;
+export type DeploymentDeletion = MessageInitShape<typeof DeleteDeploymentSchema>;
+
+/** Keeps the deployments of one region: ReplicaSets, their pull secrets and the ingress policies of their environments. */
+export class DeploymentController extends Controller<
+  typeof DeploymentStateSchema,
+  DeploymentSpec,
+  typeof ReportDeploymentStatusRequestSchema,
+  SeenDeployment,
+  KindSettings
+> {
+  constructor(options: DeploymentControllerOptions, deps: ControllerDeps) {
+    super(deploymentKind, deploymentRecipe, engineOptions(options), engineDeps(deps));
+  }
+
+  /** Does what the message says, as if the stream had brought it. */
+  applyDeployment(order: DeploymentOrder, signal: AbortSignal): Promise<OrderOutcome> {
+    return this.apply(create(ApplyDeploymentSchema, order), signal);
+  }
+
+  /** Deletes at once, if it is krane's own. That there is no such deployment is no error. */
+  deleteDeployment(deletion: DeploymentDeletion, signal: AbortSignal): Promise<OrderOutcome> {
+    return this.delete(create(DeleteDeploymentSchema, deletion), signal);
+  }
+}
+
+export interface SentinelControllerOptions extends EngineOptions {
+  /** Sentinels are told where they run: "us-east-1.aws". */
+  readonly region: string;
+  /** Registries that images may come from. Default: all. */
+  readonly registries?: readonly string[];
+  /** The registry whose images are pulled with a login. */
+  readonly registry?: RegistryLogin;
+}
+
+export type SentinelOrder = MessageInitShape<typeof ApplySentinelSchema>;
+export type SentinelDeletion = MessageInitShape<typeof DeleteSentinelSchema>;
+
+/** Keeps the sentinels of one region: their apps/v1 Deployments, Services, disruption budgets and gossip policies. */
+export class SentinelController extends Controller<
+  typeof SentinelStateSchema,
+  SentinelSpec,
+  typeof ReportSentinelStatusRequestSchema,
+  ObservedSentinel,
+  KindSettings
+> {
+  constructor(options: SentinelControllerOptions, deps: ControllerDeps) {
+    super(sentinelKind, sentinelRecipe, engineOptions(options), engineDeps(deps));
+  }
+
+  /** Does what the message says, as if the stream had brought it. */
+  applySentinel(order: SentinelOrder, signal: AbortSignal): Promise<OrderOutcome> {
+    return this.apply(create(ApplySentinelSchema, order), signal);
+  }
+
+  /** Deletes all five objects at once, if they are krane's own. That there is no such sentinel is no error. */
+  deleteSentinel(deletion: SentinelDeletion, signal: AbortSignal): Promise<OrderOutcome> {
+    return this.delete(create(DeleteSentinelSchema, deletion), signal);
+  }
+}
+
+export interface CiliumControllerOptions extends EngineOptions {
+  /** The namespace that this program runs in, which no policy may be in. */
+  readonly ownNamespace?: string;
+}
+
+export type PolicyOrder = MessageInitShape<typeof ApplyCiliumNetworkPolicySchema>;
+export type PolicyDeletion = MessageInitShape<typeof DeleteCiliumNetworkPolicySchema>;
+
+/** Keeps the network policies that the control plane wants in one region. */
+export class CiliumController extends Controller<
+  typeof CiliumNetworkPolicyStateSchema,
+  PolicySpec,
+  never,
+  never,
+  KindSettings
+> {
+  constructor(options: CiliumControllerOptions, deps: ControllerDeps) {
+    super(policyKind, policyRecipe, engineOptions(options), engineDeps(deps));
+  }
+
+  /** Does what the message says, as if the stream had brought it. */
+  applyPolicy(order: PolicyOrder, signal: AbortSignal): Promise<OrderOutcome> {
+    return this.apply(create(ApplyCiliumNetworkPolicySchema, order), signal);
+  }
+
+  /** Deletes at once, if it is krane's own. That there is no such policy is no error. */
+  deletePolicy(deletion: PolicyDeletion, signal: AbortSignal): Promise<OrderOutcome> {
+    return this.delete(create(DeleteCiliumNetworkPolicySchema, deletion), signal);
+  }
+}
+
+export const defaultWorkers = defaultOf(settings.reconcileWorkers);
+
+function engineOptions(options: CommonOptions): KindControllerOptions {
+  const { workers = defaultWorkers, deletion, startTimeoutMs, region = "", registries = [] } = options;
+  const { ownNamespace, secrets, registry, networkPolicy } = options;
+  return {
+    workers,
+    deletion: { ...defaultDeletion(), ...deletion },
+    ...(startTimeoutMs !== undefined && { startTimeoutMs }),
+    rules: { registries, ...(ownNamespace !== undefined && { ownNamespace }) },
+    region,
+    networkPolicy: networkPolicy ?? defaultOf(settings.isolationNetworkPolicy),
+    secrets: { audience: defaultOf(settings.secretsAudience), ...secrets },
+    // Out of reach of logs from the moment it is handed over (K7).
+    ...(registry && { registry: { ...registry, password: new Secret(registry.password) } }),
+  };
+}
+
+function engineDeps(deps: ControllerDeps) {
+  const { api, controlPlane, metrics = createMetrics(build) } = deps;
+  return { api, controlPlane, metrics, ...completeSurroundings(deps) };
+}
+
+function defaultDeletion(): DeletionConfig {
+  return {
+    mode: defaultOf(settings.deletionMode),
+    confirmations: defaultOf(settings.deletionConfirmations),
+    minimumAgeMs: defaultOf(settings.deletionMinimumAge),
+    budgetObjects: defaultOf(settings.deletionBudgetObjects),
+    budgetFraction: defaultOf(settings.deletionBudgetFraction),
+    budgetWindowMs: defaultOf(settings.deletionBudgetWindow),
+  };
+}
+
+export function defaultOf<T>({ path, fallback }: Setting<T>): T {
+  if (fallback === undefined) throw new TypeError(`${path} has no default`);
+  return fallback.value({ hasSection: () => false, randomId: () => "" });
+}
