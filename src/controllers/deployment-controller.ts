@@ -13,6 +13,7 @@ import {
 import { environmentName } from "./deployment-kinds.ts";
 import { readDelete } from "./deployment-messages.ts";
 import { type DeploymentOrder, readDeploymentOrder } from "./deployment-orders.ts";
+import { type DesiredDeployments, desiredDeployments } from "./desired-deployments.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
 import { type SeenObjects, seenObjects } from "./seen-objects.ts";
 
@@ -25,6 +26,8 @@ export interface DeploymentController extends RunningController {
   deleteDeployment(message: DeleteDeployment, signal: AbortSignal): Promise<OrderOutcome>;
   /** What is there of all deployments and of one, and which of them look different from before. */
   readonly seen: SeenObjects<SeenDeployment>;
+  /** What is wanted at this moment. */
+  readonly desired: DesiredDeployments;
 }
 
 export function createDeploymentController(
@@ -59,5 +62,6 @@ export function createDeploymentController(
     orderDeployment: order,
     deleteDeployment: (message, signal) => controller.order(readDelete(message, 0n, options.rules), signal),
     seen: seenObjects(controller, (key) => controller.definition.seen(key)),
+    desired: desiredDeployments(controller.store),
   };
 }
