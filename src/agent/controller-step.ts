@@ -16,6 +16,7 @@ import type { Step } from "./lifecycle.ts";
 import { startLoop } from "./loops.ts";
 import type { SchedulerPlaces } from "./scheduler-part.ts";
 import { holdSecret } from "./secrets.ts";
+import type { SecretsPlaces } from "./secrets-step.ts";
 
 export interface ControllerParts {
   readonly view: AgentView;
@@ -26,6 +27,8 @@ export interface ControllerParts {
 export interface ControllerStepParts extends ControllerParts {
   /** Where orders find the controller. */
   readonly scheduler: SchedulerPlaces;
+  /** Where whoever gives secrets finds what is wanted. */
+  readonly secrets: SecretsPlaces;
 }
 
 // Long enough for an API server that is just being restarted. After that Kubernetes
@@ -35,7 +38,7 @@ const startTimeoutMs = 30_000;
 export function controllerStep(
   row: ControllerRow,
   config: Config,
-  { view, metrics, tracing, scheduler }: ControllerStepParts,
+  { view, metrics, tracing, scheduler, secrets }: ControllerStepParts,
   agentDeps: AgentDeps,
 ): Step {
   const { name, makesPods } = row;
@@ -55,6 +58,7 @@ export function controllerStep(
       const settings = {
         config,
         scheduler,
+        secrets,
         engine: { workers, deletion, startTimeoutMs },
         ...place,
         ...(login && password && { registry: { host: login.url, username: login.username, password } }),

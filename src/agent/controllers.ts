@@ -8,6 +8,7 @@ import { createSentinelController } from "../controllers/sentinel-controller.ts"
 import type { RegistryCredentials } from "../model/pull-secret.ts";
 import type { ViewedController } from "./agent-view.ts";
 import type { SchedulerPlaces } from "./scheduler-part.ts";
+import type { SecretsPlaces } from "./secrets-step.ts";
 
 export interface AgentController extends ViewedController {
   start(signal: AbortSignal): Promise<void>;
@@ -21,6 +22,7 @@ export interface ControllerSettings {
   readonly ownNamespace?: string;
   readonly registry?: RegistryCredentials;
   readonly scheduler: SchedulerPlaces;
+  readonly secrets: SecretsPlaces;
 }
 
 export interface ControllerRow {
@@ -60,6 +62,7 @@ export const controllers: readonly ControllerRow[] = [
       };
       const controller = createDeploymentController(options, deps);
       settings.scheduler.deployments = controller;
+      settings.secrets.deployments = controller.desired;
       return controller;
     },
   },

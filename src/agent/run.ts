@@ -52,7 +52,12 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     metricsPortStep(config, metrics, deps),
     // Together: one that waits for its watches keeps no other from its work (K6).
     controllers.map((row) =>
-      controllerStep(row, config, { view, metrics, tracing, scheduler: places }, deps),
+      controllerStep(
+        row,
+        config,
+        { view, metrics, tracing, scheduler: places, secrets: secrets.places },
+        deps,
+      ),
     ),
     upstreamStep(config, { view, metrics, tracing }, deps),
     startedStep(health, deps),

@@ -3,6 +3,7 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Config } from "../config/config.ts";
 import { createCallSpans } from "../control-plane/call-spans.ts";
+import type { DesiredDeployments } from "../controllers/desired-deployments.ts";
 import { createMeteredKubeApi } from "../controllers/metered-kube-api.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
@@ -21,7 +22,13 @@ import type { AgentDeps } from "./agent-deps.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
 import type { Step } from "./lifecycle.ts";
 
+/** The port opens before the controllers start, so what is wanted is put into its place once it is there. */
+export interface SecretsPlaces {
+  deployments?: DesiredDeployments;
+}
+
 export interface SecretsPart {
+  readonly places: SecretsPlaces;
   readonly step: Step;
   /** Absent without a vault. */
   readonly routes: ((router: ConnectRouter) => void) | undefined;
@@ -34,6 +41,8 @@ export function createSecretsPart(
 ): SecretsPart {
   const deps = { ...agentDeps, metrics };
   const { vault: vaultConfig, secrets: options } = config;
+  const places: SecretsPlaces = {};
+  const desired: DesiredDeployments = { find: (key) => places.deployments?.find(key) };
   let service: ReturnType<typeof createSecretsService> | undefined;
   const step: Step = {
     name: "secrets service",
@@ -47,7 +56,8 @@ export function createSecretsPart(
       const userAgent = `krane/${deps.build.version}`;
       const transport = createHttpTransport({ endpoint, connections: secretsConnections, userAgent }, deps);
       const api = createMeteredKubeApi(createKubeApi(tracedTransport(transport, spans)), "secrets", deps);
-      service = createSecretsService(options, { ...deps, api, vault, audit: createDecisionLog(deps.log) });
+      const audit = createDecisionLog(deps.log);
+      service = createSecretsService(options, { ...deps, api, vault, desired, audit });
       return {
         async stop() {
           service = undefined;
@@ -56,5 +66,5 @@ export function createSecretsPart(
       };
     },
   };
-  return { step, routes: vaultConfig && secretsServiceRoutes(() => service, deps) };
+  return { step, places, routes: vaultConfig && secretsServiceRoutes(() => service, deps) };
 }

@@ -159,6 +159,7 @@ async function sentByAgent(configText: string, place: { readonly ownNamespace?: 
           config,
           engine: { workers: 4, deletion: config.deletion },
           scheduler: {},
+          secrets: {},
           ...place,
           ...(row.makesPods && registry && { registry }),
         },
