@@ -104,7 +104,7 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
     const { url: apiUrl } = await workers.start<{ url: string }>("secrets-api", ids);
     for (let round = 0; round < rounds; round++) {
       for (const side of ["krane", "raw"] as const) {
-        const task: SecretsServerTask = { side, apiUrl, environmentId: ids.environmentId, variables };
+        const task: SecretsServerTask = { side, apiUrl, ...ids, variables };
         const facts = await workers.start<SecretsServerFacts>("secrets-server", task);
         samples[side].push(await measure(facts, signal));
       }

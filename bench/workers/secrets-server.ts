@@ -5,6 +5,7 @@ import { Agent, get } from "node:http";
 import { text } from "node:stream/consumers";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { Secret } from "../../src/config/secret.ts";
+import type { DesiredDeployments } from "../../src/kinds/deployment/desired-deployments.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
@@ -28,6 +29,7 @@ import { cpuSeconds } from "./resources.ts";
 export interface SecretsServerTask {
   readonly side: "krane" | "raw";
   readonly apiUrl: string;
+  readonly deploymentId: string;
   readonly environmentId: string;
   readonly variables: Readonly<Record<string, string>>;
 }
@@ -76,7 +78,11 @@ async function createKraneSide(): Promise<{ handler: HttpHandler; blob: string }
   const endpoint = { server: task.apiUrl, credentials: fixedCredential({}) };
   const api = createKubeApi(createHttpTransport({ endpoint, connections: secretsConnections }, { clock }));
   const metrics = createMetrics({ version: "0", revision: "bench", nodeVersion: process.version });
-  const deps = { api, vault, clock, log, metrics, audit: createDecisionLog(log) };
+  const { deploymentId, environmentId } = task;
+  const desired: DesiredDeployments = {
+    find: (key) => (key === "acme/web" ? { kind: "wanted", deploymentId, environmentId } : undefined),
+  };
+  const deps = { api, vault, desired, clock, log, metrics, audit: createDecisionLog(log) };
   const service = createSecretsService({ audience: "krane", acceptDefaultAudience: false }, deps);
   const handler = rpcRoutes(secretsServiceRoutes(() => service, deps)).get(path);
   if (handler === undefined) throw new Error("the service is not served");

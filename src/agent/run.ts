@@ -35,8 +35,8 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
   });
   const health = createHealth(healthChecks(view), deps);
   const tracing = createTracingPart(config, metrics, deps);
-  const secrets = createSecretsPart(config, { metrics, tracing }, deps);
   const running = new RunningControllers();
+  const secrets = createSecretsPart(config, { metrics, tracing, running }, deps);
   const scheduling = createSchedulerServices(config, { health, running }, { ...deps, metrics });
   const services = [
     ...agentServices(config, view, metrics, deps),

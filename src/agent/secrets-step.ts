@@ -4,6 +4,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import type { Config } from "../config/config.ts";
 import { createCallSpans } from "../control-plane/call-spans.ts";
 import { createMeteredKubeApi } from "../engine/metered-kube-api.ts";
+import { type DesiredDeployments, desiredDeployments } from "../kinds/deployment/desired-deployments.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
@@ -19,6 +20,7 @@ import { spanCatalogue } from "../telemetry/span-catalogue.ts";
 import { createVault } from "../vault/create-vault.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
+import type { RunningControllers } from "./controllers.ts";
 import type { Step } from "./lifecycle.ts";
 
 export interface SecretsPart {
@@ -27,13 +29,26 @@ export interface SecretsPart {
   readonly routes: ((router: ConnectRouter) => void) | undefined;
 }
 
+export interface SecretsPartDeps {
+  readonly metrics: Metrics;
+  readonly tracing: Traced;
+  readonly running: RunningControllers;
+}
+
 export function createSecretsPart(
   config: Config,
-  { metrics, tracing }: { readonly metrics: Metrics; readonly tracing: Traced },
+  { metrics, tracing, running }: SecretsPartDeps,
   agentDeps: AgentDeps,
 ): SecretsPart {
   const deps = { ...agentDeps, metrics };
   const { vault: vaultConfig, secrets: options } = config;
+  // The port opens before the controllers start, so what is wanted is looked for at each call.
+  const desired: DesiredDeployments = {
+    find(key) {
+      const deployments = running.get("deployment");
+      return deployments && desiredDeployments(deployments.desired).find(key);
+    },
+  };
   let service: ReturnType<typeof createSecretsService> | undefined;
   const step: Step = {
     name: "secrets service",
@@ -47,7 +62,8 @@ export function createSecretsPart(
       const userAgent = `krane/${deps.build.version}`;
       const transport = createHttpTransport({ endpoint, connections: secretsConnections, userAgent }, deps);
       const api = createMeteredKubeApi(createKubeApi(tracedTransport(transport, spans)), "secrets", deps);
-      service = createSecretsService(options, { ...deps, api, vault, audit: createDecisionLog(deps.log) });
+      const audit = createDecisionLog(deps.log);
+      service = createSecretsService(options, { ...deps, api, vault, desired, audit });
       return {
         async stop() {
           service = undefined;

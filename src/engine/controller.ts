@@ -91,10 +91,11 @@ export class Controller<
   Report extends DescMessage,
   Seen,
   Settings,
-> implements KindController<State, Seen>
+> implements KindController<State, Seen, Spec>
 {
   readonly seen: SeenObjects<Seen>;
   private readonly kind: EngineKind<State, Spec, Report>;
+  readonly desired: Pick<DesiredStore<Spec>, "get">;
   private readonly store: DesiredStore<Spec>;
   private readonly definition: ControllerDefinition<Spec, Seen>;
   private readonly listeners = new Set<KeyListener>();
@@ -142,6 +143,7 @@ export class Controller<
         }),
     });
     this.store = store;
+    this.desired = store;
     this.definition = definition;
     this.seen = this.createSeen();
     const name = kind.controller;
@@ -154,17 +156,7 @@ export class Controller<
       { clock, random, onHandlerError: (key, error) => this.onBug(`reconcile ${key}`, error) },
     );
     this.breaker = createReportBreaker(name, deps);
-    this.reporter = new Reporter(
-      { workers: reportsAtOnce },
-      {
-        clock,
-        random,
-        breaker: this.breaker,
-        observe: (key) => definition.observe(key),
-        isDeletionWanted: (key) => store.get(key)?.want.kind === "delete",
-        onError: (key, error) => this.onBug(`report ${key}`, error),
-      },
-    );
+    this.reporter = this.createReporter();
     const lane = new SlowLane(backoffs.slow, deps);
     const applier = new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane });
     const enqueue = this.queue.add.bind(this.queue);
@@ -196,17 +188,7 @@ export class Controller<
         forgotten: (key) => this.forget(key),
       },
     );
-    this.stream = createDesiredStream(
-      {
-        controller: name,
-        open: (version, signal) => controlPlane.watch(kind, version, signal),
-        cursor: () => this.cursor.version,
-        resetCursor: () => this.resetCursor(),
-        onState: (state) => this.receive(readState(kind, state, options.rules)),
-        onSign: () => this.reporter.retryMissed(),
-      },
-      { clock, random, log, metrics },
-    );
+    this.stream = this.createStream();
   }
 
   async start(signal?: AbortSignal): Promise<void> {
@@ -355,6 +337,38 @@ export class Controller<
     if (message !== undefined) this.store.restore(message);
   }
 
+  private createReporter(): Reporter {
+    const { definition, store, breaker } = this;
+    const { clock, random } = this.deps;
+    return new Reporter(
+      { workers: reportsAtOnce },
+      {
+        clock,
+        random,
+        breaker,
+        observe: (key) => definition.observe(key),
+        isDeletionWanted: (key) => store.get(key)?.want.kind === "delete",
+        onError: (key, error) => this.onBug(`report ${key}`, error),
+      },
+    );
+  }
+
+  private createStream(): DesiredStream {
+    const { kind, cursor, options } = this;
+    const { controlPlane } = this.deps;
+    return createDesiredStream(
+      {
+        controller: kind.controller,
+        open: (version, signal) => controlPlane.watch(kind, version, signal),
+        cursor: () => cursor.version,
+        resetCursor: () => this.resetCursor(),
+        onState: (state) => this.receive(readState(kind, state, options.rules)),
+        onSign: () => this.reporter.retryMissed(),
+      },
+      this.deps,
+    );
+  }
+
   private createSeen(): SeenObjects<Seen> {
     const { definition, listeners, stopping } = this;
     return {
@@ -478,6 +492,6 @@ export function createController<
   recipe: ControllerRecipe<Spec, Report, Seen, Settings>,
   options: ControllerOptions & Settings,
   deps: ControllerDeps,
-): KindController<State, Seen> {
+): KindController<State, Seen, Spec> {
   return new Controller(kind, recipe, options, deps);
 }

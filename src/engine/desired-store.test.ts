@@ -15,6 +15,10 @@ function remove(key: string, version: bigint): Message {
   return { key, id: undefined, version, want: { kind: "delete" } };
 }
 
+function invalid(key: string, version: bigint): Message {
+  return { key, id: `id-${key}`, version, want: { kind: "invalid", problems: [] } };
+}
+
 function specOf(store: DesiredStore<string>, key: string): string | undefined {
   const want = store.get(key)?.want;
   return want?.kind === "apply" ? want.spec : want?.kind;
@@ -107,6 +111,67 @@ test("an order holds against answers of what it replaced, and yields to lower on
   assert.equal(store.answer(store.ask("a"), apply("a", 4n, "restored")), "stale");
   assert.equal(store.answer(store.ask("a"), apply("a", 4n, "restored")), "changed");
   assert.equal(specOf(store, "a"), "restored");
+});
+
+test("what the stream, an answer or a call says is proven; what a live object says is not", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  store.receive(apply("streamed", 1n, "one"));
+  store.answer(store.ask("answered"), apply("answered", 1n, "two"));
+  store.order(apply("ordered", 0n, "three"));
+  store.restore(apply("restored", 0n, "four"));
+  const proven = (key: string) => store.get(key)?.proven;
+  assert.deepEqual(["streamed", "answered", "ordered"].map(proven), ["one", "two", "three"]);
+  assert.equal(proven("restored"), undefined);
+  assert.equal(store.get("restored")?.origin, "scheduler");
+  store.order(apply("restored", 0n, "four"));
+  assert.equal(proven("restored"), "four");
+});
+
+test("a restored order is proven when the control plane names its key and id, and stays what is wanted", () => {
+  const named: Record<string, (store: DesiredStore<string>, message: Message) => void> = {
+    "by the stream": (store, message) => void store.receive(message),
+    "by an answer": (store, message) => void store.answer(store.ask("a"), message),
+  };
+  for (const [how, name] of Object.entries(named)) {
+    const store = new DesiredStore<string>(new FakeClock(), ({ want }) => want.kind);
+    store.restore(apply("a", 50n, "ordered"));
+    name(store, { ...apply("a", 50n, "stolen"), id: "another" });
+    name(store, remove("a", 50n));
+    name(store, invalid("a", 50n));
+    assert.equal(store.get("a")?.proven, undefined, how);
+    name(store, apply("a", 50n, "replaced"));
+    assert.deepEqual([store.get("a")?.proven, specOf(store, "a")], ["replaced", "ordered"], how);
+    assert.deepEqual(store.ofGroup("apply"), [store.get("a")], how);
+    name(store, apply("a", 51n, "newer"));
+    assert.deepEqual([store.get("a")?.proven, specOf(store, "a")], ["newer", "newer"], how);
+  }
+});
+
+test("a message that cannot be carried out keeps the last good spec of the same id", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  const proven = () => store.get("a")?.proven;
+  store.receive(invalid("a", 1n));
+  assert.equal(proven(), undefined, "there was none");
+  store.receive(apply("a", 2n, "two"));
+  store.receive(invalid("a", 3n));
+  store.receive(invalid("a", 4n));
+  assert.deepEqual([specOf(store, "a"), proven()], ["invalid", "two"]);
+  store.forgetVersions();
+  assert.equal(proven(), "two");
+  store.receive({ ...invalid("a", 5n), id: "another" });
+  assert.equal(proven(), undefined, "it was that of another id");
+  store.receive(apply("a", 6n, "six"));
+  store.receive(remove("a", 7n));
+  assert.equal(proven(), undefined, "it is being deleted");
+  store.receive(invalid("a", 8n));
+  assert.equal(proven(), undefined, "a deletion ends it");
+});
+
+test("a message that cannot be carried out proves no restored order", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  store.restore(apply("a", 1n, "ordered"));
+  store.receive(invalid("a", 2n));
+  assert.equal(store.get("a")?.proven, undefined);
 });
 
 test("tombstones go after an hour, but not while their object lives or the server still sends them", async () => {

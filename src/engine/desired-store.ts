@@ -20,6 +20,12 @@ export interface DesiredEntry<Spec> {
   readonly version: bigint;
   readonly want: Want<Spec>;
   readonly origin: Origin;
+  /**
+   * The newest spec of this id that the stream, an answer or a call to this process gave; while `want` is invalid,
+   * the last one before it. An order that was restored from a live object has none until one of them names it:
+   * anybody may have written onto that object.
+   */
+  readonly proven: Spec | undefined;
   /** Grows with every change of this store: what tells an old answer from a new one. */
   readonly sequence: number;
 }
@@ -83,7 +89,9 @@ export class DesiredStore<Spec> {
     if (message.version < known.entry.version) return "stale";
     known.heardMs = this.clock.nowMs();
     // The same number for something else: the control plane was restored, and counts it a second time.
-    return known.entry.origin === "scheduler" ? "unchanged" : this.takeContent(known, message, "stream");
+    if (known.entry.origin !== "scheduler") return this.takeContent(known, message, "stream");
+    this.prove(known, message);
+    return "unchanged";
   }
 
   /** An order without a version: it holds until the control plane has something newer. */
@@ -94,7 +102,7 @@ export class DesiredStore<Spec> {
 
   /** An order that was given to an earlier krane. Whatever is known already is newer. */
   restore(message: DesiredMessage<Spec>): StoreOutcome {
-    return this.held.has(message.key) ? "stale" : this.put(message, "scheduler");
+    return this.held.has(message.key) ? "stale" : this.put(message, "restored");
   }
 
   ask(key: string): Question {
@@ -114,10 +122,8 @@ export class DesiredStore<Spec> {
   /** The control plane counts anew; whatever it says next is newer than what it said before. */
   forgetVersions(): void {
     for (const held of this.held.values()) {
-      this.groups.remove(held.entry);
-      held.entry = { ...held.entry, version: 0n };
+      this.change(held, { version: 0n });
       held.print = undefined;
-      this.groups.add(held.entry);
     }
   }
 
@@ -147,8 +153,10 @@ export class DesiredStore<Spec> {
     if (known.entry.want.kind === "delete") return "stale";
     if (message.version === 0n || message.version === known.entry.version) {
       known.lowerAnswers = 0;
+      if (known.entry.origin !== "scheduler") return this.takeContent(known, message, "resync");
       // It tells of what the order has replaced.
-      return known.entry.origin === "scheduler" ? "unchanged" : this.takeContent(known, message, "resync");
+      this.prove(known, message);
+      return "unchanged";
     }
     if (message.version > known.entry.version) return this.put(message, "resync");
     known.lowerAnswers += 1;
@@ -167,14 +175,41 @@ export class DesiredStore<Spec> {
     return this.put({ ...message, version: known.entry.version }, origin);
   }
 
-  private put(message: DesiredMessage<Spec>, origin: Origin): StoreOutcome {
+  /** A restored order stays what is wanted; that the control plane names its key and id is the proof it lacked. */
+  private prove(known: Held<Spec>, { id, want }: DesiredMessage<Spec>): void {
+    const { entry } = known;
+    if (entry.proven !== undefined || want.kind !== "apply" || id !== entry.id) return;
+    this.change(known, { proven: want.spec });
+  }
+
+  private change(held: Held<Spec>, to: Partial<Pick<DesiredEntry<Spec>, "version" | "proven">>): void {
+    this.groups.remove(held.entry);
+    held.entry = { ...held.entry, ...to };
+    this.groups.add(held.entry);
+  }
+
+  private put(message: DesiredMessage<Spec>, source: Origin | "restored"): StoreOutcome {
     const { key, version, want } = message;
     const before = this.held.get(key)?.entry;
+    const id = message.id ?? before?.id;
     this.sequence += 1;
-    const entry = { key, id: message.id ?? before?.id, version, want, origin, sequence: this.sequence };
+    const entry = {
+      key,
+      id,
+      version,
+      want,
+      origin: source === "restored" ? "scheduler" : source,
+      proven: source === "restored" ? undefined : provenBy(want, id === before?.id ? before : undefined),
+      sequence: this.sequence,
+    };
     if (before !== undefined) this.groups.remove(before);
     this.groups.add(entry);
     this.held.set(key, { entry, heardMs: this.clock.nowMs(), lowerAnswers: 0, print: undefined });
     return "changed";
   }
+}
+
+function provenBy<Spec>(want: Want<Spec>, before: DesiredEntry<Spec> | undefined): Spec | undefined {
+  if (want.kind === "apply") return want.spec;
+  return want.kind === "invalid" ? before?.proven : undefined;
 }

@@ -3,6 +3,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
 import type { ObjectFilter } from "./controller-status.ts";
+import type { DesiredStore } from "./desired-store.ts";
 import type { ApplyOf, DeleteOf } from "./engine-kind.ts";
 import type { OutcomeRecord } from "./object-status.ts";
 
@@ -28,11 +29,13 @@ export interface RunningController {
 }
 
 /** The same for those who also give orders that do not come from the stream, and follow what comes of them. */
-export interface KindController<State extends DescMessage = DescMessage, Seen = unknown>
+export interface KindController<State extends DescMessage = DescMessage, Seen = unknown, Spec = unknown>
   extends RunningController {
   /** `readinessId`: a token of the caller's, which is kept on the object. */
   apply(message: ApplyOf<State>, signal: AbortSignal, readinessId?: string): Promise<OrderOutcome>;
   delete(message: DeleteOf<State>, signal: AbortSignal): Promise<OrderOutcome>;
+  /** What is wanted at this moment, by key. */
+  readonly desired: Pick<DesiredStore<Spec>, "get">;
   /** What is there of all objects and of one, and which of them look different from before. */
   readonly seen: SeenObjects<Seen>;
 }

@@ -38,14 +38,14 @@ export interface Kind<
   readonly kubectlKind: string;
   /** The label that its objects carry its id in. */
   readonly idLabel: string;
-  loadController(): Promise<CreateController<State, Seen>>;
+  loadController(): Promise<CreateController<State, Seen, Spec>>;
 }
 
 /** Constructing one starts nothing. */
-export type CreateController<State extends DescMessage, Seen> = (
+export type CreateController<State extends DescMessage, Seen, Spec> = (
   options: KindControllerOptions,
   deps: ControllerDeps,
-) => KindController<State, Seen>;
+) => KindController<State, Seen, Spec>;
 
 export type KindControllerOptions = ControllerOptions & KindSettings;
 

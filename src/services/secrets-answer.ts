@@ -24,6 +24,8 @@ export function answerTo(outcome: NotGiven): ConnectError {
       return new ConnectError(refusal, Code.Unauthenticated);
     case "denied":
       return new ConnectError(refusal, Code.PermissionDenied);
+    case "undecided":
+      return unavailable();
     case "limited":
       return new ConnectError("too many requests; ask again later", Code.ResourceExhausted);
     case "invalid":
@@ -60,6 +62,8 @@ export function metricTypeOf(outcome: NotGiven) {
       return "unauthenticated";
     case "denied":
       return "permission_denied";
+    case "undecided":
+      return "unavailable";
     case "limited":
       return "rate_limited";
     case "invalid":

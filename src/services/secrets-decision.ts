@@ -3,6 +3,7 @@
 // different answers to somebody who is guessing.
 import type { Log } from "../telemetry/log.ts";
 import type { TokenRefusal, TokenSubject } from "./token-verdict.ts";
+import type { UndecidedReason, UnwantedReason } from "./wanted-workload.ts";
 import type { WorkloadRefusal } from "./workload-identity.ts";
 
 /** Something else went wrong, and nobody was judged. */
@@ -24,8 +25,14 @@ export type NotGiven =
   /** The token is good, and its pod may not have what it asks for. */
   | {
       readonly kind: "denied";
-      readonly reason: WorkloadRefusal | "asked for another deployment" | "asked for another environment";
+      readonly reason:
+        | WorkloadRefusal
+        | UnwantedReason
+        | "asked for another deployment"
+        | "asked for another environment";
     }
+  /** The pod looks right, and desired state does not say so yet. */
+  | { readonly kind: "undecided"; readonly reason: UndecidedReason }
   | {
       readonly kind: "limited";
       readonly reason: "too many calls of this address" | "too many calls of this pod" | "too many tokens";
@@ -67,6 +74,8 @@ export function createDecisionLog(log: Log): (decision: SecretsDecision) => void
       log.info("secrets given to a workload", { ...line, count: outcome.count });
     } else if (outcome.kind === "failed") {
       log.error("secrets not given", { ...line, reason: outcome.reason, error: outcome.error });
+    } else if (outcome.kind === "undecided") {
+      log.warn("secrets not given", { ...line, reason: outcome.reason });
     } else {
       log.warn("secrets refused", { ...line, reason: outcome.reason });
     }

@@ -10,17 +10,41 @@ import {
   type HandlerContext,
 } from "@connectrpc/connect";
 import type { TokenReview } from "kubernetes-types/authentication/v1.js";
+import { utf8 } from "../../test/support/deployment-messages.ts";
 import { FakeClock } from "../../test/support/fake-clock.ts";
+import { ownPod, ownReplicaSet } from "../../test/support/own-workload.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
 import { DecryptSecretsBlobRequestSchema, SecretsService } from "../gen/krane/v1/secrets_pb.ts";
+import type { DesiredDeployment, DesiredDeployments } from "../kinds/deployment/desired-deployments.ts";
 import type { KubeApi } from "../kube/api.ts";
+import type { ResourceKind } from "../kube/types.ts";
 import { createLog } from "../telemetry/log.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
+import type { Vault } from "../vault/vault.ts";
 import { createDecisionLog, type SecretsDecision, type SecretsOutcome } from "./secrets-decision.ts";
 import { createSecretsService, secretsServiceRoutes } from "./secrets-service.ts";
 
-/** An API server to which every token is that of a pod of its own, which does not exist. */
-function world({ hangs = false, isReviewing = true } = {}) {
+interface WorldOptions {
+  readonly hangs?: boolean;
+  readonly isReviewing?: boolean;
+  /** By kind, what is there. */
+  readonly objects?: Readonly<Record<string, unknown>>;
+  readonly desired?: DesiredDeployments;
+  readonly vault?: Pick<Vault, "decryptBulk">;
+}
+
+const noVault: Pick<Vault, "decryptBulk"> = { decryptBulk: () => assert.fail("nobody is let through") };
+const nothingKnown: DesiredDeployments = { find: () => undefined };
+
+/** An API server to which every token is that of a pod of its own, which does not exist unless it is given. */
+function world(options: WorldOptions = {}) {
+  const {
+    hangs = false,
+    isReviewing = true,
+    objects = {},
+    desired = nothingKnown,
+    vault = noVault,
+  } = options;
   const clock = new FakeClock();
   let reviews = 0;
   const api = {
@@ -35,7 +59,8 @@ function world({ hangs = false, isReviewing = true } = {}) {
       const user = { username: "system:serviceaccount:acme:default", extra };
       return { spec, status: { authenticated: true, audiences: ["krane"], user } };
     },
-    get: () => (hangs ? new Promise<never>(() => undefined) : Promise.resolve(undefined)),
+    get: ({ kind }: ResourceKind) =>
+      hangs ? new Promise<never>(() => undefined) : Promise.resolve(objects[kind]),
   } as unknown as KubeApi;
   const decisions: SecretsDecision[] = [];
   const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
@@ -44,7 +69,8 @@ function world({ hangs = false, isReviewing = true } = {}) {
     clock,
     metrics,
     log: createQuietLog(),
-    vault: { decryptBulk: () => assert.fail("nobody is let through") },
+    vault,
+    desired,
     audit: (decision: SecretsDecision) => void decisions.push(decision),
   };
   const service = createSecretsService({ audience: "krane", acceptDefaultAudience: false }, deps);
@@ -61,7 +87,7 @@ function world({ hangs = false, isReviewing = true } = {}) {
       () => assert.fail("it got secrets"),
       (error: unknown) => ConnectError.from(error).code,
     );
-  return { clock, ask, askPastTheDoor, decisions, metrics, reviewCount: () => reviews };
+  return { clock, client, ask, askPastTheDoor, decisions, metrics, reviewCount: () => reviews };
 }
 
 const isTold = (outcome: SecretsOutcome) => outcome.kind === "limited" && !outcome.isRepeated;
@@ -123,6 +149,53 @@ describe("SecretsService", () => {
     assert.equal(await code, Code.Unavailable);
     assert.equal(decisions[0]?.outcome.kind === "failed" && decisions[0].outcome.reason, "not done in time");
     assert.equal(clock.timerCount, 0);
+  });
+
+  test("desired state decides at each call, and names the keyring", async () => {
+    let known: DesiredDeployment | undefined;
+    const opened: string[] = [];
+    const { client, decisions, metrics } = world({
+      objects: { Pod: ownPod(), ReplicaSet: ownReplicaSet() },
+      desired: { find: (key) => (key === "acme/web" ? known : undefined) },
+      vault: {
+        async decryptBulk({ keyring, items }) {
+          opened.push(keyring);
+          return new Map([...items.keys()].map((name) => [name, "clear"]));
+        },
+      },
+    });
+    const request = {
+      token: "a.b.pod-uid",
+      deploymentId: "d_1",
+      environmentId: "env_1",
+      encryptedBlob: utf8('{"secrets":{"A":"sealed"}}'),
+    };
+    const answer = (next: DesiredDeployment | undefined) => {
+      known = next;
+      return client.decryptSecretsBlob(request).then(
+        ({ envVars }) => envVars["A"],
+        (error: unknown) => [ConnectError.from(error).code, ConnectError.from(error).rawMessage],
+      );
+    };
+    const own: DesiredDeployment = { kind: "wanted", deploymentId: "d_1", environmentId: "env_1" };
+    const denied = [Code.PermissionDenied, "these secrets are not for this caller"];
+    const later = [Code.Unavailable, "secrets cannot be had at the moment; ask again"];
+    assert.deepEqual(await answer(undefined), later);
+    assert.deepEqual(await answer({ kind: "unproven" }), later);
+    assert.deepEqual(await answer({ kind: "rejected" }), later);
+    assert.deepEqual(await answer({ ...own, deploymentId: "d_2" }), denied);
+    assert.deepEqual(await answer({ ...own, environmentId: "env_2" }), denied);
+    assert.deepEqual(await answer({ kind: "deleting" }), denied);
+    assert.deepEqual(opened, []);
+    assert.deepEqual(await answer(own), "clear");
+    assert.deepEqual(opened, ["env_1"]);
+    assert.deepEqual(
+      decisions.map(({ outcome }) => outcome.kind),
+      ["undecided", "undecided", "undecided", "denied", "denied", "denied", "allowed"],
+    );
+    const counted = await metrics.render();
+    assert.match(counted, /unkey_krane_secrets_errors_total\{type="unavailable"\} 3/);
+    assert.match(counted, /unkey_krane_secrets_errors_total\{type="permission_denied"\} 3/);
   });
 
   test("what a caller writes into the audit is cut, and its token is not in it", async () => {

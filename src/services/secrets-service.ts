@@ -1,9 +1,10 @@
 // krane.v1.SecretsService: gives a pod its own secrets, and nobody else's.
 //
-// - The token says which pod calls, the cluster says what that pod is, and that alone chooses the
-//   keyring. The ids in the request are compared with it, last, and never used.
+// - The token says which pod calls, the cluster says what that pod is, and desired state says whether that is
+//   wanted. Desired state alone chooses the keyring, for it is the one of the three that no tenant can write.
+//   The ids in the request are compared, and never used.
 // - Whoever is refused hears one sentence, whatever the reason was.
-// - Not being able to ask is `unavailable`: never a refusal, which a pod would take for final, and
+// - Not being able to ask, or not knowing yet, is `unavailable`: never a refusal, which a pod would take for final, and
 //   never a yes.
 // - All variables or none.
 // - An address that comes too often is turned away before its message is read.
@@ -11,6 +12,7 @@ import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import { withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { type DecryptSecretsBlobRequest, SecretsService } from "../gen/krane/v1/secrets_pb.ts";
+import type { DesiredDeployments } from "../kinds/deployment/desired-deployments.ts";
 import { readSecretsBlob } from "../kinds/deployment/secrets-blob.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -25,6 +27,7 @@ import { answerTo, failureOf, metricTypeOf, unavailable } from "./secrets-answer
 import type { NotGiven, SecretsDecision, SecretsOutcome } from "./secrets-decision.ts";
 import { TokenReviews } from "./token-reviews.ts";
 import { findTokenFlaw, type TokenSubject } from "./token-verdict.ts";
+import { judgeWanted } from "./wanted-workload.ts";
 import { identifyWorkload } from "./workload-identity.ts";
 
 export interface SecretsServiceOptions {
@@ -36,6 +39,8 @@ export interface SecretsServiceDeps {
   /** With connections of its own, so that a crowd of pods takes none from a controller (K6). */
   readonly api: KubeApi;
   readonly vault: Pick<Vault, "decryptBulk">;
+  /** Asked at every call, after the cluster. */
+  readonly desired: DesiredDeployments;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<
@@ -174,7 +179,9 @@ class SecretsDesk {
       return { kind: "denied", reason: "asked for another deployment" };
     if (request.environmentId !== environmentId)
       return { kind: "denied", reason: "asked for another environment" };
-    return this.decrypt(request.encryptedBlob, environmentId, signal);
+    const wanted = judgeWanted(workload.identity, this.deps.desired);
+    if (wanted.kind !== "wanted") return wanted;
+    return this.decrypt(request.encryptedBlob, wanted.environmentId, signal);
   }
 
   private async decrypt(blob: Uint8Array, keyring: string, signal: AbortSignal): Promise<Decided> {

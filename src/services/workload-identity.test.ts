@@ -2,33 +2,15 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
-import { deploymentSpec } from "../../test/support/deployment-messages.ts";
-import { desiredReplicaSet } from "../kinds/deployment/replica-set.ts";
+import { ownPod, ownReplicaSet } from "../../test/support/own-workload.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { ResourceKind } from "../kube/types.ts";
 import { annotationKeys, labelKeys } from "../model/labels.ts";
 import { identifyWorkload, type WorkloadRefusal } from "./workload-identity.ts";
 
+const known = '{"key":"acme/web","deploymentId":"d_1","environmentId":"env_1"}';
 const never = new AbortController().signal;
 const subject = { namespace: "acme", serviceAccount: "default", podName: "web-1", podUid: "pod-uid" };
-const desired = desiredReplicaSet(deploymentSpec({ deploymentId: "d_1", environmentId: "env_1" }), {
-  secrets: { audience: "krane" },
-});
-
-function ownReplicaSet(): ReplicaSet {
-  const managedFields = [{ manager: "krane", operation: "Apply" }];
-  return { ...desired, metadata: { ...desired.metadata, uid: "rs-uid", managedFields } };
-}
-
-function ownPod(): Pod {
-  const { metadata, spec } = desired.spec?.template ?? {};
-  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "rs-uid", controller: true };
-  return {
-    metadata: { ...metadata, name: "web-1", namespace: "acme", uid: "pod-uid", ownerReferences: [owner] },
-    spec: { containers: [], ...spec, serviceAccountName: "default" },
-    status: { phase: "Running" },
-  };
-}
 
 interface Change {
   readonly pod?: Partial<Pod>;
@@ -66,12 +48,12 @@ const owner = (change: object): Change => ({
 
 describe("the identity of a workload", () => {
   test("is that of a pod whose ReplicaSet krane applied", async () => {
-    assert.equal(await judged({}), '{"deploymentId":"d_1","environmentId":"env_1"}');
+    assert.equal(await judged({}), known);
   });
 
   test("does not need the annotation, which older agents did not write", async () => {
     const outcome = await judged({ podMeta: { annotations: {} } });
-    assert.equal(outcome, '{"deploymentId":"d_1","environmentId":"env_1"}');
+    assert.equal(outcome, known);
   });
 
   const now = "2026-01-01T00:00:00Z";

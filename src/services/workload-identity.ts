@@ -5,8 +5,10 @@
 // has to be controlled by a ReplicaSet that krane's own field manager applied (K4), with the UID of the one
 // that lives, and that one has to stand for the same deployment and environment.
 //
-// That is no proof against whoever may create pods in the namespace: an owner reference can be written by
-// hand. Such a pod passes until the ReplicaSet's controller ends it as one too many, so the right to create
+// All of that can be written by whoever may apply ReplicaSets in some namespace, the name of the field manager
+// too. So what is found here counts only together with desired state: see wanted-workload.ts.
+//
+// None of it is proof against whoever may create pods in the namespace: an owner reference can be written by hand. Such a pod passes until the ReplicaSet's controller ends it as one too many, so the right to create
 // pods there is the right to the secrets there.
 import type { Pod } from "kubernetes-types/core/v1.js";
 import type { KubeApi } from "../kube/api.ts";
@@ -35,6 +37,8 @@ export type WorkloadRefusal =
   | "ReplicaSet is of another environment";
 
 export interface WorkloadIdentity {
+  /** `namespace/name` of its ReplicaSet. */
+  readonly key: string;
   readonly deploymentId: string;
   readonly environmentId: string;
 }
@@ -88,7 +92,8 @@ function judgePod(subject: TokenSubject, { metadata, spec, status }: Pod): PodOu
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
   if (owner?.kind !== replicaSets.kind || owner.apiVersion !== `${replicaSets.group}/${replicaSets.version}`)
     return refused("pod is not controlled by a ReplicaSet");
-  return { kind: "candidate", identity: { deploymentId, environmentId }, owner };
+  const key = `${subject.namespace}/${owner.name}`;
+  return { kind: "candidate", identity: { key, deploymentId, environmentId }, owner };
 }
 
 function findOwnerFlaw(

@@ -43,9 +43,10 @@ async function createWorld(t: TestContext, rules = rights) {
   });
   const namespace = await cluster.freshNamespace(t);
   const seekers = new SecretSeekers(admin, namespace);
-  const served = await serveSecrets(t, agent);
+  const served = await serveSecrets(t, agent, seekers.desired);
   return {
     seekers,
+    thief: new SecretSeekers(admin, await cluster.freshNamespace(t), seekers.desired),
     served,
     expiredToken: async (pod: Pod) => signedAgain(await seekers.tokenOf(pod), 3_600),
   };
@@ -79,6 +80,7 @@ for (const missing of rights) {
       served.client.decryptSecretsBlob({ token, deploymentId: "d_web", environmentId }),
       (error) => ConnectError.from(error).code === Code.Unavailable,
     );
+    assert.equal(served.decisions.at(-1)?.outcome.kind, "failed");
   });
 }
 
@@ -86,11 +88,12 @@ test("while the API server cannot be reached secrets are unavailable", async (t)
   const { seekers } = await createWorld(t);
   const token = await seekers.tokenOf(await seekers.deploy("web"));
   const nowhere = connect(cluster.agentToken, `https://127.0.0.1:${await freePort()}`);
-  const served = await serveSecrets(t, nowhere);
+  const served = await serveSecrets(t, nowhere, seekers.desired);
   await assert.rejects(
     served.client.decryptSecretsBlob({ token, deploymentId: "d_web", environmentId }),
     (error) => ConnectError.from(error).code === Code.Unavailable,
   );
+  assert.equal(served.decisions.at(-1)?.outcome.kind, "failed");
 });
 
 test("what the test signs is good until it ends, so that the expired token is refused for its time alone", async (t) => {

@@ -239,7 +239,7 @@ describe("a call without the token is refused before its body has come", () => {
 });
 
 test("an address that asks for secrets too often is refused before its messages have come", async (t) => {
-  const { url } = await serveSecrets(t, {} as KubeApi);
+  const { url } = await serveSecrets(t, {} as KubeApi, { find: () => undefined });
   const headers = {
     ":method": "POST",
     ":path": "/krane.v1.SecretsService/DecryptSecretsBlob",

@@ -15,17 +15,19 @@ import { audience, glassVault, sealedBlob, serveSecrets } from "../support/serve
 const never = new AbortController().signal;
 const namespace = "acme";
 
-async function createWorld(t: TestContext, options: Parameters<typeof serveSecrets>[2] = {}) {
+async function createWorld(t: TestContext, options: Parameters<typeof serveSecrets>[3] = {}) {
   const cluster = await serveCluster();
   t.after(() => cluster.stop());
-  await cluster.api.create(namespaces, { metadata: { name: namespace } }, {}, never);
+  for (const name of [namespace, "thieves"])
+    await cluster.api.create(namespaces, { metadata: { name } }, {}, never);
   const seekers = new SecretSeekers(cluster.api, namespace);
   // Through a transport of its own, as in the agent.
   const krane = createKubeApi(createInProcessTransport(cluster.server, { userAgent: "krane" }));
-  const served = await serveSecrets(t, krane, options);
+  const served = await serveSecrets(t, krane, seekers.desired, options);
   return {
     cluster,
     seekers,
+    thief: new SecretSeekers(cluster.api, "thieves", seekers.desired),
     served,
     async expiredToken(pod: Awaited<ReturnType<SecretSeekers["deploy"]>>) {
       const [, claims = ""] = (await seekers.tokenOf(pod)).split(".");

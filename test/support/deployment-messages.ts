@@ -23,7 +23,11 @@ export function applyDeployment(overrides: Overrides = {}): ApplyDeployment {
 }
 
 export function deploymentSpec(overrides: Overrides = {}): DeploymentSpec {
-  const parsed = parseApplyDeployment(applyDeployment(overrides), { registries: [] });
+  return specOf(applyDeployment(overrides));
+}
+
+export function specOf(message: ApplyDeployment): DeploymentSpec {
+  const parsed = parseApplyDeployment(message, { registries: [] });
   if (parsed.kind === "invalid") throw new Error(describeProblems(parsed.problems));
   return parsed.spec;
 }

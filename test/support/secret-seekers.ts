@@ -2,12 +2,15 @@
 // and the tokens that each of them can get.
 import assert from "node:assert/strict";
 import type { Pod } from "kubernetes-types/core/v1.js";
+import type { ApplyDeployment } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { desiredReplicaSet } from "../../src/kinds/deployment/replica-set.ts";
+import type { DeploymentSpec } from "../../src/kinds/deployment/spec.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { pods, replicaSets, serviceAccounts, tokenRequests } from "../../src/kube/kinds.ts";
 import { listAll } from "../../src/kube/list-all.ts";
 import { labelKeys } from "../../src/model/labels.ts";
-import { deploymentSpec } from "./deployment-messages.ts";
+import { applyDeployment, specOf } from "./deployment-messages.ts";
+import { DesiredFixture } from "./desired-fixture.ts";
 import { eventually } from "./eventually.ts";
 import { audience, sealedBlob } from "./served-secrets.ts";
 
@@ -19,25 +22,42 @@ export const variables = { GREETING: "hello", EMPTY: "" };
 export class SecretSeekers {
   readonly api: KubeApi;
   readonly namespace: string;
+  /** What the agent knows to be wanted. */
+  readonly desired: DesiredFixture;
 
-  constructor(api: KubeApi, namespace: string) {
+  constructor(api: KubeApi, namespace: string, desired = new DesiredFixture()) {
     this.api = api;
     this.namespace = namespace;
+    this.desired = desired;
   }
 
-  /** A running pod of a deployment, made as krane makes it. */
-  async deploy(name: string, environment = environmentId): Promise<Pod> {
-    const deploymentId = `d_${name}`;
-    const spec = deploymentSpec({
+  /** A deployment of this namespace, `d_` and its name unless another id is given. */
+  messageOf(name: string, environment = environmentId, deploymentId = `d_${name}`): ApplyDeployment {
+    return applyDeployment({
       k8sNamespace: this.namespace,
       k8sName: name,
       deploymentId,
       environmentId: environment,
       encryptedEnvironmentVariables: sealedBlob(environment, variables),
     });
+  }
+
+  specOf(name: string, environment?: string, deploymentId?: string): DeploymentSpec {
+    return specOf(this.messageOf(name, environment, deploymentId));
+  }
+
+  /** A running pod of a deployment that is wanted, made as krane makes it. */
+  deploy(name: string, environment = environmentId): Promise<Pod> {
+    const spec = this.specOf(name, environment);
+    this.desired.apply(spec);
+    return this.applyAsKrane(spec);
+  }
+
+  /** What krane would apply, applied under its name. Whoever may apply ReplicaSets here can do that. */
+  async applyAsKrane(spec: DeploymentSpec): Promise<Pod> {
     const manifest = desiredReplicaSet(spec, { secrets: { audience } });
     await this.api.apply(replicaSets, manifest, { fieldManager: "krane", force: false }, never);
-    return this.podOf(deploymentId);
+    return this.podOf(spec.deploymentId);
   }
 
   podOf(deploymentId: string, notUid?: string): Promise<Pod> {

@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Pod } from "kubernetes-types/core/v1.js";
+import { readOrder } from "../../src/engine/kept-orders.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 import { replicaSets } from "../../src/kube/kinds.ts";
+import { listAll } from "../../src/kube/list-all.ts";
 import { annotationKeys, labelKeys } from "../../src/model/labels.ts";
 import type { NotGiven } from "../../src/services/secrets-decision.ts";
 import { environmentId, otherEnvironmentId, type SecretSeekers, variables } from "./secret-seekers.ts";
@@ -15,6 +18,8 @@ const never = new AbortController().signal;
 export interface AttackedWorld {
   readonly seekers: SecretSeekers;
   readonly served: ServedSecrets;
+  /** Somebody with every right in a namespace of their own. */
+  readonly thief: SecretSeekers;
   /** A token of the pod that is right in everything and ended a minute ago. */
   expiredToken(pod: Pod): Promise<string>;
 }
@@ -31,6 +36,10 @@ interface Attack {
   readonly reasons: readonly Extract<NotGiven, { kind: "unauthenticated" | "denied" }>["reason"][];
   /** Without ids of its own the attempt names the victim's. */
   attempt(world: AttackedWorld, victim: Pod, t: TestContext): Promise<Attempt>;
+}
+
+interface UnprovenAttack extends Pick<Attack, "name" | "attempt"> {
+  readonly reason: Extract<NotGiven, { kind: "undecided" }>["reason"];
 }
 
 const attacks: readonly Attack[] = [
@@ -98,6 +107,33 @@ const attacks: readonly Attack[] = [
       };
       await seekers.api.create(replicaSets, copy, { fieldManager: "somebody" }, never);
       return { token: await seekers.tokenOf(await seekers.podOf("d_copied")), deploymentId: "d_copied" };
+    },
+  },
+  {
+    name: "the thief's own deployment, its ReplicaSet replaced by one with the victim's ids",
+    reasons: ["desired state names another deployment for this ReplicaSet"],
+    async attempt({ thief }) {
+      thief.desired.apply(thief.specOf("own", otherEnvironmentId));
+      const pod = await thief.applyAsKrane(thief.specOf("own", environmentId, "d_victim"));
+      return { token: await thief.tokenOf(pod) };
+    },
+  },
+  {
+    name: "the thief's own deployment, its ReplicaSet replaced by one of the victim's environment",
+    reasons: ["desired state names another environment for this ReplicaSet"],
+    async attempt({ thief }) {
+      thief.desired.apply(thief.specOf("own", otherEnvironmentId));
+      const pod = await thief.applyAsKrane(thief.specOf("own", environmentId));
+      return { token: await thief.tokenOf(pod), deploymentId: "d_own" };
+    },
+  },
+  {
+    name: "a deployment that is being deleted, its ReplicaSet still there",
+    reasons: ["the deployment is being deleted"],
+    async attempt({ seekers }) {
+      const token = await seekers.tokenOf(await seekers.deploy("deleted"));
+      seekers.desired.delete(seekers.specOf("deleted"));
+      return { token, deploymentId: "d_deleted" };
     },
   },
   {
@@ -188,6 +224,31 @@ const attacks: readonly Attack[] = [
   },
 ];
 
+/** Attempts that could also be a pod of krane's own that is early. Nobody is refused, and nothing is given. */
+const unproven: readonly UnprovenAttack[] = [
+  {
+    name: "a ReplicaSet in the thief's namespace with the victim's ids, applied as krane",
+    reason: "desired state does not name this ReplicaSet yet",
+    async attempt({ thief }) {
+      const pod = await thief.applyAsKrane(thief.specOf("victim"));
+      return { token: await thief.tokenOf(pod) };
+    },
+  },
+  {
+    name: "the same with an order that no one gave, after a restart of krane",
+    reason: "this ReplicaSet is known only by an order that is kept on it",
+    async attempt({ thief }) {
+      const order = { message: thief.messageOf("victim") };
+      const { want } = readOrder(kinds.deployment, order, () => 7n, { registries: [] });
+      const pod = await thief.applyAsKrane(want.kind === "apply" ? want.spec : assert.fail("no order"));
+      const { namespace } = thief;
+      const { items } = await listAll(thief.api, replicaSets, { namespace }, (object) => object, never);
+      thief.desired.restart(items);
+      return { token: await thief.tokenOf(pod) };
+    },
+  },
+];
+
 /** Takes the ReplicaSet of a pod away and leaves the pod. */
 async function orphan(pod: Pod, seekers: SecretSeekers): Promise<void> {
   const { namespace, name } = await ownerOf(pod, seekers);
@@ -241,6 +302,26 @@ export function defineSecretsAttacks(createWorld: (t: TestContext) => Promise<At
         const code = outcome.kind === "denied" ? Code.PermissionDenied : Code.Unauthenticated;
         assert.deepEqual([error.code, error.rawMessage], [code, "these secrets are not for this caller"]);
         if (tried.token !== "") assert.ok(!JSON.stringify(world.served.decisions).includes(tried.token));
+        assert.equal(world.served.decryptions(), 0);
+      });
+    }
+  });
+
+  describe("is told to ask again, and nothing is decrypted for it", () => {
+    for (const { name, reason, attempt } of unproven) {
+      test(name, async (t) => {
+        const world = await createWorld(t);
+        const victim = await world.seekers.deploy("victim");
+        const tried = await attempt(world, victim, t);
+        const error = await ask(world, tried).then(
+          () => assert.fail("it got secrets"),
+          (thrown: unknown) => ConnectError.from(thrown),
+        );
+        assert.equal(error.code, Code.Unavailable);
+        assert.deepEqual(world.served.decisions.at(-1)?.outcome, { kind: "undecided", reason });
+        assert.equal(world.served.decryptions(), 0);
+        const { envVars } = await ask(world, { token: await world.seekers.tokenOf(victim) });
+        assert.deepEqual({ ...envVars }, variables, "the victim gets its own all the while");
       });
     }
   });

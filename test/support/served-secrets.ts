@@ -5,6 +5,7 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { SecretsService } from "../../src/gen/krane/v1/secrets_pb.ts";
+import type { DesiredDeployments } from "../../src/kinds/deployment/desired-deployments.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { routeByPath } from "../../src/services/http-handler.ts";
 import { startHttpPort } from "../../src/services/http-port.ts";
@@ -54,6 +55,8 @@ export interface ServedSecrets {
   readonly url: string;
   /** All decisions so far. */
   readonly decisions: SecretsDecision[];
+  /** How often the vault was asked to decrypt. */
+  decryptions(): number;
   readonly client: ReturnType<typeof createClient<typeof SecretsService>>;
   metrics(): Promise<string>;
 }
@@ -61,6 +64,7 @@ export interface ServedSecrets {
 export async function serveSecrets(
   t: TestContext,
   api: KubeApi,
+  desired: DesiredDeployments,
   options: Partial<SecretsServiceOptions> & {
     readonly vault?: Pick<Vault, "decryptBulk">;
     readonly port?: number;
@@ -68,12 +72,20 @@ export async function serveSecrets(
 ): Promise<ServedSecrets> {
   const { vault = glassVault, port = 0, ...service } = options;
   const decisions: SecretsDecision[] = [];
+  let decryptions = 0;
+  const countingVault: typeof vault = {
+    decryptBulk(...asked) {
+      decryptions += 1;
+      return vault.decryptBulk(...asked);
+    },
+  };
   const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
   const listed = createListedKubeApi(api, ["secrets"]);
   t.after(() => assert.deepEqual(listed.unlisted, []));
   const deps = {
     api: listed,
-    vault,
+    desired,
+    vault: countingVault,
     clock: createSystemClock(),
     log: createQuietLog(),
     metrics,
@@ -87,5 +99,11 @@ export async function serveSecrets(
   t.after(() => listening.stop(AbortSignal.abort()));
   const url = `http://127.0.0.1:${listening.port}`;
   const transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1" });
-  return { url, decisions, client: createClient(SecretsService, transport), metrics: () => metrics.render() };
+  return {
+    url,
+    decisions,
+    decryptions: () => decryptions,
+    client: createClient(SecretsService, transport),
+    metrics: () => metrics.render(),
+  };
 }

@@ -152,6 +152,19 @@ for (const reader of readerNames) {
       assert.equal(JSON.parse(stdout)["A"], "1");
     });
 
+    test("a pod that desired state does not name yet waits until it does", async (t) => {
+      const { env, serve, seekers } = await createSecretsPod(t, { A: "1" });
+      let isNamed = false;
+      const served = await serve({ find: (key) => (isNamed ? seekers.desired.find(key) : undefined) });
+      const reading = run(t, reader, tellEnvironment, env);
+      await eventually("it was asked", () => assert.ok(served.decisions.length > 0, "not yet"));
+      isNamed = true;
+      const { code, stdout } = await reading.exit;
+      assert.equal(code, 0);
+      assert.equal(JSON.parse(stdout)["A"], "1");
+      assert.equal(served.decisions[0]?.outcome.kind, "undecided");
+    });
+
     test("an outage that does not end is told with what to look at", async (t) => {
       const { env } = await createSecretsPod(t, { A: "1" });
       const { code, stdout, stderr } = await run(t, reader, ["echo", "it ran"], env, 0).exit;

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { createInProcessTransport } from "../../../src/dev/kube-apiserver/in-process.ts";
+import type { DesiredDeployments } from "../../../src/kinds/deployment/desired-deployments.ts";
 import { createKubeApi } from "../../../src/kube/client.ts";
 import { namespaces } from "../../../src/kube/kinds.ts";
 import { freePort } from "../../support/krane-process.ts";
@@ -52,7 +53,8 @@ export async function createSecretsPod(t: TestContext, variables: Readonly<Recor
     UNKEY_DEPLOYMENT_ID: "d_web",
     UNKEY_ENVIRONMENT_ID: environmentId,
   };
-  return { cluster, seekers, pod, env, folder, writeToken, serve: () => serveSecrets(t, api, { port }) };
+  const serve = (desired: DesiredDeployments = seekers.desired) => serveSecrets(t, api, desired, { port });
+  return { cluster, seekers, pod, env, folder, writeToken, serve };
 }
 
 export function start(t: TestContext, argv: readonly string[], env: Readonly<Record<string, string>>) {

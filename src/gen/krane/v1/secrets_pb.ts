@@ -29,7 +29,7 @@ export type DecryptSecretsBlobRequest = Message<"krane.v1.DecryptSecretsBlobRequ
 
   /**
    * The environment that the pod claims to belong to. It is compared with the
-   * pod's label and never trusted; the label chooses the keyring.
+   * pod's label and never trusted; desired state chooses the keyring.
    *
    * @generated from field: string environment_id = 2;
    */

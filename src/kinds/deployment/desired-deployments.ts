@@ -1,0 +1,32 @@
+// What desired state says about one deployment, for whoever has to know whether a ReplicaSet is wanted. Read from
+// the store at each call, so that nothing is ever older than what the agent itself acts on.
+
+import type { DesiredStore } from "../../engine/desired-store.ts";
+import type { DeploymentSpec } from "./spec.ts";
+
+export type DesiredDeployment =
+  | { readonly kind: "wanted"; readonly deploymentId: string; readonly environmentId: string }
+  | { readonly kind: "deleting" }
+  /** The control plane names it, and never in a form that can be carried out. */
+  | { readonly kind: "rejected" }
+  /** Known by nothing but what stands on the live ReplicaSet, and anybody may have written that. */
+  | { readonly kind: "unproven" };
+
+export interface DesiredDeployments {
+  /** By `namespace/name` of the ReplicaSet; undefined where nothing is known. */
+  find(key: string): DesiredDeployment | undefined;
+}
+
+export function desiredDeployments(store: Pick<DesiredStore<DeploymentSpec>, "get">): DesiredDeployments {
+  return {
+    find(key) {
+      const entry = store.get(key);
+      if (entry === undefined) return undefined;
+      const { want, proven, origin } = entry;
+      if (want.kind === "delete") return { kind: "deleting" };
+      if (proven === undefined) return { kind: origin === "scheduler" ? "unproven" : "rejected" };
+      const { deploymentId, environmentId } = proven;
+      return { kind: "wanted", deploymentId, environmentId };
+    },
+  };
+}

@@ -1,0 +1,52 @@
+// Whether desired state wants the workload that a pod belongs to. Labels, owner references and field managers can be
+// written by whoever may apply ReplicaSets anywhere in the cluster; what the agent was told to run cannot.
+import type { DesiredDeployments } from "../kinds/deployment/desired-deployments.ts";
+import type { WorkloadIdentity } from "./workload-identity.ts";
+
+export type UnwantedReason =
+  | "desired state names another deployment for this ReplicaSet"
+  | "desired state names another environment for this ReplicaSet"
+  | "the deployment is being deleted";
+
+/** Neither served nor refused: the stream may not have brought it yet. */
+export type UndecidedReason =
+  | "desired state does not name this ReplicaSet yet"
+  | "this ReplicaSet is known only by an order that is kept on it"
+  | "the control plane has sent no valid spec for this ReplicaSet";
+
+export type WantedOutcome =
+  /** The environment is the one of desired state. */
+  | { readonly kind: "wanted"; readonly environmentId: string }
+  | { readonly kind: "denied"; readonly reason: UnwantedReason }
+  | { readonly kind: "undecided"; readonly reason: UndecidedReason };
+
+export function judgeWanted(
+  { key, deploymentId, environmentId }: WorkloadIdentity,
+  desired: DesiredDeployments,
+): WantedOutcome {
+  const found = desired.find(key);
+  switch (found?.kind) {
+    case undefined:
+      return undecided("desired state does not name this ReplicaSet yet");
+    case "unproven":
+      return undecided("this ReplicaSet is known only by an order that is kept on it");
+    case "rejected":
+      return undecided("the control plane has sent no valid spec for this ReplicaSet");
+    case "deleting":
+      return denied("the deployment is being deleted");
+    case "wanted":
+      if (found.deploymentId !== deploymentId)
+        return denied("desired state names another deployment for this ReplicaSet");
+      if (found.environmentId !== environmentId)
+        return denied("desired state names another environment for this ReplicaSet");
+      return { kind: "wanted", environmentId: found.environmentId };
+  }
+}
+
+function denied(reason: UnwantedReason) {
+  return { kind: "denied", reason } as const;
+}
+
+function undecided(reason: UndecidedReason) {
+  return { kind: "undecided", reason } as const;
+}
