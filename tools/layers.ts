@@ -125,6 +125,7 @@ export const rows: readonly (readonly Layer[])[] = [
       folder: "config",
       holds: "file text, environment and flags to a frozen Config; pure",
       instead: "configuration knows nothing of its readers; convert at the composition root",
+      alsoImports: ["errors"],
     },
     {
       folder: "telemetry",
@@ -136,6 +137,13 @@ export const rows: readonly (readonly Layer[])[] = [
       folder: "concurrency",
       holds: "clock, random, back-off, work queue, circuit breaker, supervisor",
       instead: "keep these free of krane's meaning; take a function as an argument",
+      alsoImports: ["errors"],
+    },
+    {
+      folder: "errors",
+      holds: "every error code with its meaning and remedy; the base class of coded errors",
+      instead:
+        "errors holds a table and a base class; put code that throws or handles an error into the folder it is about",
     },
     {
       folder: "gen",

@@ -2,8 +2,12 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { AgentError } from "../agent/agent-error.ts";
 import { ConfigError } from "../config/error.ts";
+import type { ErrorCode } from "../errors/error-catalogue.ts";
+import { EmbeddedError } from "../server/embedded/embedded-error.ts";
 import { ServiceError } from "../services/service-error.ts";
+import { CommandError, type CommandErrorCode } from "./command-error.ts";
 import { renderErrors } from "./error-text.ts";
+import { ExecError } from "./exec/exec-error.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 
 const portInUse = new ServiceError("port_in_use", "rpc_port: port 8070 is already in use");
@@ -22,6 +26,21 @@ describe("the exit code of a failure", () => {
     assert.equal(exitCodeOf(bug), 70);
     assert.equal(exitCodeOf("thrown text"), 70);
     assert.equal(exitCodeOf(assertionError()), 70);
+  });
+
+  test("is its own for what scripts and shells tell apart", () => {
+    const ofCommand = (code: CommandErrorCode) => exitCodeOf(new CommandError(code, code));
+    assert.deepEqual(
+      (["failed", "not_found", "usage", "unreachable", "denied", "config"] as const).map(ofCommand),
+      [1, 3, 64, 69, 77, 78],
+    );
+    const ofExec = (code: ErrorCode<"ExecError">) => exitCodeOf(new ExecError(code, code));
+    assert.deepEqual(
+      (["refused", "setup_wrong", "command_unusable", "command_missing"] as const).map(ofExec),
+      [1, 78, 126, 127],
+    );
+    assert.equal(exitCodeOf(new EmbeddedError("data_dir_unusable", "--data-dir: is not a folder")), 78);
+    assert.equal(exitCodeOf(new EmbeddedError("data_dir_in_use", "--data-dir: another server")), 1);
   });
 
   test("sees through wrappers, and the worst of several causes counts", () => {

@@ -1,12 +1,11 @@
 // Exit codes, after sysexits.h, so that a supervisor can tell "will not help to
-// restart" (64, 78) from "may help" (1, 70).
+// restart" (64, 78) from "may help" (1, 70). Which error leads to which stands in the
+// catalogue of errors.
 import { AssertionError } from "node:assert";
 import { AgentError } from "../agent/agent-error.ts";
-import { ConfigError } from "../config/error.ts";
-import { EmbeddedError } from "../server/embedded/embedded-error.ts";
-import { ServiceError } from "../services/service-error.ts";
-import { CommandError, type CommandErrorCode } from "./command-error.ts";
-import { ExecError } from "./exec/exec-error.ts";
+import { CodedError } from "../errors/coded-error.ts";
+import { findErrorEntry } from "../errors/error-catalogue.ts";
+import type { ErrorExit } from "../errors/error-entry.ts";
 import type { StopSignal } from "./io.ts";
 
 export const exitCodes = {
@@ -31,30 +30,24 @@ export const exitCodes = {
   commandUnusable: 126,
   /** As shells say it: there is no such command. */
   commandMissing: 127,
-} as const;
+} as const satisfies Readonly<Record<ErrorExit, number>> & Readonly<Record<string, number>>;
 
 /** What a shell reports for a process that the signal ended: 130 or 143. */
 export function exitCodeOfSignal(signal: StopSignal): number {
   return signal === "SIGINT" ? 130 : 143;
 }
 
-const codesOfCommands: Readonly<Record<CommandErrorCode, number>> = {
-  failed: exitCodes.failure,
-  not_found: exitCodes.notFound,
-  usage: exitCodes.usage,
-  unreachable: exitCodes.unreachable,
-  denied: exitCodes.denied,
-  config: exitCodes.config,
-};
-
 /** The worst of all causes counts: a bug beside a failed clean-up is a bug. */
 export function exitCodeOf(error: unknown): number {
-  if (error instanceof ExecError && error.code === "command_missing") return exitCodes.commandMissing;
-  if (error instanceof ExecError && error.code === "command_unusable") return exitCodes.commandUnusable;
-  if (error instanceof CommandError) return codesOfCommands[error.code];
   const causes = leavesOf(error);
   if (causes.some(isBug)) return exitCodes.bug;
-  return causes.every(isConfigMistake) ? exitCodes.config : exitCodes.failure;
+  const [code = exitCodes.failure, ...others] = new Set(causes.map(exitCodeOfCause));
+  return others.length === 0 ? code : exitCodes.failure;
+}
+
+function exitCodeOfCause(error: unknown): number {
+  const entry = error instanceof CodedError ? findErrorEntry(error) : undefined;
+  return exitCodes[entry?.exit ?? "failure"];
 }
 
 /** The single errors that several at once consist of. */
@@ -67,14 +60,4 @@ export function isBug(error: unknown): boolean {
   if (!(error instanceof Error)) return true;
   if (error instanceof AgentError && error.cause !== undefined) return isBug(error.cause);
   return [TypeError, RangeError, ReferenceError, AssertionError].some((type) => error instanceof type);
-}
-
-function isConfigMistake(error: unknown): boolean {
-  return (
-    error instanceof ConfigError ||
-    (error instanceof AgentError && ["file_unusable", "cluster_unknown"].includes(error.code)) ||
-    (error instanceof ServiceError && error.code === "certificate_unusable") ||
-    (error instanceof EmbeddedError && ["binaries_missing", "data_dir_unusable"].includes(error.code)) ||
-    (error instanceof ExecError && error.code === "setup_wrong")
-  );
 }

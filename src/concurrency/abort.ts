@@ -2,16 +2,16 @@
 // another for as long as one piece of work lasts, and takes its listeners and timers
 // away afterwards: the agent's own signal lives as long as the process, so one
 // listener left per call would be a leak without end.
+import { CodedError } from "../errors/coded-error.ts";
 import { onAbort } from "./abort-listener.ts";
 import type { Clock } from "./clock.ts";
 
-export class DeadlineError extends Error {
-  readonly code = "deadline_exceeded";
+export class DeadlineError extends CodedError<"DeadlineError"> {
+  override readonly name = "DeadlineError";
   readonly timeoutMs: number;
 
   constructor(timeoutMs: number) {
-    super(`not done within ${timeoutMs} ms`);
-    this.name = "DeadlineError";
+    super("deadline_exceeded", `not done within ${timeoutMs} ms`);
     this.timeoutMs = timeoutMs;
   }
 }

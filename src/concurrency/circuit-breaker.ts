@@ -11,6 +11,8 @@
 // call: a slow failure from before the trip cannot fail a probe, nor a slow success
 // close anything. The calls bring their own deadlines; one that never settles would
 // hold its probe for ever.
+import { CodedError } from "../errors/coded-error.ts";
+import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { Clock } from "./clock.ts";
 import { notify } from "./notify.ts";
 
@@ -49,19 +51,18 @@ export interface CircuitObserver {
 }
 
 /** The call was not made. */
-export class CircuitOpenError extends Error {
-  readonly code: "tripped" | "too_many_probes";
+export class CircuitOpenError extends CodedError<"CircuitOpenError"> {
+  override readonly name = "CircuitOpenError";
   /** Asking again earlier is of no use. */
   readonly retryAfterMs: number;
 
-  constructor(name: string, code: CircuitOpenError["code"], retryAfterMs: number) {
+  constructor(name: string, code: ErrorCode<"CircuitOpenError">, retryAfterMs: number) {
     super(
+      code,
       code === "tripped"
         ? `circuit breaker ${name} is open for another ${Math.ceil(retryAfterMs)} ms`
         : `circuit breaker ${name} is half-open and all its probes are in use`,
     );
-    this.name = "CircuitOpenError";
-    this.code = code;
     this.retryAfterMs = retryAfterMs;
   }
 }

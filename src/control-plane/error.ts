@@ -9,6 +9,8 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DeadlineError } from "../concurrency/abort.ts";
 import { ConfigError } from "../config/error.ts";
+import { CodedError } from "../errors/coded-error.ts";
+import type { ErrorCode } from "../errors/error-catalogue.ts";
 import { scrub } from "../telemetry/scrub.ts";
 import { retryHintMs } from "./retry-hint.ts";
 
@@ -30,9 +32,9 @@ export const codeNames = {
   [Code.Unavailable]: "unavailable",
   [Code.DataLoss]: "data_loss",
   [Code.Unauthenticated]: "unauthenticated",
-} as const satisfies Record<Code, string>;
+} as const satisfies Record<Code, ControlPlaneCode>;
 
-export type ControlPlaneCode = (typeof codeNames)[Code];
+export type ControlPlaneCode = ErrorCode<"ControlPlaneError">;
 
 export interface ControlPlaneErrorFacts {
   /** When the server wants to be asked again, already clamped. */
@@ -40,14 +42,12 @@ export interface ControlPlaneErrorFacts {
   readonly cause?: unknown;
 }
 
-export class ControlPlaneError extends Error {
+export class ControlPlaneError extends CodedError<"ControlPlaneError"> {
   override readonly name = "ControlPlaneError";
-  readonly code: ControlPlaneCode;
   readonly retryAfterMs: number | undefined;
 
   constructor(code: ControlPlaneCode, message: string, facts: ControlPlaneErrorFacts = {}) {
-    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
-    this.code = code;
+    super(code, message, facts);
     this.retryAfterMs = facts.retryAfterMs;
   }
 }

@@ -1,15 +1,10 @@
 // The one error that the Kubernetes layer throws. Its code is what callers branch on;
 // status, reason and causes are the API server's own words where it gave any.
+import { CodedError } from "../errors/coded-error.ts";
+import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { KubeStatus, KubeStatusCause } from "./types.ts";
 
-export type KubeErrorCode =
-  | "refused" // the server answered with an error status; see status and reason
-  | "network" // no whole answer: connection, TLS, reset, truncated body
-  | "timeout" // no answer within the deadline, or a watch that fell silent
-  | "too-large" // the answer was above the limit and was not read to its end
-  | "malformed" // the answer was not what the protocol says
-  | "invalid-name" // a name that may not go into a URL; nothing was sent
-  | "credentials"; // no usable credentials; nothing was sent
+export type KubeErrorCode = ErrorCode<"KubeApiError">;
 
 export interface KubeApiErrorFacts {
   readonly status?: number;
@@ -19,17 +14,15 @@ export interface KubeApiErrorFacts {
   readonly cause?: unknown;
 }
 
-export class KubeApiError extends Error {
+export class KubeApiError extends CodedError<"KubeApiError"> {
   override readonly name = "KubeApiError";
-  readonly code: KubeErrorCode;
   readonly status: number | undefined;
   readonly reason: string | undefined;
   readonly causes: readonly KubeStatusCause[];
   readonly retryAfterMs: number | undefined;
 
   constructor(code: KubeErrorCode, message: string, facts: KubeApiErrorFacts = {}) {
-    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
-    this.code = code;
+    super(code, message, facts);
     this.status = facts.status;
     this.reason = facts.reason;
     this.causes = facts.causes ?? [];

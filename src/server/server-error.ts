@@ -1,23 +1,6 @@
 // Why a server did not start or did not go on. Each message begins with what to look at.
+import { CodedError } from "../errors/coded-error.ts";
 
-export type ServerErrorCode =
-  /** The database cannot be reached or refuses us. */
-  | "database_unusable"
-  /** A file with tokens is there, and cannot be read. */
-  | "tokens_unreadable"
-  /** Agents and people have a token in common. */
-  | "tokens_shared"
-  /** Something that should run until the end has failed. */
-  | "task_failed"
-  /** A part did not end in time. */
-  | "stop_failed";
-
-export class ServerError extends Error {
+export class ServerError extends CodedError<"ServerError"> {
   override readonly name = "ServerError";
-  readonly code: ServerErrorCode;
-
-  constructor(code: ServerErrorCode, message: string, options?: { readonly cause: unknown }) {
-    super(message, options);
-    this.code = code;
-  }
 }

@@ -1,26 +1,22 @@
 // What a client hears when the store refuses.
 import { Code, ConnectError } from "@connectrpc/connect";
-import { StoreError } from "./store.ts";
+import { errorCatalogue } from "../errors/error-catalogue.ts";
+import { StoreError, type StoreErrorCode } from "./store.ts";
 
 const retryAfterSeconds = 2;
 
+const { codes } = errorCatalogue.StoreError;
+
+const answers: Readonly<Record<(typeof codes)[StoreErrorCode]["rpc"], Code>> = {
+  failed_precondition: Code.FailedPrecondition,
+  already_exists: Code.AlreadyExists,
+  invalid_argument: Code.InvalidArgument,
+  aborted: Code.Aborted,
+  unavailable: Code.Unavailable,
+};
+
 export function explainStoreError(error: unknown): ConnectError | undefined {
   if (!(error instanceof StoreError)) return undefined;
-  switch (error.code) {
-    // `not_found` for an unknown region would look as if every object of the region had vanished.
-    case "unknown_region":
-      return new ConnectError(error.message, Code.FailedPrecondition);
-    case "unavailable":
-      return new ConnectError(error.message, Code.Unavailable, { "retry-after": `${retryAfterSeconds}` });
-    case "incomplete":
-      return new ConnectError(error.message, Code.InvalidArgument);
-    case "name_taken":
-      return new ConnectError(error.message, Code.AlreadyExists);
-    case "name_changed":
-    case "unreadable":
-    case "in_use":
-      return new ConnectError(error.message, Code.FailedPrecondition);
-    case "version_mismatch":
-      return new ConnectError(error.message, Code.Aborted);
-  }
+  const hint = error.code === "unavailable" ? { "retry-after": `${retryAfterSeconds}` } : undefined;
+  return new ConnectError(error.message, answers[codes[error.code].rpc], hint);
 }

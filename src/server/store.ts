@@ -10,37 +10,17 @@
 // - A stopped row stays, so that a replay from 0 brings its delete, until the object has
 //   been gone for long. Only `remove` makes a row vanish before, which an agent takes for a
 //   suspicion and not for an order (K5).
+import { CodedError } from "../errors/coded-error.ts";
+import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { ReportDeploymentStatusRequest_Update_Instance } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { Health } from "../gen/ctrl/v1/sentinel_pb.ts";
 import { type Kind, kinds, type Spec, type State } from "./kinds.ts";
 
-export type StoreErrorCode =
-  /** Regions are registered by hand: an agent with a mistyped one must not get an empty world. */
-  | "unknown_region"
-  /** Another row of the same kind has the name. Stopped rows keep theirs. */
-  | "name_taken"
-  /** A row keeps its name: under a new one the objects of the old one would be left behind. */
-  | "name_changed"
-  /** A spec without an id or a name. */
-  | "incomplete"
-  /** The row was written by a newer server; changing a part of it could lose what cannot be seen here. */
-  | "unreadable"
-  /** The row is at another version than the one that the change was meant for. */
-  | "version_mismatch"
-  /** An environment can neither be forgotten nor change hands while something of it is wanted. */
-  | "in_use"
-  /** The store cannot be reached. Whether a change was made is not known; making it again is safe. */
-  | "unavailable";
+export type StoreErrorCode = ErrorCode<"StoreError">;
 
-export class StoreError extends Error {
+export class StoreError extends CodedError<"StoreError"> {
   override readonly name = "StoreError";
-  readonly code: StoreErrorCode;
-
-  constructor(code: StoreErrorCode, message: string, options?: { readonly cause: unknown }) {
-    super(message, options);
-    this.code = code;
-  }
 }
 
 /** Who makes a change, and when. */

@@ -1,23 +1,8 @@
 // Errors of opening and keeping a port. Each message begins with the setting to change.
+import { CodedError } from "../errors/coded-error.ts";
 
-export type ServiceErrorCode =
-  /** Another program listens there already. */
-  | "port_in_use"
-  /** The user may not listen there. */
-  | "port_forbidden"
-  /** Listening failed for another reason. */
-  | "port_unavailable"
-  /** The certificate or its key cannot be read, or they do not belong together. */
-  | "certificate_unusable";
-
-export class ServiceError extends Error {
+export class ServiceError extends CodedError<"ServiceError"> {
   override readonly name = "ServiceError";
-  readonly code: ServiceErrorCode;
-
-  constructor(code: ServiceErrorCode, message: string, options?: { readonly cause: unknown }) {
-    super(message, options);
-    this.code = code;
-  }
 }
 
 /** Explains in terms of the setting why a port could not be opened. */

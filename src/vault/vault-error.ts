@@ -1,30 +1,12 @@
 // The one error of this folder. A message names the operation, the keyring or key and
 // the item's name; it never holds a value, a key or a token (K7).
+import { CodedError } from "../errors/coded-error.ts";
+import type { ErrorCode } from "../errors/error-catalogue.ts";
 
-export type VaultErrorCode =
-  /** The request is wrong: a keyring that is no name, an empty context, a value that is too large. */
-  | "invalid"
-  /** The ciphertext is no ciphertext of this keyring and name, or was changed. Never says which. */
-  | "undecryptable"
-  /** There is no such object in the storage. */
-  | "not_found"
-  /** The vault refused the token. */
-  | "unauthenticated"
-  /** The vault or its storage cannot be reached, or is too slow. Asking again may help. */
-  | "unavailable"
-  /** What is stored cannot be used: an object that is damaged, or under a master key that is not configured. */
-  | "unusable_key"
-  /** The vault answered that it failed, or what it answered makes no sense. */
-  | "internal";
+export type VaultErrorCode = ErrorCode<"VaultError">;
 
-export class VaultError extends Error {
+export class VaultError extends CodedError<"VaultError"> {
   override readonly name = "VaultError";
-  readonly code: VaultErrorCode;
-
-  constructor(code: VaultErrorCode, message: string, options?: { readonly cause: unknown }) {
-    super(message, options);
-    this.code = code;
-  }
 }
 
 /** A request that no vault would take. */

@@ -3,9 +3,10 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { addAbortSignal, type Readable } from "node:stream";
+import { CodedError } from "../../errors/coded-error.ts";
 import { tooLarge } from "./text-file.ts";
 
-export class InputError extends Error {
+export class InputError extends CodedError<"InputError"> {
   override readonly name = "InputError";
 }
 
@@ -24,19 +25,20 @@ export async function readInput(
       bytes += chunk.length;
       if (bytes > bytesMax) {
         const cause = tooLarge(bytesMax);
-        throw new InputError(`${name}: is larger than ${bytesMax} bytes`, { cause });
+        throw new InputError("too_large", `${name}: is larger than ${bytesMax} bytes`, { cause });
       }
     }
   } catch (cause) {
     signal.throwIfAborted();
     if (cause instanceof InputError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new InputError(`${name}: cannot be read: ${reason}`, { cause });
+    throw new InputError("unreadable", `${name}: cannot be read: ${reason}`, { cause });
   }
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks));
   } catch {
     throw new InputError(
+      "not_text",
       `${name}: is not UTF-8 text; save it as UTF-8, or encode what is no text, for example with base64`,
     );
   }

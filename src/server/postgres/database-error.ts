@@ -1,22 +1,16 @@
 // What a failure of PostgreSQL means: which undid everything and may be tried again,
 // which leave open what became of the work, and which are mistakes of ours.
+import { CodedError } from "../../errors/coded-error.ts";
+import type { ErrorCode } from "../../errors/error-catalogue.ts";
 
-export type FailureKind =
-  /** The transaction was undone because another one was in the way. */
-  | "conflict"
-  /** The database did not answer, or is not taking work now. */
-  | "away"
-  /** The statement itself is wrong, or broke a rule of the tables. */
-  | "refused";
+export type FailureKind = ErrorCode<"DatabaseFailure">;
 
 /** A statement that failed. Its message is for the log and not for clients. */
-export class DatabaseFailure extends Error {
+export class DatabaseFailure extends CodedError<"DatabaseFailure"> {
   override readonly name = "DatabaseFailure";
-  readonly kind: FailureKind;
 
   constructor(cause: unknown, kind: FailureKind = failureKind(cause)) {
-    super(cause instanceof Error ? cause.message : String(cause), { cause });
-    this.kind = kind;
+    super(kind, cause instanceof Error ? cause.message : String(cause), { cause });
   }
 }
 

@@ -78,8 +78,8 @@ export class Database {
       try {
         return await this.withSession((session) => work(session, committing));
       } catch (error) {
-        if (!(error instanceof DatabaseFailure) || error.kind === "refused") throw error;
-        const isOpen = isCommitting && error.kind === "away";
+        if (!(error instanceof DatabaseFailure) || error.code === "refused") throw error;
+        const isOpen = isCommitting && error.code === "away";
         if (isOpen || attempt === attemptsMax) throw unavailable(error);
         this.deps.log.warn("the database failed, trying again", { attempt, error });
       }
@@ -99,7 +99,7 @@ export class Database {
       return result;
     } catch (error) {
       // A connection that is in doubt is closed, which also undoes what it was doing.
-      const isUsable = !(error instanceof DatabaseFailure && error.kind === "away");
+      const isUsable = !(error instanceof DatabaseFailure && error.code === "away");
       client.release(!(isUsable && (await rolledBack(client))));
       throw error;
     }

@@ -10,6 +10,7 @@ import { inspect } from "node:util";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { Secret } from "../../../src/config/secret.ts";
 import type { SecretSource } from "../../../src/config/secret-source.ts";
+import { errorCatalogue } from "../../../src/errors/error-catalogue.ts";
 import { routeByPath } from "../../../src/services/http-handler.ts";
 import { startHttpPort } from "../../../src/services/http-port.ts";
 import { rpcRoutes } from "../../../src/services/rpc-routes.ts";
@@ -245,13 +246,22 @@ describe("VaultService", () => {
         assert.equal((await post(url, method, {}, bearer)).status, 401, `${method} ${bearer}`);
   });
 
-  test("tells a caller nothing of what went wrong inside", async (t) => {
-    const failing = (code: VaultErrorCode): Vault => {
-      const fail = async () => {
-        throw new VaultError(code, "vault.s3: cannot read keyring/env_1/LATEST at 10.0.0.1");
-      };
-      return { encrypt: fail, decrypt: fail, encryptBulk: fail, decryptBulk: fail, reEncrypt: fail };
+  const failing = (code: VaultErrorCode): Vault => {
+    const fail = async () => {
+      throw new VaultError(code, "vault.s3: cannot read keyring/env_1/LATEST at 10.0.0.1");
     };
+    return { encrypt: fail, decrypt: fail, encryptBulk: fail, decryptBulk: fail, reEncrypt: fail };
+  };
+
+  test("answers each failure with the RPC code that the catalogue of errors promises", async (t) => {
+    for (const [code, { rpc }] of Object.entries(errorCatalogue.VaultError.codes)) {
+      const { url } = await serve(t, { vault: failing(code as VaultErrorCode) });
+      const { body } = await post(url, "Encrypt", { keyring: "env_1", data: "x" }, `Bearer ${token}`);
+      assert.equal((body as { readonly code?: string }).code, rpc, code);
+    }
+  });
+
+  test("tells a caller nothing of what went wrong inside", async (t) => {
     for (const [code, status] of [
       ["unavailable", 503],
       ["unusable_key", 500],

