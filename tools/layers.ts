@@ -56,13 +56,8 @@ export const rows: readonly (readonly Layer[])[] = [
   [
     {
       folder: "services",
-      holds: "what krane serves: health, secrets, scheduler",
+      holds: "the RPC services that krane serves: secrets, scheduler, agent, vault",
       instead: "pass the state that a service shows as an argument",
-    },
-    {
-      folder: "dashboard",
-      holds: "what a browser sees",
-      instead: "pass the state that the dashboard shows as an argument",
     },
   ],
   [
@@ -95,6 +90,11 @@ export const rows: readonly (readonly Layer[])[] = [
       folder: "kube",
       holds: "the generic Kubernetes client, reflector and cache",
       instead: "keep krane's meaning out of kube/; model/ and controllers/ give it",
+    },
+    {
+      folder: "http",
+      holds: "the server side of a port: HTTP/1.1, h2c, TLS, limits, health endpoints",
+      instead: "hand the port a request handler; it does not know what it serves",
     },
     {
       folder: "model",

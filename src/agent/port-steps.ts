@@ -1,8 +1,8 @@
 // The two ports: RPCs and health on one, metrics on the other, which is optional.
 import type { Config } from "../config/config.ts";
-import type { Health } from "../services/health.ts";
-import { type HttpHandler, routeByPath, serveReads } from "../services/http-handler.ts";
-import { startHttpPort } from "../services/http-port.ts";
+import type { Health } from "../http/health.ts";
+import { type HttpHandler, routeByPath, serveReads } from "../http/http-handler.ts";
+import { startHttpPort } from "../http/http-port.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traced } from "../telemetry/no-tracing.ts";
 import type { AgentDeps } from "./agent-deps.ts";

@@ -3,7 +3,7 @@
 // other way.
 import type { Config } from "../config/config.ts";
 import { SecretsService } from "../gen/krane/v1/secrets_pb.ts";
-import { createHealth, type Health } from "../services/health.ts";
+import { createHealth, type Health } from "../http/health.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { AgentView } from "./agent-view.ts";

@@ -2,8 +2,8 @@
 // are put into their places one by one; orders are taken when all of krane has started.
 import type { Config } from "../config/config.ts";
 import { SchedulerService } from "../gen/krane/v1/scheduler_pb.ts";
+import type { Health } from "../http/health.ts";
 import { createDocumentFetch, defaultDocumentLimits } from "../services/document-fetch.ts";
-import type { Health } from "../services/health.ts";
 import { type SchedulerTarget, schedulerServiceRoutes } from "../services/scheduler-service.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";

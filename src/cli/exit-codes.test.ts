@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { AgentError } from "../agent/agent-error.ts";
 import { ConfigError } from "../config/error.ts";
-import { ServiceError } from "../services/service-error.ts";
+import { ServiceError } from "../http/service-error.ts";
 import { renderErrors } from "./error-text.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 

@@ -3,8 +3,8 @@
 import { AssertionError } from "node:assert";
 import { AgentError } from "../agent/agent-error.ts";
 import { ConfigError } from "../config/error.ts";
+import { ServiceError } from "../http/service-error.ts";
 import { EmbeddedError } from "../server/embedded/embedded-error.ts";
-import { ServiceError } from "../services/service-error.ts";
 import { CommandError, type CommandErrorCode } from "./command-error.ts";
 import { ExecError } from "./exec/exec-error.ts";
 import type { StopSignal } from "./io.ts";

@@ -3,12 +3,12 @@
 import type { AgentDeps } from "../agent/agent-deps.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { Secret } from "../config/secret.ts";
+import { explainListenFailure, ServiceError } from "../http/service-error.ts";
 import type { Admin } from "../server/admin.ts";
 import { renderCliContext } from "../server/cli-context.ts";
 import { createControlPlaneServer, type RunningControlPlane } from "../server/control-plane-server.ts";
 import type { Faults } from "../server/faults.ts";
 import { createInMemoryControlPlane, type InMemoryControlPlane } from "../server/in-process.ts";
-import { explainListenFailure, ServiceError } from "../services/service-error.ts";
 import { type AgentClient, createAgentClient } from "./agent-client.ts";
 import type { DevCluster } from "./dev-cluster.ts";
 import { DevError } from "./dev-error.ts";

@@ -5,7 +5,7 @@ import { run } from "../agent/run.ts";
 import type { Config } from "../config/config.ts";
 import { parseConfig } from "../config/parse.ts";
 import { renderProblems } from "../config/render.ts";
-import { explainListenFailure, ServiceError } from "../services/service-error.ts";
+import { explainListenFailure, ServiceError } from "../http/service-error.ts";
 import { devRegion } from "./scenario.ts";
 
 export interface DevAgentOptions {

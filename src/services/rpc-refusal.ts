@@ -11,7 +11,7 @@ import {
   errorToJsonBytes,
 } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import type { HttpRequest, HttpResponse } from "./http-handler.ts";
+import type { HttpRequest, HttpResponse } from "../http/http-handler.ts";
 
 interface Refusal {
   readonly status: number;

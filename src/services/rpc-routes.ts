@@ -16,10 +16,10 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import type { HttpHandler, HttpRequest, HttpResponse } from "../http/http-handler.ts";
 import { peerAddress } from "./call-admission.ts";
 import type { CallCharge } from "./call-budget.ts";
 import { CallDoor } from "./call-door.ts";
-import type { HttpHandler, HttpRequest, HttpResponse } from "./http-handler.ts";
 import { refuseCall } from "./rpc-refusal.ts";
 
 type RpcHandler = ConnectRouter["handlers"][number];

@@ -13,13 +13,13 @@ import { createSystemRandom } from "../../../src/concurrency/random.ts";
 import { createDeploymentController } from "../../../src/controllers/deployment-controller.ts";
 import { createSentinelController } from "../../../src/controllers/sentinel-controller.ts";
 import { SchedulerService } from "../../../src/gen/krane/v1/scheduler_pb.ts";
+import { routeByPath } from "../../../src/http/http-handler.ts";
+import { startHttpPort } from "../../../src/http/http-port.ts";
 import {
   createDocumentFetch,
   type DocumentAddress,
   defaultDocumentLimits,
 } from "../../../src/services/document-fetch.ts";
-import { routeByPath } from "../../../src/services/http-handler.ts";
-import { startHttpPort } from "../../../src/services/http-port.ts";
 import { rpcRoutes } from "../../../src/services/rpc-routes.ts";
 import { schedulerServiceRoutes } from "../../../src/services/scheduler-service.ts";
 import { createMetrics } from "../../../src/telemetry/metrics.ts";

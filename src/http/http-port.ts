@@ -10,7 +10,7 @@ import { HttpRequests } from "./http-requests.ts";
 import { createCleartextServers, createTlsServers } from "./http-servers.ts";
 import { explainListenFailure } from "./service-error.ts";
 import { loadCertificate, type TlsFiles, watchCertificate } from "./tls-certificate.ts";
-import { UntakenAnswers } from "./untaken-answers.ts";
+import { UntakenAnswers } from "./unread-responses.ts";
 
 export interface HttpPortOptions {
   /** 0 takes a free one. */

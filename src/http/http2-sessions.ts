@@ -8,7 +8,7 @@ import type { Clock, Timer } from "../concurrency/clock.ts";
 import { limitStalls, onceEnded } from "./answer-events.ts";
 import type { HttpAdmission } from "./http-admission.ts";
 import type { HttpLimits } from "./http-limits.ts";
-import type { UntakenAnswers } from "./untaken-answers.ts";
+import type { UntakenAnswers } from "./unread-responses.ts";
 
 export type Http2SessionLimits = Pick<HttpLimits, "idleTimeoutMs" | "requestTimeoutMs" | "answerTimeoutMs">;
 

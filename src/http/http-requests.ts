@@ -13,7 +13,7 @@ import { limitStalls, onceEnded } from "./answer-events.ts";
 import type { HttpAdmission } from "./http-admission.ts";
 import { type HttpHandler, type HttpRequest, type HttpResponse, jsonAnswer, send } from "./http-handler.ts";
 import type { HttpLimits } from "./http-limits.ts";
-import type { UntakenAnswers } from "./untaken-answers.ts";
+import type { UntakenAnswers } from "./unread-responses.ts";
 
 export interface HttpRequestsDeps {
   readonly clock: Clock;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Writable } from "node:stream";
 import { test } from "node:test";
-import { UntakenAnswers } from "./untaken-answers.ts";
+import { UntakenAnswers } from "./unread-responses.ts";
 
 /** An answer that nobody takes. */
 function answerOf(bytes: number): Writable {
