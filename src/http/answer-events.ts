@@ -14,7 +14,7 @@ export function onceEnded(answer: Writable, listener: () => void): void {
   };
 }
 
-/** Runs a timer for as long as the client leaves something untaken of an answer that has not ended. */
+/** Runs a timer for as long as the client leaves something unread of an answer that has not ended. */
 export function limitStalls(answer: Writable, startTimer: () => Timer): void {
   const { write } = answer;
   let timer: Timer | undefined;

@@ -1,7 +1,7 @@
-// Complete answers that wait for their clients to take them: so many bytes on one port (K10). Above it,
-// the answers that wait longest go, with their connections. A client that reads is never among them, and
-// so cannot be locked out by a thousand connections that ask and do not read. An answer that is above it
-// alone goes alone: it would otherwise take every other answer with it, and then go all the same.
+// Limits the bytes of complete responses that clients on one port have not read yet (K10). Above the limit
+// the oldest of them are dropped, with their connections. A client that reads is never among them, so a
+// thousand connections that ask and do not read cannot lock it out. A response that exceeds the limit on its
+// own is dropped alone: otherwise it would push out all others first, and be dropped all the same.
 import type { Writable } from "node:stream";
 
 interface Waiting {
@@ -9,7 +9,7 @@ interface Waiting {
   readonly cut: () => void;
 }
 
-export class UntakenAnswers {
+export class UnreadResponses {
   private readonly bytesMax: number;
   /** In the order in which they were complete. */
   private readonly waiting = new Map<Writable, Waiting>();

@@ -2,7 +2,7 @@
 // Instead of Connect's own adapter for Node, which prints failures to the console and
 // tells its caller nothing of them.
 //
-// Nothing of a body is read before the call has passed the door of its service.
+// Nothing of a body is read before the call has passed the gate of its service.
 import {
   ConnectError,
   type ConnectRouter,
@@ -19,7 +19,7 @@ import {
 import type { HttpHandler, HttpRequest, HttpResponse } from "../http/http-handler.ts";
 import { peerAddress } from "./call-admission.ts";
 import type { CallCharge } from "./call-budget.ts";
-import { CallDoor } from "./call-door.ts";
+import { CallGate } from "./call-gate.ts";
 import { refuseCall } from "./rpc-refusal.ts";
 
 type RpcHandler = ConnectRouter["handlers"][number];
@@ -36,9 +36,9 @@ export function rpcRoutes(register: (router: ConnectRouter) => void): ReadonlyMa
   const router = createConnectRouter({ acceptCompression, readMaxBytes: messageBytesMax });
   const routes = new Map<string, HttpHandler>();
   const mountNew = ({ interceptors = [], readMaxBytes = messageBytesMax }: ConnectRouterOptions = {}) => {
-    const door = new CallDoor({ interceptors, messageBytesMax: readMaxBytes });
+    const gate = new CallGate({ interceptors, messageBytesMax: readMaxBytes });
     for (const handler of router.handlers.slice(routes.size))
-      routes.set(handler.requestPath, (request, response) => serveCall(handler, door, request, response));
+      routes.set(handler.requestPath, (request, response) => serveCall(handler, gate, request, response));
   };
   const mounting: ConnectRouter = {
     handlers: router.handlers,
@@ -59,7 +59,7 @@ export function rpcRoutes(register: (router: ConnectRouter) => void): ReadonlyMa
 
 async function serveCall(
   handler: RpcHandler,
-  door: CallDoor,
+  gate: CallGate,
   request: HttpRequest,
   response: HttpResponse,
 ): Promise<void> {
@@ -69,7 +69,7 @@ async function serveCall(
   const { header, signal = new AbortController().signal } = received;
   const call = { method: handler.method, header, peer, values, signal };
   try {
-    const charge = await door.pass(call);
+    const charge = await gate.pass(call);
     if (charge instanceof ConnectError) return refuseCall(request, response, charge);
     if (response.destroyed) return charge.release();
     response.once("close", charge.release);
