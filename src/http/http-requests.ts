@@ -9,11 +9,10 @@ import { constants } from "node:http2";
 import type { Socket } from "node:net";
 import type { Clock, Timer } from "../concurrency/clock.ts";
 import type { Log } from "../telemetry/log.ts";
-import { limitStalls, onceEnded } from "./answer-events.ts";
 import type { HttpAdmission } from "./http-admission.ts";
 import { type HttpHandler, type HttpRequest, type HttpResponse, jsonAnswer, send } from "./http-handler.ts";
 import type { HttpLimits } from "./http-limits.ts";
-import type { UnreadResponses } from "./unread-responses.ts";
+import { limitStalls, onceEnded, type UnreadResponses } from "./unread-responses.ts";
 
 export interface HttpRequestsDeps {
   readonly clock: Clock;

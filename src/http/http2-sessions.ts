@@ -5,10 +5,9 @@
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import { constants } from "node:http2";
 import type { Clock, Timer } from "../concurrency/clock.ts";
-import { limitStalls, onceEnded } from "./answer-events.ts";
 import type { HttpAdmission } from "./http-admission.ts";
 import type { HttpLimits } from "./http-limits.ts";
-import type { UnreadResponses } from "./unread-responses.ts";
+import { limitStalls, onceEnded, type UnreadResponses } from "./unread-responses.ts";
 
 export type Http2SessionLimits = Pick<HttpLimits, "idleTimeoutMs" | "requestTimeoutMs" | "answerTimeoutMs">;
 

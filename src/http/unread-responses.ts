@@ -3,6 +3,7 @@
 // thousand connections that ask and do not read cannot lock it out. A response that exceeds the limit on its
 // own is dropped alone: otherwise it would push out all others first, and be dropped all the same.
 import type { Writable } from "node:stream";
+import type { Timer } from "../concurrency/clock.ts";
 
 interface Waiting {
   readonly bytes: number;
@@ -41,4 +42,33 @@ export class UnreadResponses {
     this.bytes -= this.waiting.get(answer)?.bytes ?? 0;
     this.waiting.delete(answer);
   }
+}
+
+/** Calls back once, when the handler has called `end()`. Node has an event only for when the client has read it all. */
+export function onceEnded(answer: Writable, listener: () => void): void {
+  const { end } = answer;
+  answer.end = (...args: unknown[]) => {
+    answer.end = end;
+    const ended = Reflect.apply(end, answer, args);
+    listener();
+    return ended;
+  };
+}
+
+/** Runs a timer while the client does not read what the handler has written, until the handler ends the response. */
+export function limitStalls(answer: Writable, startTimer: () => Timer): void {
+  const { write } = answer;
+  let timer: Timer | undefined;
+  const stopTimer = () => {
+    timer?.cancel();
+    timer = undefined;
+  };
+  answer.write = (...args: unknown[]) => {
+    const isTaken = Reflect.apply(write, answer, args);
+    if (!isTaken && !answer.destroyed) timer ??= startTimer();
+    return isTaken;
+  };
+  answer.on("drain", stopTimer);
+  answer.once("close", stopTimer);
+  onceEnded(answer, stopTimer);
 }

@@ -3,6 +3,7 @@
 // tells its caller nothing of them.
 //
 // Nothing of a body is read before the call has passed the gate of its service.
+import type { Writable } from "node:stream";
 import {
   ConnectError,
   type ConnectRouter,
@@ -10,6 +11,14 @@ import {
   createConnectRouter,
   createContextValues,
 } from "@connectrpc/connect";
+import { encodeEnvelope } from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  endStreamFlag,
+  endStreamToJson,
+  errorToJsonBytes,
+} from "@connectrpc/connect/protocol-connect";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import {
   compressionBrotli,
   compressionGzip,
@@ -20,7 +29,6 @@ import type { HttpHandler, HttpRequest, HttpResponse } from "../http/http-handle
 import { peerAddress } from "./call-admission.ts";
 import type { CallCharge } from "./call-budget.ts";
 import { CallGate } from "./call-gate.ts";
-import { refuseCall } from "./rpc-refusal.ts";
 
 type RpcHandler = ConnectRouter["handlers"][number];
 
@@ -94,4 +102,41 @@ async function* chargedBody(request: HttpRequest, charge: CallCharge): AsyncGene
     // What is left is thrown away as it comes: unread, it would be in the way of the next request.
     request.resume();
   }
+}
+
+interface Refusal {
+  readonly status: number;
+  readonly header: Headers;
+  readonly body: Uint8Array;
+}
+
+/**
+ * Answers a call whose body nobody reads, in the words of its protocol. The body is left where it is: node:http2
+ * tells the client to stop sending it, and node:http throws it away as it comes, so that the connection stays usable.
+ */
+function refuseCall(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
+  const { status, header, body } = refusalOf(request.headers["content-type"] ?? "", error);
+  response.statusCode = status;
+  for (const [name, value] of header) response.setHeader(name, value);
+  const answer: Writable = response;
+  if (body.length > 0) answer.end(body);
+  else answer.end();
+}
+
+function refusalOf(contentType: string, error: ConnectError): Refusal {
+  const [type = ""] = /^application\/(?:grpc|connect\+)[-+a-z]*/i.exec(contentType) ?? [];
+  const header = new Headers({ "content-type": type });
+  if (/^application\/grpc/i.test(type)) {
+    // "Trailers-Only": both gRPC and gRPC-Web take the status in the headers of an answer that has no body.
+    return { status: 200, header: setTrailerStatus(header, error), body: new Uint8Array() };
+  }
+  if (type !== "") {
+    const end = JSON.stringify(endStreamToJson(new Headers(), error, undefined));
+    return { status: 200, header, body: encodeEnvelope(endStreamFlag, new TextEncoder().encode(end)) };
+  }
+  const body = errorToJsonBytes(error, undefined);
+  for (const [name, value] of error.metadata) header.set(name, value);
+  header.set("content-type", "application/json");
+  header.set("content-length", String(body.length));
+  return { status: codeToHttpStatus(error.code), header, body };
 }
