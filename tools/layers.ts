@@ -55,6 +55,14 @@ export const rows: readonly (readonly Layer[])[] = [
   ],
   [
     {
+      folder: "runtime",
+      holds:
+        "a running process: steps that start in order and stop in reverse, with the steps that all processes share",
+      instead: "hand the runtime a step; it does not know what a program is made of",
+    },
+  ],
+  [
+    {
       folder: "services",
       holds: "the RPC services that krane serves: secrets, scheduler, agent, vault",
       instead: "pass the state that a service shows as an argument",

@@ -3,10 +3,10 @@ import type { Config } from "../config/config.ts";
 import type { Health } from "../http/health.ts";
 import { type HttpHandler, routeByPath, serveReads } from "../http/http-handler.ts";
 import { startHttpPort } from "../http/http-port.ts";
+import type { Step } from "../runtime/lifecycle.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traced } from "../telemetry/no-tracing.ts";
 import type { AgentDeps } from "./agent-deps.ts";
-import type { Step } from "./lifecycle.ts";
 import { type ServedService, serviceRoutes } from "./rpc-services.ts";
 
 export interface RpcPortParts {

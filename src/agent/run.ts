@@ -4,13 +4,13 @@
 import type { Config } from "../config/config.ts";
 import { SecretsService } from "../gen/krane/v1/secrets_pb.ts";
 import { createHealth, type Health } from "../http/health.ts";
+import { defaultLifecycle, runSteps, type Stage, type Step } from "../runtime/lifecycle.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { AgentView } from "./agent-view.ts";
 import { controllerStep } from "./controller-step.ts";
 import { controllers } from "./controllers.ts";
 import { healthChecks } from "./health-checks.ts";
-import { defaultLifecycle, runSteps, type Stage, type Step } from "./lifecycle.ts";
 import { checkNamedFiles } from "./named-files.ts";
 import { metricsPortStep, rpcPortStep } from "./port-steps.ts";
 import { agentServices } from "./rpc-services.ts";

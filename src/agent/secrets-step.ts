@@ -7,6 +7,7 @@ import { createMeteredKubeApi } from "../controllers/metered-kube-api.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
+import type { Step } from "../runtime/lifecycle.ts";
 import { createDecisionLog } from "../services/secrets-decision.ts";
 import {
   createSecretsService,
@@ -19,7 +20,6 @@ import { spanCatalogue } from "../telemetry/span-catalogue.ts";
 import { createVault } from "../vault/create-vault.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
-import type { Step } from "./lifecycle.ts";
 
 export interface SecretsPart {
   readonly step: Step;

@@ -1,10 +1,10 @@
 // What observes the process itself, and where that goes.
 import type { Config } from "../config/config.ts";
+import type { Step } from "../runtime/lifecycle.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traced } from "../telemetry/no-tracing.ts";
 import { startTracing } from "../telemetry/tracing.ts";
 import type { AgentDeps } from "./agent-deps.ts";
-import type { Step } from "./lifecycle.ts";
 
 export function processMetricsStep(metrics: Metrics, deps: AgentDeps): Step {
   return {

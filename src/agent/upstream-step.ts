@@ -2,10 +2,10 @@
 // It has a connection of its own, so that a controller in trouble cannot silence it (K6).
 import type { Config } from "../config/config.ts";
 import { runHeartbeat } from "../control-plane/heartbeat.ts";
+import type { Step } from "../runtime/lifecycle.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { loadControlPlane } from "./control-plane-access.ts";
 import type { ControllerParts } from "./controller-step.ts";
-import type { Step } from "./lifecycle.ts";
 import { startLoop } from "./loops.ts";
 import { runStateReports } from "./state-reports.ts";
 

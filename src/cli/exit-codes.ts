@@ -4,6 +4,7 @@ import { AssertionError } from "node:assert";
 import { AgentError } from "../agent/agent-error.ts";
 import { ConfigError } from "../config/error.ts";
 import { ServiceError } from "../http/service-error.ts";
+import { RuntimeError } from "../runtime/runtime-error.ts";
 import { EmbeddedError } from "../server/embedded/embedded-error.ts";
 import { CommandError, type CommandErrorCode } from "./command-error.ts";
 import { ExecError } from "./exec/exec-error.ts";
@@ -65,7 +66,8 @@ export function leavesOf(error: unknown): readonly unknown[] {
 /** Whether the error, or what it wraps, is one that correct code does not throw. */
 export function isBug(error: unknown): boolean {
   if (!(error instanceof Error)) return true;
-  if (error instanceof AgentError && error.cause !== undefined) return isBug(error.cause);
+  const isWrapper = error instanceof AgentError || error instanceof RuntimeError;
+  if (isWrapper && error.cause !== undefined) return leavesOf(error.cause).some(isBug);
   return [TypeError, RangeError, ReferenceError, AssertionError].some((type) => error instanceof type);
 }
 

@@ -1,6 +1,6 @@
 // A vault on a port, with health endpoints, metrics and traces, started and stopped in
 // order as the agent is.
-import { defaultLifecycle, runSteps, type Step } from "../../agent/lifecycle.ts";
+
 import { type ServedService, serviceRoutes } from "../../agent/rpc-services.ts";
 import type { Clock } from "../../concurrency/clock.ts";
 import type { VaultProgramConfig } from "../../config/config.ts";
@@ -9,6 +9,7 @@ import { VaultService } from "../../gen/vault/v1/service_pb.ts";
 import { createHealth, type Health, type HealthCheck } from "../../http/health.ts";
 import { type HttpHandler, routeByPath, serveReads } from "../../http/http-handler.ts";
 import { startHttpPort } from "../../http/http-port.ts";
+import { defaultLifecycle, runSteps, type Step } from "../../runtime/lifecycle.ts";
 import { vaultServiceRoutes } from "../../services/vault-service.ts";
 import type { Log } from "../../telemetry/log.ts";
 import { type BuildInfo, createMetrics, type Metrics } from "../../telemetry/metrics.ts";

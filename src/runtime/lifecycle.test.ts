@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
-import { AgentError } from "./agent-error.ts";
 import { LifecycleStack, runSteps, type Step, type Stoppable } from "./lifecycle.ts";
+import { RuntimeError } from "./runtime-error.ts";
 
 const options = { stopTimeoutMs: 30_000, forceTimeoutMs: 2_000 };
 
@@ -221,7 +221,7 @@ describe("stopping", () => {
     await clock.advance(2_000);
     const error = await stopped;
     assert.deepEqual(messages(error), ["stopping b: not done after 30 s"]);
-    assert.ok(error instanceof AggregateError && error.errors[0] instanceof AgentError);
+    assert.ok(error instanceof AggregateError && error.errors[0] instanceof RuntimeError);
     assert.equal(error.errors[0].code, "stop_timed_out");
     assert.equal(clock.timerCount, 0);
   });

@@ -8,7 +8,7 @@
 // - Stopping twice is stopping once.
 import { isAbort, linkSignals } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
-import { AgentError } from "./agent-error.ts";
+import { RuntimeError } from "./runtime-error.ts";
 
 export interface Stoppable {
   /** Ends what was started. The signal aborts when time is nearly up: let go of everything now. */
@@ -66,7 +66,7 @@ export class LifecycleStack {
   private readonly options: LifecycleOptions;
   private readonly clock: Clock;
   private readonly started: { readonly name: string; readonly stoppable: Stoppable }[] = [];
-  private readonly taskErrors: AgentError[] = [];
+  private readonly taskErrors: RuntimeError[] = [];
   private readonly taskFailure = new AbortController();
   private stopping: Promise<void> | undefined;
 
@@ -112,7 +112,7 @@ export class LifecycleStack {
   private register(name: string, stoppable: Stoppable): void {
     this.started.push({ name, stoppable });
     stoppable.failed?.catch((cause: unknown) => {
-      this.taskErrors.push(new AgentError("task_failed", `${name}: ${messageOf(cause)}`, { cause }));
+      this.taskErrors.push(new RuntimeError("task_failed", `${name}: ${messageOf(cause)}`, { cause }));
       this.taskFailure.abort();
     });
   }
@@ -127,7 +127,7 @@ export class LifecycleStack {
   }
 
   private async stopAll(): Promise<void> {
-    const errors: AgentError[] = [];
+    const errors: RuntimeError[] = [];
     const running = new Map<Promise<void>, string>();
     const { stopTimeoutMs, forceTimeoutMs } = this.options;
     const hurry = new AbortController();
@@ -141,7 +141,7 @@ export class LifecycleStack {
       // the race is decided beforehand, so the rest begin at once rather than never.
       const cleanUp: Promise<void> = callStop(stoppable, hurry.signal)
         .catch((cause: unknown) => {
-          errors.push(new AgentError("stop_failed", `stopping ${name}: ${messageOf(cause)}`, { cause }));
+          errors.push(new RuntimeError("stop_failed", `stopping ${name}: ${messageOf(cause)}`, { cause }));
         })
         .finally(() => running.delete(cleanUp));
       running.set(cleanUp, name);
@@ -151,7 +151,7 @@ export class LifecycleStack {
     for (const timer of timers) timer.cancel();
     const late = [...running.values()].map(
       (name) =>
-        new AgentError("stop_timed_out", `stopping ${name}: not done after ${stopTimeoutMs / 1000} s`),
+        new RuntimeError("stop_timed_out", `stopping ${name}: not done after ${stopTimeoutMs / 1000} s`),
     );
     const causes = [...this.taskErrors, ...errors, ...late];
     if (causes.length > 0) throw joined(causes);
