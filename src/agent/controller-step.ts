@@ -13,7 +13,7 @@ import type { AgentView } from "./agent-view.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
 import { loadControlPlane } from "./control-plane-access.ts";
 import type { ControllerRow } from "./controllers.ts";
-import { startLoop } from "./loops.ts";
+import { startAgentLoop } from "./loops.ts";
 import type { SchedulerPlaces } from "./scheduler-part.ts";
 import { holdSecret } from "./secrets.ts";
 
@@ -72,11 +72,11 @@ export function controllerStep(
         const reason = cause instanceof Error ? cause.message : String(cause);
         throw new AgentError("start_failed", `Kubernetes at ${endpoint.server}: ${reason}`, { cause });
       }
-      const upkeep = password && startLoop("registry password", password.keepFresh, deps);
+      const upkeep = password && startAgentLoop("registry password", password.keepFresh, deps);
       return {
-        async stop() {
+        async stop(hurry) {
           try {
-            await upkeep?.stop();
+            await upkeep?.stop(hurry);
             await controller.stop();
           } finally {
             await disconnect();
