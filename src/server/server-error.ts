@@ -6,11 +6,7 @@ export type ServerErrorCode =
   /** A file with tokens is there, and cannot be read. */
   | "tokens_unreadable"
   /** Agents and people have a token in common. */
-  | "tokens_shared"
-  /** Something that should run until the end has failed. */
-  | "task_failed"
-  /** A part did not end in time. */
-  | "stop_failed";
+  | "tokens_shared";
 
 export class ServerError extends Error {
   override readonly name = "ServerError";
