@@ -1,7 +1,5 @@
 // `krane server` as a whole: a checked configuration and the outside world in, a running
 // control plane out.
-import { X509Certificate } from "node:crypto";
-import { dirname, resolve } from "node:path";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
 import type { SecretSource } from "../config/secret-source.ts";
@@ -21,23 +19,22 @@ import { type BuildInfo, createMetrics, type Metrics } from "../telemetry/metric
 import type { Traced } from "../telemetry/no-tracing.ts";
 import { createAdminApi } from "./admin-service/admin-api.ts";
 import { createAgentAuth } from "./agent-auth.ts";
-import { renderCliContext } from "./cli-context.ts";
+import { writeCliContext } from "./cli-context.ts";
 import { createClusterApi } from "./cluster-api.ts";
 import type { ServerConfig } from "./config/server-config.ts";
-import { readAdminTokens, readAgentTokens } from "./config/token-lines.ts";
+import { readAgentTokens } from "./config/token-lines.ts";
 import {
   createControlPlaneServer,
   type RunningControlPlane,
   type ServedApis,
 } from "./control-plane-server.ts";
-import { cliContextName } from "./embedded/data-folder.ts";
 import { ownUrl } from "./own-url.ts";
 import { openServerDatabase } from "./server-database.ts";
-import { createServerMetrics, type ServerMetrics } from "./server-metrics.ts";
+import { createServerMetrics, metricsPage, type ServerMetrics } from "./server-metrics.ts";
 import { SharedReads } from "./shared-reads.ts";
 import type { Store } from "./store.ts";
 import { StreamAdmission } from "./stream-admission.ts";
-import { openAdminTokens, openAgentTokens, type Tokens, writePrivately } from "./token-files.ts";
+import { openAdminTokens, openAgentTokens, type Tokens } from "./token-files.ts";
 import { tokensApart } from "./tokens-apart.ts";
 
 export interface ServerDeps {
@@ -70,7 +67,6 @@ export interface StartedServer {
 const streamsOpenMax = 20_000;
 const trimEveryMs = 10 * 60_000;
 const regionsEveryMs = 5_000;
-const checkTimeoutMs = 400;
 
 // PostgreSQL alone may take 20 s to write everything down, after calls that are under way have ended.
 const lifecycle: LifecycleOptions = { stopTimeoutMs: 60_000, forceTimeoutMs: 25_000 };
@@ -126,7 +122,7 @@ async function startServer(
     signal,
   );
   const { prometheusPort, listen } = config;
-  const page = metricsPage({ metrics, own }, { apis, store }, deps.clock);
+  const page = metricsPage({ metrics, own }, { streams: apis.streams, store }, deps.clock);
   await stack.start(metricsPortStep(prometheusPort, page, { ...deps, listenHost: listen.host }), signal);
   await stack.start(startedStep({ program: "server", fields: { port } }, deps), signal);
 
@@ -193,31 +189,6 @@ async function checkApart(agents: Tokens, people: Tokens, signal: AbortSignal): 
   if (problem !== undefined) throw problem;
 }
 
-/** Only beside a token that the server made up: of others it knows no file. */
-async function writeCliContext(
-  { tls }: ServerConfig,
-  tokens: Tokens | undefined,
-  { url: server, regions }: Pick<StartedServer, "url" | "regions">,
-  deps: ServerDeps,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  if (tokens?.path === undefined) return undefined;
-  const known = readAdminTokens(await tokens.source.current(signal));
-  const best = known.find(({ role }) => role === "read-write") ?? known[0];
-  if (best === undefined) return undefined;
-  const [region = ""] = regions;
-  const caFile = tls && (await isSelfSigned(tls.certFile, deps, signal)) ? resolve(tls.certFile) : undefined;
-  const path = resolve(dirname(tokens.path), cliContextName);
-  await writePrivately(path, renderCliContext({ name: "server", server, region, token: best.token, caFile }));
-  return path;
-}
-
-/** Such a certificate is its own authority; who issued any other one is for its owner to say. */
-async function isSelfSigned(path: string, deps: ServerDeps, signal: AbortSignal): Promise<boolean> {
-  const certificate = new X509Certificate(await deps.readTextFile(path, signal));
-  return certificate.checkIssued(certificate);
-}
-
 function startPort(
   { listen, tls }: ServerConfig,
   apis: ServedApis,
@@ -236,39 +207,6 @@ function startPort(
   const checks = new Map([["database", isReadable]]);
   const options = { ...listen, ...(tls && { tls }), setting: "server.listen", checks };
   return createControlPlaneServer(apis, options, deps).start(signal);
-}
-
-function metricsPage(
-  { metrics, own }: { readonly metrics: Metrics; readonly own: ServerMetrics },
-  { apis, store }: { readonly apis: ServedApis; readonly store: Store },
-  clock: Clock,
-): Pick<Metrics, "contentType" | "render"> {
-  return {
-    contentType: metrics.contentType,
-    async render() {
-      const databaseUp = await isUp(store, clock);
-      return (
-        (await metrics.render()) + (await own.render({ streamsOpen: apis.streams.openCount, databaseUp }))
-      );
-    },
-  };
-}
-
-/** Never waits for a database that hangs: a scrape has to come back with what is known. */
-function isUp(store: Store, clock: Clock): Promise<boolean> {
-  return new Promise((resolve) => {
-    const timer = clock.setTimer(checkTimeoutMs, () => resolve(false));
-    store.regions().then(
-      () => {
-        timer.cancel();
-        resolve(true);
-      },
-      () => {
-        timer.cancel();
-        resolve(false);
-      },
-    );
-  });
 }
 
 async function registerRegions(
