@@ -55,14 +55,17 @@ export const rows: readonly (readonly Layer[])[] = [
   ],
   [
     {
-      folder: "services",
-      holds: "what krane serves: health, secrets, scheduler",
-      instead: "pass the state that a service shows as an argument",
+      folder: "runtime",
+      holds:
+        "a running process: steps that start in order and stop in reverse, with the steps that all processes share",
+      instead: "hand the runtime a step; it does not know what a program is made of",
     },
+  ],
+  [
     {
-      folder: "dashboard",
-      holds: "what a browser sees",
-      instead: "pass the state that the dashboard shows as an argument",
+      folder: "services",
+      holds: "the RPC services that krane serves: secrets, scheduler, agent, vault",
+      instead: "pass the state that a service shows as an argument",
     },
   ],
   [
@@ -111,6 +114,11 @@ export const rows: readonly (readonly Layer[])[] = [
       folder: "kube",
       holds: "the generic Kubernetes client, reflector and cache",
       instead: "keep krane's meaning out of kube/; model/, engine/ and kinds/ give it",
+    },
+    {
+      folder: "http",
+      holds: "the server side of a port: HTTP/1.1, h2c, TLS, limits, health endpoints",
+      instead: "hand the port a request handler; it does not know what it serves",
     },
     {
       folder: "model",

@@ -5,12 +5,12 @@ import { Agent, get } from "node:http";
 import { text } from "node:stream/consumers";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { Secret } from "../../src/config/secret.ts";
+import { type HttpHandler, routeByPath, serveReads } from "../../src/http/http-handler.ts";
+import { startHttpPort } from "../../src/http/http-port.ts";
 import type { DesiredDeployments } from "../../src/kinds/deployment/desired-deployments.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import { type HttpHandler, routeByPath, serveReads } from "../../src/services/http-handler.ts";
-import { startHttpPort } from "../../src/services/http-port.ts";
 import { rpcRoutes } from "../../src/services/rpc-routes.ts";
 import { createDecisionLog } from "../../src/services/secrets-decision.ts";
 import {

@@ -1,4 +1,4 @@
-// Errors of the agent's own life. What a step throws is passed on as it is.
+// Why an agent cannot start. Errors of the start and stop order itself are RuntimeErrors.
 import { CodedError } from "../errors/coded-error.ts";
 
 export class AgentError extends CodedError<"AgentError"> {

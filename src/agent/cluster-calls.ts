@@ -6,6 +6,7 @@
 // - Nothing here creates roles or tokens, or touches nodes. That alone binds no stolen token: a ReplicaSet can name any
 //   service account, and a Secret can ask Kubernetes for a token. What may be in them, roles cannot say; the chart's
 //   admission policy does, and has to take whatever krane writes.
+import type { ResourceAttributes } from "kubernetes-types/authorization/v1.js";
 import type { Config } from "../config/config.ts";
 import {
   appsDeployments,
@@ -135,4 +136,28 @@ export function callingParts({
   vault,
 }: Pick<Config, "registry" | "vault">): readonly CallingPart[] {
   return ["agent", ...(registry ? (["registry"] as const) : []), ...(vault ? (["secrets"] as const) : [])];
+}
+
+export interface AccessQuestion {
+  readonly call: ClusterCall;
+  readonly verb: ClusterVerb;
+  /** The `resourceAttributes` of the review. Without a namespace they ask about all of them. */
+  readonly attributes: ResourceAttributes;
+}
+
+/** The calls as questions to an API server, one for each verb and name, for a SelfSubjectAccessReview. */
+export function accessQuestions(calls: readonly ClusterCall[]): readonly AccessQuestion[] {
+  return calls.flatMap((call) =>
+    call.verbs.flatMap((verb) => {
+      const attributes: ResourceAttributes = {
+        group: call.kind.group,
+        resource: call.kind.plural,
+        verb,
+        ...(call.subresource !== undefined && { subresource: call.subresource }),
+        ...(call.namespace !== undefined && { namespace: call.namespace }),
+      };
+      if (call.names === undefined) return [{ call, verb, attributes }];
+      return call.names.map((name) => ({ call, verb, attributes: { ...attributes, name } }));
+    }),
+  );
 }

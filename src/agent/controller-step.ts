@@ -6,6 +6,7 @@ import type { ControllerOf, KindName } from "../kinds/kinds.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
+import type { Step } from "../runtime/lifecycle.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traced } from "../telemetry/no-tracing.ts";
 import type { AgentDeps } from "./agent-deps.ts";
@@ -14,8 +15,7 @@ import type { AgentView } from "./agent-view.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
 import { loadControlPlane } from "./control-plane-access.ts";
 import { controllerOptions, type RunningControllers } from "./controllers.ts";
-import type { Step } from "./lifecycle.ts";
-import { startLoop } from "./loops.ts";
+import { startAgentLoop } from "./loops.ts";
 import { holdSecret } from "./secrets.ts";
 
 export interface ControllerParts {
@@ -64,11 +64,11 @@ export function controllerStep(
         const reason = cause instanceof Error ? cause.message : String(cause);
         throw new AgentError("start_failed", `Kubernetes at ${endpoint.server}: ${reason}`, { cause });
       }
-      const upkeep = password && startLoop("registry password", password.keepFresh, deps);
+      const upkeep = password && startAgentLoop("registry password", password.keepFresh, deps);
       return {
-        async stop() {
+        async stop(hurry) {
           try {
-            await upkeep?.stop();
+            await upkeep?.stop(hurry);
             await controller.stop();
           } finally {
             await disconnect();

@@ -2,7 +2,7 @@
 // port can read it, so it names the part and the kind of trouble, and no address, name or
 // text of a server: AgentService and the log have those, and ask for more than a port.
 import { BreakerStatus_State, type ControllerStatus, StreamStatus_State } from "../gen/krane/v1/agent_pb.ts";
-import type { HealthCheck } from "../services/health.ts";
+import type { HealthCheck } from "../http/health.ts";
 import type { AgentView } from "./agent-view.ts";
 
 export function healthChecks(view: AgentView): ReadonlyMap<string, HealthCheck> {

@@ -4,7 +4,7 @@
 import type { Config } from "../config/config.ts";
 import type { SecretRef } from "../config/secret.ts";
 import { createSecretSource } from "../config/secret-source.ts";
-import { loadCertificate } from "../services/tls-certificate.ts";
+import { loadCertificate } from "../http/tls-certificate.ts";
 import { AgentError } from "./agent-error.ts";
 
 export interface NamedFilesDeps {

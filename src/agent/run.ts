@@ -2,22 +2,30 @@
 // agent out. The order of the steps is the order of the start; stopping goes the
 // other way.
 import type { Config } from "../config/config.ts";
+import { AgentService } from "../gen/krane/v1/agent_pb.ts";
 import { SecretsService } from "../gen/krane/v1/secrets_pb.ts";
+import { createHealth } from "../http/health.ts";
 import { allKinds } from "../kinds/kinds.ts";
-import { createHealth, type Health } from "../services/health.ts";
-import { createMetrics } from "../telemetry/metrics.ts";
+import { defaultLifecycle, runSteps, type Stage, type Step } from "../runtime/lifecycle.ts";
+import {
+  createTracingPart,
+  metricsPortStep,
+  processMetricsStep,
+  rpcPortStep,
+  startedStep,
+} from "../runtime/process-steps.ts";
+import { agentServiceRoutes } from "../services/agent-service.ts";
+import type { ServedService } from "../services/served-services.ts";
+import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { AgentView } from "./agent-view.ts";
 import { controllerStep } from "./controller-step.ts";
 import { RunningControllers } from "./controllers.ts";
 import { healthChecks } from "./health-checks.ts";
-import { defaultLifecycle, runSteps, type Stage, type Step } from "./lifecycle.ts";
 import { checkNamedFiles } from "./named-files.ts";
-import { metricsPortStep, rpcPortStep } from "./port-steps.ts";
-import { agentServices } from "./rpc-services.ts";
 import { createSchedulerServices } from "./scheduler-part.ts";
+import { createAgentSecret } from "./secrets.ts";
 import { createSecretsPart } from "./secrets-step.ts";
-import { createTracingPart, processMetricsStep } from "./telemetry-steps.ts";
 import { upstreamStep } from "./upstream-step.ts";
 
 /**
@@ -34,7 +42,7 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     startedAtMs: deps.clock.wallMs(),
   });
   const health = createHealth(healthChecks(view), deps);
-  const tracing = createTracingPart(config, metrics, deps);
+  const tracing = createTracingPart(tracingOptions(config), metrics, deps);
   const running = new RunningControllers();
   const secrets = createSecretsPart(config, { metrics, tracing, running }, deps);
   const scheduling = createSchedulerServices(config, { health, running }, { ...deps, metrics });
@@ -51,13 +59,31 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     // Opened before what takes time to start and closed after it, so that whoever asks
     // meanwhile hears "not started" or "shutting down" instead of nothing.
     rpcPortStep(config, { health, services, tracing }, deps),
-    metricsPortStep(config, metrics, deps),
+    metricsPortStep(config.observability.metrics.prometheusPort, metrics, deps),
     // Together: one that waits for its watches keeps no other from its work (K6).
     allKinds.map((kind) => controllerStep(kind, config, { view, metrics, tracing, running }, deps)),
     upstreamStep(config, { view, metrics, tracing }, deps),
-    startedStep(health, deps),
+    startedStep({ program: "krane", health, onStarted: () => deps.onStarted?.() }, deps),
   ];
   await runSteps(stages, defaultLifecycle, deps, signal);
+}
+
+function tracingOptions({ observability: { tracing }, instanceId, region }: Config) {
+  return tracing && { ...tracing, service: { name: "krane", instanceId, region: region.label } };
+}
+
+/** None without a token. */
+function agentServices(
+  config: Config,
+  view: AgentView,
+  metrics: Metrics,
+  deps: AgentDeps,
+): readonly ServedService[] {
+  if (config.agent === undefined) return [];
+  const token = createAgentSecret(config.agent.token, deps);
+  const { clock, log } = deps;
+  const routes = agentServiceRoutes(view, token, { clock, log, metrics });
+  return [{ service: AgentService, routes, knowsCaller: () => true }];
 }
 
 function namedFilesStep(config: Config, deps: AgentDeps): Step {
@@ -66,23 +92,6 @@ function namedFilesStep(config: Config, deps: AgentDeps): Step {
     async start(signal) {
       await checkNamedFiles(config, deps, signal);
       return undefined;
-    },
-  };
-}
-
-function startedStep(health: Health, deps: AgentDeps): Step {
-  return {
-    name: "health",
-    async start() {
-      health.markStarted();
-      deps.log.info("krane started");
-      deps.onStarted?.();
-      return {
-        async stop() {
-          deps.log.info("krane is stopping");
-          health.markShuttingDown();
-        },
-      };
     },
   };
 }

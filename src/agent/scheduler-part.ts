@@ -2,13 +2,13 @@
 // when all of krane has started.
 import type { Config } from "../config/config.ts";
 import { SchedulerService } from "../gen/krane/v1/scheduler_pb.ts";
+import type { Health } from "../http/health.ts";
 import { createDocumentFetch, defaultDocumentLimits } from "../services/document-fetch.ts";
-import type { Health } from "../services/health.ts";
 import { type SchedulerTarget, schedulerServiceRoutes } from "../services/scheduler-service.ts";
+import type { ServedService } from "../services/served-services.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import type { RunningControllers } from "./controllers.ts";
-import type { ServedService } from "./rpc-services.ts";
 import { createAgentSecret } from "./secrets.ts";
 
 /** None without a token. */

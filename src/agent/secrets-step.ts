@@ -8,6 +8,7 @@ import { type DesiredDeployments, desiredDeployments } from "../kinds/deployment
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
+import type { Step } from "../runtime/lifecycle.ts";
 import { createDecisionLog } from "../services/secrets-decision.ts";
 import {
   createSecretsService,
@@ -21,7 +22,6 @@ import { createVault } from "../vault/create-vault.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
 import type { RunningControllers } from "./controllers.ts";
-import type { Step } from "./lifecycle.ts";
 
 export interface SecretsPart {
   readonly step: Step;

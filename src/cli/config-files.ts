@@ -4,10 +4,10 @@ import type { VaultProgramConfig } from "../config/config.ts";
 import type { Secret, SecretRef } from "../config/secret.ts";
 import type { SecretKind } from "../config/secret-kinds.ts";
 import { createSecretSource } from "../config/secret-source.ts";
+import { loadCertificate } from "../http/tls-certificate.ts";
 import type { ServerConfig } from "../server/config/server-config.ts";
 import { serverSettings } from "../server/config/server-settings.ts";
 import { tokensApart } from "../server/tokens-apart.ts";
-import { loadCertificate } from "../services/tls-certificate.ts";
 import { parseMasterKeys } from "../vault/master-keys.ts";
 import type { Io } from "./io.ts";
 

@@ -2,11 +2,11 @@
 import { randomBytes } from "node:crypto";
 import { appendFileSync } from "node:fs";
 import type { Command } from "commander";
-import { isAbort } from "../concurrency/abort.ts";
 import { createSystemClock } from "../concurrency/clock.ts";
 import { createSystemRandom } from "../concurrency/random.ts";
 import type { ClusterChoice, DevDeps, DevOptions, DevRegion } from "../dev/dev-region.ts";
 import { createCommandRunner } from "../kube/command-runner.ts";
+import { type LifecycleOptions, type LifecycleStack, runLifecycle, type Step } from "../runtime/lifecycle.ts";
 import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { cliContextPath, kubeconfigPath, removeFile, writeTextFile } from "./dev-files.ts";
@@ -15,6 +15,9 @@ import { exitCodes } from "./exit-codes.ts";
 import type { Environment, Io } from "./io.ts";
 import { chooseFreePorts } from "./process/free-ports.ts";
 import { listenForStop, type StopRequest } from "./process/stop-request.ts";
+
+// The agent alone may take 30 s.
+const lifecycle: LifecycleOptions = { stopTimeoutMs: 40_000, forceTimeoutMs: 5_000 };
 
 export async function runDev(command: Command, env: Environment, io: Io, build: BuildInfo): Promise<number> {
   const flags = command.opts<DevFlags>();
@@ -26,13 +29,12 @@ export async function runDev(command: Command, env: Environment, io: Io, build: 
       return exitCodes.usage;
     }
     const { startDevRegion } = await import("../dev/dev-region.ts");
-    const region = await startDevRegion(options, devDeps(flags, env, io, build), stop.signal).catch(
-      (error: unknown) => {
-        if (isAbort(error, stop.signal)) return undefined;
-        throw error;
-      },
-    );
-    if (region !== undefined) await runUntilStopped(region, () => show(region, flags, env, io, stop), stop);
+    const deps = devDeps(flags, env, io, build);
+    const start = async (stack: LifecycleStack, signal: AbortSignal) => {
+      const region = await startDevRegion(options, deps, stack, signal);
+      await stack.start(viewStep(region, flags, env, io, stop), signal);
+    };
+    await runLifecycle(start, lifecycle, deps, stop.signal);
     io.stdout.write(farewell(options.cluster));
     return exitCodes.ok;
   } finally {
@@ -40,20 +42,21 @@ export async function runDev(command: Command, env: Environment, io: Io, build: 
   }
 }
 
-async function runUntilStopped(
-  region: DevRegion,
-  run: () => Promise<void>,
-  stop: StopRequest,
-): Promise<void> {
-  const shown = run();
-  try {
-    await Promise.race([region.ended, shown]);
-  } finally {
-    stop.abort();
-    // The terminal is given back before anything more is said on it.
-    await shown.catch(() => undefined);
-    await region.stop();
-  }
+/** Stops first, so that the terminal is given back before anything more is said on it. */
+function viewStep(region: DevRegion, flags: DevFlags, env: Environment, io: Io, stop: StopRequest): Step {
+  return {
+    name: "view",
+    async start() {
+      const shown = show(region, flags, env, io, stop);
+      return {
+        failed: shown.then(() => new Promise<never>(() => undefined)),
+        async stop() {
+          stop.abort();
+          await shown.catch(() => undefined);
+        },
+      };
+    },
+  };
 }
 
 async function show(

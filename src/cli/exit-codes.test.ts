@@ -3,8 +3,9 @@ import { describe, test } from "node:test";
 import { AgentError } from "../agent/agent-error.ts";
 import { ConfigError } from "../config/error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
+import { ServiceError } from "../http/service-error.ts";
+import { RuntimeError } from "../runtime/runtime-error.ts";
 import { EmbeddedError } from "../server/embedded/embedded-error.ts";
-import { ServiceError } from "../services/service-error.ts";
 import { CommandError, type CommandErrorCode } from "./command-error.ts";
 import { renderErrors } from "./error-text.ts";
 import { ExecError } from "./exec/exec-error.ts";
@@ -17,7 +18,7 @@ const bug = new TypeError("x is not a function");
 describe("the exit code of a failure", () => {
   test("is 1 for what the outside did, 78 for the configuration, 70 for a bug", () => {
     assert.equal(exitCodeOf(portInUse), 1);
-    assert.equal(exitCodeOf(new AgentError("stop_timed_out", "stopping a: not done after 30 s")), 1);
+    assert.equal(exitCodeOf(new RuntimeError("stop_timed_out", "stopping a: not done after 30 s")), 1);
     assert.equal(exitCodeOf(new AgentError("start_failed", "Kubernetes at https://a: no answer")), 1);
     assert.equal(exitCodeOf(badFile), 78);
     assert.equal(exitCodeOf(new AgentError("cluster_unknown", "no Kubernetes cluster to look after")), 78);
@@ -44,8 +45,12 @@ describe("the exit code of a failure", () => {
   });
 
   test("sees through wrappers, and the worst of several causes counts", () => {
-    const wrapped = new AgentError("stop_failed", "stopping a: x is not a function", { cause: bug });
+    const wrapped = new RuntimeError("stop_failed", "stopping a: x is not a function", { cause: bug });
     assert.equal(exitCodeOf(wrapped), 70);
+    const nested = new RuntimeError("task_failed", "agent: 2 causes", {
+      cause: new AggregateError([portInUse, wrapped]),
+    });
+    assert.equal(exitCodeOf(nested), 70);
     assert.equal(exitCodeOf(new AggregateError([badFile, badFile])), 78);
     assert.equal(exitCodeOf(new AggregateError([badFile, portInUse])), 1);
     assert.equal(exitCodeOf(new AggregateError([portInUse, new AggregateError([wrapped])])), 70);

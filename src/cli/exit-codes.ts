@@ -6,6 +6,7 @@ import { AgentError } from "../agent/agent-error.ts";
 import { CodedError } from "../errors/coded-error.ts";
 import { findErrorEntry } from "../errors/error-catalogue.ts";
 import type { ErrorExit } from "../errors/error-entry.ts";
+import { RuntimeError } from "../runtime/runtime-error.ts";
 import type { StopSignal } from "./io.ts";
 
 export const exitCodes = {
@@ -58,6 +59,7 @@ export function leavesOf(error: unknown): readonly unknown[] {
 /** Whether the error, or what it wraps, is one that correct code does not throw. */
 export function isBug(error: unknown): boolean {
   if (!(error instanceof Error)) return true;
-  if (error instanceof AgentError && error.cause !== undefined) return isBug(error.cause);
+  const isWrapper = error instanceof AgentError || error instanceof RuntimeError;
+  if (isWrapper && error.cause !== undefined) return leavesOf(error.cause).some(isBug);
   return [TypeError, RangeError, ReferenceError, AssertionError].some((type) => error instanceof type);
 }

@@ -1,21 +1,22 @@
 // A whole region in one process: a cluster, a control plane and an agent between them, with the sample
-// scenario. What starts last stops first; a start that fails stops what had started.
+// scenario.
 import type { AgentDeps } from "../agent/agent-deps.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { Secret } from "../config/secret.ts";
+import { explainListenFailure, ServiceError } from "../http/service-error.ts";
+import type { LifecycleStack, Step } from "../runtime/lifecycle.ts";
 import type { Admin } from "../server/admin.ts";
 import { renderCliContext } from "../server/cli-context.ts";
 import { createControlPlaneServer, type RunningControlPlane } from "../server/control-plane-server.ts";
 import type { Faults } from "../server/faults.ts";
 import { createInMemoryControlPlane, type InMemoryControlPlane } from "../server/in-process.ts";
-import { explainListenFailure, ServiceError } from "../services/service-error.ts";
 import { type AgentClient, createAgentClient } from "./agent-client.ts";
 import type { DevCluster } from "./dev-cluster.ts";
 import { DevError } from "./dev-error.ts";
 import { type EmbeddedClusterDeps, startEmbeddedCluster } from "./embedded-cluster.ts";
 import type { PodBehaviour } from "./kube-apiserver/controllers/pod-behaviour.ts";
 import { connectRealCluster } from "./real-cluster.ts";
-import { type RunningAgent, startAgent } from "./running-agent.ts";
+import { agentStep } from "./running-agent.ts";
 import { devRegion, policedDeployment, sampleDeployments, samplePolicy, sampleSentinel } from "./scenario.ts";
 
 export interface DevPorts {
@@ -57,77 +58,83 @@ export interface DevRegion {
   readonly cliContextPath: string | undefined;
   /** Where to look, by name. */
   readonly urls: Readonly<Record<"kubernetes" | "control plane" | "agent" | "metrics", string>>;
-  /** Rejects when the agent or a port fails; resolves after stop(). */
-  readonly ended: Promise<void>;
-  stop(): Promise<void>;
 }
 
 // Everything is in the clear and meant for whoever sits at this machine; nobody else on the network gets in.
 const loopback = "127.0.0.1";
 
+/** Its parts stop with the stack. */
 export async function startDevRegion(
   options: DevOptions,
   deps: DevDeps,
+  stack: LifecycleStack,
   signal: AbortSignal,
 ): Promise<DevRegion> {
-  const stack = new AsyncStack();
-  try {
-    const cluster = await startCluster(options, deps, signal);
-    stack.push(() => cluster.stop());
-    const controlToken = deps.createToken();
-    const adminToken = new Secret(deps.createToken());
-    const adminTokens = new Secret(`dev read-write ${adminToken.reveal()}`);
-    const plane = createInMemoryControlPlane({ tokens: [new Secret(controlToken)], adminTokens }, deps);
-    const control = await startControlPlane(plane, options.ports.control, deps, signal);
-    stack.push(() => control.close());
-    await plane.admin.registerRegion(devRegion);
-    await askForSample(plane.admin, options.cluster.kind);
-    const agentToken = deps.createToken();
-    const { rpc, metrics } = options.ports;
-    const agentUrl = `http://${loopback}:${rpc}`;
-    const controlUrl = `http://${loopback}:${control.port}`;
-    const { cliContextPath } = options;
-    if (cliContextPath !== undefined) {
-      await writeCliContext(cliContextPath, controlUrl, adminToken, deps);
-      stack.push(() => deps.removeFile(cliContextPath));
-    }
-    const agent = await startAgent(
-      {
-        rpcPort: rpc,
-        metricsPort: metrics,
-        controlUrl,
-        controlToken,
-        agentToken,
-        kubeconfigPath: cluster.kubeconfigPath,
-        networkPolicy: options.cluster.kind === "real" ? "best-effort" : "required",
-      },
-      { ...deps, listenHost: loopback },
-      signal,
-    );
-    stack.push(() => agent.stop());
-    const client = createAgentClient(agentUrl, agentToken, deps.clock);
-    stack.push(() => client.close());
-    return {
-      name: devRegion,
-      clock: deps.clock,
-      cluster,
-      admin: plane.admin,
-      faults: plane.faults,
-      agent: client,
-      cliContextPath,
-      urls: {
-        kubernetes: cluster.url,
-        "control plane": controlUrl,
-        agent: agentUrl,
-        metrics: metrics === 0 ? "off" : `http://${loopback}:${metrics}/metrics`,
-      },
-      ended: endOf(agent, control),
-      stop: () => stack.unwind(),
-    };
-  } catch (error) {
-    await stack.unwind();
-    throw error;
-  }
+  const { ports, cliContextPath } = options;
+  const cluster = await stack.open(
+    "cluster",
+    (starting) => startCluster(options, deps, starting),
+    (started) => ({ stop: () => started.stop() }),
+    signal,
+  );
+  const controlToken = deps.createToken();
+  const adminToken = new Secret(deps.createToken());
+  const adminTokens = new Secret(`dev read-write ${adminToken.reveal()}`);
+  const plane = createInMemoryControlPlane({ tokens: [new Secret(controlToken)], adminTokens }, deps);
+  const control = await stack.open(
+    "control plane",
+    (starting) => startControlPlane(plane, ports.control, deps, starting),
+    (started) => ({ stop: (hurry) => started.close(hurry), failed: started.failed }),
+    signal,
+  );
+  await plane.admin.registerRegion(devRegion);
+  await askForSample(plane.admin, options.cluster.kind);
+  const controlUrl = `http://${loopback}:${control.port}`;
+  if (cliContextPath !== undefined)
+    await stack.start(cliContextStep(cliContextPath, controlUrl, adminToken, deps), signal);
+  const agentToken = deps.createToken();
+  const agentOptions = {
+    rpcPort: ports.rpc,
+    metricsPort: ports.metrics,
+    controlUrl,
+    controlToken,
+    agentToken,
+    kubeconfigPath: cluster.kubeconfigPath,
+    networkPolicy: options.cluster.kind === "real" ? "best-effort" : "required",
+  } as const;
+  await stack.start(agentStep(agentOptions, { ...deps, listenHost: loopback }), signal);
+  const agentUrl = `http://${loopback}:${ports.rpc}`;
+  const agent = await stack.open(
+    "agent client",
+    async () => createAgentClient(agentUrl, agentToken, deps.clock),
+    (client) => ({ stop: () => client.close() }),
+    signal,
+  );
+  return {
+    name: devRegion,
+    clock: deps.clock,
+    cluster,
+    admin: plane.admin,
+    faults: plane.faults,
+    agent,
+    cliContextPath,
+    urls: {
+      kubernetes: cluster.url,
+      "control plane": controlUrl,
+      agent: agentUrl,
+      metrics: ports.metrics === 0 ? "off" : `http://${loopback}:${ports.metrics}/metrics`,
+    },
+  };
+}
+
+function cliContextStep(path: string, server: string, token: Secret, deps: DevDeps): Step {
+  return {
+    name: "contexts file",
+    async start() {
+      await writeCliContext(path, server, token, deps);
+      return { stop: () => deps.removeFile(path) };
+    },
+  };
 }
 
 async function writeCliContext(path: string, server: string, token: Secret, deps: DevDeps): Promise<void> {
@@ -167,33 +174,5 @@ async function startControlPlane(
   } catch (error) {
     if (!(error instanceof ServiceError) || !(error.cause instanceof Error)) throw error;
     throw explainListenFailure("--control-port", port, error.cause);
-  }
-}
-
-function endOf(agent: RunningAgent, control: RunningControlPlane): Promise<void> {
-  const ended = Promise.race([agent.ended, control.failed]);
-  // Whoever waits for it sees the failure; before that it is not a rejection that nobody handles.
-  ended.catch(() => undefined);
-  return ended;
-}
-
-/** Undoes in reverse order, all of it, once. */
-class AsyncStack {
-  private readonly undo: (() => Promise<void>)[] = [];
-  private unwound: Promise<void> | undefined;
-
-  push(undo: () => Promise<void>): void {
-    this.undo.push(undo);
-  }
-
-  unwind(): Promise<void> {
-    this.unwound ??= this.run();
-    return this.unwound;
-  }
-
-  private async run(): Promise<void> {
-    const failures: unknown[] = [];
-    for (const undo of this.undo.reverse()) await undo().catch((error: unknown) => failures.push(error));
-    if (failures.length > 0) throw new AggregateError(failures, "krane dev did not stop cleanly");
   }
 }

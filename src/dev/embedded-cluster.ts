@@ -2,9 +2,9 @@
 // it live, and a kubeconfig for kubectl and the agent. Nothing of it outlives stop().
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
+import { explainListenFailure } from "../http/service-error.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { customResourceDefinitions } from "../kube/kinds.ts";
-import { explainListenFailure } from "../services/service-error.ts";
 import { ciliumDefinition } from "./cilium-definition.ts";
 import type { DevCluster } from "./dev-cluster.ts";
 import { DevError } from "./dev-error.ts";

@@ -2,10 +2,12 @@
 // parser, so that what works here works there.
 import type { AgentDeps } from "../agent/agent-deps.ts";
 import { run } from "../agent/run.ts";
+import { linkSignals } from "../concurrency/abort.ts";
 import type { Config } from "../config/config.ts";
 import { parseConfig } from "../config/parse.ts";
 import { renderProblems } from "../config/render.ts";
-import { explainListenFailure, ServiceError } from "../services/service-error.ts";
+import { explainListenFailure, ServiceError } from "../http/service-error.ts";
+import type { Step } from "../runtime/lifecycle.ts";
 import { devRegion } from "./scenario.ts";
 
 export interface DevAgentOptions {
@@ -18,12 +20,6 @@ export interface DevAgentOptions {
   readonly kubeconfigPath: string;
   /** A cluster without Cilium can show nothing otherwise. */
   readonly networkPolicy: Config["isolation"]["networkPolicy"];
-}
-
-export interface RunningAgent {
-  /** Resolves after a clean stop; rejects when the agent failed. */
-  readonly ended: Promise<void>;
-  stop(): Promise<void>;
 }
 
 export function agentConfig(options: DevAgentOptions): Config {
@@ -43,34 +39,43 @@ export function agentConfig(options: DevAgentOptions): Config {
   throw new TypeError(`the configuration of krane dev is wrong: ${renderProblems(outcome.problems)}`);
 }
 
-/** Resolves when the agent has started, and rejects, with nothing left running, when it cannot. */
-export async function startAgent(
-  options: DevAgentOptions,
-  deps: AgentDeps,
-  signal: AbortSignal,
-): Promise<RunningAgent> {
-  const stopping = new AbortController();
-  let markStarted: () => void = () => undefined;
-  const started = new Promise<"started">((resolve) => {
-    markStarted = () => resolve("started");
-  });
-  const ended = run(agentConfig(options), { ...deps, onStarted: markStarted }, stopping.signal);
-  const onAbort = () => stopping.abort(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  try {
-    const first = await Promise.race([started, ended.then(() => "ended" as const)]);
-    if (first === "ended") signal.throwIfAborted();
-  } catch (error) {
-    throw inTermsOfFlags(error, options);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
+/** Has started when the agent has. A start that fails leaves nothing running. */
+export function agentStep(options: DevAgentOptions, deps: AgentDeps): Step {
   return {
-    ended,
-    stop() {
-      stopping.abort();
-      return ended;
+    name: "agent",
+    async start(signal) {
+      const stopping = linkSignals(signal);
+      let markStarted: () => void = () => undefined;
+      const started = new Promise<void>((resolve) => {
+        markStarted = resolve;
+      });
+      const ended = run(agentConfig(options), { ...deps, onStarted: markStarted }, stopping.signal);
+      try {
+        await Promise.race([started, ended]);
+        if (stopping.signal.aborted) await ended;
+      } catch (error) {
+        throw inTermsOfFlags(error, options);
+      } finally {
+        stopping.release();
+      }
+      signal.throwIfAborted();
+      let hasFailed = false;
+      const failed = new Promise<never>((_, reject) => {
+        ended.catch((error: unknown) => {
+          if (stopping.signal.aborted) return;
+          hasFailed = true;
+          reject(error);
+        });
+      });
+      return {
+        failed,
+        async stop() {
+          // Its error is known by then, and need not be told twice.
+          if (hasFailed) return;
+          stopping.abort();
+          await ended;
+        },
+      };
     },
   };
 }

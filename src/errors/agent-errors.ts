@@ -3,7 +3,7 @@ import type { ErrorClasses } from "./error-entry.ts";
 
 export const agentErrors = {
   AgentError: {
-    title: "Starting and stopping the agent",
+    title: "Starting the agent",
     about: "Ends `krane agent`.",
     codes: {
       file_unusable: {
@@ -24,19 +24,25 @@ export const agentErrors = {
         remedy:
           "Run `krane doctor` in the pod: it shows whether the API server is unreachable or a permission is missing. Then fix the network, or install krane's ClusterRole.",
       },
+    },
+  },
+  RuntimeError: {
+    title: "Running and stopping",
+    about: "Ends `krane agent`, `krane server`, `krane vault serve` and `krane dev`.",
+    codes: {
       task_failed: {
         exit: "failure",
-        means: "A part of the agent failed while it was running, and the agent stopped.",
+        means: "A part of the process failed while it was running, and the process stopped.",
         remedy: "The message names the part and its error. Fix that error, then start krane again.",
       },
       stop_failed: {
         exit: "failure",
-        means: "A part of the agent failed while the agent was stopping.",
+        means: "A part of the process failed while it was stopping.",
         remedy: "Nothing to repair: the next start finishes the work. Report it if it happens again.",
       },
       stop_timed_out: {
         exit: "failure",
-        means: "A part of the agent had not stopped when the time for stopping was over.",
+        means: "A part of the process had not stopped when the time for stopping was over.",
         remedy:
           "Nothing to repair: the next start finishes the work. If it keeps happening, check what the named part waits for: the control plane, the API server, the vault.",
       },

@@ -16,7 +16,7 @@ test("an error has its code, its message and its cause", () => {
 
 test("an error without a cause has no such property", () => {
   for (const options of [undefined, {}, { cause: undefined }])
-    assert.ok(!("cause" in new Sample("stop_failed", "stopping", options)));
+    assert.ok(!("cause" in new Sample("start_failed", "starting", options)));
 });
 
 test("a class takes the codes of its own part of the catalogue only", () => {

@@ -23,11 +23,6 @@ export const serverErrors = {
         remedy:
           "Give each a token of its own: `server.agent_tokens` and `server.admin_tokens` must not share one.",
       },
-      stop_failed: {
-        exit: "failure",
-        means: "A part of the server failed while the server was stopping.",
-        remedy: "Nothing to repair: what was answered is in the database. Report it if it happens again.",
-      },
     },
   },
   EmbeddedError: {

@@ -1,6 +1,12 @@
 // A ready-made context for the command line: whoever starts a control plane can talk to
 // it at once. It holds a token, so the file is for its owner alone.
+import { X509Certificate } from "node:crypto";
+import { dirname, resolve } from "node:path";
 import type { Secret } from "../config/secret.ts";
+import type { ServerConfig } from "./config/server-config.ts";
+import { readAdminTokens } from "./config/token-lines.ts";
+import { cliContextName } from "./embedded/data-folder.ts";
+import { type Tokens, writePrivately } from "./token-files.ts";
 
 export interface CliContext {
   readonly name: string;
@@ -9,6 +15,10 @@ export interface CliContext {
   readonly token: Secret;
   /** Certificates to trust instead of the system's. */
   readonly caFile?: string | undefined;
+}
+
+export interface CliContextDeps {
+  readTextFile(path: string, signal: AbortSignal): Promise<string>;
 }
 
 /** The text of a contexts file with this one in it. */
@@ -26,4 +36,29 @@ ${lines.join("\n")}
 /** TOML takes the escapes of JSON, and wants one more character escaped. */
 function tomlText(text: string): string {
   return JSON.stringify(text).replaceAll("\u007f", "\\u007f");
+}
+
+/** Writes one beside a token that the server made up, and returns its path. Of other tokens it knows no file. */
+export async function writeCliContext(
+  { tls }: ServerConfig,
+  tokens: Tokens | undefined,
+  { url: server, regions }: { readonly url: string; readonly regions: readonly string[] },
+  deps: CliContextDeps,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (tokens?.path === undefined) return undefined;
+  const known = readAdminTokens(await tokens.source.current(signal));
+  const best = known.find(({ role }) => role === "read-write") ?? known[0];
+  if (best === undefined) return undefined;
+  const [region = ""] = regions;
+  const caFile = tls && (await isSelfSigned(tls.certFile, deps, signal)) ? resolve(tls.certFile) : undefined;
+  const path = resolve(dirname(tokens.path), cliContextName);
+  await writePrivately(path, renderCliContext({ name: "server", server, region, token: best.token, caFile }));
+  return path;
+}
+
+/** Such a certificate is its own authority; who issued any other one is for its owner to say. */
+async function isSelfSigned(path: string, deps: CliContextDeps, signal: AbortSignal): Promise<boolean> {
+  const certificate = new X509Certificate(await deps.readTextFile(path, signal));
+  return certificate.checkIssued(certificate);
 }

@@ -1,13 +1,13 @@
 // A control plane on a port: Connect, gRPC and gRPC-Web over h2c, HTTP/1.1 or TLS, with
 // health endpoints beside it.
 import type { Clock } from "../concurrency/clock.ts";
-import { createHealth, type Health, type HealthCheck } from "../services/health.ts";
-import { routeByPath } from "../services/http-handler.ts";
-import type { HttpLimits } from "../services/http-limits.ts";
-import { startHttpPort } from "../services/http-port.ts";
+import { createHealth, type Health, type HealthCheck } from "../http/health.ts";
+import { routeByPath } from "../http/http-handler.ts";
+import type { HttpLimits } from "../http/http-limits.ts";
+import { startHttpPort } from "../http/http-port.ts";
+import type { TlsFiles } from "../http/tls-certificate.ts";
 import { rpcRoutes } from "../services/rpc-routes.ts";
 import { tracedRouter } from "../services/served-call-spans.ts";
-import type { TlsFiles } from "../services/tls-certificate.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Traced } from "../telemetry/no-tracing.ts";
 import type { AdminApi } from "./admin-service/admin-api.ts";

@@ -1,39 +1,40 @@
 // `krane server` as a whole: a checked configuration and the outside world in, a running
-// control plane out. What was started is stopped in reverse order, whatever goes wrong.
-import { X509Certificate } from "node:crypto";
-import { dirname, resolve } from "node:path";
-import { onAbort } from "../concurrency/abort-listener.ts";
+// control plane out.
 import { type Clock, sleep } from "../concurrency/clock.ts";
-import type { Random } from "../concurrency/random.ts";
-import { supervise } from "../concurrency/supervisor.ts";
+import { type Random, uniform } from "../concurrency/random.ts";
 import type { SecretSource } from "../config/secret-source.ts";
-import { routeByPath, serveReads } from "../services/http-handler.ts";
-import { startHttpPort } from "../services/http-port.ts";
+import { type LifecycleOptions, type LifecycleStack, runLifecycle, type Step } from "../runtime/lifecycle.ts";
+import {
+  createTracingPart,
+  metricsPortStep,
+  processMetricsStep,
+  startedStep,
+  startLoop,
+  type TracingPart,
+} from "../runtime/process-steps.ts";
+import { RuntimeError } from "../runtime/runtime-error.ts";
 import { createRpcMetrics } from "../services/rpc-metrics.ts";
 import type { Log } from "../telemetry/log.ts";
 import { type BuildInfo, createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import type { Traced } from "../telemetry/no-tracing.ts";
 import { createAdminApi } from "./admin-service/admin-api.ts";
 import { createAgentAuth } from "./agent-auth.ts";
-import { renderCliContext } from "./cli-context.ts";
+import { writeCliContext } from "./cli-context.ts";
 import { createClusterApi } from "./cluster-api.ts";
 import type { ServerConfig } from "./config/server-config.ts";
-import { readAdminTokens, readAgentTokens } from "./config/token-lines.ts";
+import { readAgentTokens } from "./config/token-lines.ts";
 import {
   createControlPlaneServer,
   type RunningControlPlane,
   type ServedApis,
 } from "./control-plane-server.ts";
-import { cliContextName } from "./embedded/data-folder.ts";
 import { ownUrl } from "./own-url.ts";
 import { openServerDatabase } from "./server-database.ts";
-import { ServerError } from "./server-error.ts";
-import { createServerMetrics, type ServerMetrics } from "./server-metrics.ts";
-import { startServerTracing } from "./server-tracing.ts";
+import { createServerMetrics, metricsPage, type ServerMetrics } from "./server-metrics.ts";
 import { SharedReads } from "./shared-reads.ts";
 import type { Store } from "./store.ts";
 import { StreamAdmission } from "./stream-admission.ts";
-import { openAdminTokens, openAgentTokens, type Tokens, writePrivately } from "./token-files.ts";
+import { openAdminTokens, openAgentTokens, type Tokens } from "./token-files.ts";
 import { tokensApart } from "./tokens-apart.ts";
 
 export interface ServerDeps {
@@ -66,59 +67,93 @@ export interface StartedServer {
 const streamsOpenMax = 20_000;
 const trimEveryMs = 10 * 60_000;
 const regionsEveryMs = 5_000;
-const checkTimeoutMs = 400;
 
-type CleanUp = () => Promise<void>;
+// PostgreSQL alone may take 20 s to write everything down, after calls that are under way have ended.
+const lifecycle: LifecycleOptions = { stopTimeoutMs: 60_000, forceTimeoutMs: 25_000 };
 
 /** Runs until the signal aborts or something fails; resolves after a clean stop. */
 export async function runServer(config: ServerConfig, deps: ServerDeps, signal: AbortSignal): Promise<void> {
-  const cleanUps: CleanUp[] = [];
-  const failures: Promise<never>[] = [];
   try {
-    const database = await openServerDatabase(config.database, deps, signal);
-    cleanUps.push(() => database.close());
-    failures.push(database.failed);
-    const { store } = database;
-    const tokens = await openAgentTokens(config, deps);
-    const adminTokens = await openAdminTokens(config, deps);
-    if (adminTokens !== undefined) await checkApart(tokens, adminTokens, signal);
-    const regions = await registerRegions(store, tokens.source, signal);
-    cleanUps.push(startLoops(config, store, tokens.source, deps));
-
-    const metrics = createMetrics(deps.build);
-    metrics.start(deps);
-    cleanUps.push(async () => metrics.stop());
-    const tracing = await startServerTracing(config, metrics, deps);
-    cleanUps.push(() => tracing.shutdown());
-    const own = createServerMetrics();
-    const api = createApis(config, store, { agents: tokens, people: adminTokens }, { metrics, own }, deps);
-    const server = await startPort(config, api, store, { ...deps, spans: tracing.spans }, signal);
-    cleanUps.push(() => server.close());
-    failures.push(server.failed);
-    const metricsPort = await startMetricsPort(config, { metrics, own }, { api, store }, deps, signal);
-    if (metricsPort !== undefined) {
-      cleanUps.push(() => metricsPort.stop(new AbortController().signal));
-      failures.push(metricsPort.failed);
-    }
-
-    deps.log.info("server started", { port: server.port });
-    const metricsUrl =
-      metricsPort &&
-      `${ownUrl({ scheme: "http", host: config.listen.host, port: metricsPort.port })}/metrics`;
-    const { port, url } = server;
-    const cliContextPath = await writeCliContext(config, adminTokens, { url, regions }, deps, signal);
-    const hasAdminApi = adminTokens !== undefined;
-    const paths = { tokensPath: tokens.path, cliContextPath };
-    deps.onStarted({ store, port, url, metricsUrl, regions, hasAdminApi, ...paths });
-    await Promise.race([aborted(signal), ...failures]);
-    deps.log.info("server is stopping");
+    await runLifecycle(
+      (stack, starting) => startServer(config, deps, stack, starting),
+      lifecycle,
+      deps,
+      signal,
+    );
   } catch (error) {
-    if (!signal.aborted) {
-      await unwind(cleanUps, deps.log).catch(() => undefined);
-      throw error;
-    }
+    logStopFailures(error, deps.log);
+    throw error;
   }
-  await unwind(cleanUps, deps.log);
+}
+
+async function startServer(
+  config: ServerConfig,
+  deps: ServerDeps,
+  stack: LifecycleStack,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store } = await stack.open(
+    "database",
+    (starting) =>
+      openServerDatabase(config.database, deps, starting).catch((error: unknown) => {
+        // A database that is told to stop while it starts fails in words of its own.
+        starting.throwIfAborted();
+        throw error;
+      }),
+    (database) => ({ stop: () => database.close(), failed: database.failed }),
+    signal,
+  );
+  const agents = await openAgentTokens(config, deps);
+  const people = await openAdminTokens(config, deps);
+  if (people !== undefined) await checkApart(agents, people, signal);
+  const regions = await registerRegions(store, agents.source, signal);
+  await stack.start(loopsStep(config, store, agents.source, deps), signal);
+
+  const metrics = createMetrics(deps.build);
+  const own = createServerMetrics();
+  const tracing = createServerTracing(config, metrics, deps);
+  await stack.start(processMetricsStep(metrics, deps), signal);
+  await stack.start(tracing.step, signal);
+  const apis = createApis(config, store, { agents, people }, { metrics, own }, deps);
+  const { port, url } = await stack.open(
+    "port",
+    (starting) => startPort(config, apis, store, { ...deps, spans: tracing.spans }, starting),
+    (server) => ({ stop: (hurry) => server.close(hurry), failed: server.failed }),
+    signal,
+  );
+  const { prometheusPort, listen } = config;
+  const page = metricsPage({ metrics, own }, { streams: apis.streams, store }, deps.clock);
+  await stack.start(metricsPortStep(prometheusPort, page, { ...deps, listenHost: listen.host }), signal);
+  await stack.start(startedStep({ program: "server", fields: { port } }, deps), signal);
+
+  const metricsUrl =
+    prometheusPort === 0
+      ? undefined
+      : `${ownUrl({ scheme: "http", host: listen.host, port: prometheusPort })}/metrics`;
+  const cliContextPath = await writeCliContext(config, people, { url, regions }, deps, signal);
+  const paths = { tokensPath: agents.path, cliContextPath };
+  deps.onStarted({ store, port, url, metricsUrl, regions, hasAdminApi: people !== undefined, ...paths });
+}
+
+function logStopFailures(error: unknown, log: Log): void {
+  const causes: readonly unknown[] = error instanceof AggregateError ? error.errors : [];
+  for (const cause of causes) {
+    if (cause instanceof RuntimeError && cause.code !== "task_failed")
+      log.error("a part of the server did not stop cleanly", { error: cause });
+  }
+}
+
+function createServerTracing({ tracing }: ServerConfig, metrics: Metrics, deps: ServerDeps): TracingPart {
+  const options = tracing && {
+    sampleRate: tracing.sampleRate,
+    service: {
+      name: "krane-server",
+      // Several servers may share a database, and a machine.
+      instanceId: `server-${Math.trunc(uniform(deps.random, 0, 2 ** 48)).toString(36)}`,
+      region: "all",
+    },
+  };
+  return createTracingPart(options, metrics, { ...deps, env: tracing?.env ?? {} });
 }
 
 function createApis(
@@ -154,34 +189,9 @@ async function checkApart(agents: Tokens, people: Tokens, signal: AbortSignal): 
   if (problem !== undefined) throw problem;
 }
 
-/** Only beside a token that the server made up: of others it knows no file. */
-async function writeCliContext(
-  { tls }: ServerConfig,
-  tokens: Tokens | undefined,
-  { url: server, regions }: Pick<StartedServer, "url" | "regions">,
-  deps: ServerDeps,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  if (tokens?.path === undefined) return undefined;
-  const known = readAdminTokens(await tokens.source.current(signal));
-  const best = known.find(({ role }) => role === "read-write") ?? known[0];
-  if (best === undefined) return undefined;
-  const [region = ""] = regions;
-  const caFile = tls && (await isSelfSigned(tls.certFile, deps, signal)) ? resolve(tls.certFile) : undefined;
-  const path = resolve(dirname(tokens.path), cliContextName);
-  await writePrivately(path, renderCliContext({ name: "server", server, region, token: best.token, caFile }));
-  return path;
-}
-
-/** Such a certificate is its own authority; who issued any other one is for its owner to say. */
-async function isSelfSigned(path: string, deps: ServerDeps, signal: AbortSignal): Promise<boolean> {
-  const certificate = new X509Certificate(await deps.readTextFile(path, signal));
-  return certificate.checkIssued(certificate);
-}
-
 function startPort(
   { listen, tls }: ServerConfig,
-  api: ServedApis,
+  apis: ServedApis,
   store: Store,
   deps: ServerDeps & Traced,
   signal: AbortSignal,
@@ -196,42 +206,7 @@ function startPort(
     );
   const checks = new Map([["database", isReadable]]);
   const options = { ...listen, ...(tls && { tls }), setting: "server.listen", checks };
-  return createControlPlaneServer(api, options, deps).start(signal);
-}
-
-async function startMetricsPort(
-  { prometheusPort: port, listen }: ServerConfig,
-  { metrics, own }: { readonly metrics: Metrics; readonly own: ServerMetrics },
-  { api, store }: { readonly api: ServedApis; readonly store: Store },
-  deps: ServerDeps,
-  signal: AbortSignal,
-) {
-  if (port === 0) return undefined;
-  const page = serveReads(async () => {
-    const databaseUp = await isUp(store, deps.clock);
-    const body =
-      (await metrics.render()) + (await own.render({ streamsOpen: api.streams.openCount, databaseUp }));
-    return { status: 200, contentType: metrics.contentType, body };
-  });
-  const options = { port, host: listen.host, setting: "observability.metrics.prometheus_port" };
-  return startHttpPort(routeByPath(new Map([["/metrics", page]])), options, deps, signal);
-}
-
-/** Never waits for a database that hangs: a scrape has to come back with what is known. */
-function isUp(store: Store, clock: Clock): Promise<boolean> {
-  return new Promise((resolve) => {
-    const timer = clock.setTimer(checkTimeoutMs, () => resolve(false));
-    store.regions().then(
-      () => {
-        timer.cancel();
-        resolve(true);
-      },
-      () => {
-        timer.cancel();
-        resolve(false);
-      },
-    );
-  });
+  return createControlPlaneServer(apis, options, deps).start(signal);
 }
 
 async function registerRegions(
@@ -245,51 +220,34 @@ async function registerRegions(
   return [...wanted];
 }
 
-/** Keeps what is kept within its limits, and takes regions in that the tokens name later. */
-function startLoops(config: ServerConfig, store: Store, source: SecretSource, deps: ServerDeps): CleanUp {
-  const stopped = new AbortController();
-  const { clock, log } = deps;
+/** Keeps the history within its limits, and takes in regions that the tokens name later. */
+function loopsStep(config: ServerConfig, store: Store, source: SecretSource, deps: ServerDeps): Step {
+  const { clock, random, log } = deps;
   const onFailure = (name: string, error: unknown) =>
     log.warn("a task failed and is tried again", { component: name, error });
   const every = (name: string, delayMs: number, work: (signal: AbortSignal) => Promise<unknown>) =>
-    supervise(
+    startLoop(
       name,
-      async (loopSignal) => {
+      async (signal) => {
         for (;;) {
-          await work(loopSignal);
-          await sleep(clock, delayMs, loopSignal);
+          await work(signal);
+          await sleep(clock, delayMs, signal);
         }
       },
-      { ...deps, onFailure },
-      stopped.signal,
+      { clock, random, onFailure },
     );
-  const loops = [
-    every("history", trimEveryMs, () => store.trimHistory(config.history, clock.wallMs())),
-    every("regions", regionsEveryMs, (loopSignal) => registerRegions(store, source, loopSignal)),
-  ];
-  return async () => {
-    stopped.abort();
-    await Promise.all(loops);
+  return {
+    name: "loops",
+    async start() {
+      const loops = [
+        every("history", trimEveryMs, () => store.trimHistory(config.history, clock.wallMs())),
+        every("regions", regionsEveryMs, (signal) => registerRegions(store, source, signal)),
+      ];
+      return {
+        async stop(hurry) {
+          await Promise.all(loops.map((loop) => loop.stop(hurry)));
+        },
+      };
+    },
   };
-}
-
-/** Runs every clean-up, also after one has failed. */
-async function unwind(cleanUps: readonly CleanUp[], log: Log): Promise<void> {
-  const errors: unknown[] = [];
-  for (const cleanUp of cleanUps.toReversed()) {
-    await cleanUp().catch((error: unknown) => {
-      log.error("a part of the server did not stop cleanly", { error });
-      errors.push(error);
-    });
-  }
-  if (errors.length > 0) {
-    throw new ServerError("stop_failed", `stopping: ${errors.map(String).join("; ")}`, { cause: errors[0] });
-  }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else onAbort(signal, resolve);
-  });
 }

@@ -1,8 +1,12 @@
 // What a server counts of its own, beside the calls that every part of krane counts.
+import type { Clock } from "../concurrency/clock.ts";
 import type { MetricDefinition } from "../telemetry/metric-definition.ts";
 import { createMetricRegistry } from "../telemetry/metric-registry.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { Store } from "./store.ts";
 
 const writer = "server";
+const checkTimeoutMs = 400;
 
 export const serverMetricCatalogue = {
   streamsOpen: {
@@ -47,4 +51,39 @@ export function createServerMetrics(): ServerMetrics {
       return registry.render();
     },
   };
+}
+
+/** Both kinds of metrics on one page. */
+export function metricsPage(
+  { metrics, own }: { readonly metrics: Metrics; readonly own: ServerMetrics },
+  {
+    streams,
+    store,
+  }: { readonly streams: { readonly openCount: number }; readonly store: Pick<Store, "regions"> },
+  clock: Clock,
+): Pick<Metrics, "contentType" | "render"> {
+  return {
+    contentType: metrics.contentType,
+    async render() {
+      const databaseUp = await isUp(store, clock);
+      return (await metrics.render()) + (await own.render({ streamsOpen: streams.openCount, databaseUp }));
+    },
+  };
+}
+
+/** Never waits for a database that hangs: a scrape has to come back with what is known. */
+function isUp(store: Pick<Store, "regions">, clock: Clock): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = clock.setTimer(checkTimeoutMs, () => resolve(false));
+    store.regions().then(
+      () => {
+        timer.cancel();
+        resolve(true);
+      },
+      () => {
+        timer.cancel();
+        resolve(false);
+      },
+    );
+  });
 }

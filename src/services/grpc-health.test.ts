@@ -6,8 +6,8 @@ import {
   Health as HealthService,
   HealthCheckResponse_ServingStatus as Status,
 } from "../gen/grpc/health/v1/health_pb.ts";
+import { createHealth } from "../http/health.ts";
 import { grpcHealthRoutes } from "./grpc-health.ts";
-import { createHealth } from "./health.ts";
 
 const service = "krane.v1.AgentService";
 

@@ -7,7 +7,7 @@ import {
   Health as HealthService,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../gen/grpc/health/v1/health_pb.ts";
-import type { Health } from "./health.ts";
+import type { Health } from "../http/health.ts";
 import { changesOf } from "./latest-changes.ts";
 import { StreamPlaces } from "./stream-places.ts";
 

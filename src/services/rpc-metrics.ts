@@ -30,7 +30,7 @@ export function createRpcMetrics({ clock, metrics }: RpcMetricsDeps): Intercepto
       throw error;
     }
   };
-  // Not timed: a refusal at the door takes no time, and would make the service look fast.
+  // Not timed: a refusal at the gate takes no time, and would make the service look fast.
   return withPortDuties(interceptor, {
     onRefused: ({ method }, { code }) =>
       metrics.rpcServerRequests.inc({ method: method.name, code: codeNames[code] }),

@@ -2,7 +2,8 @@
 // Instead of Connect's own adapter for Node, which prints failures to the console and
 // tells its caller nothing of them.
 //
-// Nothing of a body is read before the call has passed the door of its service.
+// Nothing of a body is read before the call has passed the gate of its service.
+import type { Writable } from "node:stream";
 import {
   ConnectError,
   type ConnectRouter,
@@ -10,17 +11,24 @@ import {
   createConnectRouter,
   createContextValues,
 } from "@connectrpc/connect";
+import { encodeEnvelope } from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  endStreamFlag,
+  endStreamToJson,
+  errorToJsonBytes,
+} from "@connectrpc/connect/protocol-connect";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import {
   compressionBrotli,
   compressionGzip,
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import type { HttpHandler, HttpRequest, HttpResponse } from "../http/http-handler.ts";
 import { peerAddress } from "./call-admission.ts";
 import type { CallCharge } from "./call-budget.ts";
-import { CallDoor } from "./call-door.ts";
-import type { HttpHandler, HttpRequest, HttpResponse } from "./http-handler.ts";
-import { refuseCall } from "./rpc-refusal.ts";
+import { CallGate } from "./call-gate.ts";
 
 type RpcHandler = ConnectRouter["handlers"][number];
 
@@ -36,9 +44,9 @@ export function rpcRoutes(register: (router: ConnectRouter) => void): ReadonlyMa
   const router = createConnectRouter({ acceptCompression, readMaxBytes: messageBytesMax });
   const routes = new Map<string, HttpHandler>();
   const mountNew = ({ interceptors = [], readMaxBytes = messageBytesMax }: ConnectRouterOptions = {}) => {
-    const door = new CallDoor({ interceptors, messageBytesMax: readMaxBytes });
+    const gate = new CallGate({ interceptors, messageBytesMax: readMaxBytes });
     for (const handler of router.handlers.slice(routes.size))
-      routes.set(handler.requestPath, (request, response) => serveCall(handler, door, request, response));
+      routes.set(handler.requestPath, (request, response) => serveCall(handler, gate, request, response));
   };
   const mounting: ConnectRouter = {
     handlers: router.handlers,
@@ -59,7 +67,7 @@ export function rpcRoutes(register: (router: ConnectRouter) => void): ReadonlyMa
 
 async function serveCall(
   handler: RpcHandler,
-  door: CallDoor,
+  gate: CallGate,
   request: HttpRequest,
   response: HttpResponse,
 ): Promise<void> {
@@ -69,7 +77,7 @@ async function serveCall(
   const { header, signal = new AbortController().signal } = received;
   const call = { method: handler.method, header, peer, values, signal };
   try {
-    const charge = await door.pass(call);
+    const charge = await gate.pass(call);
     if (charge instanceof ConnectError) return refuseCall(request, response, charge);
     if (response.destroyed) return charge.release();
     response.once("close", charge.release);
@@ -94,4 +102,41 @@ async function* chargedBody(request: HttpRequest, charge: CallCharge): AsyncGene
     // What is left is thrown away as it comes: unread, it would be in the way of the next request.
     request.resume();
   }
+}
+
+interface Refusal {
+  readonly status: number;
+  readonly header: Headers;
+  readonly body: Uint8Array;
+}
+
+/**
+ * Answers a call whose body nobody reads, in the words of its protocol. The body is left where it is: node:http2
+ * tells the client to stop sending it, and node:http throws it away as it comes, so that the connection stays usable.
+ */
+function refuseCall(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
+  const { status, header, body } = refusalOf(request.headers["content-type"] ?? "", error);
+  response.statusCode = status;
+  for (const [name, value] of header) response.setHeader(name, value);
+  const answer: Writable = response;
+  if (body.length > 0) answer.end(body);
+  else answer.end();
+}
+
+function refusalOf(contentType: string, error: ConnectError): Refusal {
+  const [type = ""] = /^application\/(?:grpc|connect\+)[-+a-z]*/i.exec(contentType) ?? [];
+  const header = new Headers({ "content-type": type });
+  if (/^application\/grpc/i.test(type)) {
+    // "Trailers-Only": both gRPC and gRPC-Web take the status in the headers of an answer that has no body.
+    return { status: 200, header: setTrailerStatus(header, error), body: new Uint8Array() };
+  }
+  if (type !== "") {
+    const end = JSON.stringify(endStreamToJson(new Headers(), error, undefined));
+    return { status: 200, header, body: encodeEnvelope(endStreamFlag, new TextEncoder().encode(end)) };
+  }
+  const body = errorToJsonBytes(error, undefined);
+  for (const [name, value] of error.metadata) header.set(name, value);
+  header.set("content-type", "application/json");
+  header.set("content-length", String(body.length));
+  return { status: codeToHttpStatus(error.code), header, body };
 }

@@ -15,14 +15,15 @@ import type { FetchDocument } from "./document-fetch.ts";
 import { scrapeDocument } from "./openapi-scrape.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 import { createRpcMetrics } from "./rpc-metrics.ts";
-import { carriedOut } from "./scheduler-outcomes.ts";
 import {
   deploymentDeletion,
   deploymentOrder,
+  deploymentState,
   sentinelDeletion,
   sentinelOrder,
-} from "./scheduler-requests.ts";
-import { deploymentState, sentinelState } from "./scheduler-states.ts";
+  sentinelState,
+} from "./scheduler-messages.ts";
+import { carriedOut } from "./scheduler-outcomes.ts";
 import { type StateSource, watchStates } from "./scheduler-watch.ts";
 import { StreamPlaces } from "./stream-places.ts";
 

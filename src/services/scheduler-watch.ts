@@ -6,7 +6,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { linkSignals } from "../concurrency/abort.ts";
 import { type State, StateSchema } from "../gen/krane/v1/scheduler_pb.ts";
 import { changesOf } from "./latest-changes.ts";
-import { goneState } from "./scheduler-states.ts";
+import { goneState } from "./scheduler-messages.ts";
 
 export interface StateSource {
   keys(): Iterable<string>;

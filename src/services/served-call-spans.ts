@@ -1,4 +1,4 @@
-// A span for every unary call that a service answers. Calls that are refused at the door have none: whoever reaches
+// A span for every unary call that a service answers. Calls that are refused at the gate have none: whoever reaches
 // the port could fill the queue of spans with them.
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectRouter, Interceptor } from "@connectrpc/connect";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Container, PodSpec } from "kubernetes-types/core/v1.js";
 import { parseConfig } from "../../src/config/parse.ts";
-import { createHealth } from "../../src/services/health.ts";
+import { createHealth } from "../../src/http/health.ts";
 import {
   componentKey,
   configProblems,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exitCodeOfSignal, exitCodes } from "../../src/cli/exit-codes.ts";
-import { createHealth } from "../../src/services/health.ts";
+import { createHealth } from "../../src/http/health.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { readProjectFile } from "../support/project-files.ts";
 

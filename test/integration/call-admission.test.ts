@@ -13,9 +13,9 @@ import {
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { SchedulerService } from "../../src/gen/krane/v1/scheduler_pb.ts";
 import { VaultService } from "../../src/gen/vault/v1/service_pb.ts";
+import { routeByPath } from "../../src/http/http-handler.ts";
+import { startHttpPort } from "../../src/http/http-port.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
-import { routeByPath } from "../../src/services/http-handler.ts";
-import { startHttpPort } from "../../src/services/http-port.ts";
 import { rpcRoutes } from "../../src/services/rpc-routes.ts";
 import { schedulerServiceRoutes } from "../../src/services/scheduler-service.ts";
 import { vaultServiceRoutes } from "../../src/services/vault-service.ts";

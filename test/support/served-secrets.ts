@@ -5,10 +5,10 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { SecretsService } from "../../src/gen/krane/v1/secrets_pb.ts";
+import { routeByPath } from "../../src/http/http-handler.ts";
+import { startHttpPort } from "../../src/http/http-port.ts";
 import type { DesiredDeployments } from "../../src/kinds/deployment/desired-deployments.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
-import { routeByPath } from "../../src/services/http-handler.ts";
-import { startHttpPort } from "../../src/services/http-port.ts";
 import { rpcRoutes } from "../../src/services/rpc-routes.ts";
 import type { SecretsDecision } from "../../src/services/secrets-decision.ts";
 import {

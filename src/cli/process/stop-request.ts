@@ -1,6 +1,7 @@
 // SIGINT and SIGTERM as an AbortSignal. Whoever asks twice does not want to wait for the
 // clean-up, and gets what a shell expects of a process that a signal ended.
-import { exitCodeOfSignal } from "../exit-codes.ts";
+import type { Log } from "../../telemetry/log.ts";
+import { exitCodeOfSignal, exitCodes } from "../exit-codes.ts";
 import type { Io, StopSignal } from "../io.ts";
 
 export interface StopRequest {
@@ -19,4 +20,34 @@ export function listenForStop(io: Io, onFirst?: (signal: StopSignal) => void): S
     stop.abort();
   });
   return { signal: stop.signal, abort: () => stop.abort(), release };
+}
+
+/** A program that is configured and not yet running. */
+export interface ReadyProgram {
+  readonly log: Log;
+  /** Resolves after a clean stop. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** Runs a program until SIGINT or SIGTERM. `prepare` returns none after it has said what is wrong with the configuration. */
+export async function runUntilStopped(
+  io: Io,
+  prepare: (signal: AbortSignal) => Promise<ReadyProgram | undefined>,
+): Promise<number> {
+  let log: Log | undefined;
+  const stop = listenForStop(io, (signal) => log?.info("stop signal received", { signal }));
+  try {
+    const program = await prepare(stop.signal);
+    if (program === undefined) return exitCodes.config;
+    log = program.log;
+    await program.run(stop.signal);
+    log.info("krane stopped");
+    return exitCodes.ok;
+  } catch (error) {
+    if (error === stop.signal.reason) return exitCodes.ok;
+    log?.error("krane failed", { error });
+    throw error;
+  } finally {
+    stop.release();
+  }
 }

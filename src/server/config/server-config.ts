@@ -10,7 +10,7 @@ import type { SecretRef } from "../../config/secret.ts";
 import type { Setting } from "../../config/setting.ts";
 import { type ConfigFile, readToml } from "../../config/toml-document.ts";
 import { findUnknownKeys } from "../../config/unknown-keys.ts";
-import type { TlsFiles } from "../../services/tls-certificate.ts";
+import type { TlsFiles } from "../../http/tls-certificate.ts";
 import type { HistoryRetention } from "../store.ts";
 import { type ListenAddress, parseListen } from "./server-kinds.ts";
 import { allServerSettings, serverSettings as s, serverChoices, serverSections } from "./server-settings.ts";

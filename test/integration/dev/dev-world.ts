@@ -11,6 +11,7 @@ import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../../src/concurrency/random.ts";
 import type { DevDeps, DevOptions, DevPorts, DevRegion } from "../../../src/dev/dev-region.ts";
 import { startDevRegion } from "../../../src/dev/dev-region.ts";
+import { defaultLifecycle, LifecycleStack } from "../../../src/runtime/lifecycle.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
 
 export const quickPods = { pullMs: 0, startMs: 0, readyMs: 0, stopMs: 0 };
@@ -41,12 +42,13 @@ export async function temporaryFolder(t: TestContext): Promise<string> {
   return folder;
 }
 
-/** Stopped with the test, if it was not before. */
+/** Stopped with the test. */
 export async function startedRegion(t: TestContext, overrides: Partial<DevOptions> = {}): Promise<DevRegion> {
   const kubeconfigPath = join(await temporaryFolder(t), "kubeconfig");
   const ports = await freeDevPorts();
   const cluster = { kind: "embedded", kubeconfigPath, behaviour: quickPods } as const;
-  const region = await startDevRegion({ ports, cluster, ...overrides }, devDeps(), never);
-  t.after(() => region.stop());
-  return region;
+  const deps = devDeps();
+  const stack = new LifecycleStack(defaultLifecycle, deps);
+  t.after(() => stack.stop());
+  return startDevRegion({ ports, cluster, ...overrides }, deps, stack, never);
 }

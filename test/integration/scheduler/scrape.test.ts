@@ -11,14 +11,14 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../../src/concurrency/random.ts";
 import { SchedulerService } from "../../../src/gen/krane/v1/scheduler_pb.ts";
+import { routeByPath } from "../../../src/http/http-handler.ts";
+import { startHttpPort } from "../../../src/http/http-port.ts";
 import { kinds } from "../../../src/kinds/kinds.ts";
 import {
   createDocumentFetch,
   type DocumentAddress,
   defaultDocumentLimits,
 } from "../../../src/services/document-fetch.ts";
-import { routeByPath } from "../../../src/services/http-handler.ts";
-import { startHttpPort } from "../../../src/services/http-port.ts";
 import { rpcRoutes } from "../../../src/services/rpc-routes.ts";
 import { schedulerServiceRoutes } from "../../../src/services/scheduler-service.ts";
 import { createMetrics } from "../../../src/telemetry/metrics.ts";

@@ -11,6 +11,7 @@ import { Code, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { ClientConfig } from "pg";
 import { ClusterService } from "../../../src/gen/ctrl/v1/cluster_service_pb.ts";
+import { RuntimeError } from "../../../src/runtime/runtime-error.ts";
 import { connectAlone } from "../../../src/server/postgres/database.ts";
 import { embeddedTarget, type OpenTarget } from "../../store/store-target.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
@@ -188,5 +189,12 @@ test("a metrics port that fails ends its server, as the other port does", async 
   unsubscribe("http.server.request.start", remember);
   const failure = new Error("the port is gone");
   listener?.emit("error", failure);
-  await assert.rejects(server.ended, failure);
+  await assert.rejects(server.ended, (error) => {
+    assert.ok(error instanceof AggregateError);
+    const [cause, ...others] = error.errors;
+    assert.deepEqual(others, []);
+    assert.ok(cause instanceof RuntimeError && cause.code === "task_failed");
+    assert.equal(cause.message, "metrics port: the port is gone");
+    return cause.cause === failure;
+  });
 });

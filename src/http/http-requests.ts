@@ -9,17 +9,16 @@ import { constants } from "node:http2";
 import type { Socket } from "node:net";
 import type { Clock, Timer } from "../concurrency/clock.ts";
 import type { Log } from "../telemetry/log.ts";
-import { limitStalls, onceEnded } from "./answer-events.ts";
 import type { HttpAdmission } from "./http-admission.ts";
 import { type HttpHandler, type HttpRequest, type HttpResponse, jsonAnswer, send } from "./http-handler.ts";
 import type { HttpLimits } from "./http-limits.ts";
-import type { UntakenAnswers } from "./untaken-answers.ts";
+import { limitStalls, onceEnded, type UnreadResponses } from "./unread-responses.ts";
 
 export interface HttpRequestsDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly admission: HttpAdmission;
-  readonly untaken: UntakenAnswers;
+  readonly unread: UnreadResponses;
 }
 
 interface Http1Connection {
@@ -94,7 +93,7 @@ export class HttpRequests {
     limitStalls(response, () => this.deps.clock.setTimer(this.limits.answerTimeoutMs, cut));
     onceEnded(response, () => {
       this.limitAnswer(socket, connection);
-      this.deps.untaken.add(response, cut);
+      this.deps.unread.add(response, cut);
     });
     response.once("close", () => {
       inFlight.delete(response);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
-import { AgentError } from "./agent-error.ts";
-import { LifecycleStack, runSteps, type Step, type Stoppable } from "./lifecycle.ts";
+import { LifecycleStack, runLifecycle, runSteps, type Step, type Stoppable } from "./lifecycle.ts";
+import { RuntimeError } from "./runtime-error.ts";
 
 const options = { stopTimeoutMs: 30_000, forceTimeoutMs: 2_000 };
 
@@ -184,6 +184,56 @@ describe("running steps", () => {
   });
 });
 
+describe("opening one part after the other", () => {
+  test("a part is at hand for those after it, and is stopped after them", async () => {
+    const { events, step } = createRecorder();
+    const clock = new FakeClock();
+    const stop = new AbortController();
+    const begin = async (stack: LifecycleStack, signal: AbortSignal) => {
+      const close = async () => void events.push("close 8070");
+      const port = await stack.open(
+        "port",
+        async () => 8070,
+        () => ({ stop: close }),
+        signal,
+      );
+      await stack.start(step(`user of ${port}`), signal);
+    };
+    const running = runLifecycle(begin, options, { clock }, stop.signal);
+    await clock.settle();
+    stop.abort();
+    await running;
+    assert.deepEqual(events, ["start user of 8070", "stop user of 8070", "close 8070"]);
+    assert.equal(clock.timerCount, 0);
+  });
+
+  test("what fails between two parts stops those before it, and its error comes out", async () => {
+    const { events, step } = createRecorder();
+    const refused = new Error("refused");
+    const begin = async (stack: LifecycleStack, signal: AbortSignal) => {
+      await stack.start(step("a"), signal);
+      throw refused;
+    };
+    const running = runLifecycle(begin, options, { clock: new FakeClock() }, neverAborted());
+    assert.equal(await rejection(running), refused);
+    assert.deepEqual(events, ["start a", "stop a"]);
+  });
+
+  test("a part that opens although the signal has aborted meanwhile is stopped, and nothing after it starts", async () => {
+    const { events, step } = createRecorder();
+    const clock = new FakeClock();
+    const stop = new AbortController();
+    const begin = async (stack: LifecycleStack, signal: AbortSignal) => {
+      const open = async () => stop.abort();
+      const close = async () => void events.push("close deaf");
+      await stack.open("deaf", open, () => ({ stop: close }), signal);
+      await stack.start(step("next"), signal);
+    };
+    await runLifecycle(begin, options, { clock }, stop.signal);
+    assert.deepEqual(events, ["close deaf"]);
+  });
+});
+
 describe("stopping", () => {
   async function startedStack(clock: FakeClock, steps: readonly Step[]): Promise<LifecycleStack> {
     const stack = new LifecycleStack(options, { clock });
@@ -221,7 +271,7 @@ describe("stopping", () => {
     await clock.advance(2_000);
     const error = await stopped;
     assert.deepEqual(messages(error), ["stopping b: not done after 30 s"]);
-    assert.ok(error instanceof AggregateError && error.errors[0] instanceof AgentError);
+    assert.ok(error instanceof AggregateError && error.errors[0] instanceof RuntimeError);
     assert.equal(error.errors[0].code, "stop_timed_out");
     assert.equal(clock.timerCount, 0);
   });

@@ -5,17 +5,16 @@
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import { constants } from "node:http2";
 import type { Clock, Timer } from "../concurrency/clock.ts";
-import { limitStalls, onceEnded } from "./answer-events.ts";
 import type { HttpAdmission } from "./http-admission.ts";
 import type { HttpLimits } from "./http-limits.ts";
-import type { UntakenAnswers } from "./untaken-answers.ts";
+import { limitStalls, onceEnded, type UnreadResponses } from "./unread-responses.ts";
 
 export type Http2SessionLimits = Pick<HttpLimits, "idleTimeoutMs" | "requestTimeoutMs" | "answerTimeoutMs">;
 
 export interface Http2SessionsDeps {
   readonly clock: Clock;
   readonly admission: HttpAdmission;
-  readonly untaken: UntakenAnswers;
+  readonly unread: UnreadResponses;
 }
 
 /** From the goodbye to the end of the connection. */
@@ -83,7 +82,7 @@ export class Http2Sessions {
 
   /** A client can keep its window shut, and so hold the answer, the stream and the connection for ever. */
   private limitAnswer(session: ServerHttp2Session, stream: ServerHttp2Stream): void {
-    const { clock, untaken } = this.deps;
+    const { clock, unread } = this.deps;
     const { answerTimeoutMs } = this.limits;
     limitStalls(stream, () => clock.setTimer(answerTimeoutMs, () => stream.close(constants.NGHTTP2_CANCEL)));
     onceEnded(stream, () => {
@@ -91,7 +90,7 @@ export class Http2Sessions {
       const cut = () => session.destroy();
       const timer = clock.setTimer(answerTimeoutMs, cut);
       stream.once("close", () => timer.cancel());
-      untaken.add(stream, cut);
+      unread.add(stream, cut);
     });
   }
 }

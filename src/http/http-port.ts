@@ -10,7 +10,7 @@ import { HttpRequests } from "./http-requests.ts";
 import { createCleartextServers, createTlsServers } from "./http-servers.ts";
 import { explainListenFailure } from "./service-error.ts";
 import { loadCertificate, type TlsFiles, watchCertificate } from "./tls-certificate.ts";
-import { UntakenAnswers } from "./untaken-answers.ts";
+import { UnreadResponses } from "./unread-responses.ts";
 
 export interface HttpPortOptions {
   /** 0 takes a free one. */
@@ -48,7 +48,7 @@ export async function startHttpPort(
   const certificate = tls && (await loadCertificate(tls, deps, signal));
   signal.throwIfAborted();
   const admission = new HttpAdmission(limits, deps);
-  const parts = { ...deps, admission, untaken: new UntakenAnswers(limits) };
+  const parts = { ...deps, admission, unread: new UnreadResponses(limits) };
   const requests = new HttpRequests(handler, limits, parts);
   const servers = certificate
     ? createTlsServers(limits, certificate, requests, parts)

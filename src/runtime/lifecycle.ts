@@ -1,14 +1,16 @@
-// What was started is stopped, in reverse order, whatever goes wrong on the way.
+// Starts the parts of a process in order and stops them in reverse, whatever goes wrong on the way. The agent, the
+// server, the vault server and `krane dev` all run on it.
 //
-// - A step that fails to start unwinds everything before it, then its error goes on.
-// - Steps that do not need one another start together. Where one of them fails, the others are given up.
+// - A start that fails stops everything that had started, then its error is thrown.
+// - Steps that do not need one another start together. When one of them fails, the others are aborted.
 // - Stopping runs every clean-up, also when one of them fails or hangs.
 // - All clean-ups together have one budget. A hanging one is named, because "did not
 //   stop in time" alone sends a person through the whole program.
 // - Stopping twice is stopping once.
 import { isAbort, linkSignals } from "../concurrency/abort.ts";
+import { onAbort } from "../concurrency/abort-listener.ts";
 import type { Clock } from "../concurrency/clock.ts";
-import { AgentError } from "./agent-error.ts";
+import { RuntimeError } from "./runtime-error.ts";
 
 export interface Stoppable {
   /** Ends what was started. The signal aborts when time is nearly up: let go of everything now. */
@@ -44,29 +46,59 @@ export interface LifecycleDeps {
 /** Several start together; they stop one after the other all the same, in reverse. */
 export type Stage = Step | readonly Step[];
 
-/** Starts the stages in order, waits for the signal or the first failed task, and stops them in reverse. */
-export async function runSteps(
-  stages: readonly Stage[],
+/**
+ * Runs what `begin` starts on the stack until the signal aborts or a started part fails, and resolves after a clean
+ * stop. Rejects with the error of a start that failed, or with an AggregateError of every cause when a part failed or
+ * did not stop.
+ */
+export async function runLifecycle(
+  begin: (stack: LifecycleStack, signal: AbortSignal) => Promise<void>,
   options: LifecycleOptions,
   deps: LifecycleDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const stack = new LifecycleStack(options, deps);
-  const ended = new AbortController();
-  void Promise.race([aborted(signal), aborted(stack.taskFailed)]).then(() => ended.abort());
-  for (const stage of stages) {
-    if (signal.aborted || stack.taskFailed.aborted) break;
-    await stack.start(stage, ended.signal);
+  const ended = linkSignals(signal, stack.taskFailed);
+  try {
+    await begin(stack, ended.signal);
+    await aborted(ended.signal);
+  } catch (error) {
+    if (!isAbort(error, ended.signal)) return await failedStart(error, stack);
+  } finally {
+    ended.release();
   }
-  await aborted(ended.signal);
   await stack.stop();
 }
 
+/** The same for steps that are known beforehand. */
+export function runSteps(
+  stages: readonly Stage[],
+  options: LifecycleOptions,
+  deps: LifecycleDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const begin = async (stack: LifecycleStack, starting: AbortSignal) => {
+    for (const stage of stages) await stack.start(stage, starting);
+  };
+  return runLifecycle(begin, options, deps, signal);
+}
+
+async function failedStart(startError: unknown, stack: LifecycleStack): Promise<never> {
+  try {
+    await stack.stop();
+  } catch (error) {
+    if (!(error instanceof AggregateError)) throw error;
+    throw joined([startError, ...error.errors]);
+  }
+  throw startError;
+}
+
+/** What has started so far. Whoever creates one has to stop it, also after a start that failed. */
 export class LifecycleStack {
   private readonly options: LifecycleOptions;
   private readonly clock: Clock;
   private readonly started: { readonly name: string; readonly stoppable: Stoppable }[] = [];
-  private readonly taskErrors: AgentError[] = [];
+  private readonly taskErrors: RuntimeError[] = [];
   private readonly taskFailure = new AbortController();
   private stopping: Promise<void> | undefined;
 
@@ -80,8 +112,9 @@ export class LifecycleStack {
     return this.taskFailure.signal;
   }
 
-  /** Rejects with the error of the first that failed, after unwinding. A start that the signal ended is unwound, but is no error. */
+  /** Rejects with the error of the first step that failed, or with the signal's reason when that ended the start. */
   async start(stage: Stage, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
     const steps = "name" in stage ? [stage] : stage;
     const linked = linkSignals(signal);
     const failures: unknown[] = [];
@@ -98,9 +131,25 @@ export class LifecycleStack {
     linked.release();
     for (const [index, stoppable] of started.entries())
       if (stoppable) this.register(steps[index]?.name ?? "", stoppable);
-    if (!linked.signal.aborted) return;
-    await this.unwind(failures);
     if (failures.length > 0) throw failures[0];
+    linked.signal.throwIfAborted();
+  }
+
+  /** Starts one part and returns it, for those that later parts are made of. */
+  async open<T>(
+    name: string,
+    open: (signal: AbortSignal) => Promise<T>,
+    stoppableOf: (part: T) => Stoppable,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const opened: T[] = [];
+    const start = async (starting: AbortSignal) => {
+      const part = await open(starting);
+      opened.push(part);
+      return stoppableOf(part);
+    };
+    await this.start({ name, start }, signal);
+    return opened[0] as T;
   }
 
   /** Rejects with an AggregateError of every cause, failed tasks first. */
@@ -112,22 +161,13 @@ export class LifecycleStack {
   private register(name: string, stoppable: Stoppable): void {
     this.started.push({ name, stoppable });
     stoppable.failed?.catch((cause: unknown) => {
-      this.taskErrors.push(new AgentError("task_failed", `${name}: ${messageOf(cause)}`, { cause }));
+      this.taskErrors.push(new RuntimeError("task_failed", `${name}: ${messageOf(cause)}`, { cause }));
       this.taskFailure.abort();
     });
   }
 
-  private async unwind(startErrors: readonly unknown[]): Promise<void> {
-    try {
-      await this.stop();
-    } catch (error) {
-      if (!(error instanceof AggregateError)) throw error;
-      throw joined([...startErrors, ...error.errors]);
-    }
-  }
-
   private async stopAll(): Promise<void> {
-    const errors: AgentError[] = [];
+    const errors: RuntimeError[] = [];
     const running = new Map<Promise<void>, string>();
     const { stopTimeoutMs, forceTimeoutMs } = this.options;
     const hurry = new AbortController();
@@ -141,7 +181,7 @@ export class LifecycleStack {
       // the race is decided beforehand, so the rest begin at once rather than never.
       const cleanUp: Promise<void> = callStop(stoppable, hurry.signal)
         .catch((cause: unknown) => {
-          errors.push(new AgentError("stop_failed", `stopping ${name}: ${messageOf(cause)}`, { cause }));
+          errors.push(new RuntimeError("stop_failed", `stopping ${name}: ${messageOf(cause)}`, { cause }));
         })
         .finally(() => running.delete(cleanUp));
       running.set(cleanUp, name);
@@ -151,7 +191,7 @@ export class LifecycleStack {
     for (const timer of timers) timer.cancel();
     const late = [...running.values()].map(
       (name) =>
-        new AgentError("stop_timed_out", `stopping ${name}: not done after ${stopTimeoutMs / 1000} s`),
+        new RuntimeError("stop_timed_out", `stopping ${name}: not done after ${stopTimeoutMs / 1000} s`),
     );
     const causes = [...this.taskErrors, ...errors, ...late];
     if (causes.length > 0) throw joined(causes);
@@ -174,6 +214,6 @@ async function callStop(stoppable: Stoppable, signal: AbortSignal): Promise<void
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
+    else onAbort(signal, resolve);
   });
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Writable } from "node:stream";
 import { test } from "node:test";
-import { UntakenAnswers } from "./untaken-answers.ts";
+import { UnreadResponses } from "./unread-responses.ts";
 
 /** An answer that nobody takes. */
 function answerOf(bytes: number): Writable {
@@ -11,9 +11,9 @@ function answerOf(bytes: number): Writable {
 }
 
 function hold(limit: number, sizes: readonly number[]): readonly number[] {
-  const untaken = new UntakenAnswers({ answerBytesMax: limit });
+  const unread = new UnreadResponses({ answerBytesMax: limit });
   const cut: number[] = [];
-  for (const [index, bytes] of sizes.entries()) untaken.add(answerOf(bytes), () => void cut.push(index));
+  for (const [index, bytes] of sizes.entries()) unread.add(answerOf(bytes), () => void cut.push(index));
   return cut;
 }
 

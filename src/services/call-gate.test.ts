@@ -4,7 +4,7 @@ import { Code, ConnectError, createContextValues, type Interceptor } from "@conn
 import { createQuietLog } from "../../test/support/quiet-log.ts";
 import { AgentService } from "../gen/krane/v1/agent_pb.ts";
 import { createAdmission, withPortDuties } from "./call-admission.ts";
-import { CallDoor } from "./call-door.ts";
+import { CallGate } from "./call-gate.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 
 const { signal } = new AbortController();
@@ -17,14 +17,14 @@ function callWith(header: Readonly<Record<string, string>> = {}) {
   return { method, header: new Headers(header), peer: "10.0.0.1", values, signal };
 }
 
-describe("the door of a service", () => {
+describe("the gate of a service", () => {
   test("however many calls it refuses, they take no room from those that it lets in", async () => {
     const admission = createAdmission(({ header }) => {
       if (header.get("token") !== "good") throw refused;
     });
-    const door = new CallDoor({ interceptors: [admission], messageBytesMax: 1 });
-    for (let count = 0; count < 5_000; count++) assert.equal(await door.pass(callWith()), refused);
-    assert.ok(!((await door.pass(callWith({ token: "good" }))) instanceof ConnectError));
+    const gate = new CallGate({ interceptors: [admission], messageBytesMax: 1 });
+    for (let count = 0; count < 5_000; count++) assert.equal(await gate.pass(callWith()), refused);
+    assert.ok(!((await gate.pass(callWith({ token: "good" }))) instanceof ConnectError));
   });
 
   test("a call that is compressed, or says how large it is, is charged for it before it comes", async () => {
@@ -34,19 +34,19 @@ describe("the door of a service", () => {
       { "grpc-encoding": "br" },
       { "connect-content-encoding": "gzip" },
     ]) {
-      const door = new CallDoor({ interceptors: [], messageBytesMax: mebibyte });
+      const gate = new CallGate({ interceptors: [], messageBytesMax: mebibyte });
       const answers = [];
-      for (let count = 0; count < 8; count++) answers.push(await door.pass(callWith(header)));
+      for (let count = 0; count < 8; count++) answers.push(await gate.pass(callWith(header)));
       const codes = answers.map((answer) => (answer instanceof ConnectError ? answer.code : "in"));
       assert.deepEqual(codes, [...Array(7).fill("in"), Code.ResourceExhausted], JSON.stringify(header));
     }
   });
 
   test("a call that is not compressed and says nothing of its size costs little", async () => {
-    const door = new CallDoor({ interceptors: [], messageBytesMax: mebibyte });
+    const gate = new CallGate({ interceptors: [], messageBytesMax: mebibyte });
     for (let count = 0; count < 1_000; count++)
       for (const header of [{}, { "grpc-encoding": "identity" }])
-        assert.ok(!((await door.pass(callWith(header))) instanceof ConnectError));
+        assert.ok(!((await gate.pass(callWith(header))) instanceof ConnectError));
   });
 
   test("every refusal is told to those who count, with the code that goes out", async () => {
@@ -58,8 +58,8 @@ describe("the door of a service", () => {
         throw error;
       });
     for (const error of [refused, new Error("a file that is not there")]) {
-      const door = new CallDoor({ interceptors: [counter, errors, failing(error)], messageBytesMax: 1 });
-      await door.pass(callWith());
+      const gate = new CallGate({ interceptors: [counter, errors, failing(error)], messageBytesMax: 1 });
+      await gate.pass(callWith());
     }
     assert.deepEqual(codes, [Code.PermissionDenied, Code.Internal]);
   });
@@ -67,7 +67,7 @@ describe("the door of a service", () => {
   test("a failure that nobody answers for is not taken for a refusal", async () => {
     const failure = new Error("a bug");
     const admission = createAdmission(() => Promise.reject(failure));
-    const door = new CallDoor({ interceptors: [admission], messageBytesMax: 1 });
-    await assert.rejects(door.pass(callWith()), failure);
+    const gate = new CallGate({ interceptors: [admission], messageBytesMax: 1 });
+    await assert.rejects(gate.pass(callWith()), failure);
   });
 });

@@ -1,10 +1,10 @@
-// What stands before the body of every call of one service: room for it, and the admissions among the
-// service's interceptors.
+// Decides whether the body of a call is read: there has to be room for it, and every admission among the
+// service's interceptors has to let it in.
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import { admitCall, type IncomingCall, type PortInterceptor } from "./call-admission.ts";
 import { CallBudget, type CallCharge } from "./call-budget.ts";
 
-export class CallDoor {
+export class CallGate {
   private readonly interceptors: readonly PortInterceptor[];
   private readonly budget: CallBudget;
 

@@ -16,7 +16,7 @@ import type { HttpRequests } from "./http-requests.ts";
 import { Http2Sessions } from "./http2-sessions.ts";
 import { ProtocolChoice } from "./protocol-choice.ts";
 import type { CertificatePair } from "./tls-certificate.ts";
-import type { UntakenAnswers } from "./untaken-answers.ts";
+import type { UnreadResponses } from "./unread-responses.ts";
 
 export interface HttpServers {
   readonly listener: Server;
@@ -29,7 +29,7 @@ export interface HttpServers {
 export interface HttpServersDeps {
   readonly clock: Clock;
   readonly admission: HttpAdmission;
-  readonly untaken: UntakenAnswers;
+  readonly unread: UnreadResponses;
 }
 
 export function createCleartextServers(

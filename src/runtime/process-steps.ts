@@ -1,0 +1,170 @@
+// The steps that krane's processes share: their ports, their telemetry, their loops, and the moment when everything
+// has started.
+import type { Clock } from "../concurrency/clock.ts";
+import { type SupervisorDeps, supervise } from "../concurrency/supervisor.ts";
+import type { Health } from "../http/health.ts";
+import { type HttpHandler, routeByPath, serveReads } from "../http/http-handler.ts";
+import { type HttpPortDeps, type HttpPortOptions, startHttpPort } from "../http/http-port.ts";
+import { type ServedService, serviceRoutes } from "../services/served-services.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { BuildInfo, Metrics } from "../telemetry/metrics.ts";
+import type { Traced } from "../telemetry/no-tracing.ts";
+import { startTracing } from "../telemetry/tracing.ts";
+import type { Step, Stoppable } from "./lifecycle.ts";
+
+export interface PortDeps extends HttpPortDeps {
+  /** The address that ports listen on. Default: every one that the machine has. */
+  readonly listenHost?: string;
+}
+
+/** Port 0 is no port. The routes are asked for when it opens. */
+function portStep(
+  name: string,
+  routes: () => ReadonlyMap<string, HttpHandler>,
+  options: HttpPortOptions,
+  deps: PortDeps,
+): Step {
+  return {
+    name,
+    async start(signal) {
+      if (options.port === 0) return undefined;
+      const { listenHost: host } = deps;
+      const started = await startHttpPort(routeByPath(routes()), { ...options, host }, deps, signal);
+      deps.log.info("listening", { setting: options.setting, port: started.port });
+      return started;
+    },
+  };
+}
+
+export interface RpcPortParts {
+  readonly health: Health;
+  readonly services: readonly ServedService[];
+  readonly tracing: Traced;
+}
+
+/** RPC services and health endpoints. */
+export function rpcPortStep(
+  { rpcPort: port, tls }: { readonly rpcPort: number } & Pick<HttpPortOptions, "tls">,
+  { health, services, tracing }: RpcPortParts,
+  deps: PortDeps,
+): Step {
+  const routes = () =>
+    new Map([...serviceRoutes(services, health, { ...deps, spans: tracing.spans }), ...health.routes()]);
+  return portStep("RPC port", routes, { port, setting: "rpc_port", tls }, deps);
+}
+
+/** The page that Prometheus reads. */
+export function metricsPortStep(
+  port: number,
+  { contentType, render }: Pick<Metrics, "contentType" | "render">,
+  deps: PortDeps,
+): Step {
+  const page = serveReads(async () => ({ status: 200, contentType, body: await render() }));
+  const setting = "observability.metrics.prometheus_port";
+  return portStep("metrics port", () => new Map([["/metrics", page]]), { port, setting }, deps);
+}
+
+/** Measures the process itself. */
+export function processMetricsStep(
+  metrics: Metrics,
+  deps: { readonly clock: Clock; readonly log: Log },
+): Step {
+  return {
+    name: "process metrics",
+    async start() {
+      metrics.start(deps);
+      return { stop: async () => metrics.stop() };
+    },
+  };
+}
+
+export interface TracingPartOptions {
+  readonly sampleRate: number;
+  /** Who sends the spans and metrics. */
+  readonly service: { readonly name: string; readonly instanceId: string; readonly region: string };
+}
+
+export interface TracingPartDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly build: BuildInfo;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export interface TracingPart extends Traced {
+  readonly step: Step;
+}
+
+/**
+ * Traces and pushed metrics; without options there are none. Its spans are there once its step has started; whoever
+ * makes spans starts later and asks then.
+ */
+export function createTracingPart(
+  options: TracingPartOptions | undefined,
+  metrics: Metrics,
+  deps: TracingPartDeps,
+): TracingPart {
+  let spans: Traced["spans"];
+  const step: Step = {
+    name: "tracing",
+    async start() {
+      if (options === undefined) return undefined;
+      const service = { namespace: "unkey", version: deps.build.version, ...options.service };
+      const started = await startTracing({ sampleRate: options.sampleRate, service, metrics }, deps);
+      spans = started.spans;
+      return { stop: () => started.shutdown() };
+    },
+  };
+  return {
+    step,
+    get spans() {
+      return spans;
+    },
+  };
+}
+
+export interface StartedStepOptions {
+  /** As the log names it. */
+  readonly program: string;
+  /** For the line in the log. */
+  readonly fields?: Readonly<Record<string, unknown>>;
+  readonly health?: Health;
+  onStarted?(): void;
+}
+
+/** The last step: says that everything has started, and first of all that it stops. */
+export function startedStep(
+  { program, fields, health, onStarted }: StartedStepOptions,
+  { log }: { readonly log: Log },
+): Step {
+  return {
+    name: "health",
+    async start() {
+      health?.markStarted();
+      log.info(`${program} started`, fields);
+      onStarted?.();
+      return {
+        async stop() {
+          log.info(`${program} is stopping`);
+          health?.markShuttingDown();
+        },
+      };
+    },
+  };
+}
+
+/** A loop that runs until it is stopped. A bug in it is told, restarts it, and ends nothing else. */
+export function startLoop(
+  name: string,
+  loop: (signal: AbortSignal) => Promise<void>,
+  deps: SupervisorDeps,
+): Stoppable {
+  const stopping = new AbortController();
+  const ended = supervise(name, loop, deps, stopping.signal);
+  return {
+    async stop() {
+      stopping.abort();
+      await ended;
+    },
+  };
+}
