@@ -49,8 +49,8 @@ export {
   type SentinelDeletion,
   type SentinelOrder,
 } from "./library/controllers.ts";
+export type { HostDeps } from "./library/host-deps.ts";
 export { type RunDeps, run } from "./library/run.ts";
-export type { Surroundings } from "./library/surroundings.ts";
 export * as labels from "./model/labels.ts";
 export {
   customerNodeClass as CustomerNodeClass,

@@ -5,8 +5,8 @@ import type { Config } from "../config/config.ts";
 import { createCallSpans } from "../control-plane/call-spans.ts";
 import { type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { Traced } from "../telemetry/no-tracing.ts";
 import { spanCatalogue } from "../telemetry/span-catalogue.ts";
+import type { Traced } from "../telemetry/spans.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { createAgentSecret } from "./secrets.ts";
 

@@ -8,14 +8,13 @@ import { createHttpTransport } from "../kube/http-transport.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
 import type { Step } from "../runtime/lifecycle.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { Traced } from "../telemetry/no-tracing.ts";
+import type { Traced } from "../telemetry/spans.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { AgentError } from "./agent-error.ts";
 import type { AgentView } from "./agent-view.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
 import { loadControlPlane } from "./control-plane-access.ts";
-import { controllerOptions, type RunningControllers } from "./controllers.ts";
-import { startAgentLoop } from "./loops.ts";
+import { controllerOptions, type RunningControllers, startAgentLoop } from "./controllers.ts";
 import { holdSecret } from "./secrets.ts";
 
 export interface ControllerParts {

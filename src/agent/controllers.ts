@@ -3,7 +3,11 @@ import type { Config } from "../config/config.ts";
 import type { KindControllerOptions } from "../kinds/kind.ts";
 import type { ControllerOf, KindName } from "../kinds/kinds.ts";
 import type { RegistryCredentials } from "../model/pull-secret.ts";
+import type { Stoppable } from "../runtime/lifecycle.ts";
+import { startLoop } from "../runtime/process-steps.ts";
 import type { Log } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { AgentDeps } from "./agent-deps.ts";
 
 export interface AgentPlace {
   /** The namespace that krane runs in, where it is known. */
@@ -57,4 +61,19 @@ export class RunningControllers {
   get<K extends KindName>(kind: K): ControllerOf<K> | undefined {
     return this.byKind.get(kind) as ControllerOf<K> | undefined;
   }
+}
+
+// Loops of the agent itself. A failure is counted as well as logged.
+
+export function startAgentLoop(
+  name: string,
+  loop: (signal: AbortSignal) => Promise<void>,
+  deps: Pick<AgentDeps, "clock" | "random" | "log"> & { readonly metrics: Pick<Metrics, "internalPanics"> },
+): Stoppable {
+  const { clock, random, log, metrics } = deps;
+  const onFailure = (_: string, error: unknown) => {
+    metrics.internalPanics.inc({ caller: name, path: "background" });
+    log.error("a loop failed and is started again", { operation: name, error });
+  };
+  return startLoop(name, loop, { clock, random, onFailure });
 }

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { BreakerStatus_State, ControllerStatusSchema, StreamStatus_State } from "../gen/krane/v1/agent_pb.ts";
-import { AgentView } from "./agent-view.ts";
-import { healthChecks } from "./health-checks.ts";
+import { AgentView, healthChecks } from "./agent-view.ts";
 
 /** What the checks say about an agent with one controller of this status. */
 async function troublesOf(status: MessageInitShape<typeof ControllerStatusSchema>) {

@@ -2,9 +2,11 @@
 // agent out. The order of the steps is the order of the start; stopping goes the
 // other way.
 import type { Config } from "../config/config.ts";
+import { runHeartbeat } from "../control-plane/heartbeat.ts";
 import { AgentService } from "../gen/krane/v1/agent_pb.ts";
+import { SchedulerService } from "../gen/krane/v1/scheduler_pb.ts";
 import { SecretsService } from "../gen/krane/v1/secrets_pb.ts";
-import { createHealth } from "../http/health.ts";
+import { createHealth, type Health } from "../http/health.ts";
 import { allKinds } from "../kinds/kinds.ts";
 import { defaultLifecycle, runSteps, type Stage, type Step } from "../runtime/lifecycle.ts";
 import {
@@ -15,18 +17,19 @@ import {
   startedStep,
 } from "../runtime/process-steps.ts";
 import { agentServiceRoutes } from "../services/agent-service.ts";
+import { createDocumentFetch, defaultDocumentLimits } from "../services/document-fetch.ts";
+import { type SchedulerTarget, schedulerServiceRoutes } from "../services/scheduler-service.ts";
 import type { ServedService } from "../services/served-services.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
-import { AgentView } from "./agent-view.ts";
-import { controllerStep } from "./controller-step.ts";
-import { RunningControllers } from "./controllers.ts";
-import { healthChecks } from "./health-checks.ts";
+import { AgentView, healthChecks } from "./agent-view.ts";
+import { loadControlPlane } from "./control-plane-access.ts";
+import { type ControllerParts, controllerStep } from "./controller-step.ts";
+import { RunningControllers, startAgentLoop } from "./controllers.ts";
 import { checkNamedFiles } from "./named-files.ts";
-import { createSchedulerServices } from "./scheduler-part.ts";
 import { createAgentSecret } from "./secrets.ts";
 import { createSecretsPart } from "./secrets-step.ts";
-import { upstreamStep } from "./upstream-step.ts";
+import { runStateReports } from "./state-reports.ts";
 
 /**
  * Runs until the signal aborts or something fails, and resolves after a clean stop.
@@ -92,6 +95,59 @@ function namedFilesStep(config: Config, deps: AgentDeps): Step {
     async start(signal) {
       await checkNamedFiles(config, deps, signal);
       return undefined;
+    },
+  };
+}
+
+// SchedulerService and the controllers that it gives orders to. The port opens before they start; orders are taken
+// when all of krane has started.
+
+/** None without a token. */
+function createSchedulerServices(
+  { scheduler }: Pick<Config, "scheduler">,
+  { health, running }: { readonly health: Pick<Health, "phase">; readonly running: RunningControllers },
+  deps: AgentDeps & { readonly metrics: Metrics },
+): readonly ServedService[] {
+  if (scheduler === undefined) return [];
+  const target = (): SchedulerTarget | undefined => {
+    const [deployments, sentinels] = [running.get("deployment"), running.get("sentinel")];
+    const isComplete = health.phase === "running" && deployments !== undefined && sentinels !== undefined;
+    return isComplete ? { deployments, sentinels } : undefined;
+  };
+  const { clock, log, metrics } = deps;
+  const fetchDocument = scheduler.scrape ? createDocumentFetch(defaultDocumentLimits, deps) : undefined;
+  const token = createAgentSecret(scheduler.token, deps);
+  const routes = schedulerServiceRoutes(token, { clock, log, metrics, target, fetchDocument });
+  return [{ service: SchedulerService, routes, knowsCaller: () => true }];
+}
+
+// What the agent tells the control plane about itself: that it lives, and how it is doing.
+// It has a connection of its own, so that a controller in trouble cannot silence it (K6).
+
+function upstreamStep(
+  config: Config,
+  { view, metrics, tracing }: ControllerParts,
+  agentDeps: AgentDeps,
+): Step {
+  return {
+    name: "heartbeat and state reports",
+    async start(signal) {
+      const deps = { ...agentDeps, metrics, spans: tracing.spans };
+      const { heartbeat, reportAgentState, close } = await loadControlPlane(config, "agent", deps, signal);
+      const loops = [
+        startAgentLoop("heartbeat", (running) => runHeartbeat(heartbeat, deps, running), deps),
+        startAgentLoop(
+          "state reports",
+          (running) => runStateReports({ ...deps, view, send: reportAgentState }, running),
+          deps,
+        ),
+      ];
+      return {
+        async stop(hurry) {
+          await Promise.all(loops.map((loop) => loop.stop(hurry)));
+          await close();
+        },
+      };
     },
   };
 }

@@ -16,8 +16,8 @@ import {
   secretsServiceRoutes,
 } from "../services/secrets-service.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { Traced } from "../telemetry/no-tracing.ts";
 import { spanCatalogue } from "../telemetry/span-catalogue.ts";
+import type { Traced } from "../telemetry/spans.ts";
 import { createVault } from "../vault/create-vault.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { loadClusterAccess } from "./cluster-access.ts";

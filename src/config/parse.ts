@@ -4,8 +4,8 @@
 
 import { buildConfig, buildVaultProgramConfig, listOrigins } from "./build.ts";
 import type { Config, VaultProgramConfig } from "./config.ts";
-import { inspectEnvironment } from "./environment.ts";
 import type { Environment } from "./expand.ts";
+import { editDistance } from "./nearest-key.ts";
 import { type ConfigProblem, problemAt, type SettingOrigin, sortProblems } from "./problem.ts";
 import { Resolution } from "./resolve.ts";
 import { checkRules, checkServerRules, type Verdict } from "./rules.ts";
@@ -97,4 +97,41 @@ function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) deepFreeze(inner);
   return Object.freeze(value);
+}
+
+// What stands in the environment beside the settings. Other programs' UNKEY_ variables
+// are none of krane's business; one that looks like a mistyped setting is worth a word.
+
+const clusterId = "UNKEY_CLUSTER_ID";
+const slipMax = 2;
+
+const known: ReadonlyMap<string, string> = new Map(allSettings.map(({ env, path }) => [env, path]));
+
+function inspectEnvironment(env: Environment): ConfigProblem[] {
+  const warnings: ConfigProblem[] = [];
+  for (const name of Object.keys(env).sort()) {
+    if (!name.startsWith("UNKEY_") || known.has(name) || !env[name]) continue;
+    const origin = { kind: "env", name } as const;
+    if (name === clusterId) {
+      warnings.push(problemAt("", origin, "is ignored: no part of krane uses a cluster id", "remove it"));
+      continue;
+    }
+    const meant = nearMiss(name);
+    if (meant !== undefined) {
+      warnings.push(problemAt("", origin, "is ignored: it is not a setting", `did you mean ${meant}?`));
+    }
+  }
+  return warnings;
+}
+
+function nearMiss(name: string): string | undefined {
+  const lengthMax = 64;
+  if (name.length > lengthMax) return undefined;
+  let nearest: { name: string; distance: number } | undefined;
+  for (const candidate of known.keys()) {
+    const distance = editDistance(name, candidate);
+    if (distance <= slipMax && distance < (nearest?.distance ?? slipMax + 1))
+      nearest = { name: candidate, distance };
+  }
+  return nearest?.name;
 }

@@ -3,8 +3,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import { DeadlineError } from "../concurrency/abort.ts";
-import type { OpenSpan, Spans } from "../telemetry/no-tracing.ts";
 import type { spanCatalogue } from "../telemetry/span-catalogue.ts";
+import type { OpenSpan, Spans } from "../telemetry/spans.ts";
 import { codeNames } from "./error.ts";
 
 type CallDefinition = typeof spanCatalogue.controlPlaneCall | typeof spanCatalogue.vaultCall;

@@ -26,11 +26,11 @@ import {
 } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { AnswerPrint, contextWith } from "./answer-print.ts";
 import { createBearer } from "./bearer.ts";
 import { type CallEnd, createCalls } from "./calls.ts";
 import { ControlPlaneError } from "./error.ts";
 import { createRequestStamp, createStampInterceptor } from "./request-stamp.ts";
+import { contextWith, ResponseFingerprint } from "./response-fingerprint.ts";
 import { type ConnectionLimits, createHttpLink, type Link } from "./transport.ts";
 
 /** A kind of desired state as the wire knows it. A kind's descriptor is one. */
@@ -166,7 +166,7 @@ async function answerOf<S>(
   knownPrint: string | undefined,
   ask: (context: ContextValues) => Promise<S>,
 ): Promise<DesiredAnswer<S>> {
-  const print = new AnswerPrint(knownPrint);
+  const print = new ResponseFingerprint(knownPrint);
   try {
     const state = await ask(contextWith(print));
     if (print.isKnown) return { kind: "same" };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { createSeededRandom } from "../concurrency/random.ts";
-import { createReconnectDelay, type EndedConnection } from "./reconnect-delay.ts";
+import { createReconnectDelay, type EndedConnection } from "./desired-stream.ts";
 
 const futile: EndedConnection = { broughtMessages: false, livedMs: 20, code: "unavailable" };
 

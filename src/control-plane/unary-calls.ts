@@ -33,9 +33,9 @@ import {
   validateResponseWithCompression,
 } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip } from "@connectrpc/connect-node";
-import { printOf } from "./answer-print.ts";
 import { type AnswerHeaders, connectionError, exchange } from "./http-exchange.ts";
 import type { RequestStamp } from "./request-stamp.ts";
+import { printOf } from "./response-fingerprint.ts";
 import type { Sessions } from "./sessions.ts";
 
 export interface UnaryCallsOptions {

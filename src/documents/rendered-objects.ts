@@ -16,7 +16,7 @@ import { desiredSentinel } from "../kinds/sentinel/desired.ts";
 import { parseApplySentinel } from "../kinds/sentinel/spec.ts";
 import type { KubeObject } from "../kube/types.ts";
 import { describeProblems, type ParsedMessage } from "../model/field-problem.ts";
-import { desiredNamespace } from "../model/namespace.ts";
+import { desiredNamespace } from "../model/names.ts";
 import type { Document } from "./document.ts";
 import type { DocumentRules } from "./kinds.ts";
 

@@ -73,7 +73,11 @@ const cases: readonly { readonly name: string; readonly step: Step; readonly isD
   { name: "what has to be read first", step: checked, isDone: false },
   { name: "objects beside that are as wanted", step: eachOf(objectStep(asWanted)), isDone: true },
   { name: "one of those beside is not", step: eachOf(objectStep(asWanted), checked), isDone: false },
-  { name: "a plan that is not complete", step: { kind: "hold", reason: "no such kind" }, isDone: false },
+  {
+    name: "a plan that is not complete",
+    step: { kind: "unmet", reason: "no such kind" },
+    isDone: false,
+  },
 ];
 
 for (const { name, step, isDone } of cases)

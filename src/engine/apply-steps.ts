@@ -8,7 +8,7 @@
 // - What is not krane's, or stands for another id, is never touched (K4).
 // - A namespace that vanishes between two steps is made again, and the plan begins anew.
 import type { Clock } from "../concurrency/clock.ts";
-import type { KubeApi } from "../kube/api.ts";
+import type { KubeApi, ReplaceOperation } from "../kube/api.ts";
 import { namespaces } from "../kube/kinds.ts";
 import { objectKey } from "../kube/object-cache.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
@@ -18,7 +18,6 @@ import { lastOtherManager } from "./applied-content.ts";
 import { saysConflict, saysInvalid, saysNo, saysNothingThere } from "./classify.ts";
 import type { DriftMemory } from "./drift-memory.ts";
 import { KnownNamespaces } from "./known-namespaces.ts";
-import { findMovedItems } from "./moved-items.ts";
 import type { CheckedObject, LiveEntry, OwnedObject, Step } from "./plan.ts";
 import type { SlowLane } from "./slow-lane.ts";
 
@@ -33,9 +32,9 @@ export type StepsOutcome =
   /** Somebody keeps changing it. */
   | { readonly kind: "contested"; readonly reason: string; readonly waitMs: number }
   /** The rest cannot be done while this is so. */
-  | { readonly kind: "hold"; readonly reason: string }
+  | { readonly kind: "unmet"; readonly reason: string }
   /** A known obstacle; nothing was tried. */
-  | { readonly kind: "held"; readonly reason: string; readonly waitMs: number };
+  | { readonly kind: "backing-off"; readonly reason: string; readonly waitMs: number };
 
 export interface ApplyDeps {
   readonly api: KubeApi;
@@ -118,7 +117,7 @@ export class StepsApplier {
         return this.applyChecked(step.object, progress, signal);
       case "each":
         return this.runEach(step.steps(), progress, signal);
-      case "hold":
+      case "unmet":
         return Promise.resolve(step);
     }
   }
@@ -175,7 +174,7 @@ export class StepsApplier {
         return this.isChecked(step.object);
       case "each":
         return this.isDone(step.steps());
-      case "hold":
+      case "unmet":
         return false;
     }
   }
@@ -315,7 +314,7 @@ export class StepsApplier {
   private enter(kind: ResourceKind, ref: ObjectRef, progress: Progress): StepsOutcome | undefined {
     progress.scope = `${kind.kind}/${ref.namespace ?? ""}`;
     const wait = this.deps.lane.wait(progress.scope);
-    return wait && { kind: "held", ...wait };
+    return wait && { kind: "backing-off", ...wait };
   }
 
   private noteNamespace({ namespace }: ObjectRef): void {
@@ -360,4 +359,50 @@ function manifestHashOf({ metadata }: KubeObject): string | undefined {
 
 function nameOf({ kind, ref }: Pick<OwnedObject, "kind" | "ref">): string {
   return `${kind.kind} ${objectKey(ref)}`;
+}
+
+// Items of lists that somebody gave another key, and the patch that gives them their own back.
+//
+// The items of most lists are known by a key: a port of a Service by its number. Who edits that number
+// makes another item of it in the eyes of server-side apply. krane's own would be put beside it, and the
+// server refuses two ports of one name, so no apply can undo such an edit. A patch can, because it names
+// the place and not the key.
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** What to replace in the live object's lists; nothing outside of lists, which an apply puts right by itself. */
+export function findMovedItems(manifest: KubeObject, live: KubeObject): ReplaceOperation[] {
+  return inObject(manifest as Json, live as Json, "", false);
+}
+
+function inObject(wanted: Json, live: Json, path: string, isItem: boolean): ReplaceOperation[] {
+  return Object.entries(wanted).flatMap(([name, value]) => {
+    const found = live[name];
+    const place = `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+    if (Array.isArray(value)) return Array.isArray(found) ? inList(value, found, place) : [];
+    if (isRecord(value)) return isRecord(found) ? inObject(value, found, place, isItem) : [];
+    // What is not there at all, an apply adds.
+    const isMoved = isItem && found !== undefined && found !== value;
+    return isMoved ? [{ op: "replace" as const, path: place, value }] : [];
+  });
+}
+
+function inList(wanted: readonly unknown[], live: readonly unknown[], path: string): ReplaceOperation[] {
+  return wanted.flatMap((item, index) => {
+    if (!isRecord(item)) return [];
+    const at = placeOf(item, index, wanted.length, live);
+    const found = live[at];
+    return isRecord(found) ? inObject(item, found, `${path}/${at}`, true) : [];
+  });
+}
+
+/** By its name where it has one; by its place only in a list as long as krane's own. */
+function placeOf(item: Json, index: number, count: number, live: readonly unknown[]): number {
+  const { name } = item;
+  if (name !== undefined) return live.findIndex((other) => isRecord(other) && other["name"] === name);
+  return live.length === count ? index : -1;
+}
+
+function isRecord(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

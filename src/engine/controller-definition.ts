@@ -3,7 +3,7 @@
 import type { CacheChange } from "../kube/object-cache.ts";
 import type { KubeObject } from "../kube/types.ts";
 import type { DesiredEntry } from "./desired-store.ts";
-import type { OrderedObject } from "./kept-orders.ts";
+import type { OrderedObject } from "./orders.ts";
 import type { OwnedTarget, Plan } from "./plan.ts";
 import type { Observation } from "./reporter.ts";
 import type { KindStatus, WatchedKind } from "./watched-kind.ts";

@@ -18,28 +18,30 @@ import type { KubeApi } from "../kube/api.ts";
 import type { MessageRules } from "../model/message-fields.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { Traced } from "../telemetry/no-tracing.ts";
+import type { Traced } from "../telemetry/spans.ts";
 import { StepsApplier } from "./apply-steps.ts";
 import { backoffs, classifyProblems } from "./classify.ts";
 import type { ControllerDefinition, DefinedKind } from "./controller-definition.ts";
-import { blockedDeletionMessage, controllerStatusMessage, type ObjectFilter } from "./controller-status.ts";
+import {
+  blockedDeletionMessage,
+  controllerStatusMessage,
+  countObjects,
+  type KnownObjects,
+  listObjects,
+  type ObjectFilter,
+} from "./controller-status.ts";
 import { DeletionGuard, type DeletionGuardOptions } from "./deletion-guard.ts";
 import { type DesiredMessage, type ReadState, readDelete, readState } from "./desired-message.ts";
 import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
-import { isInOrder } from "./in-order.ts";
-import { readOrder, restoreOrder } from "./kept-orders.ts";
 import { KeyPace } from "./key-pace.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
-import { countObjects, type KnownObjects, listObjects } from "./object-list.ts";
 import { ObjectStatuses } from "./object-status.ts";
-import { OrderWaits } from "./order-waits.ts";
-import type { Reconciler } from "./reconcile.ts";
-import { createReconciler } from "./reconcile-spans.ts";
-import { createReportBreaker } from "./report-breaker.ts";
-import { Reporter } from "./reporter.ts";
-import { Resync, type ResyncResult } from "./resync.ts";
+import { OrderWaits, readOrder, restoreOrder } from "./orders.ts";
+import { createReconciler, type Reconciler } from "./reconcile.ts";
+import { createReportBreaker, Reporter } from "./reporter.ts";
+import { isInOrder, Resync, type ResyncResult } from "./resync.ts";
 import type { KeyListener, KindController, OrderOutcome, SeenObjects } from "./running-controller.ts";
 import { SlowLane } from "./slow-lane.ts";
 import { VersionCursor } from "./version-cursor.ts";

@@ -9,7 +9,7 @@
 // - A Delete is remembered for an hour, and as long as the object lives.
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../concurrency/clock.ts";
-import { CacheIndex } from "../kube/cache-index.ts";
+import { CacheIndex } from "../kube/object-cache.ts";
 import type { DesiredMessage, Want } from "./desired-message.ts";
 
 export type Origin = "stream" | "resync" | "scheduler";

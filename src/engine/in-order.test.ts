@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBareReconciler } from "../../test/support/bare-reconciler.ts";
-import { isInOrder } from "./in-order.ts";
 import type { Plan } from "./plan.ts";
+import { isInOrder } from "./resync.ts";
 
 const never = new AbortController().signal;
 const key = "acme/web";
@@ -49,7 +49,7 @@ test("it is not while the control plane does not know it", async () => {
 test("it is not where there is something to do, or where that cannot be told", async () => {
   let plan = (): Plan => nothingToDo;
   const { deps } = await settledReconciler(() => plan());
-  plan = () => ({ kind: "apply", steps: [{ kind: "hold", reason: "something is missing" }] });
+  plan = () => ({ kind: "apply", steps: [{ kind: "unmet", reason: "something is missing" }] });
   assert.equal(isInOrder(key, deps), false);
   plan = () => ({ kind: "nothing" });
   assert.equal(isInOrder(key, deps), false);

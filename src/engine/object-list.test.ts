@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
+import { countObjects, listObjects } from "./controller-status.ts";
 import { DesiredStore } from "./desired-store.ts";
-import { countObjects, listObjects } from "./object-list.ts";
 import { ObjectStatuses } from "./object-status.ts";
 
 const untouched = () => assert.fail("a count asks nobody");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { ObjectStatuses } from "./object-status.ts";
-import { OrderWaits } from "./order-waits.ts";
+import { OrderWaits } from "./orders.ts";
 
 test("attempts count failures in a row, and the time is that of the last change", async () => {
   const clock = new FakeClock();

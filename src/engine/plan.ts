@@ -22,7 +22,7 @@ export type Plan =
       readonly authority: "order" | "unused";
     }
   /** Nothing can be done while this is so. */
-  | { readonly kind: "hold"; readonly reason: string }
+  | { readonly kind: "unmet"; readonly reason: string }
   /** Nothing to do yet. */
   | { readonly kind: "later"; readonly afterMs: number }
   | { readonly kind: "nothing" };
@@ -39,7 +39,7 @@ export type Step =
    */
   | { readonly kind: "each"; steps(): readonly Step[] }
   /** The plan is not complete while this is so; what its other steps do is done all the same. */
-  | { readonly kind: "hold"; readonly reason: string };
+  | { readonly kind: "unmet"; readonly reason: string };
 
 /** An object of a watched kind; its steps are made by `ownedStep` and `ownedTarget`, which hide its types. */
 export interface OwnedObject {

@@ -10,7 +10,7 @@ const never = new AbortController().signal;
 test("each look at a key has a span with the version that it was for and what came of it", async () => {
   const { spans, seen } = createRecordedSpans();
   const plans: Plan[] = [
-    { kind: "hold", reason: "a reason that names CANARY" },
+    { kind: "unmet", reason: "a reason that names CANARY" },
     { kind: "later", afterMs: 1 },
     { kind: "apply", steps: [] },
     { kind: "nothing" },

@@ -10,11 +10,17 @@ import { objectKey } from "../kube/object-cache.ts";
 import { fieldManager } from "../model/labels.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { spanCatalogue } from "../telemetry/span-catalogue.ts";
+import type { Spans, Traced } from "../telemetry/spans.ts";
 import type { Progress, StepsApplier, StepsOutcome } from "./apply-steps.ts";
 import { backoffs, classifyFailure, classifyProblems, type Failure, saysNo } from "./classify.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
-import { deletionBlockedEvent, type EventSubject } from "./deletion-event.ts";
-import type { Authority, DeletionGuard } from "./deletion-guard.ts";
+import {
+  type Authority,
+  type DeletionGuard,
+  deletionBlockedEvent,
+  type EventSubject,
+} from "./deletion-guard.ts";
 import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { isTroubled, type ObjectStatuses, type OutcomeChange, type OutcomeRecord } from "./object-status.ts";
 import type { LiveEntry, OwnedTarget, Plan } from "./plan.ts";
@@ -43,7 +49,7 @@ type Result =
   | StepsOutcome
   | { readonly kind: "deleted"; readonly writes: number }
   | { readonly kind: "failed"; readonly failure: Failure }
-  | { readonly kind: "hold"; readonly reason: string }
+  | { readonly kind: "unmet"; readonly reason: string }
   | { readonly kind: "blocked"; readonly reason: string }
   | { readonly kind: "later"; readonly afterMs: number }
   | { readonly kind: "nothing" };
@@ -183,7 +189,7 @@ export class Reconciler<Spec> {
     const deleting = { kind: "deleting", reason: `${name} is still being deleted` } as const;
     if (live.deleting) return deleting;
     const wait = lane.wait(scope);
-    if (wait) return { kind: "held", ...wait };
+    if (wait) return { kind: "backing-off", ...wait };
     const outcome = await api.delete(kind, ref, { uid: permission.uid, propagation: "Background" }, signal);
     if (outcome.kind === "deleting") return deleting;
     target.deleted(permission.uid);
@@ -263,10 +269,10 @@ export class Reconciler<Spec> {
       case "conflict":
         this.settle(key, entry, { outcome: "conflict", reason: result.reason });
         return { kind: "retry", backoff: backoffs.conflict };
-      case "held":
+      case "backing-off":
         this.write(key, entry, { outcome: "retrying", reason: result.reason });
         return { kind: "again", afterMs: result.waitMs };
-      case "hold":
+      case "unmet":
         this.write(key, entry, { outcome: "retrying", reason: result.reason });
         return { kind: "retry", backoff: backoffs.slow };
       case "failed":
@@ -381,4 +387,42 @@ function isWork(result: Result): boolean {
     result.kind === "failed" ||
     ((result.kind === "applied" || result.kind === "deleted") && result.writes > 0)
   );
+}
+
+// A span for every look at a key, in which the requests that it makes have theirs.
+
+/** The reconciler itself without tracing. */
+export function createReconciler<Spec>(deps: ReconcileDeps<Spec> & Traced): Reconciler<Spec> {
+  const { spans } = deps;
+  return spans === undefined ? new Reconciler(deps) : new TracedReconciler(deps, spans);
+}
+
+class TracedReconciler<Spec> extends Reconciler<Spec> {
+  private readonly spans: Spans;
+  private readonly known: Pick<ReconcileDeps<Spec>, "controller" | "store" | "statuses">;
+
+  constructor(deps: ReconcileDeps<Spec>, spans: Spans) {
+    super(deps);
+    this.spans = spans;
+    this.known = deps;
+  }
+
+  override reconcile(key: string, signal: AbortSignal): Promise<WorkOutcome> {
+    const { controller: name, store, statuses } = this.known;
+    const attributes = {
+      "krane.controller": name,
+      "krane.key": key,
+      "krane.version": store.get(key)?.version.toString(),
+    };
+    return this.spans.withSpan(spanCatalogue.reconcile, { subject: name, attributes }, async (span) => {
+      const before = statuses.get(key);
+      const work = await super.reconcile(key, signal);
+      const record = statuses.get(key);
+      // One that it has not written anew is about an earlier look.
+      if (record === undefined || record === before) return work;
+      span.set({ "krane.outcome": record.outcome });
+      if (isTroubled(record.outcome)) span.fail(record.outcome);
+      return work;
+    });
+  }
 }

@@ -8,10 +8,12 @@
 // - What a control plane that was away has missed is told as soon as there is reason to believe that it is back.
 
 import { type Backoff, createBackoff } from "../concurrency/backoff.ts";
-import { type CircuitBreaker, CircuitOpenError } from "../concurrency/circuit-breaker.ts";
+import { CircuitBreaker, CircuitOpenError } from "../concurrency/circuit-breaker.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { classifyReport, speaksOfHealth } from "./classify.ts";
 
 export interface Observation {
@@ -172,4 +174,33 @@ export class Reporter {
 
 function isCutOff(error: unknown): boolean {
   return error instanceof CircuitOpenError || speaksOfHealth(error);
+}
+
+// The circuit breaker of one controller's reports, with its metrics.
+
+interface ReportBreakerDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, "circuitBreakerRequests" | "circuitBreakerErrors">;
+}
+
+export function createReportBreaker(
+  controller: string,
+  { clock, metrics, log }: ReportBreakerDeps,
+): CircuitBreaker {
+  // The names that dashboards of the original know: deployment_state_update, sentinel_state_update.
+  const service = `${controller.replace(/s$/, "")}_state_update`;
+  return new CircuitBreaker(
+    { name: service },
+    {
+      clock,
+      countsAsFailure: speaksOfHealth,
+      observer: {
+        onRequest: (action) => metrics.circuitBreakerRequests.inc({ service, action }),
+        onFailure: (action) => metrics.circuitBreakerErrors.inc({ service, action }),
+        onTransition: (previousState, state) =>
+          log.warn("the circuit breaker of the reports changed", { controller, previousState, state }),
+      },
+    },
+  );
 }

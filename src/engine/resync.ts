@@ -19,6 +19,7 @@ import type { ControllerDefinition } from "./controller-definition.ts";
 import type { DeletionGuard } from "./deletion-guard.ts";
 import type { ReadState } from "./desired-message.ts";
 import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
+import type { ReconcileDeps } from "./reconcile.ts";
 
 export interface ResyncOptions {
   /** Questions in flight at once. */
@@ -216,4 +217,30 @@ export class Resync<Spec> {
     for (const entry of store.entries()) if (isWanted(entry)) yield entry.key;
     yield* definition.companionKeys();
   }
+}
+
+// Whether a look at a key would find nothing to do and nothing to tell. It is as thorough as that look; but once a
+// minute it is made for every key, and almost always without need of the rest.
+
+type InOrderDeps<Spec> = Pick<ReconcileDeps<Spec>, "store" | "definition" | "guard" | "applier" | "statuses">;
+
+/** False also for a key that cannot be looked at: its worker tells of that. */
+export function isInOrder<Spec>(key: string, deps: InOrderDeps<Spec>): boolean {
+  try {
+    return isSettled(key, deps);
+  } catch {
+    return false;
+  }
+}
+
+function isSettled<Spec>(
+  key: string,
+  { store, definition, guard, applier, statuses }: InOrderDeps<Spec>,
+): boolean {
+  const entry = store.get(key);
+  const record = statuses.get(key);
+  if (entry?.want.kind !== "apply" || guard.isSuspected(key)) return false;
+  if (record?.outcome !== "unchanged" || record.appliedVersion !== entry.version) return false;
+  const plan = definition.plan(key, entry);
+  return plan.kind === "apply" && applier.isDone(plan.steps);
 }

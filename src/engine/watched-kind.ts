@@ -5,8 +5,13 @@
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
 import type { KubeApi, Selection } from "../kube/api.ts";
-import type { Intern } from "../kube/interner.ts";
-import { type CacheChange, type CacheEntry, ObjectCache, objectKey } from "../kube/object-cache.ts";
+import {
+  type CacheChange,
+  type CacheEntry,
+  type Intern,
+  ObjectCache,
+  objectKey,
+} from "../kube/object-cache.ts";
 import { Reflector } from "../kube/reflector.ts";
 import { hasReached } from "../kube/resource-version.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";

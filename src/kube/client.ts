@@ -1,6 +1,8 @@
 // The meaning of KubeApi on top of any transport: which request says what, and what its
 // answer means. It holds no state, never retries and never waits; those are decisions of
 // the callers.
+
+import { notify } from "../concurrency/notify.ts";
 import type {
   ApplyOptions,
   ApplyResult,
@@ -13,15 +15,15 @@ import type {
   ListPage,
   PatchOptions,
   ReplaceOperation,
+  WatchEvent,
+  WatchOptions,
   WriteOptions,
 } from "./api.ts";
-import { discreetTransport } from "./discreet-transport.ts";
-import { KubeApiError, parseStatus, refusedError } from "./errors.ts";
+import { KubeApiError, parseStatus, refusedError, withoutWords } from "./errors.ts";
 import { acceptList, acceptObject, applyPatch, json, jsonPatch } from "./media-types.ts";
 import { collectionPath, describeObject, objectPath } from "./paths.ts";
-import type { KubeResponse, KubeTransport } from "./transport.ts";
+import type { KubeRequest, KubeResponse, KubeTransport } from "./transport.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "./types.ts";
-import { watchEvents } from "./watch-events.ts";
 
 // A page of 500 large objects stays well below this; an answer that does not is a mistake in
 // the request, and reading it would take the memory of everything else in the process.
@@ -285,4 +287,84 @@ function definedOnly(values: Record<string, string | undefined>): Record<string,
   const defined: Record<string, string> = {};
   for (const [name, value] of Object.entries(values)) if (value !== undefined) defined[name] = value;
   return defined;
+}
+
+// A transport that does not pass on what a server says about the secrets it was sent. A webhook may quote what it
+// refuses, and the words of an error go into logs, into the status and to the control plane (K7).
+
+const secretPath = /\/(?:secrets(?:\/[^/]+)?|tokenreviews|serviceaccounts\/[^/]+\/token)$/;
+
+function discreetTransport(transport: KubeTransport): KubeTransport {
+  return {
+    async send(request, signal) {
+      const answer = await transport.send(request, signal);
+      return answer.status >= 300 && carriesSecret(request) ? withoutWords(answer) : answer;
+    },
+    stream: (request, signal) => transport.stream(request, signal),
+    close: () => transport.close(),
+  };
+}
+
+function carriesSecret({ method, path }: KubeRequest): boolean {
+  return method !== "GET" && method !== "DELETE" && secretPath.test(path);
+}
+
+// One watch as the API server sends it: a line per event. What the protocol does not allow is an
+// error and never skipped, because a skipped event is a change that nobody will ever see.
+
+const initialEventsEndAnnotation = "k8s.io/initial-events-end";
+
+async function* watchEvents<T extends KubeObject>(
+  transport: KubeTransport,
+  kind: ResourceKind<T>,
+  options: WatchOptions,
+  signal: AbortSignal,
+): AsyncGenerator<WatchEvent<T>, void, undefined> {
+  const what = `watch ${describeObject(kind, options)}`;
+  const stream = await transport.stream(watchRequest(kind, options), signal);
+  if (stream.refusal !== undefined) throw refusedError(what, stream.refusal);
+  // An error of the listener, thrown here, would leave a stream behind that nobody reads or ends.
+  notify(() => options.onOpen?.());
+  for await (const value of stream.values) yield parseWatchEvent<T>(what, value);
+}
+
+function watchRequest(kind: ResourceKind, options: WatchOptions): KubeRequest {
+  const query: Record<string, string> = { watch: "true" };
+  if (options.labelSelector !== undefined) query["labelSelector"] = options.labelSelector;
+  if (options.fieldSelector !== undefined) query["fieldSelector"] = options.fieldSelector;
+  if (options.resourceVersion !== undefined) query["resourceVersion"] = options.resourceVersion;
+  if (options.timeoutSeconds !== undefined) query["timeoutSeconds"] = String(options.timeoutSeconds);
+  if (options.bookmarks === true || options.sendInitialEvents === true) query["allowWatchBookmarks"] = "true";
+  if (options.sendInitialEvents === true) {
+    query["sendInitialEvents"] = "true";
+    // The server refuses sendInitialEvents with any other match.
+    query["resourceVersionMatch"] = "NotOlderThan";
+  }
+  return {
+    method: "GET",
+    path: collectionPath(kind, options.namespace),
+    query,
+    accept: acceptObject(options.detail),
+  };
+}
+
+function parseWatchEvent<T extends KubeObject>(what: string, value: unknown): WatchEvent<T> {
+  const { type, object } = (value ?? {}) as { readonly type?: unknown; readonly object?: T };
+  if (type === "ERROR") throw refusedError(what, { status: 0, body: object });
+  const resourceVersion = object?.metadata?.resourceVersion;
+  if (object === undefined || typeof resourceVersion !== "string" || resourceVersion === "") {
+    throw new KubeApiError("malformed", `${what}: an event has no object with a resourceVersion`);
+  }
+  switch (type) {
+    case "ADDED":
+    case "MODIFIED":
+    case "DELETED":
+      return { type, object };
+    case "BOOKMARK": {
+      const initialEventsEnd = object.metadata?.annotations?.[initialEventsEndAnnotation] === "true";
+      return { type, resourceVersion, initialEventsEnd };
+    }
+    default:
+      throw new KubeApiError("malformed", `${what}: an event has an unknown type`);
+  }
 }

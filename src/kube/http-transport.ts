@@ -8,16 +8,14 @@
 // - No compression is asked for: between krane and its API server bytes are cheaper than the CPU
 //   that both ends would spend on them.
 import type { Dispatcher } from "undici";
-import { linkSignals, withTimeout } from "../concurrency/abort.ts";
+import { DeadlineError, linkSignals, withTimeout } from "../concurrency/abort.ts";
 import { onAbort } from "../concurrency/abort-listener.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Credential, KubeEndpoint } from "./credentials.ts";
 import { KubeApiError } from "./errors.ts";
 import { HttpConnections } from "./http-connections.ts";
-import { breaksBeforeAnswer, exchangeError } from "./http-errors.ts";
 import { LineSplitter, parseJson } from "./json-lines.ts";
 import type { KubeRequest, KubeResponse, KubeStream, KubeTransport } from "./transport.ts";
-import { type AnswerLimits, requestWhole, type WholeAnswer } from "./whole-answer.ts";
 
 export interface HttpTransportOptions {
   readonly endpoint: KubeEndpoint;
@@ -243,4 +241,108 @@ function withoutCredential(text: string, { authorization }: Credential): string 
 
 async function* noValues(): AsyncGenerator<never, void, undefined> {
   // A refused watch has no events.
+}
+
+// What a broken exchange means. The words of the HTTP library end here; above are only a
+// KubeApiError or the caller's own abort.
+
+const timeouts = new Set([
+  "UND_ERR_CONNECT_TIMEOUT",
+  "UND_ERR_HEADERS_TIMEOUT",
+  "UND_ERR_BODY_TIMEOUT",
+  "ETIMEDOUT",
+]);
+
+const resets = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
+
+/** The error to throw; the signal's own reason where the caller gave up. */
+function exchangeError(what: string, error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted) return signal.reason;
+  if (error instanceof KubeApiError) return error;
+  if (error instanceof DeadlineError) {
+    return new KubeApiError("timeout", `${what}: ${error.message}`, { cause: error });
+  }
+  const code = errorCode(error);
+  // A bug in this process is no trouble of the network and must not be retried as if it were.
+  if (code === undefined || code === "UND_ERR_INVALID_ARG") return error;
+  const kind = timeouts.has(code) ? "timeout" : "network";
+  const message = error instanceof Error && error.message !== "" ? error.message : code;
+  return new KubeApiError(kind, `${what}: ${message}`, { cause: error });
+}
+
+/** Whether the connection went away before the first byte of an answer. */
+function breaksBeforeAnswer(error: unknown): boolean {
+  return resets.has(errorCode(error) ?? "");
+}
+
+function errorCode(error: unknown): string | undefined {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : undefined;
+}
+
+// One request and its whole answer. Answers of single requests are small and always wanted as a whole, so
+// their bytes are collected as they come; a stream in between would cost more than the request itself.
+
+type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2];
+
+interface WholeAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Buffer;
+}
+
+interface AnswerLimits {
+  readonly bytesMax: number;
+  /** What to fail with when the answer is longer; the rest of it is not read. */
+  tooLarge(): Error;
+  /** The first byte of an answer is there: whatever happens now, the server has seen the request. */
+  onBegin?(): void;
+}
+
+/** Rejects with the library's error, with `tooLarge`, or with the signal's reason. */
+function requestWhole(
+  dispatcher: Dispatcher,
+  request: Dispatcher.DispatchOptions,
+  limits: AnswerLimits,
+  signal: AbortSignal,
+): Promise<WholeAnswer> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    let connection: Dispatcher.DispatchController | undefined;
+    let status = 0;
+    let headers: Headers = {};
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const stopListening = onAbort(signal, () => fail(signal.reason));
+    const fail = (error: Error) => {
+      stopListening();
+      reject(error);
+      connection?.abort(error);
+    };
+    dispatcher.dispatch(request, {
+      onRequestStart(controller) {
+        connection = controller;
+        if (signal.aborted) controller.abort(signal.reason);
+      },
+      onResponseStart(_, statusCode, answerHeaders) {
+        limits.onBegin?.();
+        status = statusCode;
+        headers = answerHeaders;
+      },
+      onResponseData(_, chunk) {
+        bytes += chunk.length;
+        if (bytes > limits.bytesMax) fail(limits.tooLarge());
+        else chunks.push(chunk);
+      },
+      onResponseEnd() {
+        stopListening();
+        const [only] = chunks;
+        resolve({ status, headers, body: chunks.length === 1 && only ? only : Buffer.concat(chunks, bytes) });
+      },
+      onResponseError(_, error) {
+        stopListening();
+        reject(error);
+      },
+    });
+  });
 }

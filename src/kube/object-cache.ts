@@ -6,8 +6,6 @@
 // - Another uid under the same name is another object: it is seen as deleted and added.
 // - Listeners hear each transition once, after the cache has all of it.
 import { onAbort } from "../concurrency/abort-listener.ts";
-import { CacheIndex } from "./cache-index.ts";
-import { createInterner, type Intern } from "./interner.ts";
 import { hasReached, isOlder } from "./resource-version.ts";
 import type { KubeObject, ObjectRef } from "./types.ts";
 import { VersionBarrier } from "./version-barrier.ts";
@@ -236,4 +234,70 @@ function transitions<P>(
   if (before !== undefined) changes.push({ kind: "deleted", key: before.key, before });
   if (after !== undefined) changes.push({ kind: "added", key: after.key, after });
   return changes;
+}
+
+// Finds cached entries by something they have in common, such as the pods of one deployment,
+// without walking the whole cache. Most groups are a handful of entries, and for those an array of
+// exactly their size takes half the memory of a Set; a large one becomes a Set, so that a change
+// never costs a walk through thousands.
+
+const arrayMax = 16;
+
+export class CacheIndex<E> {
+  private readonly groups = new Map<string, readonly E[] | Set<E>>();
+  private readonly nameOf: (entry: E) => string | undefined;
+
+  constructor(nameOf: (entry: E) => string | undefined) {
+    this.nameOf = nameOf;
+  }
+
+  add(entry: E): void {
+    const name = this.nameOf(entry);
+    if (name === undefined) return;
+    const group = this.groups.get(name) ?? [];
+    if (group instanceof Set) group.add(entry);
+    // concat() makes an array of the exact size; a spread would reserve room for sixteen more.
+    else this.groups.set(name, group.length < arrayMax ? group.concat([entry]) : new Set([...group, entry]));
+  }
+
+  remove(entry: E): void {
+    const name = this.nameOf(entry);
+    const group = name === undefined ? undefined : this.groups.get(name);
+    if (name === undefined || group === undefined) return;
+    const left = group instanceof Set ? group : group.filter((one) => one !== entry);
+    if (left instanceof Set) left.delete(entry);
+    else this.groups.set(name, left);
+    if ((left instanceof Set ? left.size : left.length) === 0) this.groups.delete(name);
+  }
+
+  get(name: string): readonly E[] {
+    return [...(this.groups.get(name) ?? [])];
+  }
+
+  names(): IterableIterator<string> {
+    return this.groups.keys();
+  }
+}
+
+// Makes equal strings one string. Every object that is parsed brings its own copy of the same labels
+// and ids, and a cache would keep them all. Two tables take turns, so that the memory stays bounded
+// (K10) while what is in use stays known.
+
+export type Intern = <S extends string | undefined>(text: S) => S;
+
+const tableMax = 1_024;
+
+function createInterner(): Intern {
+  let young = new Map<string, string>();
+  let old = new Map<string, string>();
+  return <S extends string | undefined>(text: S): S => {
+    if (text === undefined) return text;
+    const known = young.get(text) ?? old.get(text) ?? text;
+    if (young.size >= tableMax) {
+      old = young;
+      young = new Map();
+    }
+    young.set(known, known);
+    return known as S;
+  };
 }

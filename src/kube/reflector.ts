@@ -3,17 +3,18 @@
 // A whole state first, as a stream where the server can (WatchList), else as pages; then changes
 // from exactly there on. The end of a watch is ordinary and resumes where it was. Whatever the
 // server answers, the loop goes on: only the signal ends it, or a bug, which is not for it to hide.
+
+import { linkSignals } from "../concurrency/abort.ts";
 import { backoffDelayMs, clampRetryAfterMs } from "../concurrency/backoff.ts";
-import { type Clock, sleep } from "../concurrency/clock.ts";
+import { type Clock, sleep, type Timer } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
-import type { KubeApi, Selection, WatchEvent } from "./api.ts";
+import type { KubeApi, Selection, WatchEvent, WatchOptions } from "./api.ts";
 import { KubeApiError } from "./errors.ts";
 import { listAll } from "./list-all.ts";
 import type { CacheEntry, ObjectCache } from "./object-cache.ts";
 import { isOlder } from "./resource-version.ts";
 import type { KubeObject, ResourceKind } from "./types.ts";
-import { followWatch } from "./watch-loop.ts";
 
 export interface ReflectorOptions<T extends KubeObject, P, I extends string> {
   readonly kind: ResourceKind<T>;
@@ -230,5 +231,47 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
   private lacksInitialEvents(error: KubeApiError): boolean {
     if (error.code === "timeout") return this.failures >= 2;
     return error.status === 400 || error.status === 422 || error.code === "malformed";
+  }
+}
+
+// One watch, from its opening to its end, under a watchdog: a connection that a firewall forgot
+// looks exactly like a cluster in which nothing happens, except that bookmarks stop coming.
+
+interface WatchDeps {
+  readonly api: KubeApi;
+  readonly clock: Clock;
+}
+
+/** Resolves when the server ends the watch. What `onEvent` throws ends it too, and passes through. */
+async function followWatch<T extends KubeObject>(
+  deps: WatchDeps,
+  kind: ResourceKind<T>,
+  options: WatchOptions & { readonly silenceMs: number },
+  onEvent: (event: WatchEvent<T>) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { silenceMs, ...watchOptions } = options;
+  const { api, clock } = deps;
+  const linked = linkSignals(signal);
+  let heardAtMs = clock.nowMs();
+
+  // Setting a timer anew for each of ten thousand events a second costs more than looking, when it
+  // fires, how much of the time is left.
+  const check = () => {
+    const leftMs = heardAtMs + silenceMs - clock.nowMs();
+    if (leftMs > 0) timer = clock.setTimer(leftMs, check);
+    else linked.abort(new KubeApiError("timeout", `watch ${kind.plural}: silent for ${silenceMs} ms`));
+  };
+  let timer: Timer = clock.setTimer(silenceMs, check);
+
+  try {
+    for await (const event of api.watch(kind, watchOptions, linked.signal)) {
+      heardAtMs = clock.nowMs();
+      onEvent(event);
+    }
+    linked.signal.throwIfAborted();
+  } finally {
+    timer.cancel();
+    linked.release();
   }
 }

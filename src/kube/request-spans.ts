@@ -1,7 +1,8 @@
 // A span for every request to an API server, but for watches. It says what was asked for and what the status was,
 // and nothing of what was sent or answered (K7).
-import type { Spans } from "../telemetry/no-tracing.ts";
+
 import { spanCatalogue } from "../telemetry/span-catalogue.ts";
+import type { Spans } from "../telemetry/spans.ts";
 import type { KubeRequest, KubeTransport } from "./transport.ts";
 
 /** The same transport without tracing. */

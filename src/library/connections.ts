@@ -9,7 +9,7 @@ import { createKubeApi } from "../kube/client.ts";
 import { loadKubeEndpoint } from "../kube/endpoint.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { defaultWorkers } from "./controllers.ts";
-import { build, completeAccess, completeSurroundings, type Surroundings } from "./surroundings.ts";
+import { build, completeAccess, completeHostDeps, type HostDeps } from "./host-deps.ts";
 
 export interface KubernetesOptions {
   /** The path of a kubeconfig. Without it `env` decides: a pod's own credentials, or KUBECONFIG. */
@@ -32,11 +32,11 @@ export interface KubernetesConnection {
 /** Reads the credentials; connects with the first request. */
 export async function connectKubernetes(
   options: KubernetesOptions,
-  surroundings: Surroundings,
+  hostDeps: HostDeps,
   signal: AbortSignal,
 ): Promise<KubernetesConnection> {
   const { env = {}, connections = defaultWorkers, ...place } = options;
-  const deps = { ...completeSurroundings(surroundings), ...completeAccess(env) };
+  const deps = { ...completeHostDeps(hostDeps), ...completeAccess(env) };
   const endpoint = await loadKubeEndpoint({ ...place, env }, deps, signal);
   const transport = createHttpTransport({ endpoint, connections, userAgent: `krane/${build.version}` }, deps);
   return { api: createKubeApi(transport), server: endpoint.server, close: () => transport.close() };
@@ -58,7 +58,7 @@ export interface ControlPlaneConnectionOptions {
 /** Connects with the first call. */
 export function connectControlPlane(
   { url, region, token, ...options }: ControlPlaneConnectionOptions,
-  surroundings: Surroundings = {},
+  hostDeps: HostDeps = {},
 ): ControlPlane {
   const connection = {
     ...options,
@@ -66,7 +66,7 @@ export function connectControlPlane(
     region: regionKey(region, undefined),
     token: typeof token === "string" ? fixedSecret(token) : token,
   };
-  return createControlPlane(connection, completeSurroundings(surroundings));
+  return createControlPlane(connection, completeHostDeps(hostDeps));
 }
 
 export function fixedSecret(value: string): SecretSource {

@@ -38,7 +38,7 @@ import type { ObservedSentinel } from "../kinds/sentinel/observed.ts";
 import type { SentinelSpec } from "../kinds/sentinel/spec.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
-import { build, completeSurroundings, type Surroundings } from "./surroundings.ts";
+import { build, completeHostDeps, type HostDeps } from "./host-deps.ts";
 
 /** The defaults are those of the settings with the same names, so that a controller behaves here as in an agent. */
 export interface EngineOptions {
@@ -50,7 +50,7 @@ export interface EngineOptions {
   readonly startTimeoutMs?: number;
 }
 
-export interface ControllerDeps extends Surroundings {
+export interface ControllerDeps extends HostDeps {
   /** See `connectKubernetes`. */
   readonly api: KubeApi;
   /** See `connectControlPlane`. */
@@ -201,7 +201,7 @@ function engineOptions(options: CommonOptions): KindControllerOptions {
 
 function engineDeps(deps: ControllerDeps) {
   const { api, controlPlane, metrics = createMetrics(build) } = deps;
-  return { api, controlPlane, metrics, ...completeSurroundings(deps) };
+  return { api, controlPlane, metrics, ...completeHostDeps(deps) };
 }
 
 function defaultDeletion(): DeletionConfig {

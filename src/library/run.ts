@@ -2,7 +2,7 @@
 import type { AgentDeps } from "../agent/agent-deps.ts";
 import { run as runAgent } from "../agent/run.ts";
 import type { Config } from "../config/config.ts";
-import { build, completeAccess, completeSurroundings } from "./surroundings.ts";
+import { build, completeAccess, completeHostDeps } from "./host-deps.ts";
 
 /** All of it has a default. */
 export type RunDeps = Partial<AgentDeps>;
@@ -16,6 +16,6 @@ export type RunDeps = Partial<AgentDeps>;
  */
 export function run(config: Config, deps: RunDeps, signal: AbortSignal): Promise<void> {
   const { env = {} } = deps;
-  const complete = { env, build, ...completeAccess(env), ...deps, ...completeSurroundings(deps) };
+  const complete = { env, build, ...completeAccess(env), ...deps, ...completeHostDeps(deps) };
   return runAgent(config, complete, signal);
 }

@@ -16,7 +16,7 @@ import { createInProcessTransport } from "../dev/kube-apiserver/in-process.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { ciliumNetworkPolicies, customResourceDefinitions } from "../kube/kinds.ts";
-import { completeSurroundings, type Surroundings } from "./surroundings.ts";
+import { completeHostDeps, type HostDeps } from "./host-deps.ts";
 
 export interface TestClusterOptions extends ApiServerOptions {
   /** How long the steps of a pod's life take. Default: no time at all. */
@@ -48,11 +48,11 @@ const podsInNoTime = { pullMs: 0, startMs: 0, readyMs: 0, stopMs: 0 };
 
 export async function startTestCluster(
   options: TestClusterOptions = {},
-  surroundings: Surroundings = {},
+  hostDeps: HostDeps = {},
   signal: AbortSignal = new AbortController().signal,
 ): Promise<TestCluster> {
   const { pods, withoutCilium = false, ...serverOptions } = options;
-  const deps = completeSurroundings(surroundings);
+  const deps = completeHostDeps(hostDeps);
   const server = createApiServer(deps, serverOptions);
   const transport = createInProcessTransport(server, { userAgent: "kubectl" });
   const api = createKubeApi(transport);

@@ -9,7 +9,7 @@ import { createControlPlaneServer } from "../server/control-plane-server.ts";
 import type { Faults } from "../server/faults.ts";
 import { createInMemoryControlPlane } from "../server/in-process.ts";
 import { fixedSecret } from "./connections.ts";
-import { completeAccess, completeSurroundings, type Surroundings } from "./surroundings.ts";
+import { completeAccess, completeHostDeps, type HostDeps } from "./host-deps.ts";
 
 export interface TestControlPlaneOptions {
   /** The one region that it knows from the start, such as "local.dev". */
@@ -30,9 +30,9 @@ export interface TestControlPlane {
 
 export async function createTestControlPlane(
   { region }: TestControlPlaneOptions,
-  surroundings: Surroundings = {},
+  hostDeps: HostDeps = {},
 ): Promise<TestControlPlane> {
-  const deps = { ...completeSurroundings(surroundings), ...completeAccess({}) };
+  const deps = { ...completeHostDeps(hostDeps), ...completeAccess({}) };
   const token = randomBytes(16).toString("hex");
   const plane = createInMemoryControlPlane({ tokens: [new Secret(token)] }, deps);
   await plane.admin.registerRegion(region);

@@ -1,7 +1,9 @@
 // What may name an object, a namespace or an owner. Names come from the control plane and end up
 // in URLs, selectors and labels, so each is checked before anything is built from it: the API
 // server would refuse most of these too, but with a 404 or a 422 that says less.
-import { sentinelNamespace } from "./labels.ts";
+
+import type { Namespace } from "kubernetes-types/core/v1.js";
+import { labelKeys, managedBy, sentinelNamespace } from "./labels.ts";
 
 const dns1035Label = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const dns1123Label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
@@ -41,4 +43,17 @@ export function refusedWorkloadNamespace(
 ): string | undefined {
   if (namespace === sentinelNamespace) return "is the namespace of the sentinels";
   return refusedNamespace(namespace, ownNamespace);
+}
+
+// The namespace of a workspace. It is created where it is missing and used as it is where it exists:
+// never patched, never deleted, because others may keep things there too.
+
+// Only the label that says who made it. Several controllers create namespaces, and whoever comes
+// first must not decide what the others find.
+export function desiredNamespace(name: string): Namespace {
+  return {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name, labels: { [labelKeys.managedBy]: managedBy } },
+  };
 }

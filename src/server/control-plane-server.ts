@@ -9,7 +9,7 @@ import type { TlsFiles } from "../http/tls-certificate.ts";
 import { rpcRoutes } from "../services/rpc-routes.ts";
 import { tracedRouter } from "../services/served-call-spans.ts";
 import type { Log } from "../telemetry/log.ts";
-import type { Traced } from "../telemetry/no-tracing.ts";
+import type { Traced } from "../telemetry/spans.ts";
 import type { AdminApi } from "./admin-service/admin-api.ts";
 import type { ClusterApi } from "./cluster-api.ts";
 import { ownUrl } from "./own-url.ts";

@@ -16,7 +16,7 @@ import { RuntimeError } from "../runtime/runtime-error.ts";
 import { createRpcMetrics } from "../services/rpc-metrics.ts";
 import type { Log } from "../telemetry/log.ts";
 import { type BuildInfo, createMetrics, type Metrics } from "../telemetry/metrics.ts";
-import type { Traced } from "../telemetry/no-tracing.ts";
+import type { Traced } from "../telemetry/spans.ts";
 import { createAdminApi } from "./admin-service/admin-api.ts";
 import { createAgentAuth } from "./agent-auth.ts";
 import { writeCliContext } from "./cli-context.ts";

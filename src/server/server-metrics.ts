@@ -1,6 +1,6 @@
 // What a server counts of its own, beside the calls that every part of krane counts.
 import type { Clock } from "../concurrency/clock.ts";
-import type { MetricDefinition } from "../telemetry/metric-definition.ts";
+import type { MetricDefinition } from "../telemetry/metric-catalogue.ts";
 import { createMetricRegistry } from "../telemetry/metric-registry.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Store } from "./store.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import fc from "fast-check";
 import { FakeClock } from "../../test/support/fake-clock.ts";
-import { retryHintMs } from "../control-plane/retry-hint.ts";
+import { retryHintMs } from "../control-plane/error.ts";
 import { StreamAdmission } from "./stream-admission.ts";
 
 /** The wait that was asked for; undefined when it was let in. */

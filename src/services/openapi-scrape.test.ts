@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { DocumentAddress, DocumentOutcome } from "./document-fetch.ts";
-import { pathProblem, scrapeDocument } from "./openapi-scrape.ts";
+import { type DocumentAddress, type DocumentOutcome, pathProblem, scrapeDocument } from "./document-fetch.ts";
 
 const never = new AbortController().signal;
 

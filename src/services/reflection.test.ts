@@ -4,7 +4,7 @@ import { Code, ConnectError, createClient, createRouterTransport } from "@connec
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { ServerReflection } from "../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionAlpha } from "../gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { reflectionRoutes } from "./reflection.ts";
+import { reflectionRoutes } from "./served-services.ts";
 
 async function* oneQuestionAndSilence() {
   yield { messageRequest: { case: "listServices" as const, value: "*" } };

@@ -4,7 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import type { Outcome } from "../engine/object-status.ts";
 import type { OrderOutcome } from "../engine/running-controller.ts";
-import { carriedOut, refusalOf } from "./scheduler-outcomes.ts";
+import { carriedOut, refusalOf } from "./scheduler-service.ts";
 
 const never = new AbortController().signal;
 const outcomeOf = (outcome: Outcome): OrderOutcome => ({ outcome, reason: "why", fieldPath: undefined });

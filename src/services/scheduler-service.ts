@@ -1,9 +1,10 @@
 // krane.v1.SchedulerService: desired state by call instead of by stream. It gives orders to the controllers,
 // which take the same road into the cluster as what the stream brings, and tells what they see.
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
+import { DeadlineError, withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { SecretSource } from "../config/secret-source.ts";
-import type { SeenObjects } from "../engine/running-controller.ts";
+import type { OrderOutcome, SeenObjects } from "../engine/running-controller.ts";
 import { SchedulerService, type State } from "../gen/krane/v1/scheduler_pb.ts";
 import type { ControllerOf } from "../kinds/kinds.ts";
 import { quote } from "../model/field-problem.ts";
@@ -11,8 +12,7 @@ import { sentinelNamespace } from "../model/labels.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createRotatingBearerAuth } from "./bearer-auth.ts";
-import type { FetchDocument } from "./document-fetch.ts";
-import { scrapeDocument } from "./openapi-scrape.ts";
+import { type FetchDocument, scrapeDocument } from "./document-fetch.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 import { createRpcMetrics } from "./rpc-metrics.ts";
 import {
@@ -23,7 +23,6 @@ import {
   sentinelOrder,
   sentinelState,
 } from "./scheduler-messages.ts";
-import { carriedOut } from "./scheduler-outcomes.ts";
 import { type StateSource, watchStates } from "./scheduler-watch.ts";
 import { StreamPlaces } from "./stream-places.ts";
 
@@ -136,4 +135,56 @@ function assertSentinelNamespace({ k8sNamespace }: { readonly k8sNamespace: stri
   if (k8sNamespace === sentinelNamespace) return;
   const message = `k8s_namespace must be ${quote(sentinelNamespace)}, but is ${quote(k8sNamespace)}`;
   throw new ConnectError(message, Code.InvalidArgument);
+}
+
+// What a caller of SchedulerService hears of an order.
+//
+// - ok: it is carried out. invalid_argument: it was not taken, and changed nothing.
+// - Every other answer speaks of an order that was taken and stays: failed_precondition and already_exists
+//   need somebody to do something first, unavailable and deadline_exceeded only need time.
+
+/** For callers that set no deadline, or one that is hours away. */
+const orderWaitMs = 60_000;
+
+type OrderVerb = "apply" | "delete";
+
+/** Resolves once the order is carried out; rejects with what the caller is to hear. */
+export async function carriedOut(
+  verb: OrderVerb,
+  give: (signal: AbortSignal) => Promise<OrderOutcome>,
+  deps: { readonly clock: Clock; readonly ending: AbortSignal },
+  signal: AbortSignal,
+): Promise<void> {
+  let outcome: OrderOutcome;
+  try {
+    outcome = await withTimeout(deps.clock, orderWaitMs, signal, give);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    if (error instanceof DeadlineError)
+      throw new ConnectError("not carried out yet; the order stays", Code.DeadlineExceeded);
+    if (deps.ending.aborted) throw new ConnectError("krane is stopping", Code.Unavailable);
+    throw error;
+  }
+  const refusal = refusalOf(verb, outcome);
+  if (refusal !== undefined) throw refusal;
+}
+
+export function refusalOf(verb: OrderVerb, order: OrderOutcome): ConnectError | undefined {
+  const { outcome, reason } = order;
+  if (order.isInvalid) return new ConnectError(reason, Code.InvalidArgument);
+  switch (outcome) {
+    case "applied":
+    case "unchanged":
+    case "deleted":
+      return undefined;
+    case "parked":
+      return new ConnectError(`refused by Kubernetes, the order stays: ${reason}`, Code.FailedPrecondition);
+    case "conflict":
+      return new ConnectError(reason, verb === "apply" ? Code.AlreadyExists : Code.FailedPrecondition);
+    case "blocked":
+      return new ConnectError(reason, Code.FailedPrecondition);
+    case "pending":
+    case "retrying":
+      return new ConnectError(`not carried out yet, the order stays: ${reason}`, Code.Unavailable);
+  }
 }

@@ -7,7 +7,7 @@ import { type ErrorCode, errorCatalogue } from "../errors/error-catalogue.ts";
 import type { ErrorClassEntry } from "../errors/error-entry.ts";
 import { KubeApiError } from "../kube/errors.ts";
 import { VaultError } from "../vault/vault-error.ts";
-import { answerTo, failureOf } from "./secrets-answer.ts";
+import { answerTo, failureOf } from "./secrets-decision.ts";
 
 const { signal } = new AbortController();
 

@@ -23,8 +23,15 @@ import { VaultError } from "../vault/vault-error.ts";
 import { createAdmission, peerAddress } from "./call-admission.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 import { createRpcMetrics } from "./rpc-metrics.ts";
-import { answerTo, failureOf, metricTypeOf, unavailable } from "./secrets-answer.ts";
-import type { NotGiven, SecretsDecision, SecretsOutcome } from "./secrets-decision.ts";
+import {
+  answerTo,
+  failureOf,
+  metricTypeOf,
+  type NotGiven,
+  type SecretsDecision,
+  type SecretsOutcome,
+  unavailable,
+} from "./secrets-decision.ts";
 import { TokenReviews } from "./token-reviews.ts";
 import { findTokenFlaw, type TokenSubject } from "./token-verdict.ts";
 import { judgeWanted } from "./wanted-workload.ts";

@@ -3,8 +3,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
 import { noteCode, rpcCode, rpcNames } from "../control-plane/call-spans.ts";
-import type { Spans } from "../telemetry/no-tracing.ts";
 import { spanCatalogue } from "../telemetry/span-catalogue.ts";
+import type { Spans } from "../telemetry/spans.ts";
 
 /** Whether whoever calls the method has shown a token by the time that it is answered. */
 export type KnowsCaller = (method: DescMethod) => boolean;

@@ -1,13 +1,38 @@
 // Every metric of krane's own; docs/metrics.md is checked against this table in both directions. Names and labels
 // are what existing dashboards and alerts expect. No label holds an id of a customer: one series per workspace would
 // grow without a limit, in krane and in what scrapes it.
-import {
-  anyValue,
-  type ControllerNames,
-  type LabelDefinitions,
-  type MetricDefinition,
-} from "./metric-definition.ts";
 
+// What a metric is, as data: from one definition come the typed member that code writes to, the line on the
+// endpoint, and the row in docs/metrics.md.
+
+/** A label whose values are not listed. The writer keeps them few: a method name, never an id or a user's text. */
+
+const anyValue = "any";
+
+/** A label whose values are the names of the controllers, which the kinds say, and some more. */
+interface ControllerNames {
+  readonly controllersAnd: readonly string[];
+}
+
+export type LabelDefinitions = Readonly<
+  Record<string, readonly string[] | typeof anyValue | ControllerNames>
+>;
+
+export interface MetricDefinition<L extends LabelDefinitions = LabelDefinitions> {
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly name: string;
+  readonly help: string;
+  readonly labels: L;
+  /** Upper bounds of a histogram's buckets, ascending, without infinity. */
+  readonly buckets?: readonly number[];
+  /** The part of krane that writes it. */
+  readonly writer: string;
+}
+
+/** The labels of one series: each label with one of its values. */
+export type LabelsOf<L extends LabelDefinitions> = {
+  readonly [Name in keyof L]: L[Name] extends readonly string[] ? L[Name][number] : string;
+};
 const durationBucketsSeconds = [
   0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2, 3, 5, 10,
 ] as const;

@@ -6,7 +6,7 @@ import {
   Histogram as PromHistogram,
   Registry,
 } from "prom-client";
-import type { LabelDefinitions, LabelsOf, MetricDefinition } from "./metric-definition.ts";
+import type { LabelDefinitions, LabelsOf, MetricDefinition } from "./metric-catalogue.ts";
 
 // The labels of one series are kept for as long as the process lives (K10). New ones above this many go into one
 // series whose labels all read "other", so that a bug in a writer costs detail and not memory.

@@ -1,8 +1,7 @@
 // krane's metrics: one typed member per entry of the catalogue, and the process's own. Creating them starts nothing;
 // what observes the process runs from start() to stop().
 import type { Clock } from "../concurrency/clock.ts";
-import { metricCatalogue } from "./metric-catalogue.ts";
-import type { LabelDefinitions } from "./metric-definition.ts";
+import { type LabelDefinitions, metricCatalogue } from "./metric-catalogue.ts";
 import {
   type Counter,
   createMetricRegistry,

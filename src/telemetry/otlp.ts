@@ -10,9 +10,9 @@ import type { Clock } from "../concurrency/clock.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import { startMetricsPush } from "./metrics-push.ts";
-import type { Tracing } from "./no-tracing.ts";
+import { createSpans } from "./otel-spans.ts";
 import { createExportWatch, createOtlpAgents, unusableEndpoints } from "./otlp-exporter.ts";
-import { createSpans } from "./spans.ts";
+import type { Tracing } from "./spans.ts";
 
 // Long enough for one round trip to a healthy collector, and far below the 30 s that the whole agent has to stop.
 const shutdownMaxMs = 3_000;

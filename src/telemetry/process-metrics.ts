@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { monitorEventLoopDelay, PerformanceObserver, constants as perf } from "node:perf_hooks";
 import type { Clock } from "../concurrency/clock.ts";
-import type { MetricDefinition } from "./metric-definition.ts";
+import type { MetricDefinition } from "./metric-catalogue.ts";
 import type { MetricRegistry } from "./metric-registry.ts";
 
 const eventLoopResolutionMs = 20;

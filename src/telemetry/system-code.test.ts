@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { systemCodeOf } from "./system-code.ts";
+import { systemCodeOf } from "./error-description.ts";
 
 test("the code is found behind causes, and a number is none", () => {
   const refused = Object.assign(new Error("refused"), { code: "ECONNREFUSED" });

@@ -8,12 +8,12 @@ import { promisify } from "node:util";
 import { gunzipSync } from "node:zlib";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { at, fields, hex, pairOf, spansOf, text } from "../../test/support/otlp-spans.ts";
+import { startTracing, type TracingDeps } from "../runtime/process-steps.ts";
 import type { Log } from "./log.ts";
 import type { LogFields } from "./log-fields.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
-import { createNoTracing } from "./no-tracing.ts";
-import type { SpanDefinition } from "./span-definition.ts";
-import { startTracing, type TracingDeps } from "./tracing.ts";
+import type { SpanDefinition } from "./span-catalogue.ts";
+import { createNoTracing } from "./spans.ts";
 
 const service = {
   namespace: "unkey",
@@ -418,8 +418,8 @@ test("nothing of OpenTelemetry's SDK is loaded until tracing is on, nor printed 
       .map((path) => /@opentelemetry[/\\\\]([^/\\\\]+)/.exec(path)?.[1]).filter((name) => name && name !== "api");
     const { createLog } = await import("${folder}log.ts");
     const { createMetrics } = await import("${folder}metrics.ts");
-    const { createNoTracing } = await import("${folder}no-tracing.ts");
-    const { startTracing } = await import("${folder}tracing.ts");
+    const { createNoTracing } = await import("${folder}spans.ts");
+    const { startTracing } = await import("${folder}../runtime/process-steps.ts");
     const { createSystemClock } = await import("${folder}../concurrency/clock.ts");
     const log = createLog(
       { level: "info", instance: { id: "i", region: "r", version: "v" }, sampling: { rate: 1, slowThresholdMs: 1 } },

@@ -10,8 +10,7 @@ import {
   EncryptedDataEncryptionKeySchema,
 } from "../gen/vault/v1/object_pb.ts";
 import { type Bound, keyBytes, open, type SealedBy, seal, unbound } from "./envelope.ts";
-import { isDataKeyId } from "./identifiers.ts";
-import { randomKeyId } from "./key-id.ts";
+import { isDataKeyId, randomKeyId } from "./identifiers.ts";
 import type { MasterKeys } from "./master-keys.ts";
 import { VaultError } from "./vault-error.ts";
 

@@ -1,6 +1,8 @@
 // The names that become part of a storage path. They come from callers and from inside
 // ciphertexts, so they are checked before any storage is asked: a key id of
 // "../other/LATEST" must never reach a file system or a bucket.
+
+import { randomInt } from "node:crypto";
 import { invalid } from "./vault-error.ts";
 
 // No dots and no slashes, so that no name means a place; letters are told apart by case.
@@ -53,4 +55,16 @@ export function parseObjectKey(
     keyringPattern.test(keyring) &&
     (name === latest || isDataKeyId(name));
   return isOurs ? { keyring, name } : undefined;
+}
+
+// Ids of keys. They are no secrets, but two keys must never get the same one, also not
+// when they are made by different vaults: hence 24 letters and digits from the system's
+// generator, about 142 bits.
+
+const characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const length = 24;
+
+export function randomKeyId(prefix: "dek" | "kek"): string {
+  const rest = Array.from({ length }, () => characters.charAt(randomInt(characters.length))).join("");
+  return `${prefix}_${rest}`;
 }

@@ -7,8 +7,7 @@ import { ConfigError } from "../config/error.ts";
 import type { SecretSource } from "../config/secret-source.ts";
 import { type KeyEncryptionKey, KeyEncryptionKeySchema } from "../gen/vault/v1/object_pb.ts";
 import { keyBytes, type SealedBy } from "./envelope.ts";
-import { isMasterKeyId } from "./identifiers.ts";
-import { randomKeyId } from "./key-id.ts";
+import { isMasterKeyId, randomKeyId } from "./identifiers.ts";
 
 export interface MasterKeys {
   readonly newest: SealedBy;

@@ -8,14 +8,18 @@ import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { Health } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
-import { desiredSentinelDeployment } from "../../src/kinds/sentinel/apps-deployment.ts";
-import { desiredSentinelBudget, desiredSentinelService } from "../../src/kinds/sentinel/companions.ts";
-import { desiredGossipPolicy, desiredGossipService } from "../../src/kinds/sentinel/gossip.ts";
+import {
+  desiredGossipPolicy,
+  desiredGossipService,
+  desiredSentinelBudget,
+  desiredSentinelDeployment,
+  desiredSentinelService,
+} from "../../src/kinds/sentinel/desired.ts";
 import { sentinelSelection } from "../../src/kinds/sentinel/identity.ts";
 import { observeSentinel } from "../../src/kinds/sentinel/observed.ts";
 import { projectSentinelCompanion, projectSentinelDeployment } from "../../src/kinds/sentinel/projections.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
-import { desiredNamespace } from "../../src/model/namespace.ts";
+import { desiredNamespace } from "../../src/model/names.ts";
 import { judgeOwnership } from "../../src/model/ownership.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { eventually } from "../support/eventually.ts";

@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
-import { metricCatalogue } from "../../src/telemetry/metric-catalogue.ts";
-import type { MetricDefinition } from "../../src/telemetry/metric-definition.ts";
+import { type MetricDefinition, metricCatalogue } from "../../src/telemetry/metric-catalogue.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { processMetricCatalogue } from "../../src/telemetry/process-metrics.ts";
 import { valuesOf } from "../support/label-values.ts";

@@ -2,8 +2,7 @@
 // seen where a whole agent runs: test/integration/canary.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { spanCatalogue } from "../../src/telemetry/span-catalogue.ts";
-import type { SpanDefinition } from "../../src/telemetry/span-definition.ts";
+import { type SpanDefinition, spanCatalogue } from "../../src/telemetry/span-catalogue.ts";
 import { assertGoldenSection } from "../support/golden-section.ts";
 
 const spans: readonly SpanDefinition[] = Object.values(spanCatalogue);

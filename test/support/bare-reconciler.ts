@@ -9,12 +9,12 @@ import { DesiredStore } from "../../src/engine/desired-store.ts";
 import { DriftMemory } from "../../src/engine/drift-memory.ts";
 import { ObjectStatuses } from "../../src/engine/object-status.ts";
 import type { Plan } from "../../src/engine/plan.ts";
-import { createReconciler } from "../../src/engine/reconcile-spans.ts";
+import { createReconciler } from "../../src/engine/reconcile.ts";
 import { SlowLane } from "../../src/engine/slow-lane.ts";
 import { VersionCursor } from "../../src/engine/version-cursor.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
-import type { Traced } from "../../src/telemetry/no-tracing.ts";
+import type { Traced } from "../../src/telemetry/spans.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { createQuietLog } from "./quiet-log.ts";
 
@@ -48,7 +48,7 @@ export function createBareReconciler(plan: () => Plan, traced: Traced = {}) {
   const guard = new DeletionGuard(deletion, clock);
   const reconcileDeps = {
     ...deps,
-    controller: "deployments",
+    controller: "sentinels",
     definition,
     store,
     cursor: new VersionCursor(),

@@ -4,7 +4,7 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import type { DesiredMessage, Want } from "../../src/engine/desired-message.ts";
 import { DesiredStore } from "../../src/engine/desired-store.ts";
-import { restoreOrder } from "../../src/engine/kept-orders.ts";
+import { restoreOrder } from "../../src/engine/orders.ts";
 import { desiredDeployments } from "../../src/kinds/deployment/desired-deployments.ts";
 import { projectReplicaSet } from "../../src/kinds/deployment/projections.ts";
 import type { DeploymentSpec } from "../../src/kinds/deployment/spec.ts";

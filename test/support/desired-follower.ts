@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import { retryHintMs } from "../../src/control-plane/retry-hint.ts";
+import { retryHintMs } from "../../src/control-plane/error.ts";
 import { ClusterService } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import type { DeploymentState } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 

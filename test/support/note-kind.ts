@@ -8,7 +8,7 @@ import {
   FileDescriptorProtoSchema,
 } from "@bufbuild/protobuf/wkt";
 import type { ConfigMap } from "kubernetes-types/core/v1.js";
-import { ContentHashes } from "../../src/engine/content-hashes.ts";
+import { ContentHashes } from "../../src/engine/applied-content.ts";
 import type { ControllerRecipe, DefinitionDeps } from "../../src/engine/controller.ts";
 import {
   type ControllerDefinition,

@@ -1,7 +1,7 @@
 // A pod and its ReplicaSet as krane makes them and the API server gives them back.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
-import { desiredReplicaSet } from "../../src/kinds/deployment/replica-set.ts";
+import { desiredReplicaSet } from "../../src/kinds/deployment/pod-template.ts";
 import { deploymentSpec } from "./deployment-messages.ts";
 
 const desired = desiredReplicaSet(deploymentSpec({ deploymentId: "d_1", environmentId: "env_1" }), {

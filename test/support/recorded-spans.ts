@@ -1,6 +1,7 @@
 // Spans that are kept instead of sent, for tests of those who make them.
-import type { OpenSpan, Spans } from "../../src/telemetry/no-tracing.ts";
-import type { SpanValue } from "../../src/telemetry/span-definition.ts";
+
+import type { SpanValue } from "../../src/telemetry/span-catalogue.ts";
+import type { OpenSpan, Spans } from "../../src/telemetry/spans.ts";
 
 export interface RecordedSpan {
   readonly name: string;

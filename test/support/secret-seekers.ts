@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type { Pod } from "kubernetes-types/core/v1.js";
 import type { ApplyDeployment } from "../../src/gen/ctrl/v1/deployment_pb.ts";
-import { desiredReplicaSet } from "../../src/kinds/deployment/replica-set.ts";
+import { desiredReplicaSet } from "../../src/kinds/deployment/pod-template.ts";
 import type { DeploymentSpec } from "../../src/kinds/deployment/spec.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { pods, replicaSets, serviceAccounts, tokenRequests } from "../../src/kube/kinds.ts";

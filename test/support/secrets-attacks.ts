@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Pod } from "kubernetes-types/core/v1.js";
-import { readOrder } from "../../src/engine/kept-orders.ts";
+import { readOrder } from "../../src/engine/orders.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
 import { replicaSets } from "../../src/kube/kinds.ts";
 import { listAll } from "../../src/kube/list-all.ts";

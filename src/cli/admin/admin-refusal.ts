@@ -2,9 +2,9 @@
 // server is shown without the token, which servers like to quote (K7), and without anything that drives a terminal.
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { FieldProblemSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { systemCodeOf } from "../../telemetry/error-description.ts";
 import { printable } from "../../telemetry/printable.ts";
 import { scrub } from "../../telemetry/scrub.ts";
-import { systemCodeOf } from "../../telemetry/system-code.ts";
 import { CommandError } from "../command-error.ts";
 import type { AdminTarget } from "./admin-target.ts";
 

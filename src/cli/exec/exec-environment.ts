@@ -1,8 +1,7 @@
 // What a pod's variables say about its secrets, and the variables that its program is started with.
 import { isPrivateHost } from "../../config/insecure-url.ts";
-import { findVariableNameFlaw, readSecretsBlob } from "../../kinds/deployment/secrets-blob.ts";
+import { findVariableNameFlaw, readSecretsBlob, variables } from "../../kinds/deployment/secrets-blob.ts";
 import { tokenPath } from "../../kinds/deployment/secrets-token.ts";
-import { variables } from "../../kinds/deployment/variables.ts";
 import type { Environment } from "../io.ts";
 import { ExecError } from "./exec-error.ts";
 

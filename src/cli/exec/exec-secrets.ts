@@ -8,7 +8,7 @@ import { type Clock, sleep } from "../../concurrency/clock.ts";
 import type { Random } from "../../concurrency/random.ts";
 import { type ControlPlaneCode, controlPlaneError } from "../../control-plane/error.ts";
 import { SecretsService } from "../../gen/krane/v1/secrets_pb.ts";
-import { variables } from "../../kinds/deployment/variables.ts";
+import { variables } from "../../kinds/deployment/secrets-blob.ts";
 import { checkAnswer, type SecretsQuestion } from "./exec-environment.ts";
 import { ExecError } from "./exec-error.ts";
 

@@ -2,7 +2,7 @@
 // share one ingress policy, which is a key of its own (K1), and no workload is applied before that policy
 // is there and lets its port in (K8).
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
-import { ContentHashes } from "../../engine/content-hashes.ts";
+import { ContentHashes } from "../../engine/applied-content.ts";
 import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller.ts";
 import {
   type ControllerDefinition,
@@ -10,7 +10,7 @@ import {
   type ManagedObject,
 } from "../../engine/controller-definition.ts";
 import type { DesiredEntry } from "../../engine/desired-store.ts";
-import type { OrderedObject } from "../../engine/kept-orders.ts";
+import type { OrderedObject } from "../../engine/orders.ts";
 import { type OwnedTarget, ownedObject, ownedTarget, type Plan, type Step } from "../../engine/plan.ts";
 import type { Observation } from "../../engine/reporter.ts";
 import type { ReportDeploymentStatusRequestSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
@@ -21,8 +21,8 @@ import { pullSecretSteps } from "../pull-secret-step.ts";
 import { failingDeployment } from "./failing.ts";
 import { IngressPolicies } from "./ingress-policy-plan.ts";
 import { observeDeployment, type SeenDeployment } from "./observed.ts";
+import { desiredReplicaSet } from "./pod-template.ts";
 import { type ReplicaSetProjection, socketOf } from "./projections.ts";
-import { desiredReplicaSet } from "./replica-set.ts";
 import type { DeploymentSpec } from "./spec.ts";
 import {
   environmentName,

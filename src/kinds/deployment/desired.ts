@@ -4,10 +4,10 @@
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Namespace, Secret } from "kubernetes-types/core/v1.js";
 import type { IngressRules } from "../../model/ingress-rules.ts";
-import { desiredNamespace } from "../../model/namespace.ts";
+import { desiredNamespace } from "../../model/names.ts";
 import { desiredPullSecret, isImageOfRegistry, type RegistryCredentials } from "../../model/pull-secret.ts";
 import { desiredIngressPolicy } from "./ingress-policy.ts";
-import { desiredReplicaSet } from "./replica-set.ts";
+import { desiredReplicaSet } from "./pod-template.ts";
 import type { SecretsSettings } from "./secrets-token.ts";
 import type { DeploymentSpec } from "./spec.ts";
 

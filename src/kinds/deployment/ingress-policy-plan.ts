@@ -77,7 +77,7 @@ export class IngressPolicies {
   plan(environment: EnvironmentRef): Plan {
     const { policies, mode } = this.deps;
     if (policies.isMissing && mode === "best-effort") return { kind: "nothing" };
-    if (!policies.synced) return { kind: "hold", reason: holdReason(policies) };
+    if (!policies.synced) return { kind: "unmet", reason: holdReason(policies) };
     const wanted = this.wanted(environment);
     const key = policyKey(environment);
     this.going.delete(key);

@@ -1,7 +1,17 @@
 // The pod that runs a tenant's image. Everything that isolates it is written here and nowhere else, and
 // nothing in a message can ask for less: there is no way from a field to a host path, a privilege, another
 // service account or another runtime.
-import type { Affinity, Container, PodSpec, PodTemplateSpec } from "kubernetes-types/core/v1.js";
+
+import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
+import type {
+  Affinity,
+  Container,
+  EnvVar,
+  PodSpec,
+  PodTemplateSpec,
+  Probe,
+} from "kubernetes-types/core/v1.js";
+import { orderAnnotations } from "../../model/kept-order.ts";
 import {
   annotationKeys,
   components,
@@ -10,12 +20,12 @@ import {
   ownLabels,
   sentinelNamespace,
 } from "../../model/labels.ts";
-import { withTemplateHash } from "../../model/manifest-hash.ts";
+import { withManifestHash, withTemplateHash } from "../../model/manifest-hash.ts";
 import { isImageOfRegistry, pullSecretName } from "../../model/pull-secret.ts";
 import { mebibytes, millicores } from "../../model/quantities.ts";
-import { containerVariables } from "./environment.ts";
-import { desiredProbe } from "./probes.ts";
-import { type SecretsSettings, tokenVolume, tokenVolumeMount } from "./secrets-token.ts";
+import type { Healthcheck } from "./healthcheck.ts";
+import { variables } from "./secrets-blob.ts";
+import { type SecretsSettings, tokenPath, tokenVolume, tokenVolumeMount } from "./secrets-token.ts";
 import type { DeploymentSpec } from "./spec.ts";
 
 export interface PodSettings {
@@ -136,4 +146,80 @@ function requested(limit: number): number {
 function preStopCommand({ shutdownSignal }: DeploymentSpec): string[] | undefined {
   const needsHook = shutdownSignal === "SIGINT" || shutdownSignal === "SIGQUIT";
   return needsHook ? ["kill", `-${shutdownSignal}`, "1"] : undefined;
+}
+
+// The environment that krane gives the container of a deployment.
+
+function containerVariables(spec: DeploymentSpec, secrets: SecretsSettings): EnvVar[] {
+  const always = [
+    { name: variables.port, value: String(spec.port) },
+    { name: variables.workspaceId, value: spec.workspaceId },
+    { name: variables.projectId, value: spec.projectId },
+    { name: variables.environmentId, value: spec.environmentId },
+    { name: variables.deploymentId, value: spec.deploymentId },
+  ];
+  return spec.secretsBlob === "" ? always : [...always, ...secretsVariables(spec.secretsBlob, secrets)];
+}
+
+/** What the injector in the container needs to have the blob decrypted. */
+function secretsVariables(blob: string, secrets: SecretsSettings): EnvVar[] {
+  // Without an endpoint of ours, the webhook that brings the injector also tells it where to ask.
+  const endpoint =
+    secrets.endpoint === undefined ? [] : [{ name: variables.providerEndpoint, value: secrets.endpoint }];
+  return [
+    { name: variables.encryptedEnvironment, value: blob },
+    ...endpoint,
+    { name: variables.tokenPath, value: tokenPath },
+  ];
+}
+
+// How a healthcheck becomes a probe. Liveness and readiness get the same one, as the platform documents.
+
+function desiredProbe(healthcheck: Healthcheck, port: number): Probe {
+  return { ...probeAction(healthcheck, port), ...probeTimes(healthcheck) };
+}
+
+// The kubelet can only GET. A POST is sent from inside the container, by a wget that the image has to
+// bring along; the arguments reach it without a shell in between.
+function probeAction({ method, path }: Healthcheck, port: number): Probe {
+  if (method === "GET") return { httpGet: { path, port } };
+  return { exec: { command: ["wget", "--spider", "--post-data=", "-q", `http://localhost:${port}${path}`] } };
+}
+
+/** What is 0 is left out, and Kubernetes fills in its default. */
+function probeTimes(healthcheck: Healthcheck): Probe {
+  const { intervalSeconds, timeoutSeconds, failureThreshold, initialDelaySeconds } = healthcheck;
+  return {
+    ...(initialDelaySeconds > 0 && { initialDelaySeconds }),
+    ...(intervalSeconds > 0 && { periodSeconds: intervalSeconds }),
+    ...(timeoutSeconds > 0 && { timeoutSeconds }),
+    ...(failureThreshold > 0 && { failureThreshold }),
+  };
+}
+
+// A deployment in Kubernetes: one ReplicaSet. A change of its template makes no new pods; it is what
+// later pods are made from. So an older agent's ReplicaSet is taken over in place, its pods untouched.
+
+const minReadySeconds = 30;
+
+export function desiredReplicaSet(spec: DeploymentSpec, settings: PodSettings): ReplicaSet {
+  const annotations = orderAnnotations(spec.kept);
+  return withManifestHash<ReplicaSet>({
+    apiVersion: "apps/v1",
+    kind: "ReplicaSet",
+    metadata: {
+      name: spec.name,
+      namespace: spec.namespace,
+      labels: deploymentLabels(spec),
+      ...(annotations && { annotations }),
+    },
+    spec: {
+      replicas: spec.replicas,
+      minReadySeconds,
+      // A ReplicaSet's selector cannot be changed once created, so it holds identity only. One label
+      // that varies between versions and every later apply of this deployment would be refused.
+      selector: { matchLabels: identityLabels(spec) },
+      template: desiredPodTemplate(spec, settings),
+    },
+  });
 }

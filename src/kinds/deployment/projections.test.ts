@@ -3,8 +3,8 @@ import { test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { ContainerStatus, Pod, PodStatus } from "kubernetes-types/core/v1.js";
 import { deploymentSpec } from "../../../test/support/deployment-messages.ts";
+import { desiredReplicaSet } from "./pod-template.ts";
 import { addressOf, isFailure, projectPod, projectReplicaSet, socketOf } from "./projections.ts";
-import { desiredReplicaSet } from "./replica-set.ts";
 
 const ready: PodStatus = {
   phase: "Running",

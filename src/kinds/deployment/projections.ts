@@ -8,9 +8,8 @@ import { annotationKeys, labelKeys } from "../../model/labels.ts";
 import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle.ts";
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import { parseMebibytes, parseMillicores } from "../../model/quantities.ts";
-import { podObstacle } from "./pod-obstacle.ts";
+import { variables } from "./secrets-blob.ts";
 import { defaultPort } from "./spec.ts";
-import { variables } from "./variables.ts";
 
 export interface ReplicaSetProjection {
   readonly namespace: string;
@@ -171,4 +170,34 @@ export function socketOf(pod: PodProjection): { readonly ip: string; readonly po
 /** A pod's own port, not that of the template: pods of an older template still listen where they did. */
 function portOf(container: Container | undefined): number {
   return container?.ports?.[0]?.containerPort ?? defaultPort;
+}
+
+// Why a pod cannot run, in the words of Kubernetes: that of its container, or that of the scheduler.
+
+// What every container waits for on its way up.
+const ordinaryWaits: ReadonlySet<string> = new Set(["ContainerCreating", "PodInitializing"]);
+
+/** Undefined for a pod that runs, is on its way up, or is over: what is over is replaced by another pod. */
+function podObstacle({ metadata, status }: Pod): string | undefined {
+  if (metadata?.deletionTimestamp !== undefined) return undefined;
+  if (status?.phase === "Failed" || status?.phase === "Succeeded") return undefined;
+  const containers = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  const stuck = containers.find(isStuck);
+  if (stuck !== undefined) return containerObstacle(stuck);
+  const scheduled = status?.conditions?.find(({ type }) => type === "PodScheduled");
+  return scheduled?.status === "False" ? obstacleText(scheduled.reason, scheduled.message) : undefined;
+}
+
+function isStuck({ state }: ContainerStatus): boolean {
+  const reason = state?.waiting?.reason ?? "";
+  return reason !== "" && !ordinaryWaits.has(reason);
+}
+
+function containerObstacle({ state, lastState }: ContainerStatus): string {
+  const { reason, message } = state?.waiting ?? {};
+  if (reason !== "CrashLoopBackOff") return obstacleText(reason, message);
+  // Its own message names the pod, so that no two are alike. And what the program left behind as its last
+  // words is not repeated: a customer's words may hold a secret (K7).
+  const { exitCode, reason: end } = lastState?.terminated ?? {};
+  return obstacleText(reason, exitCode === undefined ? end : `${end ?? "ended"}, exit code ${exitCode}`);
 }

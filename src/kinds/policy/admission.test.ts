@@ -9,7 +9,7 @@ import { sentinelSpec } from "../../../test/support/sentinel-messages.ts";
 import type { KubeObject } from "../../kube/types.ts";
 import { desiredIngressPolicy } from "../deployment/ingress-policy.ts";
 import { desiredPodTemplate } from "../deployment/pod-template.ts";
-import { desiredGossipPolicy } from "../sentinel/gossip.ts";
+import { desiredGossipPolicy } from "../sentinel/desired.ts";
 import { desiredSentinelTemplate } from "../sentinel/pod-template.ts";
 
 interface Pod extends Endpoint {

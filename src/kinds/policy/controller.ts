@@ -4,7 +4,7 @@
 // The kind may be missing from a cluster. Then everything that is wanted waits and says so, and begins by
 // itself once the kind is there: a kind that is not known yet shows no objects, and must not be taken for
 // a cluster in which there are none.
-import { ContentHashes } from "../../engine/content-hashes.ts";
+import { ContentHashes } from "../../engine/applied-content.ts";
 import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller.ts";
 import {
   type ChangedKeys,
@@ -14,7 +14,7 @@ import {
   type ManagedObject,
 } from "../../engine/controller-definition.ts";
 import type { DesiredEntry } from "../../engine/desired-store.ts";
-import type { OrderedObject } from "../../engine/kept-orders.ts";
+import type { OrderedObject } from "../../engine/orders.ts";
 import { type OwnedTarget, ownedObject, ownedTarget, type Plan } from "../../engine/plan.ts";
 import { WatchedKind } from "../../engine/watched-kind.ts";
 import { type CustomObject, ciliumNetworkPolicies } from "../../kube/kinds.ts";
@@ -134,7 +134,7 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
     const reason = this.policies.isMissing
       ? "the cluster has no CiliumNetworkPolicy; is Cilium installed?"
       : `the network policies of the cluster are not known yet: ${lastError}`;
-    return { kind: "hold", reason };
+    return { kind: "unmet", reason };
   }
 }
 

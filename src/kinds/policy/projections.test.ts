@@ -4,7 +4,7 @@ import { policySpec } from "../../../test/support/policy-messages.ts";
 import { sentinelSpec } from "../../../test/support/sentinel-messages.ts";
 import type { KubeObject } from "../../kube/types.ts";
 import { desiredIngressPolicy } from "../deployment/ingress-policy.ts";
-import { desiredGossipPolicy } from "../sentinel/gossip.ts";
+import { desiredGossipPolicy } from "../sentinel/desired.ts";
 import { desiredPolicy } from "./desired.ts";
 import { judgePolicy, projectPolicy } from "./projections.ts";
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { parse } from "smol-toml";
 import { sentinelSpec } from "../../../test/support/sentinel-messages.ts";
-import { sentinelConfiguration } from "./configuration.ts";
+import { sentinelConfiguration } from "./pod-template.ts";
 
 const spec = sentinelSpec();
 

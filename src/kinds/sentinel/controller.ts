@@ -8,16 +8,17 @@ import {
   type ManagedObject,
 } from "../../engine/controller-definition.ts";
 import type { DesiredEntry } from "../../engine/desired-store.ts";
-import type { OrderedObject } from "../../engine/kept-orders.ts";
+import type { OrderedObject } from "../../engine/orders.ts";
 import type { OwnedTarget, Plan, Step } from "../../engine/plan.ts";
 import type { Observation } from "../../engine/reporter.ts";
 import type { ReportSentinelStatusRequestSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import { sentinelNamespace } from "../../model/labels.ts";
+import { heldText } from "../../model/obstacle.ts";
 import type { KindSettings } from "../kind.ts";
 import { pullSecretSteps } from "../pull-secret-step.ts";
-import { failingSentinel } from "./failing.ts";
 import { SentinelObjects } from "./objects.ts";
 import { type ObservedSentinel, observeAbsentSentinel, observeSentinel } from "./observed.ts";
+import type { SentinelDeploymentProjection } from "./projections.ts";
 import type { SentinelRef, SentinelSpec } from "./spec.ts";
 import {
   companionKeys,
@@ -159,10 +160,10 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
     const { deployments, policies } = this.watched;
     const uid = deployments.get(key)?.uid;
     // Its end is a change of its own, and brings the key up again at once.
-    if (uid === undefined) return [{ kind: "hold", reason: `Deployment ${key} was deleted meanwhile` }];
+    if (uid === undefined) return [{ kind: "unmet", reason: `Deployment ${key} was deleted meanwhile` }];
     return [...this.objects.companions(spec, uid)].map(([kind, object]) =>
       kind === "gossip-policy" && !policies.synced
-        ? { kind: "hold", reason: this.holdReason() }
+        ? { kind: "unmet", reason: this.holdReason() }
         : { kind: "object", object },
     );
   }
@@ -179,4 +180,23 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
 function sentinelOf(key: string): SentinelRef {
   const [, name = ""] = key.split("/");
   return { namespace: sentinelNamespace, name };
+}
+
+// Why pods of a sentinel cannot run, for people. krane does not watch the pods of sentinels; their apps/v1
+// Deployment tells when pods are refused, and after some minutes that they do not come up. Empty where all is well.
+
+type JudgedDeployment = Pick<
+  SentinelDeploymentProjection,
+  "replicas" | "replicasAvailable" | "obstacle" | "heldBy"
+>;
+
+export function failingSentinel(deployment: JudgedDeployment): string {
+  const { replicas, replicasAvailable, obstacle, heldBy } = deployment;
+  if (heldBy !== undefined) return heldText("Deployment", heldBy);
+  if (obstacle === undefined) return "";
+  const missing = Math.max(0, replicas - replicasAvailable);
+  // A roll-out can be stuck while every pod of before still serves.
+  return missing === 0
+    ? obstacle
+    : `${missing} of ${replicas} ${replicas === 1 ? "pod" : "pods"}: ${obstacle}`;
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DeploymentCondition } from "kubernetes-types/apps/v1.js";
-import { failingSentinel } from "./failing.ts";
+import { failingSentinel } from "./controller.ts";
 import { projectSentinelDeployment } from "./projections.ts";
 
 function failing(available: number, ...conditions: DeploymentCondition[]): string {

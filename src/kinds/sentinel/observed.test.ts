@@ -5,7 +5,7 @@ import type { Deployment, DeploymentStatus } from "kubernetes-types/apps/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 import { sentinelSpec } from "../../../test/support/sentinel-messages.ts";
 import { Health, ReportSentinelStatusRequestSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
-import { desiredSentinelDeployment } from "./apps-deployment.ts";
+import { desiredSentinelDeployment } from "./desired.ts";
 import { observeAbsentSentinel, observeSentinel } from "./observed.ts";
 import { projectSentinelDeployment } from "./projections.ts";
 

@@ -3,9 +3,13 @@ import { test } from "node:test";
 import { sentinelSpec } from "../../../test/support/sentinel-messages.ts";
 import type { KubeObject, ManagedFieldsEntry } from "../../kube/types.ts";
 import { labelKeys } from "../../model/labels.ts";
-import { desiredSentinelDeployment } from "./apps-deployment.ts";
-import { desiredSentinelBudget, desiredSentinelService } from "./companions.ts";
-import { desiredGossipPolicy, desiredGossipService } from "./gossip.ts";
+import {
+  desiredGossipPolicy,
+  desiredGossipService,
+  desiredSentinelBudget,
+  desiredSentinelDeployment,
+  desiredSentinelService,
+} from "./desired.ts";
 import { projectSentinelCompanion, projectSentinelDeployment } from "./projections.ts";
 
 const spec = sentinelSpec();

@@ -10,7 +10,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { Pod } from "kubernetes-types/core/v1.js";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
-import { readOrder } from "../../../src/engine/kept-orders.ts";
+import { readOrder } from "../../../src/engine/orders.ts";
 import type { ApplyDeployment } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ApplyDeploymentRequestSchema, SchedulerService } from "../../../src/gen/krane/v1/scheduler_pb.ts";
 import { SecretsService } from "../../../src/gen/krane/v1/secrets_pb.ts";

@@ -5,7 +5,7 @@ import { hash } from "node:crypto";
 import { type ContextValues, createContextKey, createContextValues } from "@connectrpc/connect";
 
 /** Travels with a call, and comes back with the print of its answer. */
-export class AnswerPrint {
+export class ResponseFingerprint {
   private readonly known: string | undefined;
   private taken: string | undefined;
 
@@ -29,12 +29,12 @@ export class AnswerPrint {
   }
 }
 
-const printKey = createContextKey<AnswerPrint | undefined>(undefined);
+const printKey = createContextKey<ResponseFingerprint | undefined>(undefined);
 
-export function contextWith(print: AnswerPrint): ContextValues {
+export function contextWith(print: ResponseFingerprint): ContextValues {
   return createContextValues().set(printKey, print);
 }
 
-export function printOf(context: ContextValues): AnswerPrint | undefined {
+export function printOf(context: ContextValues): ResponseFingerprint | undefined {
   return context.get(printKey);
 }

@@ -8,7 +8,7 @@ import { createCommandRunner } from "../kube/command-runner.ts";
 import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 
-export interface Surroundings {
+export interface HostDeps {
   /** Default: the system's. */
   readonly clock?: Clock;
   /** Default: the system's. It decides jitter and sampling, nothing secret. */
@@ -27,7 +27,7 @@ export const build: BuildInfo = {
   nodeVersion: process.version,
 };
 
-export function completeSurroundings(given: Surroundings): Required<Surroundings> {
+export function completeHostDeps(given: HostDeps): Required<HostDeps> {
   const { clock = createSystemClock(), random = createSystemRandom() } = given;
   return { clock, random, log: given.log ?? createSilentLog(clock, random) };
 }

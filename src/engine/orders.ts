@@ -2,6 +2,7 @@
 // read from it again by the next krane. What is kept is a message of the stream with the version that the order
 // stands on, so that a replay of what it replaced does not undo it, before a restart or after.
 import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { onAbort } from "../concurrency/abort-listener.ts";
 import {
   type KeptOrder,
   type OrderMark,
@@ -13,6 +14,7 @@ import {
 import type { MessageRules } from "../model/message-fields.ts";
 import { type DesiredMessage, readApply, readState } from "./desired-message.ts";
 import type { ApplyOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
+import type { OutcomeRecord } from "./object-status.ts";
 
 export interface Order<Apply> {
   readonly message: Apply;
@@ -99,4 +101,50 @@ function invalidOrder<Spec>(
   reason: string,
 ): DesiredMessage<Spec> {
   return { ...message, want: { kind: "invalid", problems: [{ path, message: reason }] } };
+}
+
+// Lets whoever gave an order wait for what comes of it.
+
+interface Wait {
+  /** The change of the store that the order made. */
+  readonly sequence: number;
+  readonly resolve: (outcome: OutcomeRecord) => void;
+}
+
+export class OrderWaits {
+  private readonly waits = new Map<string, Set<Wait>>();
+
+  wait(key: string, sequence: number, signal: AbortSignal): Promise<OutcomeRecord> {
+    return new Promise((resolve, reject) => {
+      signal.throwIfAborted();
+      const wait: Wait = {
+        sequence,
+        resolve(outcome) {
+          stopListening();
+          resolve(outcome);
+        },
+      };
+      const stopListening = onAbort(signal, () => {
+        this.drop(key, wait);
+        reject(signal.reason);
+      });
+      this.waits.set(key, (this.waits.get(key) ?? new Set()).add(wait));
+    });
+  }
+
+  /** A key was worked on as it was at this change of the store. */
+  settle(key: string, sequence: number, outcome: OutcomeRecord | undefined): void {
+    if (outcome === undefined || outcome.outcome === "pending") return;
+    for (const wait of this.waits.get(key) ?? []) {
+      if (wait.sequence > sequence) continue;
+      this.drop(key, wait);
+      wait.resolve(outcome);
+    }
+  }
+
+  private drop(key: string, wait: Wait): void {
+    const waits = this.waits.get(key);
+    waits?.delete(wait);
+    if (waits?.size === 0) this.waits.delete(key);
+  }
 }
