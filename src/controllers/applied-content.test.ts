@@ -4,8 +4,8 @@ import { checkContentOf, checkEditsOf, goldenManifests } from "../../test/suppor
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
 import { ciliumDefinition } from "../dev/cilium-definition.ts";
+import { createInProcessTransport } from "../dev/in-process-transport.ts";
 import { createApiServer } from "../dev/kube-apiserver/api-server.ts";
-import { createInProcessTransport } from "../dev/kube-apiserver/in-process.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { customResourceDefinitions, namespaces, replicaSets } from "../kube/kinds.ts";
 import { appliedContentHash, lastOtherManager, manifestContentHash } from "./applied-content.ts";

@@ -6,14 +6,15 @@ import { createKubeApi } from "../kube/client.ts";
 import { customResourceDefinitions } from "../kube/kinds.ts";
 import { explainListenFailure } from "../services/service-error.ts";
 import { ciliumDefinition } from "./cilium-definition.ts";
+import { createFixture } from "./cluster-fixture.ts";
 import type { DevCluster } from "./dev-cluster.ts";
 import { DevError } from "./dev-error.ts";
+import { createInProcessTransport } from "./in-process-transport.ts";
 import { type ApiServer, administrator, createApiServer } from "./kube-apiserver/api-server.ts";
-import { createFixture } from "./kube-apiserver/controllers/cluster-fixture.ts";
 import type { PodBehaviour } from "./kube-apiserver/controllers/pod-behaviour.ts";
 import { startControllers } from "./kube-apiserver/controllers/start-controllers.ts";
+import { createHandler } from "./kube-apiserver/handler.ts";
 import { type HttpServerHandle, startHttpServer } from "./kube-apiserver/http-server.ts";
-import { createInProcessTransport } from "./kube-apiserver/in-process.ts";
 import { devNamespace } from "./scenario.ts";
 
 export interface EmbeddedClusterOptions {
@@ -54,7 +55,8 @@ async function openCluster(
   const transport = createInProcessTransport(server, { userAgent: "krane-dev" });
   const api = createKubeApi(transport);
   await api.create(customResourceDefinitions, ciliumDefinition, {}, signal);
-  await createFixture(transport, signal);
+  const handler = createHandler(server, { userAgent: "krane-dev" });
+  await createFixture(handler, signal);
   const http = await listen(server, port);
   try {
     await deps.writeTextFile(kubeconfigPath, kubeconfigText(http.url));
@@ -65,7 +67,7 @@ async function openCluster(
     throw new DevError("file_unusable", `cannot write ${kubeconfigPath}: ${reason}; ${advice}`, { cause });
   }
   const stopping = new AbortController();
-  const controllers = startControllers(transport, { ...(behaviour && { behaviour }) }, deps, stopping.signal);
+  const controllers = startControllers(handler, { ...(behaviour && { behaviour }) }, deps, stopping.signal);
   return {
     api,
     url: http.url,

@@ -6,7 +6,7 @@ import {
   type CiliumControllerOptions,
   createCiliumController,
 } from "../../src/controllers/cilium-controller.ts";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { type CustomObject, ciliumNetworkPolicies, namespaces } from "../../src/kube/kinds.ts";
 import { desiredPolicy } from "../../src/model/cilium/desired.ts";

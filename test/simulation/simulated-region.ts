@@ -13,10 +13,11 @@ import {
   type DeploymentControllerOptions,
 } from "../../src/controllers/deployment-controller.ts";
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
+import { createFixture } from "../../src/dev/cluster-fixture.ts";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import { type ApiServer, createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
-import { createFixture } from "../../src/dev/kube-apiserver/controllers/cluster-fixture.ts";
 import { startControllers } from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { createHandler } from "../../src/dev/kube-apiserver/handler.ts";
 import type { ReportSentinelStatusRequest } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
@@ -255,10 +256,10 @@ export class SimulatedRegion {
   }
 
   private async startCluster(): Promise<void> {
-    const transport = createInProcessTransport(this.server);
-    await createFixture(transport, never);
+    const handler = createHandler(this.server);
+    await createFixture(handler, never);
     const { clock, random } = this;
-    this.clusterDone = startControllers(transport, {}, { clock, random }, this.stopping.signal).done;
+    this.clusterDone = startControllers(handler, {}, { clock, random }, this.stopping.signal).done;
     await clock.advance(1_000);
   }
 }

@@ -6,7 +6,7 @@ import { createCiliumController } from "../../src/controllers/cilium-controller.
 import type { ConnectedDeps } from "../../src/controllers/controller-face.ts";
 import { createDeploymentController } from "../../src/controllers/deployment-controller.ts";
 import { createSentinelController } from "../../src/controllers/sentinel-controller.ts";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import type { ControllerStatus } from "../../src/gen/krane/v1/agent_pb.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../src/kube/kinds.ts";

@@ -1,33 +1,37 @@
 // A whole cluster in memory for the controllers' tests: server, fixture and controllers on
 // a clock that the test moves.
 import type { Pod } from "kubernetes-types/core/v1.js";
-import type { Clock } from "../../src/concurrency/clock.ts";
-import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
-import { createFixture } from "../../src/dev/kube-apiserver/controllers/cluster-fixture.ts";
+import type { Clock } from "../../src/dev/kube-apiserver/clock.ts";
+import { createNodes } from "../../src/dev/kube-apiserver/controllers/nodes.ts";
 import {
   type ControllersOptions,
   type RunningControllers,
   startControllers,
 } from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
-import type { KubeRequest } from "../../src/kube/transport.ts";
+import { createHandler } from "../../src/dev/kube-apiserver/handler.ts";
+import type { ApiRequest, WholeAnswer } from "../../src/dev/kube-apiserver/request.ts";
+import { createSeededRandom } from "../../src/dev/kube-apiserver/testing.ts";
+import { pooledNodes } from "./pooled-nodes.ts";
 
 export interface TestCluster extends RunningControllers {
   /** Everything in the store, as text, for comparing whole runs. */
   dump(): string;
-  request(
-    method: KubeRequest["method"],
-    path: string,
-    body?: unknown,
-  ): Promise<{ status: number; body: unknown }>;
+  request(method: ApiRequest["method"], path: string, body?: unknown): Promise<WholeAnswer>;
   /** Ends every open watch, as a restarting server would. */
   closeWatches(): void;
   /** Fails unless the server agrees. */
-  must<T>(method: KubeRequest["method"], path: string, body?: unknown): Promise<T>;
+  must<T>(method: ApiRequest["method"], path: string, body?: unknown): Promise<T>;
   pods(namespace: string): Promise<Pod[]>;
   stop(): Promise<void>;
 }
+
+const runtimeClass = {
+  apiVersion: "node.k8s.io/v1",
+  kind: "RuntimeClass",
+  metadata: { name: "gvisor" },
+  handler: "runsc",
+};
 
 export async function startTestCluster(
   clock: Clock,
@@ -35,19 +39,22 @@ export async function startTestCluster(
 ): Promise<TestCluster> {
   const random = createSeededRandom(options.seed ?? 1);
   const server = createApiServer({ clock, random });
-  const transport = createInProcessTransport(server);
+  const handler = createHandler(server);
   const stopping = new AbortController();
-  await createFixture(transport, stopping.signal);
-  const controllers = startControllers(transport, options, { clock, random }, stopping.signal);
-  const request: TestCluster["request"] = (method, path, body) => {
+  const request: TestCluster["request"] = async (method, path, body) => {
     const content = body === undefined ? {} : { body, contentType: "application/json" };
-    return transport.send({ method, path, ...content }, new AbortController().signal);
+    const answer = await handler({ method, path, ...content }, new AbortController().signal);
+    if (answer.kind === "whole") return answer;
+    throw new Error(`${path} answered with a stream`);
   };
-  const must = async <T>(method: KubeRequest["method"], path: string, body?: unknown): Promise<T> => {
+  const must = async <T>(method: ApiRequest["method"], path: string, body?: unknown): Promise<T> => {
     const answer = await request(method, path, body);
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`);
     return answer.body as T;
   };
+  await must("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtimeClass);
+  await createNodes(handler, stopping.signal, pooledNodes);
+  const controllers = startControllers(handler, options, { clock, random }, stopping.signal);
   return {
     ...controllers,
     dump: () => JSON.stringify(server.registry.all().map(({ kind }) => server.store.list(kind))),
@@ -60,14 +67,13 @@ export async function startTestCluster(
       stopping.abort();
       await controllers.done;
       server.stop();
-      await transport.close();
     },
   };
 }
 
 const zoneKey = "topology.kubernetes.io/zone";
 
-/** A template as krane writes it: untrusted, spread over the zones. */
+/** A template for the pool of untrusted code, spread over the zones. */
 export function untrustedTemplate(labels: Record<string, string>, image = "app:1"): Record<string, unknown> {
   return {
     metadata: { labels },

@@ -5,7 +5,7 @@ import { schemaOf } from "../../src/dev/kube-apiserver/builtin-schemas.ts";
 import { decodeTyped } from "../../src/dev/kube-apiserver/decode.ts";
 import { copyJson, type JsonObject } from "../../src/dev/kube-apiserver/json.ts";
 import type { RequestContext, ServedResource } from "../../src/dev/kube-apiserver/resource.ts";
-import type { KubeObject, KubeStatusCause } from "../../src/kube/types.ts";
+import type { KubeObject, KubeStatusCause } from "../../src/dev/kube-apiserver/types.ts";
 
 export interface HookRun {
   readonly object: JsonObject;

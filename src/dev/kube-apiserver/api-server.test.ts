@@ -1,16 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FakeClock } from "../../../test/support/fake-clock.ts";
-import { createSeededRandom } from "../../concurrency/random.ts";
-import type { KubeRequest } from "../../kube/transport.ts";
 import { administrator, createApiServer } from "./api-server.ts";
 import { type JsonObject, listAt, valueAt } from "./json.ts";
-import type { ServerRequest, WholeAnswer } from "./request.ts";
+import type { ApiRequest, ServerRequest, WholeAnswer } from "./request.ts";
+import { createSeededRandom, FakeClock } from "./testing.ts";
 
 function start(user = administrator) {
   const clock = new FakeClock();
   const server = createApiServer({ clock, random: createSeededRandom(7) });
-  const ask = (request: KubeRequest): WholeAnswer & { readonly body: JsonObject } => {
+  const ask = (request: ApiRequest): WholeAnswer & { readonly body: JsonObject } => {
     const full: ServerRequest = { ...request, user, userAgent: "test" };
     const answer = server.handle(full);
     assert.equal(answer.kind, "whole");
@@ -35,7 +33,7 @@ function replicaSet(name: string, replicas = 1): JsonObject {
   return { apiVersion: "apps/v1", kind: "ReplicaSet", metadata: { name }, spec };
 }
 
-function merge(path: string, body: JsonObject): KubeRequest {
+function merge(path: string, body: JsonObject): ApiRequest {
   return { method: "PATCH", path, contentType: "application/merge-patch+json", body };
 }
 
@@ -74,7 +72,7 @@ test("the same requests give the same answers", () => {
 test("refusals have the forms of the real server", () => {
   const { ask } = start();
   ask({ method: "POST", path: configMaps, body: configMap("a") });
-  const cases: readonly [KubeRequest, number, string, string][] = [
+  const cases: readonly [ApiRequest, number, string, string][] = [
     [{ method: "GET", path: `${replicaSets}/x` }, 404, "NotFound", 'replicasets.apps "x" not found'],
     [
       { method: "POST", path: configMaps, body: configMap("a") },

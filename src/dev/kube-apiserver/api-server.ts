@@ -2,9 +2,9 @@
 //
 // `handle` is synchronous and does no I/O. Time and chance come in as deps, so the same
 // requests in the same order give the same resourceVersions, uids and events.
-import type { Clock } from "../../concurrency/clock.ts";
-import type { Random } from "../../concurrency/random.ts";
+
 import type { AccessRule } from "./access.ts";
+import { type ApiServerDeps, systemDeps } from "./clock.ts";
 import type { Core } from "./core.ts";
 import { startEstablishing } from "./custom-resources/establishing.ts";
 import { dispatch } from "./dispatch.ts";
@@ -17,11 +17,6 @@ import { builtinResources } from "./served-kinds.ts";
 import { ObjectStore } from "./store.ts";
 import { TokenIssuer } from "./tokens.ts";
 import { WatchHub } from "./watch-hub.ts";
-
-export interface ApiServerDeps {
-  readonly clock: Clock;
-  readonly random: Random;
-}
 
 export interface ApiServerOptions {
   /** Changes kept for watches and paged lists. Default 10,000. */
@@ -51,8 +46,11 @@ export interface ApiServer {
   stop(): void;
 }
 
-export function createApiServer(deps: ApiServerDeps, options: ApiServerOptions = {}): ApiServer {
-  const { clock, random } = deps;
+/** Without deps: on the clock of this machine. */
+export function createApiServer(
+  { clock, random }: ApiServerDeps = systemDeps(),
+  options: ApiServerOptions = {},
+): ApiServer {
   const store = new ObjectStore(options.changesMax === undefined ? {} : { changesMax: options.changesMax });
   const registry = new ResourceRegistry(options.resources ?? builtinResources);
   const watches = new WatchHub();

@@ -1,24 +1,22 @@
 // What every part of the request pipeline works with.
-import type { Clock } from "../../concurrency/clock.ts";
-import type { Random } from "../../concurrency/random.ts";
-import type { KubeObject } from "../../kube/types.ts";
+
 import type { AccessRule } from "./access.ts";
+import type { ApiServerDeps } from "./clock.ts";
 import type { ResourceRegistry } from "./registry.ts";
 import type { ServerRequest } from "./request.ts";
 import type { RequestContext, ServedResource } from "./resource.ts";
 import type { ObjectKey, ObjectStore } from "./store.ts";
 import { formatTimestamp } from "./timestamps.ts";
 import type { TokenIssuer } from "./tokens.ts";
+import type { KubeObject } from "./types.ts";
 import type { WatchHub } from "./watch-hub.ts";
 
-export interface Core {
+export interface Core extends ApiServerDeps {
   readonly store: ObjectStore;
   readonly registry: ResourceRegistry;
   readonly watches: WatchHub;
   readonly tokens: TokenIssuer;
   readonly rules: readonly AccessRule[];
-  readonly clock: Clock;
-  readonly random: Random;
 }
 
 /** One request with the place that it is about. */

@@ -1,5 +1,5 @@
 // Deleting objects: at once, after a grace period, or when the last finalizer is gone.
-import type { KubeStatusCause } from "../../kube/types.ts";
+
 import { unsupported } from "./causes.ts";
 import { keyOf, type Scope } from "./core.ts";
 import { copyJson, equalJson, isObject, type JsonObject, listAt, stringAt, valueAt } from "./json.ts";
@@ -8,6 +8,7 @@ import { refuse } from "./query.ts";
 import { conflict, notFound } from "./status-error.ts";
 import type { StoredObject } from "./store.ts";
 import { formatTimestamp, parseTimestamp } from "./timestamps.ts";
+import type { KubeStatusCause } from "./types.ts";
 
 export interface DeleteRequest {
   readonly uid: string | undefined;

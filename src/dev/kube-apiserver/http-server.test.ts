@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { FakeClock } from "../../../test/support/fake-clock.ts";
-import { createSeededRandom } from "../../concurrency/random.ts";
 import { administrator, createApiServer } from "./api-server.ts";
 import { type HttpServerOptions, startHttpServer } from "./http-server.ts";
 import { type JsonObject, stringAt, valueAt } from "./json.ts";
+import { createSeededRandom, FakeClock } from "./testing.ts";
 
 const configMaps = "/api/v1/namespaces/default/configmaps";
 

@@ -1,6 +1,6 @@
 // Names that the server makes up: uids and the ends of generated names. They come from
 // the injected random source, so the same run gives the same names.
-import type { Random } from "../../concurrency/random.ts";
+import type { Random } from "./clock.ts";
 
 // Without vowels and look-alikes, so that no words come out.
 const suffixLetters = "bcdfghjklmnpqrstvwxz2456789";

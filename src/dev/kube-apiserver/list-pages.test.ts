@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FakeClock } from "../../../test/support/fake-clock.ts";
-import { createSeededRandom } from "../../concurrency/random.ts";
 import { administrator, createApiServer } from "./api-server.ts";
 import { type JsonObject, listAt, stringAt, valueAt } from "./json.ts";
 import type { WholeAnswer } from "./request.ts";
+import { createSeededRandom, FakeClock } from "./testing.ts";
 
 const path = "/api/v1/namespaces/default/configmaps";
 

@@ -1,8 +1,9 @@
 // The rules for metadata that hold for every kind.
-import type { KubeStatusCause } from "../../kube/types.ts";
+
 import { forbiddenField, immutable, invalidValue, required } from "./causes.ts";
 import { equalJson, isObject, type Json, type JsonObject, listAt } from "./json.ts";
 import type { ServedResource } from "./resource.ts";
+import type { KubeStatusCause } from "./types.ts";
 
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;

@@ -1,8 +1,9 @@
 // Query parameters, checked the way the real server checks them.
-import type { KubeStatusCause } from "../../kube/types.ts";
+
 import { forbiddenField, invalidValue, required, unsupported } from "./causes.ts";
 import type { ServerRequest } from "./request.ts";
 import { badRequest, invalid, StatusError } from "./status-error.ts";
+import type { KubeStatusCause } from "./types.ts";
 
 export interface WriteQuery {
   readonly dryRun: boolean;

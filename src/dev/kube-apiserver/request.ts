@@ -1,8 +1,19 @@
-// One request as the server sees it, after authentication, and the two kinds of answer.
-import type { KubeRequest } from "../../kube/transport.ts";
+// One request as the server sees it, and the two kinds of answer.
 import type { User } from "./resource.ts";
 
-export interface ServerRequest extends KubeRequest {
+export interface ApiRequest {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Absolute path, already escaped, e.g. /api/v1/namespaces/a/pods/b. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly contentType?: string;
+  readonly accept?: string;
+  /** A JSON value. */
+  readonly body?: unknown;
+}
+
+/** After authentication. */
+export interface ServerRequest extends ApiRequest {
   readonly user: User;
   /** Names the field manager where the request does not. */
   readonly userAgent?: string;

@@ -18,9 +18,10 @@
 //      the general parts of validation are the pipeline's business, not the kind's.
 //   5. Hooks are pure but for the draft: time, random values and other objects come
 //      through the RequestContext, so that a run can be replayed.
-import type { KubeObject, KubeStatusCause, ResourceKind } from "../../kube/types.ts";
+
 import type { Json, JsonObject } from "./json.ts";
 import type { Schema } from "./schema.ts";
+import type { KubeObject, KubeStatusCause, ResourceKind } from "./types.ts";
 
 /** An object that a hook may change in place. */
 export type Draft<T> = T extends readonly (infer Item)[]

@@ -1,7 +1,8 @@
 // Status objects as bodies of answers.
-import type { KubeStatusDetails, ResourceKind } from "../../kube/types.ts";
+
 import type { JsonObject } from "./json.ts";
 import type { StatusError } from "./status-error.ts";
+import type { KubeStatusDetails, ResourceKind } from "./types.ts";
 
 export function statusBody({ status, continueToken }: StatusError): JsonObject {
   const { kind, apiVersion, ...rest } = status;

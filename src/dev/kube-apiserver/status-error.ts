@@ -1,6 +1,6 @@
 // Refusals in the words and forms of the real API server. Whatever goes wrong inside the
 // request pipeline is thrown as a StatusError and becomes the body of the answer.
-import type { KubeStatus, KubeStatusCause, KubeStatusDetails, ResourceKind } from "../../kube/types.ts";
+import type { KubeStatus, KubeStatusCause, KubeStatusDetails, ResourceKind } from "./types.ts";
 
 export class StatusError extends Error {
   override readonly name = "StatusError";

@@ -4,8 +4,9 @@
 // The log is bounded. Whoever asks for a state or for changes from before its start is
 // told that they have expired, exactly as etcd does after a compaction. Objects in the
 // store are shared and never changed; a change replaces them.
-import type { ResourceKind } from "../../kube/types.ts";
+
 import type { JsonObject } from "./json.ts";
+import type { ResourceKind } from "./types.ts";
 
 export type ResourceId = Pick<ResourceKind, "group" | "plural">;
 

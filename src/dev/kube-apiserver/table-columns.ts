@@ -1,7 +1,8 @@
 // Columns that many kinds share, and the way `kubectl get` writes ages.
-import type { KubeObject } from "../../kube/types.ts";
+
 import type { Column } from "./resource.ts";
 import { parseTimestamp } from "./timestamps.ts";
+import type { KubeObject } from "./types.ts";
 
 export const nameColumn: Column<KubeObject> = {
   name: "Name",

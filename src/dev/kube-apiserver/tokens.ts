@@ -2,8 +2,7 @@
 // while the account and that pod are there. They look like the real server's JWTs, so that
 // a program which decodes them finds the same claims; their signature is this process's.
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { Clock } from "../../concurrency/clock.ts";
-import type { Random } from "../../concurrency/random.ts";
+import type { ApiServerDeps } from "./clock.ts";
 import { createUid } from "./identifiers.ts";
 import { isObject, type Json, type JsonObject, listAt, stringAt, valueAt } from "./json.ts";
 import type { User } from "./resource.ts";
@@ -26,10 +25,8 @@ export type TokenVerdict =
   | { readonly kind: "authenticated"; readonly user: User; readonly audiences: readonly string[] }
   | { readonly kind: "refused"; readonly error: string };
 
-export interface TokenIssuerDeps {
+export interface TokenIssuerDeps extends ApiServerDeps {
   readonly store: ObjectStore;
-  readonly clock: Clock;
-  readonly random: Random;
   /** Tokens that stand for a user without being issued: the administrator's, for one. */
   readonly staticTokens: ReadonlyMap<string, User>;
 }

@@ -2,15 +2,16 @@
 // or over HTTP. The contract takes real time, so the cluster runs on the system's clock.
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../../src/concurrency/random.ts";
+import { createInProcessTransport } from "../../../src/dev/in-process-transport.ts";
 import {
   type ApiServer,
   administrator,
   createApiServer,
 } from "../../../src/dev/kube-apiserver/api-server.ts";
-import { createFixture } from "../../../src/dev/kube-apiserver/controllers/cluster-fixture.ts";
+import { createNodes } from "../../../src/dev/kube-apiserver/controllers/nodes.ts";
 import { startControllers } from "../../../src/dev/kube-apiserver/controllers/start-controllers.ts";
+import { createHandler } from "../../../src/dev/kube-apiserver/handler.ts";
 import { startHttpServer } from "../../../src/dev/kube-apiserver/http-server.ts";
-import { createInProcessTransport } from "../../../src/dev/kube-apiserver/in-process.ts";
 import { createKubeApi } from "../../../src/kube/client.ts";
 import { fixedCredential } from "../../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../../src/kube/http-transport.ts";
@@ -49,12 +50,12 @@ interface EmbeddedCluster {
 async function startCluster(): Promise<EmbeddedCluster> {
   const random = createSeededRandom(1);
   const server = createApiServer({ clock, random }, { staticTokens: new Map([[token, administrator]]) });
-  const transport = createInProcessTransport(server);
+  const handler = createHandler(server);
   const stopping = new AbortController();
-  await createFixture(transport, stopping.signal);
+  await createNodes(handler, stopping.signal);
   // No case is about how long a pod takes.
   const behaviour = { pullMs: 0, startMs: 0, readyMs: 0, stopMs: 0 };
-  const controllers = startControllers(transport, { behaviour }, { clock, random }, stopping.signal);
+  const controllers = startControllers(handler, { behaviour }, { clock, random }, stopping.signal);
   // A server that has been up for a while remembers nothing of its first moments.
   server.faults.compact();
   return {
@@ -63,7 +64,6 @@ async function startCluster(): Promise<EmbeddedCluster> {
       stopping.abort();
       await controllers.done;
       server.stop();
-      await transport.close();
     },
   };
 }

@@ -6,13 +6,13 @@ import { describe, type TestContext, test } from "node:test";
 import { setImmediate as turnOfTheLoop } from "node:timers/promises";
 import { type Clock, createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../../src/concurrency/random.ts";
+import { createInProcessTransport } from "../../../src/dev/in-process-transport.ts";
 import {
   type ApiServer,
   administrator,
   createApiServer,
 } from "../../../src/dev/kube-apiserver/api-server.ts";
 import { startHttpServer } from "../../../src/dev/kube-apiserver/http-server.ts";
-import { createInProcessTransport } from "../../../src/dev/kube-apiserver/in-process.ts";
 import type { ServerRequest, WholeAnswer } from "../../../src/dev/kube-apiserver/request.ts";
 import { statusBody } from "../../../src/dev/kube-apiserver/status-body.ts";
 import { StatusError } from "../../../src/dev/kube-apiserver/status-error.ts";

@@ -1,8 +1,9 @@
 // Keeps metadata.managedFields for every write: turns requests into operations of
 // updater.ts, and dates, trims and caps the result.
-import type { ManagedFieldsEntry } from "../../../kube/types.ts";
+
 import { type JsonObject, listAt, valueAt } from "../json.ts";
 import type { Schema } from "../schema.ts";
+import type { ManagedFieldsEntry } from "../types.ts";
 import { capUpdaters } from "./cap-updaters.ts";
 import { FieldSet } from "./field-set.ts";
 import {

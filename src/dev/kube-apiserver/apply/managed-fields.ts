@@ -1,6 +1,7 @@
 // metadata.managedFields: who owns which fields, by which operation, since when.
-import type { ManagedFieldsEntry } from "../../../kube/types.ts";
+
 import { copyJson, isObject, type Json, type JsonObject } from "../json.ts";
+import type { ManagedFieldsEntry } from "../types.ts";
 import { decodeFieldSet, encodeFieldSet, type FieldSet } from "./field-set.ts";
 
 export interface Ownership {

@@ -1,9 +1,10 @@
-// The API as controllers use it: whole objects in and out, over the same transport as
-// everybody else's. A refusal is a KubeApiError with the server's status and reason.
-import { KubeApiError } from "../../../kube/errors.ts";
-import type { KubeRequest, KubeStream, KubeTransport } from "../../../kube/transport.ts";
-import type { KubeObject, KubeStatus, ObjectRef, ResourceKind } from "../../../kube/types.ts";
+// The API as controllers use it: whole objects in and out, the same way in as everybody else's. A refusal is
+// thrown as a StatusError.
+import type { ApiHandler } from "../handler.ts";
+import type { ApiRequest, WholeAnswer } from "../request.ts";
 import { apiVersionOf } from "../resource.ts";
+import { StatusError } from "../status-error.ts";
+import type { KubeObject, KubeStatus, ObjectRef, ResourceKind } from "../types.ts";
 
 export interface ListAnswer<T extends KubeObject> {
   readonly items: readonly T[];
@@ -17,11 +18,11 @@ export interface RemoveOptions {
 }
 
 export class ClusterClient {
-  private readonly transport: KubeTransport;
+  private readonly handler: ApiHandler;
   private readonly fieldManager: string;
 
-  constructor(transport: KubeTransport, fieldManager: string) {
-    this.transport = transport;
+  constructor(handler: ApiHandler, fieldManager: string) {
+    this.handler = handler;
     this.fieldManager = fieldManager;
   }
 
@@ -30,7 +31,7 @@ export class ClusterClient {
     ref: ObjectRef,
     signal: AbortSignal,
   ): Promise<T | undefined> {
-    const answer = await this.transport.send({ method: "GET", path: pathOf(kind, ref) }, signal);
+    const answer = await this.send({ method: "GET", path: pathOf(kind, ref) }, signal);
     if (answer.status === 404) return undefined;
     return accepted(answer) as T;
   }
@@ -41,16 +42,24 @@ export class ClusterClient {
     signal: AbortSignal,
   ): Promise<ListAnswer<T>> {
     const path = collectionPath(kind, namespace);
-    const list = accepted(await this.transport.send({ method: "GET", path }, signal)) as {
+    const list = accepted(await this.send({ method: "GET", path }, signal)) as {
       readonly items?: readonly T[];
       readonly metadata?: { readonly resourceVersion?: string };
     };
     return { items: list.items ?? [], resourceVersion: list.metadata?.resourceVersion ?? "" };
   }
 
-  watch(kind: ResourceKind, resourceVersion: string, signal: AbortSignal): Promise<KubeStream> {
+  async watch(
+    kind: ResourceKind,
+    resourceVersion: string,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<unknown>> {
     const query = { watch: "true", allowWatchBookmarks: "true", resourceVersion };
-    return this.transport.stream({ method: "GET", path: collectionPath(kind, undefined), query }, signal);
+    const answer = await this.handler(
+      { method: "GET", path: collectionPath(kind, undefined), query },
+      signal,
+    );
+    return answer.kind === "stream" ? answer.values : refuse(answer);
   }
 
   create<T extends KubeObject>(kind: ResourceKind<T>, object: T, signal: AbortSignal): Promise<T> {
@@ -95,13 +104,20 @@ export class ClusterClient {
       ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
     };
     const request = { method: "DELETE", path: pathOf(kind, ref), body } as const;
-    const answer = await this.transport.send({ ...request, contentType: "application/json" }, signal);
+    const answer = await this.send({ ...request, contentType: "application/json" }, signal);
     if (answer.status !== 404 && answer.status !== 409) accepted(answer);
   }
 
-  private async write<T>(request: KubeRequest, signal: AbortSignal): Promise<T> {
+  private async send(request: ApiRequest, signal: AbortSignal): Promise<WholeAnswer> {
+    const answer = await this.handler(request, signal);
+    if (answer.kind === "whole") return answer;
+    answer.close();
+    throw new Error(`${request.path} answered with a stream`);
+  }
+
+  private async write<T>(request: ApiRequest, signal: AbortSignal): Promise<T> {
     const query = { fieldManager: this.fieldManager };
-    const answer = await this.transport.send({ contentType: "application/json", ...request, query }, signal);
+    const answer = await this.send({ contentType: "application/json", ...request, query }, signal);
     return accepted(answer) as T;
   }
 }
@@ -126,12 +142,12 @@ function pathOf(kind: ResourceKind, { namespace, name }: ObjectRef): string {
   return `${collectionPath(kind, namespace)}/${encodeURIComponent(name)}`;
 }
 
-function accepted({ status, body }: { readonly status: number; readonly body: unknown }): unknown {
-  if (status < 300) return body;
-  const refusal = body as KubeStatus | undefined;
-  throw new KubeApiError("refused", refusal?.message ?? `the API server answered ${status}`, {
-    status,
-    ...(refusal?.reason === undefined ? {} : { reason: refusal.reason }),
-    ...(refusal?.details?.causes === undefined ? {} : { causes: refusal.details.causes }),
-  });
+function accepted(answer: WholeAnswer): unknown {
+  return answer.status < 300 ? answer.body : refuse(answer);
+}
+
+function refuse({ status, body }: WholeAnswer): never {
+  const refusal = body as Partial<KubeStatus> | undefined;
+  const message = refusal?.message ?? `the API server answered ${status}`;
+  throw new StatusError(status, refusal?.reason ?? "", message, refusal?.details);
 }

@@ -9,8 +9,8 @@ import {
   type TestCluster,
   untrustedTemplate,
 } from "../../../../test/support/embedded-cluster.ts";
-import { FakeClock } from "../../../../test/support/fake-clock.ts";
 import { statusText } from "../kinds/pod-status-text.ts";
+import { FakeClock } from "../testing.ts";
 import { isReady } from "./pod-state.ts";
 
 const sets = "/apis/apps/v1/namespaces/work/replicasets";

@@ -1,10 +1,10 @@
 // Every kind that can own or be owned, watched once for all controllers: the built-in ones
 // and those that definitions bring, which come and go.
 import type { CustomResourceDefinition } from "kubernetes-types/apiextensions/v1.js";
-import { linkSignals } from "../../../concurrency/abort.ts";
-import type { KubeObject, ResourceKind } from "../../../kube/types.ts";
+import { onAbort } from "../clock.ts";
 import { apiVersionOf } from "../resource.ts";
 import { builtinResources } from "../served-kinds.ts";
+import type { KubeObject, ResourceKind } from "../types.ts";
 import { type KindWatchDeps, watchKind } from "./kind-watch.ts";
 import { LiveObjects } from "./live-objects.ts";
 import { crdKind } from "./watched-kinds.ts";
@@ -93,15 +93,17 @@ export class ClusterView {
     current?.stop();
     this.custom.delete(definition);
     if (kind === undefined || signal.aborted) return;
-    const linked = linkSignals(signal);
+    const own = new AbortController();
+    const stopListening = onAbort(signal, () => own.abort(signal.reason));
     const known = this.add(kind);
     const stop = () => {
-      linked.abort();
+      stopListening();
+      own.abort();
       this.watched.delete(textOf(kind));
       known.objects.replace([]);
     };
     this.custom.set(definition, { name: textOf(kind), stop });
-    this.start(known, linked.signal);
+    this.start(known, own.signal);
   }
 }
 

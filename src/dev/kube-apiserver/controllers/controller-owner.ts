@@ -1,6 +1,7 @@
 // Ownership between a controller's object and what it makes.
-import type { KubeObject, OwnerReference, ResourceKind } from "../../../kube/types.ts";
+
 import { apiVersionOf } from "../resource.ts";
+import type { KubeObject, OwnerReference, ResourceKind } from "../types.ts";
 
 export function controllerOwner({ metadata }: KubeObject): OwnerReference | undefined {
   return (metadata?.ownerReferences ?? []).find(({ controller }) => controller === true);

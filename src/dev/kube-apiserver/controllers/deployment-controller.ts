@@ -1,12 +1,12 @@
 // apps/v1 Deployments: one ReplicaSet per template, and a gentle way from one to the next.
 import type { Deployment, ReplicaSet } from "kubernetes-types/apps/v1.js";
-import type { WorkOutcome } from "../../../concurrency/work-queue.ts";
 import { equalJson } from "../json.ts";
 import { selectorMatches } from "../kinds/label-selectors.ts";
 import { refOf } from "./cluster-client.ts";
 import { type Controller, type ControllerDeps, controllerOf, createQueue, done } from "./controller.ts";
 import { controllerOwner, controllerReference } from "./controller-owner.ts";
 import { deploymentStatus, progressDeadlineMs } from "./deployment-status.ts";
+import type { WorkOutcome } from "./key-queue.ts";
 import { keyOf } from "./live-objects.ts";
 import { isFinished } from "./pod-state.ts";
 import { limitsOf, nextNewSize, nextOldSizes, sizeOf } from "./rollout.ts";

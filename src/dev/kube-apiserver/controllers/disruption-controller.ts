@@ -1,12 +1,12 @@
 // PodDisruptionBudgets: counts the pods that an eviction may take right now.
 import type { Pod } from "kubernetes-types/core/v1.js";
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from "kubernetes-types/policy/v1.js";
-import type { WorkOutcome } from "../../../concurrency/work-queue.ts";
 import { equalJson } from "../json.ts";
 import { selectorMatches } from "../kinds/label-selectors.ts";
 import { formatTimestamp, parseTimestamp } from "../timestamps.ts";
 import { type Controller, type ControllerDeps, controllerOf, createQueue, done } from "./controller.ts";
 import { controllerOwner } from "./controller-owner.ts";
+import type { WorkOutcome } from "./key-queue.ts";
 import { keyOf } from "./live-objects.ts";
 import { isActive, isReady } from "./pod-state.ts";
 import { share } from "./rollout.ts";

@@ -3,12 +3,13 @@
 //
 // Whether an owner is gone is asked of the API at the moment of the deletion, never of the
 // view alone: a view that lags must not cost anybody an object.
-import type { WorkOutcome } from "../../../concurrency/work-queue.ts";
-import type { KubeObject, OwnerReference, ResourceKind } from "../../../kube/types.ts";
+
 import { equalJson } from "../json.ts";
+import type { KubeObject, OwnerReference, ResourceKind } from "../types.ts";
 import { refOf } from "./cluster-client.ts";
 import type { WatchedKind } from "./cluster-view.ts";
 import { type Controller, type ControllerDeps, controllerOf, createQueue, done } from "./controller.ts";
+import type { WorkOutcome } from "./key-queue.ts";
 import { keyOf } from "./live-objects.ts";
 
 const foreground = "foregroundDeletion";

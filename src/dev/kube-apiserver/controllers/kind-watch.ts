@@ -1,22 +1,18 @@
 // Keeps one kind's LiveObjects up to date: a list, then changes from there, for ever. A
 // watch that ends is taken up where it stopped; one that fails starts over with a list.
-import { createBackoff } from "../../../concurrency/backoff.ts";
-import { type Clock, sleep } from "../../../concurrency/clock.ts";
-import type { Random } from "../../../concurrency/random.ts";
-import { KubeApiError } from "../../../kube/errors.ts";
-import type { KubeObject, ResourceKind } from "../../../kube/types.ts";
+import { type ApiServerDeps, sleep } from "../clock.ts";
+import type { KubeObject, ResourceKind } from "../types.ts";
 import type { ClusterClient } from "./cluster-client.ts";
+import { backoffMs } from "./key-queue.ts";
 import type { LiveObjects } from "./live-objects.ts";
 
-export interface KindWatchDeps {
+export interface KindWatchDeps extends ApiServerDeps {
   readonly client: ClusterClient;
-  readonly clock: Clock;
-  readonly random: Random;
   /** Told of every failure; the watch goes on. */
   onError(part: string, key: string, error: unknown): void;
 }
 
-const retry = { initialMs: 100, maxMs: 5_000, jitter: "equal" } as const;
+const retry = { initialMs: 100, maxMs: 5_000 };
 
 /** Resolves when the signal has aborted; errors only make it start over. */
 export async function watchKind<T extends KubeObject>(
@@ -25,16 +21,16 @@ export async function watchKind<T extends KubeObject>(
   deps: KindWatchDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const backoff = createBackoff(retry, deps.random);
+  let failures = 0;
   while (!signal.aborted) {
     try {
       const { items, resourceVersion } = await deps.client.list(kind, undefined, signal);
       objects.replace(items);
-      backoff.reset();
+      failures = 0;
       await follow(kind, objects, resourceVersion, deps, signal);
     } catch (error) {
       if (!signal.aborted) deps.onError("watch", kind.plural, error);
-      await sleep(deps.clock, backoff.nextMs(), signal).catch(() => undefined);
+      await sleep(deps.clock, backoffMs(retry, failures++, deps.random), signal).catch(() => undefined);
     }
   }
 }
@@ -48,10 +44,9 @@ async function follow<T extends KubeObject>(
 ): Promise<void> {
   let resourceVersion = from;
   while (!signal.aborted) {
-    const stream = await client.watch(kind, resourceVersion, signal);
-    if (stream.status !== 200) throw new KubeApiError("refused", `watch of ${kind.plural} was refused`);
+    const events = await client.watch(kind, resourceVersion, signal);
     const before = resourceVersion;
-    for await (const value of stream.values) {
+    for await (const value of events) {
       resourceVersion = take(value as WatchValue<T>, objects) ?? resourceVersion;
     }
     // A server that ends every watch at once would otherwise be asked without a pause.
@@ -68,7 +63,7 @@ function take<T extends KubeObject>(
   { type, object }: WatchValue<T>,
   objects: LiveObjects<T>,
 ): string | undefined {
-  if (type === "ERROR") throw new KubeApiError("refused", "the watch ended with an error event");
+  if (type === "ERROR") throw new Error("the watch ended with an error event");
   if (type === "DELETED") objects.observeRemoval(object);
   else if (type !== "BOOKMARK") objects.observe(object);
   return object.metadata?.resourceVersion;

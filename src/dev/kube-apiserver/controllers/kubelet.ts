@@ -2,10 +2,10 @@
 // reports what happens, but runs nothing. What it knows of a pod beyond the pod's own
 // status (when a stage began, how often it failed) it keeps in memory, by uid.
 import type { Node, Pod } from "kubernetes-types/core/v1.js";
-import type { WorkOutcome } from "../../../concurrency/work-queue.ts";
 import { formatTimestamp, parseTimestamp } from "../timestamps.ts";
 import { refOf } from "./cluster-client.ts";
 import { type Controller, type ControllerDeps, controllerOf, createQueue, done } from "./controller.ts";
+import type { WorkOutcome } from "./key-queue.ts";
 import { keyOf } from "./live-objects.ts";
 import type { PodBehaviours } from "./pod-behaviour.ts";
 import { advance, nextStep, type PodLife, resumeLife, type Stage, startLife } from "./pod-life.ts";

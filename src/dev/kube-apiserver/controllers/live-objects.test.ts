@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { LabelSelector } from "kubernetes-types/meta/v1.js";
-import type { KubeObject } from "../../../kube/types.ts";
+import type { KubeObject } from "../types.ts";
 import { LiveObjects } from "./live-objects.ts";
 
 const createObject = (name: string, version: number, uid = `uid-${name}`, owner?: string): KubeObject => ({

@@ -2,8 +2,8 @@
 // controllers' own writes answered, whichever is newer. So a controller never acts twice
 // on what it did itself but has not seen yet.
 import type { LabelSelector } from "kubernetes-types/meta/v1.js";
-import type { KubeObject } from "../../../kube/types.ts";
 import { selectorMatches } from "../kinds/label-selectors.ts";
+import type { KubeObject } from "../types.ts";
 
 const none: ReadonlySet<string> = new Set();
 

@@ -1,11 +1,12 @@
 // Namespaces: a new one gets its default service account and the cluster's certificate
 // authority; a deleted one is emptied, kind by kind, before it may go.
-import type { WorkOutcome } from "../../../concurrency/work-queue.ts";
-import { KubeApiError } from "../../../kube/errors.ts";
-import type { KubeObject, ResourceKind } from "../../../kube/types.ts";
+
 import { events } from "../kinds/events.ts";
+import { StatusError } from "../status-error.ts";
+import type { KubeObject, ResourceKind } from "../types.ts";
 import { refOf } from "./cluster-client.ts";
 import { type Controller, type ControllerDeps, controllerOf, createQueue, done } from "./controller.ts";
+import type { WorkOutcome } from "./key-queue.ts";
 import { configMapKind, namespaceKind, serviceAccountKind } from "./watched-kinds.ts";
 
 const contentFinalizer = "kubernetes";
@@ -76,7 +77,7 @@ async function ensure(
   try {
     view.of(kind).observe(await client.create(kind, object, signal));
   } catch (error) {
-    if (!(error instanceof KubeApiError) || error.reason !== "AlreadyExists") throw error;
+    if (!(error instanceof StatusError) || error.status.reason !== "AlreadyExists") throw error;
   }
 }
 

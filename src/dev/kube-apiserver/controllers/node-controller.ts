@@ -2,11 +2,11 @@
 // marked and tainted; its pods turn unready at once, and are deleted when their patience
 // with such a node (tolerationSeconds) is over.
 import type { Node, NodeCondition, Pod, Taint } from "kubernetes-types/core/v1.js";
-import type { WorkOutcome } from "../../../concurrency/work-queue.ts";
 import { equalJson } from "../json.ts";
 import { formatTimestamp, parseTimestamp } from "../timestamps.ts";
 import { refOf } from "./cluster-client.ts";
 import { type Controller, type ControllerDeps, controllerOf, createQueue, done } from "./controller.ts";
+import type { WorkOutcome } from "./key-queue.ts";
 import { tolerates } from "./node-fit.ts";
 import { isActive } from "./pod-state.ts";
 import { nodeKind, podKind } from "./watched-kinds.ts";

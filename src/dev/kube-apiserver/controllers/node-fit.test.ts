@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Node, Pod, PodSpec } from "kubernetes-types/core/v1.js";
+import { pooledNodes } from "../../../../test/support/pooled-nodes.ts";
 import { selectorMatches } from "../kinds/label-selectors.ts";
-import { fixtureNodes } from "./cluster-fixture.ts";
 import { findNode, isTolerated, type Placement } from "./node-fit.ts";
+import { nodeOf } from "./nodes.ts";
 
 const zoneKey = "topology.kubernetes.io/zone";
-const nodes = fixtureNodes();
+const nodes = pooledNodes.map(nodeOf);
 const untrusted = {
   key: "karpenter.sh/nodepool",
   operator: "Equal",

@@ -1,14 +1,14 @@
 // ReplicaSets: as many pods as they ask for, no more, and a status that says how they are.
 import type { ReplicaSet, ReplicaSetStatus } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
-import type { WorkOutcome } from "../../../concurrency/work-queue.ts";
-import { KubeApiError } from "../../../kube/errors.ts";
 import { equalJson } from "../json.ts";
 import { selectorMatches } from "../kinds/label-selectors.ts";
+import { StatusError } from "../status-error.ts";
 import { formatTimestamp } from "../timestamps.ts";
 import { refOf } from "./cluster-client.ts";
 import { type Controller, type ControllerDeps, controllerOf, createQueue, done } from "./controller.ts";
 import { controllerOwner, controllerReference, isControlledBy } from "./controller-owner.ts";
+import type { WorkOutcome } from "./key-queue.ts";
 import { keyOf } from "./live-objects.ts";
 import { rankForRemoval } from "./pod-ranking.ts";
 import { availableAtMs, isActive, isFinished, isReady } from "./pod-state.ts";
@@ -44,7 +44,7 @@ async function reconcile(deps: ControllerDeps, key: string, signal: AbortSignal)
   const pods = deps.view.of(podKind);
   const own = await claimPods(deps, set, signal);
   const active = own.filter((pod) => isActive(pod) && !pods.isLeaving(pod));
-  let failure: KubeApiError | undefined;
+  let failure: StatusError | undefined;
   if (!deps.view.of(replicaSetKind).isLeaving(set)) failure = await scale(deps, set, active, signal);
   const after = pods.ownedBy(set.metadata?.uid ?? "").filter((pod) => !isFinished(pod));
   const nextMs = await writeStatus(deps, set, after, failure, signal);
@@ -97,14 +97,14 @@ async function scale(
   set: ReplicaSet,
   active: readonly Pod[],
   signal: AbortSignal,
-): Promise<KubeApiError | undefined> {
+): Promise<StatusError | undefined> {
   const pods = deps.view.of(podKind);
   const missing = (set.spec?.replicas ?? 1) - active.length;
   for (let made = 0; made < Math.min(missing, burstMax); made++) {
     try {
       pods.observe(await deps.client.create(podKind, podOf(set), signal));
     } catch (error) {
-      if (error instanceof KubeApiError && error.code === "refused") return error;
+      if (error instanceof StatusError) return error;
       throw error;
     }
   }
@@ -138,7 +138,7 @@ async function writeStatus(
   deps: ControllerDeps,
   set: ReplicaSet,
   own: readonly Pod[],
-  failure: KubeApiError | undefined,
+  failure: StatusError | undefined,
   signal: AbortSignal,
 ): Promise<number | undefined> {
   const nowMs = deps.clock.wallMs();
@@ -159,7 +159,7 @@ function statusOf(
   set: ReplicaSet,
   active: readonly Pod[],
   available: number,
-  failure: KubeApiError | undefined,
+  failure: StatusError | undefined,
   nowMs: number,
 ): ReplicaSetStatus {
   const labels = Object.entries(set.spec?.template?.metadata?.labels ?? {});

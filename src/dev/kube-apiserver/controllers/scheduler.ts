@@ -1,10 +1,10 @@
 // Gives every pod a node, or says why it has none yet.
 import type { Node, Pod } from "kubernetes-types/core/v1.js";
-import type { WorkOutcome } from "../../../concurrency/work-queue.ts";
 import { equalJson } from "../json.ts";
 import { formatTimestamp } from "../timestamps.ts";
 import { refOf } from "./cluster-client.ts";
 import { type Controller, type ControllerDeps, controllerOf, createQueue, done } from "./controller.ts";
+import type { WorkOutcome } from "./key-queue.ts";
 import { keyOf } from "./live-objects.ts";
 import { findNode, type Placement } from "./node-fit.ts";
 import { conditionOf, isFinished } from "./pod-state.ts";

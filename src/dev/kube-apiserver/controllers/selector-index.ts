@@ -1,7 +1,7 @@
 // Which of many selectors might pick an object, found by the object's labels: asking each
 // of them about every change would make a cluster slow with the square of its size.
 import type { LabelSelector } from "kubernetes-types/meta/v1.js";
-import type { KubeObject } from "../../../kube/types.ts";
+import type { KubeObject } from "../types.ts";
 import { labelKey, labelKeysOf } from "./live-objects.ts";
 
 export class SelectorIndex {

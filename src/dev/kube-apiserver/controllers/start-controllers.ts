@@ -2,11 +2,9 @@
 //
 // Everything runs on the injected clock and random and through the API alone, so a run can
 // be repeated. After the signal nothing is left: no watch, no timer, no pending write.
-import { onAbort } from "../../../concurrency/abort-listener.ts";
-import type { Clock } from "../../../concurrency/clock.ts";
-import type { Random } from "../../../concurrency/random.ts";
-import type { KubeTransport } from "../../../kube/transport.ts";
-import type { ObjectRef } from "../../../kube/types.ts";
+import { type ApiServerDeps, onAbort } from "../clock.ts";
+import type { ApiHandler } from "../handler.ts";
+import type { ObjectRef } from "../types.ts";
 import { ClusterClient } from "./cluster-client.ts";
 import { ClusterView } from "./cluster-view.ts";
 import type { Controller, ControllerDeps } from "./controller.ts";
@@ -21,9 +19,7 @@ import { createReplicaSetController } from "./replicaset-controller.ts";
 import { createScheduler } from "./scheduler.ts";
 import { podKind } from "./watched-kinds.ts";
 
-export interface ControllersDeps {
-  readonly clock: Clock;
-  readonly random: Random;
+export interface ControllersDeps extends ApiServerDeps {
   /** Told of failed attempts, each of which is made again. */
   onError?(controller: string, key: string, error: unknown): void;
 }
@@ -45,14 +41,14 @@ export interface RunningControllers {
 }
 
 export function startControllers(
-  transport: KubeTransport,
+  handler: ApiHandler,
   options: ControllersOptions,
   deps: ControllersDeps,
   signal: AbortSignal,
 ): RunningControllers {
   const { clock, random } = deps;
-  const client = new ClusterClient(transport, "kube-controller-manager");
-  const kubeletClient = new ClusterClient(transport, "kubelet");
+  const client = new ClusterClient(handler, "kube-controller-manager");
+  const kubeletClient = new ClusterClient(handler, "kubelet");
   const onError = (part: string, key: string, error: unknown) => deps.onError?.(part, key, error);
   const view = new ClusterView({ client, clock, random, onError });
   const shared: ControllerDeps = { client, view, clock, random, onError };
@@ -63,7 +59,7 @@ export function startControllers(
     createNodeController(shared, nodes),
     createDeploymentController(shared),
     createReplicaSetController(shared),
-    createScheduler({ ...shared, client: new ClusterClient(transport, "kube-scheduler") }),
+    createScheduler({ ...shared, client: new ClusterClient(handler, "kube-scheduler") }),
     createKubelet({ ...shared, client: kubeletClient }, behaviours),
     createDisruptionController(shared),
     createGarbageCollector(shared),

@@ -4,7 +4,6 @@ import type { Deployment, ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { ConfigMap, Namespace, Node, Pod, ServiceAccount } from "kubernetes-types/core/v1.js";
 import type { RuntimeClass } from "kubernetes-types/node/v1.js";
 import type { PodDisruptionBudget } from "kubernetes-types/policy/v1.js";
-import type { KubeObject, ResourceKind } from "../../../kube/types.ts";
 import { configmaps } from "../kinds/configmaps.ts";
 import { customresourcedefinitions } from "../kinds/customresourcedefinitions.ts";
 import { deployments } from "../kinds/deployments.ts";
@@ -16,6 +15,7 @@ import { replicasets } from "../kinds/replicasets.ts";
 import { runtimeclasses } from "../kinds/runtimeclasses.ts";
 import { serviceaccounts } from "../kinds/serviceaccounts.ts";
 import type { ServedResource } from "../resource.ts";
+import type { KubeObject, ResourceKind } from "../types.ts";
 
 export const podKind = kindOf<Pod>(pods);
 export const nodeKind = kindOf<Node>(nodes);

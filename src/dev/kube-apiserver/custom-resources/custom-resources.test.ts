@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FakeClock } from "../../../../test/support/fake-clock.ts";
-import { createSeededRandom } from "../../../concurrency/random.ts";
-import type { KubeRequest } from "../../../kube/transport.ts";
 import { administrator, createApiServer } from "../api-server.ts";
 import { type JsonObject, listAt, stringAt, valueAt } from "../json.ts";
-import type { WholeAnswer } from "../request.ts";
+import type { ApiRequest, WholeAnswer } from "../request.ts";
+import { createSeededRandom, FakeClock } from "../testing.ts";
 
 const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const things = "/apis/example.com/v1/namespaces/default/things";
@@ -63,7 +61,7 @@ function definition(): JsonObject {
 async function start() {
   const clock = new FakeClock();
   const server = createApiServer({ clock, random: createSeededRandom(7) });
-  const ask = (request: KubeRequest) =>
+  const ask = (request: ApiRequest) =>
     server.handle({ ...request, user: administrator }) as WholeAnswer & { readonly body: JsonObject };
   ask({ method: "POST", path: definitions, body: definition() });
   await clock.advance(0);
@@ -77,7 +75,7 @@ function thing(name: string, spec: JsonObject, rest: JsonObject = {}): JsonObjec
 test("a definition is established after a moment, and only then served", async () => {
   const clock = new FakeClock();
   const server = createApiServer({ clock, random: createSeededRandom(7) });
-  const ask = (request: KubeRequest) =>
+  const ask = (request: ApiRequest) =>
     server.handle({ ...request, user: administrator }) as WholeAnswer & { readonly body: JsonObject };
   ask({ method: "POST", path: definitions, body: definition() });
   assert.equal(ask({ method: "GET", path: things }).status, 404);

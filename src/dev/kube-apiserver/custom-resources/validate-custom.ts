@@ -1,9 +1,10 @@
 // Checks a custom resource against its schema, and says what is wrong in the words of the
 // real server.
-import type { KubeStatusCause } from "../../../kube/types.ts";
+
 import { duplicate, invalidValue, required, tooLong, unsupported } from "../causes.ts";
 import { fieldOf, isObject, type Json } from "../json.ts";
 import type { Schema } from "../schema.ts";
+import type { KubeStatusCause } from "../types.ts";
 
 export function validateCustom(schema: Schema, value: Json, path = ""): KubeStatusCause[] {
   if (value === null && schema.nullable) return [];

@@ -6,8 +6,8 @@ import type {
   EnvVar,
   VolumeMount,
 } from "kubernetes-types/core/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { duplicate, forbiddenField, invalidValue, required, unsupported } from "../causes.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { type Causes, checkId, checkPort, refuse } from "./field-checks.ts";
 import { dnsLabelProblems, dnsSubdomainProblems, envNameProblems, portNameProblems } from "./names.ts";
 import { checkResources } from "./resource-validation.ts";

@@ -6,9 +6,9 @@ import type {
   CustomResourceDefinitionVersion,
   JSONSchemaProps,
 } from "kubernetes-types/apiextensions/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { immutable, invalidValue, required, unsupported } from "../causes.ts";
 import { valueAt } from "../json.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { type Causes, refuse } from "./field-checks.ts";
 import { dnsLabel1035Problems, dnsSubdomainProblems } from "./names.ts";
 

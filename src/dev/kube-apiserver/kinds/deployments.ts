@@ -1,9 +1,9 @@
 // apps/v1 Deployments.
 import type { Deployment, DeploymentStrategy } from "kubernetes-types/apps/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { forbiddenField, invalidValue, unsupported } from "../causes.ts";
 import { type Column, type Draft, defineResource } from "../resource.ts";
 import { ageColumn, nameColumn } from "../table-columns.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { type Causes, checkCountOrPercent, checkNonNegative } from "./field-checks.ts";
 import {
   checkCounts,

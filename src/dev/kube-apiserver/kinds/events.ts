@@ -2,10 +2,10 @@
 // events.k8s.io/v1. They are one object in the real server and two kinds here.
 import type { Event } from "kubernetes-types/core/v1.js";
 import type { Event as NewEvent } from "kubernetes-types/events/v1.js";
-import type { KubeObject, KubeStatusCause } from "../../../kube/types.ts";
 import { invalidValue, required } from "../causes.ts";
 import { type Column, defineResource } from "../resource.ts";
 import { ageSince, nameColumn } from "../table-columns.ts";
+import type { KubeObject, KubeStatusCause } from "../types.ts";
 import { type Causes, refuse } from "./field-checks.ts";
 import { qualifiedNameProblems } from "./names.ts";
 

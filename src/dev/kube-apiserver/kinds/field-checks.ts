@@ -1,7 +1,8 @@
 // Checks of single fields that many kinds share. They give causes, so that a validation
 // reads as the list of a kind's rules.
-import type { KubeStatusCause } from "../../../kube/types.ts";
+
 import { invalidValue, tooLong } from "../causes.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { labelValueProblems, portNameProblems, qualifiedNameProblems } from "./names.ts";
 
 export type Causes = readonly KubeStatusCause[];

@@ -1,9 +1,9 @@
 // Nodes. A new one is tainted until its kubelet says that it is ready.
 import type { Node, NodeSpec } from "kubernetes-types/core/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { duplicate, forbiddenField, invalidValue, required, unsupported } from "../causes.ts";
 import { type Column, type Draft, defineResource } from "../resource.ts";
 import { ageColumn, nameColumn } from "../table-columns.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { type Causes, refuse } from "./field-checks.ts";
 import { labelValueProblems, qualifiedNameProblems } from "./names.ts";
 import { taintEffects } from "./scheduling-validation.ts";

@@ -1,8 +1,8 @@
 // The rules of a pod spec, a pod's own or a template's, in the order in which the real
 // server reports them.
 import type { PodSpec } from "kubernetes-types/core/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { forbiddenField, invalidValue, required, unsupported } from "../causes.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { type ContainerSurroundings, checkContainer } from "./container-validation.ts";
 import { type Causes, checkId, checkLabels, refuse } from "./field-checks.ts";
 import { dnsLabelProblems, dnsSubdomainProblems, qualifiedNameProblems } from "./names.ts";

@@ -1,10 +1,10 @@
 // What ReplicaSets and apps/v1 Deployments share: a selector and the template of their pods.
 import type { PodTemplateSpec } from "kubernetes-types/core/v1.js";
 import type { LabelSelector } from "kubernetes-types/meta/v1.js";
-import type { KubeObject, KubeStatusCause } from "../../../kube/types.ts";
 import { forbiddenField, immutable, invalidValue, required, unsupported } from "../causes.ts";
 import { equalJson } from "../json.ts";
 import type { Column, Draft } from "../resource.ts";
+import type { KubeObject, KubeStatusCause } from "../types.ts";
 import { type Causes, checkAnnotations, checkLabels, checkNonNegative } from "./field-checks.ts";
 import { checkLabelSelector, isEmptySelector, selectorMatches, selectorText } from "./label-selectors.ts";
 import { defaultPodSpec } from "./pod-spec-defaults.ts";

@@ -1,8 +1,8 @@
 // What may still change in a pod once it exists: images, deadlines and added tolerations.
 import type { Container, Pod, PodSpec, Toleration } from "kubernetes-types/core/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { forbiddenField, required } from "../causes.ts";
 import { equalJson } from "../json.ts";
+import type { KubeStatusCause } from "../types.ts";
 import type { Causes } from "./field-checks.ts";
 
 const onlyThese =

@@ -7,8 +7,8 @@ import type {
   Probe,
   TCPSocketAction,
 } from "kubernetes-types/core/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { forbiddenField, invalidValue, required, unsupported } from "../causes.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { type Causes, checkNonNegative, checkPort, checkPortOrName, refuse } from "./field-checks.ts";
 import { httpHeaderProblems } from "./names.ts";
 

@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createThrough, type HookRun } from "../../../../test/support/kind-hooks.ts";
 import answers from "../../../../testdata/kube-apiserver/recorded-answers.json" with { type: "json" };
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { DecodeError } from "../decode.ts";
 import { builtinResources } from "../served-kinds.ts";
 import { StatusError } from "../status-error.ts";
+import type { KubeStatusCause } from "../types.ts";
 
 interface Answer {
   readonly resource: string;

@@ -1,7 +1,7 @@
 // The rules of resource requests and limits.
 import type { ResourceRequirements } from "kubernetes-types/core/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { invalidValue, required } from "../causes.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { type Causes, refuse } from "./field-checks.ts";
 import { qualifiedNameProblems } from "./names.ts";
 import { compareQuantities, isWholeQuantity } from "./quantity-order.ts";

@@ -5,11 +5,11 @@ import type {
   SelfSubjectAccessReview,
   SubjectAccessReview,
 } from "kubernetes-types/authorization/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { invalidValue } from "../causes.ts";
 import { defineResource } from "../resource.ts";
 import { badRequest } from "../status-error.ts";
 import { nameColumn } from "../table-columns.ts";
+import type { KubeStatusCause } from "../types.ts";
 import type { Causes } from "./field-checks.ts";
 
 const question = {

@@ -7,8 +7,8 @@ import type {
   TopologySpreadConstraint,
   WeightedPodAffinityTerm,
 } from "kubernetes-types/core/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { duplicate, forbiddenField, invalidValue, required, unsupported } from "../causes.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { type Causes, refuse } from "./field-checks.ts";
 import { checkLabelSelector } from "./label-selectors.ts";
 import { dnsLabelProblems, labelValueProblems, qualifiedNameProblems } from "./names.ts";

@@ -1,10 +1,10 @@
 // Secrets. `stringData` is a way to write only: it ends up in `data`, encoded.
 import type { Secret } from "kubernetes-types/core/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { immutable, invalidValue, required, tooLong } from "../causes.ts";
 import { setField } from "../json.ts";
 import { type Column, defineResource } from "../resource.ts";
 import { ageColumn, nameColumn } from "../table-columns.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { checkKeys, checkSeal, dataBytesMax, decodedBytes } from "./data-keys.ts";
 import type { Causes } from "./field-checks.ts";
 

@@ -1,10 +1,10 @@
 // Cluster addresses and node ports of services: given out at random, never twice, kept
 // over updates, given back with the object.
 import type { Service, ServiceSpec } from "kubernetes-types/core/v1.js";
-import type { KubeObject } from "../../../kube/types.ts";
 import { invalidValue } from "../causes.ts";
 import type { Draft, RequestContext } from "../resource.ts";
 import { invalid } from "../status-error.ts";
+import type { KubeObject } from "../types.ts";
 import { hasClusterIP } from "./service-exposure.ts";
 
 const serviceResource = { group: "", plural: "services" };

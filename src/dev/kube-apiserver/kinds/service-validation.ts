@@ -1,8 +1,8 @@
 // The rules of services.
 import { isIP } from "node:net";
 import type { Service, ServicePort, ServiceSpec } from "kubernetes-types/core/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { duplicate, forbiddenField, invalidValue, required, unsupported } from "../causes.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { type Causes, checkLabels, checkPort, checkPortOrName, refuse } from "./field-checks.ts";
 import { dnsLabelProblems, dnsSubdomainProblems } from "./names.ts";
 import { hasClusterIP, isExposed } from "./service-exposure.ts";

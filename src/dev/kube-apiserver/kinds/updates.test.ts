@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createThrough, updateThrough } from "../../../../test/support/kind-hooks.ts";
-import type { KubeObject } from "../../../kube/types.ts";
 import type { JsonObject } from "../json.ts";
 import type { ServedResource } from "../resource.ts";
 import { StatusError } from "../status-error.ts";
+import type { KubeObject } from "../types.ts";
 import { configmaps } from "./configmaps.ts";
 import { customresourcedefinitions } from "./customresourcedefinitions.ts";
 import { deployments } from "./deployments.ts";

@@ -1,7 +1,7 @@
 // The rules of volumes, for the sources that workloads here use; other sources pass.
 import type { KeyToPath, Volume, VolumeProjection } from "kubernetes-types/core/v1.js";
-import type { KubeStatusCause } from "../../../kube/types.ts";
 import { duplicate, forbiddenField, invalidValue, required } from "../causes.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { checkLocalPath } from "./container-validation.ts";
 import { type Causes, refuse } from "./field-checks.ts";
 import { dnsLabelProblems } from "./names.ts";

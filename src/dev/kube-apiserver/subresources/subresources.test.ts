@@ -1,18 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FakeClock } from "../../../../test/support/fake-clock.ts";
-import { createSeededRandom } from "../../../concurrency/random.ts";
-import type { KubeRequest } from "../../../kube/transport.ts";
 import { administrator, createApiServer } from "../api-server.ts";
 import { type JsonObject, listAt, stringAt, valueAt } from "../json.ts";
-import type { WholeAnswer } from "../request.ts";
+import type { ApiRequest, WholeAnswer } from "../request.ts";
+import { createSeededRandom, FakeClock } from "../testing.ts";
 
 const core = "/api/v1/namespaces/default";
 
 function start() {
   const clock = new FakeClock();
   const server = createApiServer({ clock, random: createSeededRandom(7) });
-  const ask = (request: KubeRequest) =>
+  const ask = (request: ApiRequest) =>
     server.handle({ ...request, user: administrator }) as WholeAnswer & { readonly body: JsonObject };
   const post = (path: string, body: JsonObject) => ask({ method: "POST", path, body });
   const merge = (path: string, body: JsonObject) =>

@@ -1,11 +1,12 @@
 // serviceaccounts/<name>/token: a TokenRequest.
-import type { KubeStatusCause } from "../../../kube/types.ts";
+
 import { invalidValue } from "../causes.ts";
 import { type Scope, timestampOf } from "../core.ts";
 import { isObject, type JsonObject, listAt, stringAt, valueAt } from "../json.ts";
 import { badRequest, conflict, invalid, notFound } from "../status-error.ts";
 import { formatTimestamp } from "../timestamps.ts";
 import { issuer, type TokenSubject } from "../tokens.ts";
+import type { KubeStatusCause } from "../types.ts";
 import { liveObject } from "../update.ts";
 
 const expiryDefaultSeconds = 3600;
