@@ -1,6 +1,6 @@
 // A custom kind for one case: its own API group, so that cases do not meet, and gone afterwards.
 import assert from "node:assert/strict";
-import { eventually } from "../support/eventually.ts";
+import { eventually } from "./eventually.ts";
 import { customResourceDefinitions } from "./fixtures.ts";
 import { at, type Kind, type Manifest } from "./manifest.ts";
 import type { Trial } from "./trial.ts";

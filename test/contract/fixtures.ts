@@ -1,27 +1,51 @@
 // The smallest valid objects of each kind, for cases to add their one point to.
-import * as kinds from "../../src/kube/kinds.ts";
-import type { ResourceKind } from "../../src/kube/types.ts";
 import type { Kind, Manifest } from "./manifest.ts";
 
-export const namespaces = loose(kinds.namespaces);
-export const nodes = loose(kinds.nodes);
-export const pods = loose(kinds.pods);
-export const services = loose(kinds.services);
-export const secrets = loose(kinds.secrets);
-export const serviceAccounts = loose(kinds.serviceAccounts);
-export const events = loose(kinds.events);
-export const replicaSets = loose(kinds.replicaSets);
-export const appsDeployments = loose(kinds.appsDeployments);
-export const podDisruptionBudgets = loose(kinds.podDisruptionBudgets);
-export const leases = loose(kinds.leases);
-export const runtimeClasses = loose(kinds.runtimeClasses);
-export const customResourceDefinitions = loose(kinds.customResourceDefinitions);
-export const ciliumNetworkPolicies = loose(kinds.ciliumNetworkPolicies);
-export const tokenReviews = loose(kinds.tokenReviews);
-export const subjectAccessReviews = loose(kinds.subjectAccessReviews);
-export const selfSubjectAccessReviews = loose(kinds.selfSubjectAccessReviews);
-export const tokenRequests = loose(kinds.tokenRequests);
-export const evictions = loose(kinds.evictions);
+export const namespaces = clusterKind("v1", "Namespace", "namespaces");
+export const nodes = clusterKind("v1", "Node", "nodes");
+export const pods = namespacedKind("v1", "Pod", "pods");
+export const services = namespacedKind("v1", "Service", "services");
+export const secrets = namespacedKind("v1", "Secret", "secrets");
+export const serviceAccounts = namespacedKind("v1", "ServiceAccount", "serviceaccounts");
+export const events = namespacedKind("v1", "Event", "events");
+export const replicaSets = namespacedKind("apps/v1", "ReplicaSet", "replicasets");
+export const appsDeployments = namespacedKind("apps/v1", "Deployment", "deployments");
+export const podDisruptionBudgets = namespacedKind(
+  "policy/v1",
+  "PodDisruptionBudget",
+  "poddisruptionbudgets",
+);
+export const leases = namespacedKind("coordination.k8s.io/v1", "Lease", "leases");
+export const runtimeClasses = clusterKind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses");
+export const customResourceDefinitions = clusterKind(
+  "apiextensions.k8s.io/v1",
+  "CustomResourceDefinition",
+  "customresourcedefinitions",
+);
+export const ciliumNetworkPolicies = namespacedKind(
+  "cilium.io/v2",
+  "CiliumNetworkPolicy",
+  "ciliumnetworkpolicies",
+);
+export const tokenReviews = clusterKind("authentication.k8s.io/v1", "TokenReview", "tokenreviews");
+export const subjectAccessReviews = clusterKind(
+  "authorization.k8s.io/v1",
+  "SubjectAccessReview",
+  "subjectaccessreviews",
+);
+export const selfSubjectAccessReviews = clusterKind(
+  "authorization.k8s.io/v1",
+  "SelfSubjectAccessReview",
+  "selfsubjectaccessreviews",
+);
+
+// Created at a subresource of another kind.
+const core = { group: "", version: "v1" };
+export const tokenRequests: Kind = {
+  ...namespacedKind("authentication.k8s.io/v1", "TokenRequest", serviceAccounts.plural),
+  servedBy: core,
+};
+export const evictions: Kind = { ...namespacedKind("policy/v1", "Eviction", pods.plural), servedBy: core };
 
 /** Created under a pod, as the scheduler does. */
 export const bindings: Kind = { group: "", version: "v1", kind: "Binding", plural: "pods", namespaced: true };
@@ -98,7 +122,11 @@ export function lease(name: string, spec: Fields = {}): Manifest {
   return { metadata: { name }, spec: { holderIdentity: "somebody", leaseDurationSeconds: 15, ...spec } };
 }
 
-function loose(kind: ResourceKind): Kind {
-  const { object: _, ...place } = kind;
-  return place;
+function clusterKind(apiVersion: string, kind: string, plural: string): Kind {
+  const [version = "", group = ""] = apiVersion.split("/").reverse();
+  return { group, version, kind, plural, namespaced: false };
+}
+
+function namespacedKind(apiVersion: string, kind: string, plural: string): Kind {
+  return { ...clusterKind(apiVersion, kind, plural), namespaced: true };
 }

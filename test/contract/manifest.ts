@@ -1,12 +1,15 @@
 // Objects as the contract suite sees them: plain JSON that may also be wrong on purpose, so
 // the published types, which only know valid objects, do not fit.
-import type { KubeObject, ManagedFieldsEntry, ResourceKind } from "../../src/kube/types.ts";
+import type { KubeObject, ManagedFieldsEntry, ResourceKind } from "../../src/dev/kube-apiserver/types.ts";
 
 export interface Manifest extends KubeObject {
   readonly [field: string]: unknown;
 }
 
-export type Kind = ResourceKind<Manifest>;
+export interface Kind extends ResourceKind<Manifest> {
+  /** Where the path differs from the object's own group: what is created at another kind's subresource. */
+  readonly servedBy?: { readonly group: string; readonly version: string };
+}
 
 /** The value at a dotted path, undefined where any part is missing: `at(pod, "spec.containers.0.image")`. */
 export function at(value: unknown, path: string): unknown {

@@ -1,7 +1,7 @@
 // How a refusal is compared: by what clients branch on. Status and reason always; of the causes
 // their reason and field; of the message only the part that tells which refusal it is.
 import assert from "node:assert/strict";
-import { KubeApiError } from "../../src/kube/errors.ts";
+import type { Refusal } from "./api.ts";
 
 export interface ExpectedRefusal {
   readonly status: number;
@@ -15,12 +15,12 @@ export interface ExpectedRefusal {
   readonly causes?: readonly string[];
 }
 
-export async function refused(attempt: Promise<unknown>, expected: ExpectedRefusal): Promise<KubeApiError> {
+export async function refused(attempt: Promise<unknown>, expected: ExpectedRefusal): Promise<Refusal> {
   const error = await attempt.then(
     () => assert.fail(`this was accepted, instead of ${expected.status} ${expected.reason}`),
     (reason: unknown) => reason,
   );
-  if (!(error instanceof KubeApiError)) throw error;
+  if (!isRefusal(error)) throw error;
   assert.equal(
     `${error.status} ${error.reason ?? ""}`,
     `${expected.status} ${expected.reason}`,
@@ -34,12 +34,17 @@ export async function refused(attempt: Promise<unknown>, expected: ExpectedRefus
   return error;
 }
 
+/** By its form, because each client has an error class of its own. */
+export function isRefusal(error: unknown): error is Refusal {
+  return error instanceof Error && "status" in error && "causes" in error;
+}
+
 /** A 422 with exactly these causes. */
 export function invalid(
   attempt: Promise<unknown>,
   causes: readonly string[],
   message?: RegExp,
-): Promise<KubeApiError> {
+): Promise<Refusal> {
   return refused(attempt, {
     status: 422,
     reason: "Invalid",

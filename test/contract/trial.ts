@@ -1,24 +1,23 @@
 // What a case works with: the API under test with its namespace and defaults filled in, the verbs
-// that KubeApi leaves to others, and a place for whatever must be undone afterwards.
+// that ContractApi leaves to others, and a place for whatever must be undone afterwards.
 import { randomBytes } from "node:crypto";
+import type { ApiRequest } from "../../src/dev/kube-apiserver/request.ts";
+import type { ObjectRef } from "../../src/dev/kube-apiserver/types.ts";
 import type {
+  Answer,
   ApplyOptions,
   ApplyResult,
+  ContractApi,
   CreateOptions,
   DeleteOptions,
   DeleteOutcome,
   GetOptions,
-  KubeApi,
   ListOptions,
   ListPage,
   WatchOptions,
-} from "../../src/kube/api.ts";
-import { refusedError } from "../../src/kube/errors.ts";
-import { json } from "../../src/kube/media-types.ts";
-import { collectionPath, objectPath } from "../../src/kube/paths.ts";
-import type { KubeRequest, KubeResponse } from "../../src/kube/transport.ts";
-import type { ObjectRef } from "../../src/kube/types.ts";
-import { eventually } from "../support/eventually.ts";
+} from "./api.ts";
+import { collectionPath, json, objectPath, refusalOf } from "./client.ts";
+import { eventually } from "./eventually.ts";
 import { namespaces, serviceAccounts } from "./fixtures.ts";
 import type { Kind, Manifest } from "./manifest.ts";
 import type { ContractTarget } from "./target.ts";
@@ -34,7 +33,7 @@ type Query = Readonly<Record<string, string>>;
 
 export class Trial {
   readonly target: ContractTarget;
-  readonly api: KubeApi;
+  readonly api: ContractApi;
   /** Never aborted: a case that runs out of time must still be able to clean up. */
   readonly signal = new AbortController().signal;
   /** Made for this case; gone after it. */
@@ -77,7 +76,7 @@ export class Trial {
     return found;
   }
 
-  list(kind: Kind, options: ListOptions = {}): Promise<ListPage<Manifest>> {
+  list(kind: Kind, options: ListOptions = {}): Promise<ListPage> {
     const place = kind.namespaced ? { namespace: this.namespace } : {};
     return this.api.list(kind, { ...place, ...options }, this.signal);
   }
@@ -93,11 +92,7 @@ export class Trial {
     return watcher;
   }
 
-  applyResult(
-    kind: Kind,
-    manifest: Manifest,
-    options: Partial<ApplyOptions> = {},
-  ): Promise<ApplyResult<Manifest>> {
+  applyResult(kind: Kind, manifest: Manifest, options: Partial<ApplyOptions> = {}): Promise<ApplyResult> {
     const defaults = { fieldManager: "alpha", force: false };
     return this.api.apply(kind, this.placed(kind, manifest), { ...defaults, ...options }, this.signal);
   }
@@ -137,14 +132,14 @@ export class Trial {
     });
   }
 
-  send(request: KubeRequest): Promise<KubeResponse> {
+  send(request: ApiRequest): Promise<Answer> {
     return this.target.transport.send({ accept: json, ...request }, this.signal);
   }
 
   /** The body of a success; any other answer is thrown as the client would throw it. */
-  async answer(request: KubeRequest): Promise<Manifest> {
+  async answer(request: ApiRequest): Promise<Manifest> {
     const answer = await this.send(request);
-    if (answer.status >= 300) throw refusedError(`${request.method} ${request.path}`, answer);
+    if (answer.status >= 300) throw refusalOf(answer);
     return answer.body as Manifest;
   }
 

@@ -1,10 +1,10 @@
 // Reads a watch while the case goes on, and hands its events out in order. A case that waits for
 // an event that never comes fails with what it saw instead.
 import { EventEmitter, once } from "node:events";
-import type { KubeApi, WatchEvent, WatchOptions } from "../../src/kube/api.ts";
+import type { ContractApi, WatchEvent, WatchOptions } from "./api.ts";
 import type { Kind, Manifest } from "./manifest.ts";
 
-export type Seen = WatchEvent<Manifest>;
+export type Seen = WatchEvent;
 
 const patienceMs = 20_000;
 
@@ -16,7 +16,7 @@ export class Watcher {
   private readonly arrivals = new EventEmitter();
   private taken = 0;
 
-  constructor(api: KubeApi, kind: Kind, options: WatchOptions, signal: AbortSignal) {
+  constructor(api: ContractApi, kind: Kind, options: WatchOptions, signal: AbortSignal) {
     this.ended = this.pump(api.watch(kind, options, AbortSignal.any([signal, this.stop.signal])));
     // A case that does not look at the end of its watch is not to crash the process with it.
     this.ended.catch(() => undefined);

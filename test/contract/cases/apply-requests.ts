@@ -1,6 +1,6 @@
 // Server-side apply: the request itself, its preconditions and the forms of its refusals.
 import assert from "node:assert/strict";
-import { applyPatch } from "../../../src/kube/media-types.ts";
+import { applyPatch } from "../client.ts";
 import { contractCase } from "../contract-case.ts";
 import {
   appsDeployment,

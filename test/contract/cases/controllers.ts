@@ -1,7 +1,7 @@
 // The controllers that make a cluster live: what becomes of a ReplicaSet, a Deployment, a budget.
 import assert from "node:assert/strict";
-import { eventually } from "../../support/eventually.ts";
 import { contractCase } from "../contract-case.ts";
+import { eventually } from "../eventually.ts";
 import {
   appsDeployment,
   appsDeployments,

@@ -93,7 +93,7 @@ export const creatingCases = [
   }),
   contractCase("create: without a manager's name, the program's name is taken", async (trial) => {
     const made = await trial.create(secrets, secret("a"));
-    assert.equal(made.metadata?.managedFields?.[0]?.manager, "krane");
+    assert.equal(made.metadata?.managedFields?.[0]?.manager, trial.target.userAgent);
   }),
   contractCase("create: a dry run answers as if, and stores nothing", async (trial) => {
     const answer = await trial.create(secrets, secret("a"), { dryRun: true });

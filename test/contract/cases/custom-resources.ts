@@ -1,8 +1,8 @@
 // Custom resources: their definition, and what the server does to instances.
 import assert from "node:assert/strict";
-import { eventually } from "../../support/eventually.ts";
 import { contractCase } from "../contract-case.ts";
 import { customKind, defineKind, definitionOf, established } from "../custom-kind.ts";
+import { eventually } from "../eventually.ts";
 import { ciliumNetworkPolicies, customResourceDefinitions } from "../fixtures.ts";
 import { at, managedBy, ownedFields } from "../manifest.ts";
 import { invalid, refused } from "../refusal.ts";
@@ -331,7 +331,7 @@ export const customResourceCases = [
     assert.equal(at(resources, "resources.0.kind"), "Widget");
     assert.equal(at(resources, "resources.0.namespaced"), true);
   }),
-  contractCase("cilium: where its policies are installed, krane's kind of policy is taken", async (trial) => {
+  contractCase("cilium: where its policies are installed, a policy is taken", async (trial) => {
     const installed = await trial.find(customResourceDefinitions, "ciliumnetworkpolicies.cilium.io");
     if (installed === undefined) return;
     const spec = {

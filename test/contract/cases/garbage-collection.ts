@@ -1,7 +1,7 @@
 // What happens to dependents when their owner goes.
 import assert from "node:assert/strict";
-import { eventually } from "../../support/eventually.ts";
 import { contractCase } from "../contract-case.ts";
+import { eventually } from "../eventually.ts";
 import { pods, replicaSet, replicaSets, secret, secrets } from "../fixtures.ts";
 import type { Manifest } from "../manifest.ts";
 import { invalid } from "../refusal.ts";

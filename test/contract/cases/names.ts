@@ -1,7 +1,7 @@
 // Names and namespaces: which names are taken, and what a namespace does to what is in it.
 import assert from "node:assert/strict";
-import { eventually } from "../../support/eventually.ts";
 import { contractCase } from "../contract-case.ts";
+import { eventually } from "../eventually.ts";
 import {
   namespaces,
   pendingPod,

@@ -1,7 +1,7 @@
 // What stands below an object: scale, status, binding and eviction.
 import assert from "node:assert/strict";
-import { eventually } from "../../support/eventually.ts";
 import { contractCase } from "../contract-case.ts";
+import { eventually } from "../eventually.ts";
 import {
   appsDeployment,
   appsDeployments,

@@ -1,7 +1,7 @@
 // Tokens of service accounts, and the reviews that say whose they are and what they may do.
 import assert from "node:assert/strict";
-import { eventually } from "../../support/eventually.ts";
 import { contractCase } from "../contract-case.ts";
+import { eventually } from "../eventually.ts";
 import {
   boundPod,
   pendingPod,

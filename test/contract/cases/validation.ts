@@ -1,4 +1,4 @@
-// What is refused as invalid, of the kinds that krane writes: a 422 with a cause per field.
+// What is refused as invalid, of the kinds that the server knows: a 422 with a cause per field.
 import assert from "node:assert/strict";
 import { contractCase } from "../contract-case.ts";
 import {

@@ -1,12 +1,11 @@
 // Watch: how it begins, how it says where it is, and how it ends.
 import assert from "node:assert/strict";
-import { KubeApiError } from "../../../src/kube/errors.ts";
-import { eventually } from "../../support/eventually.ts";
 import { type ContractCase, contractCase } from "../contract-case.ts";
 import { defineKind } from "../custom-kind.ts";
+import { eventually } from "../eventually.ts";
 import { secret, secrets } from "../fixtures.ts";
 import { at } from "../manifest.ts";
-import { refused } from "../refusal.ts";
+import { isRefusal, refused } from "../refusal.ts";
 import type { Trial } from "../trial.ts";
 import { describeEvent, objectOf } from "../watcher.ts";
 
@@ -22,7 +21,7 @@ async function expired(attempt: Promise<unknown>): Promise<void> {
     () => assert.fail("the watch goes on"),
     (reason: unknown) => reason,
   );
-  assert.ok(error instanceof KubeApiError, String(error));
+  assert.ok(isRefusal(error), String(error));
   assert.equal(error.status, 410, error.message);
   assert.equal(error.reason, "Expired");
   assert.match(error.message, /too old resource version: \d+ \(\d+\)|required revision has been compacted/);

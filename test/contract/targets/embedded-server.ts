@@ -1,61 +1,56 @@
 // The embedded API server as a target: a whole cluster in this process, reached by direct calls
 // or over HTTP. The contract takes real time, so the cluster runs on the system's clock.
-import { createSystemClock } from "../../../src/concurrency/clock.ts";
-import { createSeededRandom } from "../../../src/concurrency/random.ts";
-import { createInProcessTransport } from "../../../src/dev/in-process-transport.ts";
 import {
   type ApiServer,
   administrator,
   createApiServer,
 } from "../../../src/dev/kube-apiserver/api-server.ts";
+import { systemDeps } from "../../../src/dev/kube-apiserver/clock.ts";
 import { createNodes } from "../../../src/dev/kube-apiserver/controllers/nodes.ts";
 import { startControllers } from "../../../src/dev/kube-apiserver/controllers/start-controllers.ts";
-import { createHandler } from "../../../src/dev/kube-apiserver/handler.ts";
+import { type ApiHandler, createHandler } from "../../../src/dev/kube-apiserver/handler.ts";
 import { startHttpServer } from "../../../src/dev/kube-apiserver/http-server.ts";
-import { createKubeApi } from "../../../src/kube/client.ts";
-import { fixedCredential } from "../../../src/kube/credentials.ts";
-import { createHttpTransport } from "../../../src/kube/http-transport.ts";
-import { namespaces } from "../../../src/kube/kinds.ts";
-import type { KubeTransport } from "../../../src/kube/transport.ts";
+import { createSeededRandom } from "../../../src/dev/kube-apiserver/testing.ts";
+import type { ContractTransport } from "../api.ts";
+import { createContractApi } from "../client.ts";
+import { namespaces } from "../fixtures.ts";
 import type { ContractTarget } from "../target.ts";
+import { createHttpTransport } from "./http-transport.ts";
 
-const token = "token-of-an-administrator";
-const clock = createSystemClock();
+export const adminToken = "token-of-an-administrator";
+const userAgent = "contract";
 
 export async function startInProcessTarget(): Promise<ContractTarget> {
   const cluster = await startCluster();
-  const transport = createInProcessTransport(cluster.server, { userAgent: "krane" });
-  return targetOf("embedded server, in process", cluster, transport, () => transport.close());
+  const transport = createInProcessTransport(createHandler(cluster.server, { userAgent }));
+  return targetOf("embedded server, in process", cluster, transport, () => cluster.stop());
 }
 
-export async function startHttpTarget(): Promise<ContractTarget> {
+export async function startHttpTarget(): Promise<ContractTarget & { readonly url: string }> {
   const cluster = await startCluster();
   const http = await startHttpServer(cluster.server);
-  const credentials = fixedCredential({ authorization: `Bearer ${token}` });
-  const transport = createHttpTransport(
-    { endpoint: { server: http.url, credentials }, connections: 16 },
-    { clock },
-  );
-  return targetOf("embedded server, over HTTP", cluster, transport, async () => {
-    await transport.close();
+  const transport = createHttpTransport(http.url, adminToken, userAgent);
+  const target = targetOf("embedded server, over HTTP", cluster, transport, async () => {
     await http.stop();
+    await cluster.stop();
   });
+  return { ...target, url: http.url };
 }
 
-interface EmbeddedCluster {
+export interface EmbeddedCluster {
   readonly server: ApiServer;
   stop(): Promise<void>;
 }
 
 async function startCluster(): Promise<EmbeddedCluster> {
-  const random = createSeededRandom(1);
-  const server = createApiServer({ clock, random }, { staticTokens: new Map([[token, administrator]]) });
+  const deps = { ...systemDeps(), random: createSeededRandom(1) };
+  const server = createApiServer(deps, { staticTokens: new Map([[adminToken, administrator]]) });
   const handler = createHandler(server);
   const stopping = new AbortController();
   await createNodes(handler, stopping.signal);
   // No case is about how long a pod takes.
   const behaviour = { pullMs: 0, startMs: 0, readyMs: 0, stopMs: 0 };
-  const controllers = startControllers(handler, { behaviour }, { clock, random }, stopping.signal);
+  const controllers = startControllers(handler, { behaviour }, deps, stopping.signal);
   // A server that has been up for a while remembers nothing of its first moments.
   server.faults.compact();
   return {
@@ -68,24 +63,41 @@ async function startCluster(): Promise<EmbeddedCluster> {
   };
 }
 
+function createInProcessTransport(handler: ApiHandler): ContractTransport {
+  return {
+    async send(request, signal) {
+      const answer = await handler(request, signal);
+      if (answer.kind === "whole") return answer;
+      answer.close();
+      throw new Error(`${request.path} answered with a stream`);
+    },
+    async stream(request, signal) {
+      const answer = await handler(request, signal);
+      return answer.kind === "stream" ? { values: answer.values } : { refusal: answer, values: nothing() };
+    },
+  };
+}
+
+async function* nothing(): AsyncGenerator<never> {
+  // A refused watch has no events.
+}
+
 function targetOf(
   name: string,
-  { server, stop }: EmbeddedCluster,
-  transport: KubeTransport,
-  disconnect: () => Promise<void>,
+  { server }: EmbeddedCluster,
+  transport: ContractTransport,
+  close: () => Promise<void>,
 ): ContractTarget {
-  const api = createKubeApi(transport, { mayQuoteSecrets: true });
+  const api = createContractApi(transport);
   return {
     name,
     api,
     transport,
+    userAgent,
     async removeNamespace(namespace) {
       await api.delete(namespaces, { name: namespace }, {}, new AbortController().signal);
     },
     compactHistory: async () => server.faults.compact(),
-    async close() {
-      await disconnect();
-      await stop();
-    },
+    close,
   };
 }

@@ -7,10 +7,13 @@ import { fixedCredential } from "../../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../../src/kube/http-transport.ts";
 import { json } from "../../../src/kube/media-types.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
-import type { ClusterFacts } from "../../support/cluster/facts.ts";
-import type { ContractTarget } from "../target.ts";
+import type { ContractTarget } from "../../contract/target.ts";
+import type { ClusterFacts } from "./facts.ts";
 
-export function realServerTarget(facts: ClusterFacts): ContractTarget {
+/** Reached through the client that krane itself uses, which so passes the contract too. */
+export function realServerTarget(
+  facts: ClusterFacts,
+): Omit<ContractTarget, "transport"> & { readonly transport: KubeTransport } {
   const transport = createHttpTransport(
     {
       endpoint: {
@@ -26,6 +29,7 @@ export function realServerTarget(facts: ClusterFacts): ContractTarget {
     name: "kube-apiserver",
     api: createKubeApi(transport, { mayQuoteSecrets: true }),
     transport,
+    userAgent: "krane",
     removeNamespace: (name) => removeNamespace(transport, name),
     compactHistory: () => compactEtcd(join(facts.dir, "etcd.sock")),
     close: () => transport.close(),
