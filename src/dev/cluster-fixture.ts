@@ -1,7 +1,6 @@
 // The cluster that krane's pods are written for: untrusted and sentinel nodes in three
 // zones, each pool behind its taint, and the runtime class of untrusted code.
-import { createNodes, type NodeOptions } from "./kube-apiserver/controllers/nodes.ts";
-import type { ApiHandler } from "./kube-apiserver/handler.ts";
+import { type ApiHandler, createNodes, type NodeOptions } from "@krane/kube-apiserver";
 
 const pools = [
   { pool: "untrusted", taint: "karpenter.sh/nodepool" },

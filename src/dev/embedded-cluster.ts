@@ -1,5 +1,16 @@
 // The cluster within this process: the embedded API server on a loopback port, with the controllers that make
 // it live, and a kubeconfig for kubectl and the agent. Nothing of it outlives stop().
+
+import {
+  type ApiServer,
+  administrator,
+  createApiServer,
+  createHandler,
+  type HttpServerHandle,
+  type PodBehaviour,
+  startControllers,
+  startHttpServer,
+} from "@krane/kube-apiserver";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
 import { createKubeApi } from "../kube/client.ts";
@@ -10,11 +21,6 @@ import { createFixture } from "./cluster-fixture.ts";
 import type { DevCluster } from "./dev-cluster.ts";
 import { DevError } from "./dev-error.ts";
 import { createInProcessTransport } from "./in-process-transport.ts";
-import { type ApiServer, administrator, createApiServer } from "./kube-apiserver/api-server.ts";
-import type { PodBehaviour } from "./kube-apiserver/controllers/pod-behaviour.ts";
-import { startControllers } from "./kube-apiserver/controllers/start-controllers.ts";
-import { createHandler } from "./kube-apiserver/handler.ts";
-import { type HttpServerHandle, startHttpServer } from "./kube-apiserver/http-server.ts";
 import { devNamespace } from "./scenario.ts";
 
 export interface EmbeddedClusterOptions {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createApiServer } from "@krane/kube-apiserver";
+import { createSeededRandom, FakeClock } from "@krane/kube-apiserver/testing";
 import { KubeApiError } from "../kube/errors.ts";
 import { createInProcessTransport } from "./in-process-transport.ts";
-import { createApiServer } from "./kube-apiserver/api-server.ts";
-import { createSeededRandom, FakeClock } from "./kube-apiserver/testing.ts";
 
 const path = "/api/v1/namespaces/default/configmaps";
 const never = new AbortController().signal;

@@ -1,9 +1,8 @@
 // The embedded API server as a KubeTransport: krane's client reaches it by direct calls instead of a socket.
+
+import { type ApiServer, createHandler, type HandlerOptions, type WholeAnswer } from "@krane/kube-apiserver";
 import { KubeApiError } from "../kube/errors.ts";
 import type { KubeResponse, KubeStream, KubeTransport } from "../kube/transport.ts";
-import type { ApiServer } from "./kube-apiserver/api-server.ts";
-import { createHandler, type HandlerOptions } from "./kube-apiserver/handler.ts";
-import type { WholeAnswer } from "./kube-apiserver/request.ts";
 
 export type InProcessOptions = HandlerOptions;
 

@@ -1,19 +1,21 @@
 // A Kubernetes cluster within the process, for tests: the embedded API server with nodes, Cilium's policies,
 // and the controllers that make pods out of ReplicaSets. Nothing of it runs an image, listens on a port
 // unless asked to, or is left after stop().
-import { type Clock, sleep } from "../concurrency/clock.ts";
-import { ciliumDefinition } from "../dev/cilium-definition.ts";
-import { createFixture } from "../dev/cluster-fixture.ts";
-import { createInProcessTransport } from "../dev/in-process-transport.ts";
+
 import {
   type ApiServer,
   type ApiServerOptions,
   administrator,
   createApiServer,
-} from "../dev/kube-apiserver/api-server.ts";
-import { startControllers } from "../dev/kube-apiserver/controllers/start-controllers.ts";
-import { createHandler } from "../dev/kube-apiserver/handler.ts";
-import { type HttpServerHandle, startHttpServer } from "../dev/kube-apiserver/http-server.ts";
+  createHandler,
+  type HttpServerHandle,
+  startControllers,
+  startHttpServer,
+} from "@krane/kube-apiserver";
+import { type Clock, sleep } from "../concurrency/clock.ts";
+import { ciliumDefinition } from "../dev/cilium-definition.ts";
+import { createFixture } from "../dev/cluster-fixture.ts";
+import { createInProcessTransport } from "../dev/in-process-transport.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { ciliumNetworkPolicies, customResourceDefinitions } from "../kube/kinds.ts";

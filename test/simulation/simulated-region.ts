@@ -2,6 +2,7 @@
 // server, and controllers that come and go between them. Nothing opens a socket or sleeps.
 import assert from "node:assert/strict";
 import type { Interceptor } from "@connectrpc/connect";
+import { type ApiServer, createApiServer, createHandler, startControllers } from "@krane/kube-apiserver";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
@@ -15,9 +16,6 @@ import {
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
 import { createFixture } from "../../src/dev/cluster-fixture.ts";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
-import { type ApiServer, createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
-import { startControllers } from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
-import { createHandler } from "../../src/dev/kube-apiserver/handler.ts";
 import type { ReportSentinelStatusRequest } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";

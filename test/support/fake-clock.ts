@@ -1,2 +1,2 @@
 // The clock that tests move.
-export { FakeClock } from "../../src/dev/kube-apiserver/testing.ts";
+export { FakeClock } from "@krane/kube-apiserver/testing";

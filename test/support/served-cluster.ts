@@ -1,15 +1,20 @@
 // The embedded Kubernetes API server on a port of this machine, for agents that are to
 // find a cluster as they would anywhere: through a kubeconfig and HTTP.
+
+import {
+  type ApiServer,
+  administrator,
+  createApiServer,
+  createHandler,
+  type PodBehaviours,
+  startControllers,
+  startHttpServer,
+} from "@krane/kube-apiserver";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
 import { createFixture } from "../../src/dev/cluster-fixture.ts";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
-import { type ApiServer, administrator, createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
-import type { PodBehaviours } from "../../src/dev/kube-apiserver/controllers/pod-behaviour.ts";
-import { startControllers } from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
-import { createHandler } from "../../src/dev/kube-apiserver/handler.ts";
-import { startHttpServer } from "../../src/dev/kube-apiserver/http-server.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { customResourceDefinitions } from "../../src/kube/kinds.ts";

@@ -1,13 +1,13 @@
 // The truth of the contract: a real kube-apiserver.
 import { request } from "node:http";
 import { join } from "node:path";
+import type { ContractTarget } from "../../../packages/kube-apiserver/test/contract/target.ts";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createKubeApi } from "../../../src/kube/client.ts";
 import { fixedCredential } from "../../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../../src/kube/http-transport.ts";
 import { json } from "../../../src/kube/media-types.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
-import type { ContractTarget } from "../../contract/target.ts";
 import type { ClusterFacts } from "./facts.ts";
 
 /** Reached through the client that krane itself uses, which so passes the contract too. */

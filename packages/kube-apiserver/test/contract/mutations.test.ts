@@ -6,14 +6,15 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { projectRoot } from "../support/project-files.ts";
+import { fileURLToPath } from "node:url";
 import { contractCases } from "./contract-cases.ts";
 import { mutations } from "./mutations.ts";
 
 // A case that no mutation touches. It shows that the copy still runs: a server that does not even
 // start would break every case, and prove nothing.
 const control = "get: an absent object is answered with 404 and its name, kind and reason";
-const serverDir = "src/dev/kube-apiserver";
+const packageDir = fileURLToPath(new URL("../..", import.meta.url));
+const projectDir = join(packageDir, "../..");
 const sampleEvery = 13;
 const childTimeoutMs = 120_000;
 
@@ -24,11 +25,11 @@ const copy = copyTree();
 after(() => rmSync(copy, { recursive: true, force: true }));
 
 function copyTree(): string {
-  const dir = mkdtempSync(join(tmpdir(), "krane-mutations-"));
-  for (const part of ["src", "test/contract", "test/support", "package.json", "tsconfig.json"]) {
-    cpSync(join(projectRoot, part), join(dir, part), { recursive: true });
+  const dir = mkdtempSync(join(tmpdir(), "kube-apiserver-mutations-"));
+  for (const part of ["src", "test", "package.json"]) {
+    cpSync(join(packageDir, part), join(dir, part), { recursive: true });
   }
-  symlinkSync(join(projectRoot, "node_modules"), join(dir, "node_modules"));
+  symlinkSync(join(projectDir, "node_modules"), join(dir, "node_modules"));
   return dir;
 }
 
@@ -48,7 +49,7 @@ describe("mutations of the embedded server", { concurrency: 1 }, () => {
   test("each still has its place in the source and a case that exists", () => {
     const names = new Set(contractCases.map((one) => one.name));
     const lost = mutations.flatMap(({ what, file, find, caughtBy }) => {
-      const places = readFileSync(join(projectRoot, serverDir, file), "utf8").split(find).length - 1;
+      const places = readFileSync(join(packageDir, "src", file), "utf8").split(find).length - 1;
       if (places !== 1) return [`${what}: ${places} places in ${file}`];
       return names.has(caughtBy) ? [] : [`${what}: there is no case "${caughtBy}"`];
     });
@@ -59,7 +60,7 @@ describe("mutations of the embedded server", { concurrency: 1 }, () => {
 
   for (const { what, file, find, replace, caughtBy } of sampled) {
     test(`caught: ${what}`, () => {
-      const path = join(copy, serverDir, file);
+      const path = join(copy, "src", file);
       const source = readFileSync(path, "utf8");
       assert.ok(source.includes(find), `${file} has changed`);
       writeFileSync(

@@ -1,11 +1,11 @@
 // Runs a kind's hooks over one object in the order of the request pipeline, without a
 // server: what the tests of the kinds stand on.
 
-import { schemaOf } from "../../src/dev/kube-apiserver/builtin-schemas.ts";
-import { decodeTyped } from "../../src/dev/kube-apiserver/decode.ts";
-import { copyJson, type JsonObject } from "../../src/dev/kube-apiserver/json.ts";
-import type { RequestContext, ServedResource } from "../../src/dev/kube-apiserver/resource.ts";
-import type { KubeObject, KubeStatusCause } from "../../src/dev/kube-apiserver/types.ts";
+import { schemaOf } from "../../src/builtin-schemas.ts";
+import { decodeTyped } from "../../src/decode.ts";
+import { copyJson, type JsonObject } from "../../src/json.ts";
+import type { RequestContext, ServedResource } from "../../src/resource.ts";
+import type { KubeObject, KubeStatusCause } from "../../src/types.ts";
 
 export interface HookRun {
   readonly object: JsonObject;

@@ -1,8 +1,8 @@
 // What a case works with: the API under test with its namespace and defaults filled in, the verbs
 // that ContractApi leaves to others, and a place for whatever must be undone afterwards.
 import { randomBytes } from "node:crypto";
-import type { ApiRequest } from "../../src/dev/kube-apiserver/request.ts";
-import type { ObjectRef } from "../../src/dev/kube-apiserver/types.ts";
+import type { ApiRequest } from "../../src/request.ts";
+import type { ObjectRef } from "../../src/types.ts";
 import type {
   Answer,
   ApplyOptions,

@@ -1,7 +1,7 @@
 // The suite's requests over HTTP, with nothing but what Node has.
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
-import type { ApiRequest } from "../../../src/dev/kube-apiserver/request.ts";
+import type { ApiRequest } from "../../../src/request.ts";
 import type { Answer, ContractTransport } from "../api.ts";
 
 export function createHttpTransport(url: string, token: string, userAgent: string): ContractTransport {

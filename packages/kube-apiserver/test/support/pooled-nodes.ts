@@ -1,5 +1,5 @@
 // Nodes of two pools in three zones, each pool behind its taint, for tests of scheduling.
-import type { NodeOptions } from "../../src/dev/kube-apiserver/controllers/nodes.ts";
+import type { NodeOptions } from "../../src/controllers/nodes.ts";
 
 const pools = [
   { pool: "untrusted", taint: "karpenter.sh/nodepool" },

@@ -4,7 +4,7 @@
 
 export interface Mutation {
   readonly what: string;
-  /** Below src/dev/kube-apiserver. */
+  /** Below src/ of the package. */
   readonly file: string;
   /** Must be there exactly once. */
   readonly find: string;

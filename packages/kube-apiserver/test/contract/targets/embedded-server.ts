@@ -1,16 +1,12 @@
 // The embedded API server as a target: a whole cluster in this process, reached by direct calls
 // or over HTTP. The contract takes real time, so the cluster runs on the system's clock.
-import {
-  type ApiServer,
-  administrator,
-  createApiServer,
-} from "../../../src/dev/kube-apiserver/api-server.ts";
-import { systemDeps } from "../../../src/dev/kube-apiserver/clock.ts";
-import { createNodes } from "../../../src/dev/kube-apiserver/controllers/nodes.ts";
-import { startControllers } from "../../../src/dev/kube-apiserver/controllers/start-controllers.ts";
-import { type ApiHandler, createHandler } from "../../../src/dev/kube-apiserver/handler.ts";
-import { startHttpServer } from "../../../src/dev/kube-apiserver/http-server.ts";
-import { createSeededRandom } from "../../../src/dev/kube-apiserver/testing.ts";
+import { type ApiServer, administrator, createApiServer } from "../../../src/api-server.ts";
+import { systemDeps } from "../../../src/clock.ts";
+import { createNodes } from "../../../src/controllers/nodes.ts";
+import { startControllers } from "../../../src/controllers/start-controllers.ts";
+import { type ApiHandler, createHandler } from "../../../src/handler.ts";
+import { startHttpServer } from "../../../src/http-server.ts";
+import { createSeededRandom } from "../../../src/testing.ts";
 import type { ContractTransport } from "../api.ts";
 import { createContractApi } from "../client.ts";
 import { namespaces } from "../fixtures.ts";

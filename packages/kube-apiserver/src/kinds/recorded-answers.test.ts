@@ -3,8 +3,8 @@
 // labels, owners) is not in here: the request pipeline checks it for all kinds alike.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createThrough, type HookRun } from "../../../../test/support/kind-hooks.ts";
-import answers from "../../../../testdata/kube-apiserver/recorded-answers.json" with { type: "json" };
+import { createThrough, type HookRun } from "../../test/support/kind-hooks.ts";
+import answers from "../../testdata/recorded-answers.json" with { type: "json" };
 import { DecodeError } from "../decode.ts";
 import { builtinResources } from "../served-kinds.ts";
 import { StatusError } from "../status-error.ts";

@@ -1,7 +1,7 @@
 // What the suite asks of a client. Any client with these calls can run the contract: the small one beside this file
 // does for the embedded server, krane's own for the real one.
-import type { ApiRequest } from "../../src/dev/kube-apiserver/request.ts";
-import type { KubeStatusCause, ObjectRef } from "../../src/dev/kube-apiserver/types.ts";
+import type { ApiRequest } from "../../src/request.ts";
+import type { KubeStatusCause, ObjectRef } from "../../src/types.ts";
 import type { Kind, Manifest } from "./manifest.ts";
 
 export interface ContractApi {

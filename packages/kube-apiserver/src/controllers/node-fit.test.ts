@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Node, Pod, PodSpec } from "kubernetes-types/core/v1.js";
-import { pooledNodes } from "../../../../test/support/pooled-nodes.ts";
+import { pooledNodes } from "../../test/support/pooled-nodes.ts";
 import { selectorMatches } from "../kinds/label-selectors.ts";
 import { findNode, isTolerated, type Placement } from "./node-fit.ts";
 import { nodeOf } from "./nodes.ts";

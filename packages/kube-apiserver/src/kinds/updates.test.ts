@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createThrough, updateThrough } from "../../../../test/support/kind-hooks.ts";
+import { createThrough, updateThrough } from "../../test/support/kind-hooks.ts";
 import type { JsonObject } from "../json.ts";
 import type { ServedResource } from "../resource.ts";
 import { StatusError } from "../status-error.ts";

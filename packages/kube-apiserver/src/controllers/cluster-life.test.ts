@@ -8,7 +8,7 @@ import {
   startTestCluster,
   type TestCluster,
   untrustedTemplate,
-} from "../../../../test/support/embedded-cluster.ts";
+} from "../../test/support/embedded-cluster.ts";
 import { statusText } from "../kinds/pod-status-text.ts";
 import { FakeClock } from "../testing.ts";
 import { isReady } from "./pod-state.ts";

@@ -1,6 +1,6 @@
 // Objects as the contract suite sees them: plain JSON that may also be wrong on purpose, so
 // the published types, which only know valid objects, do not fit.
-import type { KubeObject, ManagedFieldsEntry, ResourceKind } from "../../src/dev/kube-apiserver/types.ts";
+import type { KubeObject, ManagedFieldsEntry, ResourceKind } from "../../src/types.ts";
 
 export interface Manifest extends KubeObject {
   readonly [field: string]: unknown;

@@ -1,5 +1,5 @@
 // A Kubernetes client as small as the suite allows: it builds requests and reads answers, and holds no state.
-import type { KubeStatus, KubeStatusCause, ObjectRef } from "../../src/dev/kube-apiserver/types.ts";
+import type { KubeStatus, KubeStatusCause, ObjectRef } from "../../src/types.ts";
 import type {
   Answer,
   ContractApi,

@@ -1,17 +1,17 @@
 // A whole cluster in memory for the controllers' tests: server, fixture and controllers on
 // a clock that the test moves.
 import type { Pod } from "kubernetes-types/core/v1.js";
-import { createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
-import type { Clock } from "../../src/dev/kube-apiserver/clock.ts";
-import { createNodes } from "../../src/dev/kube-apiserver/controllers/nodes.ts";
+import { createApiServer } from "../../src/api-server.ts";
+import type { Clock } from "../../src/clock.ts";
+import { createNodes } from "../../src/controllers/nodes.ts";
 import {
   type ControllersOptions,
   type RunningControllers,
   startControllers,
-} from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
-import { createHandler } from "../../src/dev/kube-apiserver/handler.ts";
-import type { ApiRequest, WholeAnswer } from "../../src/dev/kube-apiserver/request.ts";
-import { createSeededRandom } from "../../src/dev/kube-apiserver/testing.ts";
+} from "../../src/controllers/start-controllers.ts";
+import { createHandler } from "../../src/handler.ts";
+import type { ApiRequest, WholeAnswer } from "../../src/request.ts";
+import { createSeededRandom } from "../../src/testing.ts";
 import { pooledNodes } from "./pooled-nodes.ts";
 
 export interface TestCluster extends RunningControllers {
