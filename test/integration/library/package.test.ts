@@ -88,6 +88,19 @@ await cluster.stop();
     assert.equal(stdout, "true\n");
   });
 
+  test("has an API server that works on its own, by the example of its page", async () => {
+    const readme = readProjectFile("packages/kube-apiserver/README.md");
+    const [, example = ""] = /^```ts\n([\s\S]*?)^```/m.exec(readme) ?? [];
+    assert.match(example, /from "@krane\/kube-apiserver"/);
+    await writeFile(join(project, "server.ts"), example);
+    assert.equal(await compile(project), "");
+    // The variable by which Node tells a test that it runs within another one.
+    const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
+    const options = { cwd: project, timeout: 60_000, env };
+    const { stdout } = await run(process.execPath, ["--test", "server.js"], options);
+    assert.match(stdout, /pass 1/);
+  });
+
   test("has a program that starts", async () => {
     const { stdout } = await run(process.execPath, ["node_modules/krane/bin/krane", "--version"], {
       cwd: project,
