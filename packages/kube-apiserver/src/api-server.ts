@@ -12,7 +12,7 @@ import { Faults } from "./faults.ts";
 import { systemNamespaces } from "./namespace-lifecycle.ts";
 import { ResourceRegistry } from "./registry.ts";
 import type { ServerAnswer, ServerRequest } from "./request.ts";
-import type { ServedResource, User } from "./resource.ts";
+import type { User } from "./resource.ts";
 import { builtinResources } from "./served-kinds.ts";
 import { ObjectStore } from "./store.ts";
 import { TokenIssuer } from "./tokens.ts";
@@ -25,8 +25,6 @@ export interface ApiServerOptions {
   readonly rules?: readonly AccessRule[];
   /** Bearer tokens and whom they stand for. */
   readonly staticTokens?: ReadonlyMap<string, User>;
-  /** In place of the built-in kinds. */
-  readonly resources?: readonly ServedResource[];
 }
 
 export const administrator: User = {
@@ -52,7 +50,7 @@ export function createApiServer(
   options: ApiServerOptions = {},
 ): ApiServer {
   const store = new ObjectStore(options.changesMax === undefined ? {} : { changesMax: options.changesMax });
-  const registry = new ResourceRegistry(options.resources ?? builtinResources);
+  const registry = new ResourceRegistry(builtinResources);
   const watches = new WatchHub();
   const tokens = new TokenIssuer({ store, clock, random, staticTokens: options.staticTokens ?? new Map() });
   const core: Core = { store, registry, watches, tokens, rules: options.rules ?? [], clock, random };

@@ -13,17 +13,14 @@ import { parseForm, Representation } from "./representation.ts";
 import type { ServerAnswer, ServerRequest, WholeAnswer } from "./request.ts";
 import type { ServedResource } from "./resource.ts";
 import { answerReview } from "./reviews.ts";
-import { parseResourcePath, type ResourcePath } from "./route.ts";
 import { parseSelection } from "./selection.ts";
-import { createdBody, deletedBody, statusBody } from "./status-body.ts";
-import { methodNotAllowed, StatusError } from "./status-error.ts";
+import { createdBody, deletedBody, methodNotAllowed, StatusError, statusBody } from "./status-error.ts";
 import type { StoredObject } from "./store.ts";
 import { bindPod } from "./subresources/binding.ts";
 import { evictPod } from "./subresources/eviction.ts";
 import { patchScale, readScale, updateScale } from "./subresources/scale.ts";
 import { requestToken } from "./subresources/token.ts";
 import { liveObject, updateFromBody } from "./update.ts";
-import { versionInfo } from "./version-info.ts";
 import { openWatch } from "./watch.ts";
 
 const pageNotFound: WholeAnswer = { kind: "whole", status: 404, body: "404 page not found\n" };
@@ -219,4 +216,69 @@ function representation(scope: Scope): Representation {
 
 function represent(scope: Scope, status: number, object: StoredObject): WholeAnswer {
   return { kind: "whole", status, body: representation(scope).object(object) };
+}
+
+// The Kubernetes release whose behaviour this server follows.
+
+const versionInfo = {
+  major: "1",
+  minor: "36",
+  gitVersion: "v1.36.0+embedded",
+  gitCommit: "",
+  gitTreeState: "clean",
+  buildDate: "1970-01-01T00:00:00Z",
+  goVersion: "",
+  compiler: "",
+  platform: "",
+} as const;
+
+// From a path to the place it names.
+
+interface ResourcePath {
+  readonly group: string;
+  readonly version: string;
+  /** "" for cluster-wide resources and for all namespaces. */
+  readonly namespace: string;
+  readonly plural: string;
+  /** "" for the collection. */
+  readonly name: string;
+  readonly subresource: string;
+}
+
+/** Undefined where the path does not lead into /api/<version> or /apis/<group>/<version>. */
+function parseResourcePath(path: string): ResourcePath | undefined {
+  const segments = path.split("/").slice(1);
+  if (segments.some((segment) => segment === "")) return undefined;
+  const [root, ...rest] = segments.map(decodeSegment);
+  if (root === "api") return parsePlace("", rest[0], rest.slice(1));
+  if (root === "apis") return parsePlace(rest[0], rest[1], rest.slice(2));
+  return undefined;
+}
+
+function parsePlace(
+  group: string | undefined,
+  version: string | undefined,
+  rest: readonly string[],
+): ResourcePath | undefined {
+  if (group === undefined || version === undefined || rest.length === 0) return undefined;
+  const [first = "", second = "", third = "", ...more] = rest;
+  // A namespace is an object of its own, and a prefix of everything in it.
+  const isInside = first === "namespaces" && third !== "" && !namespaceSubresources.has(third);
+  if (isInside) {
+    const [name = "", subresource = "", ...beyond] = more;
+    if (beyond.length > 0) return undefined;
+    return { group, version, namespace: second, plural: third, name, subresource };
+  }
+  if (more.length > 0) return undefined;
+  return { group, version, namespace: "", plural: first, name: second, subresource: third };
+}
+
+const namespaceSubresources = new Set(["status", "finalize"]);
+
+function decodeSegment(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
 }

@@ -5,7 +5,7 @@ import { stringAt } from "./json.ts";
 import { forbidden, notFound } from "./status-error.ts";
 import type { StoredObject } from "./store.ts";
 
-export const namespaceResource = { group: "", plural: "namespaces" } as const;
+const namespaceResource = { group: "", plural: "namespaces" } as const;
 export const systemNamespaces = ["default", "kube-node-lease", "kube-public", "kube-system"] as const;
 const permanent = new Set(["default", "kube-system", "kube-public"]);
 

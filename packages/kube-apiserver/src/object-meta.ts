@@ -78,7 +78,7 @@ function mapCauses(map: Json | undefined, field: string, areLabels: boolean): Ku
 }
 
 /** `name` or `prefix/name`. */
-export function keyCauses(text: string, shown: string, field: string): KubeStatusCause[] {
+function keyCauses(text: string, shown: string, field: string): KubeStatusCause[] {
   const parts = text.split("/");
   const name = parts.at(-1) ?? "";
   if (parts.length > 2) {

@@ -4,7 +4,6 @@ import type { JsonObject } from "./json.ts";
 import { apiVersionOf, type ServedResource } from "./resource.ts";
 import { StatusError } from "./status-error.ts";
 import type { StoredObject } from "./store.ts";
-import { tableOf, tableRow } from "./table.ts";
 
 export type Form = "whole" | "metadata" | "table";
 
@@ -118,4 +117,37 @@ function partial(object: StoredObject): JsonObject {
 function untyped(object: StoredObject): JsonObject {
   const { kind: _kind, apiVersion: _apiVersion, ...rest } = object;
   return rest;
+}
+
+// Tables, which kubectl get asks for: the server decides on columns and cells.
+
+function tableOf(
+  resource: ServedResource,
+  metadata: JsonObject,
+  rows: JsonObject[],
+  withColumns: boolean,
+): JsonObject {
+  const columns = resource.columns.map((column) => ({
+    name: column.name,
+    type: column.type,
+    format: column.format ?? "",
+    description: column.description ?? "",
+    priority: column.priority ?? 0,
+  }));
+  return {
+    kind: "Table",
+    apiVersion: "meta.k8s.io/v1",
+    metadata,
+    columnDefinitions: withColumns ? columns : null,
+    rows,
+  };
+}
+
+function tableRow(
+  resource: ServedResource,
+  object: StoredObject,
+  shown: JsonObject,
+  nowMs: number,
+): JsonObject {
+  return { cells: resource.columns.map((column) => column.cell(object, nowMs)), object: shown };
 }

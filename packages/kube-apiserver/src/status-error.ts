@@ -1,5 +1,7 @@
 // Refusals in the words and forms of the real API server. Whatever goes wrong inside the
 // request pipeline is thrown as a StatusError and becomes the body of the answer.
+
+import type { JsonObject } from "./json.ts";
 import type { KubeStatus, KubeStatusCause, KubeStatusDetails, ResourceKind } from "./types.ts";
 
 export class StatusError extends Error {
@@ -113,4 +115,38 @@ export function methodNotAllowed(): StatusError {
 
 export function expired(message: string, continueToken?: string): StatusError {
   return new StatusError(410, "Expired", message, undefined, continueToken);
+}
+
+// Status objects as bodies of answers.
+
+export function statusBody({ status, continueToken }: StatusError): JsonObject {
+  const { kind, apiVersion, ...rest } = status;
+  const metadata: JsonObject = continueToken === undefined ? {} : { continue: continueToken };
+  return { kind, apiVersion, metadata, ...(rest as unknown as JsonObject) };
+}
+
+/** For subresources that answer nothing else. */
+export function createdBody(): JsonObject {
+  return { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 };
+}
+
+/** For objects that are gone at once. */
+export function deletedBody(
+  kind: Pick<ResourceKind, "group" | "plural">,
+  name: string,
+  uid: string,
+): JsonObject {
+  const details: KubeStatusDetails = {
+    name,
+    ...(kind.group === "" ? {} : { group: kind.group }),
+    kind: kind.plural,
+    uid,
+  };
+  return {
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Success",
+    details: details as unknown as JsonObject,
+  };
 }

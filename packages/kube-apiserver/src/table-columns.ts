@@ -26,7 +26,7 @@ export function ageSince(timestamp: string | undefined, nowMs: number): string {
 
 // Two units while the smaller one still tells something, then one: 5s, 2m10s, 15m, 3h5m,
 // 9h, 3d4h, 12d, 2y40d, 9y.
-export function humanDuration(durationMs: number): string {
+function humanDuration(durationMs: number): string {
   const seconds = Math.floor(durationMs / 1000);
   if (seconds < -1) return "<invalid>";
   if (seconds < 0) return "0s";

@@ -5,10 +5,8 @@ import { type ListQuery, parseWatchRevision } from "./query.ts";
 import { parseForm, Representation } from "./representation.ts";
 import type { StreamAnswer } from "./request.ts";
 import { parseSelection, type Selection } from "./selection.ts";
-import { statusBody } from "./status-body.ts";
-import { expired } from "./status-error.ts";
+import { expired, statusBody } from "./status-error.ts";
 import { type Change, ExpiredError, isSame, type StoredObject } from "./store.ts";
-import { WatchQueue } from "./watch-queue.ts";
 
 const queueMax = 10_000;
 const bookmarkPeriodMs = 60_000;
@@ -138,4 +136,56 @@ function lastState({ object, previous }: Change): StoredObject {
   return previous === undefined
     ? object
     : { ...previous, metadata: { ...previous.metadata, resourceVersion } };
+}
+
+// Events on their way to one watcher. The queue is bounded: a watcher that does not keep
+// up is cut off, and resumes from the last event that it saw.
+
+class WatchQueue implements AsyncIterable<unknown> {
+  private readonly waiting: unknown[] = [];
+  private readonly sizeMax: number;
+  private wake: (() => void) | undefined;
+  private ended = false;
+
+  constructor(sizeMax: number) {
+    this.sizeMax = sizeMax;
+  }
+
+  get isEnded(): boolean {
+    return this.ended;
+  }
+
+  push(event: unknown): void {
+    if (this.ended) return;
+    if (this.waiting.length >= this.sizeMax) {
+      this.end();
+      return;
+    }
+    this.waiting.push(event);
+    this.notify();
+  }
+
+  /** What was pushed before still comes out. */
+  end(): void {
+    this.ended = true;
+    this.notify();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<unknown> {
+    try {
+      for (;;) {
+        const event = this.waiting.shift();
+        if (event !== undefined) yield event;
+        else if (this.ended) return;
+        else await new Promise<void>((resolve) => (this.wake = resolve));
+      }
+    } finally {
+      this.end();
+    }
+  }
+
+  private notify(): void {
+    this.wake?.();
+    this.wake = undefined;
+  }
 }

@@ -48,7 +48,7 @@ export function decodeOwners(entries: readonly ManagedFieldsEntry[] | undefined)
 }
 
 /** Appliers first, then by time, then by name; that is the order clients see. */
-export function encodeOwners(owners: Owners): JsonObject[] {
+function encodeOwners(owners: Owners): JsonObject[] {
   return [...owners.values()].sort(compareOwners).map((owner) => ({
     manager: owner.manager,
     operation: owner.operation,

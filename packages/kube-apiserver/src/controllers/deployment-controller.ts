@@ -1,16 +1,25 @@
 // apps/v1 Deployments: one ReplicaSet per template, and a gentle way from one to the next.
+
+import { createHash } from "node:crypto";
 import type { Deployment, ReplicaSet } from "kubernetes-types/apps/v1.js";
-import { equalJson } from "../json.ts";
+import type { PodTemplateSpec } from "kubernetes-types/core/v1.js";
+import { equalJson, isObject } from "../json.ts";
 import { selectorMatches } from "../kinds/label-selectors.ts";
 import { refOf } from "./cluster-client.ts";
-import { type Controller, type ControllerDeps, controllerOf, createQueue, done } from "./controller.ts";
-import { controllerOwner, controllerReference } from "./controller-owner.ts";
+import {
+  type Controller,
+  type ControllerDeps,
+  controllerOf,
+  controllerOwner,
+  controllerReference,
+  createQueue,
+  done,
+} from "./controller.ts";
 import { deploymentStatus, progressDeadlineMs } from "./deployment-status.ts";
 import type { WorkOutcome } from "./key-queue.ts";
 import { keyOf } from "./live-objects.ts";
 import { isFinished } from "./pod-state.ts";
 import { limitsOf, nextNewSize, nextOldSizes, sizeOf } from "./rollout.ts";
-import { isSameTemplate, templateHash, templateHashLabel } from "./template-hash.ts";
 import { deploymentKind, podKind, replicaSetKind } from "./watched-kinds.ts";
 
 const revisionAnnotation = "deployment.kubernetes.io/revision";
@@ -239,4 +248,36 @@ async function dropHistory(
     await deps.client.remove(replicaSetKind, refOf(set), { uid: set.metadata?.uid }, signal);
     sets.condemn(set);
   }
+}
+
+// The label that tells the pods of one template from those of the next. Any stable hash
+// will do; nothing outside compares it with that of another server.
+
+const templateHashLabel = "pod-template-hash";
+
+const alphabet = "bcdfghjklmnpqrstvwxz2456789";
+const length = 10;
+
+function templateHash(template: PodTemplateSpec): string {
+  const digest = createHash("sha256")
+    .update(JSON.stringify(sorted(template)))
+    .digest();
+  return Array.from(digest.subarray(0, length), (byte) => alphabet[byte % alphabet.length]).join("");
+}
+
+/** Whether both make the same pods, whatever set they belong to. */
+function isSameTemplate(left: PodTemplateSpec, right: PodTemplateSpec): boolean {
+  return JSON.stringify(sorted(withoutHash(left))) === JSON.stringify(sorted(withoutHash(right)));
+}
+
+function withoutHash(template: PodTemplateSpec): PodTemplateSpec {
+  const { [templateHashLabel]: _, ...labels } = template.metadata?.labels ?? {};
+  return { ...template, metadata: { ...template.metadata, labels } };
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  const keys = Object.keys(value).sort();
+  return keys.map((key) => [key, sorted(value[key])]);
 }

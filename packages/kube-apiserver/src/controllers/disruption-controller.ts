@@ -4,8 +4,14 @@ import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from "kubernetes-
 import { equalJson } from "../json.ts";
 import { selectorMatches } from "../kinds/label-selectors.ts";
 import { formatTimestamp, parseTimestamp } from "../timestamps.ts";
-import { type Controller, type ControllerDeps, controllerOf, createQueue, done } from "./controller.ts";
-import { controllerOwner } from "./controller-owner.ts";
+import {
+  type Controller,
+  type ControllerDeps,
+  controllerOf,
+  controllerOwner,
+  createQueue,
+  done,
+} from "./controller.ts";
 import type { WorkOutcome } from "./key-queue.ts";
 import { keyOf } from "./live-objects.ts";
 import { isActive, isReady } from "./pod-state.ts";

@@ -34,7 +34,7 @@ export function createKubelet(deps: ControllerDeps, behaviours: PodBehaviours): 
   return controllerOf("kubelet", queue, (key, signal) => kubelet.reconcile(key, signal));
 }
 
-export function isHealthy(node: Node | undefined): boolean {
+function isHealthy(node: Node | undefined): boolean {
   return (node?.status?.conditions ?? []).some(({ type, status }) => type === "Ready" && status === "True");
 }
 

@@ -14,12 +14,7 @@ const rootCaName = "kube-root-ca.crt";
 /** Pods end in their own time; until then there is nothing to do but look again. */
 const lookAgainMs = 1_000;
 
-export interface NamespaceOptions {
-  /** What pods find as ca.crt beside their token. */
-  readonly rootCa: string;
-}
-
-export function createNamespaceController(deps: ControllerDeps, options: NamespaceOptions): Controller {
+export function createNamespaceController(deps: ControllerDeps): Controller {
   const queue = createQueue("namespace", deps);
   const look = (namespace: string | undefined) => queue.add(`/${namespace ?? ""}`);
   deps.view
@@ -30,21 +25,17 @@ export function createNamespaceController(deps: ControllerDeps, options: Namespa
       if (object === undefined) look(previous?.metadata?.namespace);
     });
   }
-  return controllerOf("namespace", queue, (key, signal) => reconcile(deps, options, key, signal));
+  return controllerOf("namespace", queue, (key, signal) => reconcile(deps, key, signal));
 }
 
-async function reconcile(
-  deps: ControllerDeps,
-  options: NamespaceOptions,
-  key: string,
-  signal: AbortSignal,
-): Promise<WorkOutcome> {
+async function reconcile(deps: ControllerDeps, key: string, signal: AbortSignal): Promise<WorkOutcome> {
   const namespace = deps.view.of(namespaceKind).get(key);
   if (namespace === undefined) return done;
   const { name = "", deletionTimestamp } = namespace.metadata ?? {};
   if (deletionTimestamp === undefined) {
     await ensure(deps, serviceAccountKind, name, { metadata: { name: "default", namespace: name } }, signal);
-    const data = { "ca.crt": options.rootCa };
+    // Pods find it beside their token. The server has no certificate, so it is empty.
+    const data = { "ca.crt": "" };
     await ensure(
       deps,
       configMapKind,

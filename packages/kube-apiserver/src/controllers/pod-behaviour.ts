@@ -24,7 +24,7 @@ export interface BehaviourRule {
   readonly behaviour: Partial<PodBehaviour>;
 }
 
-export const defaultBehaviour: PodBehaviour = {
+const defaultBehaviour: PodBehaviour = {
   pullMs: 300,
   image: "present",
   startMs: 200,

@@ -6,8 +6,16 @@ import { selectorMatches } from "../kinds/label-selectors.ts";
 import { StatusError } from "../status-error.ts";
 import { formatTimestamp } from "../timestamps.ts";
 import { refOf } from "./cluster-client.ts";
-import { type Controller, type ControllerDeps, controllerOf, createQueue, done } from "./controller.ts";
-import { controllerOwner, controllerReference, isControlledBy } from "./controller-owner.ts";
+import {
+  type Controller,
+  type ControllerDeps,
+  controllerOf,
+  controllerOwner,
+  controllerReference,
+  createQueue,
+  done,
+  isControlledBy,
+} from "./controller.ts";
 import type { WorkOutcome } from "./key-queue.ts";
 import { keyOf } from "./live-objects.ts";
 import { rankForRemoval } from "./pod-ranking.ts";

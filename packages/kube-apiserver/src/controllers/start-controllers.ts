@@ -26,8 +26,6 @@ export interface ControllersDeps extends ApiServerDeps {
 
 export interface ControllersOptions {
   readonly behaviour?: Partial<PodBehaviour>;
-  /** What pods find as ca.crt beside their token. Default empty. */
-  readonly rootCa?: string;
 }
 
 export interface RunningControllers {
@@ -55,7 +53,7 @@ export function startControllers(
   const behaviours = new PodBehaviours(options.behaviour);
   const nodes = new LostNodes();
   const controllers = [
-    createNamespaceController(shared, { rootCa: options.rootCa ?? "" }),
+    createNamespaceController(shared),
     createNodeController(shared, nodes),
     createDeploymentController(shared),
     createReplicaSetController(shared),

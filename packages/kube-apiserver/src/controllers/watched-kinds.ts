@@ -2,7 +2,6 @@
 import type { CustomResourceDefinition } from "kubernetes-types/apiextensions/v1.js";
 import type { Deployment, ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { ConfigMap, Namespace, Node, Pod, ServiceAccount } from "kubernetes-types/core/v1.js";
-import type { RuntimeClass } from "kubernetes-types/node/v1.js";
 import type { PodDisruptionBudget } from "kubernetes-types/policy/v1.js";
 import { configmaps } from "../kinds/configmaps.ts";
 import { customresourcedefinitions } from "../kinds/customresourcedefinitions.ts";
@@ -12,7 +11,6 @@ import { nodes } from "../kinds/nodes.ts";
 import { poddisruptionbudgets } from "../kinds/poddisruptionbudgets.ts";
 import { pods } from "../kinds/pods.ts";
 import { replicasets } from "../kinds/replicasets.ts";
-import { runtimeclasses } from "../kinds/runtimeclasses.ts";
 import { serviceaccounts } from "../kinds/serviceaccounts.ts";
 import type { ServedResource } from "../resource.ts";
 import type { KubeObject, ResourceKind } from "../types.ts";
@@ -25,7 +23,6 @@ export const configMapKind = kindOf<ConfigMap>(configmaps);
 export const replicaSetKind = kindOf<ReplicaSet>(replicasets);
 export const deploymentKind = kindOf<Deployment>(deployments);
 export const budgetKind = kindOf<PodDisruptionBudget>(poddisruptionbudgets);
-export const runtimeClassKind = kindOf<RuntimeClass>(runtimeclasses);
 export const crdKind = kindOf<CustomResourceDefinition>(customresourcedefinitions);
 
 function kindOf<T extends KubeObject>(resource: ServedResource): ResourceKind<T> {

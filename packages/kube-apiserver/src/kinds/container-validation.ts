@@ -4,13 +4,20 @@ import type {
   ContainerPort,
   EnvFromSource,
   EnvVar,
+  ResourceRequirements,
   VolumeMount,
 } from "kubernetes-types/core/v1.js";
 import { duplicate, forbiddenField, invalidValue, required, unsupported } from "../causes.ts";
+import { compareQuantities, isWholeQuantity } from "../quantities.ts";
 import type { KubeStatusCause } from "../types.ts";
 import { type Causes, checkId, checkPort, refuse } from "./field-checks.ts";
-import { dnsLabelProblems, dnsSubdomainProblems, envNameProblems, portNameProblems } from "./names.ts";
-import { checkResources } from "./resource-validation.ts";
+import {
+  dnsLabelProblems,
+  dnsSubdomainProblems,
+  envNameProblems,
+  portNameProblems,
+  qualifiedNameProblems,
+} from "./names.ts";
 
 export interface ContainerSurroundings {
   /** Names of the volumes that mounts may refer to. */
@@ -179,4 +186,48 @@ function checkMounts(field: string, mounts: readonly VolumeMount[], volumes: Rea
 export function checkLocalPath(field: string, path: string): Causes {
   if (path.startsWith("/")) return [invalidValue(field, path, "must be a relative path")];
   return path.split("/").includes("..") ? [invalidValue(field, path, "must not contain '..'")] : [];
+}
+
+// The rules of resource requests and limits.
+
+const standardNames = new Set(["cpu", "memory", "ephemeral-storage"]);
+
+function checkResources(field: string, { limits = {}, requests = {} }: ResourceRequirements): Causes {
+  const found: KubeStatusCause[] = [];
+  for (const [name, amount] of Object.entries(limits)) {
+    found.push(...checkAmount(`${field}.limits[${name}]`, name, amount));
+  }
+  for (const [name, amount] of Object.entries(requests)) {
+    found.push(...checkAmount(`${field}.requests[${name}]`, name, amount));
+    const limit = Object.hasOwn(limits, name) ? limits[name] : undefined;
+    if (limit !== undefined && compareQuantities(amount, limit) > 0) {
+      const why = `must be less than or equal to ${name} limit of ${limit}`;
+      found.push(invalidValue(`${field}.requests`, amount, why));
+    } else if (limit === undefined && isExtended(name)) {
+      found.push(required(`${field}.limits`, "Limit must be set for non overcommitable resources"));
+    }
+  }
+  return found;
+}
+
+function checkAmount(field: string, name: string, amount: string): Causes {
+  const found: KubeStatusCause[] = [...refuse(field, name, qualifiedNameProblems(name))];
+  if (!name.includes("/") && !isStandard(name)) {
+    found.push(invalidValue(field, name, "must be a standard resource type or fully qualified"));
+    found.push(invalidValue(field, name, "must be a standard resource for containers"));
+  }
+  if (compareQuantities(amount, "0") < 0)
+    found.push(invalidValue(field, amount, "must be greater than or equal to 0"));
+  if (isExtended(name) && !isWholeQuantity(amount))
+    found.push(invalidValue(field, amount, "must be an integer"));
+  return found;
+}
+
+function isStandard(name: string): boolean {
+  return standardNames.has(name) || name.startsWith("hugepages-");
+}
+
+// Whole devices: they cannot be shared, so what is asked for must also be the limit.
+function isExtended(name: string): boolean {
+  return name.includes("/") && !name.includes("kubernetes.io/");
 }

@@ -31,7 +31,7 @@ export function defaultPod(spec: Draft<PodSpec>): void {
   for (const container of allContainers(spec)) requestWhatIsLimited(container.resources);
 }
 
-export function allContainers(spec: Draft<PodSpec>): Draft<Container>[] {
+function allContainers(spec: Draft<PodSpec>): Draft<Container>[] {
   return [...(spec.initContainers ?? []), ...(spec.containers ?? [])];
 }
 

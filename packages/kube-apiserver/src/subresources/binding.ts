@@ -2,8 +2,7 @@
 import { contextOf, keyOf, type Scope, timestampOf } from "../core.ts";
 import { copyJson, isObject, type JsonObject, listAt, stringAt, valueAt } from "../json.ts";
 import { topologyOf } from "../kinds/pod-admission.ts";
-import { createdBody } from "../status-body.ts";
-import { badRequest, conflict } from "../status-error.ts";
+import { badRequest, conflict, createdBody } from "../status-error.ts";
 import { liveObject } from "../update.ts";
 
 export function bindPod(scope: Scope, body: unknown): JsonObject {

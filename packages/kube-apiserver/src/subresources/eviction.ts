@@ -4,8 +4,7 @@ import { keyOf, type Scope, timestampOf } from "../core.ts";
 import { deleteObject } from "../delete.ts";
 import { isObject, type JsonObject, listAt, stringAt, valueAt } from "../json.ts";
 import { matchesLabelSelector } from "../selectors.ts";
-import { createdBody } from "../status-body.ts";
-import { StatusError } from "../status-error.ts";
+import { createdBody, StatusError } from "../status-error.ts";
 import type { StoredObject } from "../store.ts";
 import { liveObject } from "../update.ts";
 
