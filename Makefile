@@ -10,7 +10,7 @@ SOURCES := $(shell find src packages test tools bench proto -mindepth 1 \( -name
 	src/. packages/. test/. tools/. bench/. proto/.
 PRODUCT := $(filter src/% packages/%,$(SOURCES))
 
-.PHONY: help dev test test-long check build gen deploy kube cluster bench install clean
+.PHONY: help dev test test-long check build pack gen deploy kube cluster bench install clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,11 @@ check: .cache/checked ## Format, lint, layers and types
 	@echo "check: clean"
 
 build: bin/krane dist/index.js ## Bundle the program into one file, bin/krane, and the libraries into dist/
+
+pack: build ## Pack krane and @krane/kube-apiserver as npm would publish them, into .cache/packed
+	@mkdir -p .cache/packed
+	npm pack --pack-destination .cache/packed
+	cd packages/kube-apiserver/dist && npm pack --pack-destination $(CURDIR)/.cache/packed
 
 gen: .cache/installed ## Generate src/gen from proto/
 	$(TS) tools/generate.ts
