@@ -6,10 +6,11 @@ SHELL := /bin/sh
 
 TS := node --import tsx
 # Folders are listed too: their time changes when a file in them is deleted, which no file's does.
-SOURCES := $(shell find src test tools bench proto -mindepth 1 -name node_modules -prune -o -print) \
-	src/. test/. tools/. bench/. proto/.
+SOURCES := $(shell find src packages test tools bench proto -mindepth 1 \( -name node_modules -o -name dist \) -prune -o -print) \
+	src/. packages/. test/. tools/. bench/. proto/.
+PRODUCT := $(filter src/% packages/%,$(SOURCES))
 
-.PHONY: help dev test test-long check build gen deploy kube cluster bench install clean
+.PHONY: help dev test test-long check build pack gen deploy kube cluster bench install clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +28,12 @@ test-long: check build .cache/node24 ## The exhaustive forms of what `make test`
 check: .cache/checked ## Format, lint, layers and types
 	@echo "check: clean"
 
-build: bin/krane dist/index.js ## Bundle the program into one file, bin/krane, and the library into dist/
+build: bin/krane dist/index.js ## Bundle the program into one file, bin/krane, and the libraries into dist/
+
+pack: build ## Pack krane and @krane/kube-apiserver as npm would publish them, into .cache/packed
+	@mkdir -p .cache/packed
+	npm pack --pack-destination .cache/packed
+	cd packages/kube-apiserver/dist && npm pack --pack-destination $(CURDIR)/.cache/packed
 
 gen: .cache/installed ## Generate src/gen from proto/
 	$(TS) tools/generate.ts
@@ -47,9 +53,9 @@ bench: build ## Measure; prints ratios beside the raw limit
 install: .cache/installed ## Install the pinned npm packages
 
 clean: ## Remove what was built here (not the Kubernetes cache)
-	rm -rf bin dist .cache node_modules tools/node24/node_modules
+	rm -rf bin dist packages/*/dist .cache node_modules tools/node24/node_modules
 
-.cache/installed: package.json package-lock.json .npmrc
+.cache/installed: package.json package-lock.json .npmrc $(wildcard packages/*/package.json)
 	@mkdir -p .cache
 	npm ci --no-progress --ignore-scripts
 	@touch $@
@@ -65,8 +71,8 @@ clean: ## Remove what was built here (not the Kubernetes cache)
 	$(TS) tools/check-layers.ts
 	@touch $@
 
-bin/krane: .cache/installed package.json tools/bundle.ts $(filter src/%,$(SOURCES))
+bin/krane: .cache/installed package.json tools/bundle.ts $(PRODUCT)
 	$(TS) tools/bundle.ts program
 
-dist/index.js: .cache/installed package.json tools/bundle.ts tools/emit-types.ts $(filter src/%,$(SOURCES))
+dist/index.js: .cache/installed package.json tools/bundle.ts tools/bundle-package.ts tools/emit-types.ts $(PRODUCT)
 	$(TS) tools/bundle.ts library

@@ -1,14 +1,15 @@
 // What tests of programs that embed krane stand on: a Kubernetes API server and a control plane, both within
 // the process. See docs/library.md.
+
 export {
   type ApiServer,
   type ApiServerDeps,
   type ApiServerOptions,
   administrator,
   createApiServer,
-} from "./dev/kube-apiserver/api-server.ts";
-export type { HttpServerHandle } from "./dev/kube-apiserver/http-server.ts";
-export { createInProcessTransport, type InProcessOptions } from "./dev/kube-apiserver/in-process.ts";
+  type HttpServerHandle,
+} from "@krane/kube-apiserver";
+export { createInProcessTransport, type InProcessOptions } from "./dev/in-process-transport.ts";
 export { createKubeApi } from "./kube/client.ts";
 export { kinds, type LiveObject } from "./library/kinds.ts";
 export { startTestCluster, type TestCluster, type TestClusterOptions } from "./library/test-cluster.ts";

@@ -1,5 +1,5 @@
-// Bundles the program into one file without dependencies, bin/krane, and the library into dist/, which
-// leaves its dependencies to npm. Names and lines are kept, so that a stack trace can be read; white space
+// Bundles the program into one file without dependencies, bin/krane, and the libraries into their dist/ folders,
+// which leave their dependencies to npm. Names and lines are kept, so that a stack trace can be read; white space
 // of the program goes, because Node holds its text in memory for as long as it runs.
 import { execFile } from "node:child_process";
 import { chmod, readFile, rm } from "node:fs/promises";
@@ -7,6 +7,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type BuildOptions, build, type Metafile } from "esbuild";
+import { bundlePackage } from "./bundle-package.ts";
 import { emitTypes } from "./emit-types.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -72,7 +73,7 @@ export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
 }
 
 /**
- * The two entries share their common parts. In a copy of its own each, an error of the embedded API server
+ * The two entries share their common parts. In a copy of its own each, an error that the test cluster throws
  * would be of another class than the one that the controllers look for.
  */
 export async function bundleLibrary(outdir: string): Promise<void> {
@@ -87,7 +88,7 @@ export async function bundleLibrary(outdir: string): Promise<void> {
     packages: "external",
     define: await identity(),
   });
-  await emitTypes(["src/index.ts", "src/testing.ts"], `${resolved}/types`);
+  await emitTypes(root, ["src/index.ts", "src/testing.ts"], `${resolved}/types`);
 }
 
 async function identity(): Promise<Record<string, string>> {
@@ -109,6 +110,8 @@ async function revision(): Promise<string> {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [, , what = "program", where] = process.argv;
-  if (what === "library") await bundleLibrary(where ?? "dist");
-  else await bundle({ outfile: where ?? "bin/krane" });
+  if (what === "library") {
+    await bundlePackage("kube-apiserver");
+    await bundleLibrary(where ?? "dist");
+  } else await bundle({ outfile: where ?? "bin/krane" });
 }

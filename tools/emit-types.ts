@@ -1,5 +1,5 @@
-// Writes the declarations of the library: those that its entries lead to and no others. They may name only
-// packages that whoever installs krane gets along with it; a type that leads elsewhere would silently be
+// Writes the declarations of a package: those that its entries lead to and no others. They may name only
+// packages that whoever installs it gets along with it; a type that leads elsewhere would silently be
 // `any` for them.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
@@ -7,23 +7,27 @@ import { fileURLToPath } from "node:url";
 import ts from "typescript";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const source = join(root, "src");
 
-/** Types are checked by `make check`; here they are only written down. */
-export async function emitTypes(entries: readonly string[], outdir: string): Promise<void> {
-  const declarations = declarationsOf(entries.map((entry) => join(root, entry)));
-  const shipped = await dependencies();
+/** `entries` are below src/ of the folder. Types are checked by `make check`; here they are only written down. */
+export async function emitTypes(folder: string, entries: readonly string[], outdir: string): Promise<void> {
+  const source = join(folder, "src");
+  const files = entries.map((entry) => join(folder, entry));
+  const declarations = declarationsOf(source, files);
+  const shipped = await dependencies(folder);
   const reached = new Set<string>();
-  const waiting = entries.map((entry) => declarationName(join(root, entry)));
+  const waiting = files.map((file) => declarationName(source, file));
   for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
     if (reached.has(name)) continue;
     reached.add(name);
     const text = declarations.get(name);
     if (text === undefined) throw new Error(`${name} was not written`);
     for (const { fileName } of ts.preProcessFile(text).importedFiles) {
-      if (fileName.startsWith(".")) waiting.push(declarationName(join(source, dirname(name), fileName)));
+      if (fileName.startsWith("."))
+        waiting.push(declarationName(source, join(source, dirname(name), fileName)));
       else if (!fileName.startsWith("node:") && !shipped.some((one) => isOf(one, fileName)))
-        throw new Error(`src/${name}: the types of the library lead to ${fileName}, which is no dependency`);
+        throw new Error(
+          `${join(source, name)}: the published types lead to ${fileName}, which is no dependency`,
+        );
     }
   }
   for (const name of reached) {
@@ -32,8 +36,8 @@ export async function emitTypes(entries: readonly string[], outdir: string): Pro
   }
 }
 
-/** The texts by their names below src/. */
-function declarationsOf(files: readonly string[]): Map<string, string> {
+/** The texts by their names below `source`. */
+function declarationsOf(source: string, files: readonly string[]): Map<string, string> {
   const { config } = ts.readConfigFile(join(root, "tsconfig.json"), ts.sys.readFile);
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);
   const program = ts.createProgram([...files], {
@@ -57,12 +61,12 @@ const formatHost: ts.FormatDiagnosticsHost = {
   getNewLine: () => "\n",
 };
 
-function declarationName(path: string): string {
+function declarationName(source: string, path: string): string {
   return relative(source, path).replace(/(\.d)?\.ts$/, ".d.ts");
 }
 
-async function dependencies(): Promise<readonly string[]> {
-  const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
+async function dependencies(folder: string): Promise<readonly string[]> {
+  const manifest = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as {
     readonly dependencies: Readonly<Record<string, string>>;
   };
   return Object.keys(manifest.dependencies);

@@ -1,4 +1,4 @@
-// Writes src/dev/kube-apiserver/schema/: what the embedded API server knows about the
+// Writes packages/kube-apiserver/src/schema/: what the embedded API server knows about the
 // fields of built-in kinds, taken from a real API server's OpenAPI documents.
 //
 //   node --import tsx tools/extract-openapi.ts
@@ -214,7 +214,7 @@ for (const [name, definition] of [...reachable(all)].sort(([a], [b]) => (a < b ?
   byFile.set(file, [...(byFile.get(file) ?? []), `${JSON.stringify(name)}: ${JSON.stringify(marked)}`]);
 }
 for (const [file, lines] of byFile) {
-  const path = fileURLToPath(new URL(`../src/dev/kube-apiserver/schema/${file}.json`, import.meta.url));
+  const path = fileURLToPath(new URL(`../packages/kube-apiserver/src/schema/${file}.json`, import.meta.url));
   await writeFile(path, `{\n${lines.join(",\n")}\n}\n`);
   console.log(`${file}.json: ${lines.length} definitions`);
 }

@@ -4,6 +4,8 @@ import type { IForbiddenRuleType } from "dependency-cruiser";
 import { allowedImports, layers } from "./layers.ts";
 
 const tests = "\\.test\\.ts$";
+const productPaths = ["^src/", "^packages/[^/]+/src/"];
+const packageUsers = layers.filter((layer) => layer.mayImportPackages).map(({ folder }) => `^src/${folder}/`);
 
 function layerRules(): IForbiddenRuleType[] {
   return layers.map((layer) => {
@@ -28,6 +30,28 @@ export const forbidden: readonly IForbiddenRuleType[] = [
       "this folder of src/ has no row in tools/layers.ts: add it to the table, and to docs/architecture.md",
     from: {},
     to: { path: "^src/[^/]+/", pathNot: `^src/(${layers.map((l) => l.folder).join("|")})/` },
+  },
+  {
+    name: "package-stands-alone",
+    severity: "error",
+    comment:
+      "a package in packages/ imports nothing of krane, its tests neither: take it as an argument, or move it in",
+    from: { path: "^packages/" },
+    to: { path: "^(src|test|tools|bench)/" },
+  },
+  {
+    name: "package-by-its-name",
+    severity: "error",
+    comment: "import what the package exports, by its name: its other files are its own business",
+    from: { path: "^(src|test|tools|bench)/" },
+    to: { path: "^packages/[^/]+/src/", pathNot: "^packages/[^/]+/src/(index|testing)\\.ts$" },
+  },
+  {
+    name: "package-not-in-production",
+    severity: "error",
+    comment: "packages/ are for development and tests: production code takes an interface instead",
+    from: { path: "^src/", pathNot: [tests, "^src/testing\\.ts$", ...packageUsers] },
+    to: { path: "^packages/" },
   },
   {
     name: "kinds-apart",
@@ -55,15 +79,15 @@ export const forbidden: readonly IForbiddenRuleType[] = [
     name: "product-imports-no-test-code",
     severity: "error",
     comment: "src/ must run without test/, tools/ and bench/: move the shared part into src/",
-    from: { path: "^src/", pathNot: tests },
-    to: { path: "^(test|tools|bench)/" },
+    from: { path: productPaths, pathNot: tests },
+    to: { path: ["^(test|tools|bench)/", "^packages/[^/]+/test/"] },
   },
   {
     name: "product-imports-no-dev-dependency",
     severity: "error",
     comment:
       "this package is in devDependencies: make it a dependency with its reason in docs/dependencies.md",
-    from: { path: "^src/", pathNot: tests },
+    from: { path: productPaths, pathNot: tests },
     to: { dependencyTypes: ["npm-dev", "npm-no-pkg", "npm-unknown"], dependencyTypesNot: ["type-only"] },
   },
   {

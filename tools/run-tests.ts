@@ -24,6 +24,9 @@ const longest = [
   "test/integration/scheduler/roads.test.ts",
 ];
 
+// Tests of a whole package; those beside its sources are unit tests.
+const packageTests = ["packages/kube-apiserver/test"];
+
 function testFiles(folder: string, except: readonly string[] = []): string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -90,8 +93,12 @@ async function mustRun(suite: Suite): Promise<void> {
 // A terminal interrupts the suites as well, and they have things to remove: their end is waited for.
 process.on("SIGINT", () => undefined);
 
-const unit = testFiles("src");
-const whole = longestFirst([...testFiles("tools"), ...testFiles("test", ["test/cluster/"])]);
+const unit = [...testFiles("src"), ...testFiles("packages", packageTests)];
+const whole = longestFirst([
+  ...testFiles("tools"),
+  ...packageTests.flatMap((folder) => testFiles(folder)),
+  ...testFiles("test", ["test/cluster/"]),
+]);
 const cores = availableParallelism();
 const node24 = findNode24();
 let typeScript = ["--import", "tsx"];

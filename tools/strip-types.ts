@@ -12,10 +12,10 @@ const target = ".cache/stripped";
 
 // A module that was deleted or renamed would otherwise still be found.
 rmSync(target, { recursive: true, force: true });
-for (const folder of ["src", "test", "tools"]) {
+for (const folder of ["src", "packages", "test", "tools"]) {
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     const source = join(folder, name);
-    if (!source.endsWith(".ts") || source.includes("node_modules")) continue;
+    if (!source.endsWith(".ts") || /(^|\/)(node_modules|dist)\//.test(source)) continue;
     const stripped = join(target, source.replace(/\.ts$/, ".mjs"));
     mkdirSync(dirname(stripped), { recursive: true });
     writeFileSync(stripped, stripTypeScriptTypes(readFileSync(source, "utf8")));

@@ -1,13 +1,12 @@
 // All that a controller stands on, in one process: the embedded Kubernetes API server over HTTP and a
 // control plane over h2c. Nothing makes pods.
 import type { Interceptor } from "@connectrpc/connect";
+import { type ApiServer, administrator, createApiServer, startHttpServer } from "@krane/kube-apiserver";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
-import { type ApiServer, administrator, createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
-import { startHttpServer } from "../../src/dev/kube-apiserver/http-server.ts";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { customResourceDefinitions } from "../../src/kube/kinds.ts";

@@ -1,7 +1,7 @@
 // What the disturbed controller stands on, in a process of its own: the other two share the agent with
 // it, and neither an API server nor a control plane. Here they fail, hang, flood and poison on command.
 import { constants, setPriority } from "node:os";
-import type { WholeAnswer } from "../../src/dev/kube-apiserver/request.ts";
+import type { WholeAnswer } from "@krane/kube-apiserver";
 import type { ApplyDeployment } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { kinds } from "../../src/server/kinds.ts";
 import { createFaultyCalls, FaultSwitch, type FaultyPeer } from "../../test/simulation/faulty-parts.ts";

@@ -1,6 +1,7 @@
 // The cluster that `krane dev` works on, whichever it is.
+
+import type { PodBehaviours } from "@krane/kube-apiserver";
 import type { KubeApi } from "../kube/api.ts";
-import type { PodBehaviours } from "./kube-apiserver/controllers/pod-behaviour.ts";
 
 export interface DevCluster {
   /** As the person at the keyboard, not as krane. */

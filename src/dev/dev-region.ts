@@ -1,5 +1,7 @@
 // A whole region in one process: a cluster, a control plane and an agent between them, with the sample
 // scenario.
+
+import type { PodBehaviour } from "@krane/kube-apiserver";
 import type { AgentDeps } from "../agent/agent-deps.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { Secret } from "../config/secret.ts";
@@ -14,7 +16,6 @@ import { type AgentClient, createAgentClient } from "./agent-client.ts";
 import type { DevCluster } from "./dev-cluster.ts";
 import { DevError } from "./dev-error.ts";
 import { type EmbeddedClusterDeps, startEmbeddedCluster } from "./embedded-cluster.ts";
-import type { PodBehaviour } from "./kube-apiserver/controllers/pod-behaviour.ts";
 import { connectRealCluster } from "./real-cluster.ts";
 import { agentStep } from "./running-agent.ts";
 import { devRegion, policedDeployment, sampleDeployments, samplePolicy, sampleSentinel } from "./scenario.ts";

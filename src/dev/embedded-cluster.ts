@@ -1,19 +1,26 @@
 // The cluster within this process: the embedded API server on a loopback port, with the controllers that make
 // it live, and a kubeconfig for kubectl and the agent. Nothing of it outlives stop().
+
+import {
+  type ApiServer,
+  administrator,
+  createApiServer,
+  createHandler,
+  type HttpServerHandle,
+  type PodBehaviour,
+  startControllers,
+  startHttpServer,
+} from "@krane/kube-apiserver";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
 import { explainListenFailure } from "../http/service-error.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { customResourceDefinitions } from "../kube/kinds.ts";
 import { ciliumDefinition } from "./cilium-definition.ts";
+import { createFixture } from "./cluster-fixture.ts";
 import type { DevCluster } from "./dev-cluster.ts";
 import { DevError } from "./dev-error.ts";
-import { type ApiServer, administrator, createApiServer } from "./kube-apiserver/api-server.ts";
-import { createFixture } from "./kube-apiserver/controllers/cluster-fixture.ts";
-import type { PodBehaviour } from "./kube-apiserver/controllers/pod-behaviour.ts";
-import { startControllers } from "./kube-apiserver/controllers/start-controllers.ts";
-import { type HttpServerHandle, startHttpServer } from "./kube-apiserver/http-server.ts";
-import { createInProcessTransport } from "./kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "./in-process-transport.ts";
 import { devNamespace } from "./scenario.ts";
 
 export interface EmbeddedClusterOptions {
@@ -54,7 +61,8 @@ async function openCluster(
   const transport = createInProcessTransport(server, { userAgent: "krane-dev" });
   const api = createKubeApi(transport);
   await api.create(customResourceDefinitions, ciliumDefinition, {}, signal);
-  await createFixture(transport, signal);
+  const handler = createHandler(server, { userAgent: "krane-dev" });
+  await createFixture(handler, signal);
   const http = await listen(server, port);
   try {
     await deps.writeTextFile(kubeconfigPath, kubeconfigText(http.url));
@@ -65,7 +73,7 @@ async function openCluster(
     throw new DevError("file_unusable", `cannot write ${kubeconfigPath}: ${reason}; ${advice}`, { cause });
   }
   const stopping = new AbortController();
-  const controllers = startControllers(transport, { ...(behaviour && { behaviour }) }, deps, stopping.signal);
+  const controllers = startControllers(handler, { ...(behaviour && { behaviour }) }, deps, stopping.signal);
   return {
     api,
     url: http.url,

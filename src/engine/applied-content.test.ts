@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createApiServer } from "@krane/kube-apiserver";
 import { checkContentOf, checkEditsOf, goldenManifests } from "../../test/support/applied-content-trial.ts";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
 import { ciliumDefinition } from "../dev/cilium-definition.ts";
-import { createApiServer } from "../dev/kube-apiserver/api-server.ts";
-import { createInProcessTransport } from "../dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../dev/in-process-transport.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { customResourceDefinitions, namespaces, replicaSets } from "../kube/kinds.ts";
 import { appliedContentHash, lastOtherManager, manifestContentHash } from "./applied-content.ts";

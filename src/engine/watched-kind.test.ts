@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createApiServer } from "@krane/kube-apiserver";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
-import { createApiServer } from "../dev/kube-apiserver/api-server.ts";
-import { createInProcessTransport } from "../dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../dev/in-process-transport.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { ciliumNetworkPolicies, configMaps } from "../kube/kinds.ts";
 import { WatchedKind } from "./watched-kind.ts";

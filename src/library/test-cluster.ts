@@ -1,18 +1,21 @@
 // A Kubernetes cluster within the process, for tests: the embedded API server with nodes, Cilium's policies,
 // and the controllers that make pods out of ReplicaSets. Nothing of it runs an image, listens on a port
 // unless asked to, or is left after stop().
-import { type Clock, sleep } from "../concurrency/clock.ts";
-import { ciliumDefinition } from "../dev/cilium-definition.ts";
+
 import {
   type ApiServer,
   type ApiServerOptions,
   administrator,
   createApiServer,
-} from "../dev/kube-apiserver/api-server.ts";
-import { createFixture } from "../dev/kube-apiserver/controllers/cluster-fixture.ts";
-import { startControllers } from "../dev/kube-apiserver/controllers/start-controllers.ts";
-import { type HttpServerHandle, startHttpServer } from "../dev/kube-apiserver/http-server.ts";
-import { createInProcessTransport } from "../dev/kube-apiserver/in-process.ts";
+  createHandler,
+  type HttpServerHandle,
+  startControllers,
+  startHttpServer,
+} from "@krane/kube-apiserver";
+import { type Clock, sleep } from "../concurrency/clock.ts";
+import { ciliumDefinition } from "../dev/cilium-definition.ts";
+import { createFixture } from "../dev/cluster-fixture.ts";
+import { createInProcessTransport } from "../dev/in-process-transport.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { ciliumNetworkPolicies, customResourceDefinitions } from "../kube/kinds.ts";
@@ -57,10 +60,11 @@ export async function startTestCluster(
   const transport = createInProcessTransport(server, { userAgent: "kubectl" });
   const api = createKubeApi(transport);
   if (!withoutCilium) await installCilium(server, api, deps.clock, signal);
-  await createFixture(transport, signal);
+  const handler = createHandler(server, { userAgent: "kubectl" });
+  await createFixture(handler, signal);
   const stopping = new AbortController();
   const behaviour = { ...podsInNoTime, ...pods };
-  const controllers = startControllers(transport, { behaviour }, deps, stopping.signal);
+  const controllers = startControllers(handler, { behaviour }, deps, stopping.signal);
   const ports: HttpServerHandle[] = [];
   return {
     server,

@@ -1,8 +1,8 @@
 // Drift is seen by what a real API server records about who owns which field.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { realServerTarget } from "../contract/targets/real-server.ts";
 import { checkContentOf, checkEditsOf, goldenManifests } from "../support/applied-content-trial.ts";
+import { realServerTarget } from "../support/cluster/contract-target.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 
 const cluster = clusterUnderTest();

@@ -4,7 +4,8 @@ import { readProjectFile } from "../support/project-files.ts";
 
 interface Manifest {
   readonly dependencies: Record<string, string>;
-  readonly devDependencies: Record<string, string>;
+  readonly version: string;
+  readonly devDependencies?: Record<string, string>;
 }
 
 function documented(section: string): string[] {
@@ -17,12 +18,26 @@ function documented(section: string): string[] {
 test("every dependency has its reason, and every reason its dependency", () => {
   const manifest = JSON.parse(readProjectFile("package.json")) as Manifest;
   assert.deepEqual(documented("At run time"), Object.keys(manifest.dependencies).sort());
-  assert.deepEqual(documented("For development"), Object.keys(manifest.devDependencies).sort());
+  assert.deepEqual(documented("For development"), Object.keys(manifest.devDependencies ?? {}).sort());
+});
+
+test("the package in packages/ has krane's version and depends on what krane's reasons name", () => {
+  const krane = JSON.parse(readProjectFile("package.json")) as Manifest;
+  const server = JSON.parse(readProjectFile("packages/kube-apiserver/package.json")) as Manifest;
+  assert.equal(server.version, krane.version);
+  assert.equal(krane.dependencies["@krane/kube-apiserver"], krane.version);
+  const known = { ...krane.dependencies, ...krane.devDependencies };
+  for (const [name, version] of Object.entries(server.dependencies)) assert.equal(known[name], version, name);
 });
 
 test("versions are exact and the lock file holds no download addresses", () => {
-  const manifest = JSON.parse(readProjectFile("package.json")) as Manifest;
-  const versions = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies });
+  const manifests = ["package.json", "packages/kube-apiserver/package.json"].map(
+    (name) => JSON.parse(readProjectFile(name)) as Manifest,
+  );
+  const versions = manifests.flatMap(({ dependencies, devDependencies }) => [
+    ...Object.entries(dependencies),
+    ...Object.entries(devDependencies ?? {}),
+  ]);
   assert.deepEqual(
     versions.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version)),
     [],

@@ -29,7 +29,7 @@ const ofRunning = [
 const ofServer = ["node_modules/pg/", "src/server/run-server.ts"];
 const ofStorage = ["node_modules/@aws-sdk/", "node_modules/@smithy/"];
 const ofTracing = ["node_modules/@opentelemetry/sdk-trace"];
-const ofPeople = ["node_modules/yaml/", "src/dev/", "src/documents/"];
+const ofPeople = ["node_modules/yaml/", "packages/kube-apiserver/", "src/dev/", "src/documents/"];
 const heavy = [...ofRunning, ...ofServer, ...ofStorage, ...ofTracing, ...ofPeople];
 
 /** What is read together with a file, whether it is used or not. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Interceptor } from "@connectrpc/connect";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import type { WatchDeploymentsRequest } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { namespaces, replicaSets } from "../../src/kube/kinds.ts";

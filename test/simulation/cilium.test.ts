@@ -1,7 +1,7 @@
 // The Cilium controller in a whole region: policies of the control plane in the cluster, and nothing else of it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import type { KindControllerOptions } from "../../src/kinds/kind.ts";
 import { type ControllerOf, kinds } from "../../src/kinds/kinds.ts";

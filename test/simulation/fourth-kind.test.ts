@@ -6,7 +6,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
 import { Secret } from "../../src/config/secret.ts";
 import { createControlPlane } from "../../src/control-plane/connection.ts";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import { createController } from "../../src/engine/controller.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { configMaps } from "../../src/kube/kinds.ts";

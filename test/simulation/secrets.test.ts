@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
-import type { ServerRequest } from "../../src/dev/kube-apiserver/request.ts";
+import type { ServerRequest } from "@krane/kube-apiserver";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { namespaces } from "../../src/kube/kinds.ts";
 import { VaultError } from "../../src/vault/vault-error.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import { appsDeployments, namespaces, services } from "../../src/kube/kinds.ts";
 import { objectPath } from "../../src/kube/paths.ts";
 import type { KubeObject } from "../../src/kube/types.ts";

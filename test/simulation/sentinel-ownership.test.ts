@@ -2,7 +2,7 @@
 // take-overs.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import {

@@ -2,15 +2,14 @@
 // server, and controllers that come and go between them. Nothing opens a socket or sleeps.
 import assert from "node:assert/strict";
 import type { Interceptor } from "@connectrpc/connect";
+import { type ApiServer, createApiServer, createHandler, startControllers } from "@krane/kube-apiserver";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
 import { createControlPlane } from "../../src/control-plane/connection.ts";
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
-import { type ApiServer, createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
-import { createFixture } from "../../src/dev/kube-apiserver/controllers/cluster-fixture.ts";
-import { startControllers } from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { createFixture } from "../../src/dev/cluster-fixture.ts";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import type { ControllerDeps } from "../../src/engine/controller.ts";
 import type { ReportSentinelStatusRequest } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import type { KindControllerOptions } from "../../src/kinds/kind.ts";
@@ -255,10 +254,10 @@ export class SimulatedRegion {
   }
 
   private async startCluster(): Promise<void> {
-    const transport = createInProcessTransport(this.server);
-    await createFixture(transport, never);
+    const handler = createHandler(this.server);
+    await createFixture(handler, never);
     const { clock, random } = this;
-    this.clusterDone = startControllers(transport, {}, { clock, random }, this.stopping.signal).done;
+    this.clusterDone = startControllers(handler, {}, { clock, random }, this.stopping.signal).done;
     await clock.advance(1_000);
   }
 }

@@ -1,7 +1,7 @@
 // All three controllers at work in one region, each with connections of its own, and what a test orders
 // of each and sees of it. A generation is one state of an object that can be told from every other.
 import type { Interceptor } from "@connectrpc/connect";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import type { ControllerDeps } from "../../src/engine/controller.ts";
 import type { ControllerStatus } from "../../src/gen/krane/v1/agent_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";

@@ -2,8 +2,8 @@
 // the object is stands on it, and under which name it was written (K4).
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ServerRequest } from "@krane/kube-apiserver";
 import { Secret } from "../../src/config/secret.ts";
-import type { ServerRequest } from "../../src/dev/kube-apiserver/request.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
 import { components, labelKeys } from "../../src/model/labels.ts";
 import { defaultOptions, region, SimulatedRegion } from "./simulated-region.ts";

@@ -1,14 +1,20 @@
 // The embedded Kubernetes API server on a port of this machine, for agents that are to
 // find a cluster as they would anywhere: through a kubeconfig and HTTP.
+
+import {
+  type ApiServer,
+  administrator,
+  createApiServer,
+  createHandler,
+  type PodBehaviours,
+  startControllers,
+  startHttpServer,
+} from "@krane/kube-apiserver";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
-import { type ApiServer, administrator, createApiServer } from "../../src/dev/kube-apiserver/api-server.ts";
-import { createFixture } from "../../src/dev/kube-apiserver/controllers/cluster-fixture.ts";
-import type { PodBehaviours } from "../../src/dev/kube-apiserver/controllers/pod-behaviour.ts";
-import { startControllers } from "../../src/dev/kube-apiserver/controllers/start-controllers.ts";
-import { startHttpServer } from "../../src/dev/kube-apiserver/http-server.ts";
-import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
+import { createFixture } from "../../src/dev/cluster-fixture.ts";
+import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { customResourceDefinitions } from "../../src/kube/kinds.ts";
@@ -36,10 +42,11 @@ export async function serveCluster({ withoutCilium = false } = {}): Promise<Serv
   const transport = createInProcessTransport(server, { userAgent: "kubectl" });
   const api = createKubeApi(transport);
   if (!withoutCilium) await api.create(customResourceDefinitions, ciliumDefinition, {}, never);
-  await createFixture(transport, never);
+  const handler = createHandler(server, { userAgent: "kubectl" });
+  await createFixture(handler, never);
   const stopping = new AbortController();
   const behaviour = { pullMs: 0, startMs: 0, readyMs: 0, stopMs: 0 };
-  const controllers = startControllers(transport, { behaviour }, deps, stopping.signal);
+  const controllers = startControllers(handler, { behaviour }, deps, stopping.signal);
   const http = await startHttpServer(server);
   return {
     server,

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createApiServer } from "@krane/kube-apiserver";
 import { FakeClock } from "../../../test/support/fake-clock.ts";
 import { createSeededRandom } from "../../concurrency/random.ts";
 import { ciliumDefinition } from "../../dev/cilium-definition.ts";
-import { createApiServer } from "../../dev/kube-apiserver/api-server.ts";
-import { createInProcessTransport } from "../../dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../../dev/in-process-transport.ts";
 import { defineKind } from "../../engine/controller-definition.ts";
 import { createKubeApi } from "../../kube/client.ts";
 import { customResourceDefinitions } from "../../kube/kinds.ts";

@@ -22,10 +22,10 @@ import {
 import type { KubeObject } from "../../../src/kube/types.ts";
 import { createInMemoryControlPlane } from "../../../src/server/in-process.ts";
 import { createMetrics } from "../../../src/telemetry/metrics.ts";
-import { realServerTarget } from "../../contract/targets/real-server.ts";
 import { createRecordingKubeApi } from "../../simulation/recording-kube-api.ts";
 import { partsOf } from "../../simulation/sentinel-agents.ts";
 import { defaultOptions, region } from "../../simulation/simulated-region.ts";
+import { realServerTarget } from "../../support/cluster/contract-target.ts";
 import { clusterUnderTest } from "../../support/cluster-under-test.ts";
 import { eventually } from "../../support/eventually.ts";
 import { companionsOfOlderAgent, deploymentOfOlderAgent } from "../../support/older-sentinel.ts";

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { createInProcessTransport } from "../../../src/dev/kube-apiserver/in-process.ts";
+import { createInProcessTransport } from "../../../src/dev/in-process-transport.ts";
 import type { DesiredDeployments } from "../../../src/kinds/deployment/desired-deployments.ts";
 import { createKubeApi } from "../../../src/kube/client.ts";
 import { namespaces } from "../../../src/kube/kinds.ts";

@@ -4,18 +4,17 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { setImmediate as turnOfTheLoop } from "node:timers/promises";
-import { type Clock, createSystemClock } from "../../../src/concurrency/clock.ts";
-import { createSeededRandom } from "../../../src/concurrency/random.ts";
 import {
   type ApiServer,
   administrator,
   createApiServer,
-} from "../../../src/dev/kube-apiserver/api-server.ts";
-import { startHttpServer } from "../../../src/dev/kube-apiserver/http-server.ts";
-import { createInProcessTransport } from "../../../src/dev/kube-apiserver/in-process.ts";
-import type { ServerRequest, WholeAnswer } from "../../../src/dev/kube-apiserver/request.ts";
-import { statusBody } from "../../../src/dev/kube-apiserver/status-body.ts";
-import { StatusError } from "../../../src/dev/kube-apiserver/status-error.ts";
+  type ServerRequest,
+  startHttpServer,
+  type WholeAnswer,
+} from "@krane/kube-apiserver";
+import { type Clock, createSystemClock } from "../../../src/concurrency/clock.ts";
+import { createSeededRandom } from "../../../src/concurrency/random.ts";
+import { createInProcessTransport } from "../../../src/dev/in-process-transport.ts";
 import type { KubeApi } from "../../../src/kube/api.ts";
 import { createKubeApi } from "../../../src/kube/client.ts";
 import { fixedCredential } from "../../../src/kube/credentials.ts";
@@ -42,7 +41,16 @@ const streamsWhole = ({ query }: ServerRequest) => query?.["sendInitialEvents"] 
 const resumes = (request: ServerRequest) => isWatch(request) && !streamsWhole(request);
 
 function refusal(code: number, reason: string): WholeAnswer {
-  return { kind: "whole", status: code, body: statusBody(new StatusError(code, reason, "a fault")) };
+  const body = {
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Failure",
+    message: "a fault",
+    reason,
+    code,
+  };
+  return { kind: "whole", status: code, body };
 }
 
 function countingClock(): { readonly clock: Clock; readonly waiting: () => number } {

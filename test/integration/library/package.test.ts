@@ -1,9 +1,9 @@
-// The package as npm would publish it, in a project of its own: only what is in the archive and in
+// The packages as npm would publish them, in a project of its own: only what is in the archive and in
 // `dependencies` can be found from there.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { copyFile, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -14,6 +14,12 @@ const run = promisify(execFile);
 const compiler = join(projectRoot, "node_modules/typescript/bin/tsc");
 
 const page = readProjectFile("docs/library.md");
+
+/** By the folder that is published. */
+const packages = new Map([
+  ["krane", "."],
+  ["@krane/kube-apiserver", "packages/kube-apiserver/dist"],
+]);
 
 const compilerOptions = {
   target: "es2023",
@@ -31,15 +37,12 @@ describe("the published package", () => {
   before(async () => {
     assert.ok(existsSync(join(projectRoot, "dist/index.js")), "there is no dist/: run `make build`");
     project = await mkdtemp(join(tmpdir(), "krane-library-"));
-    const packed = await run("npm", ["pack", "--json", "--pack-destination", project], { cwd: projectRoot });
-    const [{ filename }] = JSON.parse(packed.stdout) as [{ filename: string }];
-    await run("tar", ["-xzf", filename], { cwd: project });
-    await mkdir(join(project, "node_modules"));
-    await rename(join(project, "package"), join(project, "node_modules/krane"));
-    const { dependencies } = JSON.parse(readProjectFile("package.json")) as {
-      dependencies: Readonly<Record<string, string>>;
-    };
-    for (const name of [...Object.keys(dependencies), "@types/node"]) await link(project, name);
+    const needed = new Set(["@types/node"]);
+    for (const [name, folder] of packages) {
+      const { dependencies } = await unpack(project, name, join(projectRoot, folder));
+      for (const dependency of Object.keys(dependencies)) needed.add(dependency);
+    }
+    for (const name of needed) if (!packages.has(name)) await link(project, name);
     await writeFile(join(project, "package.json"), JSON.stringify({ type: "module" }));
     await writeFile(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions }));
   });
@@ -85,6 +88,19 @@ await cluster.stop();
     assert.equal(stdout, "true\n");
   });
 
+  test("has an API server that works on its own, by the example of its page", async () => {
+    const readme = readProjectFile("packages/kube-apiserver/README.md");
+    const [, example = ""] = /^```ts\n([\s\S]*?)^```/m.exec(readme) ?? [];
+    assert.match(example, /from "@krane\/kube-apiserver"/);
+    await writeFile(join(project, "server.ts"), example);
+    assert.equal(await compile(project), "");
+    // The variable by which Node tells a test that it runs within another one.
+    const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
+    const options = { cwd: project, timeout: 60_000, env };
+    const { stdout } = await run(process.execPath, ["--test", "server.js"], options);
+    assert.match(stdout, /pass 1/);
+  });
+
   test("has a program that starts", async () => {
     const { stdout } = await run(process.execPath, ["node_modules/krane/bin/krane", "--version"], {
       cwd: project,
@@ -92,6 +108,21 @@ await cluster.stop();
     assert.match(stdout, /\d+\.\d+\.\d+/);
   });
 });
+
+interface Manifest {
+  readonly dependencies: Readonly<Record<string, string>>;
+}
+
+/** Puts what npm would publish from the folder where npm would install it. */
+async function unpack(project: string, name: string, folder: string): Promise<Manifest> {
+  const packed = await run("npm", ["pack", "--json", "--pack-destination", project], { cwd: folder });
+  const [{ filename }] = JSON.parse(packed.stdout) as [{ filename: string }];
+  await run("tar", ["-xzf", filename], { cwd: project });
+  const place = join(project, "node_modules", name);
+  await mkdir(dirname(place), { recursive: true });
+  await rename(join(project, "package"), place);
+  return JSON.parse(await readFile(join(place, "package.json"), "utf8")) as Manifest;
+}
 
 /** What the compiler complains about. */
 async function compile(project: string): Promise<string> {

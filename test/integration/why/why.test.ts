@@ -2,11 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
+import type { WholeAnswer } from "@krane/kube-apiserver";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
-import { nodeKind } from "../../../src/dev/kube-apiserver/controllers/watched-kinds.ts";
-import type { WholeAnswer } from "../../../src/dev/kube-apiserver/request.ts";
 import type { ApplyDeployment } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
-import { replicaSets } from "../../../src/kube/kinds.ts";
+import { nodes, replicaSets } from "../../../src/kube/kinds.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { applySentinel } from "../../support/sentinel-messages.ts";
@@ -174,10 +173,10 @@ test("the causes of a region at work are told apart", async (t) => {
   });
 
   await t.test("pods that no node takes are told in the words of the scheduler", async () => {
-    const { items } = await api.list(nodeKind, {}, never);
+    const { items } = await api.list(nodes, {}, never);
     for (const { metadata } of items) {
       const manifest = { metadata: { name: metadata?.name ?? "" }, spec: { unschedulable: true } };
-      await api.apply(nodeKind, manifest, { fieldManager: "somebody", force: true }, never);
+      await api.apply(nodes, manifest, { fieldManager: "somebody", force: true }, never);
     }
     await want("homeless");
     const { reason } = await becauseOf("unschedulable", "homeless");

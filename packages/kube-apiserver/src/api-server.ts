@@ -1,0 +1,80 @@
+// The embedded Kubernetes API server: everything behind the two transports.
+//
+// `handle` is synchronous and does no I/O. Time and chance come in as deps, so the same
+// requests in the same order give the same resourceVersions, uids and events.
+
+import type { AccessRule } from "./access.ts";
+import { type ApiServerDeps, systemDeps } from "./clock.ts";
+import type { Core } from "./core.ts";
+import { startEstablishing } from "./custom-resources/establishing.ts";
+import { dispatch } from "./dispatch.ts";
+import { Faults } from "./faults.ts";
+import { systemNamespaces } from "./namespace-lifecycle.ts";
+import { ResourceRegistry } from "./registry.ts";
+import type { ServerAnswer, ServerRequest } from "./request.ts";
+import type { User } from "./resource.ts";
+import { builtinResources } from "./served-kinds.ts";
+import { ObjectStore } from "./store.ts";
+import { TokenIssuer } from "./tokens.ts";
+import { WatchHub } from "./watch-hub.ts";
+
+export interface ApiServerOptions {
+  /** Changes kept for watches and paged lists. Default 10,000. */
+  readonly changesMax?: number;
+  /** For users other than members of system:masters. Default: none, so they may do nothing. */
+  readonly rules?: readonly AccessRule[];
+  /** Bearer tokens and whom they stand for. */
+  readonly staticTokens?: ReadonlyMap<string, User>;
+}
+
+export const administrator: User = {
+  username: "kubernetes-admin",
+  groups: ["system:masters", "system:authenticated"],
+};
+
+export interface ApiServer {
+  /** Where controllers of the same process look and listen. */
+  readonly store: ObjectStore;
+  readonly registry: ResourceRegistry;
+  readonly tokens: TokenIssuer;
+  readonly faults: Faults;
+  /** Answers at once. Watches end when they are closed, time out or fall behind. */
+  handle(request: ServerRequest): ServerAnswer;
+  /** Ends all watches and every timer. */
+  stop(): void;
+}
+
+/** Without deps: on the clock of this machine. */
+export function createApiServer(
+  { clock, random }: ApiServerDeps = systemDeps(),
+  options: ApiServerOptions = {},
+): ApiServer {
+  const store = new ObjectStore(options.changesMax === undefined ? {} : { changesMax: options.changesMax });
+  const registry = new ResourceRegistry(builtinResources);
+  const watches = new WatchHub();
+  const tokens = new TokenIssuer({ store, clock, random, staticTokens: options.staticTokens ?? new Map() });
+  const core: Core = { store, registry, watches, tokens, rules: options.rules ?? [], clock, random };
+  const stopEstablishing = startEstablishing(core);
+  const handle = (request: ServerRequest): ServerAnswer => dispatch(core, request);
+  for (const name of systemNamespaces) {
+    const body = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+    handle({
+      method: "POST",
+      path: "/api/v1/namespaces",
+      body,
+      user: administrator,
+      userAgent: "kube-apiserver",
+    });
+  }
+  return {
+    store,
+    registry,
+    tokens,
+    faults: new Faults(store, watches),
+    handle,
+    stop() {
+      stopEstablishing();
+      watches.closeAll();
+    },
+  };
+}

@@ -1,0 +1,178 @@
+// The algebra of server-side apply: given the live object, its owners and one operation,
+// who owns what afterwards, what conflicts, and what the object becomes.
+//
+// An applier owns exactly what it sent last. Whoever changes a field by other means owns
+// what it changed. A changed field leaves its former owners; a field that its applier no
+// longer sends, and that nobody else owns, is removed.
+import { isObject, type Json, type JsonObject, setField } from "../json.ts";
+import { fieldSchema, type Schema } from "../schema.ts";
+import { type Comparison, compareValues, withoutFields } from "./comparison.ts";
+import { FieldSet } from "./field-set.ts";
+import { compareText, type Owners, type Ownership } from "./managed-fields.ts";
+import { mergeValues } from "./merge.ts";
+import { ownedFields } from "./owned-fields.ts";
+import { fieldElement, fieldName, type PathElement } from "./path-element.ts";
+import { childSchema, isAtomicList, isAtomicMap, itemElement, itemSchema, shapeOf } from "./typed-value.ts";
+
+export interface FieldConflict {
+  readonly owner: Ownership;
+  readonly path: readonly PathElement[];
+}
+
+export interface Operation {
+  readonly schema: Schema;
+  readonly owners: Owners;
+  /** The identity under which the operation owns fields. */
+  readonly id: string;
+  readonly as: Omit<Ownership, "fields" | "time">;
+  /** Fields that this endpoint never changes, whatever is sent. */
+  readonly ignored: FieldSet;
+}
+
+export type ApplyOutcome =
+  | { readonly kind: "applied"; readonly object: Json; readonly owners: Owners; readonly changed: boolean }
+  | { readonly kind: "conflict"; readonly conflicts: readonly FieldConflict[] };
+
+/** After an update: the operation owns whatever differs between the live and the next object. */
+export function updateOwners(operation: Operation, live: Json, next: Json): Owners {
+  const comparison = withoutFields(compareValues(operation.schema, live, next), operation.ignored);
+  const owners = releaseFields(operation, comparison);
+  const held = owners.get(operation.id)?.fields ?? FieldSet.empty;
+  const fields = held
+    .difference(comparison.removed)
+    .union(comparison.modified)
+    .union(comparison.added)
+    .recursiveDifference(operation.ignored);
+  return withOwnership(owners, operation, fields);
+}
+
+export function applyConfiguration(
+  operation: Operation,
+  live: Json,
+  config: Json,
+  force: boolean,
+): ApplyOutcome {
+  const { schema, owners, id, ignored } = operation;
+  const sent = ownedFields(schema, config).recursiveDifference(ignored);
+  const merged = mergeValues(schema, live, config) ?? {};
+  const claimed = withOwnership(owners, operation, sent);
+  const next = prune(schema, merged, claimed, owners.get(id)?.fields, sent);
+  const differences = compareValues(schema, live, next);
+  const comparison = withoutFields(differences, ignored);
+  const conflicts = findConflicts({ ...operation, owners: claimed }, comparison);
+  if (conflicts.length > 0 && !force) return { kind: "conflict", conflicts };
+  const remaining = releaseFields({ ...operation, owners: claimed }, comparison);
+  const changed = Object.values(differences).some((fields) => !fields.isEmpty);
+  return { kind: "applied", object: next, owners: remaining, changed };
+}
+
+function findConflicts({ owners, id }: Operation, comparison: Comparison): FieldConflict[] {
+  const touched = comparison.modified.union(comparison.added);
+  return [...owners]
+    .filter(([ownerId]) => ownerId !== id)
+    .sort(([left], [right]) => compareText(left, right))
+    .flatMap(([, owner]) => [...owner.fields.intersection(touched).paths()].map((path) => ({ owner, path })));
+}
+
+/** Everybody but the operation loses what it changed or removed. */
+function releaseFields({ owners, id }: Operation, comparison: Comparison): Owners {
+  const touched = comparison.modified.union(comparison.added);
+  const remaining = new Map<string, Ownership>();
+  for (const [ownerId, owner] of owners) {
+    const fields =
+      ownerId === id
+        ? owner.fields
+        : owner.fields.difference(owner.fields.intersection(touched)).difference(comparison.removed);
+    if (!fields.isEmpty) remaining.set(ownerId, { ...owner, fields });
+  }
+  return remaining;
+}
+
+function withOwnership(owners: Owners, { id, as }: Operation, fields: FieldSet): Owners {
+  const changed = new Map(owners);
+  if (fields.isEmpty) changed.delete(id);
+  else changed.set(id, { ...as, time: owners.get(id)?.time, fields });
+  return changed;
+}
+
+/**
+ * Removes what the applier owned last time, except what somebody (itself included) owns
+ * now, and except what it never owned but would go along with an emptied parent.
+ */
+function prune(
+  schema: Schema,
+  merged: Json,
+  owners: Owners,
+  last: FieldSet | undefined,
+  sent: FieldSet,
+): Json {
+  if (last === undefined || last.isEmpty) return merged;
+  // Whatever was owned and still is stays, so nothing can go; the usual case, by far.
+  if (last.difference(sent).isEmpty) return merged;
+  const lastNamed = withNamedFields(schema, last);
+  let owned = FieldSet.empty;
+  for (const { fields } of owners.values()) owned = owned.union(fields);
+
+  const mergedSet = withNamedFields(schema, ownedFields(schema, merged));
+  const stripped = removeFields(schema, merged, lastNamed) ?? {};
+  const strippedSet = withNamedFields(schema, ownedFields(schema, stripped));
+  const unowned = mergedSet.difference(strippedSet.union(withNamedFields(schema, owned)));
+  const withOwned = removeFields(schema, merged, unowned) ?? {};
+  const withOwnedSet = withNamedFields(schema, ownedFields(schema, withOwned));
+  const dropped = mergedSet.difference(withOwnedSet).intersection(lastNamed);
+  return removeFields(schema, merged, dropped) ?? {};
+}
+
+// Takes fields out of an object, by their paths.
+
+/**
+ * Null where nothing is left, also inside: an emptied map is still there, so whoever owns
+ * the map itself goes on owning it.
+ */
+function removeFields(schema: Schema, value: Json, fields: FieldSet): Json {
+  const shape = shapeOf(schema, value);
+  if (shape === "map" && isObject(value)) return removeFromMap(schema, value, fields);
+  if (shape === "list" && Array.isArray(value)) return removeFromList(schema, value, fields);
+  return value;
+}
+
+function removeFromMap(schema: Schema, value: JsonObject, fields: FieldSet): Json {
+  if (isAtomicMap(schema)) return null;
+  const kept: JsonObject = {};
+  for (const [key, child] of Object.entries(value)) {
+    const element = fieldElement(key);
+    if (fields.members.has(element)) continue;
+    const below = fields.below(element);
+    const rest = below.isEmpty ? child : removeFields(childSchema(schema, key), child, below);
+    setField(kept, key, rest);
+  }
+  return Object.keys(kept).length > 0 ? kept : null;
+}
+
+function removeFromList(schema: Schema, value: readonly Json[], fields: FieldSet): Json {
+  if (isAtomicList(schema)) return null;
+  const kept: Json[] = [];
+  for (const item of value) {
+    const element = itemElement(schema, item);
+    if (fields.members.has(element)) continue;
+    const below = fields.below(element);
+    kept.push(below.isEmpty ? item : removeFields(itemSchema(schema), item, below));
+  }
+  return kept.length > 0 ? kept : null;
+}
+
+/**
+ * Adds the declared fields that lead to a path as members of their own. A struct field has
+ * no owner while it has content, so without this nobody could be found to have dropped it.
+ */
+function withNamedFields(schema: Schema, set: FieldSet): FieldSet {
+  const members = new Set(set.members);
+  const children = new Map<PathElement, FieldSet>();
+  for (const [element, below] of set.children) {
+    const name = fieldName(element);
+    if (name !== undefined && schema.properties?.has(name)) members.add(element);
+    const inner = name === undefined ? itemSchema(schema) : fieldSchema(schema, name);
+    children.set(element, withNamedFields(inner ?? {}, below));
+  }
+  return new FieldSet(members, children);
+}

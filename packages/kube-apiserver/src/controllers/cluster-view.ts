@@ -1,0 +1,122 @@
+// Every kind that can own or be owned, watched once for all controllers: the built-in ones
+// and those that definitions bring, which come and go.
+import type { CustomResourceDefinition } from "kubernetes-types/apiextensions/v1.js";
+import { onAbort } from "../clock.ts";
+import { apiVersionOf } from "../resource.ts";
+import { builtinResources } from "../served-kinds.ts";
+import type { KubeObject, ResourceKind } from "../types.ts";
+import { type KindWatchDeps, watchKind } from "./kind-watch.ts";
+import { LiveObjects } from "./live-objects.ts";
+import { crdKind } from "./watched-kinds.ts";
+
+export interface WatchedKind {
+  readonly kind: ResourceKind;
+  readonly objects: LiveObjects;
+}
+
+type AnyChange = (
+  kind: ResourceKind,
+  object: KubeObject | undefined,
+  previous: KubeObject | undefined,
+) => void;
+
+export class ClusterView {
+  private readonly deps: KindWatchDeps;
+  private readonly watched = new Map<string, WatchedKind>();
+  private readonly custom = new Map<string, { readonly name: string; stop(): void }>();
+  private readonly anyChange: AnyChange[] = [];
+  private readonly running = new Set<Promise<void>>();
+
+  constructor(deps: KindWatchDeps) {
+    this.deps = deps;
+    for (const { kind, virtual } of builtinResources) {
+      // Events are many, own nothing and are owned by nothing.
+      if (!virtual && kind.plural !== "events") this.add(kind);
+    }
+  }
+
+  of<T extends KubeObject>(kind: ResourceKind<T>): LiveObjects<T> {
+    const known = this.watched.get(textOf(kind));
+    if (known === undefined) throw new Error(`kind ${textOf(kind)} is not watched`);
+    return known.objects as unknown as LiveObjects<T>;
+  }
+
+  kinds(): readonly WatchedKind[] {
+    return [...this.watched.values()];
+  }
+
+  findKind(apiVersion: string, kind: string): WatchedKind | undefined {
+    return this.kinds().find((known) => known.kind.kind === kind && apiVersion === apiVersionOf(known.kind));
+  }
+
+  dependentsOf(uid: string): { readonly kind: ResourceKind; readonly object: KubeObject }[] {
+    return this.kinds().flatMap(({ kind, objects }) =>
+      objects.ownedBy(uid).map((object) => ({ kind, object })),
+    );
+  }
+
+  onAnyChange(listener: AnyChange): void {
+    this.anyChange.push(listener);
+  }
+
+  /** Resolves when every built-in kind has been listed once. */
+  async synced(): Promise<void> {
+    await Promise.all(this.kinds().map(({ objects }) => objects.synced));
+  }
+
+  /** Resolves when the signal has aborted and every watch has ended. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (const known of this.kinds()) this.start(known, signal);
+    this.of(crdKind).onChange((crd, previous) => this.follow(crd ?? previous, crd !== undefined, signal));
+    while (this.running.size > 0) await Promise.all(this.running);
+  }
+
+  private start({ kind, objects }: WatchedKind, signal: AbortSignal): void {
+    const watch = watchKind(kind, objects, this.deps, signal).finally(() => this.running.delete(watch));
+    this.running.add(watch);
+  }
+
+  private add(kind: ResourceKind): WatchedKind {
+    const known = { kind, objects: new LiveObjects() };
+    known.objects.onChange((object, previous) => {
+      for (const listener of this.anyChange) listener(kind, object, previous);
+    });
+    this.watched.set(textOf(kind), known);
+    return known;
+  }
+
+  private follow(crd: CustomResourceDefinition | undefined, exists: boolean, signal: AbortSignal): void {
+    const definition = crd?.metadata?.name ?? "";
+    const kind = exists && crd !== undefined ? servedKind(crd) : undefined;
+    const current = this.custom.get(definition);
+    if (current?.name === (kind && textOf(kind))) return;
+    current?.stop();
+    this.custom.delete(definition);
+    if (kind === undefined || signal.aborted) return;
+    const own = new AbortController();
+    const stopListening = onAbort(signal, () => own.abort(signal.reason));
+    const known = this.add(kind);
+    const stop = () => {
+      stopListening();
+      own.abort();
+      this.watched.delete(textOf(kind));
+      known.objects.replace([]);
+    };
+    this.custom.set(definition, { name: textOf(kind), stop });
+    this.start(known, own.signal);
+  }
+}
+
+function servedKind({ spec, status }: CustomResourceDefinition): ResourceKind | undefined {
+  const isEstablished = (status?.conditions ?? []).some(
+    (condition) => condition.type === "Established" && condition.status === "True",
+  );
+  const version = (spec?.versions ?? []).find(({ served }) => served)?.name;
+  if (!isEstablished || spec === undefined || version === undefined) return undefined;
+  const { group, names, scope } = spec;
+  return { group, version, kind: names.kind, plural: names.plural, namespaced: scope === "Namespaced" };
+}
+
+function textOf({ group, plural }: ResourceKind): string {
+  return `${plural}.${group}`;
+}

@@ -1,0 +1,36 @@
+// The embedded API server as a KubeTransport: krane's client reaches it by direct calls instead of a socket.
+
+import { type ApiServer, createHandler, type HandlerOptions, type WholeAnswer } from "@krane/kube-apiserver";
+import { KubeApiError } from "../kube/errors.ts";
+import type { KubeResponse, KubeStream, KubeTransport } from "../kube/transport.ts";
+
+export type InProcessOptions = HandlerOptions;
+
+export function createInProcessTransport(server: ApiServer, options: InProcessOptions = {}): KubeTransport {
+  const handler = createHandler(server, options);
+  const closing = new AbortController();
+  return {
+    async send(request, signal) {
+      const answer = await handler(request, AbortSignal.any([signal, closing.signal]));
+      if (answer.kind === "whole") return responseOf(answer);
+      answer.close();
+      throw new KubeApiError("malformed", `${request.path} answered with a stream`);
+    },
+    async stream(request, signal): Promise<KubeStream> {
+      const answer = await handler(request, AbortSignal.any([signal, closing.signal]));
+      if (answer.kind === "stream") return { status: 200, values: answer.values };
+      return { status: answer.status, refusal: responseOf(answer), values: nothing() };
+    },
+    async close() {
+      closing.abort(new KubeApiError("network", "the transport was closed"));
+    },
+  };
+}
+
+async function* nothing(): AsyncGenerator<never> {
+  // A refused watch has no events.
+}
+
+function responseOf({ status, body, retryAfterSeconds }: WholeAnswer): KubeResponse {
+  return retryAfterSeconds === undefined ? { status, body } : { status, body, retryAfterSeconds };
+}
