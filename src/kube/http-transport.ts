@@ -186,9 +186,19 @@ class HttpTransport implements KubeTransport {
       method: request.method,
       path: `${this.pathPrefix}${request.path}${query === "" ? "" : `?${query}`}`,
       headers,
-      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+      ...(request.body === undefined ? {} : { body: bodyText(request.body) }),
     };
   }
+}
+
+// The API server reads the body of an apply with a YAML parser. To it U+0085, U+2028 and U+2029 are line breaks, which
+// it folds together with the blanks around them, and control characters and the byte order mark are not text.
+// Escaped they arrive as they are, in JSON and in YAML.
+const notPlainInYaml = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
+
+function bodyText(body: unknown): string {
+  const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return JSON.stringify(body).replace(notPlainInYaml, escaped);
 }
 
 /** The query stays out: selectors and tokens are noise in a message. */

@@ -59,6 +59,31 @@ function replicaSet(namespace: string, name: string, replicas: number): ReplicaS
   };
 }
 
+// The server reads the body of an apply as YAML, to which some characters are line breaks and others not text at all.
+test("every character of a text arrives as it was applied", async (t) => {
+  const { api, signal } = await connect(t);
+  const namespace = await cluster.freshNamespace(t);
+  const ref = { namespace, name: "texts" };
+  const basic = Array.from({ length: 0x10000 }, (_, code) => code).filter(
+    (code) => code < 0xd800 || code > 0xdfff,
+  );
+  const planes = [0x10000, 0x1f600, 0x1fffe, 0xe0041, 0xfffff, 0x10ffff];
+  const all = [...basic, ...planes].map((code) => String.fromCodePoint(code));
+  const data = {
+    around: all.map((text) => `a ${text} b`).join(""),
+    alone: all.join(""),
+    ...{
+      nel: "A\u0085B",
+      folded: " \u2028 \u2029 ",
+      marked: "\ufeffx\ufeff",
+      tabs: "\t\r\n \0\u001f\u007f\u009f",
+    },
+  };
+  const { object } = await api.apply(configMaps, { metadata: ref, data }, apply, signal);
+  assert.deepEqual(object.data, data);
+  assert.deepEqual((await api.get(configMaps, ref, {}, signal))?.data, data);
+});
+
 test("apply, get, list and delete do what they say", async (t) => {
   const { api, signal } = await connect(t);
   const namespace = await cluster.freshNamespace(t);
