@@ -24,11 +24,12 @@ export function controllerOptions(
   { ownNamespace, registry }: AgentPlace,
   log: Log,
 ): KindControllerOptions {
-  const { deletion, isolation, reconcile, region } = config;
+  const { deletion, isolation, reconcile, region, scheduler } = config;
   const { audience, endpoint } = config.secrets;
   return {
     workers: reconcile.workers,
     deletion,
+    restoresOrders: scheduler !== undefined,
     startTimeoutMs,
     rules: { registries: isolation.registries, ...(ownNamespace !== undefined && { ownNamespace }) },
     region: region.label,

@@ -52,6 +52,11 @@ export interface ControllerOptions {
   /** Keys that are worked on at the same time. */
   readonly workers: number;
   readonly deletion: DeletionGuardOptions;
+  /**
+   * Whether orders that are kept on live objects count after a restart. Anybody who can edit an object can write
+   * one, so an agent that takes no orders must not find any there. Default true.
+   */
+  readonly restoresOrders?: boolean;
   /** Default 60 s; 0 switches it off, for tests of what has to work without it. */
   readonly resyncMs?: number;
   /** Default 10 min; 0 switches it off. */
@@ -333,9 +338,10 @@ export class Controller<
 
   /** What was ordered of an earlier krane is still wanted; the object tells. */
   private restoreOrder(key: string): void {
-    if (this.store.get(key) !== undefined) return;
+    const { restoresOrders = true, rules } = this.options;
+    if (!restoresOrders || this.store.get(key) !== undefined) return;
     const object = this.definition.orderedObject?.(key);
-    const message = object && restoreOrder(this.kind, object, this.options.rules);
+    const message = object && restoreOrder(this.kind, object, rules);
     if (message !== undefined) this.store.restore(message);
   }
 

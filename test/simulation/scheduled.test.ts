@@ -4,10 +4,13 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
+import { readOrder } from "../../src/engine/orders.ts";
 import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { DeleteSentinelSchema } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
+import { desiredReplicaSet } from "../../src/kinds/deployment/pod-template.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 import { appsDeployments, replicaSets } from "../../src/kube/kinds.ts";
-import { annotationKeys } from "../../src/model/labels.ts";
+import { annotationKeys, fieldManager } from "../../src/model/labels.ts";
 import { utf8 } from "../support/deployment-messages.ts";
 import { applySentinel } from "../support/sentinel-messages.ts";
 import { namesOf, objectNames, setSentinel, startSentinelAgent } from "./sentinel-agents.ts";
@@ -80,6 +83,35 @@ describe("a deployment that was ordered by a call", () => {
     await world.api.delete(replicaSets, first, {}, never);
     await world.until("it is back", async () => (await live()) !== undefined);
     assert.deepEqual((await live())?.spec, before?.spec);
+    await world.stop();
+  });
+
+  test("is not believed after a restart by an agent that takes no orders, whatever its version", async () => {
+    const { world } = await createWorld();
+    const taking = await world.startAgent();
+    await world.setDeployment(2);
+    await world.until("the stream is followed", async () => (await world.replicaSets()).length === 1);
+    await taking.stop();
+    // As somebody writes it who may edit ReplicaSets, in krane's name and above every version that will ever be.
+    const forged = readOrder(kinds.deployment, { message: deployment(1) }, () => 2n ** 63n - 1n, {
+      registries: [],
+    });
+    const spec = forged.want.kind === "apply" ? forged.want.spec : assert.fail("the order is invalid");
+    const manifest = desiredReplicaSet(spec, { secrets: { audience: "krane" } });
+    await world.api.apply(replicaSets, manifest, { fieldManager, force: true }, never);
+    const agent = await world.startAgent({ restoresOrders: false });
+    await world.clock.advance(halfHourMs);
+    assert.equal(agent.controller.desired.get("acme/web-1"), undefined);
+    await world.api.delete(replicaSets, first, {}, never);
+    await world.clock.advance(halfHourMs);
+    assert.deepEqual(await world.replicaSetNames(), ["web-2"]);
+
+    await world.api.apply(replicaSets, manifest, { fieldManager, force: true }, never);
+    await world.setDeployment(1, { replicas: 3 });
+    const replicas = async () => (await world.api.get(replicaSets, first, {}, never))?.spec?.replicas;
+    await world.until("the control plane's version is applied", async () => (await replicas()) === 3);
+    await world.plane.admin.deleteDeployment(region, "d_1");
+    await world.until("its deletion is followed", async () => (await replicas()) === undefined);
     await world.stop();
   });
 
