@@ -455,6 +455,7 @@ export class Controller<
   private forget(key: string): void {
     this.cursor.forget(key);
     this.statuses.forget(key);
+    this.reconciler.forget(key);
     this.reporter.forget(key);
     this.pace.forget(key);
   }

@@ -60,6 +60,8 @@ const lookAgainMs = 30_000;
 
 export class Reconciler<Spec> {
   private readonly deps: ReconcileDeps<Spec>;
+  /** The last spec of each key that the cluster accepted. It stays in force while a newer one is rejected. */
+  private readonly accepted = new Map<string, Spec>();
   /** By the key that is waited for. */
   private readonly waiting = new Map<string, Set<string>>();
 
@@ -72,6 +74,11 @@ export class Reconciler<Spec> {
     const { store, definition } = this.deps;
     const entry = store.get(key);
     for (const other of (entry && definition.prerequisites?.(entry)) ?? []) this.bringUp(other);
+  }
+
+  /** The key is gone for good. */
+  forget(key: string): void {
+    this.accepted.delete(key);
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<WorkOutcome> {
@@ -99,7 +106,9 @@ export class Reconciler<Spec> {
     signal: AbortSignal,
   ): Promise<Result> {
     try {
-      return await this.carryOut(key, entry, progress, signal);
+      const result = await this.tryWanted(key, entry, progress, signal);
+      const isRejected = result.kind === "failed" && result.failure.kind === "rejected";
+      return isRejected ? await this.keepAccepted(key, entry, result, progress, signal) : result;
     } catch (error) {
       if (isAbort(error, signal)) throw error;
       const failure = classifyFailure(error);
@@ -107,6 +116,39 @@ export class Reconciler<Spec> {
       this.write(key, entry, { outcome: "retrying", reason: "krane itself failed; see its log" });
       throw error;
     }
+  }
+
+  private async tryWanted(
+    key: string,
+    entry: DesiredEntry<Spec> | undefined,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    try {
+      return await this.carryOut(key, entry, progress, signal);
+    } catch (error) {
+      const failure = classifyFailure(error);
+      if (failure?.kind !== "rejected") throw error;
+      return { kind: "failed", failure };
+    }
+  }
+
+  /** What is rejected leaves the last accepted version in force: drift from that one is still repaired. */
+  private async keepAccepted(
+    key: string,
+    entry: DesiredEntry<Spec> | undefined,
+    rejected: Result,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    const { definition, applier } = this.deps;
+    const spec = this.accepted.get(key);
+    const isNewer = entry?.want.kind !== "apply" || entry.want.spec !== spec;
+    if (entry === undefined || spec === undefined || !isNewer) return rejected;
+    const plan = definition.plan(key, { ...entry, want: { kind: "apply", spec } });
+    if (plan.kind !== "apply") return rejected;
+    const kept = await applier.apply(plan.steps, progress, signal);
+    return kept.kind === "applied" ? rejected : kept;
   }
 
   private async carryOut(
@@ -243,6 +285,7 @@ export class Reconciler<Spec> {
     switch (result.kind) {
       case "applied":
         if (result.writes > 0 && progress.scope !== "") lane.succeeded(progress.scope);
+        if (entry?.want.kind === "apply") this.accepted.set(key, entry.want.spec);
         this.settle(key, entry, { outcome: result.writes > 0 ? "applied" : "unchanged" });
         this.wakeWaiting(key);
         return done;
@@ -306,6 +349,7 @@ export class Reconciler<Spec> {
       cursor.forget(key);
       statuses.forget(key);
     }
+    this.accepted.delete(key);
     guard.clear(key);
     this.wakeWaiting(key);
     this.deps.report(key);

@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
+import { replicaSets } from "../../src/kube/kinds.ts";
 import { SimulatedRegion } from "./simulated-region.ts";
+
+const never = new AbortController().signal;
 
 test("one poison message among a thousand healthy ones is parked, and the thousand are applied", async () => {
   const world = await SimulatedRegion.create();
@@ -50,6 +53,44 @@ test("an object that the API server refuses is parked, and holds up neither the 
   assert.equal(agent.writes.filter(({ key }) => key === "acme/web-1").length, tried);
   await world.stop();
 });
+
+for (const { by, change, isRefused } of [
+  { by: "krane", change: { port: 70_000 }, isRefused: false },
+  { by: "the API server", change: { image: "registry.example/refused:1" }, isRefused: true },
+])
+  test(`a version that ${by} rejects leaves the previous one in force: its drift is repaired`, async () => {
+    const world = await SimulatedRegion.create();
+    const invalid = { kind: "Status", code: 422, reason: "Invalid", message: "no" };
+    if (isRefused)
+      world.server.faults.intercept(({ method, body }) =>
+        method === "PATCH" && JSON.stringify(body).includes("refused:1")
+          ? { kind: "whole", status: 422, body: invalid }
+          : undefined,
+      );
+    await world.setDeployment(1, { replicas: 2 });
+    const agent = await world.startAgent({ resyncMs: 0, replayMs: 0 });
+    await world.until("it is applied", async () => (await world.replicaSets()).length === 1);
+    await world.setDeployment(1, { replicas: 3, ...change });
+    await world.until("the new version is rejected", () => agent.controller.status().parked === 1);
+    const ref = { namespace: "acme", name: "web-1" };
+    const replicas = async () => (await world.api.get(replicaSets, ref, {}, never))?.spec?.replicas;
+    assert.equal(await replicas(), 2);
+    const edited = { metadata: ref, spec: { replicas: 7 } } as never;
+    await world.api.apply(replicaSets, edited, { fieldManager: "kubectl", force: true }, never);
+    await world.until("the edit is repaired", async () => (await replicas()) === 2);
+    const [status] = agent.controller.objects({ onlyTroubled: true });
+    assert.deepEqual(
+      [status?.outcome, status?.desiredVersion, status?.appliedVersion],
+      [ObjectStatus_Outcome.PARKED, 2n, 1n],
+    );
+    const written = agent.writes.length;
+    await world.clock.advance(600_000);
+    assert.ok(agent.writes.length - written <= 10, "a rejected version is retried with back-off only");
+    await world.setDeployment(1, { replicas: 4 });
+    await world.until("a good version replaces both", async () => (await replicas()) === 4);
+    assert.equal(agent.controller.status().parked, 0);
+    await world.stop();
+  });
 
 test("a version that cannot be applied yet keeps the cursor below it", async () => {
   const world = await SimulatedRegion.create();
