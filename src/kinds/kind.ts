@@ -10,6 +10,7 @@ import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "../engine/engin
 import type { KindController } from "../engine/running-controller.ts";
 import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
 import type { RegistryCredentials } from "../model/pull-secret.ts";
+import type { KindView } from "./kind-view.ts";
 
 export interface Kind<
   Name extends string = string,
@@ -38,6 +39,8 @@ export interface Kind<
   readonly kubectlKind: string;
   /** The label that its objects carry its id in. */
   readonly idLabel: string;
+  /** What people are shown of its objects. */
+  readonly view: KindView;
   loadController(): Promise<CreateController<State, Seen, Spec>>;
 }
 

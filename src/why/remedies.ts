@@ -1,6 +1,7 @@
 // What to do about each cause: a sentence or two, with the command to type where there is one.
-import { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
-import { labelKeys } from "../model/labels.ts";
+import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
+import type { Kind } from "../kinds/kind.ts";
+import { allKinds, kindOfObject, kinds } from "../kinds/kinds.ts";
 import type { Cause } from "./explanation.ts";
 import { olderPodsRemedy } from "./older-pods.ts";
 
@@ -23,9 +24,11 @@ export interface RemedyFacts {
 
 type Remedy = string | ((facts: RemedyFacts) => string);
 
+const [firstPlural, ...otherPlurals] = allKinds.map(({ plural }) => plural);
+
 const remedies: Readonly<Record<Cause, Remedy>> = {
   "unknown-object": ({ region }) =>
-    `See what there is with krane get deployments --region ${region}, and the same with sentinels and policies. If it should exist, apply it.`,
+    `See what there is with krane get ${firstPlural} --region ${region}, and the same with ${otherPlurals.join(" and ")}. If it should exist, apply it.`,
   unreadable: "Use a server and a command line at least as new as what wrote it, or apply the object again.",
   deleted: "",
   "agent-never-seen": ({ region }) =>
@@ -64,7 +67,7 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
       ? "Give the agent a token that the control plane takes for its region (control.token)."
       : "Check the network between agent and control plane, and the agent's control.url. It connects again by itself.",
   "not-settled": "Wait a few seconds. If it stays so, krane status shows how far behind the agent is.",
-  paused: ({ kind, name }) => `To run it: krane scale ${word(kind)} ${name} --replicas 1`,
+  paused: ({ kind, name }) => `To run it: krane scale ${described(kind).name} ${name} --replicas 1`,
   "older-pods-failing": olderPodsOf,
   "image-pull": (facts) =>
     `Check that the image exists and that the cluster may pull it ([registry] of the agent), then apply the right one. See: ${podsOf(facts)}`,
@@ -101,19 +104,15 @@ function logsOf(facts: RemedyFacts): string {
 }
 
 function selector({ kind, name }: RemedyFacts): string {
-  return `${kind === ObjectKind.SENTINEL ? labelKeys.sentinelId : labelKeys.deploymentId}=${name}`;
+  return `${described(kind).idLabel}=${name}`;
 }
-
-const kubectlKinds: Partial<Record<ObjectKind, string>> = {
-  [ObjectKind.DEPLOYMENT]: "replicaset",
-  [ObjectKind.SENTINEL]: "deployment",
-  [ObjectKind.POLICY]: "ciliumnetworkpolicy",
-};
 
 function inspect({ kind, namespace, objectName }: RemedyFacts, how: string): string {
-  return `kubectl -n ${namespace} get ${kubectlKinds[kind ?? ObjectKind.UNSPECIFIED] ?? "all"} ${objectName} ${how}`;
+  const kubectlKind = kindOfObject(kind)?.kubectlKind ?? "all";
+  return `kubectl -n ${namespace} get ${kubectlKind} ${objectName} ${how}`;
 }
 
-function word(kind: ObjectKind | undefined): string {
-  return kind === ObjectKind.SENTINEL ? "sentinel" : "deployment";
+/** A kind that only a newer control plane knows is taken for the most common one. */
+function described(kind: ObjectKind | undefined): Kind {
+  return kindOfObject(kind) ?? kinds.deployment;
 }

@@ -12,6 +12,7 @@ import { labelKeys } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
 import type { SeenDeployment } from "./observed.ts";
 import { type DeploymentSpec, parseApplyDeployment, parseDeleteDeployment } from "./spec.ts";
+import { deploymentView } from "./view.ts";
 
 const rpc = ClusterService.method;
 
@@ -57,6 +58,7 @@ export const deploymentKind: Kind<
       }),
     },
   },
+  view: deploymentView,
   async loadController() {
     const { createController } = await import("../../engine/controller.ts");
     const { deploymentRecipe } = await import("./controller.ts");

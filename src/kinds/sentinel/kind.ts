@@ -11,6 +11,7 @@ import { labelKeys, sentinelNamespace } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
 import type { ObservedSentinel } from "./observed.ts";
 import { parseApplySentinel, parseDeleteSentinel, type SentinelSpec } from "./spec.ts";
+import { sentinelView } from "./view.ts";
 
 const rpc = ClusterService.method;
 
@@ -45,6 +46,7 @@ export const sentinelKind: Kind<
   parseApply: parseApplySentinel,
   parseDelete: parseDeleteSentinel,
   orders: { longField: "image" },
+  view: sentinelView,
   async loadController() {
     const { createController } = await import("../../engine/controller.ts");
     const { sentinelRecipe } = await import("./controller.ts");
