@@ -8,6 +8,7 @@ import {
   type Event,
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { viewOf } from "../../kinds/object-view.ts";
 import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
@@ -18,7 +19,7 @@ import type { Tone } from "../terminal/colours.ts";
 import { type Cell, renderFields, renderTable } from "../terminal/table.ts";
 import { contentOfView } from "./document-changes.ts";
 import { findEnvironment } from "./environment-search.ts";
-import { type KindName, objectKindOf, parseObjectName } from "./object-names.ts";
+import { type NamedKind, objectKindOf, parseObjectName } from "./object-names.ts";
 import { nameInCluster, phaseCell, readyText, reasonOf } from "./object-rows.ts";
 import { findObject, titleOf } from "./object-search.ts";
 
@@ -48,7 +49,7 @@ function joined(...parts: readonly string[]): string {
   return parts.filter((part) => part !== "").join("\n");
 }
 
-async function eventsOf(admin: Admin, kind: KindName, id: string): Promise<string> {
+async function eventsOf(admin: Admin, kind: NamedKind, id: string): Promise<string> {
   const { client, region, signal } = admin;
   const query = { region, kind: objectKindOf(kind), id, limit: eventsMax };
   return renderEvents((await client.listEvents(query, { signal })).events, admin);
@@ -74,8 +75,7 @@ function renderEnvironment(
 function renderState(object: ObjectView, { paint, now, region }: Admin): string {
   const { text, tone } = phaseCell(object);
   const ready = readyText(object);
-  const reportedAtMs = object.deployment?.reportedAtMs ?? object.sentinel?.reportedAtMs ?? 0n;
-  const reported = ageOf(reportedAtMs, now());
+  const reported = ageOf(viewOf(object).reportedAtMs(object) ?? 0n, now());
   return renderFields(
     [
       ["Object", titleOf(object.ref)],
