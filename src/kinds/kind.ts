@@ -9,7 +9,8 @@ import type { ControllerDeps, ControllerOptions } from "../engine/controller.ts"
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "../engine/engine-kind.ts";
 import type { KindController } from "../engine/running-controller.ts";
 import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
-import type { RegistryCredentials } from "../model/pull-secret.ts";
+import type { KindDocument } from "./kind-document.ts";
+import type { KindSettings } from "./kind-settings.ts";
 import type { KindView } from "./kind-view.ts";
 
 export interface Kind<
@@ -41,6 +42,8 @@ export interface Kind<
   readonly idLabel: string;
   /** What people are shown of its objects. */
   readonly view: KindView;
+  /** The documents that describe its objects; loaded by commands that read or write them. */
+  loadDocument(): Promise<KindDocument<Name, ApplyOf<State>, Spec>>;
   loadController(): Promise<CreateController<State, Seen, Spec>>;
 }
 
@@ -51,15 +54,3 @@ export type CreateController<State extends DescMessage, Seen, Spec> = (
 ) => KindController<State, Seen, Spec>;
 
 export type KindControllerOptions = ControllerOptions & KindSettings;
-
-/** What an agent tells every kind's controller. */
-export interface KindSettings {
-  /** Name and platform joined: "us-east-1.aws". */
-  readonly region: string;
-  readonly networkPolicy: "required" | "best-effort";
-  /** For pods with encrypted variables: whom their token is for, and where they reach krane. */
-  readonly secrets: { readonly audience: string; readonly endpoint?: string };
-  readonly registry?: RegistryCredentials;
-  /** The namespace that krane fetches documents from, where it does; its pods are let in. */
-  readonly scraperNamespace?: string;
-}

@@ -8,6 +8,7 @@ import {
   type Event,
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { loadDocumentKinds } from "../../kinds/documents.ts";
 import { viewOf } from "../../kinds/object-view.ts";
 import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
@@ -40,7 +41,7 @@ export async function describeObject(
   const { object } = await findObject(admin, name, objectKindOf(kind));
   const events = await eventsOf(admin, kind, object.ref?.id ?? name);
   io.stdout.write(
-    joined(renderState(object, admin), renderWanted(object), renderPods(object, admin), events),
+    joined(renderState(object, admin), await renderWanted(object), renderPods(object, admin), events),
   );
   return exitCodes.ok;
 }
@@ -97,12 +98,15 @@ function renderState(object: ObjectView, { paint, now, region }: Admin): string 
 }
 
 /** As the document that an apply would take. */
-function renderWanted(object: ObjectView): string {
+async function renderWanted(object: ObjectView): Promise<string> {
   if (object.desired === Desired.STOPPED) return "Wanted: nothing; its deletion was ordered\n";
   const content = contentOfView(object);
   if (content === undefined)
     return "Wanted: what a newer control plane wrote, which this krane cannot read\n";
-  const text = stringify(documentOf(content), { lineWidth: 0, aliasDuplicateObjects: false });
+  const text = stringify(documentOf(content, await loadDocumentKinds()), {
+    lineWidth: 0,
+    aliasDuplicateObjects: false,
+  });
   const lines = text.trimEnd().split("\n");
   return `Wanted:\n${lines.map((line) => `  ${printableLine(line)}\n`).join("")}`;
 }

@@ -59,6 +59,7 @@ export const deploymentKind: Kind<
     },
   },
   view: deploymentView,
+  loadDocument: async () => (await import("./document.ts")).deploymentDocument,
   async loadController() {
     const { createController } = await import("../../engine/controller.ts");
     const { deploymentRecipe } = await import("./controller.ts");

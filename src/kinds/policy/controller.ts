@@ -21,7 +21,7 @@ import { type CustomObject, ciliumNetworkPolicies } from "../../kube/kinds.ts";
 import type { CacheChange, CacheEntry } from "../../kube/object-cache.ts";
 import { components, ownSelector } from "../../model/labels.ts";
 import { heldText } from "../../model/obstacle.ts";
-import type { KindSettings } from "../kind.ts";
+import type { KindSettings } from "../kind-settings.ts";
 import { desiredPolicy } from "./desired.ts";
 import { judgePolicy, type PolicyProjection, projectPolicy } from "./projections.ts";
 import type { PolicySpec } from "./spec.ts";

@@ -39,6 +39,7 @@ export const policyKind: Kind<"policy", typeof CiliumNetworkPolicyStateSchema, n
   // The rules are kept with the order: what an edit has made of those on the object is not what was ordered.
   orders: { longField: "policy" },
   view: policyView,
+  loadDocument: async () => (await import("./document.ts")).policyDocument,
   async loadController() {
     const { createController } = await import("../../engine/controller.ts");
     const { policyRecipe } = await import("./controller.ts");

@@ -13,7 +13,7 @@ import type { OwnedTarget, Plan, Step } from "../../engine/plan.ts";
 import type { Observation } from "../../engine/reporter.ts";
 import type { ReportSentinelStatusRequestSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import { sentinelNamespace } from "../../model/labels.ts";
-import type { KindSettings } from "../kind.ts";
+import type { KindSettings } from "../kind-settings.ts";
 import { pullSecretSteps } from "../pull-secret-step.ts";
 import { failingSentinel } from "./failing.ts";
 import { SentinelObjects } from "./objects.ts";

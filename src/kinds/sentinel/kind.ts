@@ -47,6 +47,7 @@ export const sentinelKind: Kind<
   parseDelete: parseDeleteSentinel,
   orders: { longField: "image" },
   view: sentinelView,
+  loadDocument: async () => (await import("./document.ts")).sentinelDocument,
   async loadController() {
     const { createController } = await import("../../engine/controller.ts");
     const { sentinelRecipe } = await import("./controller.ts");
