@@ -1,7 +1,7 @@
 // The list of calls as questions to an API server: one for each verb and name, in the words of a
 // SelfSubjectAccessReview.
 import type { ResourceAttributes } from "kubernetes-types/authorization/v1.js";
-import type { ClusterCall, ClusterVerb } from "./cluster-calls.ts";
+import type { ClusterCall, ClusterVerb } from "../kinds/cluster-call.ts";
 
 export interface AccessQuestion {
   readonly call: ClusterCall;

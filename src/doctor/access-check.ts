@@ -1,7 +1,8 @@
 // Whether the API server would let krane do all that it does. Each call of the one list is asked about by a
 // SelfSubjectAccessReview, which everybody may ask.
 import { type AccessQuestion, accessQuestions } from "../agent/access-questions.ts";
-import { type CallingPart, type ClusterCall, clusterCalls } from "../agent/cluster-calls.ts";
+import { clusterCalls } from "../agent/cluster-calls.ts";
+import type { CallingPart, ClusterCall } from "../kinds/cluster-call.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { selfSubjectAccessReviews } from "../kube/kinds.ts";
 import { type Finding, ok, problem } from "./finding.ts";

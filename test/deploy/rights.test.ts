@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessQuestions } from "../../src/agent/access-questions.ts";
-import { type CallingPart, callingParts, clusterCalls } from "../../src/agent/cluster-calls.ts";
+import { callingParts, clusterCalls } from "../../src/agent/cluster-calls.ts";
+import type { CallingPart } from "../../src/kinds/cluster-call.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
 import { rightsTemplate } from "../../tools/rights-template.ts";
 import { manifestsOf } from "../support/deployed-rights.ts";

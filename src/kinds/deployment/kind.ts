@@ -10,6 +10,7 @@ import {
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { labelKeys } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
+import { deploymentCalls } from "./cluster-calls.ts";
 import type { SeenDeployment } from "./observed.ts";
 import { type DeploymentSpec, parseApplyDeployment, parseDeleteDeployment } from "./spec.ts";
 import { deploymentView } from "./view.ts";
@@ -58,6 +59,7 @@ export const deploymentKind: Kind<
       }),
     },
   },
+  clusterCalls: deploymentCalls,
   view: deploymentView,
   loadDocument: async () => (await import("./document.ts")).deploymentDocument,
   async loadController() {

@@ -8,6 +8,7 @@ import { ClusterService } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { labelKeys } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
+import { policyCalls } from "./cluster-calls.ts";
 import { type PolicySpec, parseApplyPolicy, parseDeletePolicy } from "./spec.ts";
 import { policyView } from "./view.ts";
 
@@ -38,6 +39,7 @@ export const policyKind: Kind<"policy", typeof CiliumNetworkPolicyStateSchema, n
   parseDelete: parseDeletePolicy,
   // The rules are kept with the order: what an edit has made of those on the object is not what was ordered.
   orders: { longField: "policy" },
+  clusterCalls: policyCalls,
   view: policyView,
   loadDocument: async () => (await import("./document.ts")).policyDocument,
   async loadController() {
