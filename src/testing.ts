@@ -10,7 +10,7 @@ export {
 export type { HttpServerHandle } from "./dev/kube-apiserver/http-server.ts";
 export { createInProcessTransport, type InProcessOptions } from "./dev/kube-apiserver/in-process.ts";
 export { createKubeApi } from "./kube/client.ts";
-export { kinds, type LiveObject } from "./library/kinds.ts";
+export { kinds, type LiveObject } from "./library/resources.ts";
 export { startTestCluster, type TestCluster, type TestClusterOptions } from "./library/test-cluster.ts";
 export {
   createTestControlPlane,

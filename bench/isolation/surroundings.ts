@@ -10,7 +10,7 @@ import { startHttpServer } from "../../src/dev/kube-apiserver/http-server.ts";
 import { createInProcessTransport } from "../../src/dev/kube-apiserver/in-process.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
-import { customResourceDefinitions } from "../../src/kube/kinds.ts";
+import { customResourceDefinitions } from "../../src/kube/resources.ts";
 import { createControlPlaneServer } from "../../src/server/control-plane-server.ts";
 import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../src/server/in-process.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";

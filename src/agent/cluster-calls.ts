@@ -9,7 +9,7 @@
 import type { Config } from "../config/config.ts";
 import type { CallingPart, ClusterCall } from "../kinds/cluster-call.ts";
 import { allKinds } from "../kinds/kinds.ts";
-import { events, namespaces, pods, replicaSets, secrets, tokenReviews } from "../kube/kinds.ts";
+import { events, namespaces, pods, replicaSets, secrets, tokenReviews } from "../kube/resources.ts";
 import { pullSecretName } from "../model/pull-secret.ts";
 
 export const clusterCalls: readonly ClusterCall[] = [

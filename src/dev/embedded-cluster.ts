@@ -3,7 +3,7 @@
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { customResourceDefinitions } from "../kube/kinds.ts";
+import { customResourceDefinitions } from "../kube/resources.ts";
 import { explainListenFailure } from "../services/service-error.ts";
 import { ciliumDefinition } from "./cilium-definition.ts";
 import type { DevCluster } from "./dev-cluster.ts";

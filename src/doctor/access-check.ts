@@ -4,7 +4,7 @@ import { type AccessQuestion, accessQuestions } from "../agent/access-questions.
 import { clusterCalls } from "../agent/cluster-calls.ts";
 import type { CallingPart, ClusterCall } from "../kinds/cluster-call.ts";
 import type { KubeApi } from "../kube/api.ts";
-import { selfSubjectAccessReviews } from "../kube/kinds.ts";
+import { selfSubjectAccessReviews } from "../kube/resources.ts";
 import { type Finding, ok, problem } from "./finding.ts";
 
 /** Rejects where the API server does not answer. */

@@ -7,7 +7,7 @@ import { runtimeClassName } from "../kinds/deployment/pod-template.ts";
 import { allKinds } from "../kinds/kinds.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { KubeApiError, refusedError } from "../kube/errors.ts";
-import { ciliumNetworkPolicies, namespaces, runtimeClasses, tokenReviews } from "../kube/kinds.ts";
+import { ciliumNetworkPolicies, namespaces, runtimeClasses, tokenReviews } from "../kube/resources.ts";
 import type { KubeTransport } from "../kube/transport.ts";
 import { checkAccess } from "./access-check.ts";
 import { checkAdmission } from "./admission-check.ts";

@@ -7,7 +7,7 @@ import { ciliumDefinition } from "../dev/cilium-definition.ts";
 import { createApiServer } from "../dev/kube-apiserver/api-server.ts";
 import { createInProcessTransport } from "../dev/kube-apiserver/in-process.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { customResourceDefinitions, namespaces, replicaSets } from "../kube/kinds.ts";
+import { customResourceDefinitions, namespaces, replicaSets } from "../kube/resources.ts";
 import { appliedContentHash, lastOtherManager, manifestContentHash } from "./applied-content.ts";
 
 const never = new AbortController().signal;

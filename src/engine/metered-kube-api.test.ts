@@ -5,7 +5,7 @@ import { createSeededRandom } from "../concurrency/random.ts";
 import { createApiServer } from "../dev/kube-apiserver/api-server.ts";
 import { createInProcessTransport } from "../dev/kube-apiserver/in-process.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { configMaps } from "../kube/kinds.ts";
+import { configMaps } from "../kube/resources.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
 

@@ -5,7 +5,7 @@ import { createSeededRandom } from "../concurrency/random.ts";
 import { createApiServer } from "../dev/kube-apiserver/api-server.ts";
 import { createInProcessTransport } from "../dev/kube-apiserver/in-process.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { ciliumNetworkPolicies, configMaps } from "../kube/kinds.ts";
+import { ciliumNetworkPolicies, configMaps } from "../kube/resources.ts";
 import { WatchedKind } from "./watched-kind.ts";
 
 const never = new AbortController().signal;

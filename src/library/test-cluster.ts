@@ -15,7 +15,7 @@ import { type HttpServerHandle, startHttpServer } from "../dev/kube-apiserver/ht
 import { createInProcessTransport } from "../dev/kube-apiserver/in-process.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { ciliumNetworkPolicies, customResourceDefinitions } from "../kube/kinds.ts";
+import { ciliumNetworkPolicies, customResourceDefinitions } from "../kube/resources.ts";
 import { completeSurroundings, type Surroundings } from "./surroundings.ts";
 
 export interface TestClusterOptions extends ApiServerOptions {

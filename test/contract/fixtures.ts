@@ -1,5 +1,5 @@
 // The smallest valid objects of each kind, for cases to add their one point to.
-import * as kinds from "../../src/kube/kinds.ts";
+import * as kinds from "../../src/kube/resources.ts";
 import type { ResourceKind } from "../../src/kube/types.ts";
 import type { Kind, Manifest } from "./manifest.ts";
 

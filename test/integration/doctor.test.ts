@@ -7,7 +7,7 @@ import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { examine } from "../../src/doctor/examine.ts";
 import type { Finding } from "../../src/doctor/finding.ts";
-import { customResourceDefinitions, namespaces, runtimeClasses } from "../../src/kube/kinds.ts";
+import { customResourceDefinitions, namespaces, runtimeClasses } from "../../src/kube/resources.ts";
 import { routeByPath } from "../../src/services/http-handler.ts";
 import { startHttpPort } from "../../src/services/http-port.ts";
 import { rpcRoutes } from "../../src/services/rpc-routes.ts";

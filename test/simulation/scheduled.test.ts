@@ -6,7 +6,7 @@ import { create } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { DeleteSentinelSchema } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
-import { appsDeployments, replicaSets } from "../../src/kube/kinds.ts";
+import { appsDeployments, replicaSets } from "../../src/kube/resources.ts";
 import { annotationKeys } from "../../src/model/labels.ts";
 import { utf8 } from "../support/deployment-messages.ts";
 import { applySentinel } from "../support/sentinel-messages.ts";

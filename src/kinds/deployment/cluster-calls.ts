@@ -1,5 +1,5 @@
 // The rights that an agent needs for this kind.
-import { pods, replicaSets } from "../../kube/kinds.ts";
+import { pods, replicaSets } from "../../kube/resources.ts";
 import { type ClusterCall, keep } from "../cluster-call.ts";
 
 export const deploymentCalls: readonly ClusterCall[] = [

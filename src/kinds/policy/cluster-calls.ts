@@ -1,5 +1,5 @@
 // The rights that an agent needs for this kind.
-import { ciliumNetworkPolicies } from "../../kube/kinds.ts";
+import { ciliumNetworkPolicies } from "../../kube/resources.ts";
 import { type ClusterCall, keep } from "../cluster-call.ts";
 
 export const policyCalls: readonly ClusterCall[] = [

@@ -1,5 +1,5 @@
 // The rights that an agent needs for this kind.
-import { appsDeployments, podDisruptionBudgets, services } from "../../kube/kinds.ts";
+import { appsDeployments, podDisruptionBudgets, services } from "../../kube/resources.ts";
 import { sentinelNamespace } from "../../model/labels.ts";
 import { type ClusterCall, keep } from "../cluster-call.ts";
 

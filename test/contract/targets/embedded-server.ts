@@ -14,7 +14,7 @@ import { createInProcessTransport } from "../../../src/dev/kube-apiserver/in-pro
 import { createKubeApi } from "../../../src/kube/client.ts";
 import { fixedCredential } from "../../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../../src/kube/http-transport.ts";
-import { namespaces } from "../../../src/kube/kinds.ts";
+import { namespaces } from "../../../src/kube/resources.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
 import type { ContractTarget } from "../target.ts";
 

@@ -6,7 +6,7 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { nodeKind } from "../../../src/dev/kube-apiserver/controllers/watched-kinds.ts";
 import type { WholeAnswer } from "../../../src/dev/kube-apiserver/request.ts";
 import type { ApplyDeployment } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
-import { replicaSets } from "../../../src/kube/kinds.ts";
+import { replicaSets } from "../../../src/kube/resources.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { applySentinel } from "../../support/sentinel-messages.ts";
