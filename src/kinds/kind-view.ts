@@ -1,11 +1,14 @@
 // What people are shown of an object, where it depends on the kind: `krane get`, `krane describe`, `krane why` and
 // --wait read it. Pure, from what the control plane answers.
+import type { ReportDeploymentStatusRequest_Update_Instance as Instance } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
 
 export interface KindView {
   /** The columns of `krane get`, in their order. */
   readonly columns: readonly ColumnName[];
   podsOf(object: ObjectView): PodCounts;
+  /** The pods that the last report lists; none for a kind whose reports only count them. */
+  listedPods(object: ObjectView): readonly ListedPod[];
   /** When the agent last reported on it; undefined for never. */
   reportedAtMs(object: ObjectView): bigint | undefined;
   /** What is wanted, in a few words; empty where the spec cannot be read. */
@@ -31,6 +34,8 @@ export type ColumnName =
   | "environment"
   | "reported"
   | "reason";
+
+export type ListedPod = Pick<Instance, "k8sName" | "status" | "address" | "outdated">;
 
 export interface PodCounts {
   /** Undefined for what has no pods, and where the description cannot be read. */

@@ -7,6 +7,7 @@ import { kindOfObject } from "./kinds.ts";
 const unknownView: KindView = {
   columns: ["id", "name", "phase", "version", "reason"],
   podsOf: () => noPods,
+  listedPods: () => [],
   reportedAtMs: () => undefined,
   wantedText: () => "",
   liveText: () => "",

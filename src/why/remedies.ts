@@ -1,9 +1,9 @@
 // What to do about each cause: a sentence or two, with the command to type where there is one.
 import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
-import type { Kind } from "../kinds/kind.ts";
-import { allKinds, kindOfObject, kinds } from "../kinds/kinds.ts";
+import { allKinds, kindOfObject } from "../kinds/kinds.ts";
 import type { Cause } from "./explanation.ts";
 import { olderPodsRemedy } from "./older-pods.ts";
+import { podSelector } from "./pod-selector.ts";
 
 export interface RemedyFacts {
   readonly region: string;
@@ -67,7 +67,8 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
       ? "Give the agent a token that the control plane takes for its region (control.token)."
       : "Check the network between agent and control plane, and the agent's control.url. It connects again by itself.",
   "not-settled": "Wait a few seconds. If it stays so, krane status shows how far behind the agent is.",
-  paused: ({ kind, name }) => `To run it: krane scale ${described(kind).name} ${name} --replicas 1`,
+  paused: ({ kind, name }) =>
+    `To run it: krane scale ${kindOfObject(kind)?.name ?? "deployment"} ${name} --replicas 1`,
   "older-pods-failing": olderPodsOf,
   "image-pull": (facts) =>
     `Check that the image exists and that the cluster may pull it ([registry] of the agent), then apply the right one. See: ${podsOf(facts)}`,
@@ -91,28 +92,19 @@ export function remedyOf(cause: Cause, facts: RemedyFacts): string {
   return typeof remedy === "string" ? remedy : remedy(facts);
 }
 
-function olderPodsOf({ namespace = "", name: deploymentId, olderPods = [] }: RemedyFacts): string {
-  return olderPodsRemedy({ namespace, deploymentId, olderPods });
+function olderPodsOf({ kind, name, namespace = "", olderPods = [] }: RemedyFacts): string {
+  return olderPodsRemedy({ namespace, selector: podSelector(kind, name), olderPods });
 }
 
-function podsOf(facts: RemedyFacts): string {
-  return `kubectl -n ${facts.namespace} describe pods -l ${selector(facts)}`;
+function podsOf({ kind, name, namespace }: RemedyFacts): string {
+  return `kubectl -n ${namespace} describe pods -l ${podSelector(kind, name)}`;
 }
 
-function logsOf(facts: RemedyFacts): string {
-  return `kubectl -n ${facts.namespace} logs -l ${selector(facts)} --previous`;
-}
-
-function selector({ kind, name }: RemedyFacts): string {
-  return `${described(kind).idLabel}=${name}`;
+function logsOf({ kind, name, namespace }: RemedyFacts): string {
+  return `kubectl -n ${namespace} logs -l ${podSelector(kind, name)} --previous`;
 }
 
 function inspect({ kind, namespace, objectName }: RemedyFacts, how: string): string {
   const kubectlKind = kindOfObject(kind)?.kubectlKind ?? "all";
   return `kubectl -n ${namespace} get ${kubectlKind} ${objectName} ${how}`;
-}
-
-/** A kind that only a newer control plane knows is taken for the most common one. */
-function described(kind: ObjectKind | undefined): Kind {
-  return kindOfObject(kind) ?? kinds.deployment;
 }

@@ -123,9 +123,10 @@ const statuses: Readonly<Record<InstanceStatus, readonly [word: string, tone: To
   [InstanceStatus.FAILED]: ["Failed", "bad"],
 };
 
-function renderPods({ deployment }: ObjectView, { paint }: Admin): string {
-  if (deployment === undefined || deployment.instances.length === 0) return "";
-  const rows = deployment.instances.map(({ k8sName, status, address, outdated }): Cell[] => {
+function renderPods(object: ObjectView, { paint }: Admin): string {
+  const pods = viewOf(object).listedPods(object);
+  if (pods.length === 0) return "";
+  const rows = pods.map(({ k8sName, status, address, outdated }): Cell[] => {
     const [text, tone] = statuses[status] ?? statuses[InstanceStatus.UNSPECIFIED];
     return [k8sName, { text: outdated ? `${text}, outdated` : text, tone }, address];
   });

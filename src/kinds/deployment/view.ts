@@ -11,6 +11,7 @@ import { readyPodsText, workloadColumns, workloadText } from "../workload-view.t
 export const deploymentView: KindView = {
   columns: workloadColumns,
   podsOf,
+  listedPods: ({ deployment }) => deployment?.instances ?? [],
   reportedAtMs: ({ deployment }) => deployment?.reportedAtMs,
   wantedText(object) {
     const spec = specOf(object);

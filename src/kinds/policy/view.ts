@@ -4,6 +4,7 @@ import { type KindView, noPods } from "../kind-view.ts";
 export const policyView: KindView = {
   columns: ["id", "name", "phase", "deployment", "version", "reason"],
   podsOf: () => noPods,
+  listedPods: () => [],
   reportedAtMs: () => undefined,
   wantedText: ({ spec }) => (spec?.spec.case === "policy" ? "a network policy" : ""),
   liveText: () => "",

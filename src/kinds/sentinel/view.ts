@@ -19,6 +19,7 @@ export const sentinelView: KindView = {
     const surplus = Math.max(0, running - (wanted ?? running));
     return { ...noPods, wanted, isReported: true, running, surplus };
   },
+  listedPods: () => [],
   reportedAtMs: ({ sentinel }) => sentinel?.reportedAtMs,
   wantedText(object) {
     const spec = specOf(object);
