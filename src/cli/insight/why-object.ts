@@ -1,4 +1,4 @@
-// krane why: what stands in the way of one object, in plain words. The judgement is made by src/model/explanation;
+// krane why: what stands in the way of one object, in plain words. The judgement is made by src/why;
 // here it gets its facts and is put on paper.
 import { create } from "@bufbuild/protobuf";
 import {
