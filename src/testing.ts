@@ -11,7 +11,7 @@ export {
 } from "@krane/kube-apiserver";
 export { createInProcessTransport, type InProcessOptions } from "./dev/in-process-transport.ts";
 export { createKubeApi } from "./kube/client.ts";
-export { kinds, type LiveObject } from "./library/kinds.ts";
+export { kinds, type LiveObject } from "./library/resources.ts";
 export { startTestCluster, type TestCluster, type TestClusterOptions } from "./library/test-cluster.ts";
 export {
   createTestControlPlane,

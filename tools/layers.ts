@@ -74,14 +74,6 @@ export const rows: readonly (readonly Layer[])[] = [
   ],
   [
     {
-      folder: "documents",
-      holds: "the files that people write, to messages and manifests and back, as pure functions",
-      instead:
-        "documents are pure: they may import model, kinds, gen, config and kube/types.ts only; take everything else as an argument",
-      onlyImports: ["model", "kinds", "gen", "config"],
-      mayNameKubeTypes: true,
-    },
-    {
       folder: "why",
       holds: "explains why an object is not ready and what to do, as pure functions",
       instead:
@@ -101,6 +93,13 @@ export const rows: readonly (readonly Layer[])[] = [
       folder: "engine",
       holds: "the loop, written once for all kinds: store, queue, reconcile, apply, guard, resync, reporter",
       instead: "the engine knows no kind; let the kind's descriptor say it",
+    },
+    {
+      folder: "documents",
+      holds: "the language of the files that people write, whatever kind they describe, as pure functions",
+      instead:
+        "documents are pure and know no kind: they may import model, gen and config only; take everything else as an argument",
+      onlyImports: ["model", "gen", "config"],
     },
   ],
   [

@@ -1,6 +1,6 @@
 // The list of calls as rules of RBAC, in the words of a Helm template. The reason of each row stands before its rule,
 // because whoever installs krane reads the rules and not the program.
-import type { ClusterCall } from "../src/agent/cluster-calls.ts";
+import type { ClusterCall } from "../src/kinds/cluster-call.ts";
 
 export function rightsTemplate(calls: readonly ClusterCall[]): string {
   const scopes = new Map<string, ClusterCall[]>();

@@ -1,7 +1,7 @@
 // How long one change takes from its order at the control plane until a watch shows it in the cluster,
 // one change after the other.
 import { performance } from "node:perf_hooks";
-import { appsDeployments, ciliumNetworkPolicies } from "../../src/kube/kinds.ts";
+import { appsDeployments, ciliumNetworkPolicies } from "../../src/kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
 import { applyPolicy, jsonBytes, policyDocument } from "../../test/support/policy-messages.ts";
 import { applySentinel } from "../../test/support/sentinel-messages.ts";

@@ -9,7 +9,7 @@ import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
-import { customResourceDefinitions } from "../../src/kube/kinds.ts";
+import { customResourceDefinitions } from "../../src/kube/resources.ts";
 import { createControlPlaneServer } from "../../src/server/control-plane-server.ts";
 import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../src/server/in-process.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";

@@ -4,7 +4,7 @@ import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import { replicaSets } from "../../src/kube/kinds.ts";
+import { replicaSets } from "../../src/kube/resources.ts";
 import { fieldManager } from "../../src/model/labels.ts";
 import type { Apply, ApplyTask } from "./apply-task.ts";
 

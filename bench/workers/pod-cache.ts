@@ -6,9 +6,9 @@ import { projectPod } from "../../src/kinds/deployment/projections.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import { pods } from "../../src/kube/kinds.ts";
 import { ObjectCache } from "../../src/kube/object-cache.ts";
 import { Reflector } from "../../src/kube/reflector.ts";
+import { pods } from "../../src/kube/resources.ts";
 import { finish, takeTask } from "./parent.ts";
 import { peakResidentMb, reachableHeapBytes, residentMb } from "./resources.ts";
 

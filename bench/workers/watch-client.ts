@@ -4,7 +4,7 @@ import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import { pods } from "../../src/kube/kinds.ts";
+import { pods } from "../../src/kube/resources.ts";
 import { samplePod } from "../sample-objects.ts";
 import { finish, takeTask } from "./parent.ts";
 import { cpuSeconds, peakResidentMb } from "./resources.ts";

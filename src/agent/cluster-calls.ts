@@ -1,6 +1,6 @@
-// Every call to the Kubernetes API that an agent makes, and why it has to. This is the one list: the chart's roles
-// are rendered from it, `krane doctor` asks the API server about each row, and tests fail on a call that is not in
-// it and on a row that nothing uses.
+// Every call to the Kubernetes API that an agent makes, and why it has to: the rows of each kind, and what they share.
+// This is the one list: the chart's roles are rendered from it, `krane doctor` asks the API server about each row, and
+// tests fail on a call that is not in it and on a row that nothing uses.
 //
 // - Secrets are never listed or watched: whoever may do that reads every secret of the cluster.
 // - Nothing here creates roles or tokens, or touches nodes. That alone binds no stolen token: a ReplicaSet can name any
@@ -8,62 +8,13 @@
 //   admission policy does, and has to take whatever krane writes.
 import type { ResourceAttributes } from "kubernetes-types/authorization/v1.js";
 import type { Config } from "../config/config.ts";
-import {
-  appsDeployments,
-  ciliumNetworkPolicies,
-  events,
-  namespaces,
-  podDisruptionBudgets,
-  pods,
-  replicaSets,
-  secrets,
-  services,
-  tokenReviews,
-} from "../kube/kinds.ts";
-import type { ResourceKind } from "../kube/types.ts";
-import { sentinelNamespace } from "../model/labels.ts";
+import type { CallingPart, ClusterCall, ClusterVerb } from "../kinds/cluster-call.ts";
+import { allKinds } from "../kinds/kinds.ts";
+import { events, namespaces, pods, replicaSets, secrets, tokenReviews } from "../kube/resources.ts";
 import { pullSecretName } from "../model/pull-secret.ts";
 
-/** As RBAC names them. A server-side apply is a `patch`, and a `create` as well where the object is new. */
-export type ClusterVerb = "get" | "list" | "watch" | "create" | "patch" | "delete";
-
-/** What of an agent makes the call: all of them, one that has `[registry]`, or one that has `[vault]`. */
-export type CallingPart = "agent" | "registry" | "secrets";
-
-export interface ClusterCall {
-  readonly part: CallingPart;
-  readonly kind: ResourceKind;
-  readonly subresource?: string;
-  readonly verbs: readonly ClusterVerb[];
-  /** Absent: in every namespace, or of the whole cluster. */
-  readonly namespace?: string;
-  /** Absent: objects of any name. */
-  readonly names?: readonly string[];
-  /** One sentence, for whoever has to grant it. */
-  readonly why: string;
-}
-
-const keep: readonly ClusterVerb[] = ["get", "list", "watch", "create", "patch", "delete"];
-
 export const clusterCalls: readonly ClusterCall[] = [
-  {
-    part: "agent",
-    kind: replicaSets,
-    verbs: keep,
-    why: "A deployment is a ReplicaSet in the namespace of its workspace.",
-  },
-  {
-    part: "agent",
-    kind: pods,
-    verbs: ["list", "watch"],
-    why: "The control plane is told which pods of a deployment run, and where.",
-  },
-  {
-    part: "agent",
-    kind: ciliumNetworkPolicies,
-    verbs: keep,
-    why: "A policy says who may reach the pods of a deployment or a sentinel, and is there before they are.",
-  },
+  ...allKinds.flatMap((kind) => kind.clusterCalls),
   {
     part: "agent",
     kind: namespaces,
@@ -75,27 +26,6 @@ export const clusterCalls: readonly ClusterCall[] = [
     kind: events,
     verbs: ["create"],
     why: "A deletion that is held back is told on the object itself.",
-  },
-  {
-    part: "agent",
-    kind: appsDeployments,
-    namespace: sentinelNamespace,
-    verbs: keep,
-    why: "A sentinel is an apps/v1 Deployment.",
-  },
-  {
-    part: "agent",
-    kind: services,
-    namespace: sentinelNamespace,
-    verbs: keep,
-    why: "A sentinel is reached through a Service, and its replicas find one another through a second one.",
-  },
-  {
-    part: "agent",
-    kind: podDisruptionBudgets,
-    namespace: sentinelNamespace,
-    verbs: keep,
-    why: "A drained node does not take all replicas of a sentinel at once.",
   },
   {
     part: "registry",

@@ -2,8 +2,8 @@
 // found at once, and each begins with the setting that names the file.
 import type { VaultProgramConfig } from "../config/config.ts";
 import type { Secret, SecretRef } from "../config/secret.ts";
-import type { SecretKind } from "../config/secret-kinds.ts";
 import { createSecretSource } from "../config/secret-source.ts";
+import type { SecretType } from "../config/secret-types.ts";
 import { loadCertificate } from "../http/tls-certificate.ts";
 import type { ServerConfig } from "../server/config/server-config.ts";
 import { serverSettings } from "../server/config/server-settings.ts";
@@ -61,7 +61,7 @@ async function loadSecret(
   ref: SecretRef | undefined,
   { readTextFile }: Io,
   signal: AbortSignal,
-  kind?: SecretKind,
+  kind?: SecretType,
 ): Promise<Secret | undefined> {
   return ref && createSecretSource(ref, { readTextFile, nowMs: () => 0 }, kind).current(signal);
 }

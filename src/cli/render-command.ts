@@ -5,8 +5,9 @@ import { type Command, Option } from "commander";
 import type { Config } from "../config/config.ts";
 import { createSecretSource } from "../config/secret-source.ts";
 import { defaultAudience } from "../config/settings.ts";
-import type { Document } from "../documents/document.ts";
-import type { RenderSettings } from "../documents/rendered-objects.ts";
+import type { AnyDocument } from "../kinds/documents.ts";
+import type { RenderSettings } from "../kinds/kind-document.ts";
+import { allKinds } from "../kinds/kinds.ts";
 import type { KubeObject } from "../kube/types.ts";
 import { CommandError } from "./command-error.ts";
 import { loadConfig } from "./config-source.ts";
@@ -70,25 +71,30 @@ async function runRender(command: Command, { env, io }: RenderDeps, signal: Abor
     registries: config?.isolation.registries ?? [],
     ...(flags.kraneNamespace !== undefined && { ownNamespace: flags.kraneNamespace }),
   };
-  const parsed = parseDocuments(files, rules);
+  const { loadDocumentKinds } = await import("../kinds/documents.ts");
+  const kinds = await loadDocumentKinds();
+  const parsed = parseDocuments(files, kinds, rules);
   if (parsed.kind === "invalid")
     throw new CommandError("failed", renderDocumentProblems(parsed.problems).trimEnd());
-  const { documents, region } = chosen(parsed.documents, config?.region.label ?? flags.region, io);
+  const { documents, region } = await chosen(parsed.documents, config?.region.label ?? flags.region, io);
   const { clashesOf } = await import("../documents/clashes.ts");
-  const clashes = clashesOf(documents.map((document) => ({ ...document, region })));
+  const clashes = clashesOf(
+    documents.map((document) => ({ ...document, region })),
+    kinds,
+  );
   if (clashes.length > 0) throw new CommandError("failed", renderDocumentProblems(clashes).trimEnd());
   const settings = await settingsOf(config, region, flags, io, signal);
-  const { renderedObjects } = await import("../documents/rendered-objects.ts");
-  await print(renderedObjects(documents, settings, rules), flags, io);
+  const { renderedObjects } = await import("../kinds/rendered-objects.ts");
+  await print(await renderedObjects(documents, settings, rules), flags, io);
   return exitCodes.ok;
 }
 
 /** An agent gets the documents of its own region. */
-function chosen(
-  documents: readonly Document[],
+async function chosen(
+  documents: readonly AnyDocument[],
   wanted: string | undefined,
   io: Io,
-): { readonly documents: readonly Document[]; readonly region: string } {
+): Promise<{ readonly documents: readonly AnyDocument[]; readonly region: string }> {
   const named = [...new Set(documents.flatMap(({ region }) => region ?? []))].sort();
   const region = wanted ?? named[0];
   if (wanted === undefined && named.length > 1)
@@ -99,12 +105,17 @@ function chosen(
   const taken = documents.filter((document) => document.region === undefined || document.region === region);
   const left = documents.length - taken.length;
   if (left > 0) io.stderr.write(`krane: ${left} of ${documents.length} documents are of other regions\n`);
-  const sentinel = taken.find(({ kind }) => kind === "sentinel");
-  if (region === undefined && sentinel !== undefined) {
-    const { file, line } = sentinel.source;
-    throw new CommandError("usage", `${file}:${line}: a sentinel is told its region; give it with --region`);
-  }
+  if (region === undefined) await refuseMissingRegion(taken);
   return { documents: taken, region: region ?? "" };
+}
+
+async function refuseMissingRegion(documents: readonly AnyDocument[]): Promise<void> {
+  for (const { name, loadDocument } of allKinds) {
+    const first = documents.find(({ kind }) => kind === name);
+    if (first === undefined || !(await loadDocument()).namesRegion) continue;
+    const { file, line } = first.source;
+    throw new CommandError("usage", `${file}:${line}: a ${name} is told its region; give it with --region`);
+  }
 }
 
 async function settingsOf(

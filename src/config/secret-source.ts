@@ -7,7 +7,7 @@
 import { ConfigError } from "./error.ts";
 import { bad, type Parsed } from "./parsed.ts";
 import type { Secret, SecretRef } from "./secret.ts";
-import type { SecretKind } from "./secret-kinds.ts";
+import type { SecretType } from "./secret-types.ts";
 import { isSecretSetting, settingChoices } from "./settings.ts";
 
 export interface SecretSource {
@@ -33,7 +33,7 @@ const ageMaxMs = 5_000;
 export function createSecretSource(
   ref: SecretRef,
   deps: SecretSourceDeps,
-  kind: Pick<SecretKind, "fromFile"> = { fromFile: (text) => parseSecretFile(ref, text) },
+  kind: Pick<SecretType, "fromFile"> = { fromFile: (text) => parseSecretFile(ref, text) },
 ): SecretSource {
   if (ref.kind === "file") return new FileSecretSource(ref, deps, kind);
   return {
@@ -48,7 +48,7 @@ export function createSecretSource(
 class FileSecretSource implements SecretSource {
   readonly #ref: FileRef;
   readonly #deps: SecretSourceDeps;
-  readonly #kind: Pick<SecretKind, "fromFile">;
+  readonly #kind: Pick<SecretType, "fromFile">;
   #good: Secret | undefined;
   // Reads are numbered, so that a slow read which began before another one, or before
   // refresh(), cannot put an old value in the place of a newer one.
@@ -57,7 +57,7 @@ class FileSecretSource implements SecretSource {
   #newestReadAtMs = 0;
   #oldestUsableRead = 1;
 
-  constructor(ref: FileRef, deps: SecretSourceDeps, kind: Pick<SecretKind, "fromFile">) {
+  constructor(ref: FileRef, deps: SecretSourceDeps, kind: Pick<SecretType, "fromFile">) {
     this.#ref = ref;
     this.#deps = deps;
     this.#kind = kind;

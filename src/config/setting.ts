@@ -2,10 +2,10 @@
 // it may hold and what it means. Everything else (parsing, origins, help, the reference
 // table) is derived from these, so a setting is written down exactly once.
 
-import type { Kind } from "./kinds.ts";
-import { path as pathKind } from "./kinds.ts";
 import type { Secret } from "./secret.ts";
-import type { SecretKind } from "./secret-kinds.ts";
+import type { SecretType } from "./secret-types.ts";
+import type { SettingType } from "./setting-types.ts";
+import { path as pathType } from "./setting-types.ts";
 
 /** What a default may depend on. */
 export interface DefaultFacts {
@@ -22,7 +22,7 @@ export interface Fallback<T> {
 export interface Setting<T> {
   /** Key in the file, such as "control.url". */
   readonly path: string;
-  readonly kind: Kind<T>;
+  readonly kind: SettingType<T>;
   readonly env: string;
   readonly flag: string;
   readonly about: string;
@@ -33,7 +33,7 @@ export interface Setting<T> {
 }
 
 export interface SecretSetting extends Setting<Secret> {
-  readonly kind: SecretKind;
+  readonly kind: SecretType;
   /** The `*_file` setting that may stand in for this one. */
   readonly file: Setting<string>;
 }
@@ -47,7 +47,7 @@ export interface SettingExtras {
 
 export function setting<T>(
   path: string,
-  kind: Kind<T>,
+  kind: SettingType<T>,
   about: string,
   extras: SettingExtras & { readonly fallback?: Fallback<T> } = {},
 ): Setting<T> {
@@ -66,7 +66,7 @@ export function setting<T>(
 
 export function settingWithDefault<T>(
   path: string,
-  kind: Kind<T>,
+  kind: SettingType<T>,
   value: T,
   about: string,
   extras: SettingExtras = {},
@@ -79,14 +79,14 @@ export function settingWithDefault<T>(
 
 export function secretSetting(
   path: string,
-  kind: SecretKind,
+  kind: SecretType,
   about: string,
   extras: SettingExtras = {},
 ): SecretSetting {
   const inline = setting(path, kind, about, extras);
   const file = setting(
     `${path}_file`,
-    pathKind(),
+    pathType(),
     `File that holds \`${path}\`, read again when it rotates.`,
     { env: `${inline.env}_FILE` },
   );

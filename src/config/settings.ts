@@ -1,9 +1,9 @@
 // The table of all settings, in the order of the reference.
 
-import { bool, duration, integer, listOf, oneOf, path, patternText, port, rate } from "./kinds.ts";
-import { bearerToken, masterKeys, password } from "./secret-kinds.ts";
+import { bearerToken, masterKeys, password } from "./secret-types.ts";
 import { type SecretSetting, type Setting, secretSetting, setting, settingWithDefault } from "./setting.ts";
-import { registryHost, url } from "./url-kinds.ts";
+import { bool, duration, integer, listOf, oneOf, path, patternText, port, rate } from "./setting-types.ts";
+import { registryHost, url } from "./url-types.ts";
 
 const secondMs = 1_000;
 const hourMs = 3_600_000;

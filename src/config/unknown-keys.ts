@@ -1,10 +1,10 @@
 // Keys and sections of the file that no setting has. They are errors: a mistyped key
 // that is skipped leaves the default in force, and nobody notices until it matters.
 
-import { typeName } from "./kinds.ts";
 import { nearestName } from "./nearest-key.ts";
 import { type ConfigProblem, problemAt } from "./problem.ts";
 import type { Setting } from "./setting.ts";
+import { typeName } from "./setting-types.ts";
 import { allSections, allSettings } from "./settings.ts";
 import { isTable, type TomlDocument } from "./toml-document.ts";
 

@@ -1,7 +1,7 @@
 // What happens in a cluster without anybody asking krane: pods die, images crash, people edit objects.
 import { DeadlineError, withTimeout } from "../concurrency/abort.ts";
 import type { KubeApi } from "../kube/api.ts";
-import { pods } from "../kube/kinds.ts";
+import { pods } from "../kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../kube/types.ts";
 import type { DeedRegion } from "./deed.ts";
 import { DevError } from "./dev-error.ts";

@@ -1,6 +1,6 @@
 // What a person would try with a deployment.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
-import { replicaSets } from "../kube/kinds.ts";
+import { replicaSets } from "../kube/resources.ts";
 import { labelKeys } from "../model/labels.ts";
 import type { Row } from "../server/store.ts";
 import { editByHand, killOnePod, toggleImageCrash } from "./cluster-mishaps.ts";

@@ -15,7 +15,7 @@ import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
 import { explainListenFailure } from "../http/service-error.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { customResourceDefinitions } from "../kube/kinds.ts";
+import { customResourceDefinitions } from "../kube/resources.ts";
 import { ciliumDefinition } from "./cilium-definition.ts";
 import { createFixture } from "./cluster-fixture.ts";
 import type { DevCluster } from "./dev-cluster.ts";

@@ -1,7 +1,7 @@
 // What a person would try with a policy. It has no pods.
 import { isDeepStrictEqual } from "node:util";
 import { policyKind } from "../kinds/policy/policy-document.ts";
-import { type CustomObject, ciliumNetworkPolicies } from "../kube/kinds.ts";
+import { type CustomObject, ciliumNetworkPolicies } from "../kube/resources.ts";
 import type { Row } from "../server/store.ts";
 import { editByHand } from "./cluster-mishaps.ts";
 import type { DeedRegion, Deeds } from "./deed.ts";

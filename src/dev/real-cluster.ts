@@ -8,7 +8,7 @@ import type { CredentialDeps } from "../kube/credentials.ts";
 import { loadKubeEndpoint } from "../kube/endpoint.ts";
 import { KubeApiError } from "../kube/errors.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
-import { appsDeployments, ciliumNetworkPolicies, replicaSets } from "../kube/kinds.ts";
+import { appsDeployments, ciliumNetworkPolicies, replicaSets } from "../kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../kube/types.ts";
 import { labelKeys, managedBy } from "../model/labels.ts";
 import type { DevCluster } from "./dev-cluster.ts";

@@ -1,6 +1,6 @@
 // What a person would try with a sentinel.
 import type { Deployment as AppsDeployment } from "kubernetes-types/apps/v1.js";
-import { appsDeployments } from "../kube/kinds.ts";
+import { appsDeployments } from "../kube/resources.ts";
 import { labelKeys, sentinelNamespace as namespace } from "../model/labels.ts";
 import type { Row } from "../server/store.ts";
 import { editByHand, killOnePod, toggleImageCrash } from "./cluster-mishaps.ts";

@@ -1,14 +1,9 @@
 // Whether the API server would let krane do all that it does. Each call of the one list is asked about by a
 // SelfSubjectAccessReview, which everybody may ask.
-import {
-  type AccessQuestion,
-  accessQuestions,
-  type CallingPart,
-  type ClusterCall,
-  clusterCalls,
-} from "../agent/cluster-calls.ts";
+import { type AccessQuestion, accessQuestions, clusterCalls } from "../agent/cluster-calls.ts";
+import type { CallingPart, ClusterCall } from "../kinds/cluster-call.ts";
 import type { KubeApi } from "../kube/api.ts";
-import { selfSubjectAccessReviews } from "../kube/kinds.ts";
+import { selfSubjectAccessReviews } from "../kube/resources.ts";
 import { type Finding, ok, problem } from "./finding.ts";
 
 /** Rejects where the API server does not answer. */

@@ -4,11 +4,11 @@ import { callingParts } from "../agent/cluster-calls.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
 import { runtimeClassName } from "../kinds/deployment/pod-template.ts";
+import { allKinds } from "../kinds/kinds.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { KubeApiError, refusedError } from "../kube/errors.ts";
-import { ciliumNetworkPolicies, namespaces, runtimeClasses, tokenReviews } from "../kube/kinds.ts";
+import { ciliumNetworkPolicies, namespaces, runtimeClasses, tokenReviews } from "../kube/resources.ts";
 import type { KubeTransport } from "../kube/transport.ts";
-import { sentinelNamespace } from "../model/labels.ts";
 import { checkAccess } from "./access-check.ts";
 import { checkAdmission } from "./admission-check.ts";
 import { type Check, describeError } from "./checks.ts";
@@ -42,13 +42,19 @@ export function clusterChecks(
       }
     },
   });
+  const namespaceCheck = (kind: string, namespace: string) =>
+    named(`namespace ${namespace}`, (name, signal) =>
+      checkNamespace(name, { kind, namespace }, cluster, signal),
+    );
   return [
     version.check,
     named("rights", (name, signal) => checkAccess(name, cluster.api, callingParts(config), signal)),
     named("admission policy", (name, signal) => checkAdmission(name, cluster.transport, signal)),
     named("network policies", (name, signal) => checkPolicies(name, cluster, config, signal)),
     named(`RuntimeClass ${runtimeClassName}`, (name, signal) => checkRuntimeClass(name, cluster, signal)),
-    named(`namespace ${sentinelNamespace}`, (name, signal) => checkNamespace(name, cluster, signal)),
+    ...allKinds.flatMap((kind) =>
+      kind.ownNamespace === undefined ? [] : [namespaceCheck(kind.name, kind.ownNamespace)],
+    ),
     ...(config.vault
       ? [named("token reviews", (name, signal) => checkTokenReviews(name, cluster, config, signal))]
       : []),
@@ -171,17 +177,19 @@ async function checkRuntimeClass(
   ];
 }
 
+/** `kind`: the kind whose objects are all there. */
 async function checkNamespace(
   name: string,
+  { kind, namespace }: { readonly kind: string; readonly namespace: string },
   { api }: ClusterParts,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
   try {
-    const found = await api.get(namespaces, { name: sentinelNamespace }, {}, signal);
-    if (found === undefined) return [ok(name, "is not there yet; krane makes it with the first sentinel")];
+    const found = await api.get(namespaces, { name: namespace }, {}, signal);
+    if (found === undefined) return [ok(name, `is not there yet; krane makes it with the first ${kind}`)];
     if (found.metadata?.deletionTimestamp === undefined) return [ok(name, "is there")];
-    const remedy = `see what holds it up: kubectl get namespace ${sentinelNamespace} -o yaml`;
-    return [problem(name, "is being deleted: no sentinel can be made until it is gone", remedy)];
+    const remedy = `see what holds it up: kubectl get namespace ${namespace} -o yaml`;
+    return [problem(name, `is being deleted: no ${kind} can be made until it is gone`, remedy)];
   } catch (error) {
     if (!isForbidden(error)) throw error;
     return [skipped(name, "krane has no right to look, and needs none; it makes it where it is missing")];

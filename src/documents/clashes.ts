@@ -1,19 +1,35 @@
 // Two documents of which one would undo the other, whichever came first, or would have the other refused.
-import { type Document, idOf } from "./document.ts";
+import type { Document, DocumentContent } from "./document.ts";
+import type { DocumentKind } from "./document-kind.ts";
 import type { DocumentProblem } from "./problem.ts";
 
 /**
  * A document without a region may still go to that of another: whoever knows where it goes gives it that region and
  * asks again.
  */
-export function clashesOf(documents: readonly Document[]): readonly DocumentProblem[] {
-  return [...doublesOf(documents), ...strangersOf(documents)];
+export function clashesOf<D extends DocumentContent>(
+  documents: readonly Document<D>[],
+  kinds: readonly DocumentKind<D>[],
+): readonly DocumentProblem[] {
+  const sorted = documents.flatMap((document) => {
+    const kind = kinds.find((each) => each.kind === document.kind);
+    return kind === undefined ? [] : [{ document, kind }];
+  });
+  return [...doublesOf(sorted), ...strangersOf(sorted)];
 }
 
-function doublesOf(documents: readonly Document[]): readonly DocumentProblem[] {
+interface Sorted<D extends DocumentContent> {
+  readonly document: Document<D>;
+  readonly kind: DocumentKind<D>;
+}
+
+function doublesOf<D extends DocumentContent>(sorted: readonly Sorted<D>[]): readonly DocumentProblem[] {
   const seen = new Map<string, Document>();
-  return documents.flatMap((document) =>
-    identitiesOf(document).flatMap(([path, identity]) => {
+  return sorted.flatMap(({ document, kind }) => {
+    const name = kind.nameOf?.(document);
+    const id = ["id", [kind.idOf(document)]] as const;
+    const identities = name === undefined ? [id] : [id, ["name", name] as const];
+    return identities.flatMap(([path, identity]) => {
       const key = JSON.stringify([document.region, document.kind, path, ...identity]);
       const first = seen.get(key);
       if (first === undefined) seen.set(key, document);
@@ -21,49 +37,34 @@ function doublesOf(documents: readonly Document[]): readonly DocumentProblem[] {
       const { file, line } = document.source;
       const message = `is that of another document as well, at ${placeOf(first)}`;
       return [{ file, line, path, message }];
-    }),
-  );
-}
-
-function identitiesOf(document: Document): readonly (readonly [path: string, identity: readonly string[]])[] {
-  const id = ["id", [idOf(document)]] as const;
-  if (document.kind === "environment") return [id];
-  // Reports name deployments and sentinels without a namespace, so a region has each name once.
-  const namespace = document.kind === "policy" ? [document.spec.k8sNamespace] : [];
-  return [id, ["name", [...namespace, document.spec.k8sName]]];
+    });
+  });
 }
 
 /**
- * Deployments in an environment of somebody else. The control plane knows the environment of before, if any, when it is
- * asked about the deployment: it would refuse the one after the other has been applied.
+ * Documents in an environment of somebody else. The control plane knows the environment of before, if any, when it is
+ * asked about them: it would refuse the one after the other has been applied.
  */
-function strangersOf(documents: readonly Document[]): readonly DocumentProblem[] {
+function strangersOf<D extends DocumentContent>(sorted: readonly Sorted<D>[]): readonly DocumentProblem[] {
   const keyOf = (region: string | undefined, id: string) => JSON.stringify([region, id]);
   const environments = new Map(
-    documents.flatMap(({ region, source, ...content }) =>
-      content.kind === "environment"
-        ? [[keyOf(region, content.spec.id), { ...content.spec, source }] as const]
-        : [],
-    ),
+    sorted.flatMap(({ document, kind }) => {
+      const environment = kind.environmentOf?.(document);
+      if (environment === undefined) return [];
+      const { region, source } = document;
+      return [[keyOf(region, environment.id), { ...environment, source }] as const];
+    }),
   );
-  return documents.flatMap((document) => {
-    if (document.kind !== "deployment") return [];
-    const { environmentId, workspaceId, projectId } = document.spec;
-    const environment = environments.get(keyOf(document.region, environmentId));
-    if (environment === undefined) return [];
-    const problem = (path: string, whose: string, own: string) =>
-      whose === own || whose === "" || own === ""
-        ? []
-        : [
-            {
-              ...document.source,
-              path,
-              message: `is not that of its environment, at ${placeOf(environment)}`,
-            },
-          ];
+  return sorted.flatMap(({ document, kind }) => {
+    const own = kind.belongsTo?.(document);
+    const environment = own && environments.get(keyOf(document.region, own.id));
+    if (own === undefined || environment === undefined) return [];
+    const message = `is not that of its environment, at ${placeOf(environment)}`;
+    const problem = (path: string, whose: string, mine: string) =>
+      whose === mine || whose === "" || mine === "" ? [] : [{ ...document.source, path, message }];
     return [
-      ...problem("workspace", environment.workspaceId, workspaceId),
-      ...problem("project", environment.projectId, projectId),
+      ...problem("workspace", environment.workspaceId, own.workspaceId),
+      ...problem("project", environment.projectId, own.projectId),
     ];
   });
 }

@@ -6,12 +6,14 @@ import { ciphertextOf } from "../../test/support/ciphertext.ts";
 import { ApplyCiliumNetworkPolicySchema } from "../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { ApplyDeploymentSchema } from "../gen/ctrl/v1/deployment_pb.ts";
 import { ApplySentinelSchema } from "../gen/ctrl/v1/sentinel_pb.ts";
+import { type AnyContent, loadDocumentKinds } from "../kinds/documents.ts";
 import { parsePolicyDocument } from "../kinds/policy/policy-document.ts";
 import { collectProblems } from "../model/field-problem.ts";
-import type { DocumentContent } from "./document.ts";
 import { documentOf, renderDocuments } from "./document-of.ts";
 import { parseDocuments } from "./parse.ts";
 import { renderDocumentProblems } from "./problem.ts";
+
+const kinds = await loadDocumentKinds();
 
 const id = fc.stringMatching(/^[A-Za-z0-9]([A-Za-z0-9_.-]{0,20}[A-Za-z0-9])?$/);
 const name = fc.stringMatching(/^[a-z]([a-z0-9-]{0,20}[a-z0-9])?$/);
@@ -70,7 +72,7 @@ const deployment = fc
     ),
   )
   .map(
-    ([must, may]): DocumentContent => ({
+    ([must, may]): AnyContent => ({
       kind: "deployment",
       spec: create(ApplyDeploymentSchema, { ...must, ...may }),
     }),
@@ -78,7 +80,7 @@ const deployment = fc
 
 const sentinel = fc
   .record({ ...owner, ...pod, sentinelId: id, k8sName: name })
-  .map((init): DocumentContent => ({ kind: "sentinel", spec: create(ApplySentinelSchema, init) }));
+  .map((init): AnyContent => ({ kind: "sentinel", spec: create(ApplySentinelSchema, init) }));
 
 const rules = fc
   .dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 3 })
@@ -100,7 +102,7 @@ const policy = fc
     deploymentId: fc.option(id, { nil: "" }),
   })
   .map(
-    ({ cilium, policyId, deploymentId, ...init }): DocumentContent => ({
+    ({ cilium, policyId, deploymentId, ...init }): AnyContent => ({
       kind: "policy",
       deploymentId,
       spec: create(ApplyCiliumNetworkPolicySchema, {
@@ -113,7 +115,7 @@ const policy = fc
 
 const environment = fc
   .record({ id, workspaceId: id, projectId: id })
-  .map((spec): DocumentContent => ({ kind: "environment", spec: { ...spec } }));
+  .map((spec): AnyContent => ({ kind: "environment", spec: { ...spec } }));
 
 const region = fc.record({ region: fc.constant("local.dev") }, { requiredKeys: [] });
 
@@ -121,8 +123,8 @@ test("what is written from a message is read back as the same message", () => {
   const content = fc.oneof(deployment, sentinel, policy, environment);
   fc.assert(
     fc.property(content, region, (document, where) => {
-      const text = renderDocuments([documentOf({ ...document, ...where })]);
-      const parsed = parseDocuments([{ name: "a.yaml", text }]);
+      const text = renderDocuments([documentOf({ ...document, ...where }, kinds)]);
+      const parsed = parseDocuments([{ name: "a.yaml", text }], kinds);
       if (parsed.kind === "invalid") throw new Error(`${renderDocumentProblems(parsed.problems)}\n${text}`);
       assert.deepEqual(parsed.documents, [{ ...document, ...where, source: { file: "a.yaml", line: 1 } }]);
     }),
@@ -133,8 +135,11 @@ test("the same is so in JSON", () => {
   fc.assert(
     fc.property(fc.oneof(deployment, policy), (document) => {
       // The one character that has to be an escape; a file that is not UTF-8 is full of it.
-      const text = JSON.stringify(documentOf(document), undefined, "\t").replaceAll("\ufffd", "\\ufffd");
-      const parsed = parseDocuments([{ name: "a.json", text }]);
+      const text = JSON.stringify(documentOf(document, kinds), undefined, "\t").replaceAll(
+        "\ufffd",
+        "\\ufffd",
+      );
+      const parsed = parseDocuments([{ name: "a.json", text }], kinds);
       if (parsed.kind === "invalid") throw new Error(`${renderDocumentProblems(parsed.problems)}\n${text}`);
       assert.deepEqual(parsed.documents, [{ ...document, source: { file: "a.json", line: 1 } }]);
     }),
@@ -154,9 +159,9 @@ test("what stands for bytes that are no text is written as an escape, and read b
     memoryMib: 1n,
     command: ["\ufffd "],
   });
-  const text = renderDocuments([documentOf({ kind: "deployment", spec })]);
+  const text = renderDocuments([documentOf({ kind: "deployment", spec }, kinds)]);
   assert.doesNotMatch(text, /\ufffd/);
-  const parsed = parseDocuments([{ name: "a.yaml", text }]);
+  const parsed = parseDocuments([{ name: "a.yaml", text }], kinds);
   assert.ok(parsed.kind === "valid");
   const [document] = parsed.documents;
   assert.ok(document?.kind === "deployment");
@@ -174,7 +179,7 @@ project: p_1
 environment: env_1
 image: web:1
 `);
-  assert.deepEqual(document && documentOf(document), {
+  assert.deepEqual(document && documentOf(document, kinds), {
     apiVersion: "krane/v1",
     kind: "Deployment",
     id: "d_1",
@@ -192,16 +197,16 @@ image: web:1
 
 test("a healthcheck that another program wrote is shown as far as krane reads it", () => {
   const init = { healthcheck: json({ path: "/up", timeoutSeconds: null, colour: "green" }) };
-  const shown = documentOf({ kind: "deployment", spec: create(ApplyDeploymentSchema, init) });
+  const shown = documentOf({ kind: "deployment", spec: create(ApplyDeploymentSchema, init) }, kinds);
   assert.deepEqual(shown["healthcheck"], { path: "/up" });
-  const none = documentOf({
-    kind: "deployment",
-    spec: create(ApplyDeploymentSchema, { healthcheck: json(null) }),
-  });
+  const none = documentOf(
+    { kind: "deployment", spec: create(ApplyDeploymentSchema, { healthcheck: json(null) }) },
+    kinds,
+  );
   assert.equal("healthcheck" in none, false);
 });
 
 function documentsOf(text: string) {
-  const parsed = parseDocuments([{ name: "a.yaml", text }]);
+  const parsed = parseDocuments([{ name: "a.yaml", text }], kinds);
   return parsed.kind === "valid" ? parsed.documents : [];
 }

@@ -1,20 +1,20 @@
 // The way back: from what the control plane holds to the document that says so. What is the default is written
 // out, but for what would be empty, so that two documents of one kind can be compared field by field.
 import type { DocumentContent } from "./document.ts";
-import { apiVersion, documentKinds } from "./document-kinds.ts";
+import { apiVersion, type DocumentKind } from "./document-kind.ts";
 import type { JsonValue } from "./source-tree.ts";
 import { yamlText } from "./yaml-text.ts";
 
 export type PlainDocument = { readonly [name: string]: JsonValue };
 
-export function documentOf(document: DocumentContent & { readonly region?: string }): PlainDocument {
-  for (const kind of documentKinds) {
-    const fields = kind.write(document);
-    if (fields === undefined) continue;
-    const { region } = document;
-    return { apiVersion, kind: kind.word, ...(region !== undefined && { region }), ...fields };
-  }
-  throw new TypeError(`no kind of document is called ${document.kind}`);
+export function documentOf<D extends DocumentContent>(
+  document: D & { readonly region?: string },
+  kinds: readonly DocumentKind<D>[],
+): PlainDocument {
+  const kind = kinds.find((each) => each.kind === document.kind);
+  if (kind === undefined) throw new TypeError(`no kind of document is called ${document.kind}`);
+  const { region } = document;
+  return { apiVersion, kind: kind.word, ...(region !== undefined && { region }), ...kind.write(document) };
 }
 
 /** As text that `parseDocuments` takes. */

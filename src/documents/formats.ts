@@ -1,10 +1,8 @@
 // How the value of a field is written in a document, and what it is on the wire: both ways, side by side, so that
 // what is read can be written again.
 
-import { readSecretsBlob } from "../kinds/deployment/secrets-blob.ts";
 import { quote, type Refuse } from "../model/field-problem.ts";
 import { mebibytes, millicores, wholeMebibytes, wholeMillicores } from "../model/quantities.ts";
-import { isCiphertext } from "./ciphertext.ts";
 import { refuseUnknown } from "./known-names.ts";
 import { type JsonValue, jsonOf, type SourceNode, wordOf } from "./source-tree.ts";
 
@@ -88,7 +86,7 @@ export const texts: Format<string[]> = {
   write: (value) => value,
 };
 
-type Bytes = Uint8Array<ArrayBuffer>;
+export type Bytes = Uint8Array<ArrayBuffer>;
 
 /** A JSON object that travels as bytes. `names`: the members that it may have; all where none are given. */
 export function jsonObject(words: string, names?: readonly string[]): Format<Bytes> {
@@ -113,28 +111,6 @@ export function jsonObject(words: string, names?: readonly string[]): Format<Byt
   };
 }
 
-export const encryptedSecrets: Format<Bytes> = {
-  words: "a mapping from the name of a variable to its encrypted value",
-  innerPath: ".secrets",
-  read(node, path, refuse) {
-    if (node.kind !== "map") {
-      refuse(path, `must be a mapping, but is ${wordOf(node)}`);
-      return utf8("");
-    }
-    for (const [name, entry] of node.entries) {
-      // The plain value in its place would be sent about, and kept, by everybody who must never see it (K7).
-      if (entry.node.kind !== "scalar" || !isCiphertext(entry.node.value)) {
-        refuse(
-          `${path}[${quote(name)}]`,
-          "is not what `krane vault encrypt` prints; never put a plain value here",
-        );
-      }
-    }
-    return node.entries.size === 0 ? utf8("") : utf8(JSON.stringify({ secrets: jsonOf(node) }));
-  },
-  write: (value) => Object.fromEntries(readSecretsBlob(value) ?? []),
-};
-
 /** Undefined for what other programs may have put there and the model takes for nothing, such as null. */
 function parseObject(bytes: Uint8Array): { readonly [name: string]: JsonValue } | undefined {
   try {
@@ -146,6 +122,6 @@ function parseObject(bytes: Uint8Array): { readonly [name: string]: JsonValue } 
   }
 }
 
-function utf8(value: string): Bytes {
+export function utf8(value: string): Bytes {
   return new TextEncoder().encode(value);
 }

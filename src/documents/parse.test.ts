@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { type AnyDocument, idOf, loadDocumentKinds } from "../kinds/documents.ts";
 import { describeProblems } from "../model/field-problem.ts";
-import { type Document, idOf } from "./document.ts";
 import { type DocumentFile, fileCharsMax, parseDocumentNames, parseDocuments } from "./parse.ts";
 import { renderDocumentProblems } from "./problem.ts";
+
+const kinds = await loadDocumentKinds();
 
 const hello = `apiVersion: krane/v1
 kind: Deployment
@@ -48,15 +50,15 @@ workspace: ws_demo
 project: proj_demo
 `;
 
-function parsed(text: string): readonly Document[] {
-  const outcome = parseDocuments([{ name: "a.yaml", text }]);
+function parsed(text: string): readonly AnyDocument[] {
+  const outcome = parseDocuments([{ name: "a.yaml", text }], kinds);
   if (outcome.kind === "invalid") throw new Error(renderDocumentProblems(outcome.problems));
   return outcome.documents;
 }
 
 function complaints(text: string | readonly DocumentFile[]): readonly string[] {
   const files = typeof text === "string" ? [{ name: "a.yaml", text }] : text;
-  const outcome = parseDocuments(files);
+  const outcome = parseDocuments(files, kinds);
   assert.equal(outcome.kind, "invalid", "it was taken");
   return outcome.kind === "invalid" ? renderDocumentProblems(outcome.problems).trimEnd().split("\n") : [];
 }
@@ -296,7 +298,7 @@ test("thousands of deployments are one file, and more than a file can hold is to
     Array.from({ length: count }, (_, index) => hello.replace(/^id: .*$/m, `id: d_${index}`))
       .map((text, index) => text.replace(/^name: .*$/m, `name: web-${index}`))
       .join("---\n");
-  const outcome = parseDocuments([{ name: "a.yaml", text: many(5_000) }]);
+  const outcome = parseDocuments([{ name: "a.yaml", text: many(5_000) }], kinds);
   assert.equal(outcome.kind === "valid" && outcome.documents.length, 5_000);
   assert.equal(
     outcome.kind === "valid" && outcome.documents[4_999]?.source.line,
@@ -324,7 +326,10 @@ test("a file that is not UTF-8 is refused at its line instead of being sent with
 });
 
 test("a file of Windows, with its mark at the start and its ends of lines, is read like any other", () => {
-  const outcome = parseDocuments([{ name: "a.yaml", text: `\ufeff${hello.replaceAll("\n", "\r\n")}` }]);
+  const outcome = parseDocuments(
+    [{ name: "a.yaml", text: `\ufeff${hello.replaceAll("\n", "\r\n")}` }],
+    kinds,
+  );
   assert.equal(outcome.kind, "valid");
 });
 
@@ -361,7 +366,7 @@ test("whatever happens to a file, it is taken or refused with lines that are in 
     fc.property(fc.array(cut, { minLength: 1, maxLength: 4 }), (cuts) => {
       let text = whole;
       for (const [at, length, piece] of cuts) text = text.slice(0, at) + piece + text.slice(at + length);
-      const outcome = parseDocuments([{ name: "a.yaml", text }]);
+      const outcome = parseDocuments([{ name: "a.yaml", text }], kinds);
       if (outcome.kind === "valid") return;
       const lines = text.split("\n").length;
       assert.ok(outcome.problems.length > 0);
@@ -373,7 +378,7 @@ test("whatever happens to a file, it is taken or refused with lines that are in 
 });
 
 test("rules of the agent's own hold where they are given", () => {
-  const outcome = parseDocuments([{ name: "a.yaml", text: hello }], {
+  const outcome = parseDocuments([{ name: "a.yaml", text: hello }], kinds, {
     registries: ["ghcr.io"],
     ownNamespace: "demo",
   });
@@ -386,7 +391,7 @@ test("rules of the agent's own hold where they are given", () => {
 test("for names a kind and an id are enough, and no less", () => {
   for (const kind of ["Deployment", "Sentinel", "Policy", "Environment"]) {
     const namesOf = (more: string) =>
-      parseDocumentNames([{ name: "a.yaml", text: `apiVersion: krane/v1\nkind: ${kind}\n${more}` }]);
+      parseDocumentNames([{ name: "a.yaml", text: `apiVersion: krane/v1\nkind: ${kind}\n${more}` }], kinds);
     const name = { kind: kind.toLowerCase(), id: "x_1", source: { file: "a.yaml", line: 1 } };
     assert.deepEqual(namesOf("id: x_1\n"), { kind: "valid", names: [name] });
     for (const more of ["", "id: ''\n", "id: a b\n", "id: x_1\nregion: ''\n", "id: x_1\nregoin: a\n"])

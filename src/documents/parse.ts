@@ -3,10 +3,9 @@
 import { nearestName } from "../config/nearest-key.ts";
 import { quote, type Refuse } from "../model/field-problem.ts";
 import { clashesOf } from "./clashes.ts";
-import { type Document, type DocumentContent, type DocumentSource, idOf } from "./document.ts";
-import { apiVersion, type DocumentKind, documentKinds } from "./document-kinds.ts";
+import type { Document, DocumentContent, DocumentSource } from "./document.ts";
+import { apiVersion, type DocumentKind, type DocumentRules } from "./document-kind.ts";
 import { text } from "./formats.ts";
-import type { DocumentRules } from "./kinds.ts";
 import type { DocumentProblem } from "./problem.ts";
 import { lineOf, type SourceMap, type SourceNode, wordOf } from "./source-tree.ts";
 import { readYamlTrees, splitRemedy } from "./yaml-trees.ts";
@@ -17,8 +16,8 @@ export interface DocumentFile {
   readonly text: string;
 }
 
-export type ParsedDocuments =
-  | { readonly kind: "valid"; readonly documents: readonly Document[] }
+export type ParsedDocuments<D extends DocumentContent> =
+  | { readonly kind: "valid"; readonly documents: readonly Document<D>[] }
   | { readonly kind: "invalid"; readonly problems: readonly DocumentProblem[] };
 
 /** As much as a command reads of one file. */
@@ -27,60 +26,72 @@ export const fileCharsMax = 4 * 1024 * 1024;
 // A file that is not krane's at all would give a problem for each of its lines.
 const problemsMax = 100;
 
-const words = documentKinds.map(({ word }) => word);
-
-export function parseDocuments(
+export function parseDocuments<D extends DocumentContent>(
   files: readonly DocumentFile[],
+  kinds: readonly DocumentKind<D>[],
   rules: DocumentRules = { registries: [] },
-): ParsedDocuments {
-  const { documents, problems, report } = parseFiles(files, (tree, kind, refuse) =>
-    kind.read(tree, rules, refuse),
-  );
-  clashesOf(documents).forEach(report);
+): ParsedDocuments<D> {
+  const read: ReadContent<D> = (tree, kind, refuse) => kind.read(tree, rules, refuse);
+  const { parsed, problems, report } = parseFiles(files, { kinds, read });
+  const documents = parsed.map(({ document }) => document);
+  clashesOf(documents, kinds).forEach(report);
   if (problems.length > 0) return { kind: "invalid", problems: inReadingOrder(problems, files) };
   return { kind: "valid", documents };
 }
 
 /** Which object a document is about, and nothing of what it should be like. */
-export interface DocumentName {
-  readonly kind: Document["kind"];
+export interface DocumentName<Kind extends string> {
+  readonly kind: Kind;
   readonly id: string;
   readonly region?: string;
   readonly source: DocumentSource;
 }
 
-export type ParsedNames =
-  | { readonly kind: "valid"; readonly names: readonly DocumentName[] }
+export type ParsedNames<Kind extends string> =
+  | { readonly kind: "valid"; readonly names: readonly DocumentName<Kind>[] }
   | { readonly kind: "invalid"; readonly problems: readonly DocumentProblem[] };
 
 /**
  * For whoever needs no more than names, such as a deletion: values that are wrong, missing or contradict each other are
  * none of its business. Fields that are not known are, because one may be a mistyped region.
  */
-export function parseDocumentNames(files: readonly DocumentFile[]): ParsedNames {
-  const { documents, problems } = parseFiles(files, (tree, kind, refuse) =>
+export function parseDocumentNames<D extends DocumentContent>(
+  files: readonly DocumentFile[],
+  kinds: readonly DocumentKind<D>[],
+): ParsedNames<D["kind"]> {
+  const read: ReadContent<D> = (tree, kind, refuse) =>
     kind.read(tree, { registries: [] }, (path, message) => {
       const [name] = path.split(/[.[]/, 1);
       if (name === "id" || !kind.fields.some((field) => field.name === name)) refuse(path, message);
-    }),
-  );
+    });
+  const { parsed, problems } = parseFiles(files, { kinds, read });
   if (problems.length > 0) return { kind: "invalid", problems: inReadingOrder(problems, files) };
-  const names = documents.map((document) => {
-    const { kind, region, source } = document;
+  const names = parsed.map(({ document, kind: { kind, idOf } }) => {
+    const { region, source } = document;
     return { kind, id: idOf(document), ...(region !== undefined && { region }), source };
   });
   return { kind: "valid", names };
 }
 
-type ReadContent = (tree: SourceMap, kind: DocumentKind, refuse: Refuse) => DocumentContent;
+type ReadContent<D extends DocumentContent> = (tree: SourceMap, kind: DocumentKind<D>, refuse: Refuse) => D;
 
-function parseFiles(files: readonly DocumentFile[], read: ReadContent) {
+interface Reader<D extends DocumentContent> {
+  readonly kinds: readonly DocumentKind<D>[];
+  readonly read: ReadContent<D>;
+}
+
+interface Parsed<D extends DocumentContent> {
+  readonly document: Document<D>;
+  readonly kind: DocumentKind<D>;
+}
+
+function parseFiles<D extends DocumentContent>(files: readonly DocumentFile[], reader: Reader<D>) {
   const problems: DocumentProblem[] = [];
   const report = (problem: DocumentProblem) => {
     if (problems.length < problemsMax) problems.push(problem);
   };
-  const documents = files.flatMap((file) => parseFile(file, read, report));
-  return { documents, problems, report };
+  const parsed = files.flatMap((file) => parseFile(file, reader, report));
+  return { parsed, problems, report };
 }
 
 /** They are found kind by kind; a person goes through a file from top to bottom. */
@@ -95,7 +106,11 @@ function inReadingOrder(
 
 type Report = (problem: DocumentProblem) => void;
 
-function parseFile(file: DocumentFile, read: ReadContent, report: Report): readonly Document[] {
+function parseFile<D extends DocumentContent>(
+  file: DocumentFile,
+  reader: Reader<D>,
+  report: Report,
+): readonly Parsed<D>[] {
   const atLine = (line: number, message: string) => report({ file: file.name, line, path: "", message });
   if (file.text.length > fileCharsMax) {
     atLine(1, `is longer than ${fileCharsMax} characters; ${splitRemedy}`);
@@ -114,22 +129,27 @@ function parseFile(file: DocumentFile, read: ReadContent, report: Report): reado
   const { trees, problems } = readYamlTrees(file.text);
   for (const { line, message } of problems) atLine(line, message);
   if (trees.length === 0 && problems.length === 0) atLine(1, "holds no document");
-  return trees.flatMap((tree) => parseTree(tree, file.name, read, report));
+  return trees.flatMap((tree) => parseTree(tree, file.name, reader, report));
 }
 
-function parseTree(tree: SourceNode, file: string, read: ReadContent, report: Report): readonly Document[] {
+function parseTree<D extends DocumentContent>(
+  tree: SourceNode,
+  file: string,
+  { kinds, read }: Reader<D>,
+  report: Report,
+): readonly Parsed<D>[] {
   const refuse = (path: string, message: string) => report({ file, line: lineOf(tree, path), path, message });
   if (tree.kind !== "map") {
     refuse("", `the document must be a mapping, but is ${wordOf(tree)}`);
     return [];
   }
-  const kind = parseKind(tree, refuse);
+  const kind = parseKind(tree, kinds, refuse);
   // The fields of a document whose kind is not known can only be guessed at.
   if (kind === undefined) return [];
   const region = parseRegion(tree, refuse);
   const content = read(tree, kind, refuse);
   const source = { file, line: tree.line };
-  return [{ ...content, ...(region !== undefined && { region }), source }];
+  return [{ kind, document: { ...content, ...(region !== undefined && { region }), source } }];
 }
 
 function parseRegion(map: SourceMap, refuse: Refuse): string | undefined {
@@ -139,7 +159,11 @@ function parseRegion(map: SourceMap, refuse: Refuse): string | undefined {
   return text.read(node, "region", refuse);
 }
 
-function parseKind(map: SourceMap, refuse: Refuse): DocumentKind | undefined {
+function parseKind<K extends Pick<DocumentKind, "word">>(
+  map: SourceMap,
+  kinds: readonly K[],
+  refuse: Refuse,
+): K | undefined {
   const scalarOf = (name: string) => {
     const node = map.entries.get(name)?.node;
     return node?.kind === "scalar" ? node.value : node;
@@ -147,8 +171,9 @@ function parseKind(map: SourceMap, refuse: Refuse): DocumentKind | undefined {
   const version = scalarOf("apiVersion");
   if (version !== apiVersion) refuse("apiVersion", `must be ${apiVersion}${wasInstead(version)}`);
   const word = scalarOf("kind");
-  const kind = documentKinds.find((each) => each.word === word);
+  const kind = kinds.find((each) => each.word === word);
   if (kind !== undefined) return version === apiVersion ? kind : undefined;
+  const words = kinds.map((each) => each.word);
   const near =
     typeof word === "string"
       ? nearestName(

@@ -7,7 +7,7 @@ import { createSeededRandom } from "../concurrency/random.ts";
 import { ciliumDefinition } from "../dev/cilium-definition.ts";
 import { createInProcessTransport } from "../dev/in-process-transport.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { customResourceDefinitions, namespaces, replicaSets } from "../kube/kinds.ts";
+import { customResourceDefinitions, namespaces, replicaSets } from "../kube/resources.ts";
 import { appliedContentHash, lastOtherManager, manifestContentHash } from "./applied-content.ts";
 
 const never = new AbortController().signal;

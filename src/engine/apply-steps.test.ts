@@ -4,7 +4,7 @@ import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
 import type { ApplyOptions, KubeApi } from "../kube/api.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { replicaSets } from "../kube/kinds.ts";
+import { replicaSets } from "../kube/resources.ts";
 import { StepsApplier } from "./apply-steps.ts";
 import { backoffs } from "./classify.ts";
 import { DriftMemory } from "./drift-memory.ts";

@@ -9,8 +9,8 @@
 // - A namespace that vanishes between two steps is made again, and the plan begins anew.
 import type { Clock } from "../concurrency/clock.ts";
 import type { KubeApi, ReplaceOperation } from "../kube/api.ts";
-import { namespaces } from "../kube/kinds.ts";
 import { objectKey } from "../kube/object-cache.ts";
+import { namespaces } from "../kube/resources.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import { annotationKeys, fieldManager } from "../model/labels.ts";
 import type { Ownership } from "../model/ownership.ts";

@@ -2,7 +2,7 @@
 // many objects wait for it, and then taken for granted until an answer says otherwise.
 import type { Clock } from "../concurrency/clock.ts";
 import type { KubeApi } from "../kube/api.ts";
-import { namespaces } from "../kube/kinds.ts";
+import { namespaces } from "../kube/resources.ts";
 import { fieldManager } from "../model/labels.ts";
 import { desiredNamespace } from "../model/names.ts";
 import { saysConflict } from "./classify.ts";

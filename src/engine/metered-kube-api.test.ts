@@ -5,7 +5,7 @@ import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
 import { createInProcessTransport } from "../dev/in-process-transport.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { configMaps } from "../kube/kinds.ts";
+import { configMaps } from "../kube/resources.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
 

@@ -5,7 +5,7 @@ import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
 import { createInProcessTransport } from "../dev/in-process-transport.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { ciliumNetworkPolicies, configMaps } from "../kube/kinds.ts";
+import { ciliumNetworkPolicies, configMaps } from "../kube/resources.ts";
 import { WatchedKind } from "./watched-kind.ts";
 
 const never = new AbortController().signal;

@@ -9,7 +9,10 @@ import type { ControllerDeps, ControllerOptions } from "../engine/controller.ts"
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "../engine/engine-kind.ts";
 import type { KindController } from "../engine/running-controller.ts";
 import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
-import type { RegistryCredentials } from "../model/pull-secret.ts";
+import type { ClusterCall } from "./cluster-call.ts";
+import type { KindDocument } from "./kind-document.ts";
+import type { KindSettings } from "./kind-settings.ts";
+import type { KindView } from "./kind-view.ts";
 
 export interface Kind<
   Name extends string = string,
@@ -26,6 +29,8 @@ export interface Kind<
   /** The admin protocol's. */
   readonly objectKind: ObjectKind;
   readonly applySchema: GenMessage<ApplyOf<State>>;
+  /** The one namespace of all its objects, where it has one that krane makes for it. */
+  readonly ownNamespace?: string;
   /** The namespace that its objects are in. */
   namespaceOf(message: ApplyOf<State> | DeleteOf<State>): string;
   /** What no other object of the kind may have within a region. */
@@ -38,6 +43,12 @@ export interface Kind<
   readonly kubectlKind: string;
   /** The label that its objects carry its id in. */
   readonly idLabel: string;
+  /** The rights that an agent needs for it alone; what several kinds need is in src/agent/cluster-calls.ts. */
+  readonly clusterCalls: readonly ClusterCall[];
+  /** What people are shown of its objects. */
+  readonly view: KindView;
+  /** The documents that describe its objects; loaded by commands that read or write them. */
+  loadDocument(): Promise<KindDocument<Name, ApplyOf<State>, Spec>>;
   loadController(): Promise<CreateController<State, Seen, Spec>>;
 }
 
@@ -48,15 +59,3 @@ export type CreateController<State extends DescMessage, Seen, Spec> = (
 ) => KindController<State, Seen, Spec>;
 
 export type KindControllerOptions = ControllerOptions & KindSettings;
-
-/** What an agent tells every kind's controller. */
-export interface KindSettings {
-  /** Name and platform joined: "us-east-1.aws". */
-  readonly region: string;
-  readonly networkPolicy: "required" | "best-effort";
-  /** For pods with encrypted variables: whom their token is for, and where they reach krane. */
-  readonly secrets: { readonly audience: string; readonly endpoint?: string };
-  readonly registry?: RegistryCredentials;
-  /** The namespace that krane fetches documents from, where it does; its pods are let in. */
-  readonly scraperNamespace?: string;
-}

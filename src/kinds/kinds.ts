@@ -1,5 +1,6 @@
 // The kinds of desired state. A new kind is a folder beside this file, and a line here.
 import type { MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
 import { deploymentKind } from "./deployment/kind.ts";
 import type { Kind } from "./kind.ts";
 import { policyKind } from "./policy/kind.ts";
@@ -24,6 +25,11 @@ export type ControllerOf<K extends KindName> = ReturnType<Awaited<ReturnType<Kin
 
 export const kindNames = Object.keys(kinds) as readonly KindName[];
 export const allKinds: readonly Kind<KindName>[] = Object.values(kinds);
+
+/** The kind that the admin protocol means; undefined for one that is not known here. */
+export function kindOfObject(objectKind: ObjectKind | undefined): Kind<KindName> | undefined {
+  return allKinds.find((kind) => kind.objectKind === objectKind);
+}
 
 /** The kind that a controller looks after; undefined for one that is not known here. */
 export function kindOfController(controller: string): Kind<KindName> | undefined {

@@ -2,7 +2,7 @@
 // right to list or watch secrets.
 import type { Secret } from "kubernetes-types/core/v1.js";
 import type { Step } from "../engine/plan.ts";
-import { secrets } from "../kube/kinds.ts";
+import { secrets } from "../kube/resources.ts";
 import type { ImageReference } from "../model/image-reference.ts";
 import { judgeOwnership } from "../model/ownership.ts";
 import {

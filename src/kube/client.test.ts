@@ -4,8 +4,8 @@ import { ScriptedKube } from "../../test/support/scripted-kube.ts";
 import type { KubeApi } from "./api.ts";
 import { createKubeApi } from "./client.ts";
 import { KubeApiError } from "./errors.ts";
-import { ciliumNetworkPolicies, evictions, pods, replicaSets, secrets, tokenReviews } from "./kinds.ts";
 import { listAll } from "./list-all.ts";
+import { ciliumNetworkPolicies, evictions, pods, replicaSets, secrets, tokenReviews } from "./resources.ts";
 import type { KubeRequest, KubeResponse, KubeTransport } from "./transport.ts";
 
 const signal = new AbortController().signal;

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { KubeApiError } from "./errors.ts";
-import { ciliumNetworkPolicies, namespaces, pods, tokenRequests } from "./kinds.ts";
 import { collectionPath, objectPath } from "./paths.ts";
+import { ciliumNetworkPolicies, namespaces, pods, tokenRequests } from "./resources.ts";
 
 test("paths follow the group, the namespace and the subresource", () => {
   assert.equal(collectionPath(pods), "/api/v1/pods");

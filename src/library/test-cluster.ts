@@ -18,7 +18,7 @@ import { createFixture } from "../dev/cluster-fixture.ts";
 import { createInProcessTransport } from "../dev/in-process-transport.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { ciliumNetworkPolicies, customResourceDefinitions } from "../kube/kinds.ts";
+import { ciliumNetworkPolicies, customResourceDefinitions } from "../kube/resources.ts";
 import { completeHostDeps, type HostDeps } from "./host-deps.ts";
 
 export interface TestClusterOptions extends ApiServerOptions {

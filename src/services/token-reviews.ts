@@ -11,7 +11,7 @@ import { withTimeout } from "../concurrency/abort.ts";
 import { onAbort } from "../concurrency/abort-listener.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { KubeApi } from "../kube/api.ts";
-import { tokenReviews } from "../kube/kinds.ts";
+import { tokenReviews } from "../kube/resources.ts";
 import { CallSlots } from "./call-slots.ts";
 import { expiryOf, judgeTokenReview, type TokenVerdict } from "./token-verdict.ts";
 

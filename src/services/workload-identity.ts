@@ -12,7 +12,7 @@
 // pods there is the right to the secrets there.
 import type { Pod } from "kubernetes-types/core/v1.js";
 import type { KubeApi } from "../kube/api.ts";
-import { pods, replicaSets } from "../kube/kinds.ts";
+import { pods, replicaSets } from "../kube/resources.ts";
 import type { KubeObject, OwnerReference } from "../kube/types.ts";
 import { annotationKeys, labelKeys, managedBy } from "../model/labels.ts";
 import { judgeOwnership } from "../model/ownership.ts";

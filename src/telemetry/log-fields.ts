@@ -17,7 +17,7 @@ function field<T extends FieldType>(
 
 export const logFieldCatalogue = {
   // Where in krane
-  controller: field("string", "the controller: deployments, sentinels or cilium"),
+  controller: field("string", "the name of the controller, such as deployments"),
   component: field("string", "the part of krane that speaks, where it is not a controller"),
   step: field("string", "the step of starting or stopping"),
   operation: field("string", "what was being done: apply, delete, report, resync ..."),

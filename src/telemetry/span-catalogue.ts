@@ -38,7 +38,7 @@ export const spanCatalogue = {
     isRoot: true,
     meaning: "One look at one key. It failed where its outcome is one of trouble.",
     attributes: {
-      "krane.controller": "`deployments`, `sentinels` or `cilium`",
+      "krane.controller": "the name of the controller, such as `deployments`",
       "krane.key": "the key",
       "krane.version": "the version of the desired state, where there is one",
       "krane.outcome": "what came of it, where that is known",

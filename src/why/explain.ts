@@ -27,12 +27,14 @@ import {
   ObjectStatus_Outcome as Outcome,
   StreamStatus_State as Stream,
 } from "../gen/krane/v1/agent_pb.ts";
+import { viewOf } from "../kinds/object-view.ts";
+import { podsText } from "../kinds/workload-view.ts";
 import type { Cause, Explanation } from "./explanation.ts";
 import { controllerOf, type Facts, factsOf, silentMs } from "./facts.ts";
 import { olderPods } from "./older-pods.ts";
 import { causeOfAttempt, causeOfPods, causeOfRefusal } from "./reasons.ts";
 import { type RemedyFacts, remedyOf } from "./remedies.ts";
-import { ago, appliedText, desiredText, differencesOf, liveText, podsText } from "./sides.ts";
+import { ago, appliedText, desiredText, differencesOf, liveText } from "./sides.ts";
 import { summaryOf } from "./summaries.ts";
 
 export interface Question {
@@ -199,9 +201,7 @@ function judgeNumbers(facts: Facts): Verdict | undefined {
       : "nothing was reported yet.";
     return { cause: "starting", summary: `It is applied, and its pods are on their way up: ${missing}` };
   }
-  const described = object.spec?.spec;
-  const isRolling = described?.case === "sentinel" && object.sentinel?.runningImage !== described.value.image;
-  if (isRolling && pods.wanted > 0)
+  if (viewOf(object).isRollingOut(object) && pods.wanted > 0)
     return { cause: "starting", summary: "Its pods are being replaced; those of before still serve." };
   if (pods.outdated > 0 && pods.wanted > 0) return { cause: "older-pods" };
   return pods.surplus > 0 ? { cause: "surplus-pods" } : undefined;

@@ -1,5 +1,6 @@
 // The answer to "why is this object not as I want it?". The cause is a closed word for programs; everything else
 // is for people and may be put differently in another version.
+import type { Difference } from "../kinds/kind-view.ts";
 
 /** In the order in which they are looked for; see explain.ts. */
 export const causes = [
@@ -72,12 +73,6 @@ export const causes = [
 ] as const;
 
 export type Cause = (typeof causes)[number];
-
-export interface Difference {
-  readonly field: string;
-  readonly desired: string;
-  readonly live: string;
-}
 
 export interface Explanation {
   readonly cause: Cause;

@@ -2,11 +2,12 @@
 // pods that are made after it: what there was before runs on until somebody deletes it.
 import type { ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
 import { isAboutOlderPods } from "../kinds/deployment/failing.ts";
-import { labelKeys } from "../model/labels.ts";
+import { viewOf } from "../kinds/object-view.ts";
 
 /** The names of those that are known to the control plane. */
-export function olderPods({ deployment }: ObjectView): readonly string[] {
-  return (deployment?.instances ?? []).filter(({ outdated }) => outdated).map(({ k8sName }) => k8sName);
+export function olderPods(object: ObjectView): readonly string[] {
+  const pods = viewOf(object).listedPods(object);
+  return pods.filter(({ outdated }) => outdated).map(({ k8sName }) => k8sName);
 }
 
 /** Whether pods of an earlier description are what keeps it from becoming ready, now and by itself for ever. */
@@ -20,7 +21,8 @@ export function olderPodsRemedy(object: Place): string {
 
 export interface Place {
   readonly namespace: string;
-  readonly deploymentId: string;
+  /** Finds all pods of the object. */
+  readonly selector: string;
   readonly olderPods: readonly string[];
 }
 
@@ -30,8 +32,8 @@ const namedMax = 10;
 const podName = /^[a-z0-9][a-z0-9.-]*$/;
 
 /** By name, so that no pod of the newest description goes with them; all of its pods where that cannot be. */
-function deletionOf({ namespace, deploymentId, olderPods: names }: Place): string {
+function deletionOf({ namespace, selector, olderPods: names }: Place): string {
   const canName = names.length > 0 && names.length <= namedMax && names.every((name) => podName.test(name));
-  const which = canName ? names.join(" ") : `-l ${labelKeys.deploymentId}=${deploymentId}`;
+  const which = canName ? names.join(" ") : `-l ${selector}`;
   return `kubectl -n ${namespace} delete pods ${which}`;
 }

@@ -1,8 +1,9 @@
 // What to do about each cause: a sentence or two, with the command to type where there is one.
-import { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
-import { labelKeys } from "../model/labels.ts";
+import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
+import { allKinds, kindOfObject } from "../kinds/kinds.ts";
 import type { Cause } from "./explanation.ts";
 import { olderPodsRemedy } from "./older-pods.ts";
+import { podSelector } from "./pod-selector.ts";
 
 export interface RemedyFacts {
   readonly region: string;
@@ -23,9 +24,11 @@ export interface RemedyFacts {
 
 type Remedy = string | ((facts: RemedyFacts) => string);
 
+const [firstPlural, ...otherPlurals] = allKinds.map(({ plural }) => plural);
+
 const remedies: Readonly<Record<Cause, Remedy>> = {
   "unknown-object": ({ region }) =>
-    `See what there is with krane get deployments --region ${region}, and the same with sentinels and policies. If it should exist, apply it.`,
+    `See what there is with krane get ${firstPlural} --region ${region}, and the same with ${otherPlurals.join(" and ")}. If it should exist, apply it.`,
   unreadable: "Use a server and a command line at least as new as what wrote it, or apply the object again.",
   deleted: "",
   "agent-never-seen": ({ region }) =>
@@ -64,7 +67,8 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
       ? "Give the agent a token that the control plane takes for its region (control.token)."
       : "Check the network between agent and control plane, and the agent's control.url. It connects again by itself.",
   "not-settled": "Wait a few seconds. If it stays so, krane status shows how far behind the agent is.",
-  paused: ({ kind, name }) => `To run it: krane scale ${word(kind)} ${name} --replicas 1`,
+  paused: ({ kind, name }) =>
+    `To run it: krane scale ${kindOfObject(kind)?.name ?? "deployment"} ${name} --replicas 1`,
   "older-pods-failing": olderPodsOf,
   "image-pull": (facts) =>
     `Check that the image exists and that the cluster may pull it ([registry] of the agent), then apply the right one. See: ${podsOf(facts)}`,
@@ -88,32 +92,19 @@ export function remedyOf(cause: Cause, facts: RemedyFacts): string {
   return typeof remedy === "string" ? remedy : remedy(facts);
 }
 
-function olderPodsOf({ namespace = "", name: deploymentId, olderPods = [] }: RemedyFacts): string {
-  return olderPodsRemedy({ namespace, deploymentId, olderPods });
+function olderPodsOf({ kind, name, namespace = "", olderPods = [] }: RemedyFacts): string {
+  return olderPodsRemedy({ namespace, selector: podSelector(kind, name), olderPods });
 }
 
-function podsOf(facts: RemedyFacts): string {
-  return `kubectl -n ${facts.namespace} describe pods -l ${selector(facts)}`;
+function podsOf({ kind, name, namespace }: RemedyFacts): string {
+  return `kubectl -n ${namespace} describe pods -l ${podSelector(kind, name)}`;
 }
 
-function logsOf(facts: RemedyFacts): string {
-  return `kubectl -n ${facts.namespace} logs -l ${selector(facts)} --previous`;
+function logsOf({ kind, name, namespace }: RemedyFacts): string {
+  return `kubectl -n ${namespace} logs -l ${podSelector(kind, name)} --previous`;
 }
-
-function selector({ kind, name }: RemedyFacts): string {
-  return `${kind === ObjectKind.SENTINEL ? labelKeys.sentinelId : labelKeys.deploymentId}=${name}`;
-}
-
-const kubectlKinds: Partial<Record<ObjectKind, string>> = {
-  [ObjectKind.DEPLOYMENT]: "replicaset",
-  [ObjectKind.SENTINEL]: "deployment",
-  [ObjectKind.POLICY]: "ciliumnetworkpolicy",
-};
 
 function inspect({ kind, namespace, objectName }: RemedyFacts, how: string): string {
-  return `kubectl -n ${namespace} get ${kubectlKinds[kind ?? ObjectKind.UNSPECIFIED] ?? "all"} ${objectName} ${how}`;
-}
-
-function word(kind: ObjectKind | undefined): string {
-  return kind === ObjectKind.SENTINEL ? "sentinel" : "deployment";
+  const kubectlKind = kindOfObject(kind)?.kubectlKind ?? "all";
+  return `kubectl -n ${namespace} get ${kubectlKind} ${objectName} ${how}`;
 }

@@ -1,35 +1,16 @@
 // The three sides of an object, each in one line: what is wanted, what the agent made of it, what runs; and where
 // they differ.
-import { Health } from "../gen/ctrl/v1/sentinel_pb.ts";
-import { ObjectView_Desired as Desired, type ObjectSpec } from "../gen/krane/admin/v1/admin_pb.ts";
+import { ObjectView_Desired as Desired } from "../gen/krane/admin/v1/admin_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../gen/krane/v1/agent_pb.ts";
-import type { Difference } from "./explanation.ts";
+import type { Difference } from "../kinds/kind-view.ts";
+import { viewOf } from "../kinds/object-view.ts";
 import type { Facts } from "./facts.ts";
 
 export function desiredText({ object }: Facts): string {
   const version = `version ${object.version}`;
   if (object.desired === Desired.STOPPED) return `not to exist (${version})`;
-  const what = specText(object.spec);
+  const what = viewOf(object).wantedText(object);
   return what === "" ? version : `${what} (${version})`;
-}
-
-function specText(spec: ObjectSpec | undefined): string {
-  const described = spec?.spec;
-  switch (described?.case) {
-    case "deployment":
-    case "sentinel": {
-      const { replicas, image, cpuMillicores, memoryMib } = described.value;
-      return `${podsText(replicas)} of ${image}, each with ${cpuMillicores}m CPU and ${memoryMib}Mi memory`;
-    }
-    case "policy":
-      return "a network policy";
-    default:
-      return "";
-  }
-}
-
-export function podsText(count: number): string {
-  return count === 1 ? "1 pod" : `${count} pods`;
 }
 
 const refused: ReadonlySet<Outcome> = new Set([Outcome.PARKED, Outcome.CONFLICT]);
@@ -46,39 +27,17 @@ export function appliedText({ object, trouble, earlierTrouble, controller }: Fac
   return cursor === undefined ? "not known" : `not yet; everything up to version ${cursor} is settled`;
 }
 
-const healthWords: Partial<Record<Health, string>> = {
-  [Health.HEALTHY]: "healthy",
-  [Health.UNHEALTHY]: "unhealthy",
-  [Health.PAUSED]: "paused",
-};
-
-export function liveText(facts: Facts): string {
-  const { object, pods, nowMs } = facts;
-  const { deployment, sentinel } = object;
-  if (sentinel !== undefined) {
-    const image = sentinel.runningImage === "" ? "no single image yet" : sentinel.runningImage;
-    const health = healthWords[sentinel.health] ?? "health unknown";
-    const ready = `${pods.running} of ${podsText(pods.wanted ?? pods.running)} ready`;
-    return `${ready}, ${health}, ${image} (reported ${ago(sentinel.reportedAtMs, nowMs)})`;
-  }
-  if (deployment === undefined) return pods.wanted === undefined ? "" : "nothing was reported yet";
-  const reported = `(reported ${ago(deployment.reportedAtMs, nowMs)})`;
-  if (!deployment.exists) return `gone ${reported}`;
-  const others = [
-    [pods.failed, "failing"],
-    [pods.pending, "not ready"],
-    [pods.outdated, "of an earlier description"],
-  ] as const;
-  const some = others.flatMap(([count, word]) => (count === 0 ? [] : [`${count} ${word}`]));
-  const ready = `${pods.running} of ${podsText(pods.wanted ?? pods.running)} ready`;
-  return `${[ready, ...some].join(", ")} ${reported}`;
+export function liveText({ object, pods, nowMs }: Facts): string {
+  const view = viewOf(object);
+  const reportedAtMs = view.reportedAtMs(object);
+  if (reportedAtMs === undefined) return pods.wanted === undefined ? "" : "nothing was reported yet";
+  return `${view.liveText(object, pods)} (reported ${ago(reportedAtMs, nowMs)})`;
 }
 
-export function differencesOf({ object, pods, controller }: Facts): Difference[] {
+export function differencesOf({ object, pods, controller }: Facts): readonly Difference[] {
+  const view = viewOf(object);
   if (object.desired === Desired.STOPPED)
-    return object.deployment?.exists === true
-      ? [{ field: "existence", desired: "gone", live: "still there" }]
-      : [];
+    return view.stillExists(object) ? [{ field: "existence", desired: "gone", live: "still there" }] : [];
   const differences: Difference[] = [];
   const differ = (field: string, desired: string, live: string) => {
     if (desired !== live) differences.push({ field, desired, live });
@@ -90,34 +49,7 @@ export function differencesOf({ object, pods, controller }: Facts): Difference[]
     differ("ready pods", `${pods.wanted}`, `${pods.running}`);
     if (pods.outdated > 0) differ("pods of an earlier description", "0", `${pods.outdated}`);
   }
-  const described = object.spec?.spec;
-  if (described?.case === "sentinel" && object.sentinel !== undefined)
-    differ("image", described.value.image, object.sentinel.runningImage || "several");
-  if (described?.case === "deployment") {
-    const { cpuMillicores, memoryMib } = described.value;
-    const instances = object.deployment?.instances ?? [];
-    differ(
-      "CPU of each pod",
-      `${cpuMillicores}m`,
-      spread(
-        instances.map((one) => `${one.cpuMillicores}m`),
-        `${cpuMillicores}m`,
-      ),
-    );
-    differ(
-      "memory of each pod",
-      `${memoryMib}Mi`,
-      spread(
-        instances.map((one) => `${one.memoryMib}Mi`),
-        `${memoryMib}Mi`,
-      ),
-    );
-  }
-  return differences;
-}
-
-function spread(values: readonly string[], otherwise: string): string {
-  return values.length === 0 ? otherwise : [...new Set(values)].sort().join(" and ");
+  return [...differences, ...view.differencesOf(object)];
 }
 
 const units = [

@@ -1,7 +1,7 @@
 // One sentence for each cause.
+import { podsText } from "../kinds/workload-view.ts";
 import type { Cause } from "./explanation.ts";
 import type { Facts } from "./facts.ts";
-import { podsText } from "./sides.ts";
 
 type Summary = string | ((facts: Facts) => string);
 

@@ -11,7 +11,7 @@ import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
-import { replicaSets } from "../../src/kube/kinds.ts";
+import { replicaSets } from "../../src/kube/resources.ts";
 import { createInMemoryControlPlane } from "../../src/server/in-process.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { createRecordingKubeApi } from "../simulation/recording-kube-api.ts";

@@ -12,6 +12,9 @@ import { createCommandRunner } from "../../src/kube/command-runner.ts";
 import { loadKubeEndpoint } from "../../src/kube/endpoint.ts";
 import type { KubeApiError } from "../../src/kube/errors.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { listAll } from "../../src/kube/list-all.ts";
+import { ObjectCache } from "../../src/kube/object-cache.ts";
+import { Reflector } from "../../src/kube/reflector.ts";
 import {
   configMaps,
   pods,
@@ -19,10 +22,7 @@ import {
   serviceAccounts,
   tokenRequests,
   tokenReviews,
-} from "../../src/kube/kinds.ts";
-import { listAll } from "../../src/kube/list-all.ts";
-import { ObjectCache } from "../../src/kube/object-cache.ts";
-import { Reflector } from "../../src/kube/reflector.ts";
+} from "../../src/kube/resources.ts";
 import type { ResourceKind } from "../../src/kube/types.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { eventually } from "../support/eventually.ts";

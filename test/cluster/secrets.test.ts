@@ -11,7 +11,7 @@ import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import { subjectAccessReviews } from "../../src/kube/kinds.ts";
+import { subjectAccessReviews } from "../../src/kube/resources.ts";
 import { files } from "../support/cluster/components.ts";
 import { clusterUnderTest, type PolicyRule } from "../support/cluster-under-test.ts";
 import { manifestsOf } from "../support/deployed-rights.ts";

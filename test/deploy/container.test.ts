@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, type TestContext, test } from "node:test";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
-import { replicaSets } from "../../src/kube/kinds.ts";
+import { replicaSets } from "../../src/kube/resources.ts";
 import { findPostgresBinaries } from "../../src/server/embedded/binaries.ts";
 import { startEmbeddedPostgres } from "../../src/server/embedded/embedded-postgres.ts";
 import { generateMasterKey } from "../../src/vault/master-keys.ts";

@@ -1,12 +1,8 @@
 // The roles in deploy/ against the list of calls, in both directions.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  accessQuestions,
-  type CallingPart,
-  callingParts,
-  clusterCalls,
-} from "../../src/agent/cluster-calls.ts";
+import { accessQuestions, callingParts, clusterCalls } from "../../src/agent/cluster-calls.ts";
+import type { CallingPart } from "../../src/kinds/cluster-call.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
 import { rightsTemplate } from "../../tools/rights-template.ts";
 import { manifestsOf } from "../support/deployed-rights.ts";

@@ -1,14 +1,16 @@
 // docs/documents.md says what documents may say, checked both ways.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type DocumentKind, documentKinds, headerNames } from "../../src/documents/document-kinds.ts";
+import { type DocumentKind, headerNames } from "../../src/documents/document-kind.ts";
 import { documentOf, renderDocuments } from "../../src/documents/document-of.ts";
 import { fileCharsMax, parseDocuments } from "../../src/documents/parse.ts";
 import { levelsMax, lexemesMax, partsMax } from "../../src/documents/yaml-trees.ts";
+import { loadDocumentKinds } from "../../src/kinds/documents.ts";
 import { ciphertextOf } from "../support/ciphertext.ts";
 import { assertGoldenSection } from "../support/golden-section.ts";
 import { readProjectFile } from "../support/project-files.ts";
 
+const kinds = await loadDocumentKinds();
 const page = readProjectFile("docs/documents.md");
 const [, example = ""] = /```yaml\n([\s\S]*?)```/.exec(page) ?? [];
 
@@ -23,7 +25,7 @@ function sectionOf({ word, holds, fields }: DocumentKind): string {
 }
 
 test("the tables have every field of every kind, and no other", () => {
-  assertGoldenSection("docs/documents.md", "fields", documentKinds.map(sectionOf).join("\n\n"));
+  assertGoldenSection("docs/documents.md", "fields", kinds.map(sectionOf).join("\n\n"));
 });
 
 test("the fields that every document has are there too", () => {
@@ -33,14 +35,14 @@ test("the fields that every document has are there too", () => {
 });
 
 test("the example is valid, has every kind, and every field that a person would write by hand", () => {
-  const parsed = parseDocuments([{ name: "docs/documents.md", text: example }]);
+  const parsed = parseDocuments([{ name: "docs/documents.md", text: example }], kinds);
   assert.ok(parsed.kind === "valid");
-  const shown = parsed.documents.map((document) => documentOf(document));
+  const shown = parsed.documents.map((document) => documentOf(document, kinds));
   assert.deepEqual(
     shown.map((document) => document["kind"]),
     ["Environment", "Deployment", "Sentinel", "Policy"],
   );
-  for (const { word, fields } of documentKinds) {
+  for (const { word, fields } of kinds) {
     const document = shown.find((each) => each["kind"] === word) ?? {};
     const absent = fields.map(({ name }) => name).filter((name) => !(name in document));
     assert.deepEqual(absent, word === "Deployment" ? ["encryptedSecrets"] : [], word);
@@ -49,15 +51,16 @@ test("the example is valid, has every kind, and every field that a person would 
 
 test("what is said to be required is, and nothing else", () => {
   const secret = `encryptedSecrets: {NAME: ${ciphertextOf("x")}}`;
-  const parsed = parseDocuments([
-    { name: "a", text: example.replace("buildId: b_1", `buildId: b_1\n${secret}`) },
-  ]);
+  const parsed = parseDocuments(
+    [{ name: "a", text: example.replace("buildId: b_1", `buildId: b_1\n${secret}`) }],
+    kinds,
+  );
   assert.ok(parsed.kind === "valid");
-  for (const whole of parsed.documents.map((document) => documentOf(document))) {
-    const fields = documentKinds.find(({ word }) => word === whole["kind"])?.fields ?? [];
+  for (const whole of parsed.documents.map((document) => documentOf(document, kinds))) {
+    const fields = kinds.find(({ word }) => word === whole["kind"])?.fields ?? [];
     for (const { name, isRequired } of fields) {
       const { [name]: _, ...rest } = whole;
-      const outcome = parseDocuments([{ name: "a", text: renderDocuments([rest]) }]);
+      const outcome = parseDocuments([{ name: "a", text: renderDocuments([rest]) }], kinds);
       const paths = outcome.kind === "invalid" ? outcome.problems.map(({ path }) => path) : [];
       assert.deepEqual(paths, isRequired ? [name] : [], `${whole["kind"]} without ${name}`);
     }
@@ -74,7 +77,7 @@ test("the complaints that it shows are those that are made", () => {
   const text = `${example.split("---\n")[1]}`
     .replace("replicas: 2", 'replicas: "2"')
     .replace("port: 8080", "prot: 8080");
-  const outcome = parseDocuments([{ name: "hello.yaml", text }]);
+  const outcome = parseDocuments([{ name: "hello.yaml", text }], kinds);
   assert.ok(outcome.kind === "invalid");
   const lines = outcome.problems.map(
     ({ file, line, path, message }) => `${file}:${line}: ${path} ${message}\n`,

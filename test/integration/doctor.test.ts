@@ -9,7 +9,7 @@ import { examine } from "../../src/doctor/examine.ts";
 import type { Finding } from "../../src/doctor/finding.ts";
 import { routeByPath } from "../../src/http/http-handler.ts";
 import { startHttpPort } from "../../src/http/http-port.ts";
-import { customResourceDefinitions, namespaces, runtimeClasses } from "../../src/kube/kinds.ts";
+import { customResourceDefinitions, namespaces, runtimeClasses } from "../../src/kube/resources.ts";
 import { rpcRoutes } from "../../src/services/rpc-routes.ts";
 import { vaultServiceRoutes } from "../../src/services/vault-service.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { events, namespaces, replicaSets } from "../../src/kube/kinds.ts";
+import { events, namespaces, replicaSets } from "../../src/kube/resources.ts";
 import { region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
 
 const never = new AbortController().signal;

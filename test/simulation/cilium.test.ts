@@ -6,7 +6,7 @@ import { ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb
 import type { KindControllerOptions } from "../../src/kinds/kind.ts";
 import { type ControllerOf, kinds } from "../../src/kinds/kinds.ts";
 import { desiredPolicy } from "../../src/kinds/policy/desired.ts";
-import { type CustomObject, ciliumNetworkPolicies, namespaces } from "../../src/kube/kinds.ts";
+import { type CustomObject, ciliumNetworkPolicies, namespaces } from "../../src/kube/resources.ts";
 import { handEdits, putObject, valueAt } from "../support/hand-edits.ts";
 import { applyPolicy, jsonBytes, policyDocument, policySpec } from "../support/policy-messages.ts";
 import { defaultOptions, region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";

@@ -6,7 +6,7 @@ import {
   BreakerStatus_State as Breaker,
   StreamStatus_State as Stream,
 } from "../../src/gen/krane/v1/agent_pb.ts";
-import { replicaSets } from "../../src/kube/kinds.ts";
+import { replicaSets } from "../../src/kube/resources.ts";
 import { deployment, region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
 
 const never = new AbortController().signal;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RunningController } from "../../src/engine/running-controller.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
-import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../src/kube/kinds.ts";
+import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../src/kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
 import { applyPolicy } from "../support/policy-messages.ts";
 import { applySentinel } from "../support/sentinel-messages.ts";

@@ -1,7 +1,7 @@
 // The whole road: from the control plane to the cluster, and back.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { replicaSets } from "../../src/kube/kinds.ts";
+import { replicaSets } from "../../src/kube/resources.ts";
 import { region, SimulatedRegion } from "./simulated-region.ts";
 
 const never = new AbortController().signal;

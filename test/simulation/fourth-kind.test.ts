@@ -9,7 +9,7 @@ import { createControlPlane } from "../../src/control-plane/connection.ts";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import { createController } from "../../src/engine/controller.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
-import { configMaps } from "../../src/kube/kinds.ts";
+import { configMaps } from "../../src/kube/resources.ts";
 import { type NoteReport, NoteService, NoteStateSchema, noteKind, noteRecipe } from "../support/note-kind.ts";
 import { defaultOptions, SimulatedRegion } from "./simulated-region.ts";
 

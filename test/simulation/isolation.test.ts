@@ -95,7 +95,7 @@ test("a policy that is removed or opened by hand is put right", async () => {
   await world.setDeployment(1);
   await world.startAgent({ resyncMs: 0, replayMs: 0 });
   await world.until("it is there", async () => (await world.replicaSets()).length === 1);
-  const { ciliumNetworkPolicies } = await import("../../src/kube/kinds.ts");
+  const { ciliumNetworkPolicies } = await import("../../src/kube/resources.ts");
   const [policy] = await world.policies();
   const ref = { namespace: "acme", name: policy?.metadata?.name ?? "" };
   const never = new AbortController().signal;

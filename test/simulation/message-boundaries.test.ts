@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
-import { pods } from "../../src/kube/kinds.ts";
+import { pods } from "../../src/kube/resources.ts";
 import { region, SimulatedRegion } from "./simulated-region.ts";
 import { assertInOrder } from "./written-order.ts";
 

@@ -6,7 +6,7 @@ import { create } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { DeleteCiliumNetworkPolicySchema } from "../../src/gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
-import { ciliumNetworkPolicies } from "../../src/kube/kinds.ts";
+import { ciliumNetworkPolicies } from "../../src/kube/resources.ts";
 import { annotationKeys } from "../../src/model/labels.ts";
 import { applyPolicy, jsonBytes, policyDocument } from "../support/policy-messages.ts";
 import { defaultOptions, region, SimulatedRegion } from "./simulated-region.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import { namespaces, pods, replicaSets } from "../../src/kube/kinds.ts";
+import { namespaces, pods, replicaSets } from "../../src/kube/resources.ts";
 import { region, SimulatedRegion } from "./simulated-region.ts";
 
 const never = new AbortController().signal;

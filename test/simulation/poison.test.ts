@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import { replicaSets } from "../../src/kube/kinds.ts";
+import { replicaSets } from "../../src/kube/resources.ts";
 import { SimulatedRegion } from "./simulated-region.ts";
 
 const never = new AbortController().signal;

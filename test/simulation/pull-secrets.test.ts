@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Secret } from "../../src/config/secret.ts";
-import { namespaces, secrets } from "../../src/kube/kinds.ts";
+import { namespaces, secrets } from "../../src/kube/resources.ts";
 import { SimulatedRegion } from "./simulated-region.ts";
 
 const never = new AbortController().signal;

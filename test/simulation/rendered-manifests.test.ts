@@ -6,8 +6,8 @@ import { test } from "node:test";
 import { controllerOptions } from "../../src/agent/controllers.ts";
 import { main } from "../../src/cli/main.ts";
 import { parseConfig } from "../../src/config/parse.ts";
-import type { Document } from "../../src/documents/document.ts";
 import { parseDocuments } from "../../src/documents/parse.ts";
+import { type AnyDocument, loadDocumentKinds } from "../../src/kinds/documents.ts";
 import { allKinds } from "../../src/kinds/kinds.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
 import { annotationKeys } from "../../src/model/labels.ts";
@@ -111,9 +111,10 @@ scrape = true
 `;
 
 const ownNamespace = "krane-system";
+const kinds = await loadDocumentKinds();
 
-function parsedDocuments(): readonly Document[] {
-  const parsed = parseDocuments([{ name: "all.yaml", text: documents }]);
+function parsedDocuments(): readonly AnyDocument[] {
+  const parsed = parseDocuments([{ name: "all.yaml", text: documents }], kinds);
   assert.equal(parsed.kind, "valid");
   return parsed.kind === "valid" ? parsed.documents : [];
 }

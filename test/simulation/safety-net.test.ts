@@ -8,7 +8,7 @@ import type { DefinedKind } from "../../src/engine/controller-definition.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { deploymentRecipe } from "../../src/kinds/deployment/controller.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
-import { replicaSets } from "../../src/kube/kinds.ts";
+import { replicaSets } from "../../src/kube/resources.ts";
 import { createRecordedSpans } from "../support/recorded-spans.ts";
 import { defaultOptions, SimulatedRegion } from "./simulated-region.ts";
 

@@ -9,7 +9,7 @@ import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { DeleteSentinelSchema } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import { desiredReplicaSet } from "../../src/kinds/deployment/pod-template.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
-import { appsDeployments, replicaSets } from "../../src/kube/kinds.ts";
+import { appsDeployments, replicaSets } from "../../src/kube/resources.ts";
 import { annotationKeys, fieldManager } from "../../src/model/labels.ts";
 import { utf8 } from "../support/deployment-messages.ts";
 import { applySentinel } from "../support/sentinel-messages.ts";

@@ -5,7 +5,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { ServerRequest } from "@krane/kube-apiserver";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
-import { namespaces } from "../../src/kube/kinds.ts";
+import { namespaces } from "../../src/kube/resources.ts";
 import { VaultError } from "../../src/vault/vault-error.ts";
 import { environmentId, SecretSeekers, variables } from "../support/secret-seekers.ts";
 import { defineSecretsAttacks } from "../support/secrets-attacks.ts";

@@ -8,7 +8,7 @@ import {
   ciliumNetworkPolicies,
   podDisruptionBudgets,
   services,
-} from "../../src/kube/kinds.ts";
+} from "../../src/kube/resources.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../../src/kube/types.ts";
 import { applySentinel } from "../support/sentinel-messages.ts";
 import { defaultOptions, region, type SimulatedAgent, type SimulatedRegion } from "./simulated-region.ts";

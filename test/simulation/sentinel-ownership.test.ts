@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
+import { objectPath } from "../../src/kube/paths.ts";
 import {
   appsDeployments,
   ciliumNetworkPolicies,
@@ -12,8 +13,7 @@ import {
   podDisruptionBudgets,
   replicaSets,
   services,
-} from "../../src/kube/kinds.ts";
-import { objectPath } from "../../src/kube/paths.ts";
+} from "../../src/kube/resources.ts";
 import type { KubeObject, ObjectMeta, ObjectRef, ResourceKind } from "../../src/kube/types.ts";
 import { putObject } from "../support/hand-edits.ts";
 import { companionsOfOlderAgent, deploymentOfOlderAgent } from "../support/older-sentinel.ts";

@@ -51,7 +51,7 @@ test("the policy comes by itself once there can be one, without a resync", async
 
 test("changes and drift of the four are carried out meanwhile, and a delete leaves nothing", async () => {
   const { world, agent } = await withoutCilium(watchOnly);
-  const { appsDeployments, services } = await import("../../src/kube/kinds.ts");
+  const { appsDeployments, services } = await import("../../src/kube/resources.ts");
   const never = new AbortController().signal;
   const ref = { namespace: "sentinel", name: "gate-1" };
   await setSentinel(world, 1, { replicas: 3 });

@@ -5,7 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { DeleteSentinelSchema, Health } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import { podDisruptionBudgets } from "../../src/kube/kinds.ts";
+import { podDisruptionBudgets } from "../../src/kube/resources.ts";
 import { applySentinel } from "../support/sentinel-messages.ts";
 import {
   isSettled,

@@ -16,13 +16,13 @@ import type { KindControllerOptions } from "../../src/kinds/kind.ts";
 import { type ControllerOf, kinds } from "../../src/kinds/kinds.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
+import { listAll } from "../../src/kube/list-all.ts";
 import {
   ciliumNetworkPolicies,
   customResourceDefinitions,
   pods as podKind,
   replicaSets,
-} from "../../src/kube/kinds.ts";
-import { listAll } from "../../src/kube/list-all.ts";
+} from "../../src/kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
 import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../src/server/in-process.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";

@@ -6,7 +6,7 @@ import type { ControllerDeps } from "../../src/engine/controller.ts";
 import type { ControllerStatus } from "../../src/gen/krane/v1/agent_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
-import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../src/kube/kinds.ts";
+import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../src/kube/resources.ts";
 import type { ResourceKind } from "../../src/kube/types.ts";
 import { type Kind, type SpecInit, kinds as serverKinds } from "../../src/server/kinds.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";

@@ -1,6 +1,7 @@
 // Holds an agent to the list of calls: whatever it asks of a cluster and is not on the list is refused, as a cluster
 // with the chart's roles would refuse it, and remembered, so that the test fails even where the agent copes.
-import { type CallingPart, type ClusterVerb, clusterCalls } from "../../src/agent/cluster-calls.ts";
+import { clusterCalls } from "../../src/agent/cluster-calls.ts";
+import type { CallingPart, ClusterVerb } from "../../src/kinds/cluster-call.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";

@@ -25,7 +25,7 @@ import {
   type Plan,
 } from "../../src/engine/plan.ts";
 import { WatchedKind } from "../../src/engine/watched-kind.ts";
-import { configMaps } from "../../src/kube/kinds.ts";
+import { configMaps } from "../../src/kube/resources.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
 import { collectProblems } from "../../src/model/field-problem.ts";
 import { labelKeys, managedBy } from "../../src/model/labels.ts";

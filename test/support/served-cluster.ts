@@ -17,7 +17,7 @@ import { createFixture } from "../../src/dev/cluster-fixture.ts";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
-import { customResourceDefinitions } from "../../src/kube/kinds.ts";
+import { customResourceDefinitions } from "../../src/kube/resources.ts";
 
 export interface ServedCluster {
   readonly server: ApiServer;

@@ -3,8 +3,8 @@
 import type { Command } from "commander";
 import { renderProblems } from "../../config/render.ts";
 import { Secret, type SecretRef } from "../../config/secret.ts";
-import { bearerToken } from "../../config/secret-kinds.ts";
-import { url } from "../../config/url-kinds.ts";
+import { bearerToken } from "../../config/secret-types.ts";
+import { url } from "../../config/url-types.ts";
 import { printable } from "../../telemetry/printable.ts";
 import { CommandError } from "../command-error.ts";
 import type { Environment, Io } from "../io.ts";

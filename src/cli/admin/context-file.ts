@@ -4,14 +4,14 @@
 // Paths in it are relative to its folder: the file and the token beside it can be moved together.
 import { dirname, join, resolve } from "node:path";
 import { isPrivateHost } from "../../config/insecure-url.ts";
-import { type Kind, path as pathKind, patternText } from "../../config/kinds.ts";
 import { nearestName } from "../../config/nearest-key.ts";
 import { type ConfigProblem, problemAt, sortProblems } from "../../config/problem.ts";
 import type { SecretRef } from "../../config/secret.ts";
-import { bearerToken } from "../../config/secret-kinds.ts";
+import { bearerToken } from "../../config/secret-types.ts";
+import { path as pathType, patternText, type SettingType } from "../../config/setting-types.ts";
 import { isTable, readToml, type TomlDocument } from "../../config/toml-document.ts";
 import { shownPath } from "../../config/unknown-keys.ts";
-import { url } from "../../config/url-kinds.ts";
+import { url } from "../../config/url-types.ts";
 import type { Environment } from "../io.ts";
 
 /** One endpoint and what it takes to be let in. */
@@ -134,11 +134,11 @@ class Reader {
   }
 
   #file(parts: readonly string[]): string | undefined {
-    const path = this.text(parts, pathKind());
+    const path = this.text(parts, pathType());
     return path === undefined ? undefined : resolve(dirname(this.#document.path), path);
   }
 
-  text<T>(parts: readonly string[], kind: Kind<T>): T | undefined {
+  text<T>(parts: readonly string[], kind: SettingType<T>): T | undefined {
     const value = this.#document.lookUp(parts);
     if (value === undefined) return undefined;
     const parsed = kind.fromToml(value);

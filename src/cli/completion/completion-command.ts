@@ -19,14 +19,15 @@ export function addCompletionCommand(program: Command, { io }: { readonly io: Io
     .action(async (shell: "bash" | "zsh" | "fish") => {
       const { completedCommands } = await import("./completion-model.ts");
       const { completionScript } = await import("./completion-scripts.ts");
-      const { clusterKinds, scaledKinds, wordsOfKinds } = await import("../objects/object-names.ts");
+      const { kindNames } = await import("../../kinds/kinds.ts");
+      const { scaledKinds, wordsOfKinds } = await import("../objects/object-names.ts");
       const words = new Map([
         ["krane get", [...wordsOfKinds(), "all"]],
         ["krane describe", wordsOfKinds()],
         ["krane delete", wordsOfKinds()],
         ["krane events", wordsOfKinds()],
         ["krane scale", wordsOfKinds(scaledKinds)],
-        ["krane why", wordsOfKinds(clusterKinds)],
+        ["krane why", wordsOfKinds(kindNames)],
       ]);
       const commands = completedCommands(program, words);
       io.stdout.write(completionScript(shell, commands));

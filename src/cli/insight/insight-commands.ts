@@ -1,8 +1,10 @@
 // The commands that look into what happens: why, events, status. Here are their words and flags; what they do is
 // imported when it is done, because an agent must not pay for it at its start.
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { kindNames } from "../../kinds/kinds.ts";
 import { addAdminOptions, type CommandDeps, withAdmin } from "../admin/admin-access.ts";
 import { regionFlag } from "../admin/admin-target.ts";
+import { listed } from "../terminal/word-list.ts";
 import type { EventOptions } from "./event-list.ts";
 
 type ExitWith = (code: number) => void;
@@ -21,7 +23,7 @@ function addWhy(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
     .addHelpText(
       "after",
       `
-OBJECT is deployment, sentinel or policy with an ID, or alone a name or id that only one object has.
+OBJECT is ${listed(kindNames, "or")} with an ID, or alone a name or id that only one object has.
 
 Examples:
   krane why hello

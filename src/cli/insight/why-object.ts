@@ -1,4 +1,4 @@
-// krane why: what stands in the way of one object, in plain words. The judgement is made by src/model/explanation;
+// krane why: what stands in the way of one object, in plain words. The judgement is made by src/why;
 // here it gets its facts and is put on paper.
 import { create } from "@bufbuild/protobuf";
 import {
@@ -7,6 +7,7 @@ import {
   ObjectKind,
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { kindNames } from "../../kinds/kinds.ts";
 import { printable } from "../../telemetry/printable.ts";
 import { explain } from "../../why/explain.ts";
 import type { Cause, Explanation } from "../../why/explanation.ts";
@@ -15,7 +16,7 @@ import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { listEnvironments } from "../objects/environment-search.ts";
-import { clusterKinds, nameOfKind, objectKindOf, parseObjectName } from "../objects/object-names.ts";
+import { nameOfKind, objectKindOf, parseObjectName } from "../objects/object-names.ts";
 import { nameInCluster } from "../objects/object-rows.ts";
 import { findObject, listObjects, titleOf } from "../objects/object-search.ts";
 import type { Paint, Tone } from "../terminal/colours.ts";
@@ -56,9 +57,9 @@ export async function explainObject(
 /** `KIND ID`, `KIND/ID`, or a name alone, which may have the form `namespace/name`. */
 function parseAsked(first: string, second: string | undefined): Asked {
   const isKind =
-    second !== undefined || clusterKinds.some((kind) => first.startsWith(`${kind}/`)) || isKindWord(first);
+    second !== undefined || kindNames.some((kind) => first.startsWith(`${kind}/`)) || isKindWord(first);
   if (!isKind) return { kind: ObjectKind.UNSPECIFIED, name: first };
-  const { kind, name } = parseObjectName(first, second, clusterKinds);
+  const { kind, name } = parseObjectName(first, second, kindNames);
   if (name === undefined) throw new CommandError("usage", `which ${kind}? krane why ${kind} ID`);
   return { kind: objectKindOf(kind), name };
 }
@@ -66,7 +67,7 @@ function parseAsked(first: string, second: string | undefined): Asked {
 function isKindWord(text: string): boolean {
   const [word = ""] = text.split("/");
   try {
-    parseObjectName(word, undefined, clusterKinds);
+    parseObjectName(word, undefined, kindNames);
     return true;
   } catch {
     return false;

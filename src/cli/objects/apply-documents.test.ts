@@ -6,6 +6,7 @@ import { eventually } from "../../../test/support/eventually.ts";
 import { FakeIo } from "../../../test/support/fake-io.ts";
 import { parseDocuments } from "../../documents/parse.ts";
 import { AdminService } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { loadDocumentKinds } from "../../kinds/documents.ts";
 import { CommandError } from "../command-error.ts";
 import { applyDocuments } from "./apply-documents.ts";
 
@@ -29,8 +30,10 @@ environment: env_1
 image: registry.example/web:1
 `;
 
+const kinds = await loadDocumentKinds();
+
 function loaded(...texts: readonly string[]) {
-  const parsed = parseDocuments([{ name: "a.yaml", text: texts.join("---\n") }]);
+  const parsed = parseDocuments([{ name: "a.yaml", text: texts.join("---\n") }], kinds);
   if (parsed.kind === "invalid") assert.fail(JSON.stringify(parsed.problems));
   return parsed.documents.map((document) => {
     const id = document.kind === "deployment" ? document.spec.deploymentId : "env_1";

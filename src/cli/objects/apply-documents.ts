@@ -3,7 +3,6 @@
 // time; environments are there before anything that may belong to them is sent.
 import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
-import { type Document, idOf } from "../../documents/document.ts";
 import {
   ApplyObjectResponse_Change as Change,
   type Environment,
@@ -11,6 +10,7 @@ import {
   ObjectRefSchema,
   type ObjectSpec,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { type AnyObjectContent, idOf } from "../../kinds/documents.ts";
 import { type Admin, regionFlaw } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -171,7 +171,7 @@ async function send(
     region,
     spec: { spec: specOf(document) },
     dryRun: dryRun === true,
-    deploymentId: document.kind === "policy" ? document.deploymentId : "",
+    deploymentId: document.deploymentId ?? "",
     ...expected,
   };
   const { change, version } = await client.applyObject(request, { signal });
@@ -179,15 +179,9 @@ async function send(
   return { change, version, ref };
 }
 
-function specOf(document: Exclude<Document, { kind: "environment" }>): ObjectSpec["spec"] {
-  switch (document.kind) {
-    case "deployment":
-      return { case: "deployment", value: document.spec };
-    case "sentinel":
-      return { case: "sentinel", value: document.spec };
-    case "policy":
-      return { case: "policy", value: document.spec };
-  }
+/** The protocol's cases are called as the kinds are. */
+function specOf({ kind, spec }: AnyObjectContent): ObjectSpec["spec"] {
+  return { case: kind, value: spec } as ObjectSpec["spec"];
 }
 
 function environmentChange(

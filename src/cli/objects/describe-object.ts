@@ -8,6 +8,8 @@ import {
   type Event,
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { loadDocumentKinds } from "../../kinds/documents.ts";
+import { viewOf } from "../../kinds/object-view.ts";
 import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
@@ -18,7 +20,7 @@ import type { Tone } from "../terminal/colours.ts";
 import { type Cell, renderFields, renderTable } from "../terminal/table.ts";
 import { contentOfView } from "./document-changes.ts";
 import { findEnvironment } from "./environment-search.ts";
-import { type KindName, objectKindOf, parseObjectName } from "./object-names.ts";
+import { type NamedKind, objectKindOf, parseObjectName } from "./object-names.ts";
 import { nameInCluster, phaseCell, readyText, reasonOf } from "./object-rows.ts";
 import { findObject, titleOf } from "./object-search.ts";
 
@@ -39,7 +41,7 @@ export async function describeObject(
   const { object } = await findObject(admin, name, objectKindOf(kind));
   const events = await eventsOf(admin, kind, object.ref?.id ?? name);
   io.stdout.write(
-    joined(renderState(object, admin), renderWanted(object), renderPods(object, admin), events),
+    joined(renderState(object, admin), await renderWanted(object), renderPods(object, admin), events),
   );
   return exitCodes.ok;
 }
@@ -48,7 +50,7 @@ function joined(...parts: readonly string[]): string {
   return parts.filter((part) => part !== "").join("\n");
 }
 
-async function eventsOf(admin: Admin, kind: KindName, id: string): Promise<string> {
+async function eventsOf(admin: Admin, kind: NamedKind, id: string): Promise<string> {
   const { client, region, signal } = admin;
   const query = { region, kind: objectKindOf(kind), id, limit: eventsMax };
   return renderEvents((await client.listEvents(query, { signal })).events, admin);
@@ -74,8 +76,7 @@ function renderEnvironment(
 function renderState(object: ObjectView, { paint, now, region }: Admin): string {
   const { text, tone } = phaseCell(object);
   const ready = readyText(object);
-  const reportedAtMs = object.deployment?.reportedAtMs ?? object.sentinel?.reportedAtMs ?? 0n;
-  const reported = ageOf(reportedAtMs, now());
+  const reported = ageOf(viewOf(object).reportedAtMs(object) ?? 0n, now());
   return renderFields(
     [
       ["Object", titleOf(object.ref)],
@@ -97,12 +98,15 @@ function renderState(object: ObjectView, { paint, now, region }: Admin): string 
 }
 
 /** As the document that an apply would take. */
-function renderWanted(object: ObjectView): string {
+async function renderWanted(object: ObjectView): Promise<string> {
   if (object.desired === Desired.STOPPED) return "Wanted: nothing; its deletion was ordered\n";
   const content = contentOfView(object);
   if (content === undefined)
     return "Wanted: what a newer control plane wrote, which this krane cannot read\n";
-  const text = stringify(documentOf(content), { lineWidth: 0, aliasDuplicateObjects: false });
+  const text = stringify(documentOf(content, await loadDocumentKinds()), {
+    lineWidth: 0,
+    aliasDuplicateObjects: false,
+  });
   const lines = text.trimEnd().split("\n");
   return `Wanted:\n${lines.map((line) => `  ${printableLine(line)}\n`).join("")}`;
 }
@@ -119,9 +123,10 @@ const statuses: Readonly<Record<InstanceStatus, readonly [word: string, tone: To
   [InstanceStatus.FAILED]: ["Failed", "bad"],
 };
 
-function renderPods({ deployment }: ObjectView, { paint }: Admin): string {
-  if (deployment === undefined || deployment.instances.length === 0) return "";
-  const rows = deployment.instances.map(({ k8sName, status, address, outdated }): Cell[] => {
+function renderPods(object: ObjectView, { paint }: Admin): string {
+  const pods = viewOf(object).listedPods(object);
+  if (pods.length === 0) return "";
+  const rows = pods.map(({ k8sName, status, address, outdated }): Cell[] => {
     const [text, tone] = statuses[status] ?? statuses[InstanceStatus.UNSPECIFIED];
     return [k8sName, { text: outdated ? `${text}, outdated` : text, tone }, address];
   });

@@ -1,6 +1,6 @@
 // krane diff: what an apply of these documents would change, and an exit code that says whether it would.
-import { idOf } from "../../documents/document.ts";
 import { ObjectView_Desired as Desired } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { idOf, loadDocumentKinds } from "../../kinds/documents.ts";
 import { printable } from "../../telemetry/printable.ts";
 import { type Admin, regionFlaw } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
@@ -19,6 +19,7 @@ export async function diffDocuments(
   documents: readonly LoadedDocument[],
 ): Promise<number> {
   let exitCode: number = exitCodes.ok;
+  const kinds = await loadDocumentKinds();
   const environments = createEnvironmentLists(admin);
   const { errors } = await workInOrder(documents, {
     atOnce: callsAtOnce,
@@ -30,7 +31,7 @@ export async function diffDocuments(
       }
     },
     tell(loaded, held) {
-      const changes = changesBetween(held, loaded.document);
+      const changes = changesBetween(held, loaded.document, kinds);
       if (held !== undefined && changes.length === 0) return;
       exitCode = exitCodes.different;
       const note = held === undefined ? ` is not there in ${loaded.region}; apply would create it` : "";

@@ -1,7 +1,9 @@
 // What would change, field by field, in the words of the documents. Pure.
-import type { DocumentContent } from "../../documents/document.ts";
 import { documentOf } from "../../documents/document-of.ts";
 import type { Environment, ObjectView } from "../../gen/krane/admin/v1/admin_pb.ts";
+import type { AnyContent, AnyDocumentKind, AnyObjectContent } from "../../kinds/documents.ts";
+import type { Kind } from "../../kinds/kind.ts";
+import { kinds as desiredKinds } from "../../kinds/kinds.ts";
 
 export interface FieldChange {
   /** As in the document: `replicas`, `healthcheck.path`, `command[2]`. */
@@ -12,28 +14,21 @@ export interface FieldChange {
 }
 
 /** The document that says what the control plane holds; undefined where a newer server wrote it. */
-export function contentOfView({ spec, deploymentId }: ObjectView): DocumentContent | undefined {
-  switch (spec?.spec.case) {
-    case "deployment":
-      return { kind: "deployment", spec: spec.spec.value };
-    case "sentinel":
-      return { kind: "sentinel", spec: spec.spec.value };
-    case "policy":
-      return { kind: "policy", spec: spec.spec.value, deploymentId };
-    default:
-      return undefined;
-  }
+export function contentOfView({ spec, deploymentId }: ObjectView): AnyObjectContent | undefined {
+  if (spec?.spec.case === undefined) return undefined;
+  return { kind: spec.spec.case, spec: spec.spec.value, deploymentId } as AnyObjectContent;
 }
 
-export function contentOfEnvironment({ id, workspaceId, projectId }: Environment): DocumentContent {
+export function contentOfEnvironment({ id, workspaceId, projectId }: Environment): AnyContent {
   return { kind: "environment", spec: { id, workspaceId, projectId } };
 }
 
 export function changesBetween(
-  before: DocumentContent | undefined,
-  after: DocumentContent,
+  before: AnyContent | undefined,
+  after: AnyContent,
+  kinds: readonly AnyDocumentKind[],
 ): readonly FieldChange[] {
-  const [old, wanted] = [fieldsOf(before), fieldsOf(after)];
+  const [old, wanted] = [fieldsOf(before, kinds), fieldsOf(after, kinds)];
   const paths = [...new Set([...wanted.keys(), ...old.keys()])];
   return paths
     .map((path) => ({ path, before: old.get(path), after: wanted.get(path) }))
@@ -44,16 +39,22 @@ export function changesBetween(
  * Values by path. Secrets are left out: the control plane never shows the ones that it has. So is the region, which
  * is where both sides are, whether or not the document says so.
  */
-function fieldsOf(content: DocumentContent | undefined): ReadonlyMap<string, string> {
+function fieldsOf(
+  content: AnyContent | undefined,
+  kinds: readonly AnyDocumentKind[],
+): ReadonlyMap<string, string> {
   if (content === undefined) return new Map();
-  const shown =
-    content.kind === "deployment"
-      ? { ...content, spec: { ...content.spec, encryptedEnvironmentVariables: new Uint8Array() } }
-      : content;
   const fields = new Map<string, string>();
-  const { region: _, ...compared } = documentOf(shown);
+  const { region: _, ...compared } = documentOf(withoutSecrets(content), kinds);
   flatten(compared, "", fields);
   return fields;
+}
+
+function withoutSecrets(content: AnyContent): AnyContent {
+  if (content.kind === "environment") return content;
+  const { orders }: Kind = desiredKinds[content.kind];
+  const spec = orders.blob?.without(content.spec) ?? content.spec;
+  return { ...content, spec } as AnyObjectContent;
 }
 
 function flatten(value: unknown, path: string, into: Map<string, string>): void {

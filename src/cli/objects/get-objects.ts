@@ -6,6 +6,7 @@ import {
   ListObjectsResponseSchema,
   ObjectViewSchema,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { type KindName, kinds } from "../../kinds/kinds.ts";
 import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -13,7 +14,7 @@ import type { Io } from "../io.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
 import { renderTable } from "../terminal/table.ts";
 import { findEnvironment, listEnvironments } from "./environment-search.ts";
-import { objectKindOf, parseObjectName, pluralOf } from "./object-names.ts";
+import { objectKindOf, parseObjectName } from "./object-names.ts";
 import { environmentTable, objectTable, type Table } from "./object-rows.ts";
 import { findObject, listObjects } from "./object-search.ts";
 
@@ -42,7 +43,7 @@ export async function getObjects(
 async function listAll(
   admin: Admin,
   io: Io,
-  kind: "deployment" | "sentinel" | "policy" | "all",
+  kind: KindName | "all",
   { environment = "", deleted = undefined }: GetOptions,
 ): Promise<number> {
   const objects = await listObjects(admin, {
@@ -53,7 +54,7 @@ async function listAll(
   const message = create(ListObjectsResponseSchema, { objects });
   if (objects.length === 0) {
     const of = environment === "" ? "" : ` of environment ${printable(environment)}`;
-    io.stderr.write(`no ${kind === "all" ? "objects" : pluralOf(kind)}${of} in region ${admin.region}\n`);
+    io.stderr.write(`no ${kind === "all" ? "objects" : kinds[kind].plural}${of} in region ${admin.region}\n`);
   }
   await print(admin, io, jsonOf(ListObjectsResponseSchema, message), () =>
     objectTable(kind, objects, tableOptions(admin)),

@@ -1,9 +1,9 @@
 // From `-f` to documents, each with the region that it goes to. All mistakes of all files are said at once, and
 // nothing is sent while there is one.
 import { clashesOf } from "../../documents/clashes.ts";
-import { type Document, idOf } from "../../documents/document.ts";
 import { type DocumentName, parseDocumentNames, parseDocuments } from "../../documents/parse.ts";
 import { type DocumentProblem, renderDocumentProblems } from "../../documents/problem.ts";
+import { type AnyDocument, idOf, loadDocumentKinds } from "../../kinds/documents.ts";
 import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
@@ -11,7 +11,7 @@ import type { Io } from "../io.ts";
 import { readDocumentFiles } from "./document-files.ts";
 
 export interface LoadedDocument {
-  readonly document: Document;
+  readonly document: AnyDocument;
   readonly region: string;
   /** `deployment/d_web`, as it can be typed again. */
   readonly title: string;
@@ -28,21 +28,25 @@ export async function loadDocuments(
   io: Io,
   flags: FileFlags,
 ): Promise<readonly LoadedDocument[]> {
-  const parsed = parseDocuments(await readDocumentFiles(flags.paths, io, admin.signal));
+  const kinds = await loadDocumentKinds();
+  const parsed = parseDocuments(await readDocumentFiles(flags.paths, io, admin.signal), kinds);
   if (parsed.kind === "invalid") throw refusal(parsed.problems);
   const loaded = parsed.documents.map((document) => ({
     document,
     region: placed(document, admin, flags),
     title: titleOf(document.kind, idOf(document)),
   }));
-  const clashes = clashesOf(loaded.map(({ document, region }) => ({ ...document, region })));
+  const clashes = clashesOf(
+    loaded.map(({ document, region }) => ({ ...document, region })),
+    kinds,
+  );
   if (clashes.length > 0) throw refusal(clashes);
   return loaded;
 }
 
 /** An object that documents are about, whatever they say of it. */
 export interface LoadedName {
-  readonly kind: Document["kind"];
+  readonly kind: AnyDocument["kind"];
   readonly id: string;
   readonly region: string;
   readonly title: string;
@@ -50,7 +54,8 @@ export interface LoadedName {
 
 /** Each once, where it stands first. */
 export async function loadNames(admin: Admin, io: Io, flags: FileFlags): Promise<readonly LoadedName[]> {
-  const parsed = parseDocumentNames(await readDocumentFiles(flags.paths, io, admin.signal));
+  const kinds = await loadDocumentKinds();
+  const parsed = parseDocumentNames(await readDocumentFiles(flags.paths, io, admin.signal), kinds);
   if (parsed.kind === "invalid") throw refusal(parsed.problems);
   const names = new Map<string, LoadedName>();
   for (const name of parsed.names) {
@@ -66,12 +71,12 @@ function refusal(problems: readonly DocumentProblem[]): CommandError {
   return new CommandError("failed", renderDocumentProblems(problems).trimEnd());
 }
 
-function titleOf(kind: Document["kind"], id: string): string {
+function titleOf(kind: AnyDocument["kind"], id: string): string {
   return `${kind}/${printable(id)}`;
 }
 
 function placed(
-  { region, source }: Pick<DocumentName, "region" | "source">,
+  { region, source }: Pick<DocumentName<string>, "region" | "source">,
   admin: Admin,
   { regionFlag }: FileFlags,
 ): string {

@@ -1,10 +1,12 @@
 // The commands for what is wanted: apply, get, describe, scale, delete, diff. Here are their words and flags; what
 // they do is imported when it is done, because an agent must not pay for it at its start.
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { allKinds } from "../../kinds/kinds.ts";
 import { replicasMax } from "../../model/message-fields.ts";
 import { type Admin, addAdminOptions, type CommandDeps, withAdmin } from "../admin/admin-access.ts";
 import { regionFlag } from "../admin/admin-target.ts";
 import { CommandError } from "../command-error.ts";
+import { listed } from "../terminal/word-list.ts";
 import type { ApplyOptions } from "./apply-documents.ts";
 import { addWaitOptions } from "./command-wait.ts";
 import type { DeleteOptions } from "./delete-objects.ts";
@@ -13,7 +15,10 @@ import type { ScaleOptions } from "./scale-object.ts";
 
 type ExitWith = (code: number) => void;
 
-const kinds = "deployments, sentinels, policies or environments; singular, or deploy and env for short";
+const plurals = [...allKinds.map(({ plural }) => plural), "environments"];
+const shortForms = [...allKinds.flatMap(({ aliases }) => aliases), "env"];
+const kinds = `${listed(plurals, "or")}; singular, or ${listed(shortForms, "and")} for short`;
+const scaled = allKinds.filter(({ makesPods }) => makesPods).map(({ name }) => name);
 
 export function addObjectCommands(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   addApply(program, deps, exitWith);
@@ -101,10 +106,7 @@ Examples:
     .action(async (kind: string | undefined, name: string | undefined) => {
       // The first that many a person tries: that an argument is missing does not tell them what there is.
       if (kind === undefined)
-        throw new CommandError(
-          "usage",
-          "which kind? krane get deployments, sentinels, policies, environments or all",
-        );
+        throw new CommandError("usage", `which kind? krane get ${listed([...plurals, "all"], "or")}`);
       exitWith(
         await withAdmin(get, deps, async (admin) => {
           const { getObjects } = await import("./get-objects.ts");
@@ -143,7 +145,7 @@ Examples:
 function addScale(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const scale = program
     .command("scale <kind> [id]")
-    .description("change how many pods a deployment or sentinel has")
+    .description(`change how many pods a ${listed(scaled, "or")} has`)
     .addOption(
       new Option("--replicas <n>", "the number of pods; 0 pauses it")
         .argParser(parseReplicas)

@@ -1,15 +1,16 @@
 // An object as people see it in one line: pure, from what the control plane answers to words.
-import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../gen/ctrl/v1/deployment_pb.ts";
 import {
   ObjectView_Desired as Desired,
   type Environment,
   type ObjectView,
   ObjectView_Phase as Phase,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import type { ColumnName } from "../../kinds/kind-view.ts";
+import { type KindName, kinds } from "../../kinds/kinds.ts";
+import { viewOf } from "../../kinds/object-view.ts";
 import { ageOf } from "../terminal/age.ts";
 import type { Tone } from "../terminal/colours.ts";
 import type { Cell } from "../terminal/table.ts";
-import type { KindName } from "./object-names.ts";
 import { titleOf } from "./object-search.ts";
 
 const phases: Readonly<Record<Phase, readonly [word: string, tone: Tone | undefined]>> = {
@@ -30,23 +31,10 @@ export function phaseCell({ phase }: Pick<ObjectView, "phase">): { text: string;
 }
 
 /** How many pods are ready of how many that should be; undefined for what has no pods. */
-export function readyOf({
-  desired,
-  spec,
-  deployment,
-  sentinel,
-}: ObjectView): { ready: number; wanted: number } | undefined {
-  const wanted = (replicas: number) => (desired === Desired.STOPPED ? 0 : replicas);
-  switch (spec?.spec.case) {
-    case "deployment": {
-      const running = deployment?.instances.filter(({ status }) => status === InstanceStatus.RUNNING);
-      return { ready: running?.length ?? 0, wanted: wanted(spec.spec.value.replicas) };
-    }
-    case "sentinel":
-      return { ready: sentinel?.availableReplicas ?? 0, wanted: wanted(spec.spec.value.replicas) };
-    default:
-      return undefined;
-  }
+export function readyOf(object: ObjectView): { ready: number; wanted: number } | undefined {
+  const { running: ready, wanted } = viewOf(object).podsOf(object);
+  if (wanted === undefined) return undefined;
+  return { ready, wanted: object.desired === Desired.STOPPED ? 0 : wanted };
 }
 
 export function readyText(object: ObjectView): string {
@@ -76,66 +64,52 @@ interface Column {
 
 const wide = { wide: true } as const;
 
-const image: Column = {
-  title: "IMAGE",
-  cell: ({ spec }) =>
-    spec?.spec.case === "deployment" || spec?.spec.case === "sentinel" ? spec.spec.value.image : "",
+const columns: Readonly<Record<ColumnName, Column>> = {
+  id: { title: "ID", cell: ({ ref }) => ref?.id ?? "" },
+  name: { title: "NAME", cell: nameInCluster },
+  ready: { title: "READY", cell: readyText },
+  phase: { title: "PHASE", cell: phaseCell },
+  image: {
+    title: "IMAGE",
+    cell({ spec }) {
+      const described = spec?.spec.value;
+      return described !== undefined && "image" in described ? described.image : "";
+    },
+  },
+  deployment: { title: "DEPLOYMENT", cell: ({ deploymentId }) => deploymentId },
+  version: { ...wide, title: "VERSION", cell: ({ version }) => String(version) },
+  environment: {
+    ...wide,
+    title: "ENVIRONMENT",
+    cell({ spec }) {
+      const described = spec?.spec.value;
+      return described !== undefined && "environmentId" in described ? described.environmentId : "";
+    },
+  },
+  reported: {
+    ...wide,
+    title: "REPORTED",
+    cell: (object, nowMs) => ageOf(viewOf(object).reportedAtMs(object) ?? 0, nowMs),
+  },
+  reason: { ...wide, title: "REASON", cell: (object) => ({ text: reasonOf(object), tone: "bad" }) },
 };
-const environment: Column = {
-  ...wide,
-  title: "ENVIRONMENT",
-  cell: ({ spec }) =>
-    spec?.spec.case === "deployment" || spec?.spec.case === "sentinel" ? spec.spec.value.environmentId : "",
-};
-const reported: Column = {
-  ...wide,
-  title: "REPORTED",
-  cell: ({ deployment, sentinel }, nowMs) =>
-    ageOf(deployment?.reportedAtMs ?? sentinel?.reportedAtMs ?? 0, nowMs),
-};
-const name: Column = { title: "NAME", cell: nameInCluster };
-const ready: Column = { title: "READY", cell: readyText };
-const phase: Column = { title: "PHASE", cell: phaseCell };
-const version: Column = { ...wide, title: "VERSION", cell: (object) => String(object.version) };
-const reason: Column = {
-  ...wide,
-  title: "REASON",
-  cell: (object) => ({ text: reasonOf(object), tone: "bad" }),
-};
-const id: Column = { title: "ID", cell: ({ ref }) => ref?.id ?? "" };
-const workload = [id, name, ready, phase, image, version, environment, reported, reason];
 
-const columnsOf: Readonly<Record<Exclude<KindName, "environment"> | "all", readonly Column[]>> = {
-  deployment: workload,
-  sentinel: workload,
-  policy: [
-    id,
-    name,
-    phase,
-    { title: "DEPLOYMENT", cell: ({ deploymentId }) => deploymentId },
-    version,
-    reason,
-  ],
-  all: [
-    { title: "OBJECT", cell: ({ ref }) => titleOf(ref) },
-    name,
-    ready,
-    phase,
-    version,
-    environment,
-    reason,
-  ],
-};
+/** Of objects of all kinds. */
+const mixedColumns: readonly Column[] = [
+  { title: "OBJECT", cell: ({ ref }) => titleOf(ref) },
+  ...(["name", "ready", "phase", "version", "environment", "reason"] as const).map((name) => columns[name]),
+];
 
 export function objectTable(
-  kind: keyof typeof columnsOf,
+  kind: KindName | "all",
   objects: readonly ObjectView[],
   options: { readonly wide: boolean; readonly nowMs: number },
 ): Table {
-  const columns = columnsOf[kind].filter((column) => options.wide || column.wide !== true);
+  const all = kind === "all" ? mixedColumns : kinds[kind].view.columns.map((name) => columns[name]);
+  const shown = all.filter((column) => options.wide || column.wide !== true);
   return {
-    titles: columns.map(({ title }) => title),
-    rows: objects.map((object) => columns.map(({ cell }) => cell(object, options.nowMs))),
+    titles: shown.map(({ title }) => title),
+    rows: objects.map((object) => shown.map(({ cell }) => cell(object, options.nowMs))),
   };
 }
 

@@ -9,7 +9,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Clock, sleep } from "../../concurrency/clock.ts";
 import { formatDuration } from "../../config/duration.ts";
-import { ObjectKind, type ObjectRef, type ObjectView } from "../../gen/krane/admin/v1/admin_pb.ts";
+import type { ObjectRef, ObjectView } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { kindOfObject } from "../../kinds/kinds.ts";
+import { viewOf } from "../../kinds/object-view.ts";
 import type { AdminClient } from "../admin/admin-client.ts";
 import { CommandError } from "../command-error.ts";
 import type { ProgressLine } from "../terminal/progress-line.ts";
@@ -115,12 +117,14 @@ async function lookAtAll(
 }
 
 function reportMs(object: ObjectView | undefined): bigint {
-  return object?.deployment?.reportedAtMs ?? object?.sentinel?.reportedAtMs ?? 0n;
+  return (object && viewOf(object).reportedAtMs(object)) ?? 0n;
 }
 
 /** Whether what was reported can be about the change. */
 function isSure(goal: WaitGoal, object: ObjectView | undefined, sight: Sight, nowMs: number): boolean {
-  if (goal === "deleted" || object?.ref?.kind === ObjectKind.POLICY) return true;
+  // Of what is never reported, no newer report can come.
+  const kind = kindOfObject(object?.ref?.kind);
+  if (goal === "deleted" || (kind !== undefined && kind.rpcs.report === undefined)) return true;
   sight.readySinceMs ??= nowMs;
   return reportMs(object) !== sight.firstReportMs || nowMs - sight.readySinceMs >= reportComesMs;
 }

@@ -2,8 +2,10 @@
 // how that is put into words. Pure.
 import { type ObjectView, ObjectView_Phase as Phase } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../gen/krane/v1/agent_pb.ts";
+import { viewOf } from "../../kinds/object-view.ts";
 import { printable } from "../../telemetry/printable.ts";
 import { isHeldByOlderPods, olderPods, olderPodsRemedy } from "../../why/older-pods.ts";
+import { podSelector } from "../../why/pod-selector.ts";
 import { phaseCell, readyOf, reasonOf } from "./object-rows.ts";
 
 export type WaitGoal = "ready" | "deleted";
@@ -51,8 +53,9 @@ export function verdictOn(
 
 /** As many pods as there should be, all of them ready. */
 function isComplete(object: ObjectView): boolean {
-  const pods = readyOf(object);
-  return pods?.ready === pods?.wanted && object.deployment?.instances.length === pods?.wanted;
+  const view = viewOf(object);
+  const { isReported, running, wanted } = view.podsOf(object);
+  return isReported && running === wanted && view.listedPods(object).length === wanted;
 }
 
 /** Why it will not become ready; `title` is what people call it. */
@@ -66,7 +69,11 @@ function olderPodsText(object: ObjectView): string {
   const names = olderPods(object);
   const count = names.length;
   const which = count === 0 ? "pods are" : `${count} of its pods ${count === 1 ? "is" : "are"}`;
-  const remedy = olderPodsRemedy({ namespace, deploymentId: ref?.id ?? "", olderPods: names });
+  const remedy = olderPodsRemedy({
+    namespace,
+    selector: podSelector(ref?.kind, ref?.id ?? ""),
+    olderPods: names,
+  });
   return `${which} of an earlier description, and krane replaces no pod. ${remedy}`;
 }
 

@@ -2,8 +2,8 @@
 // that of the context. The vault is opened before the value is asked for, so that nobody types a secret in vain.
 import type { Command } from "commander";
 import { createSystemClock } from "../../concurrency/clock.ts";
-import { bearerToken } from "../../config/secret-kinds.ts";
 import { createSecretSource } from "../../config/secret-source.ts";
+import { bearerToken } from "../../config/secret-types.ts";
 import { createVault } from "../../vault/create-vault.ts";
 import { createRemoteVault } from "../../vault/remote-vault.ts";
 import type { OpenVault } from "../../vault/vault.ts";

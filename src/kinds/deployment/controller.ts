@@ -16,7 +16,7 @@ import type { Observation } from "../../engine/reporter.ts";
 import type { ReportDeploymentStatusRequestSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
 import type { CacheChange, CacheEntry } from "../../kube/object-cache.ts";
 import { judgeIdentity, type Ownership } from "../../model/ownership.ts";
-import type { KindSettings } from "../kind.ts";
+import type { KindSettings } from "../kind-settings.ts";
 import { pullSecretSteps } from "../pull-secret-step.ts";
 import { failingDeployment } from "./failing.ts";
 import { IngressPolicies } from "./ingress-policy-plan.ts";

@@ -10,8 +10,10 @@ import {
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { labelKeys } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
+import { deploymentCalls } from "./cluster-calls.ts";
 import type { SeenDeployment } from "./observed.ts";
 import { type DeploymentSpec, parseApplyDeployment, parseDeleteDeployment } from "./spec.ts";
+import { deploymentView } from "./view.ts";
 
 const rpc = ClusterService.method;
 
@@ -57,6 +59,9 @@ export const deploymentKind: Kind<
       }),
     },
   },
+  clusterCalls: deploymentCalls,
+  view: deploymentView,
+  loadDocument: async () => (await import("./document.ts")).deploymentDocument,
   async loadController() {
     const { createController } = await import("../../engine/controller.ts");
     const { deploymentRecipe } = await import("./controller.ts");

@@ -5,9 +5,9 @@ import type { Pod } from "kubernetes-types/core/v1.js";
 import { type ChangedKeys, isContentChange } from "../../engine/controller-definition.ts";
 import type { LiveProjection } from "../../engine/plan.ts";
 import { WatchedKind, type WatchedKindDeps } from "../../engine/watched-kind.ts";
-import type { CustomObject } from "../../kube/kinds.ts";
-import { ciliumNetworkPolicies, pods, replicaSets } from "../../kube/kinds.ts";
 import type { CacheChange } from "../../kube/object-cache.ts";
+import type { CustomObject } from "../../kube/resources.ts";
+import { ciliumNetworkPolicies, pods, replicaSets } from "../../kube/resources.ts";
 import { components, labelKeys, ownSelector } from "../../model/labels.ts";
 import { judgeOwnership } from "../../model/ownership.ts";
 import {

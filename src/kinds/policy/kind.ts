@@ -8,7 +8,9 @@ import { ClusterService } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { labelKeys } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
+import { policyCalls } from "./cluster-calls.ts";
 import { type PolicySpec, parseApplyPolicy, parseDeletePolicy } from "./spec.ts";
+import { policyView } from "./view.ts";
 
 const rpc = ClusterService.method;
 
@@ -37,6 +39,9 @@ export const policyKind: Kind<"policy", typeof CiliumNetworkPolicyStateSchema, n
   parseDelete: parseDeletePolicy,
   // The rules are kept with the order: what an edit has made of those on the object is not what was ordered.
   orders: { longField: "policy" },
+  clusterCalls: policyCalls,
+  view: policyView,
+  loadDocument: async () => (await import("./document.ts")).policyDocument,
   async loadController() {
     const { createController } = await import("../../engine/controller.ts");
     const { policyRecipe } = await import("./controller.ts");

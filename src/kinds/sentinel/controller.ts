@@ -14,7 +14,7 @@ import type { Observation } from "../../engine/reporter.ts";
 import type { ReportSentinelStatusRequestSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import { sentinelNamespace } from "../../model/labels.ts";
 import { heldText } from "../../model/obstacle.ts";
-import type { KindSettings } from "../kind.ts";
+import type { KindSettings } from "../kind-settings.ts";
 import { pullSecretSteps } from "../pull-secret-step.ts";
 import { SentinelObjects } from "./objects.ts";
 import { type ObservedSentinel, observeAbsentSentinel, observeSentinel } from "./observed.ts";

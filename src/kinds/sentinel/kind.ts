@@ -9,8 +9,10 @@ import {
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { labelKeys, sentinelNamespace } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
+import { sentinelCalls } from "./cluster-calls.ts";
 import type { ObservedSentinel } from "./observed.ts";
 import { parseApplySentinel, parseDeleteSentinel, type SentinelSpec } from "./spec.ts";
+import { sentinelView } from "./view.ts";
 
 const rpc = ClusterService.method;
 
@@ -38,6 +40,7 @@ export const sentinelKind: Kind<
   applySchema: ApplySentinelSchema,
   stateSchema: SentinelStateSchema,
   idOf: ({ sentinelId }) => sentinelId,
+  ownNamespace: sentinelNamespace,
   namespaceOf: () => sentinelNamespace,
   keyOf: ({ k8sName }) => `${sentinelNamespace}/${k8sName}`,
   uniqueNameOf: ({ k8sName }) => k8sName,
@@ -45,6 +48,9 @@ export const sentinelKind: Kind<
   parseApply: parseApplySentinel,
   parseDelete: parseDeleteSentinel,
   orders: { longField: "image" },
+  clusterCalls: sentinelCalls,
+  view: sentinelView,
+  loadDocument: async () => (await import("./document.ts")).sentinelDocument,
   async loadController() {
     const { createController } = await import("../../engine/controller.ts");
     const { sentinelRecipe } = await import("./controller.ts");

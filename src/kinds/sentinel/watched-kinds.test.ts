@@ -7,8 +7,8 @@ import { ciliumDefinition } from "../../dev/cilium-definition.ts";
 import { createInProcessTransport } from "../../dev/in-process-transport.ts";
 import { defineKind } from "../../engine/controller-definition.ts";
 import { createKubeApi } from "../../kube/client.ts";
-import { customResourceDefinitions } from "../../kube/kinds.ts";
 import type { CacheEntry } from "../../kube/object-cache.ts";
+import { customResourceDefinitions } from "../../kube/resources.ts";
 import { projectSentinelCompanion, type SentinelCompanionProjection } from "./projections.ts";
 import { companionKeys, watchSentinelKinds } from "./watched-kinds.ts";
 

@@ -3,8 +3,13 @@
 import type { Deployment } from "kubernetes-types/apps/v1.js";
 import { type ChangedKeys, isContentChange } from "../../engine/controller-definition.ts";
 import { WatchedKind, type WatchedKindDeps } from "../../engine/watched-kind.ts";
-import { appsDeployments, ciliumNetworkPolicies, podDisruptionBudgets, services } from "../../kube/kinds.ts";
 import type { CacheChange } from "../../kube/object-cache.ts";
+import {
+  appsDeployments,
+  ciliumNetworkPolicies,
+  podDisruptionBudgets,
+  services,
+} from "../../kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../kube/types.ts";
 import { sentinelSelection } from "./identity.ts";
 import {

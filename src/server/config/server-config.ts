@@ -12,7 +12,7 @@ import { type ConfigFile, readToml } from "../../config/toml-document.ts";
 import { findUnknownKeys } from "../../config/unknown-keys.ts";
 import type { TlsFiles } from "../../http/tls-certificate.ts";
 import type { HistoryRetention } from "../store.ts";
-import { type ListenAddress, parseListen } from "./server-kinds.ts";
+import { type ListenAddress, parseListen } from "./server-setting-types.ts";
 import { allServerSettings, serverSettings as s, serverChoices, serverSections } from "./server-settings.ts";
 
 export type DatabaseChoice =

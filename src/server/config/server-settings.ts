@@ -1,6 +1,6 @@
 // The table of the settings of `krane server`. Those that an agent has as well have the
 // same names there.
-import { bool, duration, integer, path } from "../../config/kinds.ts";
+
 import {
   type SecretSetting,
   type Setting,
@@ -9,8 +9,9 @@ import {
   setting,
   settingWithDefault,
 } from "../../config/setting.ts";
+import { bool, duration, integer, path } from "../../config/setting-types.ts";
 import { sectionsOf, settings, withFiles } from "../../config/settings.ts";
-import { databaseUrl, listenAddress } from "./server-kinds.ts";
+import { databaseUrl, listenAddress } from "./server-setting-types.ts";
 import { adminTokens, agentTokens } from "./token-lines.ts";
 
 const hourMs = 3_600_000;

@@ -1,9 +1,10 @@
 // Lists of tokens: one line for each, whose last word is the token. Lines that begin
 // with # say nothing.
-import { isTextList, splitCommas, wrongList } from "../../config/kinds.ts";
+
 import { bad, ok, type Parsed } from "../../config/parsed.ts";
 import { Secret } from "../../config/secret.ts";
-import type { SecretKind } from "../../config/secret-kinds.ts";
+import type { SecretType } from "../../config/secret-types.ts";
+import { isTextList, splitCommas, wrongList } from "../../config/setting-types.ts";
 
 const charsMax = 1024 * 1024;
 const tokenRule = "a token has at least 16 visible characters";
@@ -17,7 +18,7 @@ interface LineRules {
   findProblem?(lines: readonly string[]): string | undefined;
 }
 
-function tokenLines({ form, pattern, example, findProblem }: LineRules): SecretKind {
+function tokenLines({ form, pattern, example, findProblem }: LineRules): SecretType {
   const parse = (lines: readonly string[]): Parsed<Secret> => {
     const meant = lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
     if (meant.length === 0) return bad("has no token in it", `give one line each: "${example}"`);
@@ -46,7 +47,7 @@ export interface AgentToken {
 
 const agentLine = /^([A-Za-z0-9][A-Za-z0-9._-]{0,127})[ \t]+([!-~]{16,4096})$/;
 
-export function agentTokens(): SecretKind {
+export function agentTokens(): SecretType {
   return tokenLines({ form: "region token", pattern: agentLine, example: "us-east-1.aws TOKEN" });
 }
 
@@ -66,7 +67,7 @@ export interface AdminToken {
 
 const adminLine = /^([A-Za-z0-9][A-Za-z0-9._@-]{0,62})[ \t]+(read-only|read-write)[ \t]+([!-~]{16,4096})$/;
 
-export function adminTokens(): SecretKind {
+export function adminTokens(): SecretType {
   return tokenLines({
     form: "name role token",
     pattern: adminLine,

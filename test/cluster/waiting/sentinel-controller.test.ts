@@ -18,7 +18,7 @@ import {
   pods,
   replicaSets,
   services,
-} from "../../../src/kube/kinds.ts";
+} from "../../../src/kube/resources.ts";
 import type { KubeObject } from "../../../src/kube/types.ts";
 import { createInMemoryControlPlane } from "../../../src/server/in-process.ts";
 import { createMetrics } from "../../../src/telemetry/metrics.ts";

@@ -8,7 +8,7 @@ import {
   ObjectStatus_Outcome,
   StreamStatus_State,
 } from "../../../src/gen/krane/v1/agent_pb.ts";
-import { replicaSets } from "../../../src/kube/kinds.ts";
+import { replicaSets } from "../../../src/kube/resources.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { hasCode } from "../../support/refusals.ts";

@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { ObjectStatus_Outcome } from "../../../src/gen/krane/v1/agent_pb.ts";
-import { replicaSets, secrets } from "../../../src/kube/kinds.ts";
+import { replicaSets, secrets } from "../../../src/kube/resources.ts";
 import { createControlPlaneServer } from "../../../src/server/control-plane-server.ts";
 import { applyDeployment, utf8 } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";

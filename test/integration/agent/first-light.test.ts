@@ -12,7 +12,7 @@ import {
   pods,
   replicaSets,
   services,
-} from "../../../src/kube/kinds.ts";
+} from "../../../src/kube/resources.ts";
 import type { ResourceKind } from "../../../src/kube/types.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { createSeededRandom } from "../../../src/concurrency/random.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
-import { ciliumNetworkPolicies, pods, replicaSets } from "../../../src/kube/kinds.ts";
+import { ciliumNetworkPolicies, pods, replicaSets } from "../../../src/kube/resources.ts";
 import type { Admin } from "../../../src/server/admin.ts";
 import { type AgentProcess, startAgentProcess } from "../../support/agent-process.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";

@@ -15,7 +15,7 @@ import type { ApplyDeployment } from "../../../src/gen/ctrl/v1/deployment_pb.ts"
 import { ApplyDeploymentRequestSchema, SchedulerService } from "../../../src/gen/krane/v1/scheduler_pb.ts";
 import { SecretsService } from "../../../src/gen/krane/v1/secrets_pb.ts";
 import { kinds } from "../../../src/kinds/kinds.ts";
-import { namespaces } from "../../../src/kube/kinds.ts";
+import { namespaces } from "../../../src/kube/resources.ts";
 import { createFileStorage } from "../../../src/vault/storage/file-storage.ts";
 import { utf8 } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";

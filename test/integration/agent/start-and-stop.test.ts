@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { AgentError } from "../../../src/agent/agent-error.ts";
 import { run } from "../../../src/agent/run.ts";
-import { pods } from "../../../src/kube/kinds.ts";
+import { pods } from "../../../src/kube/resources.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";

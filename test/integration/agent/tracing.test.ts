@@ -1,7 +1,7 @@
 // What a collector sees of a whole agent: the traces of what it does, as they nest.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { pods } from "../../../src/kube/kinds.ts";
+import { pods } from "../../../src/kube/resources.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { startOtlpReceiver } from "../../support/otlp-receiver.ts";

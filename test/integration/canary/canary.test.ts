@@ -2,7 +2,7 @@
 // metrics, through its errors too: it reaches its target and is seen nowhere else (K7).
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { secrets } from "../../../src/kube/kinds.ts";
+import { secrets } from "../../../src/kube/resources.ts";
 import { spanCatalogue } from "../../../src/telemetry/span-catalogue.ts";
 import { formsOf } from "../../support/canaries.ts";
 import { applyDeployment, utf8 } from "../../support/deployment-messages.ts";

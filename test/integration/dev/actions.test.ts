@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { actions, runAction } from "../../../src/dev/actions.ts";
 import type { DevRegion } from "../../../src/dev/dev-region.ts";
 import { type DevObject, isSettled, loadDevState } from "../../../src/dev/dev-state.ts";
-import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../../src/kube/kinds.ts";
+import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../../src/kube/resources.ts";
 import type { Kind } from "../../../src/server/kinds.ts";
 import { eventually } from "../../support/eventually.ts";
 import { never, startedRegion } from "./dev-world.ts";

@@ -9,7 +9,7 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { main } from "../../../src/cli/main.ts";
 import { readTextFile } from "../../../src/cli/process/text-file.ts";
 import type { Terminal } from "../../../src/cli/terminal/terminal.ts";
-import { namespaces, replicaSets } from "../../../src/kube/kinds.ts";
+import { namespaces, replicaSets } from "../../../src/kube/resources.ts";
 
 import { eventually } from "../../support/eventually.ts";
 import { FakeIo } from "../../support/fake-io.ts";

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { createInProcessTransport } from "../../../src/dev/in-process-transport.ts";
 import type { DesiredDeployments } from "../../../src/kinds/deployment/desired-deployments.ts";
 import { createKubeApi } from "../../../src/kube/client.ts";
-import { namespaces } from "../../../src/kube/kinds.ts";
+import { namespaces } from "../../../src/kube/resources.ts";
 import { freePort } from "../../support/krane-process.ts";
 import { environmentId, SecretSeekers } from "../../support/secret-seekers.ts";
 import { serveCluster } from "../../support/served-cluster.ts";

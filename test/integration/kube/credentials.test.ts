@@ -8,7 +8,7 @@ import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createCommandRunner } from "../../../src/kube/command-runner.ts";
 import { loadKubeEndpoint } from "../../../src/kube/endpoint.ts";
 import type { KubeApiError } from "../../../src/kube/errors.ts";
-import { pods } from "../../../src/kube/kinds.ts";
+import { pods } from "../../../src/kube/resources.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { answerJson, connectTo, startStubApiServer, status } from "../../support/stub-api-server.ts";
 

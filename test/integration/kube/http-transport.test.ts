@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { fixedCredential } from "../../../src/kube/credentials.ts";
 import type { KubeApiError } from "../../../src/kube/errors.ts";
-import { namespaces, pods, secrets } from "../../../src/kube/kinds.ts";
+import { namespaces, pods, secrets } from "../../../src/kube/resources.ts";
 import { eventually } from "../../support/eventually.ts";
 import { answerJson, connectTo, startStubApiServer, status } from "../../support/stub-api-server.ts";
 

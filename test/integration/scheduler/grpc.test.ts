@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { status } from "@grpc/grpc-js";
-import { appsDeployments } from "../../../src/kube/kinds.ts";
+import { appsDeployments } from "../../../src/kube/resources.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type GrpcStream, grpcClient } from "./grpc-client.ts";
 import {

@@ -1,6 +1,6 @@
 // An agent whose SchedulerService is on, and orders for it in the form of the .proto files.
 import type { TestContext } from "node:test";
-import { replicaSets } from "../../../src/kube/kinds.ts";
+import { replicaSets } from "../../../src/kube/resources.ts";
 import { type AgentWorld, createAgentWorld, type RunningAgent } from "../agent/agent-world.ts";
 
 export const schedulerToken = "kst_of_the_test";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { run } from "../../../src/agent/run.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
-import { replicaSets } from "../../../src/kube/kinds.ts";
+import { replicaSets } from "../../../src/kube/resources.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freePort } from "../../support/krane-process.ts";
 import { startServer } from "../../support/running-server.ts";

@@ -1,7 +1,7 @@
 // A deletion that the agent holds back: found by `krane why`, released at the control plane, done by the agent.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { replicaSets } from "../../../src/kube/kinds.ts";
+import { replicaSets } from "../../../src/kube/resources.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { createWhyWorld } from "./why-world.ts";

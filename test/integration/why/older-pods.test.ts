@@ -1,7 +1,7 @@
 // What `--wait` and `krane why` say of a change in place, which reaches no pod that is there already.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { pods } from "../../../src/kube/kinds.ts";
+import { pods } from "../../../src/kube/resources.ts";
 import { createWhyWorld } from "./why-world.ts";
 
 const never = new AbortController().signal;

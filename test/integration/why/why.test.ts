@@ -5,7 +5,7 @@ import { Code } from "@connectrpc/connect";
 import type { WholeAnswer } from "@krane/kube-apiserver";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { ApplyDeployment } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
-import { nodes, replicaSets } from "../../../src/kube/kinds.ts";
+import { nodes, replicaSets } from "../../../src/kube/resources.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { applySentinel } from "../../support/sentinel-messages.ts";

@@ -1,6 +1,6 @@
 // The kinds of Kubernetes that krane makes, for those who want to look at them. What they hold is not typed
 // further: a program that wants types brings those of the Kubernetes client that it uses anyway.
-import * as known from "../kube/kinds.ts";
+import * as known from "../kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../kube/types.ts";
 
 export interface LiveObject extends KubeObject {

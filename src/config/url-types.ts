@@ -2,12 +2,12 @@
 // so the text is checked first: what a person reads in the file is what is dialled.
 // A URL with a password in it is refused and never quoted.
 
-import { emptyText, type Kind, textKind } from "./kinds.ts";
 import { bad, ok, type Parsed } from "./parsed.ts";
+import { emptyText, type SettingType, textType } from "./setting-types.ts";
 
 /** An http or https URL without credentials, query or fragment; a trailing slash is dropped. */
-export function url(): Kind<string> {
-  return textKind({
+export function url(): SettingType<string> {
+  return textType({
     label: "URL",
     placeholder: "url",
     parse: (text) => {
@@ -18,8 +18,8 @@ export function url(): Kind<string> {
 }
 
 /** A registry's host, with or without a scheme; only host and port are kept. */
-export function registryHost(): Kind<string> {
-  return textKind({
+export function registryHost(): SettingType<string> {
+  return textType({
     label: "registry host or URL",
     placeholder: "host",
     parse: (text) => {

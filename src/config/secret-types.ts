@@ -1,19 +1,19 @@
 // Kinds whose value is a secret. Inline text and the content of a `*_file` pass the
 // same checks, so that a secret which rotates is judged like the one krane started with.
 
+import { bad, ok, type Parsed } from "./parsed.ts";
+import { Secret } from "./secret.ts";
 import {
   emptyText,
   hasControlCharacter,
   isTextList,
-  type Kind,
+  type SettingType,
   splitCommas,
   wrongList,
   wrongType,
-} from "./kinds.ts";
-import { bad, ok, type Parsed } from "./parsed.ts";
-import { Secret } from "./secret.ts";
+} from "./setting-types.ts";
 
-export interface SecretKind extends Kind<Secret> {
+export interface SecretType extends SettingType<Secret> {
   /** Reads the content of the secret's file. */
   fromFile(text: string): Parsed<Secret>;
 }
@@ -21,7 +21,7 @@ export interface SecretKind extends Kind<Secret> {
 const secretLengthMax = 16_384;
 
 /** A token that is sent as a bearer in an HTTP header. */
-export function bearerToken(): SecretKind {
+export function bearerToken(): SecretType {
   return secretText("token", (text) =>
     /^[!-~]+$/.test(text)
       ? ok(new Secret(text))
@@ -32,7 +32,7 @@ export function bearerToken(): SecretKind {
   );
 }
 
-export function password(): SecretKind {
+export function password(): SecretType {
   return secretText("password", (text) =>
     hasControlCharacter(text)
       ? bad("has a control character in it", "look for a newline or tab, often at the end")
@@ -40,7 +40,7 @@ export function password(): SecretKind {
   );
 }
 
-function secretText(noun: string, check: (text: string) => Parsed<Secret>): SecretKind {
+function secretText(noun: string, check: (text: string) => Parsed<Secret>): SecretType {
   const parse = (text: string): Parsed<Secret> => {
     if (text === "") return emptyText();
     return text.length > secretLengthMax ? tooLong() : check(text);
@@ -58,7 +58,7 @@ function secretText(noun: string, check: (text: string) => Parsed<Secret>): Secr
 }
 
 /** Keys in base64: a list in TOML, commas in a variable, one per line in a file and in the Secret. */
-export function masterKeys(): SecretKind {
+export function masterKeys(): SecretType {
   const parse = (keys: readonly string[]): Parsed<Secret> => {
     if (keys.length === 0) return bad("has no key in it", "give at least one key; the last one encrypts");
     const wrong = keys.findIndex((key) => !isBase64(key));

@@ -1,8 +1,9 @@
 // The kinds of value that only the settings of a server have.
-import { emptyText, type Kind, textKind, wrongType } from "../../config/kinds.ts";
+
 import { bad, ok, type Parsed } from "../../config/parsed.ts";
 import { Secret } from "../../config/secret.ts";
-import type { SecretKind } from "../../config/secret-kinds.ts";
+import type { SecretType } from "../../config/secret-types.ts";
+import { emptyText, type SettingType, textType, wrongType } from "../../config/setting-types.ts";
 
 export interface ListenAddress {
   /** Without the brackets of an IPv6 address. */
@@ -11,8 +12,8 @@ export interface ListenAddress {
 }
 
 /** An address and a port, such as 127.0.0.1:7091 or [::1]:7091. */
-export function listenAddress(): Kind<string> {
-  return textKind({
+export function listenAddress(): SettingType<string> {
+  return textType({
     label: "host:port",
     placeholder: "host:port",
     parse: (text) =>
@@ -30,7 +31,7 @@ export function parseListen(text: string): ListenAddress | undefined {
 }
 
 /** Never quoted: it holds a password. */
-export function databaseUrl(): SecretKind {
+export function databaseUrl(): SecretType {
   const parse = (text: string): Parsed<Secret> => {
     if (text === "") return emptyText();
     const isUrl = /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text) && text.length <= 4_096;

@@ -1,4 +1,4 @@
-// The kinds of value a setting can have. A kind reads the TOML value or the text of a
+// The types of value a setting can have. A type reads the TOML value or the text of a
 // variable or flag, says in words what it expects, and shows a value in TOML spelling.
 // Messages never quote strings (see problem.ts); numbers are quoted, they help.
 
@@ -6,7 +6,7 @@ import { TomlDate } from "smol-toml";
 import { formatDuration, parseDuration } from "./duration.ts";
 import { bad, ok, type Parsed } from "./parsed.ts";
 
-export interface Kind<T> {
+export interface SettingType<T> {
   /** What may be written, for the reference table. */
   readonly label: string;
   /** Stands for the value in a flag's help. */
@@ -16,13 +16,13 @@ export interface Kind<T> {
   show(value: T): string;
 }
 
-export interface TextKindOptions {
+export interface TextTypeOptions {
   readonly label: string;
   readonly placeholder: string;
   readonly parse: (text: string) => Parsed<string>;
 }
 
-export function textKind(options: TextKindOptions): Kind<string> {
+export function textType(options: TextTypeOptions): SettingType<string> {
   return {
     label: options.label,
     placeholder: options.placeholder,
@@ -36,8 +36,8 @@ export function textKind(options: TextKindOptions): Kind<string> {
 }
 
 /** Text of up to 128 characters that the pattern accepts; `allowed` says in words what that is. */
-export function patternText(label: string, pattern: RegExp, allowed: string): Kind<string> {
-  return textKind({
+export function patternText(label: string, pattern: RegExp, allowed: string): SettingType<string> {
+  return textType({
     label,
     placeholder: "text",
     parse: (text) => {
@@ -48,8 +48,8 @@ export function patternText(label: string, pattern: RegExp, allowed: string): Ki
   });
 }
 
-export function path(): Kind<string> {
-  return textKind({
+export function path(): SettingType<string> {
+  return textType({
     label: "path",
     placeholder: "path",
     parse: (text) => {
@@ -62,7 +62,7 @@ export function path(): Kind<string> {
   });
 }
 
-export function oneOf<const T extends string>(choices: readonly T[]): Kind<T> {
+export function oneOf<const T extends string>(choices: readonly T[]): SettingType<T> {
   const list = choices.map((choice) => JSON.stringify(choice)).join(", ");
   const parse = (text: string): Parsed<T> => {
     const found = choices.find((choice) => choice === text);
@@ -78,7 +78,7 @@ export function oneOf<const T extends string>(choices: readonly T[]): Kind<T> {
   };
 }
 
-export function integer(min: number, max: number, noun = "integer"): Kind<number> {
+export function integer(min: number, max: number, noun = "integer"): SettingType<number> {
   const expected = `a whole number from ${min} to ${max}`;
   const remedy = "choose a number in that range";
   return {
@@ -99,12 +99,12 @@ export function integer(min: number, max: number, noun = "integer"): Kind<number
   };
 }
 
-export function port(min: 0 | 1 = 1): Kind<number> {
+export function port(min: 0 | 1 = 1): SettingType<number> {
   return integer(min, 65_535, "port");
 }
 
 /** A share from 0 to 1. */
-export function rate(): Kind<number> {
+export function rate(): SettingType<number> {
   const expected = "a number from 0 to 1";
   const remedy = "use 0 for none, 1 for all, or a fraction such as 0.25";
   return {
@@ -131,7 +131,7 @@ function inRange(value: number, min: number, max: number, expected: string, reme
 }
 
 /** Milliseconds, written as "500ms" or "1h30m". */
-export function duration(minMs: number, maxMs: number): Kind<number> {
+export function duration(minMs: number, maxMs: number): SettingType<number> {
   const range = `${formatDuration(minMs)} to ${formatDuration(maxMs)}`;
   const parse = (text: string): Parsed<number> => {
     const value = parseDuration(text);
@@ -162,7 +162,7 @@ const booleanWords: ReadonlyMap<string, boolean> = new Map([
   ["0", false],
 ]);
 
-export function bool(): Kind<boolean> {
+export function bool(): SettingType<boolean> {
   return {
     label: "boolean",
     placeholder: "true|false",
@@ -179,7 +179,7 @@ export function bool(): Kind<boolean> {
 }
 
 /** A list in TOML, or text with commas between the items. */
-export function listOf(item: Kind<string>): Kind<readonly string[]> {
+export function listOf(item: SettingType<string>): SettingType<readonly string[]> {
   const parse = (texts: readonly string[]): Parsed<readonly string[]> => {
     const values: string[] = [];
     for (const [index, text] of texts.entries()) {

@@ -1,6 +1,6 @@
-// The kinds of object that krane reads or writes, each with the place where the API server
-// keeps it. Types come from kubernetes-types, which has no code; a kind that is not here
-// (a CRD of somebody else's) is one more constant, nothing else in the client knows kinds.
+// The Kubernetes resources that krane reads or writes, each with the place where the API server
+// keeps it. Types come from kubernetes-types, which has no code; a resource that is not here
+// (a CRD of somebody else's) is one more constant, nothing else in the client knows them.
 import type { CustomResourceDefinition } from "kubernetes-types/apiextensions/v1.js";
 import type { Deployment, ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { TokenRequest, TokenReview } from "kubernetes-types/authentication/v1.js";

@@ -1,0 +1,107 @@
+// A kind of document: its fields, and the way from a mapping to a document and back. Which kinds there are is not
+// known here; whoever reads documents hands them in.
+import type { FieldProblem, ParsedMessage, Refuse } from "../model/field-problem.ts";
+import type { MessageRules } from "../model/message-fields.ts";
+import type { DocumentContent } from "./document.ts";
+import type { Field } from "./fields.ts";
+import { refuseUnknown } from "./known-names.ts";
+import type { JsonValue, SourceMap } from "./source-tree.ts";
+
+export const apiVersion = "krane/v1";
+
+/** What every document may say besides the fields of its kind. */
+export const headerNames = ["apiVersion", "kind", "region"] as const;
+
+/** What the agent of a region accepts, as far as it is known here. */
+export type DocumentRules = MessageRules;
+
+/** `C`: what all fields make up together; `D`: what becomes of it. */
+export interface DocumentDefinition<C, D extends DocumentContent> {
+  /** As documents write it. */
+  readonly word: string;
+  readonly kind: D["kind"];
+  /** One sentence or two for the documentation. */
+  readonly holds: string;
+  readonly fields: readonly Field<C>[];
+  /** What is wrong with them, by the names of the wire. */
+  judge(content: Partial<C>, rules: DocumentRules): readonly FieldProblem[];
+  documentOf(content: Partial<C>): D;
+  contentOf(document: D): C;
+}
+
+/** The same without `C`, so that all kinds can stand side by side. */
+export interface DocumentSchema<D extends DocumentContent> {
+  readonly word: string;
+  readonly kind: D["kind"];
+  readonly holds: string;
+  readonly fields: readonly Pick<
+    Field<never>,
+    "name" | "wireName" | "words" | "fallback" | "isRequired" | "holds"
+  >[];
+  /** Whatever is refused, the result is of the right shape. */
+  read(map: SourceMap, rules: DocumentRules, refuse: Refuse): D;
+  /** In the order of the table. */
+  write(document: D): { readonly [name: string]: JsonValue };
+}
+
+export interface DocumentKind<D extends DocumentContent = DocumentContent> extends DocumentSchema<D> {
+  idOf(document: D): string;
+  /** The parts of the name that no other document of the kind may have within a region. */
+  nameOf?(document: D): readonly string[];
+  /** The environment that it describes. */
+  environmentOf?(document: D): EnvironmentSpec;
+  /** The environment that it belongs to, with the owner that the two have to share. */
+  belongsTo?(document: D): EnvironmentSpec;
+}
+
+export interface EnvironmentSpec {
+  readonly id: string;
+  readonly workspaceId: string;
+  readonly projectId: string;
+}
+
+export function defineDocument<C, D extends DocumentContent>(
+  definition: DocumentDefinition<C, D>,
+): DocumentSchema<D> {
+  const { word, kind, holds, fields } = definition;
+  const known = [
+    ...headerNames.map((name) => ({ name })),
+    ...fields.map(({ name, wireName }) => ({ name, aliases: [wireName] })),
+  ];
+  return {
+    word,
+    kind,
+    holds,
+    fields,
+    read(map, rules, refuse) {
+      refuseUnknown(map, "", known, refuse);
+      const refused = new Set<Field<C>>();
+      const parts = fields.map((field) =>
+        field.read(map, (path, message) => {
+          refused.add(field);
+          refuse(path, message);
+        }),
+      );
+      const content: Partial<C> = Object.assign({}, ...parts);
+      for (const problem of definition.judge(content, rules)) {
+        for (const field of fields) {
+          const translated = field.translate(problem);
+          // What is not even of the right type has been said; the model saw a stand-in.
+          if (translated !== undefined && !refused.has(field)) refuse(translated.path, translated.message);
+        }
+      }
+      return definition.documentOf(content);
+    },
+    write(document) {
+      const content = definition.contentOf(document);
+      const members = fields.map((field) => [field.name, field.write(content)] as const);
+      return Object.fromEntries(
+        members.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+      );
+    },
+  };
+}
+
+export function problemsOf(parsed: ParsedMessage<unknown>): readonly FieldProblem[] {
+  return parsed.kind === "valid" ? [] : parsed.problems;
+}

@@ -1,0 +1,109 @@
+// The documents of deployments: the fields that people write, and the manifests that `krane render` shows for them.
+import { create } from "@bufbuild/protobuf";
+import { defineDocument, problemsOf } from "../../documents/document-kind.ts";
+import { field } from "../../documents/fields.ts";
+import { count, cpu, jsonObject, memory, text, texts } from "../../documents/formats.ts";
+import { type ApplyDeployment, ApplyDeploymentSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
+import { fallbacks, type KindDocument, type ObjectContent, type Plain, required } from "../kind-document.ts";
+import { desiredDeployment } from "./desired.ts";
+import { encryptedSecrets } from "./encrypted-secrets.ts";
+import { desiredIngressPolicy } from "./ingress-policy.ts";
+import { type DeploymentSpec, parseApplyDeployment } from "./spec.ts";
+
+const healthcheckNames = [
+  "method",
+  "path",
+  "intervalSeconds",
+  "timeoutSeconds",
+  "failureThreshold",
+  "initialDelaySeconds",
+];
+
+const schema = defineDocument<Plain<ApplyDeployment>, ObjectContent<"deployment", ApplyDeployment>>({
+  word: "Deployment",
+  kind: "deployment",
+  holds: "A program of a customer: a ReplicaSet in the namespace of its workspace.",
+  fields: [
+    field("id", "deploymentId", text, "Identifies it for good.", required),
+    field(
+      "name",
+      "k8sName",
+      text,
+      "The name of its ReplicaSet: a DNS label that starts with a letter.",
+      required,
+    ),
+    field(
+      "namespace",
+      "k8sNamespace",
+      text,
+      "The namespace of its workspace; made when it is missing.",
+      required,
+    ),
+    field("workspace", "workspaceId", text, "The id of the workspace that owns it.", required),
+    field("project", "projectId", text, "The id of the project within the workspace.", required),
+    field("environment", "environmentId", text, "The id of the environment within the project.", required),
+    field("image", "image", text, "The reference of the container image.", required),
+    field("replicas", "replicas", count, "How many pods to keep running; 0 pauses it.", fallbacks.replicas),
+    field(
+      "cpu",
+      "cpuMillicores",
+      cpu,
+      "The CPU limit of a pod; a quarter of it is requested.",
+      fallbacks.cpu,
+    ),
+    field(
+      "memory",
+      "memoryMib",
+      memory,
+      "The memory limit of a pod; a quarter of it is requested.",
+      fallbacks.memory,
+    ),
+    field("port", "port", count, "The port that the program listens on; without it 8080."),
+    field("command", "command", texts, "The program and its arguments, in place of the image's own."),
+    field(
+      "shutdownSignal",
+      "shutdownSignal",
+      text,
+      "What stops it: SIGTERM, SIGINT, SIGQUIT or SIGKILL; without it SIGTERM.",
+    ),
+    field("buildId", "buildId", text, "The build that made the image; only a label."),
+    field(
+      "healthcheck",
+      "healthcheck",
+      jsonObject("a mapping", healthcheckNames),
+      `How it is probed: ${healthcheckNames.join(", ")}. Without it there are no probes.`,
+    ),
+    field(
+      "encryptedSecrets",
+      "encryptedEnvironmentVariables",
+      encryptedSecrets,
+      "Variables, each as `krane vault encrypt` prints it for the environment and the name. Without it the deployment gets the secrets of its environment.",
+    ),
+  ],
+  judge: (content, rules) => problemsOf(parseApplyDeployment(create(ApplyDeploymentSchema, content), rules)),
+  documentOf: (content) => ({ kind: "deployment", spec: create(ApplyDeploymentSchema, content) }),
+  contentOf: ({ spec }) => spec,
+});
+
+export const deploymentDocument: KindDocument<"deployment", ApplyDeployment, DeploymentSpec> = {
+  schema,
+  belongsTo: ({ environmentId: id, workspaceId, projectId }) => ({ id, workspaceId, projectId }),
+  manifestsOf(specs, settings) {
+    const portsByPlace = new Map<string, Set<DeploymentSpec["port"]>>();
+    for (const spec of specs) {
+      const ports = portsByPlace.get(placeOf(spec)) ?? new Set();
+      portsByPlace.set(placeOf(spec), ports.add(spec.port));
+    }
+    return specs.map((spec) => {
+      const ports = [spec.port, ...(portsByPlace.get(placeOf(spec)) ?? [])] as const;
+      return desiredDeployment(spec, settings, []).map(({ kind, manifest }) =>
+        kind === "ingress-policy" ? desiredIngressPolicy(spec, ports, settings.scraperNamespace) : manifest,
+      );
+    });
+  },
+};
+
+/** Where the ingress policy of an environment is shared. */
+function placeOf({ namespace, environmentId }: DeploymentSpec): string {
+  return `${namespace}/${environmentId}`;
+}

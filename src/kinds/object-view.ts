@@ -1,0 +1,21 @@
+// What a kind says about the objects that the control plane answers with.
+import type { ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
+import { type KindView, noPods } from "./kind-view.ts";
+import { kindOfObject } from "./kinds.ts";
+
+/** For objects of a kind that only a newer control plane knows: there is nothing to say about them. */
+const unknownView: KindView = {
+  columns: ["id", "name", "phase", "version", "reason"],
+  podsOf: () => noPods,
+  listedPods: () => [],
+  reportedAtMs: () => undefined,
+  wantedText: () => "",
+  liveText: () => "",
+  differencesOf: () => [],
+  stillExists: () => false,
+  isRollingOut: () => false,
+};
+
+export function viewOf({ ref }: ObjectView): KindView {
+  return kindOfObject(ref?.kind)?.view ?? unknownView;
+}

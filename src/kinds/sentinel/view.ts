@@ -1,0 +1,48 @@
+// What people are shown of a sentinel. Its report counts the pods that serve, and names the image that they run.
+import { type ApplySentinel, Health } from "../../gen/ctrl/v1/sentinel_pb.ts";
+import type { ObjectView } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { type KindView, noPods } from "../kind-view.ts";
+import { readyPodsText, workloadColumns, workloadText } from "../workload-view.ts";
+
+const healthWords: Partial<Record<Health, string>> = {
+  [Health.HEALTHY]: "healthy",
+  [Health.UNHEALTHY]: "unhealthy",
+  [Health.PAUSED]: "paused",
+};
+
+export const sentinelView: KindView = {
+  columns: workloadColumns,
+  podsOf(object) {
+    const wanted = specOf(object)?.replicas;
+    if (object.sentinel === undefined) return { ...noPods, wanted };
+    const running = object.sentinel.availableReplicas;
+    const surplus = Math.max(0, running - (wanted ?? running));
+    return { ...noPods, wanted, isReported: true, running, surplus };
+  },
+  listedPods: () => [],
+  reportedAtMs: ({ sentinel }) => sentinel?.reportedAtMs,
+  wantedText(object) {
+    const spec = specOf(object);
+    return spec === undefined ? "" : workloadText(spec);
+  },
+  liveText({ sentinel }, pods) {
+    const health = (sentinel && healthWords[sentinel.health]) ?? "health unknown";
+    return `${readyPodsText(pods)}, ${health}, ${sentinel?.runningImage || "no single image yet"}`;
+  },
+  differencesOf(object) {
+    const desired = specOf(object)?.image;
+    if (desired === undefined || object.sentinel === undefined) return [];
+    const live = object.sentinel.runningImage || "several";
+    return desired === live ? [] : [{ field: "image", desired, live }];
+  },
+  // Reports do not say.
+  stillExists: () => false,
+  isRollingOut(object) {
+    const spec = specOf(object);
+    return spec !== undefined && object.sentinel?.runningImage !== spec.image;
+  },
+};
+
+function specOf({ spec }: ObjectView): ApplySentinel | undefined {
+  return spec?.spec.case === "sentinel" ? spec.spec.value : undefined;
+}
