@@ -1,5 +1,5 @@
 // What a person would try, one key each, and on which kinds of object it can be tried.
-import type { Kind } from "../server/kinds.ts";
+import type { KindName } from "../kinds/kinds.ts";
 import type { Row } from "../server/store.ts";
 import type { Deed, DeedRegion, Deeds } from "./deed.ts";
 import { deploymentDeeds } from "./deployment-deeds.ts";
@@ -46,7 +46,7 @@ export async function runAction(
   return tried;
 
   /** Undefined where the object is not of this kind. */
-  async function attempt<K extends Kind>(
+  async function attempt<K extends KindName>(
     kind: K,
     deeds: Deeds<K>,
     rows: readonly Row<K>[],

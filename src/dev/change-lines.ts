@@ -1,7 +1,7 @@
 // What changed between two looks at the region, one line each: the output of --headless, and the recent events
 // of the live view. Pure.
 
-import type { Kind } from "../server/kinds.ts";
+import type { KindName } from "../kinds/kinds.ts";
 import { printable } from "../telemetry/printable.ts";
 import { type DevObject, type DevState, isSettled } from "./dev-state.ts";
 
@@ -20,15 +20,15 @@ export function changeLines(before: DevState | undefined, after: DevState): read
   return [...lines, ...settledLines(before, after)];
 }
 
-const names: Readonly<Record<Kind, readonly [one: string, many: string, state: string]>> = {
+const names: Readonly<Record<KindName, readonly [one: string, many: string, state: string]>> = {
   deployment: ["deployment", "deployments", "ready"],
   sentinel: ["sentinel", "sentinels", "ready"],
   policy: ["policy", "policies", "in place"],
 };
 
-/** Kind by kind: they come to rest at different times, a sentinel only after half a minute without trouble. */
+/** KindName by kind: they come to rest at different times, a sentinel only after half a minute without trouble. */
 function settledLines(before: DevState | undefined, after: DevState): readonly string[] {
-  return (Object.keys(names) as Kind[]).flatMap((kind) => {
+  return (Object.keys(names) as KindName[]).flatMap((kind) => {
     const [one, many, state] = names[kind];
     const objects = ofKind(after, kind);
     if (objects.length === 0 || !isSettled(objects)) return [];
@@ -37,7 +37,7 @@ function settledLines(before: DevState | undefined, after: DevState): readonly s
   });
 }
 
-function ofKind({ objects }: DevState, kind: Kind): readonly DevObject[] {
+function ofKind({ objects }: DevState, kind: KindName): readonly DevObject[] {
   return objects.filter((object) => object.kind === kind);
 }
 

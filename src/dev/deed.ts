@@ -1,7 +1,7 @@
 // What can be done to an object. Each kind has its own way of doing it, through the door that is meant for
 // it: the control plane's admin API for wishes, the Kubernetes API for what happens behind krane's back.
 // Each answers with a sentence about what it did.
-import type { Kind } from "../server/kinds.ts";
+import type { KindName } from "../kinds/kinds.ts";
 import type { Row } from "../server/store.ts";
 import type { DevRegion } from "./dev-region.ts";
 
@@ -20,6 +20,6 @@ export type Deed =
   | "editBehindBack";
 
 /** What is left out makes no sense for that kind. */
-export type Deeds<K extends Kind> = Readonly<
+export type Deeds<K extends KindName> = Readonly<
   Partial<Record<Deed, (region: DeedRegion, row: Row<K>, signal: AbortSignal) => Promise<string>>>
 >;

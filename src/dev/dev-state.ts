@@ -8,9 +8,9 @@ import {
   ObjectStatus_Outcome,
   StreamStatus_State,
 } from "../gen/krane/v1/agent_pb.ts";
+import type { KindName } from "../kinds/kinds.ts";
 import { kindOfController } from "../kinds/kinds.ts";
 import { sentinelNamespace } from "../model/labels.ts";
-import type { Kind } from "../server/kinds.ts";
 import type { DeploymentReport, Row } from "../server/store.ts";
 import type { DevRegion } from "./dev-region.ts";
 
@@ -21,7 +21,7 @@ export interface DevState {
 }
 
 export interface DevObject {
-  readonly kind: Kind;
+  readonly kind: KindName;
   /** `namespace/name`. */
   readonly key: string;
   /** Empty where the control plane knows nothing of it. */
@@ -48,9 +48,9 @@ export interface DevPods {
 
 /** What the control plane has about an object, whichever kind it is. */
 interface Wanted {
-  readonly kind: Kind;
+  readonly kind: KindName;
   readonly key: string;
-  readonly row: Pick<Row<Kind>, "id" | "desired" | "version">;
+  readonly row: Pick<Row<KindName>, "id" | "desired" | "version">;
   readonly environment: string;
   readonly image: string;
   /** Absent where no pods run for it. */
@@ -58,7 +58,7 @@ interface Wanted {
   readonly report?: DeploymentReport | undefined;
 }
 
-const order: readonly Kind[] = ["deployment", "sentinel", "policy"];
+const order: readonly KindName[] = ["deployment", "sentinel", "policy"];
 
 export async function loadDevState(region: DevRegion, signal: AbortSignal): Promise<DevState> {
   const { agent } = region;
@@ -111,11 +111,11 @@ async function loadWanted({ admin, name: region }: DevRegion): Promise<readonly 
   return wanted;
 }
 
-function nameOf(kind: Kind, key: string): string {
+function nameOf(kind: KindName, key: string): string {
   return `${kind} ${key}`;
 }
 
-function inspectedKind({ controller }: ObjectStatus): Kind {
+function inspectedKind({ controller }: ObjectStatus): KindName {
   const kind = kindOfController(controller);
   if (kind === undefined) throw new TypeError(`no kind has a controller called ${controller}`);
   return kind.name;

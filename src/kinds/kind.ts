@@ -9,6 +9,7 @@ import type { ControllerDeps, ControllerOptions } from "../engine/controller.ts"
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "../engine/engine-kind.ts";
 import type { KindController } from "../engine/running-controller.ts";
 import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
+import type { Refuse } from "../model/field-problem.ts";
 import type { RegistryCredentials } from "../model/pull-secret.ts";
 
 export interface Kind<
@@ -32,13 +33,26 @@ export interface Kind<
   uniqueNameOf(message: ApplyOf<State>): string;
   /** The order to delete what the message describes. */
   deletionOf(message: ApplyOf<State>): MessageInitShape<GenMessage<DeleteOf<State>>>;
-  /** It makes pods, so it has a number of them and needs the credentials of the registry. */
+  /** For kinds whose messages carry a tenant's encrypted variables. */
+  readonly secrets?: KindSecrets<State>;
+  /** It makes pods: its message has the field `replicas`, and it needs the credentials of the registry. */
   readonly makesPods: boolean;
   /** The kind in Kubernetes that its name is looked up by, as kubectl takes it. */
   readonly kubectlKind: string;
   /** The label that its objects carry its id in. */
   readonly idLabel: string;
   loadController(): Promise<CreateController<State, Seen, Spec>>;
+}
+
+export interface KindSecrets<State extends DescMessage> {
+  /** The JSON of ctrl.v1.SecretsConfig; empty where there are none. */
+  blobOf(message: ApplyOf<State>): Uint8Array;
+  /** The message with another blob. */
+  withBlob(message: ApplyOf<State>, blob: Uint8Array): ApplyOf<State>;
+  /** Of the variables in a blob, in order; none where it cannot be read. */
+  namesIn(blob: Uint8Array): string[];
+  /** Refuses what is wrong with a blob, by the field of the message that it is in. */
+  check(blob: Uint8Array, refuse: Refuse): void;
 }
 
 /** Constructing one starts nothing. */

@@ -1,7 +1,8 @@
 // The control plane from the other side: what people and tests do to desired state, and
 // what they read of the reports. Works on any store.
 import type { Clock } from "../concurrency/clock.ts";
-import { type Kind, kinds, type Spec, type SpecInit } from "./kinds.ts";
+import type { ApplyInit, ApplyMessage, KindName } from "../kinds/kinds.ts";
+import { createSpec } from "./kind-messages.ts";
 import { stopping } from "./row-rules.ts";
 import type { AgentRecord, DeploymentReport, Row, SentinelReport, Store } from "./store.ts";
 
@@ -16,7 +17,7 @@ export interface Admin {
   registerRegion(region: string): Promise<void>;
   regions(): Promise<readonly string[]>;
 
-  setDeployment(region: string, deployment: SpecInit<"deployment">): Promise<bigint>;
+  setDeployment(region: string, deployment: ApplyInit<"deployment">): Promise<bigint>;
   scale(region: string, deploymentId: string, replicas: number): Promise<bigint>;
   /** Orders its deletion, and that of the policies that belong to it. */
   deleteDeployment(region: string, deploymentId: string): Promise<bigint>;
@@ -28,7 +29,7 @@ export interface Admin {
   /** The instances of that report. */
   instances(region: string, deploymentId: string): Promise<DeploymentReport["instances"]>;
 
-  setSentinel(region: string, sentinel: SpecInit<"sentinel">): Promise<bigint>;
+  setSentinel(region: string, sentinel: ApplyInit<"sentinel">): Promise<bigint>;
   scaleSentinel(region: string, sentinelId: string, replicas: number): Promise<bigint>;
   deleteSentinel(region: string, sentinelId: string): Promise<bigint>;
   forgetSentinel(region: string, sentinelId: string): Promise<void>;
@@ -36,7 +37,7 @@ export interface Admin {
   sentinelStatus(region: string, sentinelId: string): Promise<SentinelReport | undefined>;
 
   /** With a deployment it belongs to, it is deleted when that is. */
-  setPolicy(region: string, policy: SpecInit<"policy">, deploymentId?: string): Promise<bigint>;
+  setPolicy(region: string, policy: ApplyInit<"policy">, deploymentId?: string): Promise<bigint>;
   deletePolicy(region: string, policyId: string): Promise<bigint>;
   forgetPolicy(region: string, policyId: string): Promise<void>;
   policies(region: string): Promise<readonly Row<"policy">[]>;
@@ -53,8 +54,8 @@ export interface AdminDeps {
 
 export function createAdmin(store: Store, { clock, by }: AdminDeps): Admin {
   const author = () => ({ by, atMs: clock.wallMs() });
-  const set = <K extends Kind>(region: string, kind: K, spec: SpecInit<K>, deploymentId?: string) =>
-    store.put(region, kind, kinds[kind].createSpec(spec), author(), {
+  const set = <K extends KindName>(region: string, kind: K, spec: ApplyInit<K>, deploymentId?: string) =>
+    store.put(region, kind, createSpec(kind, spec), author(), {
       ...(deploymentId !== undefined && { deploymentId }),
     });
   const scale = async (region: string, kind: "deployment" | "sentinel", id: string, replicas: number) => {
@@ -62,9 +63,9 @@ export function createAdmin(store: Store, { clock, by }: AdminDeps): Admin {
       store.edit(region, k, id, (spec) => withReplicas(k, spec, replicas), author());
     return found(await rescale(kind), region, kind, id);
   };
-  const stop = async (region: string, kind: Kind, id: string) =>
+  const stop = async (region: string, kind: KindName, id: string) =>
     found(await store.stop(region, kind, id, author()), region, kind, id);
-  const forget = async (region: string, kind: Kind, id: string) => {
+  const forget = async (region: string, kind: KindName, id: string) => {
     found((await store.remove(region, kind, id, author())) || undefined, region, kind, id);
   };
   return {
@@ -99,15 +100,15 @@ export function createAdmin(store: Store, { clock, by }: AdminDeps): Admin {
 
 function withReplicas<K extends "deployment" | "sentinel">(
   kind: K,
-  spec: Spec<K>,
+  spec: ApplyMessage<K>,
   replicas: number,
-): Spec<K> {
-  const copy = kinds[kind].createSpec(spec as SpecInit<K>);
+): ApplyMessage<K> {
+  const copy = createSpec(kind, spec as ApplyInit<K>);
   copy.replicas = replicas;
   return copy;
 }
 
-function found<T>(answer: T | undefined, region: string, kind: Kind, id: string): T {
+function found<T>(answer: T | undefined, region: string, kind: KindName, id: string): T {
   if (answer === undefined) throw new AdminError(`no ${kind} ${id} in region ${region}`);
   return answer;
 }

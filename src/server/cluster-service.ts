@@ -7,9 +7,9 @@ import type { ClusterService, ReportAgentStateRequest } from "../gen/ctrl/v1/clu
 import type { ReportDeploymentStatusRequest } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { RegionKey } from "../gen/ctrl/v1/region_pb.ts";
 import type { ReportSentinelStatusRequest } from "../gen/ctrl/v1/sentinel_pb.ts";
+import { type AnyKind, allKinds, type KindName, type StateMessage } from "../kinds/kinds.ts";
 import { assertMaySpeakFor } from "./caller-regions.ts";
 import { type ChangeSource, desiredFeed } from "./desired-feed.ts";
-import type { Kind, State } from "./kinds.ts";
 import { resolveRegion } from "./region.ts";
 import { limitReport } from "./report-limits.ts";
 import { type HeldDeletion, type Store, stateOf } from "./store.ts";
@@ -23,24 +23,9 @@ export interface ClusterServiceDeps {
   readonly clock: Clock;
 }
 
-interface WatchRequest {
-  readonly region: string;
-  readonly versionLastSeen: bigint;
-  readonly regionKey?: RegionKey | undefined;
-}
-
 export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<typeof ClusterService> {
   const { store, clock } = deps;
-  return {
-    watchDeployments: (request, context) => watch(deps, "deployment", request, context),
-    watchSentinels: (request, context) => watch(deps, "sentinel", request, context),
-    watchCiliumNetworkPolicies: (request, context) => watch(deps, "policy", request, context),
-    getDesiredDeploymentState: ({ deploymentId, regionKey }, context) =>
-      desiredState(store, "deployment", deploymentId, regionOf(context, regionKey)),
-    getDesiredSentinelState: ({ sentinelId, regionKey }, context) =>
-      desiredState(store, "sentinel", sentinelId, regionOf(context, regionKey)),
-    getDesiredCiliumNetworkPolicyState: ({ ciliumNetworkPolicyId, regionKey }, context) =>
-      desiredState(store, "policy", ciliumNetworkPolicyId, regionOf(context, regionKey)),
+  const ofAgents: Partial<ServiceImpl<typeof ClusterService>> = {
     async reportDeploymentStatus(request, context) {
       await storeDeploymentStatus(deps, regionOf(context, request.regionKey), request);
       return {};
@@ -58,14 +43,34 @@ export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<type
       return { releasedDeletions };
     },
   };
+  // The RPCs of the kinds are all the others; their types are only known by name.
+  return Object.assign(ofAgents, ...allKinds.map((kind) => kindHandlers(deps, kind)));
 }
 
-function watch<K extends Kind>(
+/** What the requests of every kind have. */
+interface KindRequest {
+  readonly region: string;
+  readonly versionLastSeen: bigint;
+  readonly regionKey?: RegionKey | undefined;
+}
+
+function kindHandlers(deps: ClusterServiceDeps, { name, rpcs }: AnyKind) {
+  return {
+    [rpcs.watch.localName]: (request: KindRequest, context: HandlerContext) =>
+      watch(deps, name, request, context),
+    [rpcs.get.localName]: (
+      request: KindRequest & Readonly<Record<string, unknown>>,
+      context: HandlerContext,
+    ) => desiredState(deps.store, name, String(request[rpcs.idField]), regionOf(context, request.regionKey)),
+  };
+}
+
+function watch(
   { changes, streams }: ClusterServiceDeps,
-  kind: K,
-  request: WatchRequest,
+  kind: KindName,
+  request: KindRequest,
   context: HandlerContext,
-): AsyncIterable<State<K>> {
+): AsyncIterable<StateMessage<KindName>> {
   const region = regionOf(context, request.regionKey, request.region);
   return streams.guard(
     (signal) => desiredFeed(changes, kind, region, request.versionLastSeen, signal),
@@ -73,12 +78,12 @@ function watch<K extends Kind>(
   );
 }
 
-async function desiredState<K extends Kind>(
+async function desiredState(
   store: Store,
-  kind: K,
+  kind: KindName,
   id: string,
   region: string,
-): Promise<State<K>> {
+): Promise<StateMessage<KindName>> {
   if (id === "") throw new ConnectError(`the ${kind} id is missing`, Code.InvalidArgument);
   const row = await store.row(region, kind, id);
   if (row === undefined) throw notFound(kind, id, region);
@@ -132,6 +137,6 @@ function regionOf(context: HandlerContext, key: RegionKey | undefined, field?: s
   return region;
 }
 
-function notFound(kind: Kind, name: string, region: string): ConnectError {
+function notFound(kind: KindName, name: string, region: string): ConnectError {
   return new ConnectError(`no ${kind} ${name} in region ${region}`, Code.NotFound);
 }

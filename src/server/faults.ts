@@ -1,6 +1,7 @@
 // What can go wrong at a control plane, as buttons, for tests and `krane dev`.
 import type { Code } from "@connectrpc/connect";
-import { type Kind, kinds, type SpecInit } from "./kinds.ts";
+import { type ApplyInit, type KindName, kindOf } from "../kinds/kinds.ts";
+import { createSpec } from "./kind-messages.ts";
 import type { MemoryStore } from "./memory-store.ts";
 import type { ClusterRpc, RpcFaults } from "./rpc-faults.ts";
 import type { StreamGate } from "./stream-gate.ts";
@@ -22,9 +23,9 @@ export interface Faults {
   /** Numbers the next change one above this. */
   setCounter(region: string, counter: bigint): void;
   /** A row that became visible late, with a version that cursors have passed already. */
-  insertBehind<K extends Kind>(region: string, kind: K, spec: SpecInit<K>, version: bigint): void;
+  insertBehind<K extends KindName>(region: string, kind: K, spec: ApplyInit<K>, version: bigint): void;
   /** A row that this server cannot read, as one written by a newer server; streams send its bare version. */
-  insertUnreadable<K extends Kind>(region: string, kind: K, spec: SpecInit<K>): bigint;
+  insertUnreadable<K extends KindName>(region: string, kind: K, spec: ApplyInit<K>): bigint;
   /** How many streams are open. */
   readonly openStreams: number;
 }
@@ -47,13 +48,13 @@ export function createFaults(store: MemoryStore, streams: StreamGate, rpcs: RpcF
     },
     setCounter: (region, counter) => store.setCounter(region, counter),
     insertBehind(region, kind, init, version) {
-      const spec = kinds[kind].createSpec(init);
-      const row = { id: kinds[kind].idOf(spec), spec, desired: "running", version } as const;
+      const spec = createSpec(kind, init);
+      const row = { id: kindOf(kind).idOf(spec), spec, desired: "running", version } as const;
       store.insertSilently(region, kind, row);
     },
     insertUnreadable(region, kind, init) {
-      const spec = kinds[kind].createSpec(init);
-      return store.insert(region, kind, { id: kinds[kind].idOf(spec), spec, desired: "unreadable" });
+      const spec = createSpec(kind, init);
+      return store.insert(region, kind, { id: kindOf(kind).idOf(spec), spec, desired: "unreadable" });
     },
     get openStreams() {
       return streams.openCount;

@@ -1,17 +1,18 @@
 // What the store in memory keeps of one region, and the work that touches several parts of it.
+
+import { type KindName, kindNames, perKind } from "../kinds/kinds.ts";
 import type { ChangeSignal } from "./change-signal.ts";
 import { EnvironmentList } from "./environment-list.ts";
 import { forgottenBefore, type Gone, goneSince } from "./gone-objects.ts";
 import type { Release } from "./held-releases.ts";
 import { HistoryLog } from "./history-log.ts";
 import { InstanceReports } from "./instance-reports.ts";
-import { allKinds, type Kind } from "./kinds.ts";
 import { RowTable } from "./row-table.ts";
 import type { AgentRecord, Row, SentinelReport, StoredObject } from "./store.ts";
 
 export interface Region {
   counter: bigint;
-  tables: { readonly [K in Kind]: RowTable<K> };
+  tables: { readonly [K in KindName]: RowTable<K> };
   instances: InstanceReports;
   sentinels: Map<string, SentinelReport>;
   /** What the last report on each object came to, and the version that the object had then; by kind and id. */
@@ -28,11 +29,8 @@ export interface Region {
 export function emptyRegion(): Omit<Region, "changed"> {
   return {
     counter: 0n,
-    tables: {
-      deployment: new RowTable("deployment"),
-      sentinel: new RowTable("sentinel"),
-      policy: new RowTable("policy"),
-    },
+    // Each table is of the kind that it is listed under.
+    tables: perKind(({ name }) => new RowTable(name)) as Region["tables"],
     instances: new InstanceReports(),
     sentinels: new Map(),
     reported: new Map(),
@@ -44,7 +42,7 @@ export function emptyRegion(): Omit<Region, "changed"> {
   };
 }
 
-export function storedObject<K extends Kind>(
+export function storedObject<K extends KindName>(
   { instances, sentinels, reported }: Region,
   kind: K,
   row: Row<K>,
@@ -62,7 +60,7 @@ export function storedObject<K extends Kind>(
 /** Enters the report into history when it says something new. */
 export function recordReport(
   { tables, reported, history }: Region,
-  kind: Kind,
+  kind: KindName,
   id: string,
   atMs: number,
   outcome: string,
@@ -77,7 +75,7 @@ export function recordReport(
 /** Forgets what has been gone for longer. */
 export function trimGone(region: Region, nowMs: number, ageMaxMs: number): void {
   const oldestMs = forgottenBefore(region.agent, ageMaxMs, nowMs);
-  for (const kind of allKinds) {
+  for (const kind of kindNames) {
     for (const row of region.tables[kind].current()) {
       const key = `${kind} ${row.id}`;
       const object = storedObject(region, kind, row);
@@ -89,7 +87,7 @@ export function trimGone(region: Region, nowMs: number, ageMaxMs: number): void 
   }
 }
 
-export function forget(region: Region, kind: Kind, id: string): void {
+export function forget(region: Region, kind: KindName, id: string): void {
   if (kind === "deployment") region.instances.delete(id);
   if (kind === "sentinel") region.sentinels.delete(id);
   region.reported.delete(`${kind} ${id}`);

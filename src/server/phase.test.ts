@@ -16,7 +16,7 @@ import {
   type ObjectStatusSchema,
   ObjectStatus_Outcome as Outcome,
 } from "../gen/krane/v1/agent_pb.ts";
-import type { Kind } from "./kinds.ts";
+import type { KindName } from "../kinds/kinds.ts";
 import { phaseFacts, phaseOf, troubleOf } from "./phase.ts";
 import type { Row, SentinelReport, StoredObject } from "./store.ts";
 
@@ -26,12 +26,12 @@ type StreamInit = { cursor?: bigint; settledUpTo?: bigint; unsettled?: bigint[] 
 const controllers = { deployment: "deployments", sentinel: "sentinels", policy: "cilium" } as const;
 
 /** One that has tried in vain to report what runs, and has given up for a while. */
-function heldBack(kind: Kind, state: Breaker) {
+function heldBack(kind: KindName, state: Breaker) {
   const controller = { name: controllers[kind], stream: settled, breaker: { state } };
   return { report: create(ReportAgentStateRequestSchema, { state: { controllers: [controller] } }), atMs: 0 };
 }
 
-function agent(kind: Kind, stream: StreamInit, ...troubledObjects: readonly StatusInit[]) {
+function agent(kind: KindName, stream: StreamInit, ...troubledObjects: readonly StatusInit[]) {
   const controller = controllers[kind];
   const report = create(ReportAgentStateRequestSchema, {
     state: { controllers: [{ name: controller, stream }] },
@@ -40,7 +40,11 @@ function agent(kind: Kind, stream: StreamInit, ...troubledObjects: readonly Stat
   return { report, atMs: 0 };
 }
 
-function phase<K extends Kind>(kind: K, object: StoredObject<K>, state?: ReturnType<typeof agent>): string {
+function phase<K extends KindName>(
+  kind: K,
+  object: StoredObject<K>,
+  state?: ReturnType<typeof agent>,
+): string {
   return PhaseSchema.value[phaseOf(phaseFacts(kind, object, state))]?.localName ?? "";
 }
 

@@ -15,35 +15,29 @@ import {
   type ObjectStatus,
   ObjectStatus_Outcome as Outcome,
 } from "../gen/krane/v1/agent_pb.ts";
-import { sentinelNamespace } from "../model/labels.ts";
-import type { Kind, Spec } from "./kinds.ts";
+import { type ApplyMessage, type KindName, kindOf, kindOfController } from "../kinds/kinds.ts";
 import { hasSettled, settledBy } from "./known-state.ts";
 import type { AgentReport, DeploymentReport, Row, SentinelReport, StoredObject } from "./store.ts";
-import { kindOfController } from "./trouble-news.ts";
 import { unlistedTrouble } from "./unlisted-refusals.ts";
 
 /** What the agent says about an object where something is wrong. */
 export function troubleOf(
-  kind: Kind,
-  { id, spec }: Row<Kind>,
+  kind: KindName,
+  { id, spec }: Row<KindName>,
   agent: AgentReport | undefined,
 ): ObjectStatus | undefined {
   const listed = (agent?.report.troubledObjects ?? []).filter(
-    ({ controller }) => kindOfController(controller) === kind,
+    ({ controller }) => kindOfController(controller)?.name === kind,
   );
   // One that the agent only knows by its name is the one of that name.
-  const byName = (status: ObjectStatus) => status.id === "" && status.key === keyOf(spec);
+  const byName = (status: ObjectStatus) => status.id === "" && status.key === kindOf(kind).keyOf(spec);
   return listed.find((status) => status.id === id) ?? listed.find(byName);
-}
-
-function keyOf(spec: Spec<Kind>): string {
-  return `${"k8sNamespace" in spec ? spec.k8sNamespace : sentinelNamespace}/${spec.k8sName}`;
 }
 
 /** Whether the agent has applied or refused the row as it is. */
 export function isSettled(
-  kind: Kind,
-  { version }: Row<Kind>,
+  kind: KindName,
+  { version }: Row<KindName>,
   agent: AgentReport | undefined,
   trouble?: ObjectStatus,
 ): boolean {
@@ -53,15 +47,15 @@ export function isSettled(
 }
 
 /** Whether the agent has failed to report so often that it tries no more for a while. */
-function areReportsHeldBack(kind: Kind, agent: AgentReport | undefined): boolean {
+function areReportsHeldBack(kind: KindName, agent: AgentReport | undefined): boolean {
   return controllerOf(kind, agent)?.breaker?.state === Breaker.OPEN;
 }
 
-function controllerOf(kind: Kind, agent: AgentReport | undefined): ControllerStatus | undefined {
-  return agent?.report.state?.controllers.find(({ name }) => kindOfController(name) === kind);
+function controllerOf(kind: KindName, agent: AgentReport | undefined): ControllerStatus | undefined {
+  return agent?.report.state?.controllers.find(({ name }) => kindOfController(name)?.name === kind);
 }
 
-export function phaseFacts<K extends Kind>(
+export function phaseFacts<K extends KindName>(
   kind: K,
   object: StoredObject<K>,
   agent: AgentReport | undefined,
@@ -81,17 +75,19 @@ export function phaseFacts<K extends Kind>(
 }
 
 function unlistedOf(
-  kind: Kind,
-  { id, spec, version: desiredVersion }: Row<Kind>,
+  kind: KindName,
+  { id, spec, version: desiredVersion }: Row<KindName>,
   agent: AgentReport | undefined,
 ): ObjectStatus | undefined {
   const controller = controllerOf(kind, agent);
   return (
-    agent && controller && unlistedTrouble(controller, agent.report, { id, key: keyOf(spec), desiredVersion })
+    agent &&
+    controller &&
+    unlistedTrouble(controller, agent.report, { id, key: kindOf(kind).keyOf(spec), desiredVersion })
   );
 }
 
-export interface PhaseFacts<K extends Kind> extends StoredObject<K> {
+export interface PhaseFacts<K extends KindName> extends StoredObject<K> {
   readonly kind: K;
   /** As far as is known. */
   readonly isSettled: boolean;
@@ -100,7 +96,7 @@ export interface PhaseFacts<K extends Kind> extends StoredObject<K> {
   readonly trouble: ObjectStatus | undefined;
 }
 
-export function phaseOf<K extends Kind>(facts: PhaseFacts<K>): Phase {
+export function phaseOf<K extends KindName>(facts: PhaseFacts<K>): Phase {
   const { row } = facts;
   if (row.desired === "unreadable") return Phase.UNSPECIFIED;
   if (row.desired === "stopped") return isGone(facts) ? Phase.DELETED : Phase.DELETING;
@@ -110,8 +106,9 @@ export function phaseOf<K extends Kind>(facts: PhaseFacts<K>): Phase {
   // What came before the change says nothing about it, unless there was nothing new to tell since. An agent that
   // cannot tell leaves that open.
   if (facts.isHeldBack && facts.reportedVersion < row.version) return Phase.PROGRESSING;
-  if (facts.kind === "deployment") return deploymentPhase(row.spec as Spec<"deployment">, facts.deployment);
-  return sentinelPhase(row.spec as Spec<"sentinel">, facts.sentinel);
+  if (facts.kind === "deployment")
+    return deploymentPhase(row.spec as ApplyMessage<"deployment">, facts.deployment);
+  return sentinelPhase(row.spec as ApplyMessage<"sentinel">, facts.sentinel);
 }
 
 function isGone({
@@ -120,7 +117,7 @@ function isGone({
   reportedVersion,
   isSettled: settled,
   trouble,
-}: PhaseFacts<Kind>): boolean {
+}: PhaseFacts<KindName>): boolean {
   // Reported after the order, and hence about it.
   if (deployment?.exists === false && reportedVersion >= row.version) return true;
   // A deletion that was refused is settled too, and what it was about is still there.
@@ -128,13 +125,16 @@ function isGone({
   return settled && deployment?.exists !== true;
 }
 
-function hasFailed({ row, trouble }: PhaseFacts<Kind>): boolean {
+function hasFailed({ row, trouble }: PhaseFacts<KindName>): boolean {
   if (trouble === undefined || trouble.desiredVersion < row.version) return false;
   const isRefused = trouble.outcome === Outcome.PARKED || trouble.outcome === Outcome.CONFLICT;
   return isRefused || trouble.failing !== "";
 }
 
-function deploymentPhase({ replicas }: Spec<"deployment">, report: DeploymentReport | undefined): Phase {
+function deploymentPhase(
+  { replicas }: ApplyMessage<"deployment">,
+  report: DeploymentReport | undefined,
+): Phase {
   const instances = report?.instances ?? [];
   if (replicas === 0) return instances.length === 0 ? Phase.PAUSED : Phase.PROGRESSING;
   const running = instances.filter(({ status }) => status === Status.RUNNING).length;
@@ -145,7 +145,10 @@ function deploymentPhase({ replicas }: Spec<"deployment">, report: DeploymentRep
   return cannotRun ? Phase.FAILED : Phase.PROGRESSING;
 }
 
-function sentinelPhase({ replicas, image }: Spec<"sentinel">, report: SentinelReport | undefined): Phase {
+function sentinelPhase(
+  { replicas, image }: ApplyMessage<"sentinel">,
+  report: SentinelReport | undefined,
+): Phase {
   if (replicas === 0) {
     return (report?.availableReplicas ?? 0) === 0 ? Phase.PAUSED : Phase.PROGRESSING;
   }

@@ -15,7 +15,8 @@ import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { ReportDeploymentStatusRequest_Update_Instance } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { Health } from "../gen/ctrl/v1/sentinel_pb.ts";
-import { type Kind, kinds, type Spec, type State } from "./kinds.ts";
+import type { ApplyMessage, KindName, StateMessage } from "../kinds/kinds.ts";
+import { applyState, bareState, deleteState } from "./kind-messages.ts";
 
 export type StoreErrorCode = ErrorCode<"StoreError">;
 
@@ -29,9 +30,9 @@ export interface Author {
   readonly atMs: number;
 }
 
-export interface Row<K extends Kind> {
+export interface Row<K extends KindName> {
   readonly id: string;
-  readonly spec: Spec<K>;
+  readonly spec: ApplyMessage<K>;
   /** "unreadable" is what a newer server wrote and this one does not understand. */
   readonly desired: "running" | "stopped" | "unreadable";
   readonly version: bigint;
@@ -40,20 +41,20 @@ export interface Row<K extends Kind> {
 }
 
 /** What a change makes of a row. */
-export interface Wanted<K extends Kind> {
-  readonly spec: Spec<K>;
+export interface Wanted<K extends KindName> {
+  readonly spec: ApplyMessage<K>;
   readonly desired: "running" | "stopped";
   readonly deploymentId?: string;
 }
 
 /** The same row twice where nothing changed; undefined twice where there is none. */
-export interface Changed<K extends Kind> {
+export interface Changed<K extends KindName> {
   readonly before: Row<K> | undefined;
   readonly after: Row<K> | undefined;
 }
 
 /** What is to become of a row; undefined leaves it alone. Throws to refuse. May be called more than once. */
-export type Decide<K extends Kind> = (
+export type Decide<K extends KindName> = (
   row: Row<K> | undefined,
   /** The one that the options name; undefined where there is none. */
   environment?: StoredEnvironment,
@@ -84,7 +85,7 @@ export interface PutOptions extends Condition {
 /** Of specs in one answer to a stream, of which many are kept at a time. The one that passes it is the last. */
 export const changesBytesMax = 1024 * 1024;
 
-export interface Changes<K extends Kind> {
+export interface Changes<K extends KindName> {
   /** In ascending order of version. */
   readonly rows: readonly Row<K>[];
   /** The counter of the region at the moment of the read. */
@@ -120,7 +121,7 @@ export interface AgentRecord {
   /** The counter of the region. */
   readonly newestVersion: bigint;
   /** Of each kind; 0 without a row. */
-  readonly newestOfKind: Readonly<Record<Kind, bigint>>;
+  readonly newestOfKind: Readonly<Record<KindName, bigint>>;
   readonly heartbeatAtMs?: number;
   /** The last report, as it came. */
   readonly state?: AgentReport;
@@ -129,7 +130,7 @@ export interface AgentRecord {
 }
 
 /** A row with what was reported on it. */
-export interface StoredObject<K extends Kind> {
+export interface StoredObject<K extends KindName> {
   readonly row: Row<K>;
   readonly deployment?: DeploymentReport;
   readonly sentinel?: SentinelReport;
@@ -157,7 +158,7 @@ export interface StoredEnvironment extends EnvironmentContent {
 }
 
 /** What has a history. */
-export type HistoryKind = Kind | "environment";
+export type HistoryKind = KindName | "environment";
 
 /** One thing that happened to an object or an environment. */
 export interface HistoryEntry extends Author {
@@ -212,7 +213,7 @@ export interface Store {
    * Every change of desired state: decided on the row as it is, with no other change of the region in between.
    * One that leaves every byte as it was takes no version.
    */
-  change<K extends Kind>(
+  change<K extends KindName>(
     region: string,
     kind: K,
     id: string,
@@ -221,43 +222,48 @@ export interface Store {
     options?: ChangeOptions,
   ): Promise<Changed<K>>;
   /** Makes the object wanted as described; gives its version. */
-  put<K extends Kind>(
+  put<K extends KindName>(
     region: string,
     kind: K,
-    spec: Spec<K>,
+    spec: ApplyMessage<K>,
     author: Author,
     options?: PutOptions,
   ): Promise<bigint>;
   /** Changes the spec of a row; undefined without a row. */
-  edit<K extends Kind>(
+  edit<K extends KindName>(
     region: string,
     kind: K,
     id: string,
-    change: (spec: Spec<K>) => Spec<K>,
+    change: (spec: ApplyMessage<K>) => ApplyMessage<K>,
     author: Author,
     condition?: Condition,
   ): Promise<bigint | undefined>;
   /** Orders the deletion of an object; undefined without a row. */
   stop(
     region: string,
-    kind: Kind,
+    kind: KindName,
     id: string,
     author: Author,
     condition?: Condition,
   ): Promise<bigint | undefined>;
   /** Forgets a row and what was reported on it, without telling anybody. */
-  remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean>;
+  remove(region: string, kind: KindName, id: string, author: Author): Promise<boolean>;
 
-  row<K extends Kind>(region: string, kind: K, id: string): Promise<Row<K> | undefined>;
-  rows<K extends Kind>(region: string, kind: K): Promise<readonly Row<K>[]>;
+  row<K extends KindName>(region: string, kind: K, id: string): Promise<Row<K> | undefined>;
+  rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]>;
   /** So many rows at most, and fewer where they are large; none only where there are no more. */
-  changesSince<K extends Kind>(region: string, kind: K, cursor: bigint, limit: number): Promise<Changes<K>>;
-  object<K extends Kind>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined>;
+  changesSince<K extends KindName>(
+    region: string,
+    kind: K,
+    cursor: bigint,
+    limit: number,
+  ): Promise<Changes<K>>;
+  object<K extends KindName>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined>;
   /**
    * In order of id, beginning behind the one given; the empty id begins with the first. So many at most, and fewer
    * where they are large; none only where there are no more.
    */
-  objects<K extends Kind>(
+  objects<K extends KindName>(
     region: string,
     kind: K,
     afterId: string,
@@ -314,9 +320,9 @@ export interface Store {
 }
 
 /** What goes out for a row, by stream and by answer alike. */
-export function stateOf<K extends Kind>(kind: K, row: Row<K>): State<K> {
-  if (row.desired === "running") return kinds[kind].applyState(row.spec, row.version);
-  if (row.desired === "stopped") return kinds[kind].deleteState(row.spec, row.version);
+export function stateOf<K extends KindName>(kind: K, row: Row<K>): StateMessage<K> {
+  if (row.desired === "running") return applyState(kind, row.spec, row.version);
+  if (row.desired === "stopped") return deleteState(kind, row.spec, row.version);
   // Left out, the row would hold the cursor of the client below it for ever.
-  return kinds[kind].bareState(row.version);
+  return bareState(kind, row.version);
 }

@@ -9,8 +9,9 @@ import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { ApplyDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import type { ApplyInit } from "../../src/kinds/kinds.ts";
 import { createAdmin } from "../../src/server/admin.ts";
-import { kinds, type SpecInit } from "../../src/server/kinds.ts";
+import { createSpec, encodeSpec } from "../../src/server/kind-messages.ts";
 import { connectAlone } from "../../src/server/postgres/database.ts";
 import { migrate, migrationLock } from "../../src/server/postgres/migrations.ts";
 import { startPostgresStore } from "../../src/server/postgres/postgres-store.ts";
@@ -24,8 +25,8 @@ const author = { by: "test", atMs: 1 };
 const hasCode = (code: StoreErrorCode) => (error: unknown) =>
   error instanceof StoreError && error.code === code;
 const ascending = (a: bigint, b: bigint) => Number(a - b);
-const deployment = (id: string, more: SpecInit<"deployment"> = {}) =>
-  kinds.deployment.createSpec({ deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one", ...more });
+const deployment = (id: string, more: ApplyInit<"deployment"> = {}) =>
+  createSpec("deployment", { deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one", ...more });
 
 let target: OpenTarget;
 let database: ClientConfig;
@@ -255,9 +256,9 @@ test("what an older server kept is read, shown, deleted and forgotten as what is
   const { client, start } = await openOlder(t, "kept", 3);
   const policySpec = { ciliumNetworkPolicyId: "p", k8sName: "rule", k8sNamespace: "one" };
   const rows = [
-    ["deployment", "wanted", "running", kinds.deployment.encodeSpec(deployment("wanted")), null],
-    ["deployment", "gone", "stopped", kinds.deployment.encodeSpec(deployment("gone")), null],
-    ["policy", "p", "running", kinds.policy.encodeSpec(kinds.policy.createSpec(policySpec)), "wanted"],
+    ["deployment", "wanted", "running", encodeSpec("deployment", deployment("wanted")), null],
+    ["deployment", "gone", "stopped", encodeSpec("deployment", deployment("gone")), null],
+    ["policy", "p", "running", encodeSpec("policy", createSpec("policy", policySpec)), "wanted"],
   ] as const;
   for (const [index, [kind, id, desired, spec, owner]] of rows.entries()) {
     await client.query(
@@ -368,7 +369,7 @@ test("of a deployment and its policies nobody sees one stopped without the other
   await store.registerRegion(region);
   await store.put(region, "deployment", deployment("a"), author);
   const spec = { ciliumNetworkPolicyId: "p", k8sName: "rule", k8sNamespace: "one" };
-  await store.put(region, "policy", kinds.policy.createSpec(spec), author, { deploymentId: "a" });
+  await store.put(region, "policy", createSpec("policy", spec), author, { deploymentId: "a" });
   const client = await connectAlone(database);
   await client.query("BEGIN");
   await client.query("SELECT 1 FROM krane.objects WHERE region = $1 AND id = 'p' FOR UPDATE", [region]);

@@ -10,8 +10,9 @@ import {
   ReportDeploymentStatusRequest_Update_Instance_Status as Status,
 } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { Health } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
+import type { ApplyInit, KindName } from "../../src/kinds/kinds.ts";
 import { desiredFeed } from "../../src/server/desired-feed.ts";
-import { type Kind, kinds, type SpecInit } from "../../src/server/kinds.ts";
+import { createSpec } from "../../src/server/kind-messages.ts";
 import type { Row } from "../../src/server/store.ts";
 import { eventually } from "../support/eventually.ts";
 import { defineAdminContract } from "./store-admin-contract.ts";
@@ -161,7 +162,7 @@ function content(holds: Holds): void {
     });
     await store.put(region, "deployment", spec, author);
     assert.deepEqual((await other.row(region, "deployment", "a"))?.spec, spec);
-    const rule = kinds.policy.createSpec({
+    const rule = createSpec("policy", {
       ciliumNetworkPolicyId: "p",
       k8sName: "r",
       policy: Uint8Array.of(0, 255),
@@ -173,7 +174,7 @@ function content(holds: Holds): void {
 
   holds("what was given to the store can be changed afterwards without harm", async ({ store, region }) => {
     const init = { deploymentId: "a", k8sName: "app", command: ["run"] };
-    await store.put(region, "deployment", kinds.deployment.createSpec(init), author);
+    await store.put(region, "deployment", createSpec("deployment", init), author);
     init.command.push("away");
     assert.deepEqual((await store.row(region, "deployment", "a"))?.spec.command, ["run"]);
   });
@@ -325,7 +326,7 @@ function concurrency(holds: Holds): void {
           "deployment",
           "a",
           (spec) =>
-            kinds.deployment.createSpec({ ...spec, replicas: spec.replicas + 1 } as SpecInit<"deployment">),
+            createSpec("deployment", { ...spec, replicas: spec.replicas + 1 } as ApplyInit<"deployment">),
           author,
         ),
       ),
@@ -506,7 +507,7 @@ function history(holds: Holds): void {
   });
 }
 
-const seen = (rows: readonly Row<Kind>[]) => rows.map(({ id, version }) => `${id}@${version}`);
+const seen = (rows: readonly Row<KindName>[]) => rows.map(({ id, version }) => `${id}@${version}`);
 const ascending = (a: bigint, b: bigint) => Number(a - b);
 const sentinelReport = (availableReplicas: number) => ({
   availableReplicas,

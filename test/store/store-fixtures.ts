@@ -1,7 +1,8 @@
 // What the texts of the store contract have in common.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
-import { kinds, type SpecInit } from "../../src/server/kinds.ts";
+import type { ApplyInit } from "../../src/kinds/kinds.ts";
+import { createSpec } from "../../src/server/kind-messages.ts";
 import { type NumberedEntry, type Store, StoreError, type StoreErrorCode } from "../../src/server/store.ts";
 import type { OpenTarget } from "./store-target.ts";
 
@@ -10,12 +11,12 @@ export type Holds = (
   check: (open: OpenTarget & { readonly region: string }) => Promise<void>,
 ) => void;
 
-export const deployment = (id: string, more: SpecInit<"deployment"> = {}) =>
-  kinds.deployment.createSpec({ deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one", ...more });
-export const sentinel = (id: string, more: SpecInit<"sentinel"> = {}) =>
-  kinds.sentinel.createSpec({ sentinelId: id, k8sName: `app-${id}`, ...more });
+export const deployment = (id: string, more: ApplyInit<"deployment"> = {}) =>
+  createSpec("deployment", { deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one", ...more });
+export const sentinel = (id: string, more: ApplyInit<"sentinel"> = {}) =>
+  createSpec("sentinel", { sentinelId: id, k8sName: `app-${id}`, ...more });
 export const policy = (id: string, k8sNamespace: string) =>
-  kinds.policy.createSpec({ ciliumNetworkPolicyId: id, k8sName: "rule", k8sNamespace });
+  createSpec("policy", { ciliumNetworkPolicyId: id, k8sName: "rule", k8sNamespace });
 export const hasCode = (code: StoreErrorCode) => (error: unknown) =>
   error instanceof StoreError && error.code === code;
 

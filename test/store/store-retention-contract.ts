@@ -1,7 +1,7 @@
 // What every store forgets, and when: history, and the rows of what was deleted.
 import assert from "node:assert/strict";
 import { ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import { allKinds } from "../../src/server/kinds.ts";
+import { kindNames } from "../../src/kinds/kinds.ts";
 import type { Store } from "../../src/server/store.ts";
 import {
   deployment,
@@ -17,7 +17,7 @@ const author = { by: "ann", atMs: 1_700_000_000_000 };
 const ageMaxMs = 1_000;
 const trimAt = (store: Store, nowMs: number) => store.trimHistory({ ageMaxMs, entriesMax: 1_000 }, nowMs);
 const left = async (store: Store, region: string) => {
-  const rows = await Promise.all(allKinds.map((kind) => store.rows(region, kind)));
+  const rows = await Promise.all(kindNames.map((kind) => store.rows(region, kind)));
   return rows.flat().map(({ id }) => id);
 };
 const gone = { exists: false, instances: [], atMs: 1 };

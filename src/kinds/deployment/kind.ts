@@ -1,5 +1,4 @@
 // The descriptor of deployments: one release of a tenant's program, a ReplicaSet in the namespace of its workspace.
-
 import { ClusterService } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import {
   type ApplyDeployment,
@@ -11,6 +10,7 @@ import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { labelKeys } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
 import type { SeenDeployment } from "./observed.ts";
+import { parseSecretsBlob, readSecretsBlob } from "./secrets-blob.ts";
 import { type DeploymentSpec, parseApplyDeployment, parseDeleteDeployment } from "./spec.ts";
 
 const rpc = ClusterService.method;
@@ -44,17 +44,20 @@ export const deploymentKind: Kind<
   // Reports carry the name without its namespace, so the name alone has to do.
   uniqueNameOf: ({ k8sName }) => k8sName,
   deletionOf: ({ k8sNamespace, k8sName }) => ({ k8sNamespace, k8sName }),
+  secrets: {
+    blobOf: ({ encryptedEnvironmentVariables }) => encryptedEnvironmentVariables,
+    withBlob,
+    namesIn: (blob) => [...(readSecretsBlob(blob)?.keys() ?? [])].sort(),
+    check: parseSecretsBlob,
+  },
   parseApply: parseApplyDeployment,
   parseDelete: parseDeleteDeployment,
   orders: {
     longField: "command",
     blob: {
       of: ({ secretsBlob }) => secretsBlob,
-      without: (message) => ({ ...message, encryptedEnvironmentVariables: new Uint8Array() }),
-      with: (message, blob): ApplyDeployment => ({
-        ...message,
-        encryptedEnvironmentVariables: Uint8Array.from(Buffer.from(blob, "base64")),
-      }),
+      without: (message) => withBlob(message, new Uint8Array()),
+      with: (message, blob) => withBlob(message, Uint8Array.from(Buffer.from(blob, "base64"))),
     },
   },
   async loadController() {
@@ -63,3 +66,7 @@ export const deploymentKind: Kind<
     return (options, deps) => createController(deploymentKind, deploymentRecipe, options, deps);
   },
 };
+
+function withBlob(message: ApplyDeployment, blob: Uint8Array): ApplyDeployment {
+  return { ...message, encryptedEnvironmentVariables: blob };
+}

@@ -2,8 +2,8 @@
 // forgets it once that is long enough. What is to be done is found without holding
 // anything up; what was changed meanwhile has another version, and is left alone.
 
+import { type KindName, kindNames } from "../../kinds/kinds.ts";
 import { forgottenBefore, type Gone, goneSince, type HeardOfAgent } from "../gone-objects.ts";
-import { allKinds, type Kind } from "../kinds.ts";
 import type { StoredObject } from "../store.ts";
 import type { Database, Session } from "./database.ts";
 import { decodeRow, type ObjectRow, objectColumns } from "./object-rows.ts";
@@ -39,7 +39,7 @@ export async function trimGone(
   { nowMs, ageMaxMs }: GoneLimits,
 ): Promise<void> {
   const oldestMs = forgottenBefore(agent, ageMaxMs, nowMs);
-  for (const kind of allKinds) {
+  for (const kind of kindNames) {
     for (let cursor: string | undefined = ""; cursor !== undefined; ) {
       const rows: readonly StoppedRow[] = await readStopped(database, region, kind, cursor);
       const found = rows.map((row) => look(kind, row, agent, nowMs));
@@ -59,7 +59,7 @@ function isOver(gone: Gone | undefined, oldestMs: number): boolean {
 function readStopped(
   database: Database,
   region: string,
-  kind: Kind,
+  kind: KindName,
   afterId: string,
 ): Promise<readonly StoppedRow[]> {
   return database.read<StoppedRow>(
@@ -71,12 +71,12 @@ function readStopped(
   );
 }
 
-function look(kind: Kind, row: StoppedRow, agent: HeardOfAgent, nowMs: number): Found {
+function look(kind: KindName, row: StoppedRow, agent: HeardOfAgent, nowMs: number): Found {
   const { id, gone_version, gone_at_ms, present, reported_version } = row;
   const version = BigInt(row.version);
   const before =
     gone_version === null ? undefined : { version: BigInt(gone_version), atMs: Number(gone_at_ms) };
-  const object: StoredObject<Kind> = {
+  const object: StoredObject<KindName> = {
     row: decodeRow(kind, row),
     reportedVersion: BigInt(reported_version ?? 0),
     ...(kind === "deployment" &&
@@ -88,7 +88,7 @@ function look(kind: Kind, row: StoppedRow, agent: HeardOfAgent, nowMs: number): 
 async function write(
   session: Session,
   region: string,
-  kind: Kind,
+  kind: KindName,
   found: readonly Found[],
   oldestMs: number,
 ): Promise<void> {

@@ -5,7 +5,8 @@
 //   and whoever sees a number sees every row up to it.
 // - Rows and the counter are read in one statement, hence in one snapshot.
 // - Each change announces its number with its commit; see change-feed.ts.
-import { type Kind, kinds } from "../kinds.ts";
+import { type KindName, kindOf } from "../../kinds/kinds.ts";
+import { encodeSpec } from "../kind-messages.ts";
 import { checkIdentity, isSame, unknownRegion } from "../row-rules.ts";
 import {
   type Author,
@@ -37,7 +38,7 @@ export class ObjectTable {
     this.database = database;
   }
 
-  async change<K extends Kind>(
+  async change<K extends KindName>(
     region: string,
     kind: K,
     id: string,
@@ -55,7 +56,7 @@ export class ObjectTable {
     }
   }
 
-  private async write<K extends Kind>(
+  private async write<K extends KindName>(
     session: Session,
     region: string,
     kind: K,
@@ -86,7 +87,7 @@ export class ObjectTable {
     return { before, after };
   }
 
-  async remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean> {
+  async remove(region: string, kind: KindName, id: string, author: Author): Promise<boolean> {
     return this.database.transact(async (session) => {
       await lockRegion(session, region);
       const [removed] = await session.query<{ version: string }>(
@@ -100,7 +101,7 @@ export class ObjectTable {
     });
   }
 
-  async row<K extends Kind>(region: string, kind: K, id: string): Promise<Row<K> | undefined> {
+  async row<K extends KindName>(region: string, kind: K, id: string): Promise<Row<K> | undefined> {
     const [row] = await this.database.read<MaybeObjectRow>(
       `SELECT ${objectColumns} FROM regions r
        LEFT JOIN objects o ON o.region = r.name AND o.kind = $2 AND o.id = $3 WHERE r.name = $1`,
@@ -110,7 +111,7 @@ export class ObjectTable {
     return hasObject(row) ? decodeRow(kind, row) : undefined;
   }
 
-  async rows<K extends Kind>(region: string, kind: K): Promise<readonly Row<K>[]> {
+  async rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]> {
     const rows = await this.database.read<MaybeObjectRow>(
       `SELECT ${objectColumns} FROM regions r
        LEFT JOIN objects o ON o.region = r.name AND o.kind = $2 WHERE r.name = $1 ORDER BY o.version`,
@@ -120,7 +121,7 @@ export class ObjectTable {
     return rows.filter(hasObject).map((row) => decodeRow(kind, row));
   }
 
-  async changesSince<K extends Kind>(
+  async changesSince<K extends KindName>(
     region: string,
     kind: K,
     cursor: bigint,
@@ -151,9 +152,9 @@ export class ObjectTable {
 
 /** Undoes the transaction, and with it the number that it took. */
 class NothingWritten extends Error {
-  readonly found: Changed<Kind>;
+  readonly found: Changed<KindName>;
 
-  constructor(found: Changed<Kind>) {
+  constructor(found: Changed<KindName>) {
     super("nothing was written");
     this.found = found;
   }
@@ -177,7 +178,7 @@ function announce(session: Session, region: string, version: bigint): Promise<un
 async function stopPoliciesOf(
   session: Session,
   region: string,
-  owner: Row<Kind> | undefined,
+  owner: Row<KindName> | undefined,
   author: Author,
   spare?: bigint,
 ): Promise<bigint | undefined> {
@@ -210,7 +211,7 @@ export async function lockRegion(session: Session, region: string): Promise<void
   if (rows.length === 0) throw unknownRegion(region);
 }
 
-async function readRow<K extends Kind>(
+async function readRow<K extends KindName>(
   session: Session,
   region: string,
   kind: K,
@@ -223,14 +224,14 @@ async function readRow<K extends Kind>(
   return found && decodeRow(kind, found);
 }
 
-async function writeRow<K extends Kind>(
+async function writeRow<K extends KindName>(
   session: Session,
   region: string,
   kind: K,
   row: Row<K>,
 ): Promise<void> {
   const { id, spec, desired, version, deploymentId } = row;
-  const name = kinds[kind].nameOf(spec);
+  const name = kindOf(kind).uniqueNameOf(spec);
   const related = await session.query<{ id: string; name: string }>(
     "SELECT id, name FROM objects WHERE region = $1 AND kind = $2 AND (id = $3 OR name = $4)",
     [region, kind, id, name],
@@ -239,7 +240,7 @@ async function writeRow<K extends Kind>(
     nameHolder: related.find((each) => each.name === name)?.id,
     nameBefore: related.find((each) => each.id === id)?.name,
   });
-  const bytes = Buffer.from(kinds[kind].encodeSpec(spec));
+  const bytes = Buffer.from(encodeSpec(kind, spec));
   await session.query(
     `INSERT INTO objects (region, kind, id, name, desired, format, spec, deployment_id, version)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)

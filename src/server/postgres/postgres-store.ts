@@ -1,8 +1,8 @@
 // The store in PostgreSQL, for any number of server processes at a time.
 import type { ClientConfig } from "pg";
 import { onAbort } from "../../concurrency/abort-listener.ts";
+import type { KindName } from "../../kinds/kinds.ts";
 import { DesiredChanges } from "../desired-changes.ts";
-import type { Kind } from "../kinds.ts";
 import { unknownRegion } from "../row-rules.ts";
 import {
   type AgentRecord,
@@ -109,7 +109,7 @@ export class PostgresStore extends DesiredChanges implements Store {
     return rows.map(({ name }) => name);
   }
 
-  async change<K extends Kind>(
+  async change<K extends KindName>(
     region: string,
     kind: K,
     id: string,
@@ -122,23 +122,27 @@ export class PostgresStore extends DesiredChanges implements Store {
     return changed;
   }
 
-  remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean> {
+  remove(region: string, kind: KindName, id: string, author: Author): Promise<boolean> {
     return this.desired.remove(region, kind, id, author);
   }
 
-  row<K extends Kind>(region: string, kind: K, id: string): Promise<Row<K> | undefined> {
+  row<K extends KindName>(region: string, kind: K, id: string): Promise<Row<K> | undefined> {
     return this.desired.row(region, kind, id);
   }
 
-  rows<K extends Kind>(region: string, kind: K): Promise<readonly Row<K>[]> {
+  rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]> {
     return this.desired.rows(region, kind);
   }
 
-  async object<K extends Kind>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined> {
+  async object<K extends KindName>(
+    region: string,
+    kind: K,
+    id: string,
+  ): Promise<StoredObject<K> | undefined> {
     return (await this.reports.objects(region, kind, { id }))[0];
   }
 
-  objects<K extends Kind>(
+  objects<K extends KindName>(
     region: string,
     kind: K,
     afterId: string,
@@ -147,7 +151,12 @@ export class PostgresStore extends DesiredChanges implements Store {
     return this.reports.objects(region, kind, { afterId, limit });
   }
 
-  changesSince<K extends Kind>(region: string, kind: K, cursor: bigint, limit: number): Promise<Changes<K>> {
+  changesSince<K extends KindName>(
+    region: string,
+    kind: K,
+    cursor: bigint,
+    limit: number,
+  ): Promise<Changes<K>> {
     return this.desired.changesSince(region, kind, cursor, limit);
   }
 

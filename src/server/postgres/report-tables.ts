@@ -4,8 +4,8 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ReportDeploymentStatusRequest_Update_InstanceSchema as InstanceSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
 import { ReportSentinelStatusRequestSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
+import type { KindName } from "../../kinds/kinds.ts";
 import { withoutRepetition } from "../instance-reports.ts";
-import type { Kind } from "../kinds.ts";
 import { deploymentOutcome, sentinelOutcome } from "../outcome-text.ts";
 import { unknownRegion } from "../row-rules.ts";
 import type { DeploymentReport, Instance, SentinelReport, StoredObject } from "../store.ts";
@@ -15,7 +15,7 @@ import { decodeRow, hasObject, type MaybeObjectRow, type ObjectRow, objectColumn
 
 interface Subject {
   readonly region: string;
-  readonly kind: Kind;
+  readonly kind: KindName;
   readonly name: string;
 }
 
@@ -66,7 +66,7 @@ export class ReportTables {
   }
 
   /** One object, or those behind an id in order of id. Their instances are those of the report that is newest then. */
-  async objects<K extends Kind>(
+  async objects<K extends KindName>(
     region: string,
     kind: K,
     range: { readonly id: string } | { readonly afterId: string; readonly limit: number },
@@ -118,7 +118,7 @@ interface ReportRow {
   readonly reported_version: string | null;
 }
 
-function storedObject<K extends Kind>(
+function storedObject<K extends KindName>(
   kind: K,
   row: ObjectRow & ReportRow,
   instances: readonly Instance[],

@@ -12,12 +12,12 @@ import {
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { Secret } from "../../../src/config/secret.ts";
 import { ClusterService } from "../../../src/gen/ctrl/v1/cluster_service_pb.ts";
+import type { ApplyInit } from "../../../src/kinds/kinds.ts";
 import {
   createControlPlaneServer,
   type RunningControlPlane,
 } from "../../../src/server/control-plane-server.ts";
 import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../../src/server/in-process.ts";
-import type { SpecInit } from "../../../src/server/kinds.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
 
 export const roads = ["in process", "h2c", "HTTP/1.1", "gRPC", "gRPC-Web"] as const;
@@ -110,7 +110,7 @@ export function readStream<S>(
   };
 }
 
-export function deployment(number: number, more: SpecInit<"deployment"> = {}): SpecInit<"deployment"> {
+export function deployment(number: number, more: ApplyInit<"deployment"> = {}): ApplyInit<"deployment"> {
   return {
     deploymentId: `d_${number}`,
     k8sName: `app-${number}`,
@@ -123,7 +123,7 @@ export function deployment(number: number, more: SpecInit<"deployment"> = {}): S
   };
 }
 
-export function sentinel(number: number): SpecInit<"sentinel"> {
+export function sentinel(number: number): ApplyInit<"sentinel"> {
   return {
     sentinelId: `s_${number}`,
     k8sName: `gate-${number}`,
@@ -132,7 +132,7 @@ export function sentinel(number: number): SpecInit<"sentinel"> {
   };
 }
 
-export function policy(number: number): SpecInit<"policy"> {
+export function policy(number: number): ApplyInit<"policy"> {
   const object = { apiVersion: "cilium.io/v2", kind: "CiliumNetworkPolicy" };
   return {
     ciliumNetworkPolicyId: `p_${number}`,
