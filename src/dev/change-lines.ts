@@ -26,7 +26,7 @@ const names: Readonly<Record<KindName, readonly [one: string, many: string, stat
   policy: ["policy", "policies", "in place"],
 };
 
-/** KindName by kind: they come to rest at different times, a sentinel only after half a minute without trouble. */
+/** Kind by kind: they come to rest at different times, a sentinel only after half a minute without trouble. */
 function settledLines(before: DevState | undefined, after: DevState): readonly string[] {
   return (Object.keys(names) as KindName[]).flatMap((kind) => {
     const [one, many, state] = names[kind];

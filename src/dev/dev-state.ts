@@ -8,10 +8,10 @@ import {
   ObjectStatus_Outcome,
   StreamStatus_State,
 } from "../gen/krane/v1/agent_pb.ts";
-import type { KindName } from "../kinds/kinds.ts";
+import type { KindName, ReportOf } from "../kinds/kinds.ts";
 import { kindOfController } from "../kinds/kinds.ts";
 import { sentinelNamespace } from "../model/labels.ts";
-import type { DeploymentReport, Row } from "../server/store.ts";
+import type { Row } from "../server/store.ts";
 import type { DevRegion } from "./dev-region.ts";
 
 export interface DevState {
@@ -55,7 +55,7 @@ interface Wanted {
   readonly image: string;
   /** Absent where no pods run for it. */
   readonly replicas?: number;
-  readonly report?: DeploymentReport | undefined;
+  readonly report?: ReportOf<"deployment"> | undefined;
 }
 
 const order: readonly KindName[] = ["deployment", "sentinel", "policy"];

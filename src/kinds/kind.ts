@@ -11,6 +11,7 @@ import type { KindController } from "../engine/running-controller.ts";
 import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
 import type { Refuse } from "../model/field-problem.ts";
 import type { RegistryCredentials } from "../model/pull-secret.ts";
+import type { KindReports, ObjectReport } from "./report.ts";
 
 export interface Kind<
   Name extends string = string,
@@ -18,6 +19,7 @@ export interface Kind<
   Report extends DescMessage = DescMessage,
   Spec extends OrderedSpec = OrderedSpec,
   Seen = unknown,
+  Kept extends ObjectReport = ObjectReport,
 > extends EngineKind<State, Spec, Report> {
   /** The word for one of them, for people and in the store. */
   readonly name: Name;
@@ -33,6 +35,8 @@ export interface Kind<
   uniqueNameOf(message: ApplyOf<State>): string;
   /** The order to delete what the message describes. */
   deletionOf(message: ApplyOf<State>): MessageInitShape<GenMessage<DeleteOf<State>>>;
+  /** What a control plane makes of its reports; absent for kinds that nobody reports on. */
+  readonly reports?: KindReports<State, Report, Kept>;
   /** For kinds whose messages carry a tenant's encrypted variables. */
   readonly secrets?: KindSecrets<State>;
   /** It makes pods: its message has the field `replicas`, and it needs the credentials of the registry. */

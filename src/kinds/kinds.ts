@@ -22,10 +22,13 @@ export type AnyKind = Kind<KindName>;
 type ApplyMessages = { [K in KindName]: MessageShape<Kinds[K]["applySchema"]> };
 type ApplyInits = { [K in KindName]: MessageInitShape<Kinds[K]["applySchema"]> };
 type StateMessages = { [K in KindName]: MessageShape<Kinds[K]["stateSchema"]> };
+type Reports = { [K in KindName]: Parameters<NonNullable<Kinds[K]["reports"]>["outcomeOf"]>[0] };
 
 export type ApplyMessage<K extends KindName> = ApplyMessages[K];
 export type ApplyInit<K extends KindName> = ApplyInits[K];
 export type StateMessage<K extends KindName> = StateMessages[K];
+/** What is kept of a report on an object of the kind; never for kinds that nobody reports on. */
+export type ReportOf<K extends KindName> = Reports[K];
 
 /** A running controller of the kind. */
 export type ControllerOf<K extends KindName> = ReturnType<Awaited<ReturnType<Kinds[K]["loadController"]>>>;

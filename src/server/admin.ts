@@ -1,10 +1,10 @@
 // The control plane from the other side: what people and tests do to desired state, and
 // what they read of the reports. Works on any store.
 import type { Clock } from "../concurrency/clock.ts";
-import type { ApplyInit, ApplyMessage, KindName } from "../kinds/kinds.ts";
+import type { ApplyInit, ApplyMessage, KindName, ReportOf } from "../kinds/kinds.ts";
 import { createSpec } from "./kind-messages.ts";
 import { stopping } from "./row-rules.ts";
-import type { AgentRecord, DeploymentReport, Row, SentinelReport, Store } from "./store.ts";
+import type { AgentRecord, Row, Store } from "./store.ts";
 
 /** What is changed is not there. */
 export class AdminError extends Error {
@@ -25,16 +25,16 @@ export interface Admin {
   forgetDeployment(region: string, deploymentId: string): Promise<void>;
   deployments(region: string): Promise<readonly Row<"deployment">[]>;
   /** The last report on a deployment; undefined before the first. */
-  deploymentReport(region: string, deploymentId: string): Promise<DeploymentReport | undefined>;
+  deploymentReport(region: string, deploymentId: string): Promise<ReportOf<"deployment"> | undefined>;
   /** The instances of that report. */
-  instances(region: string, deploymentId: string): Promise<DeploymentReport["instances"]>;
+  instances(region: string, deploymentId: string): Promise<ReportOf<"deployment">["instances"]>;
 
   setSentinel(region: string, sentinel: ApplyInit<"sentinel">): Promise<bigint>;
   scaleSentinel(region: string, sentinelId: string, replicas: number): Promise<bigint>;
   deleteSentinel(region: string, sentinelId: string): Promise<bigint>;
   forgetSentinel(region: string, sentinelId: string): Promise<void>;
   sentinels(region: string): Promise<readonly Row<"sentinel">[]>;
-  sentinelStatus(region: string, sentinelId: string): Promise<SentinelReport | undefined>;
+  sentinelStatus(region: string, sentinelId: string): Promise<ReportOf<"sentinel"> | undefined>;
 
   /** With a deployment it belongs to, it is deleted when that is. */
   setPolicy(region: string, policy: ApplyInit<"policy">, deploymentId?: string): Promise<bigint>;
@@ -82,14 +82,14 @@ export function createAdmin(store: Store, { clock, by }: AdminDeps): Admin {
     },
     forgetDeployment: (region, id) => forget(region, "deployment", id),
     deployments: (region) => store.rows(region, "deployment"),
-    deploymentReport: (region, id) => store.deploymentReport(region, id),
-    instances: async (region, id) => (await store.deploymentReport(region, id))?.instances ?? [],
+    deploymentReport: (region, id) => lastReport(store, region, "deployment", id),
+    instances: async (region, id) => (await lastReport(store, region, "deployment", id))?.instances ?? [],
     setSentinel: (region, sentinel) => set(region, "sentinel", sentinel),
     scaleSentinel: (region, id, replicas) => scale(region, "sentinel", id, replicas),
     deleteSentinel: (region, id) => stop(region, "sentinel", id),
     forgetSentinel: (region, id) => forget(region, "sentinel", id),
     sentinels: (region) => store.rows(region, "sentinel"),
-    sentinelStatus: (region, id) => store.sentinelReport(region, id),
+    sentinelStatus: (region, id) => lastReport(store, region, "sentinel", id),
     setPolicy: (region, policy, deploymentId) => set(region, "policy", policy, deploymentId),
     deletePolicy: (region, id) => stop(region, "policy", id),
     forgetPolicy: (region, id) => forget(region, "policy", id),
@@ -111,4 +111,8 @@ function withReplicas<K extends "deployment" | "sentinel">(
 function found<T>(answer: T | undefined, region: string, kind: KindName, id: string): T {
   if (answer === undefined) throw new AdminError(`no ${kind} ${id} in region ${region}`);
   return answer;
+}
+
+async function lastReport<K extends KindName>(store: Store, region: string, kind: K, id: string) {
+  return (await store.object(region, kind, id))?.report;
 }

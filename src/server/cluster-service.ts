@@ -1,13 +1,12 @@
 // ctrl.v1.ClusterService over a store. A stream and the answer to a question come from
 // the same row by the same function: an agent that was told "apply" by one and
 // "delete" by the other would do both, once a minute.
+import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import type { ClusterService, ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
-import type { ReportDeploymentStatusRequest } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { RegionKey } from "../gen/ctrl/v1/region_pb.ts";
-import type { ReportSentinelStatusRequest } from "../gen/ctrl/v1/sentinel_pb.ts";
-import { type AnyKind, allKinds, type KindName, type StateMessage } from "../kinds/kinds.ts";
+import { type AnyKind, allKinds, type KindName, type ReportOf, type StateMessage } from "../kinds/kinds.ts";
 import { assertMaySpeakFor } from "./caller-regions.ts";
 import { type ChangeSource, desiredFeed } from "./desired-feed.ts";
 import { resolveRegion } from "./region.ts";
@@ -25,15 +24,7 @@ export interface ClusterServiceDeps {
 
 export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<typeof ClusterService> {
   const { store, clock } = deps;
-  const ofAgents: Partial<ServiceImpl<typeof ClusterService>> = {
-    async reportDeploymentStatus(request, context) {
-      await storeDeploymentStatus(deps, regionOf(context, request.regionKey), request);
-      return {};
-    },
-    async reportSentinelStatus(request, context) {
-      await storeSentinelStatus(deps, regionOf(context, request.regionKey), request);
-      return {};
-    },
+  const ofAgents: Pick<ServiceImpl<typeof ClusterService>, "heartbeat" | "reportAgentState"> = {
     async heartbeat(request, context) {
       await store.reportHeartbeat(regionOf(context, request.region), clock.wallMs());
       return {};
@@ -43,8 +34,11 @@ export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<type
       return { releasedDeletions };
     },
   };
-  // The RPCs of the kinds are all the others; their types are only known by name.
-  return Object.assign(ofAgents, ...allKinds.map((kind) => kindHandlers(deps, kind)));
+  // The RPCs of the kinds are all the others, which the types cannot see.
+  const ofKinds: object = Object.fromEntries(
+    allKinds.flatMap((kind) => Object.entries(kindHandlers(deps, kind))),
+  );
+  return { ...(ofKinds as Omit<ServiceImpl<typeof ClusterService>, keyof typeof ofAgents>), ...ofAgents };
 }
 
 /** What the requests of every kind have. */
@@ -54,7 +48,8 @@ interface KindRequest {
   readonly regionKey?: RegionKey | undefined;
 }
 
-function kindHandlers(deps: ClusterServiceDeps, { name, rpcs }: AnyKind) {
+function kindHandlers(deps: ClusterServiceDeps, kind: AnyKind) {
+  const { name, rpcs } = kind;
   return {
     [rpcs.watch.localName]: (request: KindRequest, context: HandlerContext) =>
       watch(deps, name, request, context),
@@ -62,6 +57,12 @@ function kindHandlers(deps: ClusterServiceDeps, { name, rpcs }: AnyKind) {
       request: KindRequest & Readonly<Record<string, unknown>>,
       context: HandlerContext,
     ) => desiredState(deps.store, name, String(request[rpcs.idField]), regionOf(context, request.regionKey)),
+    ...(rpcs.report && {
+      [rpcs.report.localName]: async (request: KindRequest & Message, context: HandlerContext) => {
+        await storeReport(deps, kind, regionOf(context, request.regionKey), request);
+        return {};
+      },
+    }),
   };
 }
 
@@ -93,31 +94,17 @@ async function desiredState(
   return stateOf(kind, row);
 }
 
-async function storeDeploymentStatus(
+async function storeReport(
   { store, clock }: ClusterServiceDeps,
+  { name: kind, reports }: AnyKind,
   region: string,
-  { change }: ReportDeploymentStatusRequest,
+  request: Message,
 ): Promise<void> {
-  if (change.case === undefined) return;
-  const { k8sName } = change.value;
-  const isUpdate = change.case === "update";
-  const report = {
-    exists: isUpdate,
-    instances: isUpdate ? change.value.instances : [],
-    atMs: clock.wallMs(),
-  };
-  const stored = await store.reportDeployment(region, k8sName, report);
-  if (!stored) throw notFound("deployment", k8sName, region);
-}
-
-async function storeSentinelStatus(
-  { store, clock }: ClusterServiceDeps,
-  region: string,
-  { k8sName, sentinelId, availableReplicas, health, runningImage }: ReportSentinelStatusRequest,
-): Promise<void> {
-  const report = { availableReplicas, health, runningImage, atMs: clock.wallMs() };
-  const stored = await store.reportSentinel(region, { k8sName, id: sentinelId }, report);
-  if (!stored) throw notFound("sentinel", k8sName, region);
+  const read = reports?.read(request, clock.wallMs());
+  if (read === undefined) return;
+  // It was read as a report of this kind.
+  const stored = await store.report(region, kind, read, read.report as ReportOf<KindName>);
+  if (!stored) throw notFound(kind, read.name, region);
 }
 
 async function storeAgentState(

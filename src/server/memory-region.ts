@@ -1,20 +1,20 @@
 // What the store in memory keeps of one region, and the work that touches several parts of it.
 
-import { type KindName, kindNames, perKind } from "../kinds/kinds.ts";
+import { type KindName, kindNames, kindOf, perKind } from "../kinds/kinds.ts";
+import type { ObjectReport } from "../kinds/report.ts";
 import type { ChangeSignal } from "./change-signal.ts";
 import { EnvironmentList } from "./environment-list.ts";
 import { forgottenBefore, type Gone, goneSince } from "./gone-objects.ts";
 import type { Release } from "./held-releases.ts";
 import { HistoryLog } from "./history-log.ts";
-import { InstanceReports } from "./instance-reports.ts";
+import { KeptReports } from "./kept-reports.ts";
 import { RowTable } from "./row-table.ts";
-import type { AgentRecord, Row, SentinelReport, StoredObject } from "./store.ts";
+import type { AgentRecord, Row, StoredObject } from "./store.ts";
 
 export interface Region {
   counter: bigint;
   tables: { readonly [K in KindName]: RowTable<K> };
-  instances: InstanceReports;
-  sentinels: Map<string, SentinelReport>;
+  reports: KeptReports;
   /** What the last report on each object came to, and the version that the object had then; by kind and id. */
   reported: Map<string, { readonly version: bigint; readonly outcome: string }>;
   /** Noted for what was deleted, by kind and id. */
@@ -31,8 +31,7 @@ export function emptyRegion(): Omit<Region, "changed"> {
     counter: 0n,
     // Each table is of the kind that it is listed under.
     tables: perKind(({ name }) => new RowTable(name)) as Region["tables"],
-    instances: new InstanceReports(),
-    sentinels: new Map(),
+    reports: new KeptReports(),
     reported: new Map(),
     gone: new Map(),
     agent: {},
@@ -43,16 +42,14 @@ export function emptyRegion(): Omit<Region, "changed"> {
 }
 
 export function storedObject<K extends KindName>(
-  { instances, sentinels, reported }: Region,
+  { reports, reported }: Region,
   kind: K,
   row: Row<K>,
 ): StoredObject<K> {
-  const deployment = kind === "deployment" ? instances.get(row.id) : undefined;
-  const sentinel = kind === "sentinel" ? sentinels.get(row.id) : undefined;
+  const report = reports.get(kind, row.id);
   return {
     row,
-    ...(deployment && { deployment }),
-    ...(sentinel && { sentinel }),
+    ...(report && { report }),
     reportedVersion: reported.get(`${kind} ${row.id}`)?.version ?? 0n,
   };
 }
@@ -62,14 +59,14 @@ export function recordReport(
   { tables, reported, history }: Region,
   kind: KindName,
   id: string,
-  atMs: number,
-  outcome: string,
+  report: ObjectReport,
 ): void {
+  const outcome = kindOf(kind).reports?.outcomeOf(report) ?? "";
   const version = tables[kind].get(id)?.version ?? 0n;
   const last = reported.get(`${kind} ${id}`);
   if (last?.outcome === outcome && last.version === version) return;
   reported.set(`${kind} ${id}`, { version, outcome });
-  history.add({ by: "agent", atMs, kind, id, version, event: "reported", outcome });
+  history.add({ by: "agent", atMs: report.atMs, kind, id, version, event: "reported", outcome });
 }
 
 /** Forgets what has been gone for longer. */
@@ -88,8 +85,7 @@ export function trimGone(region: Region, nowMs: number, ageMaxMs: number): void 
 }
 
 export function forget(region: Region, kind: KindName, id: string): void {
-  if (kind === "deployment") region.instances.delete(id);
-  if (kind === "sentinel") region.sentinels.delete(id);
+  region.reports.delete(kind, id);
   region.reported.delete(`${kind} ${id}`);
   region.gone.delete(`${kind} ${id}`);
   region.tables[kind].delete(id);

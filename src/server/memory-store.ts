@@ -2,7 +2,7 @@
 // work without a pause between reading and writing, so that a row and its number
 // appear together, and each change is seen in order.
 
-import { type KindName, kindOf, kindOfController, perKind } from "../kinds/kinds.ts";
+import { type KindName, kindOf, kindOfController, perKind, type ReportOf } from "../kinds/kinds.ts";
 import { ChangeSignal } from "./change-signal.ts";
 import { DesiredChanges } from "./desired-changes.ts";
 import { assertUnused, environmentNews, keptOwner, removalOf, tenantKinds } from "./environment-rules.ts";
@@ -10,7 +10,6 @@ import { findHeld, releasesFor } from "./held-releases.ts";
 import { encodeSpec } from "./kind-messages.ts";
 import { knownAfter } from "./known-state.ts";
 import { emptyRegion, forget, type Region, recordReport, storedObject, trimGone } from "./memory-region.ts";
-import { deploymentOutcome, sentinelOutcome } from "./outcome-text.ts";
 import { checkIdentity, isSame, unknownRegion } from "./row-rules.ts";
 import type { RowTable } from "./row-table.ts";
 import {
@@ -22,7 +21,6 @@ import {
   type Changes,
   changesBytesMax,
   type Decide,
-  type DeploymentReport,
   type EnvironmentContent,
   type HeldDeletion,
   type HistoryQuery,
@@ -30,7 +28,6 @@ import {
   type HistorySince,
   type NumberedEntry,
   type Row,
-  type SentinelReport,
   type Store,
   type StoredEnvironment,
   type StoredObject,
@@ -142,25 +139,17 @@ export class MemoryStore extends DesiredChanges implements Store {
     if (counter === counterSeen) await changed.wait(signal);
   }
 
-  async reportDeployment(region: string, k8sName: string, report: DeploymentReport): Promise<boolean> {
-    const { tables, instances } = this.region(region);
-    const id = tables.deployment.idOfName(k8sName);
-    if (id === undefined) return false;
-    instances.replace(id, report);
-    recordReport(this.region(region), "deployment", id, report.atMs, deploymentOutcome(report));
-    return true;
-  }
-
-  async reportSentinel(
+  async report<K extends KindName>(
     region: string,
-    sentinel: { readonly k8sName: string; readonly id: string },
-    report: SentinelReport,
+    kind: K,
+    { name, id: expectedId }: { readonly name: string; readonly id: string },
+    report: ReportOf<K>,
   ): Promise<boolean> {
-    const { tables, sentinels } = this.region(region);
-    const id = tables.sentinel.idOfName(sentinel.k8sName);
-    if (id === undefined || (sentinel.id !== "" && sentinel.id !== id)) return false;
-    sentinels.set(id, report);
-    recordReport(this.region(region), "sentinel", id, report.atMs, sentinelOutcome(report));
+    const content = this.region(region);
+    const id = content.tables[kind].idOfName(name);
+    if (id === undefined || (expectedId !== "" && expectedId !== id)) return false;
+    const kept = content.reports.replace(kind, id, report);
+    recordReport(content, kind, id, kept);
     return true;
   }
 
@@ -191,14 +180,6 @@ export class MemoryStore extends DesiredChanges implements Store {
       content.history.add({ ...author, kind, id, version, event: "released", outcome: "" });
     }
     return true;
-  }
-
-  async deploymentReport(region: string, deploymentId: string): Promise<DeploymentReport | undefined> {
-    return this.region(region).instances.get(deploymentId);
-  }
-
-  async sentinelReport(region: string, sentinelId: string): Promise<SentinelReport | undefined> {
-    return this.region(region).sentinels.get(sentinelId);
   }
 
   async agents(region?: string): Promise<readonly AgentRecord[]> {

@@ -6,8 +6,6 @@
 //   it without saying so, it is not taken for settled; see unlisted-refusals.ts.
 // - Where the agent speaks of an older version than the one wanted now, what it says is
 //   about that one.
-import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../gen/ctrl/v1/deployment_pb.ts";
-import { Health } from "../gen/ctrl/v1/sentinel_pb.ts";
 import { ObjectView_Phase as Phase } from "../gen/krane/admin/v1/admin_pb.ts";
 import {
   BreakerStatus_State as Breaker,
@@ -15,9 +13,9 @@ import {
   type ObjectStatus,
   ObjectStatus_Outcome as Outcome,
 } from "../gen/krane/v1/agent_pb.ts";
-import { type ApplyMessage, type KindName, kindOf, kindOfController } from "../kinds/kinds.ts";
+import { type KindName, kindOf, kindOfController } from "../kinds/kinds.ts";
 import { hasSettled, settledBy } from "./known-state.ts";
-import type { AgentReport, DeploymentReport, Row, SentinelReport, StoredObject } from "./store.ts";
+import type { AgentReport, Row, StoredObject } from "./store.ts";
 import { unlistedTrouble } from "./unlisted-refusals.ts";
 
 /** What the agent says about an object where something is wrong. */
@@ -102,59 +100,30 @@ export function phaseOf<K extends KindName>(facts: PhaseFacts<K>): Phase {
   if (row.desired === "stopped") return isGone(facts) ? Phase.DELETED : Phase.DELETING;
   if (hasFailed(facts)) return Phase.FAILED;
   if (!facts.isSettled) return Phase.WAITING;
-  if (facts.kind === "policy") return Phase.READY;
+  const { reports } = kindOf(facts.kind);
+  if (reports === undefined) return Phase.READY;
   // What came before the change says nothing about it, unless there was nothing new to tell since. An agent that
   // cannot tell leaves that open.
   if (facts.isHeldBack && facts.reportedVersion < row.version) return Phase.PROGRESSING;
-  if (facts.kind === "deployment")
-    return deploymentPhase(row.spec as ApplyMessage<"deployment">, facts.deployment);
-  return sentinelPhase(row.spec as ApplyMessage<"sentinel">, facts.sentinel);
+  return reports.phaseOf(row.spec, facts.report);
 }
 
 function isGone({
   row,
-  deployment,
+  report,
   reportedVersion,
   isSettled: settled,
   trouble,
 }: PhaseFacts<KindName>): boolean {
   // Reported after the order, and hence about it.
-  if (deployment?.exists === false && reportedVersion >= row.version) return true;
+  if (report?.exists === false && reportedVersion >= row.version) return true;
   // A deletion that was refused is settled too, and what it was about is still there.
   if (trouble !== undefined && trouble.desiredVersion >= row.version) return false;
-  return settled && deployment?.exists !== true;
+  return settled && report?.exists !== true;
 }
 
 function hasFailed({ row, trouble }: PhaseFacts<KindName>): boolean {
   if (trouble === undefined || trouble.desiredVersion < row.version) return false;
   const isRefused = trouble.outcome === Outcome.PARKED || trouble.outcome === Outcome.CONFLICT;
   return isRefused || trouble.failing !== "";
-}
-
-function deploymentPhase(
-  { replicas }: ApplyMessage<"deployment">,
-  report: DeploymentReport | undefined,
-): Phase {
-  const instances = report?.instances ?? [];
-  if (replicas === 0) return instances.length === 0 ? Phase.PAUSED : Phase.PROGRESSING;
-  const running = instances.filter(({ status }) => status === Status.RUNNING).length;
-  // The agent replaces no pod: one of an earlier description serves, but not what is wanted now.
-  const isCurrent = !instances.some(({ outdated }) => outdated);
-  if (running === replicas && instances.length === replicas && isCurrent) return Phase.READY;
-  const cannotRun = running < replicas && instances.some(({ status }) => status === Status.FAILED);
-  return cannotRun ? Phase.FAILED : Phase.PROGRESSING;
-}
-
-function sentinelPhase(
-  { replicas, image }: ApplyMessage<"sentinel">,
-  report: SentinelReport | undefined,
-): Phase {
-  if (replicas === 0) {
-    return (report?.availableReplicas ?? 0) === 0 ? Phase.PAUSED : Phase.PROGRESSING;
-  }
-  if (report === undefined) return Phase.PROGRESSING;
-  const { health, availableReplicas, runningImage } = report;
-  // In the middle of a roll-out the agent names no image: the pods of before serve, and are enough.
-  const isReady = health === Health.HEALTHY && availableReplicas >= replicas && runningImage === image;
-  return isReady ? Phase.READY : Phase.PROGRESSING;
 }

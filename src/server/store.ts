@@ -13,9 +13,7 @@
 import { CodedError } from "../errors/coded-error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
-import type { ReportDeploymentStatusRequest_Update_Instance } from "../gen/ctrl/v1/deployment_pb.ts";
-import type { Health } from "../gen/ctrl/v1/sentinel_pb.ts";
-import type { ApplyMessage, KindName, StateMessage } from "../kinds/kinds.ts";
+import type { ApplyMessage, KindName, ReportOf, StateMessage } from "../kinds/kinds.ts";
 import { applyState, bareState, deleteState } from "./kind-messages.ts";
 
 export type StoreErrorCode = ErrorCode<"StoreError">;
@@ -94,23 +92,6 @@ export interface Changes<K extends KindName> {
   readonly isFull: boolean;
 }
 
-export type Instance = ReportDeploymentStatusRequest_Update_Instance;
-
-export interface DeploymentReport {
-  /** False once the agent has said that nothing is left in the cluster. */
-  readonly exists: boolean;
-  readonly instances: readonly Instance[];
-  readonly atMs: number;
-}
-
-export interface SentinelReport {
-  readonly availableReplicas: number;
-  readonly health: Health;
-  /** Empty while a roll-out is under way. */
-  readonly runningImage: string;
-  readonly atMs: number;
-}
-
 export interface AgentReport {
   readonly report: ReportAgentStateRequest;
   readonly atMs: number;
@@ -132,8 +113,8 @@ export interface AgentRecord {
 /** A row with what was reported on it. */
 export interface StoredObject<K extends KindName> {
   readonly row: Row<K>;
-  readonly deployment?: DeploymentReport;
-  readonly sentinel?: SentinelReport;
+  /** The last one; absent before the first. */
+  readonly report?: ReportOf<K>;
   /** The version that the row had when the report came; 0 before the first. */
   readonly reportedVersion: bigint;
 }
@@ -272,13 +253,12 @@ export interface Store {
   /** Resolves as soon as the counter is not the one seen; rejects with the signal's reason. */
   waitForChange(region: string, counterSeen: bigint, signal: AbortSignal): Promise<void>;
 
-  /** False when no deployment of the region has the name. */
-  reportDeployment(region: string, k8sName: string, report: DeploymentReport): Promise<boolean>;
-  /** False when no sentinel of the region has the name, or it has another id than the one given. */
-  reportSentinel(
+  /** False when no object of the kind has the name in the region, or it has another id than the one given. */
+  report<K extends KindName>(
     region: string,
-    sentinel: { readonly k8sName: string; readonly id: string },
-    report: SentinelReport,
+    kind: K,
+    object: { readonly name: string; readonly id: string },
+    report: ReportOf<K>,
   ): Promise<boolean>;
   reportHeartbeat(region: string, atMs: number): Promise<void>;
   /** Enters into history what got into trouble or out of it, and gives the releases that are for this agent. */
@@ -286,8 +266,6 @@ export interface Store {
   /** Keeps a release until a report no longer lists its deletion. False when the last report lists none. */
   releaseDeletion(region: string, deletion: HeldDeletion, author: Author): Promise<boolean>;
 
-  deploymentReport(region: string, deploymentId: string): Promise<DeploymentReport | undefined>;
-  sentinelReport(region: string, sentinelId: string): Promise<SentinelReport | undefined>;
   /** One per region, whether anything was heard of it or not; of one region alone if it is named. */
   agents(region?: string): Promise<readonly AgentRecord[]>;
 
@@ -302,7 +280,7 @@ export interface Store {
     decide: (environment: StoredEnvironment | undefined) => EnvironmentContent | undefined,
     author: Author,
   ): Promise<StoredEnvironment | undefined>;
-  /** False when there is none; rejects with `in_use` while a deployment or sentinel is wanted that is of it, or may be. */
+  /** False when there is none; rejects with `in_use` while an object is wanted that is of it, or may be. */
   removeEnvironment(region: string, id: string, author: Author): Promise<boolean>;
   environment(region: string, id: string): Promise<StoredEnvironment | undefined>;
   /** In order of id, beginning behind the one given; the empty id begins with the first. */

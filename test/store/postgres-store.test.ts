@@ -294,7 +294,12 @@ test("a deployment that is reported back at the last moment is not forgotten", a
   await store.registerRegion(region);
   await store.put(region, "deployment", deployment("a"), author);
   await store.stop(region, "deployment", "a", author);
-  await store.reportDeployment(region, "app-a", { exists: false, instances: [], atMs: 1 });
+  await store.report(
+    region,
+    "deployment",
+    { name: "app-a", id: "" },
+    { exists: false, instances: [], atMs: 1 },
+  );
   const retention = { ageMaxMs: 1_000, entriesMax: 1_000 };
   await store.trimHistory(retention, 10_000);
   const client = await connectAlone(database);

@@ -1,7 +1,7 @@
 // What the texts of the store contract have in common.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
-import type { ApplyInit } from "../../src/kinds/kinds.ts";
+import type { ApplyInit, KindName, ReportOf } from "../../src/kinds/kinds.ts";
 import { createSpec } from "../../src/server/kind-messages.ts";
 import { type NumberedEntry, type Store, StoreError, type StoreErrorCode } from "../../src/server/store.ts";
 import type { OpenTarget } from "./store-target.ts";
@@ -34,4 +34,14 @@ export async function historyLines(store: Store, region: string): Promise<readon
   const text = ({ by, event, kind, id, version, outcome }: NumberedEntry) =>
     `${by} ${event} ${kind} ${id} v${version} ${outcome}`.trim();
   return (await store.history(region, { limit: 100 })).map(text).reverse();
+}
+
+/** The last report on an object; undefined before the first. */
+export async function reportOf<K extends KindName>(
+  store: Store,
+  region: string,
+  kind: K,
+  id: string,
+): Promise<ReportOf<K> | undefined> {
+  return (await store.object(region, kind, id))?.report;
 }

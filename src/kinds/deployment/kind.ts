@@ -10,6 +10,7 @@ import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { labelKeys } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
 import type { SeenDeployment } from "./observed.ts";
+import { type DeploymentReport, deploymentReports } from "./report.ts";
 import { parseSecretsBlob, readSecretsBlob } from "./secrets-blob.ts";
 import { type DeploymentSpec, parseApplyDeployment, parseDeleteDeployment } from "./spec.ts";
 
@@ -20,7 +21,8 @@ export const deploymentKind: Kind<
   typeof DeploymentStateSchema,
   typeof ReportDeploymentStatusRequestSchema,
   DeploymentSpec,
-  SeenDeployment
+  SeenDeployment,
+  DeploymentReport
 > = {
   name: "deployment",
   plural: "deployments",
@@ -44,6 +46,7 @@ export const deploymentKind: Kind<
   // Reports carry the name without its namespace, so the name alone has to do.
   uniqueNameOf: ({ k8sName }) => k8sName,
   deletionOf: ({ k8sNamespace, k8sName }) => ({ k8sNamespace, k8sName }),
+  reports: deploymentReports,
   secrets: {
     blobOf: ({ encryptedEnvironmentVariables }) => encryptedEnvironmentVariables,
     withBlob,

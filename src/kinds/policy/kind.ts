@@ -12,7 +12,14 @@ import { type PolicySpec, parseApplyPolicy, parseDeletePolicy } from "./spec.ts"
 
 const rpc = ClusterService.method;
 
-export const policyKind: Kind<"policy", typeof CiliumNetworkPolicyStateSchema, never, PolicySpec, never> = {
+export const policyKind: Kind<
+  "policy",
+  typeof CiliumNetworkPolicyStateSchema,
+  never,
+  PolicySpec,
+  never,
+  never
+> = {
   name: "policy",
   plural: "policies",
   aliases: [],

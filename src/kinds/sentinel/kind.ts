@@ -10,6 +10,7 @@ import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { labelKeys, sentinelNamespace } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
 import type { ObservedSentinel } from "./observed.ts";
+import { type SentinelReport, sentinelReports } from "./report.ts";
 import { parseApplySentinel, parseDeleteSentinel, type SentinelSpec } from "./spec.ts";
 
 const rpc = ClusterService.method;
@@ -19,7 +20,8 @@ export const sentinelKind: Kind<
   typeof SentinelStateSchema,
   typeof ReportSentinelStatusRequestSchema,
   SentinelSpec,
-  ObservedSentinel
+  ObservedSentinel,
+  SentinelReport
 > = {
   name: "sentinel",
   plural: "sentinels",
@@ -42,6 +44,7 @@ export const sentinelKind: Kind<
   keyOf: ({ k8sName }) => `${sentinelNamespace}/${k8sName}`,
   uniqueNameOf: ({ k8sName }) => k8sName,
   deletionOf: ({ k8sName }) => ({ k8sName }),
+  reports: sentinelReports,
   parseApply: parseApplySentinel,
   parseDelete: parseDeleteSentinel,
   orders: { longField: "image" },

@@ -109,7 +109,7 @@ test("an agent that starts anew takes back nothing of what it had done", async (
   await store.stop(region, "deployment", stopped, { by: "", atMs: 0 });
   const instances = [create(InstanceSchema, { k8sName: "pod", status: Status.RUNNING })];
   await store.edit(region, "deployment", wanted, (spec) => ({ ...spec, replicas: 1 }), { by: "", atMs: 0 });
-  await store.reportDeployment(region, wanted, { exists: true, instances, atMs: 0 });
+  await store.report(region, "deployment", { name: wanted, id: "" }, { exists: true, instances, atMs: 0 });
   const report = (instanceId: string, cursor: bigint) => {
     const state = { instanceId, controllers: [{ name: "deployments", stream: { cursor } }] };
     return store.reportAgent(region, { report: create(ReportAgentStateRequestSchema, { state }), atMs: 0 });

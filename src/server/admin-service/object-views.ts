@@ -25,7 +25,7 @@ export function objectView<K extends KindName>(
   object: StoredObject<K>,
   agent: AgentReport | undefined,
 ): ObjectView {
-  const { row, deployment, sentinel } = object;
+  const { row, report } = object;
   const facts = phaseFacts(kind, object, agent);
   const { trouble, isSettled: settled } = facts;
   const spec = row.desired === "unreadable" ? undefined : specView(kind, row.spec);
@@ -39,21 +39,7 @@ export function objectView<K extends KindName>(
     phase: phaseOf(facts),
     settled,
     ...(trouble !== undefined && { trouble }),
-    ...(deployment !== undefined && {
-      deployment: {
-        exists: deployment.exists,
-        instances: [...deployment.instances],
-        reportedAtMs: BigInt(Math.trunc(deployment.atMs)),
-      },
-    }),
-    ...(sentinel !== undefined && {
-      sentinel: {
-        availableReplicas: sentinel.availableReplicas,
-        health: sentinel.health,
-        runningImage: sentinel.runningImage,
-        reportedAtMs: BigInt(Math.trunc(sentinel.atMs)),
-      },
-    }),
+    ...(report !== undefined && kindOf(kind).reports?.viewOf(report)),
     deploymentId: row.deploymentId ?? "",
     secretNames: secretNames(kind, row.spec),
   });

@@ -1,7 +1,7 @@
 // The store in PostgreSQL, for any number of server processes at a time.
 import type { ClientConfig } from "pg";
 import { onAbort } from "../../concurrency/abort-listener.ts";
-import type { KindName } from "../../kinds/kinds.ts";
+import type { KindName, ReportOf } from "../../kinds/kinds.ts";
 import { DesiredChanges } from "../desired-changes.ts";
 import { unknownRegion } from "../row-rules.ts";
 import {
@@ -12,7 +12,6 @@ import {
   type ChangeOptions,
   type Changes,
   type Decide,
-  type DeploymentReport,
   type EnvironmentContent,
   type HeldDeletion,
   type HistoryQuery,
@@ -20,7 +19,6 @@ import {
   type HistorySince,
   type NumberedEntry,
   type Row,
-  type SentinelReport,
   type Store,
   type StoredEnvironment,
   type StoredObject,
@@ -170,16 +168,13 @@ export class PostgresStore extends DesiredChanges implements Store {
     await this.changes.wait(region, counterSeen, signal);
   }
 
-  reportDeployment(region: string, k8sName: string, report: DeploymentReport): Promise<boolean> {
-    return this.reports.reportDeployment(region, k8sName, report);
-  }
-
-  reportSentinel(
+  report<K extends KindName>(
     region: string,
-    sentinel: { readonly k8sName: string; readonly id: string },
-    report: SentinelReport,
+    kind: K,
+    object: { readonly name: string; readonly id: string },
+    report: ReportOf<K>,
   ): Promise<boolean> {
-    return this.reports.reportSentinel(region, sentinel, report);
+    return this.reports.report(region, kind, object, report);
   }
 
   reportHeartbeat(region: string, atMs: number): Promise<void> {
@@ -192,14 +187,6 @@ export class PostgresStore extends DesiredChanges implements Store {
 
   releaseDeletion(region: string, deletion: HeldDeletion, author: Author): Promise<boolean> {
     return this.agentTable.releaseDeletion(region, deletion, author);
-  }
-
-  async deploymentReport(region: string, deploymentId: string): Promise<DeploymentReport | undefined> {
-    return (await this.object(region, "deployment", deploymentId))?.deployment;
-  }
-
-  async sentinelReport(region: string, sentinelId: string): Promise<SentinelReport | undefined> {
-    return (await this.object(region, "sentinel", sentinelId))?.sentinel;
   }
 
   agents(region?: string): Promise<readonly AgentRecord[]> {
