@@ -9,6 +9,7 @@ export {
 } from "./dev/kube-apiserver/api-server.ts";
 export type { HttpServerHandle } from "./dev/kube-apiserver/http-server.ts";
 export { createInProcessTransport, type InProcessOptions } from "./dev/kube-apiserver/in-process.ts";
+export { ObjectKind } from "./gen/krane/admin/v1/admin_pb.ts";
 export { createKubeApi } from "./kube/client.ts";
 export { kinds, type LiveObject } from "./library/kinds.ts";
 export { startTestCluster, type TestCluster, type TestClusterOptions } from "./library/test-cluster.ts";
@@ -17,7 +18,7 @@ export {
   type TestControlPlane,
   type TestControlPlaneOptions,
 } from "./library/test-control-plane.ts";
-export type { Admin } from "./server/admin.ts";
+export type { Admin } from "./server/admin-service/admin-client.ts";
 export type { Faults } from "./server/faults.ts";
 export {
   createInMemoryControlPlane,

@@ -12,8 +12,8 @@ import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { customResourceDefinitions } from "../../src/kube/kinds.ts";
 import { createControlPlaneServer } from "../../src/server/control-plane-server.ts";
-import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../src/server/in-process.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
+import { createTestPlane, type TestPlane } from "../../test/support/store-admin.ts";
 
 export const regionKey = { name: "bench", platform: "local", label: "bench.local" } as const;
 export const controlToken = "bench-token";
@@ -29,7 +29,7 @@ export interface Surroundings {
   readonly server: ApiServer;
   /** Without a socket. */
   readonly api: KubeApi;
-  readonly plane: InMemoryControlPlane;
+  readonly plane: TestPlane;
   stop(): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ export async function startSurroundings(
   const api = createKubeApi(createInProcessTransport(server));
   await api.create(customResourceDefinitions, ciliumDefinition, {}, signal);
   const http = await startHttpServer(server, { anonymous: administrator });
-  const plane = createInMemoryControlPlane({ tokens: [new Secret(controlToken)], interceptors }, deps);
+  const plane = createTestPlane({ tokens: [new Secret(controlToken)], interceptors }, deps);
   await plane.admin.registerRegion(regionKey.label);
   const control = await createControlPlaneServer(plane, { port: 0 }, deps).start(signal);
   return {

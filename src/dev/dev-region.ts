@@ -3,7 +3,7 @@
 import type { AgentDeps } from "../agent/agent-deps.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { Secret } from "../config/secret.ts";
-import type { Admin } from "../server/admin.ts";
+import type { Admin } from "../server/admin-service/admin-client.ts";
 import { renderCliContext } from "../server/cli-context.ts";
 import { createControlPlaneServer, type RunningControlPlane } from "../server/control-plane-server.ts";
 import type { Faults } from "../server/faults.ts";
@@ -17,6 +17,7 @@ import type { PodBehaviour } from "./kube-apiserver/controllers/pod-behaviour.ts
 import { connectRealCluster } from "./real-cluster.ts";
 import { type RunningAgent, startAgent } from "./running-agent.ts";
 import { devRegion, policedDeployment, sampleDeployments, samplePolicy, sampleSentinel } from "./scenario.ts";
+import { applyWanted } from "./wanted-objects.ts";
 
 export interface DevPorts {
   readonly kube: number;
@@ -80,7 +81,7 @@ export async function startDevRegion(
     const plane = createInMemoryControlPlane({ tokens: [new Secret(controlToken)], adminTokens }, deps);
     const control = await startControlPlane(plane, options.ports.control, deps, signal);
     stack.push(() => control.close());
-    await plane.admin.registerRegion(devRegion);
+    await plane.store.registerRegion(devRegion);
     await askForSample(plane.admin, options.cluster.kind);
     const agentToken = deps.createToken();
     const { rpc, metrics } = options.ports;
@@ -150,10 +151,11 @@ function startCluster(
 }
 
 async function askForSample(admin: Admin, cluster: ClusterChoice["kind"]): Promise<void> {
-  for (const deployment of sampleDeployments()) await admin.setDeployment(devRegion, deployment);
+  const region = { admin, name: devRegion };
+  for (const deployment of sampleDeployments()) await applyWanted(region, "deployment", deployment);
   // Where pods are real a sentinel would need an image and databases that nobody has at hand.
-  if (cluster === "embedded") await admin.setSentinel(devRegion, sampleSentinel());
-  await admin.setPolicy(devRegion, samplePolicy(), policedDeployment);
+  if (cluster === "embedded") await applyWanted(region, "sentinel", sampleSentinel());
+  await applyWanted(region, "policy", samplePolicy(), policedDeployment);
 }
 
 async function startControlPlane(

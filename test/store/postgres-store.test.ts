@@ -10,7 +10,6 @@ import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { ApplyDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import type { ApplyInit } from "../../src/kinds/kinds.ts";
-import { createAdmin } from "../../src/server/admin.ts";
 import { createSpec, encodeSpec } from "../../src/server/kind-messages.ts";
 import { connectAlone } from "../../src/server/postgres/database.ts";
 import { migrate, migrationLock } from "../../src/server/postgres/migrations.ts";
@@ -18,6 +17,7 @@ import { startPostgresStore } from "../../src/server/postgres/postgres-store.ts"
 import { StoreError, type StoreErrorCode, stateOf } from "../../src/server/store.ts";
 import { eventually } from "../support/eventually.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
+import { createStoreAdmin } from "../support/store-admin.ts";
 import { embeddedTarget, type OpenTarget } from "./store-target.ts";
 
 const deps = { clock: createSystemClock(), random: createSystemRandom(), log: createQuietLog() };
@@ -283,7 +283,7 @@ test("what an older server kept is read, shown, deleted and forgotten as what is
     (await store.rows("a.test", "deployment")).map(({ id }) => id),
     ["wanted"],
   );
-  await createAdmin(store, { clock: deps.clock, by: "ann" }).deleteDeployment("a.test", "wanted");
+  await createStoreAdmin(store, { clock: deps.clock, by: "ann" }).deleteDeployment("a.test", "wanted");
   const { rows: policies, counter } = await store.changesSince("a.test", "policy", 3n, 10);
   assert.deepEqual([policies.map(({ id, desired }) => `${id} ${desired}`), counter], [["p stopped"], 5n]);
 });
@@ -378,7 +378,7 @@ test("of a deployment and its policies nobody sees one stopped without the other
   const client = await connectAlone(database);
   await client.query("BEGIN");
   await client.query("SELECT 1 FROM krane.objects WHERE region = $1 AND id = 'p' FOR UPDATE", [region]);
-  const stopping = createAdmin(store, { clock: deps.clock, by: "ann" }).deleteDeployment(region, "a");
+  const stopping = createStoreAdmin(store, { clock: deps.clock, by: "ann" }).deleteDeployment(region, "a");
   await eventually("the change waits", async () => {
     const waiting = await sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
     assert.equal(waiting.length, 1);

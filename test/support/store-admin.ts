@@ -1,19 +1,15 @@
-// The control plane from the other side: what people and tests do to desired state, and
-// what they read of the reports. Works on any store.
-import type { Clock } from "../concurrency/clock.ts";
-import type { ApplyInit, ApplyMessage, KindName, ReportOf } from "../kinds/kinds.ts";
-import { createSpec } from "./kind-messages.ts";
-import { stopping } from "./row-rules.ts";
-import type { AgentRecord, Row, Store } from "./store.ts";
+// What tests do to the desired state of a control plane, and what they read of the reports. It goes to the store itself,
+// past the admin API: tests want objects that the API refuses, rows that vanish without an order, and changes that are
+// made before anything else can run.
+import type { Clock } from "../../src/concurrency/clock.ts";
+import type { ApplyInit, ApplyMessage, KindName, ReportOf } from "../../src/kinds/kinds.ts";
+import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../src/server/in-process.ts";
+import { createSpec } from "../../src/server/kind-messages.ts";
+import { stopping } from "../../src/server/row-rules.ts";
+import type { AgentRecord, Row, Store } from "../../src/server/store.ts";
 
-/** What is changed is not there. */
-export class AdminError extends Error {
-  override readonly name = "AdminError";
-  readonly code = "not_found";
-}
-
-/** Changes resolve with their version, and reject with a StoreError or an AdminError. */
-export interface Admin {
+/** Changes resolve with their version, and reject where there is nothing to change. */
+export interface StoreAdmin {
   registerRegion(region: string): Promise<void>;
   regions(): Promise<readonly string[]>;
 
@@ -46,13 +42,13 @@ export interface Admin {
   agents(): Promise<readonly AgentRecord[]>;
 }
 
-export interface AdminDeps {
+export interface StoreAdminDeps {
   readonly clock: Clock;
   /** In whose name changes are made. */
   readonly by: string;
 }
 
-export function createAdmin(store: Store, { clock, by }: AdminDeps): Admin {
+export function createStoreAdmin(store: Store, { clock, by }: StoreAdminDeps): StoreAdmin {
   const author = () => ({ by, atMs: clock.wallMs() });
   const set = <K extends KindName>(region: string, kind: K, spec: ApplyInit<K>, deploymentId?: string) =>
     store.put(region, kind, createSpec(kind, spec), author(), {
@@ -109,10 +105,20 @@ function withReplicas<K extends "deployment" | "sentinel">(
 }
 
 function found<T>(answer: T | undefined, region: string, kind: KindName, id: string): T {
-  if (answer === undefined) throw new AdminError(`no ${kind} ${id} in region ${region}`);
+  if (answer === undefined) throw new Error(`no ${kind} ${id} in region ${region}`);
   return answer;
 }
 
 async function lastReport<K extends KindName>(store: Store, region: string, kind: K, id: string) {
   return (await store.object(region, kind, id))?.report;
+}
+
+export type TestPlane = Omit<InMemoryControlPlane, "admin"> & { readonly admin: StoreAdmin };
+
+/** A whole control plane in memory, with its store behind `admin`. */
+export function createTestPlane(
+  ...[options, deps]: Parameters<typeof createInMemoryControlPlane>
+): TestPlane {
+  const plane = createInMemoryControlPlane(options, deps);
+  return { ...plane, admin: createStoreAdmin(plane.store, { clock: deps.clock, by: "admin" }) };
 }
