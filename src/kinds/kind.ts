@@ -35,6 +35,8 @@ export interface Kind<
   uniqueNameOf(message: ApplyOf<State>): string;
   /** The order to delete what the message describes. */
   deletionOf(message: ApplyOf<State>): MessageInitShape<GenMessage<DeleteOf<State>>>;
+  /** The kind that its objects may belong to: they are deleted with the object that they belong to. */
+  readonly owner?: string;
   /** What a control plane makes of its reports; absent for kinds that nobody reports on. */
   readonly reports?: KindReports<State, Report, Kept>;
   /** For kinds whose messages carry a tenant's encrypted variables. */

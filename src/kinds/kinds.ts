@@ -51,6 +51,11 @@ export function oneOf(some: readonly AnyKind[]): string {
   return [names.slice(0, -1).join(", "), ...names.slice(-1)].filter((text) => text !== "").join(" or ");
 }
 
+/** The kinds whose objects may belong to one of this kind. */
+export function kindsOwnedBy(name: KindName): readonly AnyKind[] {
+  return allKinds.filter(({ owner }) => owner === name);
+}
+
 /** The kind that a controller looks after; undefined for one that is not known here. */
 export function kindOfController(controller: string): AnyKind | undefined {
   return allKinds.find((kind) => kind.controller === controller);

@@ -2,7 +2,14 @@
 // work without a pause between reading and writing, so that a row and its number
 // appear together, and each change is seen in order.
 
-import { type KindName, kindOf, kindOfController, perKind, type ReportOf } from "../kinds/kinds.ts";
+import {
+  type KindName,
+  kindOf,
+  kindOfController,
+  kindsOwnedBy,
+  perKind,
+  type ReportOf,
+} from "../kinds/kinds.ts";
 import { ChangeSignal } from "./change-signal.ts";
 import { DesiredChanges } from "./desired-changes.ts";
 import { assertUnused, environmentNews, keptOwner, removalOf, tenantKinds } from "./environment-rules.ts";
@@ -56,12 +63,12 @@ export class MemoryStore extends DesiredChanges implements Store {
     id: string,
     decide: Decide<K>,
     author: Author,
-    { dryRun = false, environmentId = "", withPolicies = false }: ChangeOptions = {},
+    { dryRun = false, environmentId = "", withOwned = false }: ChangeOptions = {},
   ): Promise<Changed<K>> {
     const before = this.table(region, kind).get(id);
     const wanted = decide(before, this.region(region).environments.get(environmentId));
     if (wanted === undefined || (before !== undefined && isSame(kind, before, wanted))) {
-      if (withPolicies && !dryRun) this.stopPoliciesOf(region, before, author);
+      if (withOwned && !dryRun) this.stopOwnedBy(region, kind, before, author);
       return { before, after: before };
     }
     const row = { id, ...wanted };
@@ -70,7 +77,7 @@ export class MemoryStore extends DesiredChanges implements Store {
       return { before, after: { ...row, version: before?.version ?? 0n } };
     }
     const after = { ...row, version: this.insert(region, kind, row, author) };
-    if (withPolicies) this.stopPoliciesOf(region, after, author);
+    if (withOwned) this.stopOwnedBy(region, kind, after, author);
     return { before, after };
   }
 
@@ -284,12 +291,19 @@ export class MemoryStore extends DesiredChanges implements Store {
     return this.region(region).changed.size;
   }
 
-  private stopPoliciesOf(region: string, owner: Row<KindName> | undefined, author: Author): void {
+  private stopOwnedBy(
+    region: string,
+    kind: KindName,
+    owner: Row<KindName> | undefined,
+    author: Author,
+  ): void {
     if (owner?.desired !== "stopped") return;
-    for (const { version, ...policy } of this.table(region, "policy").current()) {
-      const isOlder = policy.deploymentId === owner.id && version < owner.version;
-      if (isOlder && policy.desired === "running")
-        this.insert(region, "policy", { ...policy, desired: "stopped" }, author);
+    for (const { name } of kindsOwnedBy(kind)) {
+      for (const { version, ...row } of this.table(region, name).current()) {
+        const isOlder = row.deploymentId === owner.id && version < owner.version;
+        if (isOlder && row.desired === "running")
+          this.insert(region, name, { ...row, desired: "stopped" }, author);
+      }
     }
   }
 

@@ -34,7 +34,7 @@ export interface Row<K extends KindName> {
   /** "unreadable" is what a newer server wrote and this one does not understand. */
   readonly desired: "running" | "stopped" | "unreadable";
   readonly version: bigint;
-  /** The deployment that a policy belongs to, and is stopped with. */
+  /** The deployment that it belongs to, and is stopped with. */
   readonly deploymentId?: string;
 }
 
@@ -64,10 +64,10 @@ export interface ChangeOptions {
   /** The environment that the change is decided on too: it can neither change nor go before the row is written. */
   readonly environmentId?: string;
   /**
-   * A deployment that is stopped afterwards, by this change or before, takes its policies with it, all or none. Those
-   * that are newer than the order are for one that is about to come, and stay.
+   * An object that is stopped afterwards, by this change or before, takes those with it that belong to it, all or none.
+   * Those that are newer than the order are for one that is about to come, and stay.
    */
-  readonly withPolicies?: boolean;
+  readonly withOwned?: boolean;
 }
 
 export interface Condition {

@@ -112,7 +112,7 @@ function conditions(holds: Holds): void {
 
 function deletedTogether(holds: Holds): void {
   const stopWithPolicies = (store: Store, region: string) =>
-    store.change(region, "deployment", "a", stopping("deployment"), author, { withPolicies: true });
+    store.change(region, "deployment", "a", stopping("deployment"), author, { withOwned: true });
   const policies = async (store: Store, region: string) =>
     (await store.rows(region, "policy")).map(({ id, desired, version }) => `${id} ${desired} ${version}`);
 
@@ -142,7 +142,7 @@ function deletedTogether(holds: Holds): void {
     await store.put(region, "policy", policy("p", "one"), author, { deploymentId: "a" });
     const dryRun = () =>
       store.change(region, "deployment", "a", stopping("deployment"), author, {
-        withPolicies: true,
+        withOwned: true,
         dryRun: true,
       });
     await dryRun();

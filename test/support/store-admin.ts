@@ -70,9 +70,9 @@ export function createStoreAdmin(store: Store, { clock, by }: StoreAdminDeps): S
     setDeployment: (region, deployment) => set(region, "deployment", deployment),
     scale: (region, id, replicas) => scale(region, "deployment", id, replicas),
     async deleteDeployment(region, id) {
-      const withPolicies = true;
+      const withOwned = true;
       const changed = store.change(region, "deployment", id, stopping("deployment"), author(), {
-        withPolicies,
+        withOwned,
       });
       return found((await changed).after?.version, region, "deployment", id);
     },

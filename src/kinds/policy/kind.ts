@@ -40,6 +40,7 @@ export const policyKind: Kind<
   keyOf: ({ k8sNamespace, k8sName }) => `${k8sNamespace}/${k8sName}`,
   uniqueNameOf: ({ k8sNamespace, k8sName }) => `${k8sNamespace}/${k8sName}`,
   deletionOf: ({ k8sNamespace, k8sName }) => ({ k8sNamespace, k8sName }),
+  owner: "deployment",
   parseApply: parseApplyPolicy,
   parseDelete: parseDeletePolicy,
   // The rules are kept with the order: what an edit has made of those on the object is not what was ordered.

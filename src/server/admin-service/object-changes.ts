@@ -5,7 +5,14 @@ import {
   ApplyObjectResponse_Change as Change,
   type ScaleObjectRequest,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { type ApplyMessage, allKinds, type KindName, kindOf, oneOf } from "../../kinds/kinds.ts";
+import {
+  type ApplyMessage,
+  allKinds,
+  type KindName,
+  kindOf,
+  kindsOwnedBy,
+  oneOf,
+} from "../../kinds/kinds.ts";
 import { parseId, parseReplicas } from "../../model/message-fields.ts";
 import { createSpec } from "../kind-messages.ts";
 import { checkVersion, putting, unreadable } from "../row-rules.ts";
@@ -35,12 +42,14 @@ export async function applyObject(store: Store, request: ApplyObjectRequest, aut
 }
 
 function parseApply(request: ApplyObjectRequest) {
+  const owned = kindsOwnedBy("deployment");
   return checked((refuse) => {
     const region = parseRegion(request.region, refuse);
     const object = parseObject(request.spec, refuse);
     const { deploymentId } = request;
-    if (deploymentId !== "" && object?.kind !== "policy") {
-      refuse("deployment_id", "is for policies alone: leave it empty");
+    if (deploymentId !== "" && !owned.some(({ name }) => name === object?.kind)) {
+      const plurals = owned.map(({ plural }) => plural).join(" and ");
+      refuse("deployment_id", `is for ${plurals} alone: leave it empty`);
     } else if (deploymentId !== "") parseId("deployment_id", deploymentId, refuse);
     // Only seen where something was refused.
     return { region, object: object as AppliedObject, deploymentId };

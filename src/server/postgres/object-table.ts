@@ -5,7 +5,7 @@
 //   and whoever sees a number sees every row up to it.
 // - Rows and the counter are read in one statement, hence in one snapshot.
 // - Each change announces its number with its commit; see change-feed.ts.
-import { type KindName, kindOf } from "../../kinds/kinds.ts";
+import { type KindName, kindOf, kindsOwnedBy } from "../../kinds/kinds.ts";
 import { encodeSpec } from "../kind-messages.ts";
 import { checkIdentity, isSame, unknownRegion } from "../row-rules.ts";
 import {
@@ -63,7 +63,7 @@ export class ObjectTable {
     id: string,
     decide: Decide<K>,
     author: Author,
-    { dryRun = false, environmentId, withPolicies = false }: ChangeOptions,
+    { dryRun = false, environmentId, withOwned = false }: ChangeOptions,
   ): Promise<Changed<K>> {
     const version = await takeVersions(session, region, 1);
     const before = await readRow(session, region, kind, id);
@@ -72,7 +72,7 @@ export class ObjectTable {
     const wanted = decide(before, environment);
     if (wanted === undefined || (before !== undefined && isSame(kind, before, wanted))) {
       const stopped =
-        withPolicies && !dryRun ? await stopPoliciesOf(session, region, before, author, version) : undefined;
+        withOwned && !dryRun ? await stopOwnedBy(session, region, kind, before, author, version) : undefined;
       if (stopped === undefined) throw new NothingWritten({ before, after: before });
       await announce(session, region, stopped);
       return { before, after: before };
@@ -82,7 +82,7 @@ export class ObjectTable {
     if (dryRun) throw new NothingWritten({ before, after: { ...after, version: before?.version ?? 0n } });
     const event = wanted.desired === "stopped" ? "stopped" : "set";
     await addHistory(session, region, { ...author, kind, id, version, event, outcome: "" });
-    const stopped = withPolicies ? await stopPoliciesOf(session, region, after, author) : undefined;
+    const stopped = withOwned ? await stopOwnedBy(session, region, kind, after, author) : undefined;
     await announce(session, region, stopped ?? version);
     return { before, after };
   }
@@ -175,32 +175,37 @@ function announce(session: Session, region: string, version: bigint): Promise<un
 }
 
 /** Resolves with the version of the last one; undefined where there is none. `spare` is a version that nobody has. */
-async function stopPoliciesOf(
+async function stopOwnedBy(
   session: Session,
   region: string,
+  kind: KindName,
   owner: Row<KindName> | undefined,
   author: Author,
   spare?: bigint,
 ): Promise<bigint | undefined> {
-  if (owner?.desired !== "stopped") return undefined;
-  const policies = await session.query<{ id: string }>(
-    `SELECT id FROM objects WHERE region = $1 AND kind = 'policy' AND deployment_id = $2
+  const owned = kindsOwnedBy(kind).map(({ name }) => name);
+  if (owned.length === 0 || owner?.desired !== "stopped") return undefined;
+  const rows = await session.query<{ kind: KindName; id: string }>(
+    `SELECT kind, id FROM objects WHERE region = $1 AND kind = ANY ($5::text[]) AND deployment_id = $2
        AND desired = 'running' AND format = $3 AND version < $4 ORDER BY version`,
-    [region, owner.id, specFormat, owner.version],
+    [region, owner.id, specFormat, owner.version, owned],
   );
-  if (policies.length === 0) return undefined;
-  const last = await takeVersions(session, region, policies.length - (spare === undefined ? 0 : 1));
-  const first = last - BigInt(policies.length) + 1n;
-  const stopped = policies.map(({ id }, index) => ({ id, version: first + BigInt(index) }));
+  if (rows.length === 0) return undefined;
+  const last = await takeVersions(session, region, rows.length - (spare === undefined ? 0 : 1));
+  const first = last - BigInt(rows.length) + 1n;
+  const stopped = rows.map((row, index) => ({ ...row, version: first + BigInt(index) }));
   await session.query(
     `UPDATE objects o SET desired = 'stopped', version = f.version
-     FROM unnest($2::text[], $3::bigint[]) AS f (id, version)
-     WHERE o.region = $1 AND o.kind = 'policy' AND o.id = f.id`,
-    [region, stopped.map(({ id }) => id), stopped.map(({ version }) => String(version))],
+     FROM unnest($2::text[], $3::text[], $4::bigint[]) AS f (kind, id, version)
+     WHERE o.region = $1 AND o.kind = f.kind AND o.id = f.id`,
+    [
+      region,
+      stopped.map((row) => row.kind),
+      stopped.map(({ id }) => id),
+      stopped.map(({ version }) => String(version)),
+    ],
   );
-  const entries = stopped.map(
-    (each) => ({ ...author, ...each, kind: "policy", event: "stopped", outcome: "" }) as const,
-  );
+  const entries = stopped.map((row) => ({ ...author, ...row, event: "stopped", outcome: "" }) as const);
   await addHistory(session, region, ...entries);
   return last;
 }
