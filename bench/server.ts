@@ -11,7 +11,6 @@ import { join } from "node:path";
 import type { ClientConfig } from "pg";
 import { createSystemClock } from "../src/concurrency/clock.ts";
 import { createSystemRandom } from "../src/concurrency/random.ts";
-import { type Admin, createAdmin } from "../src/server/admin.ts";
 import { findPostgresBinaries } from "../src/server/embedded/binaries.ts";
 import { startEmbeddedPostgres } from "../src/server/embedded/embedded-postgres.ts";
 import { connectAlone } from "../src/server/postgres/database.ts";
@@ -21,6 +20,7 @@ import { DesiredFollower } from "../test/support/desired-follower.ts";
 import { eventually } from "../test/support/eventually.ts";
 import { freePort } from "../test/support/krane-process.ts";
 import { createQuietLog } from "../test/support/quiet-log.ts";
+import { createStoreAdmin, type StoreAdmin } from "../test/support/store-admin.ts";
 import { nodeFlags } from "../tools/bundle.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { percentile } from "./statistics.ts";
@@ -46,7 +46,7 @@ export const serverBenchmark: Benchmark = {
       const { store, close } = await startPostgresStore(postgres.config, deps);
       try {
         await store.registerRegion(region);
-        const admin = createAdmin(store, { clock: deps.clock, by: "bench" });
+        const admin = createStoreAdmin(store, { clock: deps.clock, by: "bench" });
         return await measure(admin, postgres.config, folder, signal);
       } finally {
         await close();
@@ -59,7 +59,7 @@ export const serverBenchmark: Benchmark = {
 };
 
 async function measure(
-  admin: Admin,
+  admin: StoreAdmin,
   database: ClientConfig,
   folder: string,
   signal: AbortSignal,
@@ -116,7 +116,7 @@ async function measure(
 
 const total = (fleet: readonly DesiredFollower[]) => fleet.reduce((sum, { hints }) => sum + hints, 0);
 
-function change(admin: Admin, number: number, tag: string): Promise<bigint> {
+function change(admin: StoreAdmin, number: number, tag: string): Promise<bigint> {
   const image = `registry.example/acme/web:${tag}`;
   return admin.setDeployment(
     region,
@@ -159,7 +159,7 @@ async function caughtUp(
   return (performance.now() - began) / 1_000;
 }
 
-async function changeLatencies(admin: Admin, fleet: readonly DesiredFollower[], signal: AbortSignal) {
+async function changeLatencies(admin: StoreAdmin, fleet: readonly DesiredFollower[], signal: AbortSignal) {
   const latencies: number[] = [];
   for (let number = 0; number < changes; number++) {
     signal.throwIfAborted();

@@ -10,6 +10,7 @@ export {
   type HttpServerHandle,
 } from "@krane/kube-apiserver";
 export { createInProcessTransport, type InProcessOptions } from "./dev/in-process-transport.ts";
+export { ObjectKind } from "./gen/krane/admin/v1/admin_pb.ts";
 export { createKubeApi } from "./kube/client.ts";
 export { kinds, type LiveObject } from "./library/resources.ts";
 export { startTestCluster, type TestCluster, type TestClusterOptions } from "./library/test-cluster.ts";
@@ -18,7 +19,7 @@ export {
   type TestControlPlane,
   type TestControlPlaneOptions,
 } from "./library/test-control-plane.ts";
-export type { Admin } from "./server/admin.ts";
+export type { Admin } from "./server/admin-service/admin-client.ts";
 export type { Faults } from "./server/faults.ts";
 export {
   createInMemoryControlPlane,

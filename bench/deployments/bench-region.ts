@@ -4,13 +4,12 @@ import type { Interceptor } from "@connectrpc/connect";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { Secret } from "../../src/config/secret.ts";
 import type { ReportDeploymentStatusRequest } from "../../src/gen/ctrl/v1/deployment_pb.ts";
-import type { Admin } from "../../src/server/admin.ts";
 import { createControlPlaneServer } from "../../src/server/control-plane-server.ts";
-import { createInMemoryControlPlane } from "../../src/server/in-process.ts";
 import { requestApi } from "../../test/support/cluster/api-request.ts";
 import { type Cluster, startCluster } from "../../test/support/cluster.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
+import { createTestPlane, type StoreAdmin } from "../../test/support/store-admin.ts";
 import type { Cores } from "../cores.ts";
 import { type AgentProcess, startAgent } from "./agent-process.ts";
 import { Gate } from "./gate.ts";
@@ -24,7 +23,7 @@ export type Call =
 
 export interface BenchRegion {
   readonly cluster: Cluster;
-  readonly admin: Admin;
+  readonly admin: StoreAdmin;
   readonly calls: Occurrences<Call>;
   /** Of the stream of desired state. */
   readonly orders: Gate;
@@ -103,7 +102,7 @@ async function startControlPlane(interceptors: readonly Interceptor[], signal: A
     readTextFile: () => Promise.reject(new Error("no file is needed")),
   };
   const options = { tokens: [new Secret(controlToken)], interceptors };
-  const plane = createInMemoryControlPlane(options, deps);
+  const plane = createTestPlane(options, deps);
   await plane.admin.registerRegion(regionName);
   const { url, close } = await createControlPlaneServer(plane, { port: 0 }, deps).start(signal);
   return { admin: plane.admin, url, close: () => close() };

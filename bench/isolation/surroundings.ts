@@ -11,8 +11,8 @@ import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { customResourceDefinitions } from "../../src/kube/resources.ts";
 import { createControlPlaneServer } from "../../src/server/control-plane-server.ts";
-import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../src/server/in-process.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
+import { createTestPlane, type TestPlane } from "../../test/support/store-admin.ts";
 
 export const regionKey = { name: "bench", platform: "local", label: "bench.local" } as const;
 export const controlToken = "bench-token";
@@ -28,7 +28,7 @@ export interface Surroundings {
   readonly server: ApiServer;
   /** Without a socket. */
   readonly api: KubeApi;
-  readonly plane: InMemoryControlPlane;
+  readonly plane: TestPlane;
   stop(): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export async function startSurroundings(
   const api = createKubeApi(createInProcessTransport(server));
   await api.create(customResourceDefinitions, ciliumDefinition, {}, signal);
   const http = await startHttpServer(server, { anonymous: administrator });
-  const plane = createInMemoryControlPlane({ tokens: [new Secret(controlToken)], interceptors }, deps);
+  const plane = createTestPlane({ tokens: [new Secret(controlToken)], interceptors }, deps);
   await plane.admin.registerRegion(regionKey.label);
   const control = await createControlPlaneServer(plane, { port: 0 }, deps).start(signal);
   return {

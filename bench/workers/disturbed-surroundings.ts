@@ -3,7 +3,7 @@
 import { constants, setPriority } from "node:os";
 import type { WholeAnswer } from "@krane/kube-apiserver";
 import type { ApplyDeployment } from "../../src/gen/ctrl/v1/deployment_pb.ts";
-import { kinds } from "../../src/server/kinds.ts";
+import { applyState } from "../../src/server/kind-messages.ts";
 import { createFaultyCalls, FaultSwitch, type FaultyPeer } from "../../test/simulation/faulty-parts.ts";
 import { applyDeployment } from "../../test/support/deployment-messages.ts";
 import { serveCommands } from "../isolation/commands.ts";
@@ -106,7 +106,7 @@ async function bring(
   const states = (function* () {
     for (let nth = 0; nth < messages; nth++) {
       const spec = specOf(nth % keys, generation + 1 + Math.floor(nth / keys));
-      yield kinds.deployment.applyState(change(spec, nth), base + BigInt(nth + 1));
+      yield applyState("deployment", change(spec, nth), base + BigInt(nth + 1));
     }
   })();
   added.begin({ kind: "messages", states });

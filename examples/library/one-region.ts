@@ -11,7 +11,10 @@ const image = "registry.example/acme/web:1";
 const cluster = await startTestCluster();
 const plane = await createTestControlPlane({ region: "local.dev" });
 const wanted = { ...identity, ...size, image, k8sNamespace: "acme", k8sName: "api", deploymentId: "d_api" };
-await plane.admin.setDeployment(plane.region, wanted);
+await plane.admin.applyObject({
+  region: plane.region,
+  spec: { spec: { case: "deployment", value: wanted } },
+});
 
 const kubernetes = cluster.connect("krane");
 const controlPlane = plane.connect("deployments");

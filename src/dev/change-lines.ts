@@ -1,7 +1,6 @@
 // What changed between two looks at the region, one line each: the output of --headless, and the recent events
 // of the live view. Pure.
-
-import type { Kind } from "../server/kinds.ts";
+import { allKinds, type KindName } from "../kinds/kinds.ts";
 import { printable } from "../telemetry/printable.ts";
 import { type DevObject, type DevState, isSettled } from "./dev-state.ts";
 
@@ -20,24 +19,20 @@ export function changeLines(before: DevState | undefined, after: DevState): read
   return [...lines, ...settledLines(before, after)];
 }
 
-const names: Readonly<Record<Kind, readonly [one: string, many: string, state: string]>> = {
-  deployment: ["deployment", "deployments", "ready"],
-  sentinel: ["sentinel", "sentinels", "ready"],
-  policy: ["policy", "policies", "in place"],
-};
-
 /** Kind by kind: they come to rest at different times, a sentinel only after half a minute without trouble. */
 function settledLines(before: DevState | undefined, after: DevState): readonly string[] {
-  return (Object.keys(names) as Kind[]).flatMap((kind) => {
-    const [one, many, state] = names[kind];
-    const objects = ofKind(after, kind);
+  return allKinds.flatMap(({ name, plural, makesPods }) => {
+    const objects = ofKind(after, name);
     if (objects.length === 0 || !isSettled(objects)) return [];
-    if (before !== undefined && isSettled(ofKind(before, kind))) return [];
-    return [objects.length === 1 ? `the ${one} is ${state}` : `all ${objects.length} ${many} are ${state}`];
+    if (before !== undefined && isSettled(ofKind(before, name))) return [];
+    const state = makesPods ? "ready" : "in place";
+    return [
+      objects.length === 1 ? `the ${name} is ${state}` : `all ${objects.length} ${plural} are ${state}`,
+    ];
   });
 }
 
-function ofKind({ objects }: DevState, kind: Kind): readonly DevObject[] {
+function ofKind({ objects }: DevState, kind: KindName): readonly DevObject[] {
   return objects.filter((object) => object.kind === kind);
 }
 

@@ -7,7 +7,7 @@ import type { Clock } from "../concurrency/clock.ts";
 import { Secret } from "../config/secret.ts";
 import { explainListenFailure, ServiceError } from "../http/service-error.ts";
 import type { LifecycleStack, Step } from "../runtime/lifecycle.ts";
-import type { Admin } from "../server/admin.ts";
+import type { Admin } from "../server/admin-service/admin-client.ts";
 import { renderCliContext } from "../server/cli-context.ts";
 import { createControlPlaneServer, type RunningControlPlane } from "../server/control-plane-server.ts";
 import type { Faults } from "../server/faults.ts";
@@ -19,6 +19,7 @@ import { type EmbeddedClusterDeps, startEmbeddedCluster } from "./embedded-clust
 import { connectRealCluster } from "./real-cluster.ts";
 import { agentStep } from "./running-agent.ts";
 import { devRegion, policedDeployment, sampleDeployments, samplePolicy, sampleSentinel } from "./scenario.ts";
+import { applyWanted } from "./wanted-objects.ts";
 
 export interface DevPorts {
   readonly kube: number;
@@ -88,7 +89,7 @@ export async function startDevRegion(
     (started) => ({ stop: (hurry) => started.close(hurry), failed: started.failed }),
     signal,
   );
-  await plane.admin.registerRegion(devRegion);
+  await plane.store.registerRegion(devRegion);
   await askForSample(plane.admin, options.cluster.kind);
   const controlUrl = `http://${loopback}:${control.port}`;
   if (cliContextPath !== undefined)
@@ -158,10 +159,11 @@ function startCluster(
 }
 
 async function askForSample(admin: Admin, cluster: ClusterChoice["kind"]): Promise<void> {
-  for (const deployment of sampleDeployments()) await admin.setDeployment(devRegion, deployment);
+  const region = { admin, name: devRegion };
+  for (const deployment of sampleDeployments()) await applyWanted(region, "deployment", deployment);
   // Where pods are real a sentinel would need an image and databases that nobody has at hand.
-  if (cluster === "embedded") await admin.setSentinel(devRegion, sampleSentinel());
-  await admin.setPolicy(devRegion, samplePolicy(), policedDeployment);
+  if (cluster === "embedded") await applyWanted(region, "sentinel", sampleSentinel());
+  await applyWanted(region, "policy", samplePolicy(), policedDeployment);
 }
 
 async function startControlPlane(

@@ -8,11 +8,9 @@ import {
   ObjectStatus_Outcome,
   StreamStatus_State,
 } from "../gen/krane/v1/agent_pb.ts";
-import { kindOfController } from "../kinds/kinds.ts";
-import { sentinelNamespace } from "../model/labels.ts";
-import type { Kind } from "../server/kinds.ts";
-import type { DeploymentReport, Row } from "../server/store.ts";
+import { type KindName, kindNames, kindOf, kindOfController } from "../kinds/kinds.ts";
 import type { DevRegion } from "./dev-region.ts";
+import { loadWantedObjects, type WantedObject } from "./wanted-objects.ts";
 
 export interface DevState {
   readonly stream: string;
@@ -21,7 +19,7 @@ export interface DevState {
 }
 
 export interface DevObject {
-  readonly kind: Kind;
+  readonly kind: KindName;
   /** `namespace/name`. */
   readonly key: string;
   /** Empty where the control plane knows nothing of it. */
@@ -46,31 +44,17 @@ export interface DevPods {
   readonly total: number;
 }
 
-/** What the control plane has about an object, whichever kind it is. */
-interface Wanted {
-  readonly kind: Kind;
-  readonly key: string;
-  readonly row: Pick<Row<Kind>, "id" | "desired" | "version">;
-  readonly environment: string;
-  readonly image: string;
-  /** Absent where no pods run for it. */
-  readonly replicas?: number;
-  readonly report?: DeploymentReport | undefined;
-}
-
-const order: readonly Kind[] = ["deployment", "sentinel", "policy"];
-
 export async function loadDevState(region: DevRegion, signal: AbortSignal): Promise<DevState> {
   const { agent } = region;
   const [status, objects, rows] = await Promise.all([
     agent.status(signal),
     agent.objects(signal),
-    loadWanted(region),
+    loadWantedObjects(region, signal),
   ]);
   const inspected = new Map(objects.map((object) => [nameOf(inspectedKind(object), object.key), object]));
   const shown: DevObject[] = [];
   for (const wanted of rows) {
-    const name = nameOf(wanted.kind, wanted.key);
+    const name = nameOf(wanted.kind, keyOf(wanted));
     const object = inspected.get(name);
     inspected.delete(name);
     if (!isGone(wanted, object)) shown.push(wantedObject(wanted, object));
@@ -90,61 +74,44 @@ export function isHealthy(object: DevObject): boolean {
   return want === "run" && isReady && appliedVersion === desiredVersion && failing === 0 && reason === "";
 }
 
-async function loadWanted({ admin, name: region }: DevRegion): Promise<readonly Wanted[]> {
-  const wanted: Wanted[] = [];
-  for (const row of await admin.deployments(region)) {
-    const { k8sNamespace, k8sName, environmentId: environment, image, replicas } = row.spec;
-    const report = await admin.deploymentReport(region, row.id);
-    const key = `${k8sNamespace}/${k8sName}`;
-    wanted.push({ kind: "deployment", key, row, environment, image, replicas, report });
-  }
-  for (const row of await admin.sentinels(region)) {
-    const { k8sName, environmentId: environment, image, replicas } = row.spec;
-    const key = `${sentinelNamespace}/${k8sName}`;
-    wanted.push({ kind: "sentinel", key, row, environment, image, replicas });
-  }
-  for (const row of await admin.policies(region)) {
-    const { k8sNamespace, k8sName } = row.spec;
-    const key = `${k8sNamespace}/${k8sName}`;
-    wanted.push({ kind: "policy", key, row, environment: "", image: "" });
-  }
-  return wanted;
+function keyOf({ kind, spec }: WantedObject): string {
+  return kindOf(kind).keyOf(spec);
 }
 
-function nameOf(kind: Kind, key: string): string {
+function nameOf(kind: KindName, key: string): string {
   return `${kind} ${key}`;
 }
 
-function inspectedKind({ controller }: ObjectStatus): Kind {
+function inspectedKind({ controller }: ObjectStatus): KindName {
   const kind = kindOfController(controller);
   if (kind === undefined) throw new TypeError(`no kind has a controller called ${controller}`);
   return kind.name;
 }
 
 function compare(a: DevObject, b: DevObject): number {
-  return order.indexOf(a.kind) - order.indexOf(b.kind) || (a.key < b.key ? -1 : 1);
+  return kindNames.indexOf(a.kind) - kindNames.indexOf(b.kind) || (a.key < b.key ? -1 : 1);
 }
 
-function isGone({ row, report }: Wanted, object: ObjectStatus | undefined): boolean {
-  if (row.desired !== "stopped" || report?.exists) return false;
+function isGone({ isWanted, view }: WantedObject, object: ObjectStatus | undefined): boolean {
+  if (isWanted || view.deployment?.exists) return false;
   return object === undefined || object.outcome === ObjectStatus_Outcome.DELETED;
 }
 
-function wantedObject(wanted: Wanted, object: ObjectStatus | undefined): DevObject {
-  const { kind, key, environment, image, replicas, report } = wanted;
-  const { id, desired, version } = wanted.row;
-  const isRunning = desired === "running";
-  const failing = (report?.instances ?? []).filter(({ status }) => status === InstanceStatus.FAILED).length;
-  const total = object?.total || (isRunning ? replicas : 0);
+function wantedObject(wanted: WantedObject, object: ObjectStatus | undefined): DevObject {
+  const { kind, id, spec, isWanted, view } = wanted;
+  const instances = view.deployment?.instances ?? [];
+  const failing = instances.filter(({ status }) => status === InstanceStatus.FAILED).length;
+  const replicas = "replicas" in spec ? spec.replicas : undefined;
+  const total = object?.total || (isWanted ? replicas : 0);
   return {
     ...inspected(object),
     kind,
-    key,
+    key: keyOf(wanted),
     id,
-    environment,
-    image,
-    want: isRunning ? "run" : "delete",
-    desiredVersion: version,
+    environment: "environmentId" in spec ? spec.environmentId : "",
+    image: "image" in spec ? spec.image : "",
+    want: isWanted ? "run" : "delete",
+    desiredVersion: view.version,
     ...(total !== undefined && { pods: { ready: object?.ready ?? 0, total } }),
     failing,
   };

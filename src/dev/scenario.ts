@@ -1,15 +1,16 @@
 // What `krane dev` asks for at first: three deployments in two environments of one workspace, the sentinel that
 // one of them is reached through, and a policy that lets it, as a control plane has them. All of it carries the id of a workspace that exists nowhere
 // else, which is how a later `krane dev` knows what an earlier one left in a cluster.
+
+import type { ApplyInit } from "../kinds/kinds.ts";
 import { policyApiVersion, policyKind } from "../kinds/policy/policy-document.ts";
 import { ciliumNamespaceLabel, labelKeys, sentinelNamespace } from "../model/labels.ts";
-import type { SpecInit } from "../server/kinds.ts";
 
 export const devRegion = "local.dev";
 export const devNamespace = "krane-dev";
 export const devWorkspaceId = "ws_krane_dev";
 
-type DeploymentInit = SpecInit<"deployment">;
+type DeploymentInit = ApplyInit<"deployment">;
 
 // Real images, so that the same scenario runs on a real cluster; the embedded one pulls nothing. Each deployment
 // has one of its own, so that one can crash without the others.
@@ -42,7 +43,7 @@ function sampleDeployment(
   };
 }
 
-export function sampleSentinel(): SpecInit<"sentinel"> {
+export function sampleSentinel(): ApplyInit<"sentinel"> {
   return {
     k8sName: "gateway",
     workspaceId: devWorkspaceId,
@@ -59,7 +60,7 @@ export function sampleSentinel(): SpecInit<"sentinel"> {
 /** The deployment that it lets traffic in to, and that it goes with. */
 export const policedDeployment = deploymentIdOf("web-1");
 
-export function samplePolicy(): SpecInit<"policy"> {
+export function samplePolicy(): ApplyInit<"policy"> {
   const sentinels = {
     [ciliumNamespaceLabel]: sentinelNamespace,
     [labelKeys.workspaceId]: devWorkspaceId,

@@ -9,10 +9,12 @@ import type { ControllerDeps, ControllerOptions } from "../engine/controller.ts"
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "../engine/engine-kind.ts";
 import type { KindController } from "../engine/running-controller.ts";
 import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
+import type { Refuse } from "../model/field-problem.ts";
 import type { ClusterCall } from "./cluster-call.ts";
 import type { KindDocument } from "./kind-document.ts";
 import type { KindSettings } from "./kind-settings.ts";
 import type { KindView } from "./kind-view.ts";
+import type { KindReports, ObjectReport } from "./report.ts";
 
 export interface Kind<
   Name extends string = string,
@@ -20,6 +22,7 @@ export interface Kind<
   Report extends DescMessage = DescMessage,
   Spec extends OrderedSpec = OrderedSpec,
   Seen = unknown,
+  Kept extends ObjectReport = ObjectReport,
 > extends EngineKind<State, Spec, Report> {
   /** The word for one of them, for people and in the store. */
   readonly name: Name;
@@ -37,7 +40,13 @@ export interface Kind<
   uniqueNameOf(message: ApplyOf<State>): string;
   /** The order to delete what the message describes. */
   deletionOf(message: ApplyOf<State>): MessageInitShape<GenMessage<DeleteOf<State>>>;
-  /** It makes pods, so it has a number of them and needs the credentials of the registry. */
+  /** The kind that its objects may belong to: they are deleted with the object that they belong to. */
+  readonly owner?: string;
+  /** What a control plane makes of its reports; absent for kinds that nobody reports on. */
+  readonly reports?: KindReports<State, Report, Kept>;
+  /** For kinds whose messages carry a tenant's encrypted variables. */
+  readonly secrets?: KindSecrets<State>;
+  /** It makes pods: its message has the field `replicas`, and it needs the credentials of the registry. */
   readonly makesPods: boolean;
   /** The kind in Kubernetes that its name is looked up by, as kubectl takes it. */
   readonly kubectlKind: string;
@@ -50,6 +59,17 @@ export interface Kind<
   /** The documents that describe its objects; loaded by commands that read or write them. */
   loadDocument(): Promise<KindDocument<Name, ApplyOf<State>, Spec>>;
   loadController(): Promise<CreateController<State, Seen, Spec>>;
+}
+
+export interface KindSecrets<State extends DescMessage> {
+  /** The JSON of ctrl.v1.SecretsConfig; empty where there are none. */
+  blobOf(message: ApplyOf<State>): Uint8Array;
+  /** The message with another blob. */
+  withBlob(message: ApplyOf<State>, blob: Uint8Array): ApplyOf<State>;
+  /** Of the variables in a blob, in order; none where it cannot be read. */
+  namesIn(blob: Uint8Array): string[];
+  /** Refuses what is wrong with a blob, by the field of the message that it is in. */
+  check(blob: Uint8Array, refuse: Refuse): void;
 }
 
 /** Constructing one starts nothing. */

@@ -16,15 +16,46 @@ export const kinds = {
 type Kinds = typeof kinds;
 
 export type KindName = keyof Kinds;
-export type ApplyMessage<K extends KindName> = MessageShape<Kinds[K]["applySchema"]>;
-export type ApplyInit<K extends KindName> = MessageInitShape<Kinds[K]["applySchema"]>;
-export type StateMessage<K extends KindName> = MessageShape<Kinds[K]["stateSchema"]>;
+/** Any of them, where its own types are not needed. */
+export type AnyKind = Kind<KindName>;
+
+// As tables, so that a message of a kind that is not known yet is still one of these.
+type ApplyMessages = { [K in KindName]: MessageShape<Kinds[K]["applySchema"]> };
+type ApplyInits = { [K in KindName]: MessageInitShape<Kinds[K]["applySchema"]> };
+type StateMessages = { [K in KindName]: MessageShape<Kinds[K]["stateSchema"]> };
+type Reports = { [K in KindName]: Parameters<NonNullable<Kinds[K]["reports"]>["outcomeOf"]>[0] };
+
+export type ApplyMessage<K extends KindName> = ApplyMessages[K];
+export type ApplyInit<K extends KindName> = ApplyInits[K];
+export type StateMessage<K extends KindName> = StateMessages[K];
+/** What is kept of a report on an object of the kind; never for kinds that nobody reports on. */
+export type ReportOf<K extends KindName> = Reports[K];
 
 /** A running controller of the kind. */
 export type ControllerOf<K extends KindName> = ReturnType<Awaited<ReturnType<Kinds[K]["loadController"]>>>;
 
 export const kindNames = Object.keys(kinds) as readonly KindName[];
-export const allKinds: readonly Kind<KindName>[] = Object.values(kinds);
+export const allKinds: readonly AnyKind[] = Object.values(kinds);
+
+export function kindOf(name: KindName): AnyKind {
+  return kinds[name];
+}
+
+/** One value for each kind. */
+export function perKind<T>(make: (kind: AnyKind) => T): Record<KindName, T> {
+  return Object.fromEntries(allKinds.map((kind) => [kind.name, make(kind)])) as Record<KindName, T>;
+}
+
+/** In a sentence: "a deployment, a sentinel or a policy". */
+export function oneOf(some: readonly AnyKind[]): string {
+  const names = some.map(({ name }) => `a ${name}`);
+  return [names.slice(0, -1).join(", "), ...names.slice(-1)].filter((text) => text !== "").join(" or ");
+}
+
+/** The kinds whose objects may belong to one of this kind. */
+export function kindsOwnedBy(name: KindName): readonly AnyKind[] {
+  return allKinds.filter(({ owner }) => owner === name);
+}
 
 /** The kind that the admin protocol means; undefined for one that is not known here. */
 export function kindOfObject(objectKind: ObjectKind | undefined): Kind<KindName> | undefined {
@@ -32,6 +63,6 @@ export function kindOfObject(objectKind: ObjectKind | undefined): Kind<KindName>
 }
 
 /** The kind that a controller looks after; undefined for one that is not known here. */
-export function kindOfController(controller: string): Kind<KindName> | undefined {
+export function kindOfController(controller: string): AnyKind | undefined {
   return allKinds.find((kind) => kind.controller === controller);
 }

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { regionKey } from "../config/build.ts";
 import { Secret } from "../config/secret.ts";
 import { type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
-import type { Admin } from "../server/admin.ts";
+import type { Admin } from "../server/admin-service/admin-client.ts";
 import { createControlPlaneServer } from "../server/control-plane-server.ts";
 import type { Faults } from "../server/faults.ts";
 import { createInMemoryControlPlane } from "../server/in-process.ts";
@@ -20,6 +20,7 @@ export interface TestControlPlane {
   readonly region: string;
   /** What agents have to send. */
   readonly token: string;
+  /** A client of krane.admin.v1.AdminService: says what is wanted, shows what was reported. */
   readonly admin: Admin;
   readonly faults: Faults;
   /** A connection for one controller, without a socket: encoded and decoded as on the wire. */
@@ -35,7 +36,7 @@ export async function createTestControlPlane(
   const deps = { ...completeHostDeps(hostDeps), ...completeAccess({}) };
   const token = randomBytes(16).toString("hex");
   const plane = createInMemoryControlPlane({ tokens: [new Secret(token)] }, deps);
-  await plane.admin.registerRegion(region);
+  await plane.store.registerRegion(region);
   return {
     region,
     token,

@@ -1,15 +1,14 @@
 // ctrl.v1.ClusterService over a store. A stream and the answer to a question come from
 // the same row by the same function: an agent that was told "apply" by one and
 // "delete" by the other would do both, once a minute.
+import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import type { ClusterService, ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
-import type { ReportDeploymentStatusRequest } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { RegionKey } from "../gen/ctrl/v1/region_pb.ts";
-import type { ReportSentinelStatusRequest } from "../gen/ctrl/v1/sentinel_pb.ts";
+import { type AnyKind, allKinds, type KindName, type ReportOf, type StateMessage } from "../kinds/kinds.ts";
 import { assertMaySpeakFor } from "./caller-regions.ts";
 import { type ChangeSource, desiredFeed } from "./desired-feed.ts";
-import type { Kind, State } from "./kinds.ts";
 import { resolveRegion } from "./region.ts";
 import { limitReport } from "./report-limits.ts";
 import { type HeldDeletion, type Store, stateOf } from "./store.ts";
@@ -23,32 +22,9 @@ export interface ClusterServiceDeps {
   readonly clock: Clock;
 }
 
-interface WatchRequest {
-  readonly region: string;
-  readonly versionLastSeen: bigint;
-  readonly regionKey?: RegionKey | undefined;
-}
-
 export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<typeof ClusterService> {
   const { store, clock } = deps;
-  return {
-    watchDeployments: (request, context) => watch(deps, "deployment", request, context),
-    watchSentinels: (request, context) => watch(deps, "sentinel", request, context),
-    watchCiliumNetworkPolicies: (request, context) => watch(deps, "policy", request, context),
-    getDesiredDeploymentState: ({ deploymentId, regionKey }, context) =>
-      desiredState(store, "deployment", deploymentId, regionOf(context, regionKey)),
-    getDesiredSentinelState: ({ sentinelId, regionKey }, context) =>
-      desiredState(store, "sentinel", sentinelId, regionOf(context, regionKey)),
-    getDesiredCiliumNetworkPolicyState: ({ ciliumNetworkPolicyId, regionKey }, context) =>
-      desiredState(store, "policy", ciliumNetworkPolicyId, regionOf(context, regionKey)),
-    async reportDeploymentStatus(request, context) {
-      await storeDeploymentStatus(deps, regionOf(context, request.regionKey), request);
-      return {};
-    },
-    async reportSentinelStatus(request, context) {
-      await storeSentinelStatus(deps, regionOf(context, request.regionKey), request);
-      return {};
-    },
+  const ofAgents: Pick<ServiceImpl<typeof ClusterService>, "heartbeat" | "reportAgentState"> = {
     async heartbeat(request, context) {
       await store.reportHeartbeat(regionOf(context, request.region), clock.wallMs());
       return {};
@@ -58,14 +34,44 @@ export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<type
       return { releasedDeletions };
     },
   };
+  // The RPCs of the kinds are all the others, which the types cannot see.
+  const ofKinds: object = Object.fromEntries(
+    allKinds.flatMap((kind) => Object.entries(kindHandlers(deps, kind))),
+  );
+  return { ...(ofKinds as Omit<ServiceImpl<typeof ClusterService>, keyof typeof ofAgents>), ...ofAgents };
 }
 
-function watch<K extends Kind>(
+/** What the requests of every kind have. */
+interface KindRequest {
+  readonly region: string;
+  readonly versionLastSeen: bigint;
+  readonly regionKey?: RegionKey | undefined;
+}
+
+function kindHandlers(deps: ClusterServiceDeps, kind: AnyKind) {
+  const { name, rpcs } = kind;
+  return {
+    [rpcs.watch.localName]: (request: KindRequest, context: HandlerContext) =>
+      watch(deps, name, request, context),
+    [rpcs.get.localName]: (
+      request: KindRequest & Readonly<Record<string, unknown>>,
+      context: HandlerContext,
+    ) => desiredState(deps.store, name, String(request[rpcs.idField]), regionOf(context, request.regionKey)),
+    ...(rpcs.report && {
+      [rpcs.report.localName]: async (request: KindRequest & Message, context: HandlerContext) => {
+        await storeReport(deps, kind, regionOf(context, request.regionKey), request);
+        return {};
+      },
+    }),
+  };
+}
+
+function watch(
   { changes, streams }: ClusterServiceDeps,
-  kind: K,
-  request: WatchRequest,
+  kind: KindName,
+  request: KindRequest,
   context: HandlerContext,
-): AsyncIterable<State<K>> {
+): AsyncIterable<StateMessage<KindName>> {
   const region = regionOf(context, request.regionKey, request.region);
   return streams.guard(
     (signal) => desiredFeed(changes, kind, region, request.versionLastSeen, signal),
@@ -73,12 +79,12 @@ function watch<K extends Kind>(
   );
 }
 
-async function desiredState<K extends Kind>(
+async function desiredState(
   store: Store,
-  kind: K,
+  kind: KindName,
   id: string,
   region: string,
-): Promise<State<K>> {
+): Promise<StateMessage<KindName>> {
   if (id === "") throw new ConnectError(`the ${kind} id is missing`, Code.InvalidArgument);
   const row = await store.row(region, kind, id);
   if (row === undefined) throw notFound(kind, id, region);
@@ -88,31 +94,17 @@ async function desiredState<K extends Kind>(
   return stateOf(kind, row);
 }
 
-async function storeDeploymentStatus(
+async function storeReport(
   { store, clock }: ClusterServiceDeps,
+  { name: kind, reports }: AnyKind,
   region: string,
-  { change }: ReportDeploymentStatusRequest,
+  request: Message,
 ): Promise<void> {
-  if (change.case === undefined) return;
-  const { k8sName } = change.value;
-  const isUpdate = change.case === "update";
-  const report = {
-    exists: isUpdate,
-    instances: isUpdate ? change.value.instances : [],
-    atMs: clock.wallMs(),
-  };
-  const stored = await store.reportDeployment(region, k8sName, report);
-  if (!stored) throw notFound("deployment", k8sName, region);
-}
-
-async function storeSentinelStatus(
-  { store, clock }: ClusterServiceDeps,
-  region: string,
-  { k8sName, sentinelId, availableReplicas, health, runningImage }: ReportSentinelStatusRequest,
-): Promise<void> {
-  const report = { availableReplicas, health, runningImage, atMs: clock.wallMs() };
-  const stored = await store.reportSentinel(region, { k8sName, id: sentinelId }, report);
-  if (!stored) throw notFound("sentinel", k8sName, region);
+  const read = reports?.read(request, clock.wallMs());
+  if (read === undefined) return;
+  // It was read as a report of this kind.
+  const stored = await store.report(region, kind, read, read.report as ReportOf<KindName>);
+  if (!stored) throw notFound(kind, read.name, region);
 }
 
 async function storeAgentState(
@@ -132,6 +124,6 @@ function regionOf(context: HandlerContext, key: RegionKey | undefined, field?: s
   return region;
 }
 
-function notFound(kind: Kind, name: string, region: string): ConnectError {
+function notFound(kind: KindName, name: string, region: string): ConnectError {
   return new ConnectError(`no ${kind} ${name} in region ${region}`, Code.NotFound);
 }

@@ -1,10 +1,10 @@
 // The usual changes of desired state, over the one change that every store makes.
-import { type Kind, kinds, type Spec } from "./kinds.ts";
+import { type ApplyMessage, type KindName, kindOf } from "../kinds/kinds.ts";
 import { editing, putting, stopping } from "./row-rules.ts";
 import type { Author, Changed, ChangeOptions, Condition, Decide, PutOptions, Store } from "./store.ts";
 
 export abstract class DesiredChanges implements Pick<Store, "put" | "edit" | "stop"> {
-  abstract change<K extends Kind>(
+  abstract change<K extends KindName>(
     region: string,
     kind: K,
     id: string,
@@ -13,22 +13,28 @@ export abstract class DesiredChanges implements Pick<Store, "put" | "edit" | "st
     options?: ChangeOptions,
   ): Promise<Changed<K>>;
 
-  async put<K extends Kind>(
+  async put<K extends KindName>(
     region: string,
     kind: K,
-    spec: Spec<K>,
+    spec: ApplyMessage<K>,
     author: Author,
     options?: PutOptions,
   ): Promise<bigint> {
-    const { after } = await this.change(region, kind, kinds[kind].idOf(spec), putting(spec, options), author);
+    const { after } = await this.change(
+      region,
+      kind,
+      kindOf(kind).idOf(spec),
+      putting(spec, options),
+      author,
+    );
     return after?.version ?? 0n;
   }
 
-  async edit<K extends Kind>(
+  async edit<K extends KindName>(
     region: string,
     kind: K,
     id: string,
-    change: (spec: Spec<K>) => Spec<K>,
+    change: (spec: ApplyMessage<K>) => ApplyMessage<K>,
     author: Author,
     condition?: Condition,
   ): Promise<bigint | undefined> {
@@ -37,7 +43,7 @@ export abstract class DesiredChanges implements Pick<Store, "put" | "edit" | "st
 
   async stop(
     region: string,
-    kind: Kind,
+    kind: KindName,
     id: string,
     author: Author,
     condition?: Condition,

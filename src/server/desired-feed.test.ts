@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { KindName } from "../kinds/kinds.ts";
 import { desiredFeed } from "./desired-feed.ts";
-import { type Kind, kinds } from "./kinds.ts";
+import { createSpec } from "./kind-messages.ts";
 import { MemoryStore } from "./memory-store.ts";
 
 const region = "local.dev";
@@ -11,7 +12,7 @@ const { signal } = new AbortController();
 class CountingStore extends MemoryStore {
   reads = 0;
 
-  override changesSince<K extends Kind>(name: string, kind: K, cursor: bigint, limit: number) {
+  override changesSince<K extends KindName>(name: string, kind: K, cursor: bigint, limit: number) {
     this.reads += 1;
     return super.changesSince(name, kind, cursor, limit);
   }
@@ -26,7 +27,7 @@ async function storeWith(count: number): Promise<CountingStore> {
 }
 
 const sentinel = (number: number, replicas = 1) =>
-  kinds.sentinel.createSpec({ sentinelId: `s_${number}`, k8sName: `gate-${number}`, replicas });
+  createSpec("sentinel", { sentinelId: `s_${number}`, k8sName: `gate-${number}`, replicas });
 
 test("rows are read a hundred at a time, and only when those before were taken", async () => {
   const store = await storeWith(250);
@@ -71,7 +72,7 @@ test("changes of other kinds do not end the wait for good, nor make it spin", as
   await store.put(
     region,
     "deployment",
-    kinds.deployment.createSpec({ deploymentId: "d", k8sName: "app" }),
+    createSpec("deployment", { deploymentId: "d", k8sName: "app" }),
     author,
   );
   assert.equal((await first).value.version, 4n);

@@ -7,7 +7,7 @@
 // - A cursor above the counter of the region comes from another life of this control
 //   plane; its client would wait for ever for numbers that it takes for old ones.
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { Kind, State } from "./kinds.ts";
+import type { KindName, StateMessage } from "../kinds/kinds.ts";
 import { type Store, stateOf } from "./store.ts";
 
 const batchRowsMax = 100;
@@ -15,13 +15,13 @@ const batchRowsMax = 100;
 /** What a stream needs of a store. */
 export type ChangeSource = Pick<Store, "changesSince" | "waitForChange">;
 
-export async function* desiredFeed<K extends Kind>(
+export async function* desiredFeed<K extends KindName>(
   store: ChangeSource,
   kind: K,
   region: string,
   versionLastSeen: bigint,
   signal: AbortSignal,
-): AsyncGenerator<State<K>, never> {
+): AsyncGenerator<StateMessage<K>, never> {
   let cursor = versionLastSeen;
   for (;;) {
     signal.throwIfAborted();

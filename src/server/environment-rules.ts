@@ -1,6 +1,7 @@
 // What every store asks of a change of an environment, and of its end.
+
+import { allKinds, type KindName } from "../kinds/kinds.ts";
 import { quote } from "../model/field-problem.ts";
-import type { Kind } from "./kinds.ts";
 import {
   type Author,
   type EnvironmentContent,
@@ -63,8 +64,10 @@ export function keptOwner(
   throw new StoreError("in_use", `${kept}: environment ${id} has the secret ${taken[0]}: unset it first`);
 }
 
-/** The kinds of object that belong to an environment. */
-export const tenantKinds = ["deployment", "sentinel"] as const satisfies readonly Kind[];
+/** The kinds of object that belong to an environment: their messages name one. */
+export const tenantKinds: readonly KindName[] = allKinds
+  .filter(({ applySchema }) => "environmentId" in applySchema.field)
+  .map(({ name }) => name);
 
 /**
  * Throws `in_use` when one of the rows is wanted and of the environment, or cannot be read, and may be. `refused` says
@@ -72,16 +75,15 @@ export const tenantKinds = ["deployment", "sentinel"] as const satisfies readonl
  */
 export function assertUnused(
   id: string,
-  rows: readonly Row<(typeof tenantKinds)[number]>[],
+  kind: KindName,
+  rows: readonly Row<KindName>[],
   refused?: string,
 ): void {
-  const user = rows.find(
-    ({ spec, desired }) =>
-      desired !== "stopped" &&
-      (spec.environmentId === id || (desired === "unreadable" && spec.environmentId === "")),
-  );
+  const user = rows.find(({ spec, desired }) => {
+    if (desired === "stopped" || !("environmentId" in spec)) return false;
+    return spec.environmentId === id || (desired === "unreadable" && spec.environmentId === "");
+  });
   if (user === undefined) return;
-  const kind = "deploymentId" in user.spec ? "deployment" : "sentinel";
   const whose =
     user.desired === "unreadable"
       ? `was written by a newer server and may be of environment ${id}`

@@ -1,6 +1,8 @@
 // What can go wrong at a control plane, as buttons, for tests and `krane dev`.
 import type { Code } from "@connectrpc/connect";
-import { type Kind, kinds, type SpecInit } from "./kinds.ts";
+import type { Clock } from "../concurrency/clock.ts";
+import { type ApplyInit, type ApplyMessage, type KindName, kindOf } from "../kinds/kinds.ts";
+import { createSpec } from "./kind-messages.ts";
 import type { MemoryStore } from "./memory-store.ts";
 import type { ClusterRpc, RpcFaults } from "./rpc-faults.ts";
 import type { StreamGate } from "./stream-gate.ts";
@@ -22,14 +24,31 @@ export interface Faults {
   /** Numbers the next change one above this. */
   setCounter(region: string, counter: bigint): void;
   /** A row that became visible late, with a version that cursors have passed already. */
-  insertBehind<K extends Kind>(region: string, kind: K, spec: SpecInit<K>, version: bigint): void;
+  insertBehind<K extends KindName>(region: string, kind: K, spec: ApplyInit<K>, version: bigint): void;
+  /**
+   * Changes a row past the checks of the admin API, as a control plane with other rules would. Gives its version;
+   * undefined without a row.
+   */
+  editUnchecked<K extends KindName>(
+    region: string,
+    kind: K,
+    id: string,
+    change: (spec: ApplyMessage<K>) => ApplyMessage<K>,
+  ): Promise<bigint | undefined>;
   /** A row that this server cannot read, as one written by a newer server; streams send its bare version. */
-  insertUnreadable<K extends Kind>(region: string, kind: K, spec: SpecInit<K>): bigint;
+  insertUnreadable<K extends KindName>(region: string, kind: K, spec: ApplyInit<K>): bigint;
   /** How many streams are open. */
   readonly openStreams: number;
 }
 
-export function createFaults(store: MemoryStore, streams: StreamGate, rpcs: RpcFaults): Faults {
+export function createFaults(
+  {
+    store,
+    streams,
+    rpcs,
+  }: { readonly store: MemoryStore; readonly streams: StreamGate; readonly rpcs: RpcFaults },
+  { clock }: { readonly clock: Clock },
+): Faults {
   return {
     cutStreams: () => streams.cut(),
     pauseStreams: () => streams.pause(),
@@ -47,13 +66,15 @@ export function createFaults(store: MemoryStore, streams: StreamGate, rpcs: RpcF
     },
     setCounter: (region, counter) => store.setCounter(region, counter),
     insertBehind(region, kind, init, version) {
-      const spec = kinds[kind].createSpec(init);
-      const row = { id: kinds[kind].idOf(spec), spec, desired: "running", version } as const;
+      const spec = createSpec(kind, init);
+      const row = { id: kindOf(kind).idOf(spec), spec, desired: "running", version } as const;
       store.insertSilently(region, kind, row);
     },
+    editUnchecked: (region, kind, id, change) =>
+      store.edit(region, kind, id, change, { by: "admin", atMs: clock.wallMs() }),
     insertUnreadable(region, kind, init) {
-      const spec = kinds[kind].createSpec(init);
-      return store.insert(region, kind, { id: kinds[kind].idOf(spec), spec, desired: "unreadable" });
+      const spec = createSpec(kind, init);
+      return store.insert(region, kind, { id: kindOf(kind).idOf(spec), spec, desired: "unreadable" });
     },
     get openStreams() {
       return streams.openCount;

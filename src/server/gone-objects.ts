@@ -9,7 +9,7 @@
 //   would otherwise forget at once what its backup calls gone, before the agent can say
 //   that it has come further than that.
 import { ObjectView_Phase as Phase } from "../gen/krane/admin/v1/admin_pb.ts";
-import type { Kind } from "./kinds.ts";
+import type { KindName } from "../kinds/kinds.ts";
 import { isSettled, phaseFacts, phaseOf } from "./phase.ts";
 import type { AgentRecord, StoredObject } from "./store.ts";
 import { isListComplete } from "./trouble-news.ts";
@@ -24,7 +24,7 @@ export interface Gone {
 export type HeardOfAgent = Pick<AgentRecord, "state" | "known">;
 
 /** Undefined while something may be left of it. `before` is what was noted when it was last looked at. */
-export function goneSince<K extends Kind>(
+export function goneSince<K extends KindName>(
   kind: K,
   object: StoredObject<K>,
   { state, known }: HeardOfAgent,

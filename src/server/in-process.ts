@@ -5,8 +5,8 @@ import { createRouterTransport, type Interceptor, type Transport } from "@connec
 import type { Secret } from "../config/secret.ts";
 import { createSecretSource } from "../config/secret-source.ts";
 import { createBearerAuth } from "../services/bearer-auth.ts";
-import { type Admin, createAdmin } from "./admin.ts";
 import { type AdminApi, createAdminApi } from "./admin-service/admin-api.ts";
+import { type Admin, createAdminClient } from "./admin-service/admin-client.ts";
 import { type ClusterApi, type ClusterApiDeps, createClusterApi } from "./cluster-api.ts";
 import { createFaults, type Faults } from "./faults.ts";
 import { MemoryStore } from "./memory-store.ts";
@@ -22,6 +22,7 @@ export interface InMemoryControlPlaneOptions {
 
 export interface InMemoryControlPlane extends ClusterApi {
   readonly store: MemoryStore;
+  /** A client of the admin API, which needs no token. */
   readonly admin: Admin;
   readonly adminApi: AdminApi | undefined;
   readonly faults: Faults;
@@ -49,8 +50,8 @@ export function createInMemoryControlPlane(
     streams,
     store,
     adminApi,
-    admin: createAdmin(store, { clock: deps.clock, by: "admin" }),
-    faults: createFaults(store, streams, rpcFaults),
+    admin: createAdminClient(store, "admin", deps),
+    faults: createFaults({ store, streams, rpcs: rpcFaults }, deps),
     createTransport: (clientInterceptors = []) =>
       createRouterTransport(
         (router) => {

@@ -13,8 +13,9 @@
 import { create } from "@bufbuild/protobuf";
 import { ReportAgentStateRequestSchema } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { ControllerStatus, ObjectStatus, StreamStatus } from "../gen/krane/v1/agent_pb.ts";
+import { kindOfController } from "../kinds/kinds.ts";
 import type { AgentReport } from "./store.ts";
-import { isListComplete, isSameProcess, kindOfController, listingOf } from "./trouble-news.ts";
+import { isListComplete, isSameProcess, listingOf } from "./trouble-news.ts";
 import { countsWith } from "./unlisted-refusals.ts";
 
 /** Every version up to `upTo`, but for those in `except`. */

@@ -1,19 +1,20 @@
 // What the store in memory keeps of one region, and the work that touches several parts of it.
+
+import { type KindName, kindNames, kindOf, perKind } from "../kinds/kinds.ts";
+import type { ObjectReport } from "../kinds/report.ts";
 import type { ChangeSignal } from "./change-signal.ts";
 import { EnvironmentList } from "./environment-list.ts";
 import { forgottenBefore, type Gone, goneSince } from "./gone-objects.ts";
 import type { Release } from "./held-releases.ts";
 import { HistoryLog } from "./history-log.ts";
-import { InstanceReports } from "./instance-reports.ts";
-import { allKinds, type Kind } from "./kinds.ts";
+import { KeptReports } from "./kept-reports.ts";
 import { RowTable } from "./row-table.ts";
-import type { AgentRecord, Row, SentinelReport, StoredObject } from "./store.ts";
+import type { AgentRecord, Row, StoredObject } from "./store.ts";
 
 export interface Region {
   counter: bigint;
-  tables: { readonly [K in Kind]: RowTable<K> };
-  instances: InstanceReports;
-  sentinels: Map<string, SentinelReport>;
+  tables: { readonly [K in KindName]: RowTable<K> };
+  reports: KeptReports;
   /** What the last report on each object came to, and the version that the object had then; by kind and id. */
   reported: Map<string, { readonly version: bigint; readonly outcome: string }>;
   /** Noted for what was deleted, by kind and id. */
@@ -28,13 +29,9 @@ export interface Region {
 export function emptyRegion(): Omit<Region, "changed"> {
   return {
     counter: 0n,
-    tables: {
-      deployment: new RowTable("deployment"),
-      sentinel: new RowTable("sentinel"),
-      policy: new RowTable("policy"),
-    },
-    instances: new InstanceReports(),
-    sentinels: new Map(),
+    // Each table is of the kind that it is listed under.
+    tables: perKind(({ name }) => new RowTable(name)) as Region["tables"],
+    reports: new KeptReports(),
     reported: new Map(),
     gone: new Map(),
     agent: {},
@@ -44,17 +41,15 @@ export function emptyRegion(): Omit<Region, "changed"> {
   };
 }
 
-export function storedObject<K extends Kind>(
-  { instances, sentinels, reported }: Region,
+export function storedObject<K extends KindName>(
+  { reports, reported }: Region,
   kind: K,
   row: Row<K>,
 ): StoredObject<K> {
-  const deployment = kind === "deployment" ? instances.get(row.id) : undefined;
-  const sentinel = kind === "sentinel" ? sentinels.get(row.id) : undefined;
+  const report = reports.get(kind, row.id);
   return {
     row,
-    ...(deployment && { deployment }),
-    ...(sentinel && { sentinel }),
+    ...(report && { report }),
     reportedVersion: reported.get(`${kind} ${row.id}`)?.version ?? 0n,
   };
 }
@@ -62,22 +57,22 @@ export function storedObject<K extends Kind>(
 /** Enters the report into history when it says something new. */
 export function recordReport(
   { tables, reported, history }: Region,
-  kind: Kind,
+  kind: KindName,
   id: string,
-  atMs: number,
-  outcome: string,
+  report: ObjectReport,
 ): void {
+  const outcome = kindOf(kind).reports?.outcomeOf(report) ?? "";
   const version = tables[kind].get(id)?.version ?? 0n;
   const last = reported.get(`${kind} ${id}`);
   if (last?.outcome === outcome && last.version === version) return;
   reported.set(`${kind} ${id}`, { version, outcome });
-  history.add({ by: "agent", atMs, kind, id, version, event: "reported", outcome });
+  history.add({ by: "agent", atMs: report.atMs, kind, id, version, event: "reported", outcome });
 }
 
 /** Forgets what has been gone for longer. */
 export function trimGone(region: Region, nowMs: number, ageMaxMs: number): void {
   const oldestMs = forgottenBefore(region.agent, ageMaxMs, nowMs);
-  for (const kind of allKinds) {
+  for (const kind of kindNames) {
     for (const row of region.tables[kind].current()) {
       const key = `${kind} ${row.id}`;
       const object = storedObject(region, kind, row);
@@ -89,9 +84,8 @@ export function trimGone(region: Region, nowMs: number, ageMaxMs: number): void 
   }
 }
 
-export function forget(region: Region, kind: Kind, id: string): void {
-  if (kind === "deployment") region.instances.delete(id);
-  if (kind === "sentinel") region.sentinels.delete(id);
+export function forget(region: Region, kind: KindName, id: string): void {
+  region.reports.delete(kind, id);
   region.reported.delete(`${kind} ${id}`);
   region.gone.delete(`${kind} ${id}`);
   region.tables[kind].delete(id);

@@ -2,14 +2,14 @@
 // every store does is in test/store.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { kinds } from "./kinds.ts";
+import { createSpec } from "./kind-messages.ts";
 import { MemoryStore } from "./memory-store.ts";
 import { StoreError } from "./store.ts";
 
 const region = "us-east-1.aws";
 const author = { by: "test", atMs: 0 };
 const deployment = (id: string) =>
-  kinds.deployment.createSpec({ deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one" });
+  createSpec("deployment", { deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one" });
 
 test("a cleared region is known, empty, and counts from the beginning", async () => {
   const store = new MemoryStore();

@@ -1,14 +1,22 @@
 // The store in memory, for tests, simulation and `krane dev`. Every method does its
 // work without a pause between reading and writing, so that a row and its number
 // appear together, and each change is seen in order.
+
+import {
+  type KindName,
+  kindOf,
+  kindOfController,
+  kindsOwnedBy,
+  perKind,
+  type ReportOf,
+} from "../kinds/kinds.ts";
 import { ChangeSignal } from "./change-signal.ts";
 import { DesiredChanges } from "./desired-changes.ts";
 import { assertUnused, environmentNews, keptOwner, removalOf, tenantKinds } from "./environment-rules.ts";
 import { findHeld, releasesFor } from "./held-releases.ts";
-import { type Kind, kinds } from "./kinds.ts";
+import { encodeSpec } from "./kind-messages.ts";
 import { knownAfter } from "./known-state.ts";
 import { emptyRegion, forget, type Region, recordReport, storedObject, trimGone } from "./memory-region.ts";
-import { deploymentOutcome, sentinelOutcome } from "./outcome-text.ts";
 import { checkIdentity, isSame, unknownRegion } from "./row-rules.ts";
 import type { RowTable } from "./row-table.ts";
 import {
@@ -20,7 +28,6 @@ import {
   type Changes,
   changesBytesMax,
   type Decide,
-  type DeploymentReport,
   type EnvironmentContent,
   type HeldDeletion,
   type HistoryQuery,
@@ -28,13 +35,12 @@ import {
   type HistorySince,
   type NumberedEntry,
   type Row,
-  type SentinelReport,
   type Store,
   type StoredEnvironment,
   type StoredObject,
   StoreError,
 } from "./store.ts";
-import { kindOfController, troubleNews } from "./trouble-news.ts";
+import { troubleNews } from "./trouble-news.ts";
 
 const nobody: Author = { by: "", atMs: 0 };
 
@@ -51,18 +57,18 @@ export class MemoryStore extends DesiredChanges implements Store {
     return [...this.regionsByName.keys()];
   }
 
-  async change<K extends Kind>(
+  async change<K extends KindName>(
     region: string,
     kind: K,
     id: string,
     decide: Decide<K>,
     author: Author,
-    { dryRun = false, environmentId = "", withPolicies = false }: ChangeOptions = {},
+    { dryRun = false, environmentId = "", withOwned = false }: ChangeOptions = {},
   ): Promise<Changed<K>> {
     const before = this.table(region, kind).get(id);
     const wanted = decide(before, this.region(region).environments.get(environmentId));
     if (wanted === undefined || (before !== undefined && isSame(kind, before, wanted))) {
-      if (withPolicies && !dryRun) this.stopPoliciesOf(region, before, author);
+      if (withOwned && !dryRun) this.stopOwnedBy(region, kind, before, author);
       return { before, after: before };
     }
     const row = { id, ...wanted };
@@ -71,11 +77,11 @@ export class MemoryStore extends DesiredChanges implements Store {
       return { before, after: { ...row, version: before?.version ?? 0n } };
     }
     const after = { ...row, version: this.insert(region, kind, row, author) };
-    if (withPolicies) this.stopPoliciesOf(region, after, author);
+    if (withOwned) this.stopOwnedBy(region, kind, after, author);
     return { before, after };
   }
 
-  async remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean> {
+  async remove(region: string, kind: KindName, id: string, author: Author): Promise<boolean> {
     const content = this.region(region);
     const row = content.tables[kind].get(id);
     if (row !== undefined) {
@@ -85,20 +91,24 @@ export class MemoryStore extends DesiredChanges implements Store {
     return row !== undefined;
   }
 
-  async row<K extends Kind>(region: string, kind: K, id: string): Promise<Row<K> | undefined> {
+  async row<K extends KindName>(region: string, kind: K, id: string): Promise<Row<K> | undefined> {
     return this.table(region, kind).get(id);
   }
 
-  async rows<K extends Kind>(region: string, kind: K): Promise<readonly Row<K>[]> {
+  async rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]> {
     return this.table(region, kind).current();
   }
 
-  async object<K extends Kind>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined> {
+  async object<K extends KindName>(
+    region: string,
+    kind: K,
+    id: string,
+  ): Promise<StoredObject<K> | undefined> {
     const row = this.table(region, kind).get(id);
     return row && storedObject(this.region(region), kind, row);
   }
 
-  async objects<K extends Kind>(
+  async objects<K extends KindName>(
     region: string,
     kind: K,
     afterId: string,
@@ -112,7 +122,7 @@ export class MemoryStore extends DesiredChanges implements Store {
       .map((row) => storedObject(this.region(region), kind, row));
   }
 
-  async changesSince<K extends Kind>(
+  async changesSince<K extends KindName>(
     region: string,
     kind: K,
     cursor: bigint,
@@ -121,7 +131,7 @@ export class MemoryStore extends DesiredChanges implements Store {
     const found = this.table(region, kind).after(cursor, limit);
     let bytes = 0;
     const last = found.findIndex(({ spec }) => {
-      bytes += kinds[kind].encodeSpec(spec).length;
+      bytes += encodeSpec(kind, spec).length;
       return bytes >= changesBytesMax;
     });
     return {
@@ -136,25 +146,17 @@ export class MemoryStore extends DesiredChanges implements Store {
     if (counter === counterSeen) await changed.wait(signal);
   }
 
-  async reportDeployment(region: string, k8sName: string, report: DeploymentReport): Promise<boolean> {
-    const { tables, instances } = this.region(region);
-    const id = tables.deployment.idOfName(k8sName);
-    if (id === undefined) return false;
-    instances.replace(id, report);
-    recordReport(this.region(region), "deployment", id, report.atMs, deploymentOutcome(report));
-    return true;
-  }
-
-  async reportSentinel(
+  async report<K extends KindName>(
     region: string,
-    sentinel: { readonly k8sName: string; readonly id: string },
-    report: SentinelReport,
+    kind: K,
+    { name, id: expectedId }: { readonly name: string; readonly id: string },
+    report: ReportOf<K>,
   ): Promise<boolean> {
-    const { tables, sentinels } = this.region(region);
-    const id = tables.sentinel.idOfName(sentinel.k8sName);
-    if (id === undefined || (sentinel.id !== "" && sentinel.id !== id)) return false;
-    sentinels.set(id, report);
-    recordReport(this.region(region), "sentinel", id, report.atMs, sentinelOutcome(report));
+    const content = this.region(region);
+    const id = content.tables[kind].idOfName(name);
+    if (id === undefined || (expectedId !== "" && expectedId !== id)) return false;
+    const kept = content.reports.replace(kind, id, report);
+    recordReport(content, kind, id, kept);
     return true;
   }
 
@@ -179,7 +181,7 @@ export class MemoryStore extends DesiredChanges implements Store {
     const { controller, key, id } = held;
     const others = content.releases.filter((each) => each.controller !== controller || each.key !== key);
     content.releases = [...others, { controller, key, atMs: author.atMs }];
-    const kind = kindOfController(controller);
+    const kind = kindOfController(controller)?.name;
     if (kind !== undefined) {
       const version = content.tables[kind].get(id)?.version ?? 0n;
       content.history.add({ ...author, kind, id, version, event: "released", outcome: "" });
@@ -187,23 +189,11 @@ export class MemoryStore extends DesiredChanges implements Store {
     return true;
   }
 
-  async deploymentReport(region: string, deploymentId: string): Promise<DeploymentReport | undefined> {
-    return this.region(region).instances.get(deploymentId);
-  }
-
-  async sentinelReport(region: string, sentinelId: string): Promise<SentinelReport | undefined> {
-    return this.region(region).sentinels.get(sentinelId);
-  }
-
   async agents(region?: string): Promise<readonly AgentRecord[]> {
     return [...this.regionsByName]
       .filter(([name]) => (region ?? name) === name)
       .map(([name, { agent, counter, tables }]) => {
-        const newestOfKind = {
-          deployment: tables.deployment.newest(),
-          sentinel: tables.sentinel.newest(),
-          policy: tables.policy.newest(),
-        };
+        const newestOfKind = perKind((kind) => tables[kind.name].newest());
         return { region: name, newestVersion: counter, newestOfKind, ...agent };
       });
   }
@@ -220,7 +210,7 @@ export class MemoryStore extends DesiredChanges implements Store {
       const wanted = decide(environment);
       const kept = wanted && keptOwner(environment, wanted);
       if (kept !== undefined)
-        for (const kind of tenantKinds) assertUnused(id, this.table(region, kind).current(), kept);
+        for (const kind of tenantKinds) assertUnused(id, kind, this.table(region, kind).current(), kept);
       return wanted;
     });
     if (after !== undefined && after !== before) {
@@ -230,7 +220,7 @@ export class MemoryStore extends DesiredChanges implements Store {
   }
 
   async removeEnvironment(region: string, id: string, author: Author): Promise<boolean> {
-    for (const kind of tenantKinds) assertUnused(id, this.table(region, kind).current());
+    for (const kind of tenantKinds) assertUnused(id, kind, this.table(region, kind).current());
     const { environments, history } = this.region(region);
     const before = environments.get(id);
     if (before === undefined) return false;
@@ -274,7 +264,7 @@ export class MemoryStore extends DesiredChanges implements Store {
   }
 
   /** Gives a row the next version and wakes the streams, before anything else can run. */
-  insert<K extends Kind>(
+  insert<K extends KindName>(
     name: string,
     kind: K,
     change: Omit<Row<K>, "version">,
@@ -292,7 +282,7 @@ export class MemoryStore extends DesiredChanges implements Store {
   }
 
   /** A row as it is, with whatever version it has, and without waking anybody. */
-  insertSilently<K extends Kind>(region: string, kind: K, row: Row<K>): void {
+  insertSilently<K extends KindName>(region: string, kind: K, row: Row<K>): void {
     this.table(region, kind).put(row);
   }
 
@@ -301,19 +291,26 @@ export class MemoryStore extends DesiredChanges implements Store {
     return this.region(region).changed.size;
   }
 
-  private stopPoliciesOf(region: string, owner: Row<Kind> | undefined, author: Author): void {
+  private stopOwnedBy(
+    region: string,
+    kind: KindName,
+    owner: Row<KindName> | undefined,
+    author: Author,
+  ): void {
     if (owner?.desired !== "stopped") return;
-    for (const { version, ...policy } of this.table(region, "policy").current()) {
-      const isOlder = policy.deploymentId === owner.id && version < owner.version;
-      if (isOlder && policy.desired === "running")
-        this.insert(region, "policy", { ...policy, desired: "stopped" }, author);
+    for (const { name } of kindsOwnedBy(kind)) {
+      for (const { version, ...row } of this.table(region, name).current()) {
+        const isOlder = row.deploymentId === owner.id && version < owner.version;
+        if (isOlder && row.desired === "running")
+          this.insert(region, name, { ...row, desired: "stopped" }, author);
+      }
     }
   }
 
-  private checkRow<K extends Kind>(region: string, kind: K, { id, spec }: Omit<Row<K>, "version">): void {
+  private checkRow<K extends KindName>(region: string, kind: K, { id, spec }: Omit<Row<K>, "version">): void {
     const table = this.table(region, kind);
     checkIdentity(kind, id, spec, {
-      nameHolder: table.idOfName(kinds[kind].nameOf(spec)),
+      nameHolder: table.idOfName(kindOf(kind).uniqueNameOf(spec)),
       nameBefore: nameOfRow(kind, table.get(id)),
     });
   }
@@ -324,11 +321,11 @@ export class MemoryStore extends DesiredChanges implements Store {
     return region;
   }
 
-  private table<K extends Kind>(region: string, kind: K): RowTable<K> {
+  private table<K extends KindName>(region: string, kind: K): RowTable<K> {
     return this.region(region).tables[kind];
   }
 }
 
-function nameOfRow<K extends Kind>(kind: K, row: Row<K> | undefined): string | undefined {
-  return row && kinds[kind].nameOf(row.spec);
+function nameOfRow<K extends KindName>(kind: K, row: Row<K> | undefined): string | undefined {
+  return row && kindOf(kind).uniqueNameOf(row.spec);
 }

@@ -16,9 +16,9 @@ import {
   type ObjectStatusSchema,
   ObjectStatus_Outcome as Outcome,
 } from "../gen/krane/v1/agent_pb.ts";
-import type { Kind } from "./kinds.ts";
+import type { KindName, ReportOf } from "../kinds/kinds.ts";
 import { phaseFacts, phaseOf, troubleOf } from "./phase.ts";
-import type { Row, SentinelReport, StoredObject } from "./store.ts";
+import type { Row, StoredObject } from "./store.ts";
 
 type StatusInit = Exclude<MessageInitShape<typeof ObjectStatusSchema>, { $typeName: string }>;
 type StreamInit = { cursor?: bigint; settledUpTo?: bigint; unsettled?: bigint[] };
@@ -26,12 +26,12 @@ type StreamInit = { cursor?: bigint; settledUpTo?: bigint; unsettled?: bigint[] 
 const controllers = { deployment: "deployments", sentinel: "sentinels", policy: "cilium" } as const;
 
 /** One that has tried in vain to report what runs, and has given up for a while. */
-function heldBack(kind: Kind, state: Breaker) {
+function heldBack(kind: KindName, state: Breaker) {
   const controller = { name: controllers[kind], stream: settled, breaker: { state } };
   return { report: create(ReportAgentStateRequestSchema, { state: { controllers: [controller] } }), atMs: 0 };
 }
 
-function agent(kind: Kind, stream: StreamInit, ...troubledObjects: readonly StatusInit[]) {
+function agent(kind: KindName, stream: StreamInit, ...troubledObjects: readonly StatusInit[]) {
   const controller = controllers[kind];
   const report = create(ReportAgentStateRequestSchema, {
     state: { controllers: [{ name: controller, stream }] },
@@ -40,7 +40,11 @@ function agent(kind: Kind, stream: StreamInit, ...troubledObjects: readonly Stat
   return { report, atMs: 0 };
 }
 
-function phase<K extends Kind>(kind: K, object: StoredObject<K>, state?: ReturnType<typeof agent>): string {
+function phase<K extends KindName>(
+  kind: K,
+  object: StoredObject<K>,
+  state?: ReturnType<typeof agent>,
+): string {
   return PhaseSchema.value[phaseOf(phaseFacts(kind, object, state))]?.localName ?? "";
 }
 
@@ -59,7 +63,7 @@ describe("the phase of a deployment", () => {
   const { RUNNING, PENDING, FAILED } = Status;
   const reported = (replicas: number, ...statuses: readonly Status[]) => ({
     row: row(replicas),
-    deployment: report(...statuses),
+    report: report(...statuses),
     reportedVersion: version,
   });
   const unheard = (replicas: number) => ({ row: row(replicas), reportedVersion: 0n });
@@ -81,7 +85,7 @@ describe("the phase of a deployment", () => {
   test("is not ready while a pod of an earlier description runs", () => {
     const mixed = (...outdated: readonly boolean[]) => ({
       ...reported(outdated.length),
-      deployment: {
+      report: {
         ...report(),
         instances: outdated.map((each) => create(InstanceSchema, { status: RUNNING, outdated: each })),
       },
@@ -97,7 +101,7 @@ describe("the phase of a deployment", () => {
     assert.equal(phase("deployment", before, open), "PROGRESSING");
     assert.equal(phase("deployment", before, closed), "READY", "there was nothing new to tell");
     assert.equal(phase("deployment", reported(1, RUNNING), open), "READY");
-    assert.equal(phase("deployment", { ...before, row: row(0), deployment: report() }, open), "PROGRESSING");
+    assert.equal(phase("deployment", { ...before, row: row(0), report: report() }, open), "PROGRESSING");
   });
 
   test("is waiting until then, whatever runs", () => {
@@ -141,10 +145,10 @@ describe("the phase of a deployment", () => {
   test("ends with what was reported after the order", () => {
     const stopped = { row: row(1, "stopped"), reportedVersion: 4n };
     assert.equal(phase("deployment", stopped), "DELETING");
-    assert.equal(of({ ...stopped, deployment: report(RUNNING) }), "DELETING", "pods are left");
-    assert.equal(of({ ...stopped, deployment: gone }), "DELETED");
-    assert.equal(phase("deployment", { ...stopped, deployment: gone }), "DELETING", "an old report");
-    assert.equal(phase("deployment", { ...stopped, deployment: gone, reportedVersion: 5n }), "DELETED");
+    assert.equal(of({ ...stopped, report: report(RUNNING) }), "DELETING", "pods are left");
+    assert.equal(of({ ...stopped, report: gone }), "DELETED");
+    assert.equal(phase("deployment", { ...stopped, report: gone }), "DELETING", "an old report");
+    assert.equal(phase("deployment", { ...stopped, report: gone, reportedVersion: 5n }), "DELETED");
     assert.equal(of(stopped), "DELETED", "it never came to be");
   });
 
@@ -161,7 +165,7 @@ describe("the phase of a deployment", () => {
       desiredVersion: 5n,
       outcome: Outcome.CONFLICT,
     });
-    const reportedGone = { ...stopped, deployment: gone, reportedVersion: 5n };
+    const reportedGone = { ...stopped, report: gone, reportedVersion: 5n };
     assert.equal(phase("deployment", reportedGone, conflict), "DELETED", "nothing of it is left");
   });
 
@@ -209,14 +213,14 @@ describe("where the agent refused more than it lists", () => {
   test("a deployment that was reported to be gone after the order is gone all the same", () => {
     const state = agent("deployment", settled);
     Object.assign(state.report.state?.controllers[0] ?? {}, { parked: 1 });
-    const stopped = { row: row(1, "stopped"), deployment: gone };
+    const stopped = { row: row(1, "stopped"), report: gone };
     assert.equal(phase("deployment", { ...stopped, reportedVersion: 4n }, state), "DELETING");
     assert.equal(phase("deployment", { ...stopped, reportedVersion: 5n }, state), "DELETED");
   });
 });
 
 test("the phase of a sentinel follows its health, its pods and its image", () => {
-  const of = (replicas: number, sentinel?: Partial<SentinelReport>) => {
+  const of = (replicas: number, sentinel?: Partial<ReportOf<"sentinel">>) => {
     const spec = applySentinel({ replicas, image: "gate:2" });
     const full = {
       availableReplicas: 2,
@@ -229,7 +233,7 @@ test("the phase of a sentinel follows its health, its pods and its image", () =>
       "sentinel",
       {
         row: { id: "s", spec, desired: "running", version },
-        ...(sentinel && { sentinel: full }),
+        ...(sentinel && { report: full }),
         reportedVersion: version,
       },
       agent("sentinel", settled),

@@ -1,5 +1,6 @@
 // What every store asks of a change before it makes it, in the same words.
-import { type Kind, kinds, type Spec, type SpecInit } from "./kinds.ts";
+import { type ApplyMessage, type KindName, kindOf } from "../kinds/kinds.ts";
+import { createSpec, encodeSpec } from "./kind-messages.ts";
 import { type Condition, type Decide, type PutOptions, type Row, StoreError, type Wanted } from "./store.ts";
 
 export interface IdentityFacts {
@@ -9,14 +10,14 @@ export interface IdentityFacts {
   readonly nameBefore: string | undefined;
 }
 
-export function checkIdentity<K extends Kind>(
+export function checkIdentity<K extends KindName>(
   kind: K,
   id: string,
-  spec: Spec<K>,
+  spec: ApplyMessage<K>,
   { nameHolder, nameBefore }: IdentityFacts,
 ): void {
-  const { idOf, nameOf } = kinds[kind];
-  const name = nameOf(spec);
+  const { idOf, uniqueNameOf } = kindOf(kind);
+  const name = uniqueNameOf(spec);
   if (id === "" || spec.k8sName === "" || idOf(spec) !== id) {
     throw new StoreError("incomplete", `a ${kind} needs an id and a name that stay`);
   }
@@ -29,7 +30,7 @@ export function checkIdentity<K extends Kind>(
 }
 
 /** Wanted as described, whatever was there. */
-export function putting<K extends Kind>(spec: Spec<K>, options: PutOptions = {}): Decide<K> {
+export function putting<K extends KindName>(spec: ApplyMessage<K>, options: PutOptions = {}): Decide<K> {
   const { deploymentId } = options;
   return (row) => {
     checkVersion(row, options);
@@ -37,24 +38,24 @@ export function putting<K extends Kind>(spec: Spec<K>, options: PutOptions = {})
   };
 }
 
-export function editing<K extends Kind>(
+export function editing<K extends KindName>(
   kind: K,
-  change: (spec: Spec<K>) => Spec<K>,
+  change: (spec: ApplyMessage<K>) => ApplyMessage<K>,
   condition: Condition = {},
 ): Decide<K> {
   return (row) =>
     rewrite(kind, row, condition, (wanted) => {
       // A copy: one that is changed in its place would look as if nothing had changed.
-      const spec = kinds[kind].createSpec(wanted.spec as SpecInit<K>);
+      const spec = createSpec(kind, wanted.spec);
       return { ...wanted, spec: change(spec) };
     });
 }
 
-export function stopping<K extends Kind>(kind: K, condition: Condition = {}): Decide<K> {
+export function stopping<K extends KindName>(kind: K, condition: Condition = {}): Decide<K> {
   return (row) => rewrite(kind, row, condition, (wanted) => ({ ...wanted, desired: "stopped" }));
 }
 
-function rewrite<K extends Kind>(
+function rewrite<K extends KindName>(
   kind: K,
   row: Row<K> | undefined,
   condition: Condition,
@@ -68,7 +69,7 @@ function rewrite<K extends Kind>(
 }
 
 export function checkVersion(
-  at: { readonly version: bigint; readonly desired?: Row<Kind>["desired"] } | undefined,
+  at: { readonly version: bigint; readonly desired?: Row<KindName>["desired"] } | undefined,
   { expectedVersion }: Condition,
 ): void {
   const version = at?.version ?? 0n;
@@ -83,13 +84,12 @@ export function checkVersion(
 }
 
 /** Whether a change would leave the row as it is, byte for byte. */
-export function isSame<K extends Kind>(kind: K, row: Row<K>, wanted: Wanted<K>): boolean {
+export function isSame<K extends KindName>(kind: K, row: Row<K>, wanted: Wanted<K>): boolean {
   if (row.desired !== wanted.desired || row.deploymentId !== wanted.deploymentId) return false;
-  const { encodeSpec } = kinds[kind];
-  return Buffer.compare(encodeSpec(row.spec), encodeSpec(wanted.spec)) === 0;
+  return Buffer.compare(encodeSpec(kind, row.spec), encodeSpec(kind, wanted.spec)) === 0;
 }
 
-export function unreadable(kind: Kind, id: string): StoreError {
+export function unreadable(kind: KindName, id: string): StoreError {
   return new StoreError("unreadable", `${kind} ${id} was written by a newer server and can only be replaced`);
 }
 

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { kinds } from "./kinds.ts";
+import { createSpec } from "./kind-messages.ts";
 import { RowTable } from "./row-table.ts";
 import type { Row } from "./store.ts";
 
 function row(id: string, version: bigint): Row<"deployment"> {
-  const spec = kinds.deployment.createSpec({ deploymentId: id, k8sName: `name-of-${id}` });
+  const spec = createSpec("deployment", { deploymentId: id, k8sName: `name-of-${id}` });
   return { id, spec, desired: "running", version };
 }
 

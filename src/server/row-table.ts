@@ -1,12 +1,12 @@
 // The rows of one kind in one region, by id, by name and in order of version. A change
 // appends; what it made stale stays in the order until more than half of it is, so that
 // neither a change nor the next batch of a stream costs more with many rows.
-import { type Kind, kinds } from "./kinds.ts";
+import { type KindName, kindOf } from "../kinds/kinds.ts";
 import type { Row } from "./store.ts";
 
 const staleRowsMin = 64;
 
-export class RowTable<K extends Kind> {
+export class RowTable<K extends KindName> {
   private readonly kind: K;
   private readonly byId = new Map<string, Row<K>>();
   private readonly idsByName = new Map<string, string>();
@@ -27,7 +27,7 @@ export class RowTable<K extends Kind> {
 
   put(row: Row<K>): void {
     this.byId.set(row.id, row);
-    this.idsByName.set(kinds[this.kind].nameOf(row.spec), row.id);
+    this.idsByName.set(kindOf(this.kind).uniqueNameOf(row.spec), row.id);
     const last = this.inOrder.at(-1);
     if (last === undefined || last.version < row.version) this.inOrder.push(row);
     else this.inOrder.splice(this.indexAfter(row.version), 0, row);
@@ -38,7 +38,7 @@ export class RowTable<K extends Kind> {
     const row = this.byId.get(id);
     if (row === undefined) return false;
     this.byId.delete(id);
-    const name = kinds[this.kind].nameOf(row.spec);
+    const name = kindOf(this.kind).uniqueNameOf(row.spec);
     if (this.idsByName.get(name) === id) this.idsByName.delete(name);
     return true;
   }

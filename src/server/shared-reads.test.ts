@@ -1,20 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
-import { type Kind, kinds } from "./kinds.ts";
+import type { KindName } from "../kinds/kinds.ts";
+import { createSpec } from "./kind-messages.ts";
 import { MemoryStore } from "./memory-store.ts";
 import { SharedReads } from "./shared-reads.ts";
 
 const region = "local.dev";
 const author = { by: "test", atMs: 0 };
 const sentinel = (number: number) =>
-  kinds.sentinel.createSpec({ sentinelId: `s_${number}`, k8sName: `gate-${number}` });
+  createSpec("sentinel", { sentinelId: `s_${number}`, k8sName: `gate-${number}` });
 
 class CountingStore extends MemoryStore {
   reads = 0;
   rowsMax = 100;
 
-  override changesSince<K extends Kind>(name: string, kind: K, cursor: bigint, limit: number) {
+  override changesSince<K extends KindName>(name: string, kind: K, cursor: bigint, limit: number) {
     this.reads += 1;
     return super.changesSince(name, kind, cursor, Math.min(limit, this.rowsMax));
   }

@@ -6,8 +6,8 @@
 // its rows and its counter belong together, and who waits for what comes after that
 // counter is woken at once when there is more already.
 import type { Clock } from "../concurrency/clock.ts";
+import type { KindName } from "../kinds/kinds.ts";
 import type { ChangeSource } from "./desired-feed.ts";
-import type { Kind } from "./kinds.ts";
 import type { Changes } from "./store.ts";
 
 /** A whole batch is kept for those who follow close behind, as a fleet does after a restart. */
@@ -15,7 +15,7 @@ const keptMs = 1_000;
 const keptMax = 64;
 
 interface Read {
-  readonly answer: Promise<Changes<Kind>>;
+  readonly answer: Promise<Changes<KindName>>;
   /** Undefined while it runs. */
   endedMs?: number;
 }
@@ -30,7 +30,12 @@ export class SharedReads implements ChangeSource {
     this.clock = deps.clock;
   }
 
-  changesSince<K extends Kind>(region: string, kind: K, cursor: bigint, limit: number): Promise<Changes<K>> {
+  changesSince<K extends KindName>(
+    region: string,
+    kind: K,
+    cursor: bigint,
+    limit: number,
+  ): Promise<Changes<K>> {
     const key = `${kind} ${cursor} ${limit} ${region}`;
     const known = this.reads.get(key);
     const isFresh = known?.endedMs === undefined || this.clock.nowMs() - known.endedMs < keptMs;
@@ -43,7 +48,7 @@ export class SharedReads implements ChangeSource {
     return this.source.waitForChange(region, counterSeen, signal);
   }
 
-  private begin(key: string, region: string, kind: Kind, cursor: bigint, limit: number): Read {
+  private begin(key: string, region: string, kind: KindName, cursor: bigint, limit: number): Read {
     const read: Read = { answer: this.source.changesSince(region, kind, cursor, limit) };
     this.reads.set(key, read);
     const forget = () => {

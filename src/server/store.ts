@@ -13,9 +13,8 @@
 import { CodedError } from "../errors/coded-error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
-import type { ReportDeploymentStatusRequest_Update_Instance } from "../gen/ctrl/v1/deployment_pb.ts";
-import type { Health } from "../gen/ctrl/v1/sentinel_pb.ts";
-import { type Kind, kinds, type Spec, type State } from "./kinds.ts";
+import type { ApplyMessage, KindName, ReportOf, StateMessage } from "../kinds/kinds.ts";
+import { applyState, bareState, deleteState } from "./kind-messages.ts";
 
 export type StoreErrorCode = ErrorCode<"StoreError">;
 
@@ -29,31 +28,31 @@ export interface Author {
   readonly atMs: number;
 }
 
-export interface Row<K extends Kind> {
+export interface Row<K extends KindName> {
   readonly id: string;
-  readonly spec: Spec<K>;
+  readonly spec: ApplyMessage<K>;
   /** "unreadable" is what a newer server wrote and this one does not understand. */
   readonly desired: "running" | "stopped" | "unreadable";
   readonly version: bigint;
-  /** The deployment that a policy belongs to, and is stopped with. */
+  /** The deployment that it belongs to, and is stopped with. */
   readonly deploymentId?: string;
 }
 
 /** What a change makes of a row. */
-export interface Wanted<K extends Kind> {
-  readonly spec: Spec<K>;
+export interface Wanted<K extends KindName> {
+  readonly spec: ApplyMessage<K>;
   readonly desired: "running" | "stopped";
   readonly deploymentId?: string;
 }
 
 /** The same row twice where nothing changed; undefined twice where there is none. */
-export interface Changed<K extends Kind> {
+export interface Changed<K extends KindName> {
   readonly before: Row<K> | undefined;
   readonly after: Row<K> | undefined;
 }
 
 /** What is to become of a row; undefined leaves it alone. Throws to refuse. May be called more than once. */
-export type Decide<K extends Kind> = (
+export type Decide<K extends KindName> = (
   row: Row<K> | undefined,
   /** The one that the options name; undefined where there is none. */
   environment?: StoredEnvironment,
@@ -65,10 +64,10 @@ export interface ChangeOptions {
   /** The environment that the change is decided on too: it can neither change nor go before the row is written. */
   readonly environmentId?: string;
   /**
-   * A deployment that is stopped afterwards, by this change or before, takes its policies with it, all or none. Those
-   * that are newer than the order are for one that is about to come, and stay.
+   * An object that is stopped afterwards, by this change or before, takes those with it that belong to it, all or none.
+   * Those that are newer than the order are for one that is about to come, and stay.
    */
-  readonly withPolicies?: boolean;
+  readonly withOwned?: boolean;
 }
 
 export interface Condition {
@@ -84,30 +83,13 @@ export interface PutOptions extends Condition {
 /** Of specs in one answer to a stream, of which many are kept at a time. The one that passes it is the last. */
 export const changesBytesMax = 1024 * 1024;
 
-export interface Changes<K extends Kind> {
+export interface Changes<K extends KindName> {
   /** In ascending order of version. */
   readonly rows: readonly Row<K>[];
   /** The counter of the region at the moment of the read. */
   readonly counter: bigint;
   /** Whether there may be more rows behind the last one. */
   readonly isFull: boolean;
-}
-
-export type Instance = ReportDeploymentStatusRequest_Update_Instance;
-
-export interface DeploymentReport {
-  /** False once the agent has said that nothing is left in the cluster. */
-  readonly exists: boolean;
-  readonly instances: readonly Instance[];
-  readonly atMs: number;
-}
-
-export interface SentinelReport {
-  readonly availableReplicas: number;
-  readonly health: Health;
-  /** Empty while a roll-out is under way. */
-  readonly runningImage: string;
-  readonly atMs: number;
 }
 
 export interface AgentReport {
@@ -120,7 +102,7 @@ export interface AgentRecord {
   /** The counter of the region. */
   readonly newestVersion: bigint;
   /** Of each kind; 0 without a row. */
-  readonly newestOfKind: Readonly<Record<Kind, bigint>>;
+  readonly newestOfKind: Readonly<Record<KindName, bigint>>;
   readonly heartbeatAtMs?: number;
   /** The last report, as it came. */
   readonly state?: AgentReport;
@@ -129,10 +111,10 @@ export interface AgentRecord {
 }
 
 /** A row with what was reported on it. */
-export interface StoredObject<K extends Kind> {
+export interface StoredObject<K extends KindName> {
   readonly row: Row<K>;
-  readonly deployment?: DeploymentReport;
-  readonly sentinel?: SentinelReport;
+  /** The last one; absent before the first. */
+  readonly report?: ReportOf<K>;
   /** The version that the row had when the report came; 0 before the first. */
   readonly reportedVersion: bigint;
 }
@@ -157,7 +139,7 @@ export interface StoredEnvironment extends EnvironmentContent {
 }
 
 /** What has a history. */
-export type HistoryKind = Kind | "environment";
+export type HistoryKind = KindName | "environment";
 
 /** One thing that happened to an object or an environment. */
 export interface HistoryEntry extends Author {
@@ -212,7 +194,7 @@ export interface Store {
    * Every change of desired state: decided on the row as it is, with no other change of the region in between.
    * One that leaves every byte as it was takes no version.
    */
-  change<K extends Kind>(
+  change<K extends KindName>(
     region: string,
     kind: K,
     id: string,
@@ -221,43 +203,48 @@ export interface Store {
     options?: ChangeOptions,
   ): Promise<Changed<K>>;
   /** Makes the object wanted as described; gives its version. */
-  put<K extends Kind>(
+  put<K extends KindName>(
     region: string,
     kind: K,
-    spec: Spec<K>,
+    spec: ApplyMessage<K>,
     author: Author,
     options?: PutOptions,
   ): Promise<bigint>;
   /** Changes the spec of a row; undefined without a row. */
-  edit<K extends Kind>(
+  edit<K extends KindName>(
     region: string,
     kind: K,
     id: string,
-    change: (spec: Spec<K>) => Spec<K>,
+    change: (spec: ApplyMessage<K>) => ApplyMessage<K>,
     author: Author,
     condition?: Condition,
   ): Promise<bigint | undefined>;
   /** Orders the deletion of an object; undefined without a row. */
   stop(
     region: string,
-    kind: Kind,
+    kind: KindName,
     id: string,
     author: Author,
     condition?: Condition,
   ): Promise<bigint | undefined>;
   /** Forgets a row and what was reported on it, without telling anybody. */
-  remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean>;
+  remove(region: string, kind: KindName, id: string, author: Author): Promise<boolean>;
 
-  row<K extends Kind>(region: string, kind: K, id: string): Promise<Row<K> | undefined>;
-  rows<K extends Kind>(region: string, kind: K): Promise<readonly Row<K>[]>;
+  row<K extends KindName>(region: string, kind: K, id: string): Promise<Row<K> | undefined>;
+  rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]>;
   /** So many rows at most, and fewer where they are large; none only where there are no more. */
-  changesSince<K extends Kind>(region: string, kind: K, cursor: bigint, limit: number): Promise<Changes<K>>;
-  object<K extends Kind>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined>;
+  changesSince<K extends KindName>(
+    region: string,
+    kind: K,
+    cursor: bigint,
+    limit: number,
+  ): Promise<Changes<K>>;
+  object<K extends KindName>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined>;
   /**
    * In order of id, beginning behind the one given; the empty id begins with the first. So many at most, and fewer
    * where they are large; none only where there are no more.
    */
-  objects<K extends Kind>(
+  objects<K extends KindName>(
     region: string,
     kind: K,
     afterId: string,
@@ -266,13 +253,12 @@ export interface Store {
   /** Resolves as soon as the counter is not the one seen; rejects with the signal's reason. */
   waitForChange(region: string, counterSeen: bigint, signal: AbortSignal): Promise<void>;
 
-  /** False when no deployment of the region has the name. */
-  reportDeployment(region: string, k8sName: string, report: DeploymentReport): Promise<boolean>;
-  /** False when no sentinel of the region has the name, or it has another id than the one given. */
-  reportSentinel(
+  /** False when no object of the kind has the name in the region, or it has another id than the one given. */
+  report<K extends KindName>(
     region: string,
-    sentinel: { readonly k8sName: string; readonly id: string },
-    report: SentinelReport,
+    kind: K,
+    object: { readonly name: string; readonly id: string },
+    report: ReportOf<K>,
   ): Promise<boolean>;
   reportHeartbeat(region: string, atMs: number): Promise<void>;
   /** Enters into history what got into trouble or out of it, and gives the releases that are for this agent. */
@@ -280,8 +266,6 @@ export interface Store {
   /** Keeps a release until a report no longer lists its deletion. False when the last report lists none. */
   releaseDeletion(region: string, deletion: HeldDeletion, author: Author): Promise<boolean>;
 
-  deploymentReport(region: string, deploymentId: string): Promise<DeploymentReport | undefined>;
-  sentinelReport(region: string, sentinelId: string): Promise<SentinelReport | undefined>;
   /** One per region, whether anything was heard of it or not; of one region alone if it is named. */
   agents(region?: string): Promise<readonly AgentRecord[]>;
 
@@ -296,7 +280,7 @@ export interface Store {
     decide: (environment: StoredEnvironment | undefined) => EnvironmentContent | undefined,
     author: Author,
   ): Promise<StoredEnvironment | undefined>;
-  /** False when there is none; rejects with `in_use` while a deployment or sentinel is wanted that is of it, or may be. */
+  /** False when there is none; rejects with `in_use` while an object is wanted that is of it, or may be. */
   removeEnvironment(region: string, id: string, author: Author): Promise<boolean>;
   environment(region: string, id: string): Promise<StoredEnvironment | undefined>;
   /** In order of id, beginning behind the one given; the empty id begins with the first. */
@@ -314,9 +298,9 @@ export interface Store {
 }
 
 /** What goes out for a row, by stream and by answer alike. */
-export function stateOf<K extends Kind>(kind: K, row: Row<K>): State<K> {
-  if (row.desired === "running") return kinds[kind].applyState(row.spec, row.version);
-  if (row.desired === "stopped") return kinds[kind].deleteState(row.spec, row.version);
+export function stateOf<K extends KindName>(kind: K, row: Row<K>): StateMessage<K> {
+  if (row.desired === "running") return applyState(kind, row.spec, row.version);
+  if (row.desired === "stopped") return deleteState(kind, row.spec, row.version);
   // Left out, the row would hold the cursor of the client below it for ever.
-  return kinds[kind].bareState(row.version);
+  return bareState(kind, row.version);
 }

@@ -1,19 +1,8 @@
 // What a report of an agent says that the one before did not: which objects got into
 // trouble, or into another kind of it, and which came out.
 import { type ObjectStatus, ObjectStatus_Outcome as Outcome } from "../gen/krane/v1/agent_pb.ts";
-import type { Kind } from "./kinds.ts";
+import { kindOfController } from "../kinds/kinds.ts";
 import type { AgentReport, HistoryEntry } from "./store.ts";
-
-const kindByController: Readonly<Record<string, Kind>> = {
-  deployments: "deployment",
-  sentinels: "sentinel",
-  cilium: "policy",
-};
-
-/** The kind that a controller looks after; undefined for one that this server does not know. */
-export function kindOfController(controller: string): Kind | undefined {
-  return Object.hasOwn(kindByController, controller) ? kindByController[controller] : undefined;
-}
 
 const outcomeWords: Partial<Record<Outcome, string>> = {
   [Outcome.PARKED]: "refused",
@@ -88,7 +77,7 @@ function entryOf(
   outcome: string,
   atMs: number,
 ): HistoryEntry[] {
-  const kind = kindOfController(controller);
+  const kind = kindOfController(controller)?.name;
   if (kind === undefined || id === "") return [];
   return [{ by: "agent", atMs, kind, id, version, event, outcome }];
 }

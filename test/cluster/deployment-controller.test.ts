@@ -12,7 +12,6 @@ import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { replicaSets } from "../../src/kube/resources.ts";
-import { createInMemoryControlPlane } from "../../src/server/in-process.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { createRecordingKubeApi } from "../simulation/recording-kube-api.ts";
 import { defaultOptions, deployment, region } from "../simulation/simulated-region.ts";
@@ -20,6 +19,7 @@ import { realServerTarget } from "../support/cluster/contract-target.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { eventually } from "../support/eventually.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
+import { createTestPlane } from "../support/store-admin.ts";
 
 const createDeploymentController = await kinds.deployment.loadController();
 
@@ -32,7 +32,7 @@ before(() => cluster.empty());
 
 async function startAgent(
   t: TestContext,
-  plane: ReturnType<typeof createInMemoryControlPlane>,
+  plane: ReturnType<typeof createTestPlane>,
   options: Partial<typeof defaultOptions> = {},
 ) {
   const { transport } = realServerTarget(cluster);
@@ -67,7 +67,7 @@ async function startAgent(
 }
 
 test("deployments become ready, are repaired without a resync, and cost no write after a restart", async (t) => {
-  const plane = createInMemoryControlPlane({ tokens: [token] }, { clock, log: createQuietLog() });
+  const plane = createTestPlane({ tokens: [token] }, { clock, log: createQuietLog() });
   await plane.admin.registerRegion(region);
   for (const index of [1, 2, 3]) {
     const sizes = { replicas: 2, cpuMillicores: 1000n, memoryMib: 1024n };
@@ -130,7 +130,7 @@ test("deployments become ready, are repaired without a resync, and cost no write
 });
 
 test("what was ordered by a call is kept as it was ordered after a restart, and is never asked for", async (t) => {
-  const plane = createInMemoryControlPlane({ tokens: [token] }, { clock, log: createQuietLog() });
+  const plane = createTestPlane({ tokens: [token] }, { clock, log: createQuietLog() });
   await plane.admin.registerRegion(region);
   const first = await startAgent(t, plane);
   const message = deployment(7, {

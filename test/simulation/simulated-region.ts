@@ -24,12 +24,12 @@ import {
   replicaSets,
 } from "../../src/kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
-import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../src/server/in-process.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { createListedKubeApi } from "../support/listed-calls.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
+import { createTestPlane, type TestPlane } from "../support/store-admin.ts";
 import { createRecordingKubeApi, type RecordedWrite } from "./recording-kube-api.ts";
 
 const createDeploymentController = await kinds.deployment.loadController();
@@ -76,7 +76,7 @@ export class SimulatedRegion {
   readonly clock = new FakeClock();
   readonly server: ApiServer;
   readonly api: KubeApi;
-  readonly plane: InMemoryControlPlane;
+  readonly plane: TestPlane;
   /** Every report that arrived, whatever became of it. */
   readonly reported: unknown[] = [];
   readonly reportedSentinels: ReportSentinelStatusRequest[] = [];
@@ -96,7 +96,7 @@ export class SimulatedRegion {
         this.reportedSentinels.push(call.message as ReportSentinelStatusRequest);
       return next(call);
     };
-    this.plane = createInMemoryControlPlane(
+    this.plane = createTestPlane(
       { tokens: [token], interceptors: [record, ...interceptors] },
       { clock: this.clock, log: createQuietLog() },
     );

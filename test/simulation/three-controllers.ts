@@ -4,11 +4,11 @@ import type { Interceptor } from "@connectrpc/connect";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import type { ControllerDeps } from "../../src/engine/controller.ts";
 import type { ControllerStatus } from "../../src/gen/krane/v1/agent_pb.ts";
-import { kinds } from "../../src/kinds/kinds.ts";
+import { type ApplyInit, type KindName, kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../src/kube/resources.ts";
 import type { ResourceKind } from "../../src/kube/types.ts";
-import { type Kind, type SpecInit, kinds as serverKinds } from "../../src/server/kinds.ts";
+import { applyState, bareState, createSpec } from "../../src/server/kind-messages.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
 import { applyPolicy, jsonBytes, policyDocument } from "../support/policy-messages.ts";
 import { applySentinel } from "../support/sentinel-messages.ts";
@@ -34,12 +34,12 @@ export interface RunningController {
   status(): ControllerStatus;
 }
 
-interface Subject<K extends Kind = Kind> {
+interface Subject<K extends KindName = KindName> {
   readonly kind: K;
   create(deps: ControllerDeps): RunningController;
-  spec(index: number, generation: number): SpecInit<K>;
+  spec(index: number, generation: number): ApplyInit<K>;
   /** A spec that no controller can accept. */
-  poison(index: number): SpecInit<K>;
+  poison(index: number): ApplyInit<K>;
   /** What the generation can be told by, in the cluster. */
   isApplied(world: SimulatedRegion, index: number, generation: number): Promise<boolean>;
   isReported(world: SimulatedRegion, index: number, generation: number): Promise<boolean>;
@@ -154,7 +154,7 @@ export class ThreeControllers {
     const { kind, spec } = subjects[name] as Subject;
     const version = this.world.plane.faults.insertUnreadable(region, kind, spec(index, 1));
     const news = { no: 4_000, wireType: 0, data: new Uint8Array([1]) };
-    return { ...serverKinds[kind].bareState(version), $unknown: [news] };
+    return { ...bareState(kind, version), $unknown: [news] };
   }
 
   /**
@@ -171,12 +171,11 @@ export class ThreeControllers {
       const version = base + BigInt((rounds - 1) * keys + key + 1);
       faults.insertBehind(region, kind, spec(floodIndex + key, rounds), version);
     }
-    const { applyState, createSpec } = serverKinds[kind];
     return (function* () {
       for (let sent = 0; sent < messages; sent++) {
         const generation = Math.floor(sent / keys) + 1;
-        const made = createSpec(spec(floodIndex + (sent % keys), generation) as never);
-        yield applyState(made as never, base + BigInt(sent + 1));
+        const made = createSpec(kind, spec(floodIndex + (sent % keys), generation));
+        yield applyState(kind, made, base + BigInt(sent + 1));
       }
     })();
   }
@@ -198,11 +197,11 @@ export class ThreeControllers {
     return subjects[name].isApplied(this.world, index, generation);
   }
 
-  private put(name: ControllerName, spec: SpecInit<Kind>): Promise<bigint> {
+  private put(name: ControllerName, spec: ApplyInit<KindName>): Promise<bigint> {
     const { admin } = this.world.plane;
-    if (name === "deployments") return admin.setDeployment(region, spec as SpecInit<"deployment">);
-    if (name === "sentinels") return admin.setSentinel(region, spec as SpecInit<"sentinel">);
-    return admin.setPolicy(region, spec as SpecInit<"policy">);
+    if (name === "deployments") return admin.setDeployment(region, spec as ApplyInit<"deployment">);
+    if (name === "sentinels") return admin.setSentinel(region, spec as ApplyInit<"sentinel">);
+    return admin.setPolicy(region, spec as ApplyInit<"policy">);
   }
 
   private create(name: ControllerName): RunningController {

@@ -9,14 +9,15 @@ import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { ApplyDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
-import { createAdmin } from "../../src/server/admin.ts";
-import { kinds, type SpecInit } from "../../src/server/kinds.ts";
+import type { ApplyInit } from "../../src/kinds/kinds.ts";
+import { createSpec, encodeSpec } from "../../src/server/kind-messages.ts";
 import { connectAlone } from "../../src/server/postgres/database.ts";
 import { migrate, migrationLock } from "../../src/server/postgres/migrations.ts";
 import { startPostgresStore } from "../../src/server/postgres/postgres-store.ts";
 import { StoreError, type StoreErrorCode, stateOf } from "../../src/server/store.ts";
 import { eventually } from "../support/eventually.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
+import { createStoreAdmin } from "../support/store-admin.ts";
 import { embeddedTarget, type OpenTarget } from "./store-target.ts";
 
 const deps = { clock: createSystemClock(), random: createSystemRandom(), log: createQuietLog() };
@@ -24,8 +25,8 @@ const author = { by: "test", atMs: 1 };
 const hasCode = (code: StoreErrorCode) => (error: unknown) =>
   error instanceof StoreError && error.code === code;
 const ascending = (a: bigint, b: bigint) => Number(a - b);
-const deployment = (id: string, more: SpecInit<"deployment"> = {}) =>
-  kinds.deployment.createSpec({ deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one", ...more });
+const deployment = (id: string, more: ApplyInit<"deployment"> = {}) =>
+  createSpec("deployment", { deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one", ...more });
 
 let target: OpenTarget;
 let database: ClientConfig;
@@ -255,9 +256,9 @@ test("what an older server kept is read, shown, deleted and forgotten as what is
   const { client, start } = await openOlder(t, "kept", 3);
   const policySpec = { ciliumNetworkPolicyId: "p", k8sName: "rule", k8sNamespace: "one" };
   const rows = [
-    ["deployment", "wanted", "running", kinds.deployment.encodeSpec(deployment("wanted")), null],
-    ["deployment", "gone", "stopped", kinds.deployment.encodeSpec(deployment("gone")), null],
-    ["policy", "p", "running", kinds.policy.encodeSpec(kinds.policy.createSpec(policySpec)), "wanted"],
+    ["deployment", "wanted", "running", encodeSpec("deployment", deployment("wanted")), null],
+    ["deployment", "gone", "stopped", encodeSpec("deployment", deployment("gone")), null],
+    ["policy", "p", "running", encodeSpec("policy", createSpec("policy", policySpec)), "wanted"],
   ] as const;
   for (const [index, [kind, id, desired, spec, owner]] of rows.entries()) {
     await client.query(
@@ -282,7 +283,7 @@ test("what an older server kept is read, shown, deleted and forgotten as what is
     (await store.rows("a.test", "deployment")).map(({ id }) => id),
     ["wanted"],
   );
-  await createAdmin(store, { clock: deps.clock, by: "ann" }).deleteDeployment("a.test", "wanted");
+  await createStoreAdmin(store, { clock: deps.clock, by: "ann" }).deleteDeployment("a.test", "wanted");
   const { rows: policies, counter } = await store.changesSince("a.test", "policy", 3n, 10);
   assert.deepEqual([policies.map(({ id, desired }) => `${id} ${desired}`), counter], [["p stopped"], 5n]);
 });
@@ -293,7 +294,12 @@ test("a deployment that is reported back at the last moment is not forgotten", a
   await store.registerRegion(region);
   await store.put(region, "deployment", deployment("a"), author);
   await store.stop(region, "deployment", "a", author);
-  await store.reportDeployment(region, "app-a", { exists: false, instances: [], atMs: 1 });
+  await store.report(
+    region,
+    "deployment",
+    { name: "app-a", id: "" },
+    { exists: false, instances: [], atMs: 1 },
+  );
   const retention = { ageMaxMs: 1_000, entriesMax: 1_000 };
   await store.trimHistory(retention, 10_000);
   const client = await connectAlone(database);
@@ -368,11 +374,11 @@ test("of a deployment and its policies nobody sees one stopped without the other
   await store.registerRegion(region);
   await store.put(region, "deployment", deployment("a"), author);
   const spec = { ciliumNetworkPolicyId: "p", k8sName: "rule", k8sNamespace: "one" };
-  await store.put(region, "policy", kinds.policy.createSpec(spec), author, { deploymentId: "a" });
+  await store.put(region, "policy", createSpec("policy", spec), author, { deploymentId: "a" });
   const client = await connectAlone(database);
   await client.query("BEGIN");
   await client.query("SELECT 1 FROM krane.objects WHERE region = $1 AND id = 'p' FOR UPDATE", [region]);
-  const stopping = createAdmin(store, { clock: deps.clock, by: "ann" }).deleteDeployment(region, "a");
+  const stopping = createStoreAdmin(store, { clock: deps.clock, by: "ann" }).deleteDeployment(region, "a");
   await eventually("the change waits", async () => {
     const waiting = await sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
     assert.equal(waiting.length, 1);

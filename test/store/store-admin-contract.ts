@@ -112,7 +112,7 @@ function conditions(holds: Holds): void {
 
 function deletedTogether(holds: Holds): void {
   const stopWithPolicies = (store: Store, region: string) =>
-    store.change(region, "deployment", "a", stopping("deployment"), author, { withPolicies: true });
+    store.change(region, "deployment", "a", stopping("deployment"), author, { withOwned: true });
   const policies = async (store: Store, region: string) =>
     (await store.rows(region, "policy")).map(({ id, desired, version }) => `${id} ${desired} ${version}`);
 
@@ -142,7 +142,7 @@ function deletedTogether(holds: Holds): void {
     await store.put(region, "policy", policy("p", "one"), author, { deploymentId: "a" });
     const dryRun = () =>
       store.change(region, "deployment", "a", stopping("deployment"), author, {
-        withPolicies: true,
+        withOwned: true,
         dryRun: true,
       });
     await dryRun();
@@ -169,19 +169,24 @@ function pages(holds: Holds): void {
       await store.put(region, "deployment", deployment(id, { k8sName: `app-${id}` }), author);
     }
     await store.put(region, "sentinel", sentinel("a"), author);
-    await store.reportDeployment(region, "app-b", { exists: true, instances: [], atMs: 7 });
+    await store.report(
+      region,
+      "deployment",
+      { name: "app-b", id: "" },
+      { exists: true, instances: [], atMs: 7 },
+    );
     const ids = async (afterId: string, limit: number) =>
       (await other.objects(region, "deployment", afterId, limit)).map(({ row }) => row.id);
     assert.deepEqual(await ids("", 10), ["B", "a", "a-1", "a.1", "b"]);
     assert.deepEqual(await ids("a", 2), ["a-1", "a.1"]);
     assert.deepEqual(await ids("b", 2), []);
     const reported = await other.object(region, "deployment", "b");
-    assert.deepEqual(reported?.deployment, { exists: true, instances: [], atMs: 7 });
+    assert.deepEqual(reported?.report, { exists: true, instances: [], atMs: 7 });
     assert.equal(reported?.reportedVersion, 1n);
     assert.equal((await other.object(region, "deployment", "a"))?.reportedVersion, 0n);
     assert.equal(await other.object(region, "deployment", "nobody"), undefined);
     const [only] = await other.objects(region, "sentinel", "", 10);
-    assert.deepEqual([only?.row.id, only?.sentinel], ["a", undefined]);
+    assert.deepEqual([only?.row.id, only?.report], ["a", undefined]);
   });
 }
 
@@ -525,9 +530,10 @@ function followedHistory(holds: Holds): void {
           store.put(region, "deployment", deployment("a", { replicas: index + 1 }), author),
         ),
         repeat(rounds, (index) =>
-          other.reportSentinel(
+          other.report(
             region,
-            { k8sName: "app-a", id: "a" },
+            "sentinel",
+            { name: "app-a", id: "a" },
             { availableReplicas: index, health: 1, runningImage: "", atMs: index },
           ),
         ),

@@ -10,12 +10,13 @@ import {
   ReportDeploymentStatusRequest_Update_Instance_Status as Status,
 } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { Health } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
+import type { ApplyInit, KindName, ReportOf } from "../../src/kinds/kinds.ts";
 import { desiredFeed } from "../../src/server/desired-feed.ts";
-import { type Kind, kinds, type SpecInit } from "../../src/server/kinds.ts";
-import type { Row } from "../../src/server/store.ts";
+import { createSpec } from "../../src/server/kind-messages.ts";
+import type { Row, Store } from "../../src/server/store.ts";
 import { eventually } from "../support/eventually.ts";
 import { defineAdminContract } from "./store-admin-contract.ts";
-import { deployment, type Holds, hasCode, policy, sentinel } from "./store-fixtures.ts";
+import { deployment, type Holds, hasCode, policy, reportOf, sentinel } from "./store-fixtures.ts";
 import { defineRetentionContract } from "./store-retention-contract.ts";
 import type { OpenTarget, StoreTarget } from "./store-target.ts";
 
@@ -95,12 +96,12 @@ function desiredState(holds: Holds): void {
       () => store.rows("x", "deployment"),
       () => store.changesSince("x", "deployment", 0n, 1),
       () => store.waitForChange("x", 0n, signal),
-      () => store.reportDeployment("x", "a", { exists: true, instances: [], atMs: 0 }),
-      () => store.reportSentinel("x", { k8sName: "a", id: "" }, sentinelReport(0)),
+      () => store.report("x", "deployment", { name: "a", id: "" }, { exists: true, instances: [], atMs: 0 }),
+      () => store.report("x", "sentinel", { name: "a", id: "" }, sentinelReport(0)),
       () => store.reportHeartbeat("x", 0),
       () => store.reportAgent("x", { report: create(ReportAgentStateRequestSchema), atMs: 0 }),
-      () => store.deploymentReport("x", "a"),
-      () => store.sentinelReport("x", "a"),
+      () => reportOf(store, "x", "deployment", "a"),
+      () => reportOf(store, "x", "sentinel", "a"),
       () => store.history("x", { limit: 1 }),
       () => store.historySince("x", 0n, { limit: 1 }),
       () => store.object("x", "deployment", "a"),
@@ -161,7 +162,7 @@ function content(holds: Holds): void {
     });
     await store.put(region, "deployment", spec, author);
     assert.deepEqual((await other.row(region, "deployment", "a"))?.spec, spec);
-    const rule = kinds.policy.createSpec({
+    const rule = createSpec("policy", {
       ciliumNetworkPolicyId: "p",
       k8sName: "r",
       policy: Uint8Array.of(0, 255),
@@ -173,23 +174,28 @@ function content(holds: Holds): void {
 
   holds("what was given to the store can be changed afterwards without harm", async ({ store, region }) => {
     const init = { deploymentId: "a", k8sName: "app", command: ["run"] };
-    await store.put(region, "deployment", kinds.deployment.createSpec(init), author);
+    await store.put(region, "deployment", createSpec("deployment", init), author);
     init.command.push("away");
     assert.deepEqual((await store.row(region, "deployment", "a"))?.spec.command, ["run"]);
   });
 
   holds("removing a row is silent and takes its report with it", async ({ store, region }) => {
     await store.put(region, "deployment", deployment("a"), author);
-    await store.reportDeployment(region, "app-a", {
-      exists: true,
-      instances: [instance("p", "1:1")],
-      atMs: 1,
-    });
+    await store.report(
+      region,
+      "deployment",
+      { name: "app-a", id: "" },
+      {
+        exists: true,
+        instances: [instance("p", "1:1")],
+        atMs: 1,
+      },
+    );
     assert.equal(await store.remove(region, "deployment", "a", author), true);
     assert.equal(await store.remove(region, "deployment", "a", author), false);
     assert.equal((await store.changesSince(region, "deployment", 0n, 10)).counter, 1n);
     assert.equal(await store.row(region, "deployment", "a"), undefined);
-    assert.equal(await store.deploymentReport(region, "a"), undefined);
+    assert.equal(await reportOf(store, region, "deployment", "a"), undefined);
     assert.equal(await store.stop(region, "deployment", "a", author), undefined);
     assert.equal(await store.edit(region, "deployment", "a", (spec) => spec, author), undefined);
     assert.equal(
@@ -325,7 +331,7 @@ function concurrency(holds: Holds): void {
           "deployment",
           "a",
           (spec) =>
-            kinds.deployment.createSpec({ ...spec, replicas: spec.replicas + 1 } as SpecInit<"deployment">),
+            createSpec("deployment", { ...spec, replicas: spec.replicas + 1 } as ApplyInit<"deployment">),
           author,
         ),
       ),
@@ -369,22 +375,28 @@ function reports(holds: Holds): void {
       for (const id of ["a", "b"]) await store.put(region, "deployment", deployment(id), author);
       const first = [instance("p1", "10.0.0.1:80"), instance("p2", "10.0.0.2:80"), instance("p3", "")];
       assert.equal(
-        await store.reportDeployment(region, "app-a", { exists: true, instances: first, atMs: 5 }),
+        await reportDeployment(store, region, "app-a", { exists: true, instances: first, atMs: 5 }),
         true,
       );
-      assert.deepEqual(await other.deploymentReport(region, "a"), {
+      assert.deepEqual(await reportOf(other, region, "deployment", "a"), {
         exists: true,
         instances: first,
         atMs: 5,
       });
       const second = [instance("q1", "10.0.0.2:80"), instance("q3", "")];
-      await other.reportDeployment(region, "app-b", { exists: true, instances: second, atMs: 6 });
-      const left = (await store.deploymentReport(region, "a"))?.instances.map(({ k8sName }) => k8sName);
+      await reportDeployment(other, region, "app-b", { exists: true, instances: second, atMs: 6 });
+      const left = (await reportOf(store, region, "deployment", "a"))?.instances.map(
+        ({ k8sName }) => k8sName,
+      );
       assert.deepEqual(left, ["p1", "p3"]);
-      await store.reportDeployment(region, "app-b", { exists: false, instances: [], atMs: 7 });
-      assert.deepEqual(await store.deploymentReport(region, "b"), { exists: false, instances: [], atMs: 7 });
+      await reportDeployment(store, region, "app-b", { exists: false, instances: [], atMs: 7 });
+      assert.deepEqual(await reportOf(store, region, "deployment", "b"), {
+        exists: false,
+        instances: [],
+        atMs: 7,
+      });
       assert.equal(
-        await store.reportDeployment(region, "nobody", { exists: true, instances: [], atMs: 8 }),
+        await reportDeployment(store, region, "nobody", { exists: true, instances: [], atMs: 8 }),
         false,
       );
     },
@@ -397,14 +409,14 @@ function reports(holds: Holds): void {
       for (const id of ids) await store.put(region, "deployment", deployment(id), author);
       await Promise.all(
         ids.map((id, index) =>
-          (index % 2 === 0 ? store : other).reportDeployment(region, `app-${id}`, {
+          reportDeployment(index % 2 === 0 ? store : other, region, `app-${id}`, {
             exists: true,
             instances: [instance(`p-${id}`, "10.0.0.1:80")],
             atMs: index,
           }),
         ),
       );
-      const reportsNow = await Promise.all(ids.map((id) => store.deploymentReport(region, id)));
+      const reportsNow = await Promise.all(ids.map((id) => reportOf(store, region, "deployment", id)));
       assert.equal(reportsNow.flatMap((report) => report?.instances ?? []).length, 1);
     },
   );
@@ -413,20 +425,20 @@ function reports(holds: Holds): void {
     "a report on a sentinel needs its name, and its id if it says one",
     async ({ store, other, region }) => {
       await store.put(region, "sentinel", sentinel("a"), author);
-      assert.equal(await store.sentinelReport(region, "a"), undefined);
+      assert.equal(await reportOf(store, region, "sentinel", "a"), undefined);
       assert.equal(
-        await store.reportSentinel(region, { k8sName: "app-a", id: "b" }, sentinelReport(1)),
+        await store.report(region, "sentinel", { name: "app-a", id: "b" }, sentinelReport(1)),
         false,
       );
       assert.equal(
-        await store.reportSentinel(region, { k8sName: "app-b", id: "" }, sentinelReport(1)),
+        await store.report(region, "sentinel", { name: "app-b", id: "" }, sentinelReport(1)),
         false,
       );
       assert.equal(
-        await store.reportSentinel(region, { k8sName: "app-a", id: "a" }, sentinelReport(2)),
+        await store.report(region, "sentinel", { name: "app-a", id: "a" }, sentinelReport(2)),
         true,
       );
-      assert.deepEqual(await other.sentinelReport(region, "a"), sentinelReport(2));
+      assert.deepEqual(await reportOf(other, region, "sentinel", "a"), sentinelReport(2));
     },
   );
 }
@@ -461,11 +473,16 @@ function history(holds: Holds): void {
       const { store, other, region } = open;
       await store.put(region, "deployment", deployment("a"), { by: "ann", atMs: 10 });
       const report = (status: Status, atMs: number) =>
-        store.reportDeployment(region, "app-a", {
-          exists: true,
-          instances: [instance("p", "", status)],
-          atMs,
-        });
+        store.report(
+          region,
+          "deployment",
+          { name: "app-a", id: "" },
+          {
+            exists: true,
+            instances: [instance("p", "", status)],
+            atMs,
+          },
+        );
       await report(Status.PENDING, 11);
       await report(Status.RUNNING, 12);
       await report(Status.RUNNING, 13);
@@ -506,7 +523,7 @@ function history(holds: Holds): void {
   });
 }
 
-const seen = (rows: readonly Row<Kind>[]) => rows.map(({ id, version }) => `${id}@${version}`);
+const seen = (rows: readonly Row<KindName>[]) => rows.map(({ id, version }) => `${id}@${version}`);
 const ascending = (a: bigint, b: bigint) => Number(a - b);
 const sentinelReport = (availableReplicas: number) => ({
   availableReplicas,
@@ -514,3 +531,7 @@ const sentinelReport = (availableReplicas: number) => ({
   runningImage: "gate:1",
   atMs: 9,
 });
+
+function reportDeployment(store: Store, region: string, name: string, report: ReportOf<"deployment">) {
+  return store.report(region, "deployment", { name, id: "" }, report);
+}

@@ -1,13 +1,14 @@
 // What every store forgets, and when: history, and the rows of what was deleted.
 import assert from "node:assert/strict";
 import { ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import { allKinds } from "../../src/server/kinds.ts";
+import { kindNames } from "../../src/kinds/kinds.ts";
 import type { Store } from "../../src/server/store.ts";
 import {
   deployment,
   type Holds,
   historyLines,
   policy,
+  reportOf,
   type StateInit,
   sentinel,
   stateAt,
@@ -17,7 +18,7 @@ const author = { by: "ann", atMs: 1_700_000_000_000 };
 const ageMaxMs = 1_000;
 const trimAt = (store: Store, nowMs: number) => store.trimHistory({ ageMaxMs, entriesMax: 1_000 }, nowMs);
 const left = async (store: Store, region: string) => {
-  const rows = await Promise.all(allKinds.map((kind) => store.rows(region, kind)));
+  const rows = await Promise.all(kindNames.map((kind) => store.rows(region, kind)));
   return rows.flat().map(({ id }) => id);
 };
 const gone = { exists: false, instances: [], atMs: 1 };
@@ -40,7 +41,7 @@ function history(holds: Holds): void {
       const { store, region } = open;
       await store.put(region, "deployment", deployment("a"), author);
       const report = (atMs: number) =>
-        store.reportDeployment(region, "app-a", { exists: true, instances: [], atMs });
+        store.report(region, "deployment", { name: "app-a", id: "" }, { exists: true, instances: [], atMs });
       await report(1_000);
       await store.trimHistory({ ageMaxMs: 1_000, entriesMax: 1_000 }, author.atMs + 2_000);
       await report(author.atMs + 3_000);
@@ -62,14 +63,14 @@ function goneObjects(holds: Holds): void {
     await trimAt(store, 10_000);
     await trimAt(store, 20_000);
     assert.equal((await left(store, region)).length, 5, "no agent has heard of the order");
-    await store.reportDeployment(region, "app-reported", gone);
+    await store.report(region, "deployment", { name: "app-reported", id: "" }, gone);
     await settle(store, region, 9n);
     await trimAt(store, 30_000);
     await trimAt(other, 31_000);
     assert.equal((await left(store, region)).length, 5, "not long enough");
     await trimAt(store, 31_001);
     assert.deepEqual(await left(store, region), ["kept"]);
-    assert.equal(await store.deploymentReport(region, "reported"), undefined);
+    assert.equal(await reportOf(store, region, "deployment", "reported"), undefined);
     const second = deployment("other", { k8sName: "app-reported" });
     assert.equal(await store.put(region, "deployment", second, author), 10n, "its name is free");
   });
@@ -80,7 +81,7 @@ function goneObjects(holds: Holds): void {
       await store.put(region, "deployment", deployment(id), author);
       await store.stop(region, "deployment", id, author);
     }
-    await store.reportDeployment(region, "app-there", { ...gone, exists: true });
+    await store.report(region, "deployment", { name: "app-there", id: "" }, { ...gone, exists: true });
     const refused = {
       controller: "deployments",
       id: "refused",
@@ -102,15 +103,15 @@ function goneObjects(holds: Holds): void {
     for (const id of ["again", "wanted"]) {
       await store.put(region, "deployment", deployment(id), author);
       await store.stop(region, "deployment", id, author);
-      await store.reportDeployment(region, `app-${id}`, gone);
+      await store.report(region, "deployment", { name: `app-${id}`, id: "" }, gone);
     }
     await trimAt(store, 10_000);
-    await store.reportDeployment(region, "app-again", { ...gone, exists: true });
+    await store.report(region, "deployment", { name: "app-again", id: "" }, { ...gone, exists: true });
     await store.put(region, "deployment", deployment("wanted"), author);
     await trimAt(store, 20_000);
-    await store.reportDeployment(region, "app-again", gone);
+    await store.report(region, "deployment", { name: "app-again", id: "" }, gone);
     await store.stop(region, "deployment", "wanted", author);
-    await store.reportDeployment(region, "app-wanted", gone);
+    await store.report(region, "deployment", { name: "app-wanted", id: "" }, gone);
     await trimAt(store, 30_000);
     assert.deepEqual(await left(store, region), ["again", "wanted"]);
     await trimAt(store, 40_000);
@@ -124,7 +125,7 @@ function agentsWord(holds: Holds): void {
     const { store, region } = open;
     await store.put(region, "deployment", deployment("a"), author);
     await store.stop(region, "deployment", "a", author);
-    await store.reportDeployment(region, "app-a", gone);
+    await store.report(region, "deployment", { name: "app-a", id: "" }, gone);
     const stuck = {
       controller: "deployments",
       key: "one/app-a",
@@ -145,7 +146,7 @@ function agentsWord(holds: Holds): void {
     async ({ store, region }) => {
       await store.put(region, "deployment", deployment("a"), author);
       await store.stop(region, "deployment", "a", author);
-      await store.reportDeployment(region, "app-a", gone);
+      await store.report(region, "deployment", { name: "app-a", id: "" }, gone);
       // In that life it may have been wanted again.
       await settle(store, region, 9n);
       for (const nowMs of [10_000, 20_000]) await trimAt(store, nowMs);

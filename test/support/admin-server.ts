@@ -7,11 +7,10 @@ import { type Clock, createSystemClock } from "../../src/concurrency/clock.ts";
 import { Secret } from "../../src/config/secret.ts";
 import { ClusterService } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { AdminService } from "../../src/gen/krane/admin/v1/admin_pb.ts";
-import type { Admin } from "../../src/server/admin.ts";
 import { createControlPlaneServer } from "../../src/server/control-plane-server.ts";
-import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../src/server/in-process.ts";
 import type { MemoryStore } from "../../src/server/memory-store.ts";
 import { createQuietLog } from "./quiet-log.ts";
+import { createTestPlane, type StoreAdmin, type TestPlane } from "./store-admin.ts";
 
 export interface AdminServerOptions {
   /** All that it knows. Default: `local.dev`. */
@@ -27,8 +26,8 @@ export interface AdminServer {
   readonly tokens: { readonly readWrite: string; readonly readOnly: string; readonly agent: string };
   readonly store: MemoryStore;
   /** The same store, past the API and its checks. */
-  readonly admin: Admin;
-  readonly plane: InMemoryControlPlane;
+  readonly admin: StoreAdmin;
+  readonly plane: TestPlane;
   /** A client of the admin API; without a token, the one that may write. */
   client(token?: string): Client<typeof AdminService>;
   /** A client of the API of the agents, that speaks for a region. */
@@ -46,7 +45,7 @@ export async function startAdminServer(options: AdminServerOptions = {}): Promis
   const { regions = ["local.dev"], clock = createSystemClock() } = options;
   const deps = { clock, log: createQuietLog(), readTextFile };
   const lines = `ann read-write ${adminTokens.readWrite}\nbob read-only ${adminTokens.readOnly}`;
-  const plane = createInMemoryControlPlane(
+  const plane = createTestPlane(
     { tokens: [new Secret(adminTokens.agent)], adminTokens: new Secret(lines) },
     deps,
   );

@@ -4,13 +4,13 @@ import { readTextFile } from "../../src/cli/process/text-file.ts";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { renderProblems } from "../../src/config/render.ts";
-import { type Admin, createAdmin } from "../../src/server/admin.ts";
 import { parseServerConfig } from "../../src/server/config/server-config.ts";
 import { runServer, type StartedServer } from "../../src/server/run-server.ts";
 import { createQuietLog } from "./quiet-log.ts";
+import { createStoreAdmin, type StoreAdmin } from "./store-admin.ts";
 
 export interface RunningServer extends StartedServer {
-  readonly admin: Admin;
+  readonly admin: StoreAdmin;
   /** Settles with the server, also where nobody stops it. */
   readonly ended: Promise<void>;
   /** Rejects when it does not stop cleanly. */
@@ -42,7 +42,7 @@ export async function startServer(
             stopping.abort();
             return ended;
           };
-          resolve({ ...started, admin: createAdmin(started.store, { clock, by: "test" }), ended, stop });
+          resolve({ ...started, admin: createStoreAdmin(started.store, { clock, by: "test" }), ended, stop });
         },
       },
       stopping.signal,

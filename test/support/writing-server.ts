@@ -7,11 +7,11 @@ import { readTextFile } from "../../src/cli/process/text-file.ts";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { renderProblems } from "../../src/config/render.ts";
-import { createAdmin } from "../../src/server/admin.ts";
 import { parseServerConfig } from "../../src/server/config/server-config.ts";
 import { runServer, type StartedServer } from "../../src/server/run-server.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { applyDeployment } from "./deployment-messages.ts";
+import { createStoreAdmin } from "./store-admin.ts";
 
 export interface WritingServerPlan {
   readonly flags: Readonly<Record<string, string>>;
@@ -32,7 +32,7 @@ const plan = JSON.parse(process.argv[2] ?? "") as WritingServerPlan;
 const tell = (line: WritingServerLine) => writeSync(1, `${JSON.stringify(line)}\n`);
 
 async function write({ store }: StartedServer): Promise<void> {
-  const admin = createAdmin(store, { clock: createSystemClock(), by: "test" });
+  const admin = createStoreAdmin(store, { clock: createSystemClock(), by: "test" });
   for (let number = 0; number < plan.changes && !stop.signal.aborted; number++) {
     const index = number % plan.deployments;
     const image = `registry.example/acme/web:${plan.run}-${number}`;

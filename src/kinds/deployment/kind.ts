@@ -1,5 +1,4 @@
 // The descriptor of deployments: one release of a tenant's program, a ReplicaSet in the namespace of its workspace.
-
 import { ClusterService } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import {
   type ApplyDeployment,
@@ -12,6 +11,8 @@ import { labelKeys } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
 import { deploymentCalls } from "./cluster-calls.ts";
 import type { SeenDeployment } from "./observed.ts";
+import { type DeploymentReport, deploymentReports } from "./report.ts";
+import { parseSecretsBlob, readSecretsBlob } from "./secrets-blob.ts";
 import { type DeploymentSpec, parseApplyDeployment, parseDeleteDeployment } from "./spec.ts";
 import { deploymentView } from "./view.ts";
 
@@ -22,7 +23,8 @@ export const deploymentKind: Kind<
   typeof DeploymentStateSchema,
   typeof ReportDeploymentStatusRequestSchema,
   DeploymentSpec,
-  SeenDeployment
+  SeenDeployment,
+  DeploymentReport
 > = {
   name: "deployment",
   plural: "deployments",
@@ -46,17 +48,21 @@ export const deploymentKind: Kind<
   // Reports carry the name without its namespace, so the name alone has to do.
   uniqueNameOf: ({ k8sName }) => k8sName,
   deletionOf: ({ k8sNamespace, k8sName }) => ({ k8sNamespace, k8sName }),
+  reports: deploymentReports,
+  secrets: {
+    blobOf: ({ encryptedEnvironmentVariables }) => encryptedEnvironmentVariables,
+    withBlob,
+    namesIn: (blob) => [...(readSecretsBlob(blob)?.keys() ?? [])].sort(),
+    check: parseSecretsBlob,
+  },
   parseApply: parseApplyDeployment,
   parseDelete: parseDeleteDeployment,
   orders: {
     longField: "command",
     blob: {
       of: ({ secretsBlob }) => secretsBlob,
-      without: (message) => ({ ...message, encryptedEnvironmentVariables: new Uint8Array() }),
-      with: (message, blob): ApplyDeployment => ({
-        ...message,
-        encryptedEnvironmentVariables: Uint8Array.from(Buffer.from(blob, "base64")),
-      }),
+      without: (message) => withBlob(message, new Uint8Array()),
+      with: (message, blob) => withBlob(message, Uint8Array.from(Buffer.from(blob, "base64"))),
     },
   },
   clusterCalls: deploymentCalls,
@@ -68,3 +74,7 @@ export const deploymentKind: Kind<
     return (options, deps) => createController(deploymentKind, deploymentRecipe, options, deps);
   },
 };
+
+function withBlob(message: ApplyDeployment, blob: Uint8Array): ApplyDeployment {
+  return { ...message, encryptedEnvironmentVariables: blob };
+}

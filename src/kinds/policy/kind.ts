@@ -14,7 +14,14 @@ import { policyView } from "./view.ts";
 
 const rpc = ClusterService.method;
 
-export const policyKind: Kind<"policy", typeof CiliumNetworkPolicyStateSchema, never, PolicySpec, never> = {
+export const policyKind: Kind<
+  "policy",
+  typeof CiliumNetworkPolicyStateSchema,
+  never,
+  PolicySpec,
+  never,
+  never
+> = {
   name: "policy",
   plural: "policies",
   aliases: [],
@@ -35,6 +42,7 @@ export const policyKind: Kind<"policy", typeof CiliumNetworkPolicyStateSchema, n
   keyOf: ({ k8sNamespace, k8sName }) => `${k8sNamespace}/${k8sName}`,
   uniqueNameOf: ({ k8sNamespace, k8sName }) => `${k8sNamespace}/${k8sName}`,
   deletionOf: ({ k8sNamespace, k8sName }) => ({ k8sNamespace, k8sName }),
+  owner: "deployment",
   parseApply: parseApplyPolicy,
   parseDelete: parseDeletePolicy,
   // The rules are kept with the order: what an edit has made of those on the object is not what was ordered.

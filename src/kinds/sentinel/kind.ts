@@ -11,6 +11,7 @@ import { labelKeys, sentinelNamespace } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
 import { sentinelCalls } from "./cluster-calls.ts";
 import type { ObservedSentinel } from "./observed.ts";
+import { type SentinelReport, sentinelReports } from "./report.ts";
 import { parseApplySentinel, parseDeleteSentinel, type SentinelSpec } from "./spec.ts";
 import { sentinelView } from "./view.ts";
 
@@ -21,7 +22,8 @@ export const sentinelKind: Kind<
   typeof SentinelStateSchema,
   typeof ReportSentinelStatusRequestSchema,
   SentinelSpec,
-  ObservedSentinel
+  ObservedSentinel,
+  SentinelReport
 > = {
   name: "sentinel",
   plural: "sentinels",
@@ -45,6 +47,7 @@ export const sentinelKind: Kind<
   keyOf: ({ k8sName }) => `${sentinelNamespace}/${k8sName}`,
   uniqueNameOf: ({ k8sName }) => k8sName,
   deletionOf: ({ k8sName }) => ({ k8sName }),
+  reports: sentinelReports,
   parseApply: parseApplySentinel,
   parseDelete: parseDeleteSentinel,
   orders: { longField: "image" },

@@ -4,8 +4,9 @@
 //   decrypt them.
 // - Selectors, labels and network policies are made of these. Under another name or namespace the object of before
 //   would be left behind in the cluster, and run on.
+
+import type { ApplyMessage, KindName } from "../../kinds/kinds.ts";
 import { quote } from "../../model/field-problem.ts";
-import type { Kind, Spec } from "../kinds.ts";
 import type { Row } from "../store.ts";
 import { checked } from "./bad-request.ts";
 
@@ -19,7 +20,11 @@ const keptFields = [
 ] as const;
 
 /** Throws with every field that would change. What is stopped, or cannot be read, is replaced as a whole. */
-export function checkKeptFields<K extends Kind>(kind: K, row: Row<K> | undefined, spec: Spec<K>): void {
+export function checkKeptFields<K extends KindName>(
+  kind: K,
+  row: Row<K> | undefined,
+  spec: ApplyMessage<K>,
+): void {
   if (row?.desired !== "running") return;
   // Each kind has some of them.
   const before = row.spec as Partial<Record<string, unknown>>;

@@ -13,7 +13,8 @@ import {
   ObjectViewSchema,
   ObjectView_Phase as Phase,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { kinds, type SpecInit } from "../kinds.ts";
+import type { ApplyInit } from "../../kinds/kinds.ts";
+import { createSpec } from "../kind-messages.ts";
 import { MemoryStore } from "../memory-store.ts";
 import { getObject, listObjects } from "./object-reads.ts";
 
@@ -32,7 +33,7 @@ class CountedStore extends MemoryStore {
   }
 }
 
-async function storeOf(count: number, more: (index: number) => SpecInit<"deployment"> = () => ({})) {
+async function storeOf(count: number, more: (index: number) => ApplyInit<"deployment"> = () => ({})) {
   const store = new CountedStore();
   await store.registerRegion(region);
   for (let index = 0; index < count; index++) {
@@ -42,8 +43,8 @@ async function storeOf(count: number, more: (index: number) => SpecInit<"deploym
       k8sName: id,
       k8sNamespace: "one",
       ...more(index),
-    } as SpecInit<"deployment">;
-    await store.put(region, "deployment", kinds.deployment.createSpec(spec), { by: "", atMs: 0 });
+    } as ApplyInit<"deployment">;
+    await store.put(region, "deployment", createSpec("deployment", spec), { by: "", atMs: 0 });
   }
   return store;
 }
@@ -108,7 +109,7 @@ test("an agent that starts anew takes back nothing of what it had done", async (
   await store.stop(region, "deployment", stopped, { by: "", atMs: 0 });
   const instances = [create(InstanceSchema, { k8sName: "pod", status: Status.RUNNING })];
   await store.edit(region, "deployment", wanted, (spec) => ({ ...spec, replicas: 1 }), { by: "", atMs: 0 });
-  await store.reportDeployment(region, wanted, { exists: true, instances, atMs: 0 });
+  await store.report(region, "deployment", { name: wanted, id: "" }, { exists: true, instances, atMs: 0 });
   const report = (instanceId: string, cursor: bigint) => {
     const state = { instanceId, controllers: [{ name: "deployments", stream: { cursor } }] };
     return store.reportAgent(region, { report: create(ReportAgentStateRequestSchema, { state }), atMs: 0 });

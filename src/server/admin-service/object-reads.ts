@@ -6,13 +6,12 @@ import {
   type GetObjectRequest,
   type ListAgentsRequest,
   type ListObjectsRequest,
-  ObjectKind,
   type ObjectView,
   ObjectViewSchema,
   ObjectView_Phase as Phase,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { allKinds, type KindName, kindNames } from "../../kinds/kinds.ts";
 import { type ListPosition, type PageStart, parsePage, tokenOf } from "../../services/page-token.ts";
-import { allKinds, type Kind } from "../kinds.ts";
 import type { AgentRecord, AgentReport, Store } from "../store.ts";
 import { checked } from "./bad-request.ts";
 import { notFound } from "./object-changes.ts";
@@ -48,7 +47,7 @@ export async function listObjects(store: Store, request: ListObjectsRequest, sig
   const objects: ObjectView[] = [];
   let [bytes, read] = [0, 0];
   let last: ListPosition | undefined;
-  const wantedKinds = allKinds.filter((each) => (kind ?? each) === each);
+  const wantedKinds = kindNames.filter((each) => (kind ?? each) === each);
   for await (const { view, place } of viewsBehind(
     store,
     region,
@@ -78,12 +77,12 @@ interface Reading extends PageStart {
 async function* viewsBehind(
   store: Store,
   region: string,
-  wanted: readonly Kind[],
+  wanted: readonly KindName[],
   { after, size, agent }: Reading,
   signal: AbortSignal,
 ): AsyncGenerator<{ readonly view: ObjectView; readonly place: string }> {
   for (const kind of wanted) {
-    const place = String(allKinds.indexOf(kind));
+    const place = String(kindNames.indexOf(kind));
     if (after !== undefined && place < after.controller) continue;
     for (let cursor = after?.controller === place ? after.key : ""; ; ) {
       // Nobody waits for the answer to a call that was given up.
@@ -125,10 +124,9 @@ function agentView(agent: AgentRecord): AgentView {
     ...(state?.report.state !== undefined && { state: state.report.state }),
     troubledObjects: state?.report.troubledObjects ?? [],
     blockedDeletions: state?.report.blockedDeletions ?? [],
-    newestVersions: [
-      { kind: ObjectKind.DEPLOYMENT, version: newestOfKind.deployment },
-      { kind: ObjectKind.SENTINEL, version: newestOfKind.sentinel },
-      { kind: ObjectKind.POLICY, version: newestOfKind.policy },
-    ],
+    newestVersions: allKinds.map(({ name, objectKind }) => ({
+      kind: objectKind,
+      version: newestOfKind[name],
+    })),
   });
 }

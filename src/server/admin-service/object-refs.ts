@@ -1,21 +1,19 @@
 // The names of kinds, regions and objects, from the wire and back.
 import { create } from "@bufbuild/protobuf";
 import { ObjectKind, type ObjectRef, ObjectRefSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { type KindName, kindNames, perKind } from "../../kinds/kinds.ts";
 import type { Refuse } from "../../model/field-problem.ts";
-import { allKinds, type Kind } from "../kinds.ts";
 import type { HistoryKind } from "../store.ts";
 import { checked } from "./bad-request.ts";
 
 const wireKinds: Readonly<Record<HistoryKind, ObjectKind>> = {
-  deployment: ObjectKind.DEPLOYMENT,
-  sentinel: ObjectKind.SENTINEL,
-  policy: ObjectKind.POLICY,
+  ...perKind(({ objectKind }) => objectKind),
   environment: ObjectKind.ENVIRONMENT,
 };
 
 export interface ParsedRef {
   readonly region: string;
-  readonly kind: Kind;
+  readonly kind: KindName;
   readonly id: string;
 }
 
@@ -47,7 +45,7 @@ export function parseRegion(region: string, refuse: Refuse, path = "region"): st
 }
 
 /** Undefined for all kinds. */
-export function parseKind(path: string, kind: ObjectKind, refuse: Refuse): Kind | undefined {
+export function parseKind(path: string, kind: ObjectKind, refuse: Refuse): KindName | undefined {
   if (kind === ObjectKind.ENVIRONMENT) refuse(path, "is an environment, which is no object of a cluster");
   const known = parseHistoryKind(path, kind, refuse);
   return known === "environment" ? undefined : known;
@@ -55,7 +53,7 @@ export function parseKind(path: string, kind: ObjectKind, refuse: Refuse): Kind 
 
 /** Undefined for all that has a history. */
 export function parseHistoryKind(path: string, kind: ObjectKind, refuse: Refuse): HistoryKind | undefined {
-  const known = ([...allKinds, "environment"] as const).find((each) => wireKinds[each] === kind);
+  const known = ([...kindNames, "environment"] as const).find((each) => wireKinds[each] === kind);
   if (known === undefined && kind !== ObjectKind.UNSPECIFIED) {
     refuse(path, `is ${kind}, which this server does not know`);
   }

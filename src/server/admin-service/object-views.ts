@@ -8,11 +8,9 @@ import {
   type ObjectView,
   ObjectViewSchema,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { readSecretsBlob } from "../../kinds/deployment/secrets-blob.ts";
-import { sentinelNamespace } from "../../model/labels.ts";
-import { type Kind, kinds, type Spec, type SpecInit } from "../kinds.ts";
+import { type ApplyMessage, type KindName, kindOf } from "../../kinds/kinds.ts";
 import { phaseFacts, phaseOf } from "../phase.ts";
-import type { AgentReport, Row, StoredObject } from "../store.ts";
+import type { AgentReport, StoredObject } from "../store.ts";
 import { refOf } from "./object-refs.ts";
 
 const desiredStates = {
@@ -21,19 +19,19 @@ const desiredStates = {
   unreadable: Desired.UNSPECIFIED,
 } as const;
 
-export function objectView<K extends Kind>(
+export function objectView<K extends KindName>(
   region: string,
   kind: K,
   object: StoredObject<K>,
   agent: AgentReport | undefined,
 ): ObjectView {
-  const { row, deployment, sentinel } = object;
+  const { row, report } = object;
   const facts = phaseFacts(kind, object, agent);
   const { trouble, isSettled: settled } = facts;
   const spec = row.desired === "unreadable" ? undefined : specView(kind, row.spec);
   return create(ObjectViewSchema, {
     ref: refOf({ region, kind, id: row.id }),
-    namespace: "k8sNamespace" in row.spec ? row.spec.k8sNamespace : sentinelNamespace,
+    namespace: kindOf(kind).namespaceOf(row.spec),
     name: row.spec.k8sName,
     version: row.version,
     desired: desiredStates[row.desired],
@@ -41,34 +39,19 @@ export function objectView<K extends Kind>(
     phase: phaseOf(facts),
     settled,
     ...(trouble !== undefined && { trouble }),
-    ...(deployment !== undefined && {
-      deployment: {
-        exists: deployment.exists,
-        instances: [...deployment.instances],
-        reportedAtMs: BigInt(Math.trunc(deployment.atMs)),
-      },
-    }),
-    ...(sentinel !== undefined && {
-      sentinel: {
-        availableReplicas: sentinel.availableReplicas,
-        health: sentinel.health,
-        runningImage: sentinel.runningImage,
-        reportedAtMs: BigInt(Math.trunc(sentinel.atMs)),
-      },
-    }),
+    ...(report !== undefined && kindOf(kind).reports?.viewOf(report)),
     deploymentId: row.deploymentId ?? "",
-    secretNames: secretNames(row),
+    secretNames: secretNames(kind, row.spec),
   });
 }
 
-function specView<K extends Kind>(kind: K, spec: Spec<K>): ObjectSpec {
-  const value = kinds[kind].createSpec(spec as SpecInit<K>);
-  if ("encryptedEnvironmentVariables" in value) value.encryptedEnvironmentVariables = new Uint8Array();
+function specView<K extends KindName>(kind: K, spec: ApplyMessage<K>): ObjectSpec {
+  const value = kindOf(kind).secrets?.withBlob(spec, new Uint8Array()) ?? spec;
   // The kind says which message it is.
   return create(ObjectSpecSchema, { spec: { case: kind, value } as ObjectSpec["spec"] });
 }
 
-function secretNames({ spec }: Row<Kind>): string[] {
-  if (!("encryptedEnvironmentVariables" in spec)) return [];
-  return [...(readSecretsBlob(spec.encryptedEnvironmentVariables)?.keys() ?? [])].sort();
+function secretNames(kind: KindName, spec: ApplyMessage<KindName>): string[] {
+  const { secrets } = kindOf(kind);
+  return secrets?.namesIn(secrets.blobOf(spec)) ?? [];
 }

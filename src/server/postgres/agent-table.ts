@@ -3,12 +3,12 @@
 // is not lost between the report that it goes by and the next one.
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ReportAgentStateRequestSchema } from "../../gen/ctrl/v1/cluster_service_pb.ts";
+import { type KindName, kindNames, kindOfController, perKind } from "../../kinds/kinds.ts";
 import { findHeld, type Release, releasesFor } from "../held-releases.ts";
-import type { Kind } from "../kinds.ts";
 import { knownAfter } from "../known-state.ts";
 import { unknownRegion } from "../row-rules.ts";
 import type { AgentRecord, AgentReport, Author, HeldDeletion } from "../store.ts";
-import { kindOfController, troubleNews } from "../trouble-news.ts";
+import { troubleNews } from "../trouble-news.ts";
 import type { Database, Session } from "./database.ts";
 import { addHistory } from "./history-table.ts";
 
@@ -59,7 +59,7 @@ export class AgentTable {
          ON CONFLICT (region, controller, key) DO UPDATE SET at_ms = excluded.at_ms, author = excluded.author`,
         [region, controller, key, Math.trunc(author.atMs), author.by],
       );
-      const kind = kindOfController(controller);
+      const kind = kindOfController(controller)?.name;
       if (kind === undefined) return true;
       const [row] = await session.query<{ version: string }>(
         "SELECT version FROM objects WHERE region = $1 AND kind = $2 AND id = $3",
@@ -76,10 +76,10 @@ export class AgentTable {
       StateRow & {
         readonly region: string;
         readonly heartbeat_at_ms: string | null;
-      } & Readonly<Record<Kind, string>>
+      } & Readonly<Record<KindName, string>>
     >(
       `SELECT a.region, a.heartbeat_at_ms, ${stateColumns},
-              ${newestOf("deployment")}, ${newestOf("sentinel")}, ${newestOf("policy")}
+              ${kindNames.map(newestOf).join(", ")}
        FROM agents a JOIN regions r ON r.name = a.region
        WHERE $1::text IS NULL OR a.region = $1 ORDER BY r.ordinal`,
       [region ?? null],
@@ -89,11 +89,7 @@ export class AgentTable {
       return {
         region: row.region,
         newestVersion: counter,
-        newestOfKind: {
-          deployment: BigInt(row.deployment),
-          sentinel: BigInt(row.sentinel),
-          policy: BigInt(row.policy),
-        },
+        newestOfKind: perKind((kind) => BigInt(row[kind.name])),
         ...(row.heartbeat_at_ms !== null && { heartbeatAtMs: Number(row.heartbeat_at_ms) }),
         ...heard,
       };
@@ -102,7 +98,7 @@ export class AgentTable {
 }
 
 /** The end of an index, whatever the number of rows. */
-function newestOf(kind: Kind): string {
+function newestOf(kind: KindName): string {
   return `(SELECT coalesce(max(o.version), 0) FROM objects o WHERE o.region = a.region AND o.kind = '${kind}') AS ${kind}`;
 }
 

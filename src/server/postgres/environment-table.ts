@@ -2,6 +2,7 @@
 // up every other change of its region, so that it is decided on what is really there.
 import { create, toBinary } from "@bufbuild/protobuf";
 import { SecretsConfigSchema } from "../../gen/ctrl/v1/secrets_pb.ts";
+import type { KindName } from "../../kinds/kinds.ts";
 import {
   assertUnused,
   environmentNews,
@@ -79,7 +80,7 @@ export class EnvironmentTable {
    * changed since has a higher version, and is looked at once more while nothing can change.
    */
   private async assertUnused(use: EnvironmentUse): Promise<SeenVersions> {
-    const seen = new Map<TenantKind, string>();
+    const seen = new Map<KindName, string>();
     const read: Read = (sql, values) => this.database.read(sql, values);
     for (const kind of tenantKinds) seen.set(kind, await assertUnusedBehind(read, kind, "0", use));
     return seen;
@@ -105,10 +106,9 @@ export class EnvironmentTable {
   }
 }
 
-type TenantKind = (typeof tenantKinds)[number];
 type Read = (sql: string, values: readonly unknown[]) => Promise<readonly ObjectRow[]>;
 /** The version up to which nothing of a kind uses an environment. */
-type SeenVersions = ReadonlyMap<TenantKind, string>;
+type SeenVersions = ReadonlyMap<KindName, string>;
 
 interface EnvironmentUse {
   readonly region: string;
@@ -125,7 +125,7 @@ async function assertStillUnused(session: Session, use: EnvironmentUse, seen: Se
 /** Throws where a row behind the version uses the environment; resolves with the version of the last row. */
 async function assertUnusedBehind(
   read: Read,
-  kind: TenantKind,
+  kind: KindName,
   version: string,
   { region, id, refused }: EnvironmentUse,
 ): Promise<string> {
@@ -140,6 +140,7 @@ async function assertUnusedBehind(
     if (last === undefined) return seen;
     assertUnused(
       id,
+      kind,
       rows.map((row) => decodeRow(kind, row)),
       refused,
     );

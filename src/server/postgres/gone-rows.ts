@@ -2,21 +2,19 @@
 // forgets it once that is long enough. What is to be done is found without holding
 // anything up; what was changed meanwhile has another version, and is left alone.
 
+import { type KindName, kindNames, kindOf } from "../../kinds/kinds.ts";
 import { forgottenBefore, type Gone, goneSince, type HeardOfAgent } from "../gone-objects.ts";
-import { allKinds, type Kind } from "../kinds.ts";
-import type { StoredObject } from "../store.ts";
 import type { Database, Session } from "./database.ts";
-import { decodeRow, type ObjectRow, objectColumns } from "./object-rows.ts";
+import { type ObjectRow, objectColumns } from "./object-rows.ts";
 import { lockRegion } from "./object-table.ts";
+import { type ReportRow, reportColumns, storedObject } from "./report-tables.ts";
 
 /** A row may carry 96 KiB of secrets, and the changes and reports of a region wait for a batch. */
 const batchMax = 50;
 
-interface StoppedRow extends ObjectRow {
+interface StoppedRow extends ObjectRow, ReportRow {
   readonly gone_version: string | null;
   readonly gone_at_ms: string | null;
-  readonly present: boolean | null;
-  readonly reported_version: string | null;
 }
 
 interface Found {
@@ -39,7 +37,7 @@ export async function trimGone(
   { nowMs, ageMaxMs }: GoneLimits,
 ): Promise<void> {
   const oldestMs = forgottenBefore(agent, ageMaxMs, nowMs);
-  for (const kind of allKinds) {
+  for (const kind of kindNames) {
     for (let cursor: string | undefined = ""; cursor !== undefined; ) {
       const rows: readonly StoppedRow[] = await readStopped(database, region, kind, cursor);
       const found = rows.map((row) => look(kind, row, agent, nowMs));
@@ -59,11 +57,11 @@ function isOver(gone: Gone | undefined, oldestMs: number): boolean {
 function readStopped(
   database: Database,
   region: string,
-  kind: Kind,
+  kind: KindName,
   afterId: string,
 ): Promise<readonly StoppedRow[]> {
   return database.read<StoppedRow>(
-    `SELECT ${objectColumns}, o.gone_version, o.gone_at_ms, p.present, p.version AS reported_version
+    `SELECT ${objectColumns}, o.gone_version, o.gone_at_ms, ${reportColumns}
      FROM objects o LEFT JOIN reports p ON p.region = o.region AND p.kind = o.kind AND p.id = o.id
      WHERE o.region = $1 AND o.kind = $2 AND o.desired = 'stopped' AND o.id COLLATE "C" > $3
      ORDER BY o.id COLLATE "C" LIMIT $4`,
@@ -71,24 +69,20 @@ function readStopped(
   );
 }
 
-function look(kind: Kind, row: StoppedRow, agent: HeardOfAgent, nowMs: number): Found {
-  const { id, gone_version, gone_at_ms, present, reported_version } = row;
+function look(kind: KindName, row: StoppedRow, agent: HeardOfAgent, nowMs: number): Found {
+  const { id, gone_version, gone_at_ms } = row;
   const version = BigInt(row.version);
   const before =
     gone_version === null ? undefined : { version: BigInt(gone_version), atMs: Number(gone_at_ms) };
-  const object: StoredObject<Kind> = {
-    row: decodeRow(kind, row),
-    reportedVersion: BigInt(reported_version ?? 0),
-    ...(kind === "deployment" &&
-      present !== null && { deployment: { exists: present, instances: [], atMs: 0 } }),
-  };
+  // Its instances say nothing about whether it is gone, and are not read.
+  const object = storedObject(kind, row, []);
   return { id, version, before, gone: goneSince(kind, object, agent, before, nowMs) };
 }
 
 async function write(
   session: Session,
   region: string,
-  kind: Kind,
+  kind: KindName,
   found: readonly Found[],
   oldestMs: number,
 ): Promise<void> {
@@ -114,8 +108,8 @@ async function write(
        AND o.desired = 'stopped' AND o.gone_version = o.version AND o.gone_at_ms < $4
        AND NOT EXISTS (
          SELECT 1 FROM reports p
-         WHERE p.region = o.region AND p.kind = o.kind AND p.id = o.id AND p.kind = 'deployment' AND p.present
+         WHERE p.region = o.region AND p.kind = o.kind AND p.id = o.id AND p.present AND $5
        )`,
-    [region, kind, found.map(({ id }) => id), Math.trunc(oldestMs)],
+    [region, kind, found.map(({ id }) => id), Math.trunc(oldestMs), kindOf(kind).reports?.sayGone ?? false],
   );
 }

@@ -1,7 +1,8 @@
 // Rows of the table `objects` from and to what the service knows. A row that this
 // version cannot read comes out as "unreadable" and never as nothing: left out, it would
 // look to an agent as if the object had vanished.
-import { type Kind, kinds, type Spec, type SpecInit } from "../kinds.ts";
+import { type ApplyInit, type ApplyMessage, type KindName, kindOf } from "../../kinds/kinds.ts";
+import { createSpec, decodeSpec } from "../kind-messages.ts";
 import type { Row } from "../store.ts";
 
 /** Protobuf, in the shape of the kind's Apply message. */
@@ -34,9 +35,9 @@ export function hasObject<T extends MaybeObjectRow>(row: T): row is T & ObjectRo
   return row.id !== null;
 }
 
-export function decodeRow<K extends Kind>(kind: K, row: ObjectRow): Row<K> {
+export function decodeRow<K extends KindName>(kind: K, row: ObjectRow): Row<K> {
   const owner = row.deployment_id === null ? {} : { deploymentId: row.deployment_id };
-  const spec = decodeSpec(kind, row);
+  const spec = readSpec(kind, row);
   const { id, desired } = row;
   const version = BigInt(row.version);
   if (spec !== undefined && (desired === "running" || desired === "stopped")) {
@@ -45,19 +46,19 @@ export function decodeRow<K extends Kind>(kind: K, row: ObjectRow): Row<K> {
   return { id, spec: spec ?? bareSpec(kind, row), desired: "unreadable", version, ...owner };
 }
 
-function decodeSpec<K extends Kind>(kind: K, { id, format, spec }: ObjectRow): Spec<K> | undefined {
+function readSpec<K extends KindName>(kind: K, { id, format, spec }: ObjectRow): ApplyMessage<K> | undefined {
   if (format !== specFormat) return undefined;
   try {
     // A copy: fields of bytes would otherwise be Buffers, and keep the whole answer in memory.
-    const decoded = kinds[kind].decodeSpec(new Uint8Array(spec));
-    return kinds[kind].idOf(decoded) === id ? decoded : undefined;
+    const decoded = decodeSpec(kind, new Uint8Array(spec));
+    return kindOf(kind).idOf(decoded) === id ? decoded : undefined;
   } catch {
     return undefined;
   }
 }
 
 /** Nothing is ever sent of it but its version. */
-function bareSpec<K extends Kind>(kind: K, { name }: ObjectRow): Spec<K> {
+function bareSpec<K extends KindName>(kind: K, { name }: ObjectRow): ApplyMessage<K> {
   const init: { k8sName: string } = { k8sName: name.slice(name.lastIndexOf("/") + 1) };
-  return kinds[kind].createSpec(init as SpecInit<K>);
+  return createSpec(kind, init as ApplyInit<K>);
 }

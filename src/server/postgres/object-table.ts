@@ -5,7 +5,8 @@
 //   and whoever sees a number sees every row up to it.
 // - Rows and the counter are read in one statement, hence in one snapshot.
 // - Each change announces its number with its commit; see change-feed.ts.
-import { type Kind, kinds } from "../kinds.ts";
+import { type KindName, kindOf, kindsOwnedBy } from "../../kinds/kinds.ts";
+import { encodeSpec } from "../kind-messages.ts";
 import { checkIdentity, isSame, unknownRegion } from "../row-rules.ts";
 import {
   type Author,
@@ -37,7 +38,7 @@ export class ObjectTable {
     this.database = database;
   }
 
-  async change<K extends Kind>(
+  async change<K extends KindName>(
     region: string,
     kind: K,
     id: string,
@@ -55,14 +56,14 @@ export class ObjectTable {
     }
   }
 
-  private async write<K extends Kind>(
+  private async write<K extends KindName>(
     session: Session,
     region: string,
     kind: K,
     id: string,
     decide: Decide<K>,
     author: Author,
-    { dryRun = false, environmentId, withPolicies = false }: ChangeOptions,
+    { dryRun = false, environmentId, withOwned = false }: ChangeOptions,
   ): Promise<Changed<K>> {
     const version = await takeVersions(session, region, 1);
     const before = await readRow(session, region, kind, id);
@@ -71,7 +72,7 @@ export class ObjectTable {
     const wanted = decide(before, environment);
     if (wanted === undefined || (before !== undefined && isSame(kind, before, wanted))) {
       const stopped =
-        withPolicies && !dryRun ? await stopPoliciesOf(session, region, before, author, version) : undefined;
+        withOwned && !dryRun ? await stopOwnedBy(session, region, kind, before, author, version) : undefined;
       if (stopped === undefined) throw new NothingWritten({ before, after: before });
       await announce(session, region, stopped);
       return { before, after: before };
@@ -81,12 +82,12 @@ export class ObjectTable {
     if (dryRun) throw new NothingWritten({ before, after: { ...after, version: before?.version ?? 0n } });
     const event = wanted.desired === "stopped" ? "stopped" : "set";
     await addHistory(session, region, { ...author, kind, id, version, event, outcome: "" });
-    const stopped = withPolicies ? await stopPoliciesOf(session, region, after, author) : undefined;
+    const stopped = withOwned ? await stopOwnedBy(session, region, kind, after, author) : undefined;
     await announce(session, region, stopped ?? version);
     return { before, after };
   }
 
-  async remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean> {
+  async remove(region: string, kind: KindName, id: string, author: Author): Promise<boolean> {
     return this.database.transact(async (session) => {
       await lockRegion(session, region);
       const [removed] = await session.query<{ version: string }>(
@@ -100,7 +101,7 @@ export class ObjectTable {
     });
   }
 
-  async row<K extends Kind>(region: string, kind: K, id: string): Promise<Row<K> | undefined> {
+  async row<K extends KindName>(region: string, kind: K, id: string): Promise<Row<K> | undefined> {
     const [row] = await this.database.read<MaybeObjectRow>(
       `SELECT ${objectColumns} FROM regions r
        LEFT JOIN objects o ON o.region = r.name AND o.kind = $2 AND o.id = $3 WHERE r.name = $1`,
@@ -110,7 +111,7 @@ export class ObjectTable {
     return hasObject(row) ? decodeRow(kind, row) : undefined;
   }
 
-  async rows<K extends Kind>(region: string, kind: K): Promise<readonly Row<K>[]> {
+  async rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]> {
     const rows = await this.database.read<MaybeObjectRow>(
       `SELECT ${objectColumns} FROM regions r
        LEFT JOIN objects o ON o.region = r.name AND o.kind = $2 WHERE r.name = $1 ORDER BY o.version`,
@@ -120,7 +121,7 @@ export class ObjectTable {
     return rows.filter(hasObject).map((row) => decodeRow(kind, row));
   }
 
-  async changesSince<K extends Kind>(
+  async changesSince<K extends KindName>(
     region: string,
     kind: K,
     cursor: bigint,
@@ -151,9 +152,9 @@ export class ObjectTable {
 
 /** Undoes the transaction, and with it the number that it took. */
 class NothingWritten extends Error {
-  readonly found: Changed<Kind>;
+  readonly found: Changed<KindName>;
 
-  constructor(found: Changed<Kind>) {
+  constructor(found: Changed<KindName>) {
     super("nothing was written");
     this.found = found;
   }
@@ -174,32 +175,37 @@ function announce(session: Session, region: string, version: bigint): Promise<un
 }
 
 /** Resolves with the version of the last one; undefined where there is none. `spare` is a version that nobody has. */
-async function stopPoliciesOf(
+async function stopOwnedBy(
   session: Session,
   region: string,
-  owner: Row<Kind> | undefined,
+  kind: KindName,
+  owner: Row<KindName> | undefined,
   author: Author,
   spare?: bigint,
 ): Promise<bigint | undefined> {
-  if (owner?.desired !== "stopped") return undefined;
-  const policies = await session.query<{ id: string }>(
-    `SELECT id FROM objects WHERE region = $1 AND kind = 'policy' AND deployment_id = $2
+  const owned = kindsOwnedBy(kind).map(({ name }) => name);
+  if (owned.length === 0 || owner?.desired !== "stopped") return undefined;
+  const rows = await session.query<{ kind: KindName; id: string }>(
+    `SELECT kind, id FROM objects WHERE region = $1 AND kind = ANY ($5::text[]) AND deployment_id = $2
        AND desired = 'running' AND format = $3 AND version < $4 ORDER BY version`,
-    [region, owner.id, specFormat, owner.version],
+    [region, owner.id, specFormat, owner.version, owned],
   );
-  if (policies.length === 0) return undefined;
-  const last = await takeVersions(session, region, policies.length - (spare === undefined ? 0 : 1));
-  const first = last - BigInt(policies.length) + 1n;
-  const stopped = policies.map(({ id }, index) => ({ id, version: first + BigInt(index) }));
+  if (rows.length === 0) return undefined;
+  const last = await takeVersions(session, region, rows.length - (spare === undefined ? 0 : 1));
+  const first = last - BigInt(rows.length) + 1n;
+  const stopped = rows.map((row, index) => ({ ...row, version: first + BigInt(index) }));
   await session.query(
     `UPDATE objects o SET desired = 'stopped', version = f.version
-     FROM unnest($2::text[], $3::bigint[]) AS f (id, version)
-     WHERE o.region = $1 AND o.kind = 'policy' AND o.id = f.id`,
-    [region, stopped.map(({ id }) => id), stopped.map(({ version }) => String(version))],
+     FROM unnest($2::text[], $3::text[], $4::bigint[]) AS f (kind, id, version)
+     WHERE o.region = $1 AND o.kind = f.kind AND o.id = f.id`,
+    [
+      region,
+      stopped.map((row) => row.kind),
+      stopped.map(({ id }) => id),
+      stopped.map(({ version }) => String(version)),
+    ],
   );
-  const entries = stopped.map(
-    (each) => ({ ...author, ...each, kind: "policy", event: "stopped", outcome: "" }) as const,
-  );
+  const entries = stopped.map((row) => ({ ...author, ...row, event: "stopped", outcome: "" }) as const);
   await addHistory(session, region, ...entries);
   return last;
 }
@@ -210,7 +216,7 @@ export async function lockRegion(session: Session, region: string): Promise<void
   if (rows.length === 0) throw unknownRegion(region);
 }
 
-async function readRow<K extends Kind>(
+async function readRow<K extends KindName>(
   session: Session,
   region: string,
   kind: K,
@@ -223,14 +229,14 @@ async function readRow<K extends Kind>(
   return found && decodeRow(kind, found);
 }
 
-async function writeRow<K extends Kind>(
+async function writeRow<K extends KindName>(
   session: Session,
   region: string,
   kind: K,
   row: Row<K>,
 ): Promise<void> {
   const { id, spec, desired, version, deploymentId } = row;
-  const name = kinds[kind].nameOf(spec);
+  const name = kindOf(kind).uniqueNameOf(spec);
   const related = await session.query<{ id: string; name: string }>(
     "SELECT id, name FROM objects WHERE region = $1 AND kind = $2 AND (id = $3 OR name = $4)",
     [region, kind, id, name],
@@ -239,7 +245,7 @@ async function writeRow<K extends Kind>(
     nameHolder: related.find((each) => each.name === name)?.id,
     nameBefore: related.find((each) => each.id === id)?.name,
   });
-  const bytes = Buffer.from(kinds[kind].encodeSpec(spec));
+  const bytes = Buffer.from(encodeSpec(kind, spec));
   await session.query(
     `INSERT INTO objects (region, kind, id, name, desired, format, spec, deployment_id, version)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)

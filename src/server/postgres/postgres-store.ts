@@ -1,8 +1,8 @@
 // The store in PostgreSQL, for any number of server processes at a time.
 import type { ClientConfig } from "pg";
 import { onAbort } from "../../concurrency/abort-listener.ts";
+import type { KindName, ReportOf } from "../../kinds/kinds.ts";
 import { DesiredChanges } from "../desired-changes.ts";
-import type { Kind } from "../kinds.ts";
 import { unknownRegion } from "../row-rules.ts";
 import {
   type AgentRecord,
@@ -12,7 +12,6 @@ import {
   type ChangeOptions,
   type Changes,
   type Decide,
-  type DeploymentReport,
   type EnvironmentContent,
   type HeldDeletion,
   type HistoryQuery,
@@ -20,7 +19,6 @@ import {
   type HistorySince,
   type NumberedEntry,
   type Row,
-  type SentinelReport,
   type Store,
   type StoredEnvironment,
   type StoredObject,
@@ -109,7 +107,7 @@ export class PostgresStore extends DesiredChanges implements Store {
     return rows.map(({ name }) => name);
   }
 
-  async change<K extends Kind>(
+  async change<K extends KindName>(
     region: string,
     kind: K,
     id: string,
@@ -122,23 +120,27 @@ export class PostgresStore extends DesiredChanges implements Store {
     return changed;
   }
 
-  remove(region: string, kind: Kind, id: string, author: Author): Promise<boolean> {
+  remove(region: string, kind: KindName, id: string, author: Author): Promise<boolean> {
     return this.desired.remove(region, kind, id, author);
   }
 
-  row<K extends Kind>(region: string, kind: K, id: string): Promise<Row<K> | undefined> {
+  row<K extends KindName>(region: string, kind: K, id: string): Promise<Row<K> | undefined> {
     return this.desired.row(region, kind, id);
   }
 
-  rows<K extends Kind>(region: string, kind: K): Promise<readonly Row<K>[]> {
+  rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]> {
     return this.desired.rows(region, kind);
   }
 
-  async object<K extends Kind>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined> {
+  async object<K extends KindName>(
+    region: string,
+    kind: K,
+    id: string,
+  ): Promise<StoredObject<K> | undefined> {
     return (await this.reports.objects(region, kind, { id }))[0];
   }
 
-  objects<K extends Kind>(
+  objects<K extends KindName>(
     region: string,
     kind: K,
     afterId: string,
@@ -147,7 +149,12 @@ export class PostgresStore extends DesiredChanges implements Store {
     return this.reports.objects(region, kind, { afterId, limit });
   }
 
-  changesSince<K extends Kind>(region: string, kind: K, cursor: bigint, limit: number): Promise<Changes<K>> {
+  changesSince<K extends KindName>(
+    region: string,
+    kind: K,
+    cursor: bigint,
+    limit: number,
+  ): Promise<Changes<K>> {
     return this.desired.changesSince(region, kind, cursor, limit);
   }
 
@@ -161,16 +168,13 @@ export class PostgresStore extends DesiredChanges implements Store {
     await this.changes.wait(region, counterSeen, signal);
   }
 
-  reportDeployment(region: string, k8sName: string, report: DeploymentReport): Promise<boolean> {
-    return this.reports.reportDeployment(region, k8sName, report);
-  }
-
-  reportSentinel(
+  report<K extends KindName>(
     region: string,
-    sentinel: { readonly k8sName: string; readonly id: string },
-    report: SentinelReport,
+    kind: K,
+    object: { readonly name: string; readonly id: string },
+    report: ReportOf<K>,
   ): Promise<boolean> {
-    return this.reports.reportSentinel(region, sentinel, report);
+    return this.reports.report(region, kind, object, report);
   }
 
   reportHeartbeat(region: string, atMs: number): Promise<void> {
@@ -183,14 +187,6 @@ export class PostgresStore extends DesiredChanges implements Store {
 
   releaseDeletion(region: string, deletion: HeldDeletion, author: Author): Promise<boolean> {
     return this.agentTable.releaseDeletion(region, deletion, author);
-  }
-
-  async deploymentReport(region: string, deploymentId: string): Promise<DeploymentReport | undefined> {
-    return (await this.object(region, "deployment", deploymentId))?.deployment;
-  }
-
-  async sentinelReport(region: string, sentinelId: string): Promise<SentinelReport | undefined> {
-    return (await this.object(region, "sentinel", sentinelId))?.sentinel;
   }
 
   agents(region?: string): Promise<readonly AgentRecord[]> {

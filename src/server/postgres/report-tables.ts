@@ -1,21 +1,20 @@
 // What agents said of objects, in the tables `reports` and `instances`. The reports of a
 // region wait for one another at its row in `agents`: two that claim the same address at
 // the same time would otherwise both be refused.
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ReportDeploymentStatusRequest_Update_InstanceSchema as InstanceSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
-import { ReportSentinelStatusRequestSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
-import { withoutRepetition } from "../instance-reports.ts";
-import type { Kind } from "../kinds.ts";
-import { deploymentOutcome, sentinelOutcome } from "../outcome-text.ts";
+import { type KindName, kindOf, type ReportOf } from "../../kinds/kinds.ts";
+import type { Instance, ObjectReport } from "../../kinds/report.ts";
+import { withoutRepetition } from "../kept-reports.ts";
 import { unknownRegion } from "../row-rules.ts";
-import type { DeploymentReport, Instance, SentinelReport, StoredObject } from "../store.ts";
+import type { StoredObject } from "../store.ts";
 import type { Database, Session } from "./database.ts";
 import { addHistory } from "./history-table.ts";
 import { decodeRow, hasObject, type MaybeObjectRow, type ObjectRow, objectColumns } from "./object-rows.ts";
 
 interface Subject {
   readonly region: string;
-  readonly kind: Kind;
+  readonly kind: KindName;
   readonly name: string;
 }
 
@@ -36,44 +35,35 @@ export class ReportTables {
     this.database = database;
   }
 
-  reportDeployment(region: string, name: string, report: DeploymentReport): Promise<boolean> {
-    const instances = withoutRepetition(report.instances);
-    const outcome = deploymentOutcome({ ...report, instances });
-    const reported = { atMs: report.atMs, present: report.exists, outcome, body: new Uint8Array() };
+  report(
+    region: string,
+    kind: KindName,
+    { name, id: expectedId }: { readonly name: string; readonly id: string },
+    report: ObjectReport,
+  ): Promise<boolean> {
+    const { reports } = kindOf(kind);
+    const kept = withoutRepetition(report);
+    const { atMs, exists: present = true, instances } = kept;
+    const outcome = reports?.outcomeOf(kept) ?? "";
+    const body = reports?.bodyOf(kept) ?? new Uint8Array();
+    const reported = { atMs, present, outcome, body };
     return this.database.transact(async (session) => {
-      const id = await replaceReport(session, { region, kind: "deployment", name }, reported);
+      const id = await replaceReport(session, { region, kind, name }, reported, expectedId);
       if (id === undefined) return false;
-      await replaceInstances(session, region, id, instances);
+      if (instances !== undefined) await replaceInstances(session, region, id, instances);
       return true;
     });
   }
 
-  reportSentinel(
-    region: string,
-    sentinel: { readonly k8sName: string; readonly id: string },
-    report: SentinelReport,
-  ): Promise<boolean> {
-    const { atMs, ...fields } = report;
-    const body = toBinary(
-      ReportSentinelStatusRequestSchema,
-      create(ReportSentinelStatusRequestSchema, fields),
-    );
-    const reported = { atMs, present: true, outcome: sentinelOutcome(report), body };
-    const subject = { region, kind: "sentinel", name: sentinel.k8sName } as const;
-    return this.database.transact(
-      async (session) => (await replaceReport(session, subject, reported, sentinel.id)) !== undefined,
-    );
-  }
-
   /** One object, or those behind an id in order of id. Their instances are those of the report that is newest then. */
-  async objects<K extends Kind>(
+  async objects<K extends KindName>(
     region: string,
     kind: K,
     range: { readonly id: string } | { readonly afterId: string; readonly limit: number },
   ): Promise<readonly StoredObject<K>[]> {
     const isOne = "id" in range;
     const rows = await this.database.read<MaybeObjectRow & ReportRow>(
-      `SELECT ${objectColumns}, p.at_ms, p.present, p.body, p.version AS reported_version
+      `SELECT ${objectColumns}, ${reportColumns}
        FROM regions r LEFT JOIN LATERAL (
          SELECT *, sum(octet_length(spec)) OVER (ORDER BY id COLLATE "C") AS bytes FROM (
            SELECT * FROM objects
@@ -87,7 +77,7 @@ export class ReportTables {
     );
     if (rows.length === 0) throw unknownRegion(region);
     const found = rows.filter(hasObject);
-    const instances = kind === "deployment" ? await this.instances(region, found) : new Map();
+    const instances = kindOf(kind).reports?.listInstances ? await this.instances(region, found) : new Map();
     return found.map((row) => storedObject(kind, row, instances.get(row.id) ?? []));
   }
 
@@ -111,25 +101,27 @@ export class ReportTables {
   }
 }
 
-interface ReportRow {
+/** From a LEFT JOIN, where nothing was reported yet. */
+export interface ReportRow {
   readonly at_ms: string | null;
   readonly present: boolean;
   readonly body: Buffer;
   readonly reported_version: string | null;
 }
 
-function storedObject<K extends Kind>(
+export const reportColumns = "p.at_ms, p.present, p.body, p.version AS reported_version";
+
+export function storedObject<K extends KindName>(
   kind: K,
   row: ObjectRow & ReportRow,
   instances: readonly Instance[],
 ): StoredObject<K> {
   const object = { row: decodeRow(kind, row), reportedVersion: BigInt(row.reported_version ?? 0) };
   if (row.at_ms === null) return object;
-  const atMs = Number(row.at_ms);
-  if (kind === "deployment") return { ...object, deployment: { exists: row.present, instances, atMs } };
-  const report = fromBinary(ReportSentinelStatusRequestSchema, row.body);
-  const { availableReplicas, health, runningImage } = report;
-  return { ...object, sentinel: { availableReplicas, health, runningImage, atMs } };
+  const { present: exists, body, at_ms } = row;
+  const report = kindOf(kind).reports?.fromStored({ atMs: Number(at_ms), exists, instances, body });
+  // What is stored under the name of a kind was reported as one of that kind.
+  return report === undefined ? object : { ...object, report: report as ReportOf<K> };
 }
 
 /** The id of the object that the report is on; undefined when there is none with that name, and id if given. */
@@ -137,7 +129,7 @@ async function replaceReport(
   session: Session,
   { region, kind, name }: Subject,
   { atMs, present, outcome, body }: Reported,
-  expectedId = "",
+  expectedId: string,
 ): Promise<string | undefined> {
   const locked = await session.query("SELECT 1 FROM agents WHERE region = $1 FOR UPDATE", [region]);
   if (locked.length === 0) throw unknownRegion(region);

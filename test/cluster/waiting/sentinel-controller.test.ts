@@ -20,7 +20,6 @@ import {
   services,
 } from "../../../src/kube/resources.ts";
 import type { KubeObject } from "../../../src/kube/types.ts";
-import { createInMemoryControlPlane } from "../../../src/server/in-process.ts";
 import { createMetrics } from "../../../src/telemetry/metrics.ts";
 import { createRecordingKubeApi } from "../../simulation/recording-kube-api.ts";
 import { partsOf } from "../../simulation/sentinel-agents.ts";
@@ -31,6 +30,7 @@ import { eventually } from "../../support/eventually.ts";
 import { companionsOfOlderAgent, deploymentOfOlderAgent } from "../../support/older-sentinel.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
 import { applySentinel } from "../../support/sentinel-messages.ts";
+import { createTestPlane } from "../../support/store-admin.ts";
 
 const createSentinelController = await kinds.sentinel.loadController();
 
@@ -45,10 +45,10 @@ const rollOut = { deadlineMs: 300_000 };
 
 before(() => cluster.empty());
 
-type Plane = ReturnType<typeof createInMemoryControlPlane>;
+type Plane = ReturnType<typeof createTestPlane>;
 
 async function createPlane(): Promise<Plane> {
-  const plane = createInMemoryControlPlane({ tokens: [token] }, { clock, log: createQuietLog() });
+  const plane = createTestPlane({ tokens: [token] }, { clock, log: createQuietLog() });
   await plane.admin.registerRegion(region);
   return plane;
 }

@@ -9,10 +9,10 @@ import { ClusterService } from "../../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { AdminService, ObjectKind } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
 import { methodEffects } from "../../../src/server/admin-service/method-roles.ts";
 import { createControlPlaneServer } from "../../../src/server/control-plane-server.ts";
-import { createInMemoryControlPlane } from "../../../src/server/in-process.ts";
 import { type AdminServer, startAdminServer } from "../../support/admin-server.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
+import { createTestPlane } from "../../support/store-admin.ts";
 
 async function serve(t: TestContext): Promise<AdminServer> {
   const server = await startAdminServer({ regions: ["local.dev", "us-east-1.aws"] });
@@ -111,7 +111,7 @@ test("without tokens there is no admin API", async (t) => {
     log: createQuietLog(),
     readTextFile: () => Promise.reject(new Error("no file is read")),
   };
-  const plane = createInMemoryControlPlane({ tokens: [new Secret("token-of-the-agents")] }, deps);
+  const plane = createTestPlane({ tokens: [new Secret("token-of-the-agents")] }, deps);
   const server = createControlPlaneServer(plane, { port: 0, host: "127.0.0.1" }, deps);
   const running = await server.start(new AbortController().signal);
   t.after(() => running.close());

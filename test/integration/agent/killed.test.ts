@@ -8,12 +8,12 @@ import { type TestContext, test } from "node:test";
 import { createSeededRandom } from "../../../src/concurrency/random.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ciliumNetworkPolicies, pods, replicaSets } from "../../../src/kube/resources.ts";
-import type { Admin } from "../../../src/server/admin.ts";
 import { type AgentProcess, startAgentProcess } from "../../support/agent-process.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { buildKrane } from "../../support/krane-process.ts";
 import { type ServedCluster, serveCluster } from "../../support/served-cluster.ts";
+import type { StoreAdmin } from "../../support/store-admin.ts";
 import { serveControlPlane, token } from "../server/served-control-plane.ts";
 import { agentToken, region } from "./agent-world.ts";
 
@@ -25,7 +25,7 @@ const points = process.env["KRANE_TEST_LONG"] === "1" ? everyPoint : [1, 2, 36, 
 const never = new AbortController().signal;
 
 interface Region {
-  readonly admin: Admin;
+  readonly admin: StoreAdmin;
   readonly cluster: ServedCluster;
 }
 
@@ -35,7 +35,7 @@ interface Ending {
 }
 
 /** One change to each deployment, the same in every run; the tag of an image says which batch it comes from. */
-async function changeAll(admin: Admin, batch: number): Promise<void> {
+async function changeAll(admin: StoreAdmin, batch: number): Promise<void> {
   const choices = createSeededRandom(batch + 1);
   const rows = await admin.deployments(region);
   for (let index = 0; index < deployments; index++) {

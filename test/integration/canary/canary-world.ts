@@ -11,7 +11,6 @@ import type { ServerRequest } from "@krane/kube-apiserver";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { Secret } from "../../../src/config/secret.ts";
 import { createControlPlaneServer } from "../../../src/server/control-plane-server.ts";
-import { createInMemoryControlPlane } from "../../../src/server/in-process.ts";
 import { createFileStorage } from "../../../src/vault/storage/file-storage.ts";
 import { Canaries } from "../../support/canaries.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -21,6 +20,7 @@ import { startOtlpReceiver } from "../../support/otlp-receiver.ts";
 import { type SentSpan, spansOf } from "../../support/otlp-spans.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
 import { type ServedCluster, serveCluster, servedClusterToken } from "../../support/served-cluster.ts";
+import { createTestPlane } from "../../support/store-admin.ts";
 import { createTestVault } from "../../support/vault-fixture.ts";
 
 export const region = "local.dev";
@@ -211,7 +211,7 @@ async function serveControlPlane(t: TestContext, token: string, sightings: Sight
     );
   };
   const deps = { clock: createSystemClock(), log: createQuietLog() };
-  const plane = createInMemoryControlPlane({ tokens: [new Secret(token)], interceptors: [listen] }, deps);
+  const plane = createTestPlane({ tokens: [new Secret(token)], interceptors: [listen] }, deps);
   await plane.admin.registerRegion(region);
   const readTextFile = () => assert.fail("no file is needed without TLS");
   const server = createControlPlaneServer(plane, { port: 0 }, { ...deps, readTextFile });

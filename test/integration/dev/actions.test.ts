@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { actions, runAction } from "../../../src/dev/actions.ts";
 import type { DevRegion } from "../../../src/dev/dev-region.ts";
 import { type DevObject, isSettled, loadDevState } from "../../../src/dev/dev-state.ts";
+import type { KindName } from "../../../src/kinds/kinds.ts";
 import { appsDeployments, ciliumNetworkPolicies, pods, replicaSets } from "../../../src/kube/resources.ts";
-import type { Kind } from "../../../src/server/kinds.ts";
 import { eventually } from "../../support/eventually.ts";
 import { never, startedRegion } from "./dev-world.ts";
 
@@ -29,7 +29,7 @@ async function becomes(region: DevRegion, key: string, part: Partial<DevObject>)
   });
 }
 
-async function settled(region: DevRegion, kind: Kind, count: number): Promise<void> {
+async function settled(region: DevRegion, kind: KindName, count: number): Promise<void> {
   await eventually(`${count} of kind ${kind} are ready`, async () => {
     const objects = (await loadDevState(region, never)).objects.filter((object) => object.kind === kind);
     assert.equal(objects.length, count);

@@ -17,6 +17,7 @@ import {
 import {
   createTestControlPlane,
   kinds,
+  ObjectKind,
   startTestCluster,
   type TestCluster,
   type TestControlPlane,
@@ -59,11 +60,17 @@ test("a deployment comes by the stream, its pods are reported, and an order goes
   const controller = new DeploymentController({}, connect("deployments"));
   t.after(() => controller.stop());
   await controller.start();
-  await plane.admin.setDeployment(plane.region, applyDeployment({ k8sName: "api", deploymentId: "d_api" }));
+  const wanted = applyDeployment({ k8sName: "api", deploymentId: "d_api" });
+  await plane.admin.applyObject({
+    region: plane.region,
+    spec: { spec: { case: "deployment", value: wanted } },
+  });
   const order = applyDeployment({ k8sName: "web", deploymentId: "d_web" });
   assert.equal((await controller.applyDeployment(order, never)).outcome, "applied");
   await eventually("the pods of the stream's deployment are reported", async () => {
-    assert.ok((await plane.admin.instances(plane.region, "d_api")).length > 0, "not yet");
+    const ref = { region: plane.region, kind: ObjectKind.DEPLOYMENT, id: "d_api" };
+    const { object } = await plane.admin.getObject({ ref });
+    assert.ok((object?.deployment?.instances.length ?? 0) > 0, "not yet");
   });
   assert.deepEqual(await names("replicaSets"), ["api", "web"]);
   const { k8sNamespace, k8sName } = order;
@@ -123,7 +130,8 @@ test("by HTTP the same: connections from a kubeconfig and a URL, and a whole age
   const kubernetes = await connectKubernetes({ kubeconfig }, {}, never);
   const controlPlane = connectControlPlane({ controller: "sentinels", url: `${url}/`, region, token });
   const controller = new SentinelController({ region }, { api: kubernetes.api, controlPlane });
-  await plane.admin.setSentinel(region, applySentinel({ k8sName: "gate", sentinelId: "se_1" }));
+  const gate = applySentinel({ k8sName: "gate", sentinelId: "se_1" });
+  await plane.admin.applyObject({ region, spec: { spec: { case: "sentinel", value: gate } } });
   await controller.start();
   await eventually("the sentinel is there", async () => {
     assert.deepEqual(await names("appsDeployments"), ["gate"]);
@@ -132,7 +140,8 @@ test("by HTTP the same: connections from a kubeconfig and a URL, and a whole age
   await controlPlane.close();
   await kubernetes.close();
 
-  await plane.admin.setDeployment(region, applyDeployment({ k8sName: "api" }));
+  const api = applyDeployment({ k8sName: "api" });
+  await plane.admin.applyObject({ region, spec: { spec: { case: "deployment", value: api } } });
   const flags = {
     region,
     "control-plane-url": url,

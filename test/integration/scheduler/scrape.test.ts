@@ -79,7 +79,8 @@ async function createWorld(t: TestContext, instance: Instance): Promise<World> {
     },
   });
   const client = await serve(t, routes, deps);
-  await plane.admin.setDeployment(plane.region, applyDeployment({ port, replicas: 1 }));
+  const value = applyDeployment({ port, replicas: 1 });
+  await plane.admin.applyObject({ region: plane.region, spec: { spec: { case: "deployment", value } } });
   await eventually("the instance runs", () => {
     assert.equal(deployments.seen.get("acme/web")?.sockets.length, 1);
   });

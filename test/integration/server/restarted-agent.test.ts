@@ -8,8 +8,8 @@ import {
   ObjectKind,
   ObjectView_Phase as Phase,
 } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
+import { kindNames } from "../../../src/kinds/kinds.ts";
 import { getObject } from "../../../src/server/admin-service/object-reads.ts";
-import { allKinds } from "../../../src/server/kinds.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { applyPolicy } from "../../support/policy-messages.ts";
@@ -57,7 +57,7 @@ test("what was deleted under an earlier agent is forgotten once the new one has 
   const left = async () => {
     // Gone is gone long enough.
     await store.trimHistory({ ageMaxMs: 0, entriesMax: 1_000 }, Date.now());
-    const rows = await Promise.all(allKinds.map((kind) => store.rows(region, kind)));
+    const rows = await Promise.all(kindNames.map((kind) => store.rows(region, kind)));
     return rows.flat().map(({ id }) => id);
   };
   const settledBy = async (whose: "state" | "known") => {

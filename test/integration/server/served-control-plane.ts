@@ -12,13 +12,13 @@ import {
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { Secret } from "../../../src/config/secret.ts";
 import { ClusterService } from "../../../src/gen/ctrl/v1/cluster_service_pb.ts";
+import type { ApplyInit } from "../../../src/kinds/kinds.ts";
 import {
   createControlPlaneServer,
   type RunningControlPlane,
 } from "../../../src/server/control-plane-server.ts";
-import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../../src/server/in-process.ts";
-import type { SpecInit } from "../../../src/server/kinds.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
+import { createTestPlane, type TestPlane } from "../../support/store-admin.ts";
 
 export const roads = ["in process", "h2c", "HTTP/1.1", "gRPC", "gRPC-Web"] as const;
 export type Road = (typeof roads)[number];
@@ -28,7 +28,7 @@ export const token = "kct_of_the_test";
 export const aws = "us-east-1.aws";
 export const dev = "local.dev";
 
-export interface ServedControlPlane extends InMemoryControlPlane {
+export interface ServedControlPlane extends TestPlane {
   /** Undefined in process. */
   readonly running: RunningControlPlane | undefined;
   /** A client on a connection of its own. Headers that are not given are those of an agent of `us-east-1.aws`. */
@@ -42,7 +42,7 @@ export async function serveControlPlane(
   interceptors: readonly Interceptor[] = [],
 ): Promise<ServedControlPlane> {
   const deps = { clock: createSystemClock(), log: createQuietLog() };
-  const controlPlane = createInMemoryControlPlane({ tokens: [new Secret(token)], interceptors }, deps);
+  const controlPlane = createTestPlane({ tokens: [new Secret(token)], interceptors }, deps);
   await controlPlane.admin.registerRegion(aws);
   await controlPlane.admin.registerRegion(dev);
   const running = road === "in process" ? undefined : await listen(t, controlPlane, deps);
@@ -62,7 +62,7 @@ export async function serveControlPlane(
 
 async function listen(
   t: TestContext,
-  controlPlane: InMemoryControlPlane,
+  controlPlane: TestPlane,
   deps: Pick<Parameters<typeof createControlPlaneServer>[2], "clock" | "log">,
 ): Promise<RunningControlPlane> {
   const readTextFile = () => assert.fail("no file is needed without TLS");
@@ -110,7 +110,7 @@ export function readStream<S>(
   };
 }
 
-export function deployment(number: number, more: SpecInit<"deployment"> = {}): SpecInit<"deployment"> {
+export function deployment(number: number, more: ApplyInit<"deployment"> = {}): ApplyInit<"deployment"> {
   return {
     deploymentId: `d_${number}`,
     k8sName: `app-${number}`,
@@ -123,7 +123,7 @@ export function deployment(number: number, more: SpecInit<"deployment"> = {}): S
   };
 }
 
-export function sentinel(number: number): SpecInit<"sentinel"> {
+export function sentinel(number: number): ApplyInit<"sentinel"> {
   return {
     sentinelId: `s_${number}`,
     k8sName: `gate-${number}`,
@@ -132,7 +132,7 @@ export function sentinel(number: number): SpecInit<"sentinel"> {
   };
 }
 
-export function policy(number: number): SpecInit<"policy"> {
+export function policy(number: number): ApplyInit<"policy"> {
   const object = { apiVersion: "cilium.io/v2", kind: "CiliumNetworkPolicy" };
   return {
     ciliumNetworkPolicyId: `p_${number}`,

@@ -3,8 +3,9 @@ import { DeadlineError, withTimeout } from "../concurrency/abort.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { pods } from "../kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../kube/types.ts";
-import type { DeedRegion } from "./deed.ts";
 import { DevError } from "./dev-error.ts";
+import type { ActionRegion } from "./kind-actions.ts";
+import { loadWantedObjects } from "./wanted-objects.ts";
 
 export interface PodsOf {
   readonly namespace: string;
@@ -14,7 +15,7 @@ export interface PodsOf {
 }
 
 export async function killOnePod(
-  { cluster }: DeedRegion,
+  { cluster }: ActionRegion,
   { namespace, labelSelector, name }: PodsOf,
   signal: AbortSignal,
 ): Promise<string> {
@@ -31,13 +32,17 @@ export async function killOnePod(
 const crashAfterMs = 1_000;
 
 /** In every object that runs the image. */
-export async function toggleImageCrash({ cluster, admin, name }: DeedRegion, image: string): Promise<string> {
-  const { behaviours } = cluster;
+export async function toggleImageCrash(
+  region: ActionRegion,
+  image: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const { behaviours } = region.cluster;
   if (behaviours === undefined)
     throw new DevError("nothing_to_do", "images crash at will only in the embedded cluster");
   const rule = `crash ${image}`;
-  const running = [...(await admin.deployments(name)), ...(await admin.sentinels(name))];
-  const affected = running.filter(({ spec }) => spec.image === image).length;
+  const objects = await loadWantedObjects(region, signal);
+  const affected = objects.filter(({ spec }) => "image" in spec && spec.image === image).length;
   const isCrashing =
     behaviours.of({ spec: { containers: [{ name: "any", image }] } }).crashAfterMs !== "never";
   if (isCrashing) {
@@ -63,7 +68,7 @@ const repairTimeoutMs = 10_000;
 
 // A repair takes milliseconds and would go unseen, so the edit stays to see it.
 export async function editByHand<T extends KubeObject>(
-  { cluster, clock }: DeedRegion,
+  { cluster, clock }: ActionRegion,
   { kind, manifest, told, isRepaired }: HandEdit<T>,
   signal: AbortSignal,
 ): Promise<string> {

@@ -1,22 +1,19 @@
-// The control plane from the other side: what people and tests do to desired state, and
-// what they read of the reports. Works on any store.
-import type { Clock } from "../concurrency/clock.ts";
-import { type Kind, kinds, type Spec, type SpecInit } from "./kinds.ts";
-import { stopping } from "./row-rules.ts";
-import type { AgentRecord, DeploymentReport, Row, SentinelReport, Store } from "./store.ts";
+// What tests do to the desired state of a control plane, and what they read of the reports. It goes to the store itself,
+// past the admin API: tests want objects that the API refuses, rows that vanish without an order, and changes that are
+// made before anything else can run.
+import type { Clock } from "../../src/concurrency/clock.ts";
+import type { ApplyInit, ApplyMessage, KindName, ReportOf } from "../../src/kinds/kinds.ts";
+import { createInMemoryControlPlane, type InMemoryControlPlane } from "../../src/server/in-process.ts";
+import { createSpec } from "../../src/server/kind-messages.ts";
+import { stopping } from "../../src/server/row-rules.ts";
+import type { AgentRecord, Row, Store } from "../../src/server/store.ts";
 
-/** What is changed is not there. */
-export class AdminError extends Error {
-  override readonly name = "AdminError";
-  readonly code = "not_found";
-}
-
-/** Changes resolve with their version, and reject with a StoreError or an AdminError. */
-export interface Admin {
+/** Changes resolve with their version, and reject where there is nothing to change. */
+export interface StoreAdmin {
   registerRegion(region: string): Promise<void>;
   regions(): Promise<readonly string[]>;
 
-  setDeployment(region: string, deployment: SpecInit<"deployment">): Promise<bigint>;
+  setDeployment(region: string, deployment: ApplyInit<"deployment">): Promise<bigint>;
   scale(region: string, deploymentId: string, replicas: number): Promise<bigint>;
   /** Orders its deletion, and that of the policies that belong to it. */
   deleteDeployment(region: string, deploymentId: string): Promise<bigint>;
@@ -24,19 +21,19 @@ export interface Admin {
   forgetDeployment(region: string, deploymentId: string): Promise<void>;
   deployments(region: string): Promise<readonly Row<"deployment">[]>;
   /** The last report on a deployment; undefined before the first. */
-  deploymentReport(region: string, deploymentId: string): Promise<DeploymentReport | undefined>;
+  deploymentReport(region: string, deploymentId: string): Promise<ReportOf<"deployment"> | undefined>;
   /** The instances of that report. */
-  instances(region: string, deploymentId: string): Promise<DeploymentReport["instances"]>;
+  instances(region: string, deploymentId: string): Promise<ReportOf<"deployment">["instances"]>;
 
-  setSentinel(region: string, sentinel: SpecInit<"sentinel">): Promise<bigint>;
+  setSentinel(region: string, sentinel: ApplyInit<"sentinel">): Promise<bigint>;
   scaleSentinel(region: string, sentinelId: string, replicas: number): Promise<bigint>;
   deleteSentinel(region: string, sentinelId: string): Promise<bigint>;
   forgetSentinel(region: string, sentinelId: string): Promise<void>;
   sentinels(region: string): Promise<readonly Row<"sentinel">[]>;
-  sentinelStatus(region: string, sentinelId: string): Promise<SentinelReport | undefined>;
+  sentinelStatus(region: string, sentinelId: string): Promise<ReportOf<"sentinel"> | undefined>;
 
   /** With a deployment it belongs to, it is deleted when that is. */
-  setPolicy(region: string, policy: SpecInit<"policy">, deploymentId?: string): Promise<bigint>;
+  setPolicy(region: string, policy: ApplyInit<"policy">, deploymentId?: string): Promise<bigint>;
   deletePolicy(region: string, policyId: string): Promise<bigint>;
   forgetPolicy(region: string, policyId: string): Promise<void>;
   policies(region: string): Promise<readonly Row<"policy">[]>;
@@ -45,16 +42,16 @@ export interface Admin {
   agents(): Promise<readonly AgentRecord[]>;
 }
 
-export interface AdminDeps {
+export interface StoreAdminDeps {
   readonly clock: Clock;
   /** In whose name changes are made. */
   readonly by: string;
 }
 
-export function createAdmin(store: Store, { clock, by }: AdminDeps): Admin {
+export function createStoreAdmin(store: Store, { clock, by }: StoreAdminDeps): StoreAdmin {
   const author = () => ({ by, atMs: clock.wallMs() });
-  const set = <K extends Kind>(region: string, kind: K, spec: SpecInit<K>, deploymentId?: string) =>
-    store.put(region, kind, kinds[kind].createSpec(spec), author(), {
+  const set = <K extends KindName>(region: string, kind: K, spec: ApplyInit<K>, deploymentId?: string) =>
+    store.put(region, kind, createSpec(kind, spec), author(), {
       ...(deploymentId !== undefined && { deploymentId }),
     });
   const scale = async (region: string, kind: "deployment" | "sentinel", id: string, replicas: number) => {
@@ -62,9 +59,9 @@ export function createAdmin(store: Store, { clock, by }: AdminDeps): Admin {
       store.edit(region, k, id, (spec) => withReplicas(k, spec, replicas), author());
     return found(await rescale(kind), region, kind, id);
   };
-  const stop = async (region: string, kind: Kind, id: string) =>
+  const stop = async (region: string, kind: KindName, id: string) =>
     found(await store.stop(region, kind, id, author()), region, kind, id);
-  const forget = async (region: string, kind: Kind, id: string) => {
+  const forget = async (region: string, kind: KindName, id: string) => {
     found((await store.remove(region, kind, id, author())) || undefined, region, kind, id);
   };
   return {
@@ -73,22 +70,22 @@ export function createAdmin(store: Store, { clock, by }: AdminDeps): Admin {
     setDeployment: (region, deployment) => set(region, "deployment", deployment),
     scale: (region, id, replicas) => scale(region, "deployment", id, replicas),
     async deleteDeployment(region, id) {
-      const withPolicies = true;
+      const withOwned = true;
       const changed = store.change(region, "deployment", id, stopping("deployment"), author(), {
-        withPolicies,
+        withOwned,
       });
       return found((await changed).after?.version, region, "deployment", id);
     },
     forgetDeployment: (region, id) => forget(region, "deployment", id),
     deployments: (region) => store.rows(region, "deployment"),
-    deploymentReport: (region, id) => store.deploymentReport(region, id),
-    instances: async (region, id) => (await store.deploymentReport(region, id))?.instances ?? [],
+    deploymentReport: (region, id) => lastReport(store, region, "deployment", id),
+    instances: async (region, id) => (await lastReport(store, region, "deployment", id))?.instances ?? [],
     setSentinel: (region, sentinel) => set(region, "sentinel", sentinel),
     scaleSentinel: (region, id, replicas) => scale(region, "sentinel", id, replicas),
     deleteSentinel: (region, id) => stop(region, "sentinel", id),
     forgetSentinel: (region, id) => forget(region, "sentinel", id),
     sentinels: (region) => store.rows(region, "sentinel"),
-    sentinelStatus: (region, id) => store.sentinelReport(region, id),
+    sentinelStatus: (region, id) => lastReport(store, region, "sentinel", id),
     setPolicy: (region, policy, deploymentId) => set(region, "policy", policy, deploymentId),
     deletePolicy: (region, id) => stop(region, "policy", id),
     forgetPolicy: (region, id) => forget(region, "policy", id),
@@ -99,15 +96,29 @@ export function createAdmin(store: Store, { clock, by }: AdminDeps): Admin {
 
 function withReplicas<K extends "deployment" | "sentinel">(
   kind: K,
-  spec: Spec<K>,
+  spec: ApplyMessage<K>,
   replicas: number,
-): Spec<K> {
-  const copy = kinds[kind].createSpec(spec as SpecInit<K>);
+): ApplyMessage<K> {
+  const copy = createSpec(kind, spec as ApplyInit<K>);
   copy.replicas = replicas;
   return copy;
 }
 
-function found<T>(answer: T | undefined, region: string, kind: Kind, id: string): T {
-  if (answer === undefined) throw new AdminError(`no ${kind} ${id} in region ${region}`);
+function found<T>(answer: T | undefined, region: string, kind: KindName, id: string): T {
+  if (answer === undefined) throw new Error(`no ${kind} ${id} in region ${region}`);
   return answer;
+}
+
+async function lastReport<K extends KindName>(store: Store, region: string, kind: K, id: string) {
+  return (await store.object(region, kind, id))?.report;
+}
+
+export type TestPlane = Omit<InMemoryControlPlane, "admin"> & { readonly admin: StoreAdmin };
+
+/** A whole control plane in memory, with its store behind `admin`. */
+export function createTestPlane(
+  ...[options, deps]: Parameters<typeof createInMemoryControlPlane>
+): TestPlane {
+  const plane = createInMemoryControlPlane(options, deps);
+  return { ...plane, admin: createStoreAdmin(plane.store, { clock: deps.clock, by: "admin" }) };
 }

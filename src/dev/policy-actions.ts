@@ -2,30 +2,25 @@
 import { isDeepStrictEqual } from "node:util";
 import { policyKind } from "../kinds/policy/policy-document.ts";
 import { type CustomObject, ciliumNetworkPolicies } from "../kube/resources.ts";
-import type { Row } from "../server/store.ts";
-import { editByHand } from "./cluster-mishaps.ts";
-import type { DeedRegion, Deeds } from "./deed.ts";
+import { editByHand } from "./cluster-faults.ts";
+import type { ActionRegion, KindActions } from "./kind-actions.ts";
+import type { WantedObject } from "./wanted-objects.ts";
 
-type Policy = Row<"policy">;
+type Policy = WantedObject<"policy">;
 
-export const policyDeeds: Deeds<"policy"> = { orderDeletion, toggleBadSpec, editBehindBack };
-
-async function orderDeletion({ admin, name }: DeedRegion, { id, spec }: Policy): Promise<string> {
-  const version = await admin.deletePolicy(name, id);
-  return `asked for the deletion of ${spec.k8sName} (v${version})`;
-}
+export const policyActions: KindActions<"policy"> = { toggleBadSpec, editBehindBack };
 
 const otherKind = "NetworkPolicy";
 
-async function toggleBadSpec({ admin, name }: DeedRegion, { spec, deploymentId }: Policy): Promise<string> {
+async function toggleBadSpec({ faults, name }: ActionRegion, { id, spec }: Policy): Promise<string> {
   const document = documentOf(spec);
   const kind = document.kind === otherKind ? policyKind : otherKind;
   const policy = new TextEncoder().encode(JSON.stringify({ ...document, kind }));
-  const version = await admin.setPolicy(name, { ...spec, policy }, deploymentId);
+  const version = await faults.editUnchecked(name, "policy", id, (kept) => ({ ...kept, policy }));
   return `asked for a ${kind} as ${spec.k8sName} (v${version})`;
 }
 
-function editBehindBack(region: DeedRegion, { spec }: Policy, signal: AbortSignal): Promise<string> {
+function editBehindBack(region: ActionRegion, { spec }: Policy, signal: AbortSignal): Promise<string> {
   const { k8sNamespace: namespace, k8sName: name } = spec;
   const manifest: CustomObject = {
     metadata: { namespace, name },

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { ReportDeploymentStatusRequest_Update_InstanceSchema } from "../gen/ctrl/v1/deployment_pb.ts";
-import { InstanceReports } from "./instance-reports.ts";
+import { KeptReports } from "./kept-reports.ts";
 
 function report(...pods: readonly string[]) {
   const instances = pods.map((pod) => {
@@ -12,39 +12,39 @@ function report(...pods: readonly string[]) {
   return { exists: true, instances, atMs: 1 };
 }
 
-const podsOf = (reports: InstanceReports, id: string) =>
-  reports.get(id)?.instances.map(({ k8sName, address }) => `${k8sName} ${address}`.trim());
+const podsOf = (reports: KeptReports, id: string) =>
+  reports.get("deployment", id)?.instances.map(({ k8sName, address }) => `${k8sName} ${address}`.trim());
 
 test("an address moves to the pod that was reported last, across deployments", () => {
-  const reports = new InstanceReports();
-  reports.replace("one", report("a 1:80", "b 2:80"));
-  reports.replace("two", report("c 1:80"));
+  const reports = new KeptReports();
+  reports.replace("deployment", "one", report("a 1:80", "b 2:80"));
+  reports.replace("deployment", "two", report("c 1:80"));
   assert.deepEqual(podsOf(reports, "one"), ["b 2:80"]);
-  reports.replace("one", report("a 1:80", "b 2:80"));
+  reports.replace("deployment", "one", report("a 1:80", "b 2:80"));
   assert.deepEqual(podsOf(reports, "one"), ["a 1:80", "b 2:80"]);
   assert.deepEqual(podsOf(reports, "two"), []);
 });
 
 test("a report that is replaced or deleted frees its addresses, and no others", () => {
-  const reports = new InstanceReports();
-  reports.replace("one", report("a 1:80"));
-  reports.replace("two", report("c 1:80"));
-  reports.delete("one");
-  reports.replace("three", report("d 1:80"));
+  const reports = new KeptReports();
+  reports.replace("deployment", "one", report("a 1:80"));
+  reports.replace("deployment", "two", report("c 1:80"));
+  reports.delete("deployment", "one");
+  reports.replace("deployment", "three", report("d 1:80"));
   assert.deepEqual(podsOf(reports, "two"), []);
-  assert.equal(reports.get("one"), undefined);
+  assert.equal(reports.get("deployment", "one"), undefined);
   assert.deepEqual(podsOf(reports, "three"), ["d 1:80"]);
 });
 
 test("pods without an address do not push each other out", () => {
-  const reports = new InstanceReports();
-  reports.replace("one", report("a", "b"));
-  reports.replace("two", report("c"));
+  const reports = new KeptReports();
+  reports.replace("deployment", "one", report("a", "b"));
+  reports.replace("deployment", "two", report("c"));
   assert.deepEqual(podsOf(reports, "one"), ["a", "b"]);
 });
 
 test("of two entries for one pod or one address within a report the later one counts", () => {
-  const reports = new InstanceReports();
-  reports.replace("one", report("old 1:80", "new 1:80", "b 2:80", "b 3:80"));
+  const reports = new KeptReports();
+  reports.replace("deployment", "one", report("old 1:80", "new 1:80", "b 2:80", "b 3:80"));
   assert.deepEqual(podsOf(reports, "one"), ["new 1:80", "b 3:80"]);
 });

@@ -1,0 +1,30 @@
+// A client of the admin API for whoever has the store itself: no socket and no token, but
+// the messages, the checks and the errors of the wire.
+import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
+import type { Clock } from "../../concurrency/clock.ts";
+import { AdminService } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { createErrorInterceptor } from "../../services/rpc-errors.ts";
+import type { Log } from "../../telemetry/log.ts";
+import type { Store } from "../store.ts";
+import { explainStoreError } from "../store-errors.ts";
+import { createCaller } from "./admin-auth.ts";
+import { createAdminService } from "./admin-service.ts";
+
+/** What people and programs ask of a control plane: krane.admin.v1.AdminService. */
+export type Admin = Client<typeof AdminService>;
+
+/** `by`: in whose name changes are made. */
+export function createAdminClient(
+  store: Store,
+  by: string,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): Admin {
+  // Its streams end with the clients that opened them.
+  const stopping = new AbortController().signal;
+  const service = createAdminService({ store, clock, stopping });
+  const interceptors = [createCaller(by), createErrorInterceptor({ log, explain: explainStoreError })];
+  const transport = createRouterTransport(
+    (router) => void router.service(AdminService, service, { interceptors }),
+  );
+  return createClient(AdminService, transport);
+}
