@@ -2,7 +2,7 @@
 import type { Config } from "../config/config.ts";
 import type { KindControllerOptions } from "../kinds/kind.ts";
 import type { ControllerOf, KindName } from "../kinds/kinds.ts";
-import type { RegistryCredentials } from "../model/pull-secret.ts";
+import type { RegistryCredentials } from "../model/image-reference.ts";
 import type { Stoppable } from "../runtime/lifecycle.ts";
 import { startLoop } from "../runtime/process-steps.ts";
 import type { Log } from "../telemetry/log.ts";

@@ -489,18 +489,3 @@ async function whenWatching(
     throw new Error(`controller ${controller} cannot watch ${reasons.join("; ")}`, { cause });
   }
 }
-
-export function createController<
-  State extends DescMessage,
-  Spec extends OrderedSpec,
-  Report extends DescMessage,
-  Seen,
-  Settings,
->(
-  kind: EngineKind<State, Spec, Report>,
-  recipe: ControllerRecipe<Spec, Report, Seen, Settings>,
-  options: ControllerOptions & Settings,
-  deps: ControllerDeps,
-): KindController<State, Seen, Spec> {
-  return new Controller(kind, recipe, options, deps);
-}

@@ -7,7 +7,6 @@
 //   A control plane that lost its memory, or that answers for another region, passes none of this.
 // - Otherwise the deletion is blocked: visible, until desired state returns or a person releases it.
 
-import type { Event } from "kubernetes-types/core/v1.js";
 import type { Clock } from "../concurrency/clock.ts";
 import type { ObjectRef, ResourceKind } from "../kube/types.ts";
 import type { Ownership } from "../model/ownership.ts";
@@ -206,11 +205,7 @@ export interface EventSubject {
 }
 
 /** One per object and life: its name is fixed, so that saying it again does not fill the cluster. */
-export function deletionBlockedEvent(
-  { kind, ref, uid }: EventSubject,
-  reason: string,
-  wallMs: number,
-): Event {
+export function deletionBlockedEvent({ kind, ref, uid }: EventSubject, reason: string, wallMs: number) {
   const { name, namespace = "default" } = ref;
   // biome-ignore lint/style/noRestrictedGlobals: it formats the time that the clock gave, and reads none itself.
   const timestamp = new Date(wallMs).toISOString().replace(/\.\d+Z$/, "Z");

@@ -1,5 +1,5 @@
 // What an agent has to tell the controllers of its kinds.
-import type { RegistryCredentials } from "../model/pull-secret.ts";
+import type { RegistryCredentials } from "../model/image-reference.ts";
 
 /** What an agent tells every kind's controller. */
 export interface KindSettings {

@@ -3,14 +3,13 @@
 import type { Secret } from "kubernetes-types/core/v1.js";
 import type { Step } from "../engine/plan.ts";
 import { secrets } from "../kube/resources.ts";
-import type { ImageReference } from "../model/image-reference.ts";
+import type { ImageReference, RegistryCredentials } from "../model/image-reference.ts";
 import { judgeOwnership } from "../model/ownership.ts";
 import {
   desiredPullSecret,
   isImageOfRegistry,
   isPullSecretCurrent,
   pullSecretName,
-  type RegistryCredentials,
 } from "../model/pull-secret.ts";
 
 /** Empty where the image is pulled without it. */

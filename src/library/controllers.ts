@@ -6,7 +6,7 @@ import type { Setting } from "../config/setting.ts";
 import { settings } from "../config/settings.ts";
 import type { ControlPlane } from "../control-plane/connection.ts";
 import { Controller } from "../engine/controller.ts";
-import type { OrderOutcome } from "../engine/running-controller.ts";
+import type { OrderOutcome, RunningController } from "../engine/running-controller.ts";
 import {
   ApplyCiliumNetworkPolicySchema,
   type CiliumNetworkPolicyStateSchema,
@@ -26,7 +26,7 @@ import {
 } from "../gen/ctrl/v1/sentinel_pb.ts";
 import { deploymentRecipe } from "../kinds/deployment/controller.ts";
 import { deploymentKind } from "../kinds/deployment/kind.ts";
-import type { SeenDeployment } from "../kinds/deployment/observed.ts";
+import type { SeenDeployment } from "../kinds/deployment/seen.ts";
 import type { DeploymentSpec } from "../kinds/deployment/spec.ts";
 import type { KindControllerOptions } from "../kinds/kind.ts";
 import type { KindSettings } from "../kinds/kind-settings.ts";
@@ -35,7 +35,7 @@ import { policyKind } from "../kinds/policy/kind.ts";
 import type { PolicySpec } from "../kinds/policy/spec.ts";
 import { sentinelRecipe } from "../kinds/sentinel/controller.ts";
 import { sentinelKind } from "../kinds/sentinel/kind.ts";
-import type { ObservedSentinel } from "../kinds/sentinel/observed.ts";
+import type { ObservedSentinel } from "../kinds/sentinel/seen.ts";
 import type { SentinelSpec } from "../kinds/sentinel/spec.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
@@ -94,7 +94,18 @@ export type DeploymentOrder = MessageInitShape<typeof ApplyDeploymentSchema>;
 export type DeploymentDeletion = MessageInitShape<typeof DeleteDeploymentSchema>;
 
 /** Keeps the deployments of one region: ReplicaSets, their pull secrets and the ingress policies of their environments. */
-export class DeploymentController extends Controller<
+export interface DeploymentController extends RunningController {
+  /** Does what the message says, as if the stream had brought it. */
+  applyDeployment(order: DeploymentOrder, signal: AbortSignal): Promise<OrderOutcome>;
+
+  /** Deletes at once, if it is krane's own. That there is no such deployment is no error. */
+  deleteDeployment(deletion: DeploymentDeletion, signal: AbortSignal): Promise<OrderOutcome>;
+}
+
+export const DeploymentController: new (
+  options: DeploymentControllerOptions,
+  deps: ControllerDeps,
+) => DeploymentController = class extends Controller<
   typeof DeploymentStateSchema,
   DeploymentSpec,
   typeof ReportDeploymentStatusRequestSchema,
@@ -105,16 +116,14 @@ export class DeploymentController extends Controller<
     super(deploymentKind, deploymentRecipe, engineOptions(options), engineDeps(deps));
   }
 
-  /** Does what the message says, as if the stream had brought it. */
   applyDeployment(order: DeploymentOrder, signal: AbortSignal): Promise<OrderOutcome> {
     return this.apply(create(ApplyDeploymentSchema, order), signal);
   }
 
-  /** Deletes at once, if it is krane's own. That there is no such deployment is no error. */
   deleteDeployment(deletion: DeploymentDeletion, signal: AbortSignal): Promise<OrderOutcome> {
     return this.delete(create(DeleteDeploymentSchema, deletion), signal);
   }
-}
+};
 
 export interface SentinelControllerOptions extends EngineOptions {
   /** Sentinels are told where they run: "us-east-1.aws". */
@@ -129,7 +138,18 @@ export type SentinelOrder = MessageInitShape<typeof ApplySentinelSchema>;
 export type SentinelDeletion = MessageInitShape<typeof DeleteSentinelSchema>;
 
 /** Keeps the sentinels of one region: their apps/v1 Deployments, Services, disruption budgets and gossip policies. */
-export class SentinelController extends Controller<
+export interface SentinelController extends RunningController {
+  /** Does what the message says, as if the stream had brought it. */
+  applySentinel(order: SentinelOrder, signal: AbortSignal): Promise<OrderOutcome>;
+
+  /** Deletes all five objects at once, if they are krane's own. That there is no such sentinel is no error. */
+  deleteSentinel(deletion: SentinelDeletion, signal: AbortSignal): Promise<OrderOutcome>;
+}
+
+export const SentinelController: new (
+  options: SentinelControllerOptions,
+  deps: ControllerDeps,
+) => SentinelController = class extends Controller<
   typeof SentinelStateSchema,
   SentinelSpec,
   typeof ReportSentinelStatusRequestSchema,
@@ -140,16 +160,14 @@ export class SentinelController extends Controller<
     super(sentinelKind, sentinelRecipe, engineOptions(options), engineDeps(deps));
   }
 
-  /** Does what the message says, as if the stream had brought it. */
   applySentinel(order: SentinelOrder, signal: AbortSignal): Promise<OrderOutcome> {
     return this.apply(create(ApplySentinelSchema, order), signal);
   }
 
-  /** Deletes all five objects at once, if they are krane's own. That there is no such sentinel is no error. */
   deleteSentinel(deletion: SentinelDeletion, signal: AbortSignal): Promise<OrderOutcome> {
     return this.delete(create(DeleteSentinelSchema, deletion), signal);
   }
-}
+};
 
 export interface CiliumControllerOptions extends EngineOptions {
   /** The namespace that this program runs in, which no policy may be in. */
@@ -160,7 +178,18 @@ export type PolicyOrder = MessageInitShape<typeof ApplyCiliumNetworkPolicySchema
 export type PolicyDeletion = MessageInitShape<typeof DeleteCiliumNetworkPolicySchema>;
 
 /** Keeps the network policies that the control plane wants in one region. */
-export class CiliumController extends Controller<
+export interface CiliumController extends RunningController {
+  /** Does what the message says, as if the stream had brought it. */
+  applyPolicy(order: PolicyOrder, signal: AbortSignal): Promise<OrderOutcome>;
+
+  /** Deletes at once, if it is krane's own. That there is no such policy is no error. */
+  deletePolicy(deletion: PolicyDeletion, signal: AbortSignal): Promise<OrderOutcome>;
+}
+
+export const CiliumController: new (
+  options: CiliumControllerOptions,
+  deps: ControllerDeps,
+) => CiliumController = class extends Controller<
   typeof CiliumNetworkPolicyStateSchema,
   PolicySpec,
   never,
@@ -171,16 +200,14 @@ export class CiliumController extends Controller<
     super(policyKind, policyRecipe, engineOptions(options), engineDeps(deps));
   }
 
-  /** Does what the message says, as if the stream had brought it. */
   applyPolicy(order: PolicyOrder, signal: AbortSignal): Promise<OrderOutcome> {
     return this.apply(create(ApplyCiliumNetworkPolicySchema, order), signal);
   }
 
-  /** Deletes at once, if it is krane's own. That there is no such policy is no error. */
   deletePolicy(deletion: PolicyDeletion, signal: AbortSignal): Promise<OrderOutcome> {
     return this.delete(create(DeleteCiliumNetworkPolicySchema, deletion), signal);
   }
-}
+};
 
 export const defaultWorkers = defaultOf(settings.reconcileWorkers);
 

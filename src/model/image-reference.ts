@@ -100,3 +100,11 @@ function isRegistry(host: string): boolean {
 function invalid(reason: string): ImageReferenceOutcome {
   return { kind: "invalid", reason };
 }
+
+export interface RegistryCredentials {
+  /** Host, and port if it is not that of HTTPS. */
+  readonly host: string;
+  readonly username: string;
+  /** Revealed only while the Secret is built, so that it cannot be printed with its surroundings. */
+  readonly password: { reveal(): string };
+}

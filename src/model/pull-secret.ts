@@ -5,16 +5,8 @@
 // - It bears no hash: a hash of a manifest with a password in it would let a weak password be guessed
 //   by whoever sees the annotations (K7). The Secret is read by its one name and compared instead.
 import type { Secret } from "kubernetes-types/core/v1.js";
-import { canonicalRegistry } from "./image-reference.ts";
+import { canonicalRegistry, type RegistryCredentials } from "./image-reference.ts";
 import { components, ownLabels } from "./labels.ts";
-
-export interface RegistryCredentials {
-  /** Host, and port if it is not that of HTTPS. */
-  readonly host: string;
-  readonly username: string;
-  /** Revealed only while the Secret is built, so that it cannot be printed with its surroundings. */
-  readonly password: { reveal(): string };
-}
 
 export const pullSecretName = "krane-registry";
 

@@ -26,8 +26,8 @@ import {
   type State_Deployment_Instance_Status,
   StateSchema,
 } from "../gen/krane/v1/scheduler_pb.ts";
-import type { SeenDeployment } from "../kinds/deployment/observed.ts";
-import type { ObservedSentinel } from "../kinds/sentinel/observed.ts";
+import type { SeenDeployment } from "../kinds/deployment/seen.ts";
+import type { ObservedSentinel } from "../kinds/sentinel/seen.ts";
 
 export function deploymentOrder(request: ApplyDeploymentRequest): ApplyDeployment {
   const { $typeName: _, $unknown: __, readinessId: ___, ...fields } = request;

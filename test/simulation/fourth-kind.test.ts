@@ -7,7 +7,7 @@ import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
 import { Secret } from "../../src/config/secret.ts";
 import { createControlPlane } from "../../src/control-plane/connection.ts";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
-import { createController } from "../../src/engine/controller.ts";
+import { Controller } from "../../src/engine/controller.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { configMaps } from "../../src/kube/resources.ts";
 import { type NoteReport, NoteService, NoteStateSchema, noteKind, noteRecipe } from "../support/note-kind.ts";
@@ -90,8 +90,9 @@ test("a fourth kind is streamed, applied, repaired, reported and deleted by the 
   const api = createKubeApi(createInProcessTransport(world.server, { userAgent: "krane" }));
   // Neither may help: what is seen here is seen by stream and watch.
   const options = { ...defaultOptions, resyncMs: 0, replayMs: 0 };
-  const { controller } = world.createAgentOf("notes", (deps) =>
-    createController(noteKind, noteRecipe, options, { ...deps, api, controlPlane }),
+  const { controller } = world.createAgentOf(
+    "notes",
+    (deps) => new Controller(noteKind, noteRecipe, options, { ...deps, api, controlPlane }),
   );
   await world.resolved(controller.start());
   const text = async () => (await api.get(configMaps, ref, {}, never))?.data?.["text"];

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { type ControllerDeps, createController } from "../../src/engine/controller.ts";
+import { Controller, type ControllerDeps } from "../../src/engine/controller.ts";
 import type { DefinedKind } from "../../src/engine/controller-definition.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { deploymentRecipe } from "../../src/kinds/deployment/controller.ts";
@@ -19,7 +19,7 @@ const names = ["web-1", "web-2", "web-3", "web-4"];
 function createDeafController(deps: ControllerDeps) {
   const deafened = (kind: DefinedKind): DefinedKind =>
     Object.create(kind, { subscribe: { value: () => () => undefined } });
-  return createController(
+  return new Controller(
     kinds.deployment,
     {
       ...deploymentRecipe,

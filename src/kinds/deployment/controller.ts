@@ -20,9 +20,10 @@ import type { KindSettings } from "../kind-settings.ts";
 import { pullSecretSteps } from "../pull-secret-step.ts";
 import { failingDeployment } from "./failing.ts";
 import { IngressPolicies } from "./ingress-policy-plan.ts";
-import { observeDeployment, type SeenDeployment } from "./observed.ts";
+import { observeDeployment } from "./observed.ts";
 import { desiredReplicaSet } from "./pod-template.ts";
 import { type ReplicaSetProjection, socketOf } from "./projections.ts";
+import type { SeenDeployment } from "./seen.ts";
 import type { DeploymentSpec } from "./spec.ts";
 import {
   environmentName,

@@ -3,9 +3,10 @@
 // the secret that its image is pulled with.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Namespace, Secret } from "kubernetes-types/core/v1.js";
+import type { RegistryCredentials } from "../../model/image-reference.ts";
 import type { IngressRules } from "../../model/ingress-rules.ts";
 import { desiredNamespace } from "../../model/names.ts";
-import { desiredPullSecret, isImageOfRegistry, type RegistryCredentials } from "../../model/pull-secret.ts";
+import { desiredPullSecret, isImageOfRegistry } from "../../model/pull-secret.ts";
 import { desiredIngressPolicy } from "./ingress-policy.ts";
 import { desiredReplicaSet } from "./pod-template.ts";
 import type { SecretsSettings } from "./secrets-token.ts";

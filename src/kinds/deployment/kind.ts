@@ -10,9 +10,9 @@ import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { labelKeys } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
 import { deploymentCalls } from "./cluster-calls.ts";
-import type { SeenDeployment } from "./observed.ts";
 import { type DeploymentReport, deploymentReports } from "./report.ts";
 import { parseSecretsBlob, readSecretsBlob } from "./secrets-blob.ts";
+import type { SeenDeployment } from "./seen.ts";
 import { type DeploymentSpec, parseApplyDeployment, parseDeleteDeployment } from "./spec.ts";
 import { deploymentView } from "./view.ts";
 
@@ -69,9 +69,9 @@ export const deploymentKind: Kind<
   view: deploymentView,
   loadDocument: async () => (await import("./document.ts")).deploymentDocument,
   async loadController() {
-    const { createController } = await import("../../engine/controller.ts");
+    const { Controller } = await import("../../engine/controller.ts");
     const { deploymentRecipe } = await import("./controller.ts");
-    return (options, deps) => createController(deploymentKind, deploymentRecipe, options, deps);
+    return (options, deps) => new Controller(deploymentKind, deploymentRecipe, options, deps);
   },
 };
 

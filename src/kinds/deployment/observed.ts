@@ -14,29 +14,10 @@ import {
   type PodStanding,
   type ReplicaSetProjection,
 } from "./projections.ts";
+import type { InstanceCounts, ObservedDeployment } from "./seen.ts";
 
 export interface ObservedPod extends PodProjection {
   readonly name: string;
-}
-
-export interface ObservedDeployment {
-  readonly update: ReportDeploymentStatusRequest_Update;
-  /** Equal for equal reports, so that the same news is not told twice. */
-  readonly fingerprint: string;
-  readonly counts: InstanceCounts;
-}
-
-export interface InstanceCounts {
-  /** What the live ReplicaSet asks for. */
-  readonly wanted: number;
-  /** Instances in the report. */
-  readonly total: number;
-  readonly ready: number;
-  readonly failed: number;
-  /** Instances that an earlier template made. krane never kills a pod, so they live as long as they live. */
-  readonly ofOlderTemplate: number;
-  /** Why the first failing instance fails. */
-  readonly failure?: string;
 }
 
 function statusOf(standing: PodStanding): Status {
@@ -93,10 +74,4 @@ function countInstances(
     ofOlderTemplate: instances.filter(({ templateHash }) => templateHash !== replicaSet.templateHash).length,
     ...(failure !== undefined && { failure }),
   };
-}
-
-export interface SeenDeployment extends ObservedDeployment {
-  readonly readinessId?: string;
-  /** Where its running instances listen. */
-  readonly sockets: readonly { readonly ip: string; readonly port: number }[];
 }

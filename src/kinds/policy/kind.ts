@@ -51,8 +51,8 @@ export const policyKind: Kind<
   view: policyView,
   loadDocument: async () => (await import("./document.ts")).policyDocument,
   async loadController() {
-    const { createController } = await import("../../engine/controller.ts");
+    const { Controller } = await import("../../engine/controller.ts");
     const { policyRecipe } = await import("./controller.ts");
-    return (options, deps) => createController(policyKind, policyRecipe, options, deps);
+    return (options, deps) => new Controller(policyKind, policyRecipe, options, deps);
   },
 };

@@ -17,8 +17,9 @@ import { heldText } from "../../model/obstacle.ts";
 import type { KindSettings } from "../kind-settings.ts";
 import { pullSecretSteps } from "../pull-secret-step.ts";
 import { SentinelObjects } from "./objects.ts";
-import { type ObservedSentinel, observeAbsentSentinel, observeSentinel } from "./observed.ts";
+import { observeAbsentSentinel, observeSentinel } from "./observed.ts";
 import type { SentinelDeploymentProjection } from "./projections.ts";
+import type { ObservedSentinel } from "./seen.ts";
 import type { SentinelRef, SentinelSpec } from "./spec.ts";
 import {
   companionKeys,

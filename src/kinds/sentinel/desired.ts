@@ -9,12 +9,13 @@ import type { Deployment } from "kubernetes-types/apps/v1.js";
 import type { Namespace, Secret, Service } from "kubernetes-types/core/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 import type { PodDisruptionBudget } from "kubernetes-types/policy/v1.js";
+import type { RegistryCredentials } from "../../model/image-reference.ts";
 import type { IngressRules } from "../../model/ingress-rules.ts";
 import { orderAnnotations } from "../../model/kept-order.ts";
 import { components } from "../../model/labels.ts";
 import { withManifestHash } from "../../model/manifest-hash.ts";
 import { desiredNamespace } from "../../model/names.ts";
-import { desiredPullSecret, isImageOfRegistry, type RegistryCredentials } from "../../model/pull-secret.ts";
+import { desiredPullSecret, isImageOfRegistry } from "../../model/pull-secret.ts";
 import {
   gossipName,
   gossipPort,

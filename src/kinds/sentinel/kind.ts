@@ -10,8 +10,8 @@ import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { labelKeys, sentinelNamespace } from "../../model/labels.ts";
 import type { Kind } from "../kind.ts";
 import { sentinelCalls } from "./cluster-calls.ts";
-import type { ObservedSentinel } from "./observed.ts";
 import { type SentinelReport, sentinelReports } from "./report.ts";
+import type { ObservedSentinel } from "./seen.ts";
 import { parseApplySentinel, parseDeleteSentinel, type SentinelSpec } from "./spec.ts";
 import { sentinelView } from "./view.ts";
 
@@ -55,8 +55,8 @@ export const sentinelKind: Kind<
   view: sentinelView,
   loadDocument: async () => (await import("./document.ts")).sentinelDocument,
   async loadController() {
-    const { createController } = await import("../../engine/controller.ts");
+    const { Controller } = await import("../../engine/controller.ts");
     const { sentinelRecipe } = await import("./controller.ts");
-    return (options, deps) => createController(sentinelKind, sentinelRecipe, options, deps);
+    return (options, deps) => new Controller(sentinelKind, sentinelRecipe, options, deps);
   },
 };

@@ -8,27 +8,7 @@ import {
 } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import { hashOf } from "../../model/manifest-hash.ts";
 import type { SentinelDeploymentProjection } from "./projections.ts";
-
-export interface ObservedSentinel {
-  /** Without the region, which is whoever sends it to add. */
-  readonly update: ReportSentinelStatusRequest;
-  /** Equal for equal reports, so that the same news is not told twice. */
-  readonly fingerprint: string;
-  readonly counts: SentinelCounts;
-}
-
-export interface SentinelCounts {
-  /** What the live apps/v1 Deployment asks for. */
-  readonly wanted: number;
-  /** Pods that there are, of every template. */
-  readonly total: number;
-  readonly ready: number;
-  /** Pods of the present template. */
-  readonly updated: number;
-  /** Whether all pods that there should be run the present template, and none another. */
-  readonly converged: boolean;
-  readonly failure?: string;
-}
+import type { ObservedSentinel } from "./seen.ts";
 
 export function observeSentinel(deployment: SentinelDeploymentProjection): ObservedSentinel {
   const { name, sentinelId = "", image, replicas, replicasAvailable, failure } = deployment;
