@@ -1,5 +1,5 @@
-// A region in one process: a Kubernetes cluster and a control plane, both in memory, and krane's deployment
-// controller between them. One deployment is wanted by the control plane, one is ordered by this program.
+// A region in one process: a Kubernetes cluster and a control plane, both in memory, and krane's deployment controller.
+// The control plane asks for one deployment, and this program orders another.
 import { DeploymentController, labels } from "krane";
 import { createTestControlPlane, kinds, startTestCluster } from "krane/testing";
 

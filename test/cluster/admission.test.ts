@@ -101,16 +101,16 @@ const tokenFor = (audience: string | undefined) => {
 };
 const token = { serviceAccountToken: { path: "token", audience: "krane" } };
 
-const node = /nothing of their node, and no privileges/;
-const identity = /default service account and none of its tokens/;
-const place = /nothing in namespaces of Kubernetes or its own/;
-const sandbox = /run in the sandbox gvisor/;
-const volumes = /no volume but one with a token for krane/;
+const node = /must not share resources of their node or have privileges/;
+const identity = /must use the default service account and mount no token of it/;
+const place = /does not write to its own namespace or those of Kubernetes/;
+const sandbox = /must run in the sandbox gvisor/;
+const volumes = /volumes other than one with a token for krane/;
 const nodes = /only on nodes for their kind/;
-const secrets = /no Secrets, but for those of sentinels/;
-const registry = /only Secrets of krane are named krane-registry/;
-const labels = /pods bear labels of krane/;
-const inside = /reached from within the cluster only/;
+const secrets = /Secrets other than krane-registry and those of sentinels/;
+const registry = /only Secrets named krane-registry/;
+const labels = /pods must have krane's labels for their kind/;
+const inside = /must not be reachable from outside the cluster/;
 
 type Attack = readonly [
   what: string,
@@ -212,7 +212,7 @@ const attacks: readonly Attack[] = [
     "pods with one more container",
     "ReplicaSet",
     { [`${spec}|initContainers`]: [{ name: "a", image: "a", securityContext: powers }] },
-    /pods have one container/,
+    /pods must have exactly one container/,
   ],
   ["pods on every node", "ReplicaSet", { [`${spec}|tolerations`]: [{ operator: "Exists" }] }, nodes],
   ["pods on one node", "ReplicaSet", { [`${spec}|nodeName`]: "control-plane" }, nodes],
@@ -260,7 +260,7 @@ const attacks: readonly Attack[] = [
     "a namespace that allows everything",
     "Namespace",
     { "metadata|labels|pod-security.kubernetes.io/enforce": "privileged" },
-    /no label of others on a namespace/,
+    /only its own labels on a namespace/,
   ],
   ["a namespace of the system", "Namespace", { "metadata|name": "kube-mine" }, place],
   ["a policy for the system", "CiliumNetworkPolicy", { "metadata|namespace": "kube-system" }, place],
@@ -269,7 +269,7 @@ const attacks: readonly Attack[] = [
     "a policy that is nobody's",
     "CiliumNetworkPolicy",
     { "metadata|labels": {} },
-    /what krane writes bears its label/,
+    /writes only objects that have its label/,
   ],
   ["a Service that takes over an address", "Service", { "spec|externalIPs": ["192.0.2.1"] }, inside],
   ["a Service for the world", "Service", { "spec|type": "LoadBalancer" }, inside],
@@ -291,7 +291,8 @@ for (const [what, kind, namespace] of [
     const foreign = withLabels(own, { "app.kubernetes.io/managed-by": "Helm" });
     await administrator.applied(foreign);
     t.after(() => administrator.delete(foreign));
-    const reason = namespace === "kube-system" ? place : /changes and deletes only what bears its label/;
+    const reason =
+      namespace === "kube-system" ? place : /changes and deletes only objects that already have its label/;
     assert.match(await answerTo("apply", own), reason);
     assert.match(await answerTo("delete", own), reason);
   });

@@ -115,7 +115,7 @@ describe("deploy/chart/krane", { skip }, () => {
       for (const { path: setting } of settings)
         await assert.rejects(
           renderChart(path, set(`${part}.config.${setting}=not-a-secret`), never),
-          new RegExp(`${part}\\.config: ${setting.replaceAll(".", "\\.")} is not for this place`),
+          new RegExp(`${part}\\.config: ${setting.replaceAll(".", "\\.")} cannot be set here`),
         );
     }
   });
@@ -140,15 +140,15 @@ describe("deploy/chart/krane", { skip }, () => {
     ],
     [set("server.service.type=NodePort"), /server\.tlsSecret is required/],
     [set("cilium.components.serverFromEntities={host,world}"), /server\.tlsSecret is required/],
-    [set("agent.config.rpc_port=8071"), /agent\.config: rpc_port is not for this place/],
-    [set("agent.config.tls.cert_file=/a"), /agent\.config: tls is not for this place/],
-    [set("vault.config.rpc_port=8061"), /vault\.config: rpc_port is not for this place/],
-    [set("server.config.server.listen=[::]:1"), /server\.config: server\.listen is not for this place/],
+    [set("agent.config.rpc_port=8071"), /agent\.config: rpc_port cannot be set here/],
+    [set("agent.config.tls.cert_file=/a"), /agent\.config: tls cannot be set here/],
+    [set("vault.config.rpc_port=8061"), /vault\.config: rpc_port cannot be set here/],
+    [set("server.config.server.listen=[::]:1"), /server\.config: server\.listen cannot be set here/],
     ...["agent", "server", "vault"].map(
       (part) =>
         [
           set(`${part}.config.observability.metrics.prometheus_port=0`),
-          new RegExp(`${part}\\.config: observability\\.metrics\\.prometheus_port is not for this place`),
+          new RegExp(`${part}\\.config: observability\\.metrics\\.prometheus_port cannot be set here`),
         ] as const,
     ),
     [

@@ -1,4 +1,4 @@
-{{- /* A role of the agent and its binding. `suffix` tells the roles apart; `rules` are from the list of calls. */ -}}
+{{- /* A ClusterRole of the agent and its binding. `suffix` distinguishes the roles; `rules` come from the list of calls. */ -}}
 {{- define "krane.clusterRole" -}}
 {{- $part := dict "root" .root "part" "agent" -}}
 {{- $name := printf "%s%s" (include "krane.name" $part) .suffix -}}

@@ -1,4 +1,4 @@
-{{- /* The policy of one part of the release. `callers` are more selectors of pods that may call its RPC port. */ -}}
+{{- /* The policy of one part of the release. `callers`: selectors of pods that may call its RPC port. */ -}}
 {{- define "krane.componentPolicy" -}}
 {{- $port := include "krane.port" .part | quote -}}
 apiVersion: cilium.io/v2
@@ -20,7 +20,7 @@ spec:
       toPorts:
         - ports:
             - { port: {{ $port }}, protocol: TCP }
-    # Probes of the kubelet.
+    # Kubelet probes.
     - fromEntities: {{- prepend (.entities | default list) "host" | toYaml | nindent 8 }}
       toPorts:
         - ports:

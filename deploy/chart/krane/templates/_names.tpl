@@ -10,7 +10,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .part }}
 {{- end -}}
 
-{{- /* managed-by says Helm, and has to: what says krane there is taken for a workload by krane and by policies. */ -}}
+{{- /* managed-by must be Helm: krane and the policies treat objects with managed-by krane as workloads. */ -}}
 {{- define "krane.labels" -}}
 {{ include "krane.selector" . }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
@@ -29,7 +29,7 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- if (get .root.Values .part).tlsSecret }}https{{ else }}http{{ end -}}
 {{- end -}}
 
-{{- /* The address of a part as pods of any namespace reach it. */ -}}
+{{- /* The URL of a part, for pods of any namespace. */ -}}
 {{- define "krane.url" -}}
 {{ include "krane.scheme" . }}://{{ include "krane.name" . }}.{{ .root.Release.Namespace }}.svc.cluster.local:{{ include "krane.port" .part }}
 {{- end -}}

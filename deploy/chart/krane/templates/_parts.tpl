@@ -1,4 +1,4 @@
-{{- /* What the three parts have in common, each written once. All take the root and the part. */ -}}
+{{- /* Objects that all three parts have. Each takes the root and the part. */ -}}
 
 {{- define "krane.configMap" -}}
 apiVersion: v1
@@ -39,7 +39,7 @@ spec:
   type: {{ $service.type | default "ClusterIP" }}
   selector: {{- include "krane.selector" . | nindent 4 }}
   ports:
-    # Metrics are read from the pods, each of which has its own.
+    # Metrics are scraped from each pod, not through the Service.
     - { name: rpc, port: {{ include "krane.port" .part }}, targetPort: rpc }
 {{- end -}}
 
@@ -72,7 +72,7 @@ spec:
     - port: metrics
 {{- end -}}
 
-{{- /* `args`: the command. `mounts` and `volumes`: what this part has beside its configuration and its Secrets. */ -}}
+{{- /* `args`: the command. `mounts` and `volumes`: those of this part in addition to its configuration and its Secrets. */ -}}
 {{- define "krane.podTemplate" -}}
 {{- $values := get .root.Values .part -}}
 {{- $scheme := include "krane.scheme" . | upper -}}
@@ -84,9 +84,9 @@ metadata:
 spec:
   serviceAccountName: {{ include "krane.name" . }}
   automountServiceAccountToken: {{ eq .part "agent" }}
-  # Kubernetes would set variables for other Services, and some of those look like settings of krane.
+  # Service links would set variables that can look like settings of krane.
   enableServiceLinks: false
-  # krane itself gives up after 30 seconds, and says what hangs.
+  # krane itself gives up after 30 seconds, and logs what hangs.
   terminationGracePeriodSeconds: 45
   securityContext:
     runAsNonRoot: true
@@ -134,7 +134,7 @@ spec:
       ports:
         - { name: rpc, containerPort: {{ include "krane.port" .part }} }
         - { name: metrics, containerPort: 9090 }
-      # A start may take a minute, and ends by itself when it cannot go on, with a reason that a probe does not give.
+      # A start may take a minute. If it fails, krane exits with a reason, which a failed probe would not give.
       startupProbe:
         httpGet: { path: /health/startup, port: rpc, scheme: {{ $scheme }} }
         periodSeconds: 2
@@ -164,7 +164,7 @@ spec:
   volumes:
     - name: config
       configMap: { name: {{ include "krane.name" . }} }
-    # Read by the group of the pod and by nobody else.
+    # Readable only by the group of the pod.
     - name: secrets
       secret: { secretName: {{ $values.secret }}, defaultMode: 0440 }
     {{- with $values.tlsSecret }}

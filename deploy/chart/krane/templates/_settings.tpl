@@ -1,4 +1,4 @@
-{{- /* The settings of each part, as a map in JSON: what the chart knows, and over it what the values say. */ -}}
+{{- /* The settings of each part, as JSON: those of the chart, overridden by `config` in the values. */ -}}
 {{- define "krane.agentSettings" -}}
 {{- include "krane.checkConfig" (dict "root" . "part" "agent" "own" (list "rpc_port" "control.token" "agent.token" "scheduler.token" "registry.password" "vault.token" "vault.master_keys" "vault.s3.access_key_secret")) -}}
 {{- $values := .Values.agent -}}
@@ -10,7 +10,7 @@
   "agent" (dict "token_file" "/run/secrets/krane/agent-token")
   "observability" (dict "metrics" (dict "prometheus_port" 9090)) -}}
 {{- if not $control.url -}}
-{{- if not .Values.server.enabled }}{{ fail "agent.controlPlane.url is required where server.enabled is false" }}{{ end -}}
+{{- if not .Values.server.enabled }}{{ fail "agent.controlPlane.url is required if server.enabled is false" }}{{ end -}}
 {{- $_ := set $settings.control "url" (include "krane.url" (dict "root" . "part" "server")) -}}
 {{- end -}}
 {{- if $control.caSecret }}{{ $_ := set $settings.control "ca_file" "/run/secrets/control-ca/ca.crt" }}{{ end -}}
@@ -54,7 +54,7 @@
 {{- if $values.s3.bucket -}}
 {{- $_ := set $vault "s3" (dict "url" $values.s3.url "bucket" $values.s3.bucket "access_key_id" $values.s3.accessKeyId "access_key_secret_file" "/run/secrets/krane/s3-secret") -}}
 {{- else -}}
-{{- if gt (int $values.replicas) 1 }}{{ fail "vault.replicas: more than one needs vault.s3; a volume is mounted on one node" }}{{ end -}}
+{{- if gt (int $values.replicas) 1 }}{{ fail "vault.replicas: more than one needs vault.s3, because a volume is mounted on one node" }}{{ end -}}
 {{- $_ := set $vault "file" (dict "path" "/var/lib/krane-vault/keys") -}}
 {{- end -}}
 {{- $settings := dict "rpc_port" 8060 "vault" $vault "observability" (dict "metrics" (dict "prometheus_port" 9090)) -}}
@@ -62,8 +62,8 @@
 {{- mergeOverwrite $settings (deepCopy $values.config) | toRawJson -}}
 {{- end -}}
 
-{{- /* Refuses settings among those of the user that the rest of the chart would contradict, or that are secrets: these
-would lie open in a ConfigMap. `own`: the paths of this part. */ -}}
+{{- /* Rejects user settings that contradict the rest of the chart, and secrets, which would be readable in a ConfigMap.
+`own`: the paths of this part. */ -}}
 {{- define "krane.checkConfig" -}}
 {{- $config := (get .root.Values .part).config -}}
 {{- range $path := concat .own (list "tls" "observability.metrics.prometheus_port") -}}
@@ -71,18 +71,18 @@ would lie open in a ConfigMap. `own`: the paths of this part. */ -}}
 {{- $table := $config -}}
 {{- range initial $steps }}{{ $table = get (kindIs "map" $table | ternary $table dict) . }}{{ end -}}
 {{- if and (kindIs "map" $table) (hasKey (kindIs "map" $table | ternary $table dict) (last $steps)) -}}
-{{- fail (printf "%s.config: %s is not for this place: ports are the chart's own, TLS is %s.tlsSecret, and secrets are in the Secret that %s.secret names, with the _file setting" $.part $path $.part $.part) -}}
+{{- fail (printf "%s.config: %s cannot be set here: the chart sets the ports, %s.tlsSecret enables TLS, and secrets belong in the Secret that %s.secret names" $.part $path $.part $.part) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{- /* Tokens in clear are for a server that only this cluster reaches; the user may say that TLS ends before it. */ -}}
+{{- /* Cleartext tokens are allowed only if the server is reachable only from this cluster, or the user says that TLS is terminated before it. */ -}}
 {{- define "krane.checkServerExposure" -}}
 {{- $components := .Values.cilium.components -}}
 {{- $open := or (ne .Values.server.service.type "ClusterIP") (has "world" $components.serverFromEntities) (has "all" $components.serverFromEntities) -}}
 {{- $meant := dig "server" "allow_insecure" false .Values.server.config -}}
 {{- if and $open (not .Values.server.tlsSecret) (not $meant) -}}
-{{- fail "server.tlsSecret is required where server.service.type or cilium.components.serverFromEntities lets in who is not of this cluster: the admin API is on the same port, and tokens would go in the clear. Where something of yours ends TLS before it, say server.config.server.allow_insecure=true" -}}
+{{- fail "server.tlsSecret is required if server.service.type or cilium.components.serverFromEntities exposes the server outside this cluster: the admin API is on the same port, and tokens would be sent in cleartext. If TLS is terminated before the server, set server.config.server.allow_insecure=true" -}}
 {{- end -}}
 {{- end -}}
 
@@ -90,7 +90,7 @@ would lie open in a ConfigMap. `own`: the paths of this part. */ -}}
 {{- dict "cert_file" "/run/secrets/tls/tls.crt" "key_file" "/run/secrets/tls/tls.key" | toRawJson -}}
 {{- end -}}
 
-{{- /* The file that a part is started with. */ -}}
+{{- /* The configuration file of a part. */ -}}
 {{- define "krane.configFile" -}}
 {{- $settings := include (printf "krane.%sSettings" .part) .root | fromJson -}}
 {{- include "krane.toml" (dict "path" "" "table" $settings) | trim -}}

@@ -1,4 +1,4 @@
-{{- /* A map as TOML, for settings that the chart need not know. What is null is left out. */ -}}
+{{- /* Renders a map as TOML, for settings that the chart does not know. Null values are omitted. */ -}}
 {{- define "krane.toml" -}}
 {{- $lines := list -}}
 {{- range $key, $value := .table -}}
@@ -16,7 +16,7 @@
 {{- without $lines "" | join "\n" -}}
 {{- end -}}
 
-{{- /* Numbers of values are floating-point, and TOML tells 1.0 from 1. JSON's strings and lists are TOML's. */ -}}
+{{- /* Numbers in values are floating-point, and TOML distinguishes 1.0 from 1. JSON strings and lists are valid TOML. */ -}}
 {{- define "krane.tomlValue" -}}
 {{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ printf "%.0f" . }}{{ else }}{{ toRawJson . }}{{ end -}}
 {{- end -}}
