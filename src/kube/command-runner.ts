@@ -19,7 +19,7 @@ export function createCommandRunner(baseEnv: Readonly<Record<string, string | un
         if (error === null) resolve({ exitCode: 0, stdout });
         else if (typeof error.code === "number") resolve({ exitCode: error.code, stdout });
         // Node's error quotes the command line and the output, and both may contain secrets (K7).
-        else reject(new Error(error.killed ? `not done within ${timeoutMs} ms` : String(error.code)));
+        else reject(new Error(error.killed ? `timed out after ${timeoutMs} ms` : String(error.code)));
       });
       // There is no terminal: a plugin that reads stdin must see its end at once.
       child.stdin?.end();
