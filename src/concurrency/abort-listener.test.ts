@@ -3,7 +3,7 @@ import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { onAbort } from "./abort-listener.ts";
 
-test("a listener is called once when the signal aborts, and not after it was taken away", () => {
+test("a listener is called once when the signal aborts, and not after it was removed", () => {
   const controller = new AbortController();
   const called: string[] = [];
   onAbort(controller.signal, () => called.push("kept"));
@@ -13,13 +13,13 @@ test("a listener is called once when the signal aborts, and not after it was tak
   assert.equal(getEventListeners(controller.signal, "abort").length, 0);
 });
 
-test("a signal that many listen to makes no warning", async () => {
+test("many listeners on one signal cause no warning", async () => {
   const { signal } = new AbortController();
   const warnings: string[] = [];
   const onWarning = (warning: Error) => warnings.push(warning.name);
   process.on("warning", onWarning);
   for (let listener = 0; listener < 50; listener++) onAbort(signal, () => undefined);
-  // Node warns in the turn after.
+  // Node warns in the next turn.
   await new Promise((resolve) => setImmediate(resolve));
   process.off("warning", onWarning);
   assert.deepEqual(warnings, []);

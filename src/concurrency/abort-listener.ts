@@ -1,11 +1,10 @@
-// Listening to an AbortSignal without leaking and without false alarms. Node warns of
-// a leak at the eleventh listener of one signal, but a signal that many workers wait
-// on is what a signal is for here; the tests count listeners instead.
+// Listens to an AbortSignal. Node warns about a leak at the eleventh listener of a signal, but here many workers wait on
+// one signal by design, so the warning is off; the tests count listeners instead.
 import { setMaxListeners } from "node:events";
 
 /**
- * Calls back once when the signal aborts; not at all when it has aborted before.
- * The function returned takes the listener away, and must be called when the wait is over.
+ * Calls back once when the signal aborts; never if it has already aborted. Returns the function that removes the listener,
+ * which must be called when the wait is over.
  */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   setMaxListeners(0, signal);

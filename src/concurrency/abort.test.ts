@@ -18,7 +18,7 @@ test("a linked signal aborts with the reason of the first parent that does", () 
   assert.equal(listeners(first.signal), 0);
 });
 
-test("a linked signal is aborted from the start when a parent is", () => {
+test("a linked signal is aborted from the start if a parent is", () => {
   const parent = new AbortController();
   const reason = new Error("before");
   const linked = linkSignals(parent.signal, AbortSignal.abort(reason));
@@ -26,7 +26,7 @@ test("a linked signal is aborted from the start when a parent is", () => {
   assert.equal(listeners(parent.signal), 0);
 });
 
-test("aborting a linked signal leaves its parents alone, releasing it lets go of them", () => {
+test("aborting a linked signal does not abort its parents, and releasing it removes its listeners", () => {
   const parent = new AbortController();
   const aborted = linkSignals(parent.signal);
   aborted.abort();
@@ -38,7 +38,7 @@ test("aborting a linked signal leaves its parents alone, releasing it lets go of
   assert.equal(released.signal.aborted, false);
 });
 
-test("work that ends within its deadline gives its value and leaves no timer and no listener", async () => {
+test("work that ends within its deadline returns its value and leaves no timer and no listener", async () => {
   const clock = new FakeClock();
   const { signal } = new AbortController();
   assert.equal(await withTimeout(clock, 1_000, signal, async () => "value"), "value");
@@ -46,7 +46,7 @@ test("work that ends within its deadline gives its value and leaves no timer and
   assert.equal(listeners(signal), 0);
 });
 
-test("a deadline aborts the work's signal and rejects, also when the work does not listen", async () => {
+test("a deadline aborts the work's signal and rejects, even if the work ignores it", async () => {
   const clock = new FakeClock();
   const { signal } = new AbortController();
   let given: AbortSignal | undefined;
@@ -67,7 +67,7 @@ test("a deadline aborts the work's signal and rejects, also when the work does n
   assert.equal(listeners(signal), 0);
 });
 
-test("a deadline wins over the error that the work makes of it", async () => {
+test("a deadline rejects with its own error, not with the one that the work throws because of it", async () => {
   const clock = new FakeClock();
   const timed = withTimeout(clock, 1_000, new AbortController().signal, async (child) => {
     await sleep(clock, 5_000, child).catch(() => {
@@ -91,7 +91,7 @@ test("the caller's signal ends the wait at once with its own reason", async () =
   assert.equal(clock.timerCount, 0);
 });
 
-test("of several signals the first to abort ends the wait, and all are let go of", async () => {
+test("the first of several signals to abort ends the wait, and all listeners are removed", async () => {
   const clock = new FakeClock();
   const parents = [new AbortController(), new AbortController()];
   const signals = parents.map(({ signal }) => signal);
@@ -114,7 +114,7 @@ test("work does not start under a signal that has aborted", async () => {
   assert.equal(clock.timerCount, 0);
 });
 
-test("work that throws before it waits rejects and cleans up, even when it aborted first", async () => {
+test("work that throws synchronously rejects and cleans up, even if it aborted first", async () => {
   const clock = new FakeClock();
   const controller = new AbortController();
   const reason = new Error("stop");
@@ -127,7 +127,7 @@ test("work that throws before it waits rejects and cleans up, even when it abort
   assert.equal(listeners(controller.signal), 0);
 });
 
-test("what deaf work comes to after its deadline is dropped without an unhandled rejection", async () => {
+test("a late result of work that ignores its signal is dropped without an unhandled rejection", async () => {
   const clock = new FakeClock();
   let failLate: (error: Error) => void = () => undefined;
   const timed = withTimeout(clock, 10, new AbortController().signal, () => {
@@ -164,7 +164,7 @@ test("thousands of calls on one signal, many at a time, leave no listener and no
   assert.deepEqual(warnings, []);
 });
 
-test("an error is an abort when it is the signal's reason, wraps it, or is an AbortError", () => {
+test("an error is an abort if it is the signal's reason, wraps it, or is an AbortError", () => {
   const reason = new Error("stop");
   const signal = AbortSignal.abort(reason);
   assert.ok(isAbort(reason, signal));
@@ -173,7 +173,7 @@ test("an error is an abort when it is the signal's reason, wraps it, or is an Ab
   assert.ok(isAbort("plain", AbortSignal.abort("plain")));
 });
 
-test("a failure of its own is no abort, before and after the signal aborts", () => {
+test("an unrelated failure is not an abort, before and after the signal aborts", () => {
   const signal = AbortSignal.abort();
   assert.equal(isAbort(new Error("disk full"), signal), false);
   assert.equal(isAbort(undefined, signal), false);
@@ -181,7 +181,7 @@ test("a failure of its own is no abort, before and after the signal aborts", () 
   assert.equal(isAbort(abortOfSomebodyElse, new AbortController().signal), false);
 });
 
-test("an error that is its own cause is no abort and no endless loop", () => {
+test("an error that is its own cause is not an abort, and does not loop for ever", () => {
   const error = new Error("round and round");
   error.cause = error;
   assert.equal(isAbort(error, AbortSignal.abort()), false);

@@ -1,7 +1,5 @@
-// Cancellation is one AbortSignal handed down. What is here derives a signal from
-// another for as long as one piece of work lasts, and takes its listeners and timers
-// away afterwards: the agent's own signal lives as long as the process, so one
-// listener left per call would be a leak without end.
+// Derives an AbortSignal from others for the duration of a piece of work, and removes its listeners and timers afterwards.
+// The agent's own signal lives as long as the process, so one listener left per call would be a leak.
 import { CodedError } from "../errors/coded-error.ts";
 import { onAbort } from "./abort-listener.ts";
 import type { Clock } from "./clock.ts";
@@ -11,22 +9,22 @@ export class DeadlineError extends CodedError<"DeadlineError"> {
   readonly timeoutMs: number;
 
   constructor(timeoutMs: number) {
-    super("deadline_exceeded", `not done within ${timeoutMs} ms`);
+    super("deadline_exceeded", `timed out after ${timeoutMs} ms`);
     this.timeoutMs = timeoutMs;
   }
 }
 
 export interface LinkedSignal {
   readonly signal: AbortSignal;
-  /** Aborts this signal alone; the parents know nothing of it. */
+  /** Aborts this signal only, not its parents. */
   abort(reason?: unknown): void;
-  /** Takes the listeners off the parents. Must be called when the work is over. */
+  /** Removes the listeners from the parents. Must be called when the work is over. */
   release(): void;
 }
 
 /**
- * A signal that aborts with the first of its parents, or on its own. Instead of
- * AbortSignal.any, which has no way to let go of a parent that outlives the work.
+ * A signal that aborts with the first of its parents, or on its own. AbortSignal.any cannot detach from a parent that
+ * outlives the work.
  */
 export function linkSignals(...parents: readonly AbortSignal[]): LinkedSignal {
   const controller = new AbortController();
@@ -44,11 +42,9 @@ export function linkSignals(...parents: readonly AbortSignal[]): LinkedSignal {
 }
 
 /**
- * Runs the work with a deadline. Ends with the work, or rejects at once with a
- * DeadlineError or the signal's reason, also when the work does not listen to the
- * signal it is given: a hung call must not hang its caller. What such work comes to
- * later is dropped. The work's signal is dead weight after the end: nothing that
- * outlives the work may count on it.
+ * Runs the work with a deadline. Settles with the work, or rejects at once with a DeadlineError or the signal's reason,
+ * even if the work ignores its signal: a hung call must not hang its caller. A later result is dropped. The signal does
+ * not abort after the work has ended, so nothing that outlives the work may depend on it.
  */
 export function withTimeout<T>(
   clock: Clock,
@@ -85,14 +81,12 @@ export function withTimeout<T>(
   });
 }
 
-// Errors are wrapped a few times at most; a longer chain, or one that bites its own
-// tail, is not worth following.
+// Errors are wrapped a few times at most; longer or circular chains are not followed.
 const causeDepthMax = 8;
 
 /**
- * Whether the error is how the work answered to this signal, rather than a failure of
- * its own. Always false before the signal aborts: an AbortError that comes from
- * somewhere else is a failure here.
+ * Whether the error was caused by this signal, rather than by a failure. Always false before the signal aborts: an
+ * AbortError from elsewhere is a failure.
  */
 export function isAbort(error: unknown, signal: AbortSignal): boolean {
   if (!signal.aborted) return false;

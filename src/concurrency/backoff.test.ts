@@ -15,7 +15,7 @@ function bounds(options: BackoffOptions, attempts: number): [number, number][] {
   return Array.from({ length: attempts }, () => [Math.round(low.nextMs()), Math.round(high.nextMs())]);
 }
 
-test("full jitter draws between the minimum and a cap that doubles up to the maximum", () => {
+test("full jitter is random between the minimum and a cap that doubles up to the maximum", () => {
   assert.deepEqual(bounds(reconnects, 6), [
     [1_000, 5_000],
     [1_000, 10_000],
@@ -26,7 +26,7 @@ test("full jitter draws between the minimum and a cap that doubles up to the max
   ]);
 });
 
-test("equal jitter draws from the upper half of the cap", () => {
+test("equal jitter is random in the upper half of the cap", () => {
   assert.deepEqual(bounds({ ...retries, factor: 10 }, 4), [
     [100, 200],
     [1_000, 2_000],
@@ -66,7 +66,7 @@ test("no wait is below the minimum, above the maximum or not a number, in thousa
   );
 });
 
-test("waits are spread: two peers that fail together do not come back together", () => {
+test("waits are spread: two clients that fail together do not come back together", () => {
   const random = createSeededRandom(1);
   const waits = Array.from({ length: 1_000 }, () => backoffDelayMs(reconnects, 9, random));
   assert.equal(new Set(waits).size, waits.length);
@@ -82,11 +82,11 @@ for (const [fault, options] of Object.entries({
   "an endless maximum": { ...retries, maxMs: Number.POSITIVE_INFINITY },
   "a maximum that is not a number": { ...retries, maxMs: Number.NaN },
 }))
-  test(`back-off refuses ${fault}`, () => {
+  test(`back-off rejects ${fault}`, () => {
     assert.throws(() => createBackoff(options, lowest), RangeError);
   });
 
-test("a server's retry hint is kept within 1 to 60 seconds", () => {
+test("a server's retry hint is clamped to 1 to 60 seconds", () => {
   const hints = [-5, 0, 999, 1_000, 2_500, 60_000, 60_001, Number.POSITIVE_INFINITY, Number.NaN];
   assert.deepEqual(hints.map(clampRetryAfterMs), [1e3, 1e3, 1e3, 1e3, 2_500, 6e4, 6e4, 6e4, 1e3]);
 });

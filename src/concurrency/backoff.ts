@@ -1,20 +1,19 @@
-// How long to wait before trying again. Each failure raises a cap up to a maximum,
-// and the wait is drawn at random below the cap, because a fleet that lost the same
-// peer at the same moment would otherwise come back in step and knock it over again.
+// Exponential back-off with jitter. Each failure raises a cap up to a maximum, and the wait is random below the cap, so
+// that many clients that lost the same peer do not come back at the same moment and overload it.
 import { type Random, uniform } from "./random.ts";
 
 export interface BackoffOptions {
   /** The cap of the first wait. */
   readonly initialMs: number;
-  /** No wait is longer than this, however many came before it. */
+  /** No wait is longer than this. */
   readonly maxMs: number;
   /** No wait is shorter than this. Default 0. */
   readonly minMs?: number;
   /** The cap grows by this factor with each attempt. Default 2. */
   readonly factor?: number;
   /**
-   * "full" draws from [minMs, cap] and spreads a crowd widest: reconnects.
-   * "equal" draws from [cap / 2, cap] and never retries almost at once: one key's retries.
+   * "full" is random in [minMs, cap] and spreads most: for reconnects.
+   * "equal" is random in [cap / 2, cap] and never retries almost at once: for retries of a key.
    */
   readonly jitter: "full" | "equal";
 }
@@ -37,17 +36,17 @@ export function createBackoff(options: BackoffOptions, random: Random): Backoff 
   };
 }
 
-/** The wait after a number of earlier attempts, for callers that keep the count themselves. */
+/** The wait after a number of earlier attempts, for callers that count themselves. */
 export function backoffDelayMs(options: BackoffOptions, earlierAttempts: number, random: Random): number {
   const { initialMs, maxMs, minMs = 0, factor = 2, jitter } = options;
-  // The power overflows to Infinity after some hundred attempts; the minimum takes
-  // that back to the maximum, and initialMs > 0 keeps it from being NaN.
+  // The power overflows to Infinity after some hundred attempts; Math.min turns that into maxMs, and initialMs > 0
+  // prevents NaN.
   const capMs = Math.min(maxMs, initialMs * factor ** earlierAttempts);
   const floorMs = jitter === "full" ? minMs : Math.max(minMs, capMs / 2);
   return uniform(random, floorMs, capMs);
 }
 
-/** Refuses options that would make a wait of NaN, and so a hot loop. */
+/** Throws for options that would give a wait of NaN, and so a hot loop. */
 export function checkBackoff({ initialMs, maxMs, minMs = 0, factor = 2 }: BackoffOptions): void {
   const ordered = minMs >= 0 && minMs <= initialMs && initialMs > 0 && initialMs <= maxMs;
   if (!ordered || !Number.isFinite(maxMs) || !(factor >= 1 && Number.isFinite(factor)))
@@ -61,8 +60,8 @@ const retryAfterMinMs = 1_000;
 const retryAfterMaxMs = 60_000;
 
 /**
- * A server's hint when to come back, kept within 1 to 60 seconds: a broken or hostile
- * one must neither make a hot loop nor park an object for a day. NaN counts as the shortest.
+ * Clamps a server's Retry-After to 1 to 60 seconds: a broken or hostile server must neither cause a hot loop nor delay an
+ * object for a day. NaN counts as the shortest.
  */
 export function clampRetryAfterMs(hintMs: number): number {
   return hintMs > retryAfterMinMs ? Math.min(hintMs, retryAfterMaxMs) : retryAfterMinMs;

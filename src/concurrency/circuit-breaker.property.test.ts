@@ -1,5 +1,5 @@
-// Random calls, results and time against what must hold of any breaker, judged from
-// outside: which calls were let through, when, and what the observer was told.
+// Random calls, results and time against the properties of any breaker, observed from
+// outside: which calls were let through, when, and what the observer got.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -80,7 +80,7 @@ class Observed {
     this.isAskedToProbe = true;
     this.breaker.probe();
     this.isAskedToProbe = false;
-    // Those that are out already are of a phase that is over.
+    // Probes already in flight belong to an earlier phase.
     if (this.phase.state === "halfopen")
       this.phase = { ...this.phase, failedAtMs: [], succeeded: 0, inFlight: 0 };
   }
@@ -138,7 +138,7 @@ async function take(step: typeof anyStep extends fc.Arbitrary<infer T> ? T : nev
 
 const anySteps = fc.array(anyStep, { maxLength: 60, size: "max" });
 
-test("whatever happens, probes stay within the limit and only a phase's own results end it", async () => {
+test("under any sequence, probes stay within the limit and only a phase's own results end it", async () => {
   await fc.assert(
     fc.asyncProperty(anySteps, async (steps) => {
       const observed = new Observed();
@@ -151,12 +151,12 @@ test("whatever happens, probes stay within the limit and only a phase's own resu
   );
 });
 
-test("whatever happened, a peer that is back closes it after the open time and one run of probes", async () => {
+test("after any sequence, a healthy peer closes it after the open time and one run of probes", async () => {
   await fc.assert(
     fc.asyncProperty(anySteps, anyResult, async (steps, lateResult) => {
       const observed = new Observed();
       for (const step of steps) await take(step, observed);
-      // Calls that never come back would hold their probes: here they all end, late.
+      // Calls that never settle would keep their probes: here they all end, late.
       for (const call of observed.calls.splice(0)) await call.end(lateResult);
       await observed.clock.advance(limits.openMs);
       for (let probe = 0; probe < limits.probes; probe++) {

@@ -102,7 +102,7 @@ test("the fifth failure within 5 seconds trips it, successes in between or not",
   assert.deepEqual(transitions, ["closed > open at 4999"]);
 });
 
-test("five failures over more than 5 seconds do not trip it, whatever window they are cut into", async () => {
+test("five failures over more than 5 seconds do not trip it, wherever the window starts", async () => {
   const { clock, breaker, fail } = setUp();
   for (let failure = 0; failure < 40; failure++) {
     await fail();
@@ -111,7 +111,7 @@ test("five failures over more than 5 seconds do not trip it, whatever window the
   assert.equal(breaker.state, "closed");
 });
 
-test("a call that throws before it waits counts like any other", async () => {
+test("a call that throws synchronously counts like any other", async () => {
   const { breaker } = setUp();
   for (let failure = 0; failure < 5; failure++)
     await assert.rejects(
@@ -123,13 +123,13 @@ test("a call that throws before it waits counts like any other", async () => {
   assert.equal(breaker.state, "open");
 });
 
-test("a thousand errors that say nothing about the peer do not trip it", async () => {
+test("a thousand errors that do not count as failures do not trip it", async () => {
   const { breaker, fail } = setUp();
   for (let failure = 0; failure < 1_000; failure++) await fail(new RequestIsWrong());
   assert.equal(breaker.state, "closed");
 });
 
-test("an open breaker makes no call for 60 seconds from the trip, and says how long it stays", async () => {
+test("an open breaker makes no call for 60 seconds after the trip, and tells how long it stays open", async () => {
   const { clock, breaker, trip } = setUp();
   await clock.advance(1_000_000);
   await trip();
@@ -157,7 +157,7 @@ test("ten probes that succeed close it, however far apart they are", async () =>
   ]);
 });
 
-test("half-open lets ten probes out at a time, and refuses an eleventh without calling it", async () => {
+test("half-open lets ten probes through at a time, and turns away an eleventh without calling it", async () => {
   const { clock, breaker, trip } = setUp();
   await trip();
   await clock.advance(60_000);
@@ -180,7 +180,7 @@ test("a probe that succeeded keeps its slot, so no more than ten calls decide", 
   assert.equal(breaker.state, "closed");
 });
 
-test("with reason to believe that the peer is back, probes are let through before the time is over", async () => {
+test("after probe(), probes are let through before the open time is over", async () => {
   const { breaker, clock, transitions, succeed, trip } = setUp();
   breaker.probe();
   assert.equal(breaker.state, "closed", "a closed one needs none");
@@ -197,7 +197,7 @@ test("with reason to believe that the peer is back, probes are let through befor
   ]);
 });
 
-test("probes from before there was reason to believe it count no longer", async () => {
+test("probes that were in flight before probe() no longer count", async () => {
   const { breaker, succeed, trip, clock } = setUp();
   await trip();
   await clock.advance(60_000);
@@ -222,7 +222,7 @@ test("one failed probe opens it again for the full time, counted from that failu
   assert.equal(breaker.state, "closed");
 });
 
-test("a probe that is neither success nor failure gives its slot back", async () => {
+test("a probe that is neither success nor failure frees its slot", async () => {
   const { clock, breaker, trip, succeed, fail } = setUp();
   await trip();
   await clock.advance(60_000);
@@ -232,7 +232,7 @@ test("a probe that is neither success nor failure gives its slot back", async ()
   assert.equal(breaker.state, "closed");
 });
 
-test("a classifier that throws does not keep the slot", async () => {
+test("a classifier that throws frees the slot", async () => {
   const bug = new Error("bug in the classifier");
   let isBroken = false;
   const { clock, breaker, trip, succeed } = setUp({
@@ -253,7 +253,7 @@ test("a classifier that throws does not keep the slot", async () => {
   assert.equal(breaker.state, "closed");
 });
 
-test("late failures from before the trip neither lengthen it nor fail a probe", async () => {
+test("late failures from before the trip neither extend the open time nor fail a probe", async () => {
   const { clock, breaker, trip, succeed } = setUp();
   const early = Array.from({ length: 20 }, () => startCall(breaker));
   await trip();
@@ -268,7 +268,7 @@ test("late failures from before the trip neither lengthen it nor fail a probe", 
   assert.equal(breaker.state, "closed");
 });
 
-test("late successes from before the trip close nothing", async () => {
+test("late successes from before the trip do not close it", async () => {
   const { clock, breaker, trip, fail } = setUp();
   const early = Array.from({ length: 20 }, () => startCall(breaker));
   await trip();
@@ -296,7 +296,7 @@ test("probes of an earlier half-open phase do not count in a later one", async (
   assert.equal(breaker.state, "closed");
 });
 
-test("a breaker that closed starts with a clean count", async () => {
+test("a breaker that closed starts counting from zero", async () => {
   const { clock, breaker, trip, succeed, fail } = setUp();
   await trip();
   await clock.advance(60_000);
@@ -305,7 +305,7 @@ test("a breaker that closed starts with a clean count", async () => {
   assert.equal(breaker.state, "closed");
 });
 
-test("the observer is told each request with its state, refused or not, and each failure", async () => {
+test("the observer gets each request with its state, turned away or not, and each failure", async () => {
   const { clock, breaker, trip, succeed, fail, requests, failures } = setUp();
   await trip();
   await refusal(breaker);

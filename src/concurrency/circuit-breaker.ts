@@ -1,16 +1,13 @@
-// Stops asking a peer that keeps failing, and finds out gently when it is back.
+// A circuit breaker: stops calling a peer that keeps failing, and probes it until it is back.
 //
-// - closed: every call goes through; enough failures within the window open it.
-// - open: no call goes through until the open time has passed since the trip, or
-//   somebody has reason to believe that the peer is back.
-// - halfopen: a limited number of probes goes through. All of them succeed: closed.
-//   One fails: open again, for the full time.
+// - closed: every call goes through; enough failures within the window trip the breaker.
+// - open: no call goes through until the open time has passed, or probe() is called.
+// - halfopen: a limited number of probes goes through. If all succeed, the breaker closes; if one fails, it opens again
+//   for the full time.
 //
-// Probes are counted for as long as it takes, not per window, so a breaker with
-// little traffic closes too. A result counts only in the phase that admitted its
-// call: a slow failure from before the trip cannot fail a probe, nor a slow success
-// close anything. The calls bring their own deadlines; one that never settles would
-// hold its probe for ever.
+// Probes are not counted per window, so a breaker with little traffic closes too. A result counts only in the phase that
+// admitted its call: a late failure from before the trip cannot fail a probe, and a late success cannot close the breaker.
+// Calls must have their own deadlines; one that never settles would keep its probe for ever.
 import { CodedError } from "../errors/coded-error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { Clock } from "./clock.ts";
@@ -20,40 +17,40 @@ export type CircuitState = "closed" | "open" | "halfopen";
 
 export interface CircuitBreakerOptions {
   readonly name: string;
-  /** So many failures within the window trip the breaker. Default 5. */
+  /** This many failures within the window trip the breaker. Default 5. */
   readonly failuresToTrip?: number;
   /** Default 5 s. */
   readonly windowMs?: number;
-  /** Counted from the trip. Default 60 s. */
+  /** How long the breaker stays open after a trip. Default 60 s. */
   readonly openMs?: number;
-  /** Probes that half-open lets through, and that have to succeed. Default 10. */
+  /** Probes that are let through when half-open, and that all must succeed. Default 10. */
   readonly probes?: number;
 }
 
 export interface CircuitBreakerDeps {
   readonly clock: Clock;
   /**
-   * Whether an error says that the peer is unwell. A refusal of this one request or
-   * a cancellation does not, and is then neither failure nor success.
+   * Whether an error means that the peer is unhealthy. A refusal of one request or a cancellation does not, and counts as
+   * neither failure nor success.
    */
   countsAsFailure(error: unknown): boolean;
-  /** For metrics. What an observer throws changes nothing. */
+  /** For metrics. Its errors are ignored. */
   readonly observer?: CircuitObserver;
 }
 
 export interface CircuitObserver {
-  /** A call came while the breaker was in this state; it may have been refused. */
+  /** A call came in this state; it may have been turned away. */
   onRequest?(state: CircuitState): void;
   /** A call that was let through in this state failed. */
   onFailure?(state: CircuitState): void;
-  /** Seen when a call comes: nothing happens at the moment the open time is over. */
+  /** From open to half-open it is called with the next call, not at the moment the open time is over. */
   onTransition?(from: CircuitState, to: CircuitState): void;
 }
 
 /** The call was not made. */
 export class CircuitOpenError extends CodedError<"CircuitOpenError"> {
   override readonly name = "CircuitOpenError";
-  /** Asking again earlier is of no use. */
+  /** An earlier retry would fail too. */
   readonly retryAfterMs: number;
 
   constructor(name: string, code: ErrorCode<"CircuitOpenError">, retryAfterMs: number) {
@@ -67,13 +64,13 @@ export class CircuitOpenError extends CodedError<"CircuitOpenError"> {
   }
 }
 
-// A phase is a new object each time, so its identity tells a result of this phase
-// from a late one of an earlier phase in the same state.
+// Each phase is a new object, so its identity distinguishes a result of this phase from a late one of an earlier phase in
+// the same state.
 type Phase = ClosedPhase | OpenPhase | HalfOpenPhase;
 
 interface ClosedPhase {
   readonly state: "closed";
-  /** The newest failures, oldest first, never more than it takes to trip. */
+  /** The latest failures, oldest first, never more than it takes to trip. */
   readonly failedAtMs: number[];
 }
 
@@ -89,8 +86,7 @@ interface HalfOpenPhase {
   succeeded: number;
 }
 
-// When all probes are out there is no telling when one comes back; this is only long
-// enough to keep callers from spinning.
+// When all probes are in flight it is unknown when one ends; this is just long enough to keep callers from spinning.
 const probeWaitMs = 1_000;
 
 export class CircuitBreaker {
@@ -103,7 +99,7 @@ export class CircuitBreaker {
     this.deps = deps;
   }
 
-  /** What the next call would meet. */
+  /** The state that the next call would find. */
   get state(): CircuitState {
     return this.openTimeIsOver() ? "halfopen" : this.phase.state;
   }
@@ -115,7 +111,7 @@ export class CircuitBreaker {
     try {
       value = await call();
     } catch (error) {
-      // Settled in any case: a classifier that throws must not keep the probe.
+      // Settled in any case, because a classifier that throws must not keep the probe.
       let failed = true;
       try {
         failed = this.deps.countsAsFailure(error);
@@ -130,8 +126,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * There is reason to believe that the peer is back: probes are let through at once. Those that are out already
-   * were sent before, and no longer count.
+   * The peer gave a sign of life: probes are let through at once. Probes already in flight were sent earlier, and no longer
+   * count.
    */
   probe(): void {
     if (this.phase.state !== "closed") this.enter({ state: "halfopen", admitted: 0, succeeded: 0 });
@@ -168,7 +164,7 @@ export class CircuitBreaker {
     if (phase.state === "closed" && this.countFailure(phase.failedAtMs)) this.trip();
   }
 
-  /** Whether this failure completes as many as it takes within the window. */
+  /** Whether this failure trips the breaker. */
   private countFailure(failedAtMs: number[]): boolean {
     const nowMs = this.deps.clock.nowMs();
     failedAtMs.push(nowMs);

@@ -37,7 +37,7 @@ test("a sleep under a signal that has aborted sets no timer", async () => {
   assert.equal(clock.timerCount, 0);
 });
 
-test("the system clock refuses a delay that is not a number", () => {
+test("the system clock throws for a delay that is not a number", () => {
   assert.throws(() => createSystemClock().setTimer(Number.NaN, () => undefined), RangeError);
 });
 
@@ -54,14 +54,14 @@ test("a timer of the system clock fires once and not after it was cancelled", as
   assert.deepEqual(fired, ["kept"]);
 });
 
-test("a delay beyond what Node can hold is cut to what it can, or Node would fire at once", async () => {
+test("a delay above Node's limit is cut to the limit, or Node would fire at once", async () => {
   const warnings: string[] = [];
   const onWarning = (warning: Error) => warnings.push(warning.name);
   process.on("warning", onWarning);
   createSystemClock()
     .setTimer(Number.POSITIVE_INFINITY, () => undefined)
     .cancel();
-  // Node tells of an overflow in the turn after.
+  // Node warns about an overflow in the next turn.
   await new Promise((resolve) => setImmediate(resolve));
   process.off("warning", onWarning);
   assert.deepEqual(warnings, []);

@@ -1,10 +1,8 @@
-// Time comes into krane through this one seam, so that tests and simulations can
-// run hours of back-off, resync and expiry in milliseconds and always the same way.
-// Nothing else in src/ may call Date, setTimeout or performance.
+// The clock. All of krane gets the time from this interface, so that tests and simulations can run hours of back-off,
+// resync and expiry in milliseconds, deterministically. Nothing else in src/ may call Date, setTimeout or performance.
 import { onAbort } from "./abort-listener.ts";
 
-// Timers longer than this overflow Node's 32-bit delay and fire at once, which
-// would turn a long back-off into a hot loop.
+// Longer timers overflow Node's 32-bit delay and fire at once, which would turn a long back-off into a hot loop.
 const timerDelayMaxMs = 2 ** 31 - 1;
 
 export interface Timer {
@@ -16,7 +14,7 @@ export interface Clock {
   wallMs(): number;
   /** Monotonic milliseconds; never goes back. For every duration, deadline and timeout. */
   nowMs(): number;
-  /** Calls back once after the delay, unless cancelled. A waiting timer keeps the process alive. */
+  /** Calls back once after the delay, unless cancelled. A pending timer keeps the process alive. */
   setTimer(delayMs: number, callback: () => void): Timer;
 }
 
@@ -25,7 +23,7 @@ export function createSystemClock(): Clock {
     wallMs: () => Date.now(),
     nowMs: () => performance.now(),
     setTimer(delayMs, callback) {
-      // Node takes NaN for 1 ms: a wrong sum somewhere would become a hot loop here.
+      // Node treats NaN as 1 ms, so a miscalculated delay would become a hot loop.
       if (Number.isNaN(delayMs)) throw new RangeError("the delay of a timer is not a number");
       const handle = setTimeout(callback, Math.min(Math.max(delayMs, 0), timerDelayMaxMs));
       return { cancel: () => clearTimeout(handle) };

@@ -8,7 +8,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ removeIndex: fc.nat({ max: 30 }) }) },
 );
 
-test("the first item is the earliest, ties in the order they came, whichever leave early", () => {
+test("the first item is the earliest, ties in insertion order, whichever items are removed early", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80, size: "max" }), (steps) => {
       const heap = new DueHeap<DueItem>();

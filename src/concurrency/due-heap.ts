@@ -1,16 +1,14 @@
-// Items by the time they are due, the earliest first, ties in the order they came: a
-// binary heap in which each item knows its place, so that one whose plans change
-// leaves at once. Left inside until its time, a key that is delayed and brought
-// forward again and again would pile up copies of itself.
+// A binary heap of items by due time, ties in insertion order. Each item knows its index, so that it can be removed early.
+// Otherwise a key that is delayed and brought forward many times would leave many copies in the heap.
 
 export interface DueItem {
   dueMs: number;
-  /** The heap's own: the item's place, and its turn among those due at the same time. */
+  /** Set by the heap: the item's index, and its order among items with the same due time. */
   heapIndex: number;
   heapOrder: number;
 }
 
-/** An item is in at most one heap at a time, and its due time stays while it is in. */
+/** An item is in at most one heap at a time, and its due time must not change while it is in. */
 export class DueHeap<T extends DueItem> {
   private readonly items: T[] = [];
   private pushes = 0;

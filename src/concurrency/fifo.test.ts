@@ -7,7 +7,7 @@ interface Item extends FifoItem<Item> {
   readonly id: number;
 }
 
-test("a list gives its items in the order they came, whichever leave from the middle", () => {
+test("a list returns its items in insertion order, whichever are removed from the middle", () => {
   const operation = fc.oneof(fc.constant("push" as const), fc.nat({ max: 20 }));
   fc.assert(
     fc.property(fc.array(operation, { maxLength: 60, size: "max" }), (operations) => {

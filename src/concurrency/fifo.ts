@@ -1,14 +1,13 @@
-// A first-in-first-out list from whose middle an item can be taken in constant time.
-// The links are fields of the items. An array costs a walk for that, and so in the end
-// does a Set: V8 keeps the holes of deleted items and walks over them to find the
-// first, so that draining a long one takes time with the square of its length.
+// A doubly linked FIFO list with removal from the middle in constant time. The links are fields of the items. An array
+// needs a scan for that, and so does a Set: V8 keeps the holes of deleted items and scans them to find the first one, so
+// draining a long Set takes quadratic time.
 
 export interface FifoItem<T> {
   before: T | undefined;
   after: T | undefined;
 }
 
-/** An item is in at most one list at a time; only its list may touch its links. */
+/** An item is in at most one list at a time; only its list may change its links. */
 export class Fifo<T extends FifoItem<T>> {
   private head: T | undefined;
   private tail: T | undefined;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { notify } from "./notify.ts";
 
-test("an observer is called at once, and neither its throw nor its rejection gets out", async () => {
+test("an observer is called at once, and its throw or rejection is ignored", async () => {
   const seen: string[] = [];
   notify(() => {
     seen.push("throws");
@@ -13,6 +13,6 @@ test("an observer is called at once, and neither its throw nor its rejection get
     throw new Error("sink is gone");
   });
   assert.deepEqual(seen, ["throws", "rejects"]);
-  // An unhandled rejection would fail this test by the next turn.
+  // An unhandled rejection would fail this test in the next turn.
   await new Promise((resolve) => setImmediate(resolve));
 });

@@ -1,7 +1,7 @@
-// Observers (logs, metrics) are told what happened; they never change what happens
-// next. A metric with a wrong label must not end a loop, lose a key or hold a probe.
-
-/** Calls an observer. What it throws, at once or from a promise, stops here. */
+/**
+ * Calls an observer (a log, a metric) and ignores what it throws, synchronously or from a promise. A metric with a wrong
+ * label must not end a loop, lose a key or keep a probe.
+ */
 export function notify(observer: () => unknown): void {
   new Promise((resolve) => resolve(observer())).catch(() => undefined);
 }

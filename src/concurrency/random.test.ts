@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { createSeededRandom, uniform } from "./random.ts";
 
-test("the same seed gives the same run, another seed another one", () => {
+test("the same seed gives the same sequence, another seed another one", () => {
   const draw = (seed: number) => {
     const random = createSeededRandom(seed);
     return Array.from({ length: 20 }, () => random.next());

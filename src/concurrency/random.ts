@@ -1,5 +1,5 @@
-// Randomness comes into krane through this one seam, so that a run can be replayed
-// from its seed. It decides jitter and sampling, never anything secret.
+// The source of randomness. All of krane uses this interface, so that a run can be replayed from its seed. It is used for
+// jitter and sampling, never for secrets.
 
 export interface Random {
   /** Uniform in [0, 1). */

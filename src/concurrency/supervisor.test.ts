@@ -29,7 +29,7 @@ function setUp() {
 
 const failureTimes = (failures: readonly Failure[]) => failures.map(({ atMs }) => atMs);
 
-test("a loop that rejects is restarted with a growing wait, and every failure is told", async () => {
+test("a loop that rejects is restarted with back-off, and onFailure is called every time", async () => {
   const { clock, controller, failures, deps, signal } = setUp();
   const supervised = supervise("resync", () => Promise.reject(new Error("boom")), deps, signal);
   await clock.advance(200_000);
@@ -44,7 +44,7 @@ test("a loop that rejects is restarted with a growing wait, and every failure is
   assert.equal(getEventListeners(signal, "abort").length, 0);
 });
 
-test("a loop that throws before it waits is restarted like any other", async () => {
+test("a loop that throws synchronously is restarted like any other", async () => {
   const { clock, controller, failures, deps, signal } = setUp();
   const loop = () => {
     throw new Error("sync");
@@ -56,7 +56,7 @@ test("a loop that throws before it waits is restarted like any other", async () 
   await supervised;
 });
 
-test("a loop that ends on its own is restarted, and that is told as a failure", async () => {
+test("a loop that ends on its own is restarted, and counts as a failure", async () => {
   const { clock, controller, failures, deps, signal } = setUp();
   const supervised = supervise("watch", (loopSignal) => sleep(clock, 500, loopSignal), deps, signal);
   await clock.advance(1_600);
@@ -90,7 +90,7 @@ test("a loop that was healthy for two minutes starts its back-off over, a shorte
   await supervised;
 });
 
-test("two runs never overlap, and what a run leaves behind sees its signal abort", async () => {
+test("two runs never overlap, and work left behind by a run sees its signal abort", async () => {
   const { clock, controller, failures, deps, signal } = setUp();
   let alive = 0;
   let aliveMost = 0;
@@ -114,7 +114,7 @@ test("two runs never overlap, and what a run leaves behind sees its signal abort
   assert.equal(alive, 0);
 });
 
-test("supervision resolves with the signal, after the loop has ended, without a failure", async () => {
+test("supervision resolves after the signal has aborted and the loop has ended, without a failure", async () => {
   const { clock, controller, failures, deps, signal } = setUp();
   let isCleanedUp = false;
   let isOver = false;
@@ -139,7 +139,7 @@ test("supervision resolves with the signal, after the loop has ended, without a 
   assert.deepEqual(failures, []);
 });
 
-test("an error of its own on the way out is told once, and supervision still resolves", async () => {
+test("an unrelated error on the way out calls onFailure once, and supervision still resolves", async () => {
   const { clock, controller, failures, deps, signal } = setUp();
   const loop = (loopSignal: AbortSignal) =>
     sleep(clock, 1e9, loopSignal).catch(() => {
@@ -156,7 +156,7 @@ test("an error of its own on the way out is told once, and supervision still res
   assert.equal(clock.timerCount, 0);
 });
 
-test("the signal ends supervision in the middle of a wait", async () => {
+test("the signal ends supervision during a back-off", async () => {
   const { clock, controller, failures, deps, signal } = setUp();
   const supervised = supervise("stream", () => Promise.reject(new Error("boom")), deps, signal);
   await clock.advance(500);

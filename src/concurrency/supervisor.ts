@@ -1,9 +1,9 @@
-// Keeps one loop running. A bug in one loop restarts that loop and nothing else, so
-// that a single bad answer costs seconds of one controller instead of the process.
+// Restarts a loop when it fails. A bug in one loop restarts that loop and nothing else, so it costs seconds of one
+// controller instead of the process.
 //
-// - Two runs of the loop never overlap: the next one starts after the last one ended,
-//   and what the last one left behind sees its own signal abort.
-// - The end of the signal is the end of supervision, and not an error.
+// - Two runs of the loop never overlap: the next one starts after the last one has ended, and the last one's signal is
+//   aborted, for anything that it left running.
+// - When the signal aborts, supervision ends without an error.
 import { isAbort, linkSignals } from "./abort.ts";
 import { createBackoff } from "./backoff.ts";
 import { type Clock, sleep } from "./clock.ts";
@@ -12,14 +12,14 @@ import type { Random } from "./random.ts";
 
 const restartBackoff = { initialMs: 1_000, maxMs: 60_000, jitter: "equal" } as const;
 
-// A loop that lived this long did its work; its next failure is a new one. Any
-// shorter, and a loop that fails with its first slow call would never back off.
+// After this long a run counts as healthy, and its failure starts the back-off over. If this were shorter, a loop that
+// fails at its first slow call would never back off.
 const healthyAfterMs = 120_000;
 
 export interface SupervisorDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** Told of every failure, with the number of failures so far. What it throws changes nothing. */
+  /** Called for every failure, with the number of failures so far. Its own errors are ignored. */
   onFailure(name: string, error: unknown, restarts: number): void;
 }
 
@@ -35,14 +35,11 @@ export async function supervise(
   while (!signal.aborted) {
     const startedMs = deps.clock.nowMs();
     const outcome = await runOnce(loop, signal);
-    // A loop that ends after the signal did what it was told; an error of its own
-    // on the way out is still told, because nobody else will see it.
+    // A loop that ends after the signal has stopped as asked. An unrelated error on the way out is still passed to
+    // onFailure, because nothing else would show it.
     if (signal.aborted && (outcome.kind === "ended" || isAbort(outcome.error, signal))) return;
     restarts += 1;
-    const error =
-      outcome.kind === "failed"
-        ? outcome.error
-        : new Error(`loop ${name} ended although nobody asked it to stop`);
+    const error = outcome.kind === "failed" ? outcome.error : new Error(`loop ${name} ended unexpectedly`);
     notify(() => deps.onFailure(name, error, restarts));
     if (deps.clock.nowMs() - startedMs >= healthyAfterMs) backoff.reset();
     await sleep(deps.clock, backoff.nextMs(), signal).catch(() => undefined);

@@ -1,6 +1,6 @@
-// The queue against a model of it that is slow and simple: arrays and scans, no heap,
-// no links, no timer. After every step both must have started the same keys in the
-// same order and count the same.
+// The queue against a slow and simple model: arrays and scans, no heap, no links, no
+// timer. After every step both must have started the same keys in the same order, and
+// have the same counts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -178,7 +178,7 @@ const anyOutcome: fc.Arbitrary<WorkOutcome> = fc.oneof(
 
 const anyAdd = fc.record({ kind: fc.constant("add" as const), key: anyKey, priority: anyPriority });
 const anyStep = fc.oneof(
-  // Several at once, so that the order of keys that become ready together is seen too.
+  // Several at once, so that the order of keys that become ready together is checked too.
   {
     weight: 4,
     arbitrary: fc.record({ kind: fc.constant("adds" as const), adds: fc.array(anyAdd, { maxLength: 4 }) }),

@@ -37,7 +37,7 @@ function setUp(options: Partial<WorkQueueOptions> = {}) {
   return { clock, controller, signal: controller.signal, queue, started, errors, finish, run };
 }
 
-test("keys are handled in the order they came, no more at a time than there are workers", async () => {
+test("keys are handled in the order of arrival, no more at a time than there are workers", async () => {
   const { clock, queue, started, finish, run } = setUp();
   void run(2);
   for (const key of ["a", "b", "c"]) queue.add(key);
@@ -69,7 +69,7 @@ test("a key that is added often while it waits is handled once", async () => {
   assert.deepEqual(started, ["a"]);
 });
 
-test("a key that is added while in flight comes up exactly once afterwards, never beside itself", async () => {
+test("a key that is added while in flight is handled exactly once afterwards, never concurrently", async () => {
   const { clock, queue, started, finish, run } = setUp();
   void run(4);
   queue.add("a");
@@ -97,7 +97,7 @@ test("a fresh key goes before resync keys, and a waiting resync key is moved up 
   assert.deepEqual(started, ["f1", "r3", "r1", "r2"]);
 });
 
-test("a resync key gets its turn after a burst of fresh ones, however many keep coming", async () => {
+test("a resync key is handled after a burst of fresh ones, however many keep coming", async () => {
   const { clock, queue, started, finish, run } = setUp({ freshBurst: 3 });
   queue.add("r1", "resync");
   queue.add("r2", "resync");
@@ -111,7 +111,7 @@ test("a resync key gets its turn after a burst of fresh ones, however many keep 
   assert.deepEqual(started, ["f0", "f1", "f2", "r1", "f3", "f4", "f5", "r2", "f6", "f7"]);
 });
 
-test("a failing key waits longer each time while others go on, and success starts it over", async () => {
+test("a failing key backs off while others continue, and a success resets it", async () => {
   const { clock, queue, started, finish, run } = setUp();
   void run(1);
   queue.add("bad");
@@ -136,7 +136,7 @@ test("a failing key waits longer each time while others go on, and success start
   assert.equal(started.at(-1), "bad");
 });
 
-test("a server's hint and an outcome's own back-off lengthen the wait", async () => {
+test("a server's hint and an outcome's own back-off extend the wait", async () => {
   const { clock, queue, started, finish, run } = setUp();
   void run(1);
   queue.add("a");
@@ -153,7 +153,7 @@ test("a server's hint and an outcome's own back-off lengthen the wait", async ()
   assert.equal(started.length, 3);
 });
 
-test("a handler that throws counts as a failure of its key, is told, and stops nobody else", async () => {
+test("a handler that throws counts as a failure of its key, calls onHandlerError, and affects no other key", async () => {
   const { clock, queue, started, errors, finish, run } = setUp();
   void run(1);
   queue.add("a");
@@ -179,7 +179,7 @@ test("an outcome with a delay that is not a number is a failure of its key, not 
   assert.equal(started.length, 2);
 });
 
-test("a fresh change brings a key in back-off up at once, and its failures are kept", async () => {
+test("a fresh add handles a key in back-off at once, and its failures are kept", async () => {
   const { clock, queue, started, finish, run } = setUp();
   void run(1);
   queue.add("a");
@@ -196,7 +196,7 @@ test("a fresh change brings a key in back-off up at once, and its failures are k
   assert.equal(started.length, 3);
 });
 
-test("a fresh change while in flight does not wait for the back-off of the attempt it found", async () => {
+test("a fresh add while in flight does not wait for the back-off of the current attempt", async () => {
   const { clock, queue, started, finish, run } = setUp();
   void run(1);
   queue.add("a");
@@ -220,7 +220,7 @@ test("a resync respects the back-off of a failing key, waiting or in flight", as
   assert.equal(started.length, 2);
 });
 
-test("forget starts the back-off over without bringing the key up", async () => {
+test("forget resets the back-off without enqueueing the key", async () => {
   const { clock, queue, started, finish, run } = setUp();
   void run(1);
   queue.add("a");
@@ -238,7 +238,7 @@ test("forget starts the back-off over without bringing the key up", async () => 
   assert.equal(started.length, 4);
 });
 
-test("a delayed key comes up when its time has come, or earlier when it is added", async () => {
+test("a delayed key is handled when it is due, or earlier if it is added", async () => {
   const { clock, queue, started, finish, run } = setUp();
   void run(1);
   queue.addAfter("late", 500);
@@ -260,7 +260,7 @@ test("a delayed key comes up when its time has come, or earlier when it is added
   assert.equal(clock.timerCount, 0);
 });
 
-test("a delay asked for in flight, by the handler or by others, holds from the end of the handling", async () => {
+test("a delay requested while in flight, by the handler or by others, applies after the handling", async () => {
   const { clock, queue, started, finish, run } = setUp();
   void run(1);
   queue.add("a");
@@ -286,7 +286,7 @@ test("an hour of a thousand delayed keys takes one timer", async () => {
   assert.equal(queue.counts.delayed, 1_000);
 });
 
-test("a timer that fires a moment early is set once more", async () => {
+test("a timer that fires slightly early is set again", async () => {
   const { clock, queue, started } = setUp();
   const hasty = new WorkQueue(
     { backoff: { initialMs: 100, maxMs: 1_000, jitter: "equal" } },
@@ -316,7 +316,7 @@ test("a timer that fires a moment early is set once more", async () => {
   queue.close();
 });
 
-test("the counts tell the age of the key that waits longest", async () => {
+test("the counts include the age of the oldest waiting key", async () => {
   const { clock, queue } = setUp();
   queue.add("old", "resync");
   await clock.advance(40);
@@ -350,7 +350,7 @@ test("the signal ends the run after the handlers in flight, and leaves no timer 
   assert.equal(getEventListeners(signal, "abort").length, 0);
 });
 
-test("a later run goes on with the keys of an earlier one, also with those that were cut short", async () => {
+test("a later run continues with the keys of an earlier one, including aborted ones", async () => {
   const { clock, controller, queue, started, errors, finish, run } = setUp();
   const first = run(1);
   queue.add("cut short");
@@ -374,14 +374,14 @@ test("a later run goes on with the keys of an earlier one, also with those that 
   await second;
 });
 
-test("a second run at the same time and a run without workers are refused", async () => {
+test("a second run at the same time and a run without workers throw", async () => {
   const { queue, run, signal } = setUp();
   await assert.rejects(
     queue.run(0, async () => done, signal),
     RangeError,
   );
   const running = run(1);
-  await assert.rejects(run(1), /one run at a time/);
+  await assert.rejects(run(1), /already running/);
   queue.close();
   await running;
 });
@@ -416,7 +416,7 @@ test("closing drops every key, cancels the timer, ends the run, and ignores what
   await run(1);
 });
 
-test("a flood of keys that need no waiting leaves the event loop its turns", async () => {
+test("a flood of keys that are handled synchronously yields to the event loop", async () => {
   const { clock, controller, queue } = setUp();
   let handled = 0;
   const running = queue.run(

@@ -1,17 +1,16 @@
-// The keys that need work, and the workers that do it (K1).
+// A queue of keys that need work, and the workers that handle them (K1).
 //
-// - One key, one worker. A key that is added while it is in flight comes up once more
-//   afterwards, however often it was added, so every add is followed by a handling
-//   that started after it.
-// - The queue carries keys, never events, and each key once: memory is bounded by the
-//   number of objects, not by the rate of changes.
-// - A fresh change goes before a resync, but never so long that resync starves.
-// - A failing key waits alone, longer each time; the others do not notice.
-// - Taking and giving back are not in the interface: run() does both, so no worker
-//   can forget a key or handle one that is not its own.
+// - One key, one worker. A key that is added while in flight is handled once more afterwards, however often it was added,
+//   so every add is followed by a handling that started after it.
+// - The queue holds keys, never events, and each key once: memory is bounded by the number of objects, not by the rate of
+//   changes.
+// - Fresh keys go before resync keys, but never so long that resync starves.
+// - A failing key backs off alone; the others are not affected.
+// - Taking a key and giving it back are not in the interface: run() does both, so no worker can forget a key or handle one
+//   that is not its own.
 //
-// Every operation is O(1), or O(log n) in the number of delayed keys. There is one
-// timer for the earliest delayed key, and timers only while run() lasts.
+// Every operation is O(1), or O(log n) in the number of delayed keys. There is one timer for the earliest delayed key, and
+// there are timers only while run() lasts.
 import { isAbort } from "./abort.ts";
 import { onAbort } from "./abort-listener.ts";
 import { type BackoffOptions, backoffDelayMs, checkBackoff } from "./backoff.ts";
@@ -21,31 +20,31 @@ import { Fifo, type FifoItem } from "./fifo.ts";
 import { notify } from "./notify.ts";
 import type { Random } from "./random.ts";
 
-/** "fresh": something changed. "resync": looked at for safety, when there is time. */
+/** "fresh": something changed. "resync": checked for safety, with lower priority. */
 export type WorkPriority = "fresh" | "resync";
 
-/** What the handler says about a key; a handler that throws has said "retry". */
+/** The result of handling a key; a handler that throws counts as "retry". */
 export type WorkOutcome =
-  /** In the wanted state; its failures are forgotten. */
+  /** Up to date; its failures are forgotten. */
   | { readonly kind: "done" }
-  /** One more failure: up again after a back-off, and no earlier than `atLeastMs` (a server's hint). */
+  /** Failed: handled again after a back-off, and no earlier than `atLeastMs` (a server's Retry-After). */
   | { readonly kind: "retry"; readonly atLeastMs?: number; readonly backoff?: BackoffOptions }
-  /** No failure, but to be looked at again by then, as when an object has to become older first. */
+  /** Not a failure, but handled again after this long, for example when an object has to be older first. */
   | { readonly kind: "again"; readonly afterMs: number };
 
 export type WorkHandler<Key> = (key: Key, signal: AbortSignal) => Promise<WorkOutcome>;
 
 export interface WorkQueueOptions {
-  /** Of a key that fails, unless its outcome brings its own. */
+  /** For a failing key, unless the outcome has its own. */
   readonly backoff: BackoffOptions;
-  /** After so many fresh keys in a row one resync key gets its turn. Default 8. */
+  /** After this many fresh keys in a row, one resync key is handled. Default 8. */
   readonly freshBurst?: number;
 }
 
 export interface WorkQueueDeps<Key> {
   readonly clock: Clock;
   readonly random: Random;
-  /** Told when a handler throws, for other reasons than the signal. What it throws changes nothing. */
+  /** Called when a handler throws, unless the signal was the cause. Its own errors are ignored. */
   onHandlerError(key: Key, error: unknown): void;
 }
 
@@ -53,13 +52,12 @@ export interface WorkQueueCounts {
   readonly waiting: Readonly<Record<WorkPriority, number>>;
   readonly delayed: number;
   readonly inFlight: number;
-  /** How long the key that waits longest has been ready; 0 when none is. A promoted key starts anew. */
+  /** How long the oldest waiting key has been ready; 0 if none waits. A promoted key counts from its promotion. */
   readonly oldestWaitingMs: number;
 }
 
-// Keys that need no call, such as those of a replay in which nothing changed, are
-// handled without waiting for anything. After so many starts the event loop gets a
-// turn, or a flood of them would hold up every other loop, timer and health probe.
+// Keys that need no request, such as those of a replay without changes, are handled without yielding. After this many the
+// queue yields to the event loop, or a flood would delay every other loop, timer and health probe.
 const startsPerTurn = 256;
 
 interface Wish {
@@ -71,9 +69,9 @@ interface Entry<Key> extends DueItem, FifoItem<Entry<Key>> {
   readonly key: Key;
   place: "waiting" | "delayed" | "in-flight";
   priority: WorkPriority;
-  /** In a row. Above 0 and delayed means: waits for its back-off. */
+  /** Failures in a row. A delayed key with failures is in back-off. */
   failures: number;
-  /** What was asked for while in flight, folded into one. */
+  /** The adds that came while in flight, merged into one. */
   next: Wish | undefined;
   waitingSinceMs: number;
 }
@@ -109,26 +107,24 @@ export class WorkQueue<Key extends string = string> {
   }
 
   /**
-   * The key needs work now. A waiting key is moved up by a higher priority and never
-   * moved down. A key in back-off comes up at once when fresh, because its wanted
-   * state may be a better one now, and stays where it is on resync, which would
-   * otherwise undo every back-off once a minute. Its failures are kept either way, so
-   * a key that changes and fails all the time does not start its back-off over; a
-   * caller that knows better calls forget() first.
+   * The key needs work now. A higher priority moves a waiting key up; a lower one never moves it down. A key in back-off
+   * is handled at once if the add is fresh, because its new desired state may succeed. A resync leaves it in back-off, or
+   * it would undo every back-off once a minute. The failures are kept either way, so a key that changes and fails all the
+   * time does not start its back-off over; a caller that wants that calls forget() first.
    */
   add(key: Key, priority: WorkPriority = "fresh"): void {
     this.want(key, { dueMs: this.deps.clock.nowMs(), priority });
   }
 
   /**
-   * The key needs work, but not before the delay is over. Anything that brings it up
-   * earlier takes the place of this: a handler that needs a later look asks for it.
+   * The key needs work, but not before the delay is over. An earlier add replaces this one: a handler that still needs a
+   * later run must ask for it.
    */
   addAfter(key: Key, delayMs: number, priority: WorkPriority = "fresh"): void {
     this.want(key, { dueMs: this.dueAfter(delayMs), priority });
   }
 
-  /** Forgets the key's failures, so that its next back-off is the first again. Does not bring it up. */
+  /** Resets the key's back-off. Does not enqueue it. */
   forget(key: Key): void {
     const entry = this.entries.get(key);
     if (entry) entry.failures = 0;
@@ -147,12 +143,11 @@ export class WorkQueue<Key extends string = string> {
   }
 
   /**
-   * Handles keys, so many at a time, until the signal aborts or the queue is closed;
-   * resolves when the handlers in flight have ended too. Keys outlive it: a later run
-   * goes on with them, and with those whose handler the signal cut short.
+   * Handles keys, `workers` at a time, until the signal aborts or the queue is closed; resolves when the handlers in
+   * flight have ended too. Remaining keys, and those whose handler was aborted, are kept for a later run.
    */
   async run(workers: number, handler: WorkHandler<Key>, signal: AbortSignal): Promise<void> {
-    if (this.current) throw new Error("a work queue has one run at a time");
+    if (this.current) throw new Error("the work queue is already running");
     if (!Number.isInteger(workers) || workers < 1)
       throw new RangeError(`workers must be 1 or more: ${workers}`);
     const stopListening = onAbort(signal, () => this.dispatch());
@@ -163,7 +158,7 @@ export class WorkQueue<Key extends string = string> {
     stopListening();
   }
 
-  /** Drops every key. Nothing is started any more, and what is added is ignored. */
+  /** Drops every key. Nothing more is started, and further adds are ignored. */
   close(): void {
     this.closed = true;
     this.entries.clear();
@@ -206,8 +201,7 @@ export class WorkQueue<Key extends string = string> {
     this.dispatchSoon();
   }
 
-  // Not at once, so that of several keys added in one go the most urgent is first,
-  // and so that nobody's handler runs inside somebody else's add().
+  // Deferred, so that of several keys added together the most urgent is first, and so that no handler runs inside add().
   private dispatchSoon(): void {
     if (this.dispatchIsPending || !this.current) return;
     this.dispatchIsPending = true;
@@ -252,7 +246,7 @@ export class WorkQueue<Key extends string = string> {
     const fifo = resyncHasItsTurn ? resync : fresh;
     const entry = fifo.first;
     if (!entry) return undefined;
-    // Counted only while a resync key waits: what went before it came took nothing from it.
+    // Counted only while a resync key waits: earlier fresh keys did not delay it.
     this.freshInARow = resync.size > 0 && fifo === fresh ? this.freshInARow + 1 : 0;
     fifo.remove(entry);
     entry.place = "in-flight";
@@ -278,7 +272,7 @@ export class WorkQueue<Key extends string = string> {
     this.dispatchSoon();
   }
 
-  /** When the key comes up again after this outcome, if it does. */
+  /** When the key is handled again after this outcome, if at all. */
   private wishAfter(entry: Entry<Key>, outcome: WorkOutcome): Wish | undefined {
     const { next, priority } = entry;
     switch (outcome.kind) {
@@ -322,7 +316,7 @@ export class WorkQueue<Key extends string = string> {
     this.startsThisTurn = 0;
   }
 
-  // A real timer may fire a moment early; dispatch() then sets it once more.
+  // A real timer may fire slightly early; dispatch() then sets it again.
   private setAlarm(dueMs: number | undefined): void {
     if (dueMs === this.alarm?.dueMs) return;
     this.alarm?.timer.cancel();
@@ -336,7 +330,7 @@ export class WorkQueue<Key extends string = string> {
   }
 }
 
-/** The earlier time and the higher priority of two wishes for one key. */
+/** Merges two wishes for one key: the earlier time and the higher priority. */
 function merged(a: Wish | undefined, b: Wish): Wish {
   if (!a) return b;
   const isFresh = a.priority === "fresh" || b.priority === "fresh";

@@ -1,15 +1,15 @@
-// The token of the control plane: asked for at every call, so that a rotated one is used
-// from the next call on, and taken out of every text that goes further than this folder.
+// The bearer token for the control plane. It is read for every call, so that a rotated token is used from the next call
+// on, and removed from every text that leaves this folder.
 import type { SecretSource } from "../config/secret-source.ts";
 
 const redacted = "[redacted]";
-// While a token rotates, answers to the old one still arrive.
+// While a token rotates, responses to calls with the old one still arrive.
 const rememberedMax = 2;
 
 export interface Bearer {
-  /** The value of the header field, with the token as it is now. */
+  /** The value of the Authorization header, with the current token. */
   authorization(signal: AbortSignal): Promise<string>;
-  /** The server refused the token: the next call reads it anew. */
+  /** The server rejected the token: the next call reads it again. */
   refused(): void;
   /** The text without the tokens that were sent. */
   redact(text: string): string;

@@ -25,7 +25,7 @@ function createFixture(heartbeat: (header: Headers) => Promise<object>) {
   return { client: createClient(ClusterService, transport), seen };
 }
 
-test("a call has a span with its code, and tells the server how to continue the trace", async () => {
+test("a call has a span with its code, and sends the trace context", async () => {
   let sent: string | null = null;
   const { client, seen } = createFixture(async (header) => {
     sent = header.get("traceparent");
@@ -41,7 +41,7 @@ test("a call has a span with its code, and tells the server how to continue the 
   assert.deepEqual(seen, [{ name: "control plane Heartbeat", attributes }]);
 });
 
-test("a failure is noted by its code alone, because a server may quote what it was sent", async () => {
+test("a failure is recorded by its code alone, because a server may quote the request", async () => {
   const { client, seen } = createFixture(async () => {
     throw new ConnectError("no entry with CANARY", Code.PermissionDenied, { "x-echo": "CANARY" });
   });
@@ -51,7 +51,7 @@ test("a failure is noted by its code alone, because a server may quote what it w
   assert.ok(!JSON.stringify(seen).includes("CANARY"));
 });
 
-test("a call that took too long is told from one that was given up", async () => {
+test("a call that timed out is distinguished from one that was aborted", async () => {
   const { client, seen } = createFixture(() => new Promise(() => undefined));
   for (const reason of [new DeadlineError(10), new Error("stopped")]) {
     const ending = new AbortController();
@@ -65,7 +65,7 @@ test("a call that took too long is told from one that was given up", async () =>
   );
 });
 
-test("a stream has no span, and without tracing there is no interceptor", async () => {
+test("a stream has no span, and without tracing there are no interceptors", async () => {
   const { client, seen } = createFixture(async () => ({}));
   for await (const _ of client.watchDeployments({})) assert.fail("there is nothing to send");
   assert.deepEqual(seen, []);

@@ -1,5 +1,5 @@
-// A span for every unary call that krane makes, to the control plane or to a vault. Who answers can continue the
-// trace.
+// Adds a span to every unary call to the control plane or to a vault, and sends its context, so that the server can
+// continue the trace.
 import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import { DeadlineError } from "../concurrency/abort.ts";
@@ -9,7 +9,7 @@ import { codeNames } from "./error.ts";
 
 type CallDefinition = typeof spanCatalogue.controlPlaneCall | typeof spanCatalogue.vaultCall;
 
-/** Belongs before all other interceptors, whose work is part of the call; none without tracing. */
+/** Must come before all other interceptors, because their work is part of the call. Empty when tracing is off. */
 export function createCallSpans(
   spans: Spans | undefined,
   definition: CallDefinition,
@@ -28,12 +28,12 @@ export function createCallSpans(
   return [interceptor];
 }
 
-/** Who gave up. The library's own codes differ with what was going on at that moment. */
+/** A deadline or the caller ended the call. The library's own code depends on what was going on at that moment. */
 function abortCode({ reason }: AbortSignal) {
   return reason instanceof DeadlineError ? "deadline_exceeded" : "canceled";
 }
 
-/** Tells the span how the call ended: by a code alone, because a server may quote what it was sent (K7). */
+/** Records the code of the call on the span, and nothing else, because a server may quote the request (K7). */
 export async function noteCode<T>(
   span: OpenSpan<CallDefinition>,
   answer: Promise<T>,

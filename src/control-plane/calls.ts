@@ -1,11 +1,10 @@
-// One call to the control plane, unary or streaming, whichever RPC it is: with its
-// deadline, its end, its figures and its one kind of error.
+// Makes unary and streaming calls to the control plane, with deadlines, metrics and one type of error.
 //
-// - A unary call ends with its deadline, also when the server hangs.
-// - A stream is cancelled at the server in every way that reading it can end. One left
-//   open costs a polling loop over there, and in the end the connection's last stream.
-// - An abort by the caller is the signal's own reason, never a ControlPlaneError: nobody
-//   must mistake "we stopped" for "the control plane failed".
+// - A unary call ends with its deadline, even if the server hangs.
+// - A stream is cancelled at the server however reading it ends. A stream left open would cost the server a polling
+//   loop, and eventually use up the connection's streams.
+// - If the caller aborts, the call rejects with the signal's reason, never with a ControlPlaneError, so that a stop is
+//   not mistaken for a failure of the control plane.
 import {
   create,
   type DescMessage,
@@ -24,13 +23,13 @@ export interface CallOptions {
   readonly clock: Clock;
   readonly unaryTimeoutMs: number;
   redact(text: string): string;
-  /** Told of the end of every call that was not ended by its caller. */
+  /** Called at the end of every call that its caller did not abort. */
   onEnd(end: CallEnd): void;
 }
 
 export interface CallEnd {
   readonly method: string;
-  /** How long a unary call took; how long a stream lives says nothing about anybody's speed. */
+  /** Only for unary calls: the lifetime of a stream says nothing about speed. */
   readonly durationMs?: number;
   readonly error?: ControlPlaneError;
 }
@@ -42,21 +41,21 @@ export interface Calls {
     signal: AbortSignal,
     context?: ContextValues,
   ): Promise<MessageShape<O>>;
-  /** Begins when the reading begins. */
+  /** Opened when it is first read. */
   stream<I extends DescMessage, O extends DescMessage>(
     method: DescMethodServerStreaming<I, O>,
     request: MessageInitShape<I>,
     signal: AbortSignal,
   ): AsyncIterable<MessageShape<O>>;
-  /** Ends every call, and refuses new ones. */
+  /** Ends every call; new ones fail. */
   close(): void;
 }
 
 export function createCalls(options: CallOptions): Calls {
   const { transport, clock, unaryTimeoutMs } = options;
   const closing = new AbortController();
-  // The server gets to know the deadline, and can give up on its side. The limit that
-  // counts is ours: the library's own would run on a clock that no test can move.
+  // Tells the server the deadline, so that it can stop working. The deadline itself is enforced here, because the
+  // library's does not use the injected clock.
   const unaryHeader = { "Connect-Timeout-Ms": String(unaryTimeoutMs) };
 
   function failed(method: string, error: unknown, signal: AbortSignal): unknown {

@@ -1,5 +1,5 @@
-// The client against a server in the same process: what a call carries, how it ends, and
-// what is remembered between calls.
+// The client against a server in the same process: what a call carries, how it ends, and what is
+// remembered between calls.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
@@ -84,7 +84,7 @@ describe("every method of ClusterService, within the process", () => {
   testEveryCall(region, (_, server) => connectTo(server).plane);
 });
 
-test("a report that somebody froze is sent, and is not changed", async () => {
+test("a frozen report is sent unchanged", async () => {
   const { plane, arrived } = connectTo({ reportDeploymentStatus: () => ({}) });
   const report = Object.freeze({ change: { case: "delete" as const, value: { k8sName: "web" } } });
   await plane.report(kinds.deployment, report, never);
@@ -93,7 +93,7 @@ test("a report that somebody froze is sent, and is not changed", async () => {
 });
 
 describe("the token", () => {
-  test("is the one in its file at the time of the call, and is read again when it is refused", async () => {
+  test("is read from its file for each call, and read again when it is rejected", async () => {
     let file = "old-token";
     const token = createSecretSource(
       { kind: "file", path: "token", setting: "control.token" },
@@ -113,7 +113,7 @@ describe("the token", () => {
     file = "new-token";
     await plane.get(kinds.deployment, { id: "d_1" }, never);
     file = "newer-token";
-    // The clock of the source stands still, so only the refusal can make it look again.
+    // The clock of the source stands still, so only the rejection can make it read the file again.
     await plane.get(kinds.deployment, { id: "d_1" }, never);
     assert.deepEqual(bearers, ["Bearer new-token", "Bearer new-token"]);
     file = "old-token";
@@ -126,12 +126,12 @@ describe("the token", () => {
     assert.equal(bearers.at(-1), "Bearer old-token");
   });
 
-  test("is read again when a stream refuses it", async () => {
+  test("is read again when a stream rejects it", async () => {
     let refreshed = 0;
     const token = { current: async () => new Secret("t"), refresh: () => void refreshed++ };
     const { plane } = connectTo(
       {
-        // biome-ignore lint/correctness/useYield: it is refused before it has anything to say.
+        // biome-ignore lint/correctness/useYield: it is rejected before it sends anything.
         async *watchDeployments() {
           throw new ConnectError("no", Code.PermissionDenied);
         },
@@ -145,7 +145,7 @@ describe("the token", () => {
     assert.equal(refreshed, 1);
   });
 
-  test("is in no error, whatever the server quotes", async () => {
+  test("is never part of an error, whatever the server quotes", async () => {
     const { plane } = connectTo({
       heartbeat(_, { requestHeader }) {
         const bearer = requestHeader.get("authorization") ?? "";
@@ -159,7 +159,7 @@ describe("the token", () => {
     assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /token-1/);
   });
 
-  test("that was never readable fails the call before anything is sent", async () => {
+  test("fails the call before anything is sent if it was never readable", async () => {
     const token = createSecretSource(
       { kind: "file", path: "/run/token", setting: "control.token" },
       { readTextFile: () => Promise.reject(new Error("ENOENT")), nowMs: () => 0 },
@@ -173,7 +173,7 @@ describe("the token", () => {
 });
 
 describe("a unary call", () => {
-  test("that hangs ends with its deadline, and is cancelled at the server", async () => {
+  test("that hangs fails at its deadline, and is cancelled at the server", async () => {
     let cancelled = false;
     const { plane, clock } = connectTo({
       getDesiredDeploymentState: (_, { signal }) =>
@@ -210,8 +210,8 @@ describe("a unary call", () => {
   });
 });
 
-describe("a question for desired state", () => {
-  test("is answered with the state, and with not-found only when the server says so", async () => {
+describe("a request for desired state", () => {
+  test("returns the state, and not-found only if the server says so", async () => {
     const { plane } = connectTo({
       getDesiredDeploymentState({ deploymentId }) {
         if (deploymentId === "gone") throw new ConnectError("no such deployment", Code.NotFound);
@@ -221,13 +221,13 @@ describe("a question for desired state", () => {
     const found = await plane.get(kinds.deployment, { id: "here" }, never);
     assert.equal(found.kind === "found" && found.state.version, 2n ** 60n + 1n);
     assert.deepEqual(await plane.get(kinds.deployment, { id: "gone" }, never), { kind: "not-found" });
-    // This server has no such method at all, which says nothing about the object.
+    // This server does not have the method, which says nothing about the object.
     assert.equal((await failureOf(plane.get(kinds.sentinel, { id: "s_1" }, never))).code, "unimplemented");
   });
 });
 
 describe("an RPC that the server does not have", () => {
-  test("is asked for once per connection, and fails nobody", async () => {
+  test("is called once per connection, and does not fail the caller", async () => {
     let calls = 0;
     const refuse = () => {
       calls += 1;
@@ -243,7 +243,7 @@ describe("an RPC that the server does not have", () => {
     assert.equal(calls, 3);
   });
 
-  test("fails every time when it is not an addition", async () => {
+  test("fails every time if it is not an optional one", async () => {
     const { plane } = connectTo({});
     for (let tries = 0; tries < 2; tries++)
       assert.equal((await failureOf(plane.report(kinds.sentinel, {}, never))).code, "unimplemented");
@@ -251,7 +251,7 @@ describe("an RPC that the server does not have", () => {
 });
 
 describe("a stream", () => {
-  test("is closed at the server however its reader stops: break, throw or abort", async () => {
+  test("is closed at the server however reading ends: break, throw or abort", async () => {
     let open = 0;
     const { plane, clock } = connectTo({
       async *watchDeployments(_, { signal }) {
@@ -284,7 +284,7 @@ describe("a stream", () => {
     }
   });
 
-  test("passes on a state that says neither apply nor delete", async () => {
+  test("passes on a state that is neither apply nor delete", async () => {
     const { plane } = connectTo({
       async *watchDeployments() {
         yield { version: 5n };
@@ -296,7 +296,7 @@ describe("a stream", () => {
     assert.deepEqual(cases, [[undefined, 5n]]);
   });
 
-  test("does not begin before it is read, nor after the signal", async () => {
+  test("is not opened before it is read, nor after an abort", async () => {
     let begun = 0;
     const { plane, clock } = connectTo({
       async *watchDeployments() {
@@ -311,7 +311,7 @@ describe("a stream", () => {
   });
 });
 
-test("calls are counted by method and result; that there is no such object is a success", async () => {
+test("calls are counted by method and result; not_found counts as a success", async () => {
   const { plane, metrics } = connectTo({
     getDesiredDeploymentState: () => Promise.reject(new ConnectError("gone", Code.NotFound)),
     heartbeat: () => Promise.reject(new ConnectError("down", Code.Unavailable)),

@@ -1,11 +1,11 @@
-// A control plane as krane sees it: desired state to read, status to report. One
-// instance is one HTTP/2 connection, and each controller has its own (K6).
+// The client of the control plane: reads desired state and sends reports. One instance is one HTTP/2 connection, and
+// each controller has its own (K6).
 //
 // - Creating it starts nothing; the first call connects. After close() nothing is left.
-// - `not-found` is only ever the server's own word about that one object. Everything
-//   else that looks like absence (a proxy's 404, a wrong path) is an error.
-// - RPCs that only newer servers have are left alone once a server has refused them,
-//   until the connection is a new one: an upgraded server may then be on the other side.
+// - `not-found` always comes from the server itself and concerns that one object. Everything else that looks like
+//   absence (a proxy's 404, a wrong path) is an error.
+// - RPCs that only newer servers have are not called again once a server has answered `unimplemented`, until there is a
+//   new connection, which may go to an upgraded server.
 import type {
   DescMessage,
   DescMethodServerStreaming,
@@ -33,36 +33,36 @@ import { createRequestStamp, createStampInterceptor } from "./request-stamp.ts";
 import { contextWith, ResponseFingerprint } from "./response-fingerprint.ts";
 import { type ConnectionLimits, createHttpLink, type Link } from "./transport.ts";
 
-/** A kind of desired state as the wire knows it. A kind's descriptor is one. */
+/** The RPCs of a kind of desired state. A kind's descriptor implements it. */
 export interface WireKind<State extends DescMessage = DescMessage, Report extends DescMessage = DescMessage> {
   readonly rpcs: KindRpcs<State, Report>;
 }
 
 export interface KindRpcs<State extends DescMessage, Report extends DescMessage> {
-  /** Its request has the field `version_last_seen`. */
+  /** The request has the field `version_last_seen`. */
   readonly watch: DescMethodServerStreaming<DescMessage, State>;
   readonly get: DescMethodUnary<DescMessage, State>;
-  /** The field of the request of `get` that names the object, in generated code. */
+  /** The field of the `get` request that holds the object's id, as named in generated code. */
   readonly idField: string;
-  /** Absent for kinds that nobody reports on. */
+  /** Absent for kinds without reports. */
   readonly report?: DescMethodUnary<Report, DescMessage>;
 }
 
 export interface DesiredQuestion {
-  /** At the control plane. */
+  /** The object's id at the control plane. */
   readonly id: string;
-  /** Of an answer that came before, and that need not be told again. */
+  /** The fingerprint of the last response. An equal response is not parsed again. */
   readonly knownPrint?: string | undefined;
 }
 
 export type DesiredAnswer<S> =
   | { readonly kind: "found"; readonly state: S; readonly print?: string }
-  /** The answer with the known print, byte by byte. */
+  /** The response equals the one with the known fingerprint, byte for byte. */
   | { readonly kind: "same" }
   | { readonly kind: "not-found" };
 
 export interface ControlPlane {
-  /** Everything above the version, and then what changes. Ends only when the server ends it; see DesiredStream. */
+  /** Everything above the version, then changes. Ends only when the server ends it; see DesiredStream. */
   watch<S extends DescMessage>(
     kind: WireKind<S>,
     versionLastSeen: bigint,
@@ -79,9 +79,9 @@ export interface ControlPlane {
     report: MessageInitShape<R>,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Does nothing, and does not fail, where the server has no such RPC. */
+  /** Does nothing if the server does not have the RPC. */
   heartbeat(signal: AbortSignal): Promise<void>;
-  /** The same, with undefined for an answer. */
+  /** Returns undefined if the server does not have the RPC. */
   reportAgentState(
     report: MessageInitShape<typeof ReportAgentStateRequestSchema>,
     signal: AbortSignal,
@@ -109,7 +109,7 @@ export interface ControlPlaneDeps {
   readonly clock: Clock;
   readonly metrics?: Pick<Metrics, "controlPlaneRequests" | "controlPlaneDuration"> | undefined;
   readonly log?: Log | undefined;
-  /** Before krane's own. */
+  /** They run before krane's own. */
   readonly interceptors?: readonly Interceptor[] | undefined;
   /** Instead of a connection to `baseUrl`, for tests and simulations. */
   createLink?(interceptors: readonly Interceptor[]): Link;
@@ -157,7 +157,7 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
   };
 }
 
-/** Its schema is known to the kind alone. */
+/** Only the kind knows the schema of its request. */
 function requestOf(fields: Readonly<Record<string, unknown>>): MessageInitShape<DescMessage> {
   return fields as MessageInitShape<DescMessage>;
 }
@@ -197,13 +197,15 @@ function createAdditionCall(unary: UnaryCall, link: Link, log: Log | undefined) 
     } catch (error) {
       if (!(error instanceof ControlPlaneError && error.code === "unimplemented")) throw error;
       refusedAt.set(method.name, link.generation);
-      log?.info("the control plane does not have this RPC; it is left alone", { method: method.name });
+      log?.info("the control plane does not support this RPC; not calling it again on this connection", {
+        method: method.name,
+      });
       return undefined;
     }
   };
 }
 
-/** With either code it helps to look whether there is a newer token. */
+/** With either code, the token file is read again, in case there is a newer token. */
 function isTokenRefused(error: ControlPlaneError | undefined): boolean {
   return error?.code === "unauthenticated" || error?.code === "permission_denied";
 }
@@ -213,7 +215,7 @@ function observe(
   { method, durationMs, error }: CallEnd,
   metrics: ControlPlaneDeps["metrics"],
 ): void {
-  // That there is no such object is an answer, and what resync asks for.
+  // Not found is a normal response to a resync.
   const result = error === undefined || error.code === "not_found" ? "success" : "error";
   metrics?.controlPlaneRequests.inc({ controller, method, result });
   if (durationMs !== undefined)

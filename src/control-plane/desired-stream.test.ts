@@ -17,16 +17,16 @@ function until(signal: AbortSignal): Promise<never> {
 }
 
 const failing = (code: ControlPlaneCode, retryAfterMs?: number): Script =>
-  // biome-ignore lint/correctness/useYield: it fails before it has anything to say.
+  // biome-ignore lint/correctness/useYield: it fails before it sends anything.
   async function* () {
     throw new ControlPlaneError(code, `Watch: ${code}`, { retryAfterMs });
   };
-// biome-ignore lint/correctness/useYield: it has nothing to say.
+// biome-ignore lint/correctness/useYield: it sends nothing.
 const silent: Script = async function* (_, signal) {
   await until(signal);
 };
 const ending: Script = async function* () {
-  // It is accepted, and that was all.
+  // Accepted, and then nothing.
 };
 const sending = (...versions: bigint[]): Script =>
   async function* (_, signal) {
@@ -86,7 +86,7 @@ function gaps(opened: readonly Opened[]): number[] {
 }
 
 describe("a desired stream", () => {
-  test("connects at once, then 1 to 5 s after a connection that brought something, from the cursor", async () => {
+  test("connects at once, then 1 to 5 s after a connection that delivered something, from the cursor", async () => {
     const script: Script = async function* (version) {
       yield version + 1n;
     };
@@ -104,7 +104,7 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
-  test("tells of every sign that the server is there: a connection that lived for a second, and each state", async () => {
+  test("calls onSign for a connection that lasted a second, and for each state", async () => {
     const signsMs: number[] = [];
     const { stream, clock, opened, stop, finish } = streamOver(
       [failing("unavailable"), sending(1n, 2n), silent],
@@ -120,7 +120,7 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
-  test("ends with the error of what cannot even be opened, and leaves no timer behind", async () => {
+  test("fails with an error thrown by open(), and leaves no timer behind", async () => {
     const bug = new TypeError("open is broken");
     const { stream, clock, stop } = streamOver([silent], {
       open() {
@@ -132,7 +132,7 @@ describe("a desired stream", () => {
     assert.equal(clock.timerCount, 0);
   });
 
-  test("waits longer and longer while a server accepts and drops it, up to 60 s", async () => {
+  test("backs off up to 60 s while a server accepts and drops it", async () => {
     const { stream, clock, opened, stop, finish } = streamOver([ending]);
     const running = stream.run(stop.signal);
     await clock.advance(3_600_000);
@@ -145,7 +145,7 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
-  test("waits for what a busy server asks, and says the error", async () => {
+  test("waits as long as a busy server asks, and shows the error", async () => {
     const { stream, clock, opened, stop, finish } = streamOver([failing("unavailable", 45_000), silent]);
     const running = stream.run(stop.signal);
     await clock.advance(44_999);
@@ -162,7 +162,7 @@ describe("a desired stream", () => {
   });
 
   for (const code of ["unauthenticated", "permission_denied"] as const)
-    test(`asks at most twice a minute while it is answered ${code}`, async () => {
+    test(`connects at most twice a minute while the server answers ${code}`, async () => {
       const { stream, clock, opened, stop, finish } = streamOver([failing(code)]);
       const running = stream.run(stop.signal);
       await clock.advance(3_600_000);
@@ -172,7 +172,7 @@ describe("a desired stream", () => {
       await finish(running);
     });
 
-  test("says where it is stuck when connection after connection fails at the same place", async () => {
+  test("shows the version where it is stuck when every connection fails at the same place", async () => {
     const damaged: Script = async function* () {
       yield 5n;
       throw new ControlPlaneError("internal", "Watch: cannot be read");
@@ -199,7 +199,7 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
-  test("starts over from 0 at once when the server is behind the cursor, but not in a hot loop", async () => {
+  test("restarts from 0 at once when the server is behind the cursor, but not in a hot loop", async () => {
     const { stream, clock, opened, world, stop, finish } = streamOver([failing("out_of_range")]);
     world.cursor = 900n;
     const running = stream.run(stop.signal);
@@ -217,7 +217,7 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
-  test("is replayed from 0 on demand, at once, and goes on from the cursor afterwards", async () => {
+  test("is replayed from 0 on demand, at once, and resumes from the cursor afterwards", async () => {
     const { stream, clock, opened, world, stop, finish } = streamOver([sending(8n, 9n), sending(3n), silent]);
     const running = stream.run(stop.signal);
     await clock.settle();
@@ -236,7 +236,7 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
-  test("is replayed from 0 also when the old connection's last state is taken after the demand", async () => {
+  test("is replayed from 0 even if the old connection delivers a last state after the demand", async () => {
     let take: () => void = () => undefined;
     const world = { cursor: 0n };
     const { stream, clock, opened, stop, finish } = streamOver([sending(9n), silent], {
@@ -277,7 +277,7 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
-  test("reads the next state only when the last one was taken", async () => {
+  test("reads the next state only when onState is done with the last one", async () => {
     let produced = 0;
     let take: () => void = () => undefined;
     const script: Script = async function* () {
@@ -298,7 +298,7 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
-  test("takes a flood in small portions, with a turn for everybody else after each", async () => {
+  test("reads a flood in small batches, and yields after each", async () => {
     const flood = Array.from({ length: 1_000 }, (_, index) => BigInt(index + 1));
     const { stream, clock, states, stop, finish } = streamOver([sending(...flood)]);
     const running = stream.run(stop.signal);
@@ -309,7 +309,7 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
-  test("ends with the error of a reader that has a bug, and leaves no connection", async () => {
+  test("fails with an error thrown by onState, and leaves no connection", async () => {
     const { stream, world, clock, stop } = streamOver([sending(1n)], {
       onState: () => Promise.reject(new TypeError("a bug")),
     });
@@ -317,7 +317,7 @@ describe("a desired stream", () => {
     assert.deepEqual([world.open, clock.timerCount, stream.status().state], [0, 0, "stopped"]);
   });
 
-  test("tells what it is doing: open with the first state, or after a round of pings without one", async () => {
+  test("is open with the first state, or after a round of pings without one", async () => {
     const scripts = [failing("unavailable"), sending(1n)];
     const { stream, clock, statuses, stop, finish } = streamOver(scripts);
     const running = stream.run(stop.signal);
@@ -339,7 +339,7 @@ describe("a desired stream", () => {
     await quiet.finish(quietRun);
   });
 
-  test("is not ended by an observer that throws", async () => {
+  test("survives an observer that throws", async () => {
     const { stream, clock, states, stop, finish } = streamOver([sending(1n, 2n)], {
       onStatus: () => assert.fail("the observer has a bug"),
     });
@@ -349,7 +349,7 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
-  test("counts what it opened again", async () => {
+  test("counts reconnects", async () => {
     const { stream, clock, opened, metrics, stop, finish } = streamOver([failing("internal")]);
     const running = stream.run(stop.signal);
     await clock.advance(100_000);
@@ -361,7 +361,7 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
-  test("does nothing under a signal that is over, and can be run again", async () => {
+  test("does nothing if the signal is already aborted, and can be run again", async () => {
     const { stream, clock, opened } = streamOver([silent]);
     await stream.run(AbortSignal.abort());
     assert.equal(opened.length, 0);
@@ -374,7 +374,7 @@ describe("a desired stream", () => {
   });
 });
 
-describe("a fleet of 1,000 agents", () => {
+describe("1,000 agents", () => {
   /** Connects in each second after all lost the control plane at once, which stays away for a while. */
   async function reconnects(outageMs: number): Promise<number[]> {
     const clock = new FakeClock();
@@ -383,7 +383,7 @@ describe("a fleet of 1,000 agents", () => {
     let phase: "up" | "down" | "back" = "up";
     const cut = new AbortController();
     const runs = Array.from({ length: 1_000 }, (_, seed) => {
-      // biome-ignore lint/correctness/useYield: connections are what is counted here, not states.
+      // biome-ignore lint/correctness/useYield: the test counts connections, not states.
       async function* open(_version: bigint, signal: AbortSignal): AsyncIterable<bigint> {
         if (phase === "back") {
           const second = Math.floor((clock.nowMs() - outageMs) / 1_000);
@@ -417,13 +417,13 @@ describe("a fleet of 1,000 agents", () => {
     return connects;
   }
 
-  test("comes back over four seconds after one cut, a quarter in each", async () => {
+  test("reconnect over four seconds after a cut, a quarter in each", async () => {
     const connects = await reconnects(0);
     assert.equal(connects[0], 0);
     assert.ok(Math.max(...connects) < 290, String(connects));
   });
 
-  test("comes back at 5 % a second at most after a long outage", async () => {
+  test("reconnect at most at 5 % per second after a long outage", async () => {
     const connects = await reconnects(150_000);
     assert.ok(Math.max(...connects) <= 50, String(connects));
   });

@@ -1,18 +1,18 @@
-// The endless stream of desired state: opened again and again from the cursor, until the
-// signal ends it. It brings states in order and knows nothing of what they mean.
+// Reads the stream of desired state and reconnects it from the cursor until the signal aborts. It delivers states in
+// order and does not interpret them.
 //
-// - The first connection is made at once, every later one after a wait. Only a replay,
-//   and the first `out_of_range` after a good connection, reconnect without one.
-// - The stream is pulled: the next state is read when onState is done with the last one,
-//   so a slow reader holds the server back instead of filling memory.
-// - An error of the stream is shown and waited out. An error of onState is a bug, and
-//   ends run() after the connection is closed; whoever supervises it starts it again.
-// - A stream may be silent for ever, because pings prove its connection. That it is not
-//   held by one old server for weeks is the work of the periodic replay, which opens it anew.
-// - A message that cannot be read (damaged, or larger than the limit) ends every connection at the same
-//   place. It is not stepped over: unread it has no version, and a guessed one could be above others that
-//   were never seen, which nothing would bring again (K2). It is said loudly instead. What was known before
-//   is kept right by resync, which asks object by object; only what is new behind that message has to wait.
+// - The first connection is opened at once, every later one after a delay. Only a replay, and the first `out_of_range`
+//   after a good connection, reconnect without one.
+// - The next state is read when onState is done with the last one, so a slow reader slows the server down instead of
+//   filling memory.
+// - An error of the stream is shown in the status and waited out. An error of onState is a bug: it ends run() after the
+//   connection is closed, and the supervisor restarts it.
+// - A stream may be silent for ever, because pings prove its connection. The periodic replay reopens it, so it does not
+//   stay with one old server for weeks.
+// - An unreadable message (damaged, or larger than the limit) ends every connection at the same place. It is not
+//   skipped: without reading it, its version is unknown, and a guess could skip other versions for good (K2). It is
+//   logged as an error instead. The resync still corrects known objects, because it asks for each one; only new objects
+//   behind that message have to wait.
 import { linkSignals } from "../concurrency/abort.ts";
 import { createBackoff } from "../concurrency/backoff.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
@@ -22,18 +22,18 @@ import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "./error.ts";
 
-// Servers send nothing at all, not even headers, before their first message. A connection
-// that has outlived one round of pings is open all the same.
+// Servers send nothing, not even headers, before their first message. A connection that has survived one round of pings
+// counts as open.
 const provenByPingsMs = 15_000;
 
-// A server that is away mostly says so sooner than this. It is no proof, but reason enough to try a call that
-// has failed.
+// A connection to a server that is down usually fails sooner than this. Surviving it proves nothing, but is reason enough
+// to retry a failed report.
 const promisingMs = 1_000;
 
-// One failure is an accident of the connection; so many at the same place are not.
+// One failure may be a matter of the connection; this many at the same version are not.
 const stuckAfter = 3;
-/** What servers and proxies say when they are not there, or do not want us: no message is to blame. */
-const blameless: ReadonlySet<ControlPlaneCode> = new Set<ControlPlaneCode>([
+/** Codes of a server or proxy that is unavailable or refuses the agent: they are not caused by a message. */
+const unrelatedCodes: ReadonlySet<ControlPlaneCode> = new Set<ControlPlaneCode>([
   "unavailable",
   "deadline_exceeded",
   "canceled",
@@ -44,26 +44,26 @@ const blameless: ReadonlySet<ControlPlaneCode> = new Set<ControlPlaneCode>([
   "out_of_range",
 ]);
 
-// What has arrived is read without waiting for anything. After so many states everybody else in the process
-// gets a turn, and some idle time, or a flood here would hold up every other controller, timer and health
-// probe (K6). Almost a thousand states a second still come in, several times what a cluster takes.
+// States that have arrived are read without waiting. After this many, the loop pauses, or a flood would delay every
+// other controller, timer and health probe (K6). Almost a thousand states per second still come in, several times what
+// a cluster takes.
 const statesPerTurn = 4;
 const turnMs = 4;
 
 export interface DesiredSource<S> {
   readonly controller: string;
   open(versionLastSeen: bigint, signal: AbortSignal): AsyncIterable<S>;
-  /** Asked anew for each connection (K2). */
+  /** Called for each connection (K2). */
   cursor(): bigint;
-  /** Makes the cursor 0: for a replay, and when the server says that it is ahead of it. */
+  /** Sets the cursor to 0: for a replay, and when the server answers that the cursor is ahead of it. */
   resetCursor(): void;
   onState(state: S): void | Promise<void>;
   /**
-   * Told of every sign that the server is there, a connection that has not failed yet or a state: what has failed
-   * at it is worth another try.
+   * Called for every sign of life of the server: a connection that has lasted a second, or a state. Failed reports are
+   * worth a retry then.
    */
   onSign?(): void;
-  /** Told of every change. What it throws changes nothing. */
+  /** Called for every change. Its errors are ignored. */
   onStatus?(status: StreamStatus): void;
 }
 
@@ -71,9 +71,9 @@ export interface StreamStatus {
   readonly state: "idle" | "connecting" | "open" | "waiting" | "stopped";
   /** Wall time at which the state was entered. */
   readonly sinceMs: number;
-  /** How often it was opened again after it had ended. */
+  /** How often the stream was reopened after it had ended. */
   readonly reconnects: number;
-  /** Why the last connection failed; gone with the first message of a later one. */
+  /** Why the last connection failed; cleared by the first message of a later one. */
   readonly lastError?: {
     readonly code: ControlPlaneCode;
     readonly message: string;
@@ -89,9 +89,9 @@ export interface DesiredStreamDeps {
 }
 
 export interface DesiredStream {
-  /** Resolves when the signal has aborted and the connection is closed. To be called once at a time. */
+  /** Resolves when the signal has aborted and the connection is closed. Calls must not overlap. */
   run(signal: AbortSignal): Promise<void>;
-  /** Resets the cursor and opens the stream anew: at once if it is open, else when its wait is over. */
+  /** Resets the cursor and reopens the stream: at once if it is open, else when its delay is over. */
   reconnectFromZero(): void;
   status(): StreamStatus;
 }
@@ -105,7 +105,7 @@ class ReconnectingStream<S> implements DesiredStream {
   readonly #deps: DesiredStreamDeps;
   #status: StreamStatus;
   #fromZero = false;
-  /** How often in a row connections from this version failed before they brought anything. */
+  /** How many connections in a row from this version failed before they delivered anything. */
   #stuck = { version: 0n, times: 0 };
   #endConnection: () => void = () => undefined;
 
@@ -130,7 +130,7 @@ class ReconnectingStream<S> implements DesiredStream {
     try {
       while (!signal.aborted) {
         const ended = await this.#connect(signal);
-        if (ended === "asked to" || signal.aborted) continue;
+        if (ended === "aborted" || signal.aborted) continue;
         if (achievedSomething(ended)) restartedAtOnce = false;
         let delayMs = delay.afterMs(ended);
         if (ended.code === "out_of_range") {
@@ -147,11 +147,11 @@ class ReconnectingStream<S> implements DesiredStream {
     }
   }
 
-  /** One connection, from its opening to its end. */
-  async #connect(signal: AbortSignal): Promise<EndedConnection | "asked to"> {
+  /** Runs one connection until it ends; "aborted" for a replay or a stop. */
+  async #connect(signal: AbortSignal): Promise<EndedConnection | "aborted"> {
     const { clock } = this.#deps;
-    // Only now that the last connection is closed: a state that it still delivered could
-    // move the cursor away from 0 again.
+    // Only after the last connection is closed, because a state that it still delivered could move the cursor away
+    // from 0 again.
     if (this.#fromZero) this.#source.resetCursor();
     this.#fromZero = false;
     const linked = linkSignals(signal);
@@ -188,7 +188,7 @@ class ReconnectingStream<S> implements DesiredStream {
         if (statesTaken % statesPerTurn === 0)
           await sleep(clock, turnMs, linked.signal).catch(() => undefined);
       }
-      return "asked to";
+      return "aborted";
     } finally {
       proof.cancel();
       promise.cancel();
@@ -198,11 +198,11 @@ class ReconnectingStream<S> implements DesiredStream {
     }
   }
 
-  /** `version`: from where the connection was to go on, if it brought nothing. */
+  /** `version`: where the connection resumed, if it delivered nothing. */
   #failed(error: unknown, version: bigint | undefined): Pick<EndedConnection, "code" | "retryAfterMs"> {
     const known = error instanceof ControlPlaneError;
     const code = known ? error.code : "unknown";
-    if (version !== undefined && !blameless.has(code))
+    if (version !== undefined && !unrelatedCodes.has(code))
       this.#stuck = { version, times: version === this.#stuck.version ? this.#stuck.times + 1 : 1 };
     if (this.#isStuck)
       notify(() => this.#deps.metrics?.controlPlaneStuck.inc({ controller: this.#source.controller }));
@@ -218,17 +218,17 @@ class ReconnectingStream<S> implements DesiredStream {
     const fields = { controller: this.#source.controller, code, reason, delayMs: Math.round(delayMs) };
     const { log } = this.#deps;
     if (code === "unauthenticated" || code === "permission_denied")
-      log?.error("the control plane refuses this agent", { ...fields, remedy: "check control.token" });
+      log?.error("the control plane rejected this agent", { ...fields, remedy: "check control.token" });
     else if (code === "failed_precondition")
       log?.error("the control plane does not serve this agent's region", {
         ...fields,
         remedy: "check region",
       });
     else if (this.#isStuck)
-      log?.error("the stream of desired state does not get past a message", {
+      log?.error("the stream of desired state is stuck at an unreadable message", {
         ...fields,
         version: this.#stuck.version,
-        remedy: "look at the first message of the control plane behind this version",
+        remedy: "check the control plane's first message after this version",
       });
     else if (code === undefined) log?.info("the control plane ended the stream", fields);
     else log?.warn("the stream of desired state failed", fields);
@@ -263,7 +263,7 @@ type Pulled<S> =
   | { readonly kind: "end" }
   | { readonly kind: "failed"; readonly error: unknown };
 
-/** The next state, with a failure of the stream as a value: one of onState must not be taken for it. */
+/** Returns a failure of the stream as a value, so that it cannot be confused with an error of onState. */
 async function pull<S>(states: AsyncIterator<S>): Promise<Pulled<S>> {
   try {
     const next = await states.next();
@@ -273,24 +273,19 @@ async function pull<S>(states: AsyncIterator<S>): Promise<Pulled<S>> {
   }
 }
 
-// How long to wait before a stream is opened again. Drawn at random from one second up to
-// a cap, so that a fleet that lost its control plane does not come back as one wave; the
-// cap grows while connections achieve nothing, so that a server which accepts and drops
-// is not hammered for ever.
-
 const growing = { minMs: 1_000, initialMs: 5_000, maxMs: 60_000, jitter: "full" } as const;
 
-// A connection that lasted this long worked, even if there was nothing to say.
+// A connection that lasted this long worked, even if no message came.
 const healthyAfterMs = 60_000;
 
-// A refused token is not made good by asking often, and somebody has to be able to read the log.
+// Retrying often does not fix a rejected token, and would flood the log.
 const refusedMs = { min: 30_000, max: 60_000 };
 
 /** How a connection ended. */
 export interface EndedConnection {
   readonly broughtMessages: boolean;
   readonly livedMs: number;
-  /** Absent when the server ended the stream in an orderly way. */
+  /** Absent if the server ended the stream without an error. */
   readonly code?: ControlPlaneCode;
   readonly retryAfterMs?: number | undefined;
 }
@@ -299,17 +294,22 @@ interface ReconnectDelay {
   afterMs(ended: EndedConnection): number;
 }
 
+/**
+ * The delay before a stream is reopened: random from one second up to a cap, so that many agents that lost their control
+ * plane do not come back in one wave. The cap grows while connections achieve nothing, so that a server that accepts and
+ * drops them gets fewer attempts.
+ */
 export function createReconnectDelay(random: Random): ReconnectDelay {
   const backoff = createBackoff(growing, random);
   return {
     afterMs(ended) {
       if (achievedSomething(ended)) backoff.reset();
       const drawnMs = backoff.nextMs();
-      // The hint is a lower limit and not the wait itself: all agents get the same one.
+      // The hint is a lower limit, not the delay itself, because all agents get the same hint.
       const hintedMs = ended.retryAfterMs === undefined ? 0 : ended.retryAfterMs + drawnMs - growing.minMs;
       const refused = ended.code === "unauthenticated" || ended.code === "permission_denied";
-      const calmMs = refused ? uniform(random, refusedMs.min, refusedMs.max) : drawnMs;
-      return Math.max(calmMs, hintedMs);
+      const delayMs = refused ? uniform(random, refusedMs.min, refusedMs.max) : drawnMs;
+      return Math.max(delayMs, hintedMs);
     },
   };
 }

@@ -23,7 +23,7 @@ function retryInfo(delayMs: number) {
 }
 
 describe("the code of a control-plane error", () => {
-  test("is the server's own when the server answered", () => {
+  test("is the server's code if the server responded", () => {
     for (const [code, name] of [
       [Code.NotFound, "not_found"],
       [Code.InvalidArgument, "invalid_argument"],
@@ -35,7 +35,7 @@ describe("the code of a control-plane error", () => {
     }
   });
 
-  test("never condemns the request when nobody answered", () => {
+  test("never blames the request if the server did not respond", () => {
     for (const [code, name] of [
       [Code.InvalidArgument, "internal"],
       [Code.Internal, "internal"],
@@ -48,7 +48,7 @@ describe("the code of a control-plane error", () => {
       assert.equal(controlPlaneError("Op", new ConnectError("broken", code), asIs).code, name, Code[code]);
   });
 
-  test("tells a failed connection from a bad answer", () => {
+  test("distinguishes a failed connection from an invalid response", () => {
     const reset = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
     const error = controlPlaneError("Op", ConnectError.from(reset, Code.Internal), asIs);
     assert.deepEqual([error.code, error.cause], ["unavailable", reset]);
@@ -76,7 +76,7 @@ test("a retry hint is read from RetryInfo and from Retry-After, and clamped to 1
   assert.equal(hint([], { "retry-after": "999999999" }), 60_000);
   assert.equal(hint([], { "retry-after": "Wed, 21 Oct 2026 07:28:00 GMT" }), undefined);
   assert.equal(hint([]), undefined);
-  // The more exact word wins over the proxy's.
+  // The server's own hint overrides the proxy's.
   assert.equal(hint([retryInfo(3_000)], { "retry-after": "30" }), 3_000);
 });
 
@@ -92,7 +92,7 @@ test("a retry hint of random bytes changes nothing but the hint", () => {
   );
 });
 
-test("nothing that a server wrote passes without redaction, in text, stack or cause", () => {
+test("text from the server is redacted in message, stack and cause", () => {
   const secret = "krane_canary";
   const metadata = { ...answered, "x-echo": secret };
   const quoting = new ConnectError(`token ${secret} is wrong`, Code.Unauthenticated, metadata);
@@ -101,12 +101,12 @@ test("nothing that a server wrote passes without redaction, in text, stack or ca
   assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /canary/);
 });
 
-test("a long answer is cut", () => {
+test("a long message is cut", () => {
   const page = new ConnectError("x".repeat(100_000), Code.Unknown, answered);
   assert.ok(controlPlaneError("Op", page, asIs).message.length < 600);
 });
 
-test("an error that already is one stays the same", () => {
+test("a ControlPlaneError is passed on unchanged", () => {
   const error = new ControlPlaneError("canceled", "closed");
   assert.equal(controlPlaneError("Op", error, asIs), error);
 });

@@ -1,11 +1,10 @@
-// The one error that the control-plane client throws. Its code is what callers branch
-// on, and it is a Connect code also where no server ever answered.
+// The error that the control-plane client throws. Callers branch on its code, which is a Connect code even if no server
+// responded.
 //
-// - A code that condemns the request (invalid_argument, not_found ...) is the server's
-//   own answer. The RPC library uses the same codes for a broken answer; taken at its
-//   word, a cut connection would be the end of a report.
-// - Neither the text nor the cause holds what the server wrote without going through
-//   the redaction of the caller, because servers quote the tokens they refuse (K7).
+// - A code that blames the request (invalid_argument, not_found ...) always comes from the server. The RPC library uses
+//   the same codes for a broken response; passing those on would drop a report because of a cut connection.
+// - Text from the server reaches the message or the cause only after redaction, because servers quote the tokens they
+//   reject (K7).
 
 import { fromBinary } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
@@ -18,7 +17,7 @@ import { CodedError } from "../errors/coded-error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
 import { scrub } from "../telemetry/scrub.ts";
 
-/** The codes as they stand on the wire. */
+/** The names of the codes on the wire. */
 export const codeNames = {
   [Code.Canceled]: "canceled",
   [Code.Unknown]: "unknown",
@@ -41,7 +40,7 @@ export const codeNames = {
 export type ControlPlaneCode = ErrorCode<"ControlPlaneError">;
 
 export interface ControlPlaneErrorFacts {
-  /** When the server wants to be asked again, already clamped. */
+  /** The wait that the server asked for, already clamped. */
   readonly retryAfterMs?: number | undefined;
   readonly cause?: unknown;
 }
@@ -56,10 +55,10 @@ export class ControlPlaneError extends CodedError<"ControlPlaneError"> {
   }
 }
 
-// A proxy may answer with a whole page; a log line must not hold it.
+// A proxy may respond with a whole HTML page, which must not end up in a log line.
 const reasonCharsMax = 500;
 
-/** Whatever a call failed with, as the one error; `operation` is the name of the RPC. */
+/** Converts any error of a call; `operation` is the name of the RPC. */
 export function controlPlaneError(
   operation: string,
   error: unknown,
@@ -77,8 +76,8 @@ export function controlPlaneError(
 }
 
 /**
- * Whether the error came over the wire: an answer always has headers, and an error that
- * the RPC library makes by itself has none.
+ * Whether the error came from the server: a response always has headers, and an error that the RPC library creates has
+ * none.
  */
 function isAnswer(error: ConnectError): boolean {
   return error.metadata.keys().next().done !== true;
@@ -87,7 +86,7 @@ function isAnswer(error: ConnectError): boolean {
 function codeWithoutAnswer(error: unknown): ControlPlaneCode {
   const cause = causeOf(error);
   if (cause instanceof DeadlineError) return "deadline_exceeded";
-  // There is no token to send; what the server would say to that is known.
+  // The token cannot be read, so the server would reject the call.
   if (cause instanceof ConfigError) return "unauthenticated";
   if (!(error instanceof ConnectError)) return "unknown";
   switch (error.code) {
@@ -100,7 +99,7 @@ function codeWithoutAnswer(error: unknown): ControlPlaneCode {
     case Code.Internal:
     case Code.InvalidArgument:
     case Code.Unknown:
-      // A system error below it means that the connection failed, not that the answer was bad.
+      // A system error as its cause means that the connection failed, not that the response was invalid.
       return hasSystemError(error) ? "unavailable" : "internal";
     default:
       return "unavailable";
@@ -118,7 +117,7 @@ function hasSystemError(error: unknown): boolean {
   return false;
 }
 
-/** What is below the library's own wrapper, whose text is in the message already. */
+/** The cause inside the library's wrapper, whose text is already in the message. */
 function causeOf(error: unknown): unknown {
   return error instanceof ConnectError ? error.cause : error;
 }
@@ -127,14 +126,13 @@ function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-// A server that is busy can say when to come back: as a google.rpc.RetryInfo beside the
-// error, or as a Retry-After header, which is what proxies send. Of the header only the
-// form in seconds is read; a date would have to trust that both clocks agree.
-
 const retryInfoType = "google.rpc.RetryInfo";
 const retryDelayField = 1;
 
-/** The wait that the server asked for, kept within sane limits; undefined when it asked for none. */
+/**
+ * The wait that a busy server asked for, clamped: from a google.rpc.RetryInfo in the error's details, or from a
+ * Retry-After header, which proxies send. Only its form in seconds is read; a date would need synchronous clocks.
+ */
 export function retryHintMs(error: ConnectError): number | undefined {
   const hintMs = fromDetails(error) ?? fromHeader(error.metadata.get("retry-after"));
   return hintMs === undefined ? undefined : clampRetryAfterMs(hintMs);
@@ -159,7 +157,7 @@ function parseRetryInfo(bytes: Uint8Array): number | undefined {
       reader.skip(wireType, field);
     }
   } catch {
-    // A hint that cannot be read is no hint; the error it came with still counts.
+    // An unreadable hint is ignored; the error still counts.
   }
   return undefined;
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { runHeartbeat } from "./heartbeat.ts";
 
-test("a heart beats at once and every 30 s, whether or not a beat fails or is slow, until it is stopped", async () => {
+test("a heartbeat is sent at once and every 30 s, even if one fails or is slow, until it is stopped", async () => {
   const clock = new FakeClock();
   const stop = new AbortController();
   const beatsAt: number[] = [];
@@ -23,7 +23,7 @@ test("a heart beats at once and every 30 s, whether or not a beat fails or is sl
   assert.equal(clock.timerCount, 0);
 });
 
-test("a stop in the middle of a beat ends it without a trace", async () => {
+test("a stop during a heartbeat ends it cleanly", async () => {
   const clock = new FakeClock();
   const stop = new AbortController();
   const hanging = (signal: AbortSignal) =>

@@ -1,6 +1,5 @@
-// Tells the control plane that the agent lives, also when there is nothing to report. A
-// beat that fails is missed and nothing else: no retry, no error for anybody. The next
-// one comes in time, and whoever listens counts silence.
+// Sends a heartbeat to the control plane, also when there is nothing to report. A failed heartbeat is not retried: the
+// next one follows soon, and the control plane counts the missing ones.
 import { isAbort } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -26,8 +25,8 @@ export async function runHeartbeat(
       healthy = true;
     } catch (error) {
       if (isAbort(error, signal)) return;
-      // Said once per outage: the streams say the rest.
-      if (healthy) log?.warn("a heartbeat failed", { error });
+      // Logged once per outage; the streams log the rest.
+      if (healthy) log?.warn("heartbeat failed", { error });
       healthy = false;
     }
     const restMs = Math.max(0, startedMs + intervalMs - clock.nowMs());

@@ -1,9 +1,9 @@
-// One request and its whole answer on a stream of an HTTP/2 connection.
+// Sends one request on an HTTP/2 stream and reads the whole response.
 //
-// - The answer has a limit, which is checked before memory is taken.
-// - An exchange that is aborted, or whose answer is refused, is reset at the server, which can then stop working.
-// - Node keeps the object of an ended stream until the next large collection of garbage. It lets go of all that
-//   hangs on it here, or thousands of small answers would be enough to bring that collection about.
+// - The size of the response is limited, and checked before memory is allocated.
+// - An exchange that is aborted, or whose response is rejected, resets the stream, so that the server can stop working.
+// - Node keeps the object of an ended stream until the next full garbage collection. Everything that it references is
+//   released here; otherwise thousands of small responses would trigger that collection.
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { onAbort } from "../concurrency/abort-listener.ts";
@@ -12,9 +12,9 @@ export type AnswerHeaders = IncomingHttpHeaders & { readonly ":status"?: number 
 
 export interface ExchangeOptions<Verdict> {
   readonly body: Uint8Array;
-  /** The largest answer. */
+  /** The largest response. */
   readonly bytesMax: number;
-  /** Looks at the headers before the body is read. What it throws ends the exchange. */
+  /** Checks the headers before the body is read. If it throws, the exchange fails with that error. */
   judge(headers: AnswerHeaders): Verdict;
 }
 
@@ -23,7 +23,7 @@ export interface Answer<Verdict> {
   readonly bytes: Uint8Array;
 }
 
-/** All that an exchange holds, in one place that can be let go of. */
+/** Everything that an exchange references, in one object that can be released. */
 interface Held<Verdict> extends Omit<ExchangeOptions<Verdict>, "body"> {
   readonly resolve: (answer: Answer<Verdict>) => void;
   readonly reject: (reason: unknown) => void;
@@ -56,10 +56,10 @@ export function exchange<Verdict>(
   });
 }
 
-// A class, because a function made within `exchange` would keep everything there alive, and not only what it uses.
+// A class, because a closure inside `exchange` would keep everything in its scope alive.
 class OpenExchange<Verdict> {
   private readonly stream: ClientHttp2Stream;
-  /** Undefined from its end on. */
+  /** Undefined once the exchange has ended. */
   private held: Held<Verdict> | undefined;
 
   constructor(stream: ClientHttp2Stream, held: Held<Verdict>) {
@@ -74,7 +74,9 @@ class OpenExchange<Verdict> {
     this.stream.on("error", (error) => this.fail(connectionError(error)));
     this.stream.on("close", () => {
       if (this.held === undefined) return;
-      this.fail(new ConnectError(`closed with HTTP/2 code ${this.stream.rstCode}`, Code.Unavailable));
+      this.fail(
+        new ConnectError(`the stream was closed with HTTP/2 code ${this.stream.rstCode}`, Code.Unavailable),
+      );
     });
   }
 
@@ -86,7 +88,7 @@ class OpenExchange<Verdict> {
   }
 
   private end(): void {
-    // A stream that is reset has an end too, and it comes before the error.
+    // A stream that is reset emits "end" too, before the error.
     if (this.held?.judged === undefined || this.stream.rstCode !== constants.NGHTTP2_NO_ERROR) return;
     const { verdict } = this.held.judged;
     const { chunks, size } = this.held;
@@ -115,7 +117,7 @@ class OpenExchange<Verdict> {
 
   private limit(bytes: number): void {
     if (this.held !== undefined && bytes > this.held.bytesMax)
-      throw new ConnectError(`an answer of ${bytes} bytes is too large`, Code.ResourceExhausted);
+      throw new ConnectError(`a response of ${bytes} bytes is too large`, Code.ResourceExhausted);
   }
 
   private orFail(look: () => void): void {
@@ -127,7 +129,7 @@ class OpenExchange<Verdict> {
   }
 }
 
-/** An error of Node's about a stream or a connection: nobody's answer. */
+/** An error from Node about a stream or a connection, not a response. */
 export function connectionError(error: unknown): ConnectError {
   return ConnectError.from(error, Code.Unavailable);
 }

@@ -1,11 +1,10 @@
-// One HTTP/2 connection that cannot die unnoticed. A peer that vanished without a word
-// leaves a socket that looks healthy for a quarter of an hour; pings find out in seconds.
+// Manages one HTTP/2 connection and checks it with PING frames. A peer that vanished leaves a socket that looks healthy
+// for a quarter of an hour; pings notice within seconds.
 //
-// - The wait for the connection has a limit of its own: it ends before pings can begin.
-// - A destroyed session is never pinged: between its destruction and its close event
-//   that throws, and out of a timer it would take the whole process along. The session
-//   keeper that comes with the RPC library has that defect (connect-es issue 1795).
-// - After destroy() the socket is gone too, also when the peer takes no more bytes.
+// - Connecting has its own timeout, because pings can begin only afterwards.
+// - A destroyed session is never pinged: between its destruction and its close event a ping throws, and in a timer that
+//   would crash the process. The session manager of the RPC library has that bug (connect-es issue 1795).
+// - destroy() closes the socket too, even if the peer reads no more bytes.
 import { type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from "node:http2";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -13,8 +12,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { pemOf, type TrustedCa } from "../config/ca-file.ts";
 
-// More than the 64 KiB of the protocol, which over a long way would make the first
-// snapshot wait for acknowledgements; it is also all that a slow reader has to buffer.
+// More than the protocol's default of 64 KiB, with which the first snapshot would wait for acknowledgements on a
+// high-latency link. It is also the most that a slow reader has to buffer.
 const windowBytes = 1024 * 1024;
 
 export interface SessionOptions {
@@ -24,14 +23,14 @@ export interface SessionOptions {
   readonly connectTimeoutMs: number;
   /** A ping is sent after this long without a frame. */
   readonly pingIntervalMs: number;
-  /** The connection is dead after this long without an answer to a ping. */
+  /** The connection is dead after this long without a response to a ping. */
   readonly pingTimeoutMs: number;
 }
 
 export interface LiveSession {
-  /** False from the peer's GOAWAY on, and after the end. Open streams may still go on. */
+  /** False after the peer's GOAWAY and after the end. Open streams may still continue. */
   readonly takesRequests: boolean;
-  /** Rejects when there never was a connection. */
+  /** Rejects if the connection could not be established. */
   readonly connected: Promise<void>;
   /** Resolves when the socket is closed. */
   readonly ended: Promise<void>;
@@ -64,8 +63,7 @@ export function openSession(options: SessionOptions, clock: Clock): LiveSession 
   // A session may end before the first request waits for it.
   connected.catch(() => undefined);
   const ended = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-  // The session listens too, but lets go of its socket when it is destroyed; an error
-  // that comes after that would have nobody to catch it.
+  // The session listens too, but detaches from its socket when it is destroyed; a later error would be uncaught.
   socket.on("error", () => undefined);
   session.on("error", (error) => {
     failure ??= error instanceof ConnectError ? error : unavailable(`${url.host}: ${error.message}`, error);
@@ -81,7 +79,7 @@ export function openSession(options: SessionOptions, clock: Clock): LiveSession 
 
   function ping(): void {
     if (session.destroyed) return;
-    timer = clock.setTimer(pingTimeoutMs, () => destroy(`no answer to a ping within ${pingTimeoutMs} ms`));
+    timer = clock.setTimer(pingTimeoutMs, () => destroy(`no response to a ping within ${pingTimeoutMs} ms`));
     session.ping((error) => {
       if (error !== null || session.destroyed) return;
       heardAtMs = clock.nowMs();
@@ -93,8 +91,7 @@ export function openSession(options: SessionOptions, clock: Clock): LiveSession 
     timer.cancel();
     failure ??= typeof reason === "string" ? unavailable(`${url.host}: ${reason}`) : reason;
     if (!session.destroyed) session.destroy(failure);
-    // The session lets go of its socket only when everything is written, which a peer
-    // that is gone never acknowledges.
+    // The session closes its socket only when everything is written, which never happens if the peer is gone.
     socket.destroy();
   }
 
@@ -119,7 +116,7 @@ function openSocket({ url, ca }: SessionOptions): Socket {
     host,
     port: Number(url.port || 443),
     ALPNProtocols: ["h2"],
-    // An address may not be sent as a server name; it is checked against the certificate all the same.
+    // An IP address must not be sent as a server name; it is still checked against the certificate.
     ...(isIP(host) === 0 ? { servername: host } : {}),
     ...(ca === undefined ? {} : { ca: pemOf(ca) }),
   });

@@ -19,8 +19,8 @@ function spread(ended: EndedConnection, attempts: number) {
   return ranges;
 }
 
-describe("the wait before a reconnect", () => {
-  test("is drawn from 1 s up to a cap that grows from 5 s to 60 s while connections bring nothing", () => {
+describe("the delay before a reconnect", () => {
+  test("is random from 1 s up to a cap that grows from 5 s to 60 s while connections deliver nothing", () => {
     const caps = [5_000, 10_000, 20_000, 40_000, 60_000, 60_000];
     for (const [attempt, { min, max }] of spread(futile, caps.length).entries()) {
       const cap = caps[attempt] ?? 0;
@@ -55,7 +55,7 @@ describe("the wait before a reconnect", () => {
     assert.ok(first !== undefined && first.min >= 20_000 && first.max > 23_500 && first.max <= 24_000);
   });
 
-  test("is 30 s at least when the token is refused", () => {
+  test("is at least 30 s when the token is rejected", () => {
     for (const code of ["unauthenticated", "permission_denied"] as const)
       for (const { min, max } of spread({ ...futile, code }, 6)) {
         assert.ok(min >= 30_000, `${min}`);

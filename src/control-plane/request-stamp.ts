@@ -1,7 +1,6 @@
-// What every request to the control plane carries: who sends it (the bearer token) and
-// which region it is about. The region's place in a message is found in the message's
-// own description, so that an RPC which is added later cannot forget it. Servers of
-// different age look for it in different places; all of them get the same answer.
+// Adds the bearer token and the region to every request. The region field is found through the message's descriptor, so
+// that an RPC added later cannot forget it. Older and newer servers read the region from different places, so all of
+// them are set.
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import type { RegionKey } from "../config/config.ts";
@@ -9,9 +8,9 @@ import { RegionKeySchema } from "../gen/ctrl/v1/region_pb.ts";
 import type { Bearer } from "./bearer.ts";
 
 export interface RequestStamp {
-  /** The token as it is now, and the region. */
+  /** The current token, and the region. */
   headers(signal: AbortSignal): Promise<StampHeaders>;
-  /** What belongs into messages of this kind, by the names of their fields. */
+  /** The values to set in messages of this type, by field name. */
   fields(description: DescMessage): StampFields;
 }
 
@@ -32,7 +31,7 @@ export function createRequestStamp(region: RegionKey, bearer: Bearer): RequestSt
   };
 }
 
-/** For roads that are the RPC library's own. */
+/** For calls through the RPC library's own transport. */
 export function createStampInterceptor(stamp: RequestStamp): Interceptor {
   return (next) => async (request) => {
     const headers = await stamp.headers(request.signal);
@@ -47,7 +46,7 @@ async function* eachStamped(messages: AsyncIterable<Message>, fields: StampField
   for await (const message of messages) yield stamped(message, fields);
 }
 
-/** There are as many kinds of messages as RPCs. */
+/** Cached per message type; there are as many types as RPCs. */
 function createFields({ platform, name, label }: RegionKey): (description: DescMessage) => StampFields {
   const regionKey = create(RegionKeySchema, { platform, name });
   const stamps = new Map<string, StampFields>();
@@ -64,7 +63,7 @@ function createFields({ platform, name, label }: RegionKey): (description: DescM
   };
 }
 
-/** A copy, because the message still belongs to whoever made the call, and may be frozen. */
+/** A copy, because the message belongs to the caller, and may be frozen. */
 function stamped(message: Message, fields: StampFields): Message {
   return Object.assign(Object.create(Object.getPrototypeOf(message)), message, fields);
 }

@@ -1,25 +1,25 @@
-// Recognising an answer by its bytes. A resync asks thousands of questions whose answers are the same as a minute
-// ago; what is recognised need not be read, checked and compared once more. The bytes themselves are not kept:
-// they would be as much memory as the state, and they hold secrets.
+// Recognizes a response by a hash of its bytes. Most of the thousands of responses to a resync are the same as a minute
+// ago, and need not be parsed, validated and compared again. The bytes themselves are not kept: they would take as much
+// memory as the state, and they contain secrets.
 import { hash } from "node:crypto";
 import { type ContextValues, createContextKey, createContextValues } from "@connectrpc/connect";
 
-/** Travels with a call, and comes back with the print of its answer. */
+/** Passed along with a call, and holds the fingerprint of its response afterwards. */
 export class ResponseFingerprint {
   private readonly known: string | undefined;
   private taken: string | undefined;
 
-  /** `known` is the print of an answer that the caller remembers. */
+  /** `known` is the fingerprint of an earlier response. */
   constructor(known: string | undefined) {
     this.known = known;
   }
 
-  /** Of the answer; undefined as long as there is none, and on roads where no bytes travel. */
+  /** Undefined before the response, and on transports without bytes. */
   get value(): string | undefined {
     return this.taken;
   }
 
-  /** Whether the answer is the known one, byte by byte: its message is empty then. */
+  /** Whether the response equals the known one, byte for byte. Its message is empty then. */
   get isKnown(): boolean {
     return this.taken !== undefined && this.taken === this.known;
   }

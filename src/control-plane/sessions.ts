@@ -1,21 +1,20 @@
-// Which HTTP/2 connection a request goes to: the one there is, or a new one where there
-// is none or the peer has said GOAWAY. A connection that drains is kept, and pinged,
-// until its last stream has ended. Nothing is connected before the first request.
+// Chooses the HTTP/2 connection for a request: the current one, or a new one if it is missing or the peer has sent
+// GOAWAY. A draining connection is kept, and pinged, until its last stream has ended. The first request connects.
 import type { ClientHttp2Stream, OutgoingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { type LiveSession, openSession, type SessionOptions } from "./live-session.ts";
 
-// A GOAWAY may come between the look at a session and the request on it. One more try
-// covers that; a peer that says it every time is down.
+// A GOAWAY may arrive between choosing a session and using it. One retry covers that; a peer that sends it every time is
+// down.
 const triesMax = 2;
 
-/** The shape that the RPC library expects of whoever keeps its connections. */
+/** Includes the interface that the RPC library expects of a session manager. */
 export interface Sessions {
   readonly authority: string;
   request(method: string, path: string, headers: OutgoingHttpHeaders): Promise<ClientHttp2Stream>;
   notifyResponseByteRead(stream: ClientHttp2Stream): void;
-  /** How many connections were opened so far. */
+  /** How many connections have been opened so far. */
   readonly opened: number;
   /** Ends every call. Resolves when all sockets are closed; nothing can be sent afterwards. */
   close(): Promise<void>;

@@ -1,6 +1,6 @@
-// The way to a control plane: the Connect protocol over one HTTP/2 connection, h2c for
-// http:// and TLS for https://, never HTTP/1.1. Everything that comes in has a limit,
-// which is checked before memory is taken, also for what a message unpacks to.
+// The transport to a control plane: the Connect protocol over one HTTP/2 connection, h2c for http:// and TLS for
+// https://, never HTTP/1.1. The size of every message is limited, also after decompression, and checked before memory
+// is allocated.
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { compressionGzip, createConnectTransport } from "@connectrpc/connect-node";
 import type { Clock } from "../concurrency/clock.ts";
@@ -10,13 +10,13 @@ import { createSessions } from "./sessions.ts";
 import { createUnary } from "./unary-calls.ts";
 
 export interface ConnectionLimits {
-  /** From the start of a connection until it can be used. Default 10 s. */
+  /** How long connecting may take. Default 10 s. */
   readonly connectTimeoutMs: number;
   /** A ping is sent after this long without a frame. Default 10 s. */
   readonly pingIntervalMs: number;
-  /** The connection is dead after this long without an answer to a ping. Default 5 s. */
+  /** The connection is dead after this long without a response to a ping. Default 5 s. */
   readonly pingTimeoutMs: number;
-  /** The largest message in either direction. Default 8 MiB: five times what the API server takes for one object. */
+  /** The largest message in either direction. Default 8 MiB: five times what the API server accepts for one object. */
   readonly messageBytesMax: number;
 }
 
@@ -33,19 +33,19 @@ export interface HttpLinkOptions {
   readonly ca?: TrustedCa | undefined;
   readonly limits?: Partial<ConnectionLimits> | undefined;
   readonly interceptors?: readonly Interceptor[] | undefined;
-  /** What every request carries, in addition to what the interceptors give it. */
+  /** Added to every request, after the interceptors. */
   readonly stamp?: RequestStamp | undefined;
 }
 
-/** What calls travel on: a connection, or in tests and simulations a server in the same process. */
+/** What carries the calls: a connection, or in tests and simulations a server in the same process. */
 export interface Link {
   readonly transport: Transport;
-  /** Counts connections: a change means that another server may be on the other side. */
+  /** Counts connections: after a change, the connection may go to another server. */
   readonly generation: number;
   close(): Promise<void>;
 }
 
-/** Connects with the first call. */
+/** Connects on the first call. */
 export function createHttpLink(options: HttpLinkOptions, clock: Clock): Link {
   const { interceptors = [], stamp } = options;
   const { messageBytesMax, ...limits } = { ...defaultLimits, ...options.limits };

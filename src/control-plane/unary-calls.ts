@@ -1,9 +1,9 @@
-// Unary calls of the Connect protocol. A resync makes thousands of them once a minute, and with the library's
-// own transport each leaves 75 KB of garbage: abort controllers, headers that are converted there and back, and
-// errors that nobody sees. Here a call that goes well is one request and one message.
+// Unary calls of the Connect protocol. A resync makes thousands of them once a minute, and the library's own transport
+// leaves 75 KB of garbage per call: abort controllers, headers converted back and forth, and unused errors. Here a
+// successful call is one request and one message.
 //
-// Whatever is not a plain good answer is judged by the library's own rules, so that codes, hints and limits are
-// the same as those of its transport; a test compares the two.
+// Anything but a plain success is handled by the library's own functions, so that codes, hints and limits are the same
+// as in its transport; a test compares the two.
 import {
   create,
   type DescMessage,
@@ -48,20 +48,20 @@ export interface UnaryCallsOptions {
 }
 
 type AnyCall = ReturnType<Interceptor>;
-/** As a caller gives them. */
+/** Headers as a caller passes them. */
 type CallHeader = Parameters<Transport["unary"]>[3];
 
-/** What every call of a method has in common. */
+/** What all calls of a method share. */
 interface MethodParts {
   readonly path: string;
   readonly serialization: MethodSerializationLookup<DescMessage, DescMessage>;
-  /** The fields of the stamp, to be put behind a message: that is how protobuf joins two of them. */
+  /** The fields of the stamp, encoded. Appending them to a message merges the two, by the rules of protobuf. */
   readonly stampBytes: Uint8Array;
-  /** In the place of an answer that is recognised. */
+  /** Returned instead of a response with the known fingerprint. */
   readonly empty: Message;
 }
 
-interface Question {
+interface UnaryRequest {
   readonly method: DescMethodUnary;
   readonly message: Message;
   readonly headers: Readonly<Record<string, string>>;
@@ -72,19 +72,19 @@ interface Question {
 interface Verdict {
   readonly headers: AnswerHeaders;
   readonly compression?: Compression | undefined;
-  /** By the status alone; the body says more. */
+  /** From the status alone; the body has the details. */
   readonly refusal?: ConnectError | undefined;
 }
 
 const accepted = [compressionGzip];
 const isBinary = true;
 
-/** The deadline of a call is its signal's: the library's own runs on a clock that no test can move. */
+/** The signal carries the deadline of a call: the library's own deadline does not use the injected clock. */
 export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
   const { baseUrl, sessions, stamp, interceptors, messageBytesMax } = options;
   const basePath = new URL(baseUrl).pathname.replace(/\/$/, "");
   const limits = { readMaxBytes: messageBytesMax, writeMaxBytes: messageBytesMax };
-  // As many as there are RPCs.
+  // Bounded by the number of RPCs.
   const methods = new Map<DescMethodUnary, MethodParts>();
 
   function partsOf(method: DescMethodUnary): MethodParts {
@@ -100,7 +100,7 @@ export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
     return made;
   }
 
-  async function send({ method, message, headers, contextValues, signal }: Question) {
+  async function send({ method, message, headers, contextValues, signal }: UnaryRequest) {
     const { path, serialization, stampBytes, empty } = partsOf(method);
     const bytesMax = messageBytesMax;
     const body = joined(serialization.getI(isBinary).serialize(message), stampBytes);
@@ -125,7 +125,7 @@ export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
   );
   let last: { readonly header: CallHeader; readonly plain: Record<string, string> } | undefined;
 
-  /** What every call says of itself; calls of one kind give the very same object. */
+  /** Converts the headers of a call. Calls pass the same object each time, so the last result is cached. */
   function plainHeaders(header: CallHeader): Record<string, string> {
     if (last === undefined || last.header !== header)
       last = { header, plain: Object.fromEntries(headersOf(header)) };
@@ -154,7 +154,7 @@ export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
             header: headersOf(header),
             contextValues: contextValues ?? createContextValues(),
           });
-    // That the message is of this method is known only here.
+    // Only here is it known that the message belongs to this method.
     return (await answer) as UnaryResponse<I, O>;
   };
 }

@@ -23,12 +23,12 @@ async function embedded() {
   return { transport, api };
 }
 
-test("what the server stored of every golden manifest has the hash of what was sent", async () => {
+test("every golden manifest has the same hash as sent and as stored by the server", async () => {
   const { transport } = await embedded();
   for (const golden of goldenManifests("golden")) await checkContentOf(transport, golden, never);
 });
 
-test("every field that krane sends is missed when it is edited by hand, and one apply brings it back", async () => {
+test("a manual edit of any field that krane sends is detected, and one apply repairs it", async () => {
   const { transport } = await embedded();
   for (const golden of goldenManifests("golden").filter(({ name }) => / of everything$/.test(name))) {
     const accepted = await checkEditsOf(transport, golden, never);
@@ -53,7 +53,7 @@ test("fields that krane does not send do not matter", async () => {
   assert.equal(lastOtherManager(object.metadata), "someone");
 });
 
-test("an object that krane never applied has no content of krane's", () => {
+test("an object that krane never applied has an empty content hash", () => {
   assert.equal(
     appliedContentHash({ metadata: { managedFields: [{ manager: "krane", operation: "Update" }] } }),
     "",

@@ -1,10 +1,9 @@
-// What of a live object is krane's doing, and a hash of it: how drift is seen (K11).
+// Hashes the part of a live object that krane applied, to detect drift (K11).
 //
-// Server-side apply records in managedFields which fields krane applied, and takes a field out of that
-// record as soon as anybody else changes or removes it. So the fields on record, with the values that
-// they have in the live object, are exactly the manifest that krane sent, as long as nobody touched it.
-// The same hash can therefore be taken of the manifest and of the live object, by an agent that has
-// just started too. Fields that krane does not send, and the defaults of the server, are not in it.
+// Server-side apply records in managedFields which fields krane applied, and drops a field from that record as soon
+// as anybody else changes or removes it. So, as long as nobody touched them, the recorded fields with their live
+// values are exactly the manifest that krane sent. The manifest and the live object then have the same hash, also for
+// an agent that has just started. Fields that krane does not send and server defaults are not part of it.
 import type { KubeObject, ManagedFieldsEntry, ObjectMeta } from "../kube/types.ts";
 import { fieldManager } from "../model/labels.ts";
 import { hashOfText } from "../model/manifest-hash.ts";
@@ -13,21 +12,21 @@ import { sortedNames } from "../model/sorted-names.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Of a manifest, as it is sent. */
+/** The content hash of a manifest as it is sent. */
 export function manifestContentHash(manifest: KubeObject): string {
   const { apiVersion: _, kind: __, metadata, ...rest } = manifest as KubeObject & Json;
   const { name: ___, namespace: ____, ...meta } = (metadata ?? {}) as ObjectMeta & Json;
   return hashOfText(textOf({ ...rest, metadata: meta }, undefined));
 }
 
-/** Of a live object; "" where krane has applied nothing to it. */
+/** The content hash of a live object; "" if krane has applied nothing to it. */
 export function appliedContentHash(object: KubeObject): string {
   const entry = (object.metadata?.managedFields ?? []).find(isOwnApply);
   if (entry === undefined || !isRecord(entry.fieldsV1)) return "";
   return hashOfText(textOf(object, entry.fieldsV1));
 }
 
-/** Who else changed the object last; the status does not count. */
+/** The other field manager that changed the object last; changes of the status do not count. */
 export function lastOtherManager(metadata: ObjectMeta | undefined): string | undefined {
   let newest: ManagedFieldsEntry | undefined;
   for (const entry of metadata?.managedFields ?? []) {
@@ -42,8 +41,8 @@ function isOwnApply({ manager, operation, subresource }: ManagedFieldsEntry): bo
 }
 
 /**
- * JSON with sorted keys, of the part of a value that a set of fields covers; without a set, of all of it. Every
- * event of every object comes through here, so the text is built in one walk, without copies of the parts.
+ * JSON with sorted keys of the part of a value that a field set covers; without a set, of all of it. Every event of
+ * every object comes through here, so the text is built in one pass, without copying parts.
  */
 function textOf(value: unknown, fields: unknown, name = ""): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
@@ -99,12 +98,12 @@ function hasKeys(item: unknown, keys: unknown): boolean {
   return true;
 }
 
-// As krane writes them, and as the server gives most of them back.
+// As krane writes them, and as the server returns most of them.
 const plainCpu = /^[1-9]\d{0,8}m$/;
 const plainMemory = /^[1-9]\d{0,8}Mi$/;
 
-// The server writes 1024Mi as 1Gi. Rounding loses nothing here: who changes an amount also takes the
-// field out of krane's record.
+// The server writes 1024Mi as 1Gi. Rounding loses nothing here: changing an amount also removes the field from
+// krane's record.
 function amount(resource: string, text: string): string {
   if (resource === "cpu") return plainCpu.test(text) ? text : `${parseMillicores(text)}m`;
   return plainMemory.test(text) ? text : `${parseMebibytes(text)}Mi`;
@@ -114,9 +113,7 @@ function isRecord(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-// The content hash of what a spec becomes, for as long as the spec lives. A manifest is large and its hash is short;
-// a manifest lives only as long as the plan that sends it.
-
+/** Caches the content hash of a spec's manifest for as long as the spec lives. Manifests are large, and not kept. */
 export class ContentHashes<Spec extends object> {
   private readonly known = new WeakMap<Spec, string>();
 

@@ -88,7 +88,7 @@ for (const { name, step, isDone } of cases)
     assert.equal(applier.isDone([step, objectStep(asWanted)]), isDone);
   });
 
-test("a namespace is known by what is found in it, and only that one", async () => {
+test("a live object proves its own namespace, and no other", async () => {
   const applier = applierOf();
   const steps: readonly Step[] = [{ kind: "namespace", name: "acme" }, objectStep(asWanted)];
   assert.equal(applier.isDone(steps), false);
@@ -97,7 +97,7 @@ test("a namespace is known by what is found in it, and only that one", async () 
   assert.equal(applier.isDone([{ kind: "namespace", name: "other" }]), false);
 });
 
-test("what has to be read is done for as long as the last reading counts", async () => {
+test("a checked object is done until its last check expires", async () => {
   const clock = new FakeClock();
   const applier = applierOf({ get: async () => ({ metadata: ref }) as never }, clock);
   assert.deepEqual(await applier.apply([checked], { scope: "" }, never), { kind: "applied", writes: 0 });
@@ -106,7 +106,7 @@ test("what has to be read is done for as long as the last reading counts", async
   assert.equal(applier.isDone([checked]), false);
 });
 
-test("an apply forces only what is krane's, and wants no warnings", async () => {
+test("an apply uses force only on krane's own objects, and asks for no warnings", async () => {
   const asked: ApplyOptions[] = [];
   const applier = applierOf({
     get: async () => undefined,
@@ -124,7 +124,7 @@ test("an apply forces only what is krane's, and wants no warnings", async () => 
   ]);
 });
 
-test("what the server stored for this very content is as wanted, and nothing else is", async () => {
+test("content that the server stored for the same manifest is in sync, other content is not", async () => {
   const edited: LiveEntry = { ...asWanted, contentHash: "edited" };
   const stored: LiveEntry = { ...asWanted, contentHash: "stored" };
   const applier = applierOf({ apply: async (_, manifest) => ({ kind: "applied", object: manifest }) });

@@ -1,12 +1,12 @@
-// Carries out the steps of a plan: the only code that writes desired state into the cluster.
+// Executes the steps of a plan: the only code that writes desired state to the cluster.
 //
-// - An object whose live content is as wanted costs no call, also right after a start (K11).
-// - force is used only on an object that is known to be krane's own, and names its uid, so that it can
-//   never hit another one. Where nothing is known, the name is looked up first, and nothing is forced. It
-//   is not looked up where nothing can be known: in a namespace that krane has just made, for a manifest that
-//   the server refuses to apply onto anybody else's object.
-// - What is not krane's, or stands for another id, is never touched (K4).
-// - A namespace that vanishes between two steps is made again, and the plan begins anew.
+// - An object whose live content matches costs no request, also right after a start (K11).
+// - force is used only on an object known to be krane's, together with its uid, so it can never hit another object.
+//   An object that the cache does not show is looked up by name first and applied without force. The lookup is
+//   skipped only in a namespace that krane has just created, for a manifest that the server would refuse to apply
+//   over an object of somebody else.
+// - An object that is not krane's, or belongs to another id, is never touched (K4).
+// - If a namespace vanishes between two steps, it is created again and the plan starts over.
 import type { Clock } from "../concurrency/clock.ts";
 import type { KubeApi, ReplaceOperation } from "../kube/api.ts";
 import { objectKey } from "../kube/object-cache.ts";
@@ -15,7 +15,7 @@ import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import { annotationKeys, fieldManager } from "../model/labels.ts";
 import type { Ownership } from "../model/ownership.ts";
 import { lastOtherManager } from "./applied-content.ts";
-import { saysConflict, saysInvalid, saysNo, saysNothingThere } from "./classify.ts";
+import { isConflict, isInvalid, isNotFound, isRefusal } from "./classify.ts";
 import type { DriftMemory } from "./drift-memory.ts";
 import { KnownNamespaces } from "./known-namespaces.ts";
 import type { CheckedObject, LiveEntry, OwnedObject, Step } from "./plan.ts";
@@ -23,17 +23,17 @@ import type { SlowLane } from "./slow-lane.ts";
 
 export type StepsOutcome =
   | { readonly kind: "applied"; readonly writes: number }
-  /** Another key has to be in order first. */
+  /** Another key has to be in sync first. */
   | { readonly kind: "waiting"; readonly key: string }
-  /** The name belongs to somebody else. */
+  /** The name is taken by an object that is not krane's, or has another id. */
   | { readonly kind: "conflict"; readonly reason: string }
-  /** The object of before is still on its way out. */
+  /** The previous object is still being deleted. */
   | { readonly kind: "deleting"; readonly reason: string }
-  /** Somebody keeps changing it. */
+  /** Another field manager keeps changing it. */
   | { readonly kind: "contested"; readonly reason: string; readonly waitMs: number }
-  /** The rest cannot be done while this is so. */
+  /** A precondition is not met, and the remaining steps need it. */
   | { readonly kind: "unmet"; readonly reason: string }
-  /** A known obstacle; nothing was tried. */
+  /** Waiting out the shared back-off of a known obstacle; nothing was tried. */
   | { readonly kind: "backing-off"; readonly reason: string; readonly waitMs: number };
 
 export interface ApplyDeps {
@@ -43,18 +43,18 @@ export interface ApplyDeps {
   readonly lane: SlowLane;
 }
 
-/** What was being done when a call failed: kind and namespace. */
+/** What was being written when a request failed: kind and namespace. */
 export interface Progress {
   scope: string;
 }
 
-// An object that is only checked is looked at again after this long, should somebody have removed it.
+// How long a check of an unwatched object counts; then it is read again, in case somebody removed it.
 const checkAgainMs = 600_000;
 const checkedMax = 10_000;
 
-// By default a server reads a manifest twice, the second time to warn of fields that it does not know: a tenth of
-// what an apply costs it. Nobody here would see the warning. A built-in kind refuses such a field in any case, and
-// the tests send every manifest with "Strict".
+// By default the server decodes a manifest twice, the second time to warn about unknown fields: a tenth of what an
+// apply costs it, and krane does not read warnings. Built-in kinds reject unknown fields in any case, and the tests
+// send every manifest with "Strict".
 const applyOptions = { fieldManager, fieldValidation: "Ignore" } as const;
 
 export class StepsApplier {
@@ -67,20 +67,20 @@ export class StepsApplier {
     this.spaces = new KnownNamespaces(deps);
   }
 
-  /** Whether there is nothing to do, as far as can be said without asking anybody. */
+  /** Whether there is nothing to do, as far as the caches show. */
   isDone(steps: readonly Step[]): boolean {
     return steps.every((step) => this.isStepDone(step));
   }
 
   async apply(steps: readonly Step[], progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {
     try {
-      // What lives in a namespace proves it, so that a restart need not try to create any.
+      // A live object proves its namespace, so krane need not try to create the namespaces after a restart.
       for (const step of steps)
         if (step.kind === "object" && step.object.live() !== undefined) this.noteNamespace(step.object.ref);
       return await this.run(steps, progress, signal);
     } catch (error) {
-      if (!saysNothingThere(error)) throw error;
-      // Whatever is known about the namespaces of these steps may be wrong now.
+      if (!isNotFound(error)) throw error;
+      // One of the namespaces may have been deleted meanwhile.
       for (const step of steps) if (step.kind === "namespace") this.forgetNamespace(step.name);
       return await this.run(steps, progress, signal);
     }
@@ -91,7 +91,7 @@ export class StepsApplier {
     let isNewNamespace = false;
     for (const step of steps) {
       if (step.kind === "await") {
-        // Whatever was seen in a namespace that had to be made is not there any more.
+        // If the namespace had to be created, what the cache showed in it is gone.
         if (step.isReady && !isNewNamespace) continue;
         return { kind: "waiting", key: step.key };
       }
@@ -122,36 +122,36 @@ export class StepsApplier {
     }
   }
 
-  /** The first trouble is that of all; it is told when every step has had its turn. */
+  /** Runs every step, then returns or throws the first failure. */
   private async runEach(
     steps: readonly Step[],
     progress: Progress,
     signal: AbortSignal,
   ): Promise<StepsOutcome> {
     let writes = 0;
-    let trouble: { readonly scope: string; tell(): StepsOutcome } | undefined;
+    let failure: { readonly scope: string; conclude(): StepsOutcome } | undefined;
     for (const step of steps) {
       try {
         const outcome = await this.run([step], progress, signal);
         if (outcome.kind === "applied") writes += outcome.writes;
-        else trouble ??= { scope: progress.scope, tell: () => outcome };
+        else failure ??= { scope: progress.scope, conclude: () => outcome };
       } catch (error) {
-        // A server that cannot be reached would be waited for once per step.
-        if (!saysNo(error)) throw error;
-        trouble ??= {
+        // If the server is unreachable, the other steps would each wait for their timeout.
+        if (!isRefusal(error)) throw error;
+        failure ??= {
           scope: progress.scope,
-          tell: () => {
+          conclude: () => {
             throw error;
           },
         };
       }
     }
-    if (trouble === undefined) return applied(writes);
-    progress.scope = trouble.scope;
-    return trouble.tell();
+    if (failure === undefined) return applied(writes);
+    progress.scope = failure.scope;
+    return failure.conclude();
   }
 
-  /** Created where it is missing, used as it is where it exists. */
+  /** Creates the namespace if it is missing; an existing one is used as it is. */
   private async ensureNamespace(
     name: string,
     progress: Progress,
@@ -169,7 +169,7 @@ export class StepsApplier {
       case "await":
         return step.isReady;
       case "object":
-        return this.stands(step.object);
+        return this.isObjectDone(step.object);
       case "checked":
         return this.isChecked(step.object);
       case "each":
@@ -179,13 +179,13 @@ export class StepsApplier {
     }
   }
 
-  private stands(object: OwnedObject): boolean {
+  private isObjectDone(object: OwnedObject): boolean {
     const live = object.live();
     if (live === undefined || live.deleting || live.ownership.kind !== "ours") return false;
     return this.isAsWanted(object, object.contentHash, live);
   }
 
-  /** The hash is handed in, because it may cost something to make. */
+  /** The hash is a parameter because computing it may be expensive. */
   private isAsWanted(object: OwnedObject, contentHash: string, live: LiveEntry): boolean {
     if (live.contentHash === contentHash) return true;
     return this.deps.drift.isAsStored(nameOf(object), contentHash, live.contentHash);
@@ -229,24 +229,24 @@ export class StepsApplier {
     try {
       return (await this.deps.api.apply(kind, manifest, options, signal)).object;
     } catch (error) {
-      // Somebody was faster. From now on names are looked up in that namespace, before the next attempt too.
-      if (saysConflict(error) && ref.namespace !== undefined) this.spaces.age(ref.namespace);
+      // Another client writes to this namespace too: from now on, names in it are looked up before an apply.
+      if (isConflict(error) && ref.namespace !== undefined) this.spaces.age(ref.namespace);
       const isRepaired =
-        live !== undefined && saysInvalid(error) && (await this.moveBack(object, live.uid, signal));
+        live !== undefined && isInvalid(error) && (await this.moveBack(object, live.uid, signal));
       if (!isRepaired) throw error;
       return (await this.deps.api.apply(kind, manifest, options, signal)).object;
     }
   }
 
-  /** Undoes what an apply cannot; false where there is nothing of the kind. */
+  /** Repairs with a patch what an apply cannot (see findMovedItems); returns false if there is nothing to repair. */
   private async moveBack(object: OwnedObject, uid: string, signal: AbortSignal): Promise<boolean> {
     const { kind, ref } = object;
     const manifest = object.manifest();
     const found = await this.deps.api.get(kind, ref, {}, signal);
     if (found?.metadata?.uid !== uid) return false;
-    // The server took this very manifest before, so what is wrong came by hand. One that it never took may be
-    // wrong in itself, and no part of it is to get in past the refusal; but for an object that was moved back
-    // before, where the patch of that time keeps the key of before alive.
+    // If the server accepted this very manifest before, a manual edit is what broke it. A manifest that it never
+    // accepted may itself be invalid, and no part of it must get in through a patch. The exception is an object that
+    // was patched before: that patch made krane a second owner of the item, so an apply cannot remove it.
     const isKnown = manifestHashOf(found) === manifestHashOf(manifest) || wasPatched(found);
     if (!isKnown) return false;
     const operations = findMovedItems(manifest, found);
@@ -255,13 +255,13 @@ export class StepsApplier {
     return true;
   }
 
-  /** What krane wrote before may have been taken out of its hands since, so it is never surely new again. */
+  /** An object that this process wrote before may have lost its labels since, so it is never surely new. */
   private isSurelyNew({ ref, refusesStrangers }: OwnedObject, name: string): boolean {
     const isNewPlace = ref.namespace !== undefined && this.spaces.isNew(ref.namespace);
     return refusesStrangers && isNewPlace && !this.deps.drift.knows(name);
   }
 
-  /** The cache shows krane's objects by their labels; one that lost its labels, or a stranger's, only a look shows. */
+  /** The cache selects by krane's labels. Objects without them can only be found by name. */
   private async lookUp(object: OwnedObject, signal: AbortSignal): Promise<LiveEntry | undefined> {
     const found = await this.deps.api.get(object.kind, object.ref, { resourceVersion: "0" }, signal);
     return found && object.entryOf(found);
@@ -330,7 +330,9 @@ export class StepsApplier {
 
 function judge(name: string, live: LiveEntry): StepsOutcome | undefined {
   if (live.ownership.kind !== "ours") return conflict(name, live.ownership);
-  return live.deleting ? { kind: "deleting", reason: `${name} of before is still being deleted` } : undefined;
+  return live.deleting
+    ? { kind: "deleting", reason: `the previous ${name} is still being deleted` }
+    : undefined;
 }
 
 function conflict(name: string, ownership: Exclude<Ownership, { kind: "ours" }>): StepsOutcome {
@@ -361,16 +363,16 @@ function nameOf({ kind, ref }: Pick<OwnedObject, "kind" | "ref">): string {
   return `${kind.kind} ${objectKey(ref)}`;
 }
 
-// Items of lists that somebody gave another key, and the patch that gives them their own back.
-//
-// The items of most lists are known by a key: a port of a Service by its number. Who edits that number
-// makes another item of it in the eyes of server-side apply. krane's own would be put beside it, and the
-// server refuses two ports of one name, so no apply can undo such an edit. A patch can, because it names
-// the place and not the key.
-
 type Json = Readonly<Record<string, unknown>>;
 
-/** What to replace in the live object's lists; nothing outside of lists, which an apply puts right by itself. */
+/**
+ * Finds list items whose key was edited, and returns the patch that restores them.
+ *
+ * Server-side apply identifies the items of most lists by a key: the port of a Service by its number. If somebody
+ * edits that number, an apply sees a different item and adds krane's beside it; the server then rejects two ports
+ * with the same name. So no apply can undo the edit. A patch can, because it addresses the index and not the key.
+ * Fields outside of lists are left out: an apply repairs those.
+ */
 export function findMovedItems(manifest: KubeObject, live: KubeObject): ReplaceOperation[] {
   return inObject(manifest as Json, live as Json, "", false);
 }
@@ -381,7 +383,7 @@ function inObject(wanted: Json, live: Json, path: string, isItem: boolean): Repl
     const place = `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
     if (Array.isArray(value)) return Array.isArray(found) ? inList(value, found, place) : [];
     if (isRecord(value)) return isRecord(found) ? inObject(value, found, place, isItem) : [];
-    // What is not there at all, an apply adds.
+    // An apply adds what is missing.
     const isMoved = isItem && found !== undefined && found !== value;
     return isMoved ? [{ op: "replace" as const, path: place, value }] : [];
   });
@@ -396,7 +398,7 @@ function inList(wanted: readonly unknown[], live: readonly unknown[], path: stri
   });
 }
 
-/** By its name where it has one; by its place only in a list as long as krane's own. */
+/** Finds the item by its name if it has one, else by its index, if the live list has as many items as krane's. */
 function placeOf(item: Json, index: number, count: number, live: readonly unknown[]): number {
   const { name } = item;
   if (name !== undefined) return live.findIndex((other) => isRecord(other) && other["name"] === name);

@@ -4,13 +4,13 @@ import { DeadlineError } from "../concurrency/abort.ts";
 import { CircuitOpenError } from "../concurrency/circuit-breaker.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "../control-plane/error.ts";
 import { KubeApiError, type KubeErrorCode } from "../kube/errors.ts";
-import { classifyFailure, classifyProblems, classifyReport, saysNo, speaksOfHealth } from "./classify.ts";
+import { classifyFailure, classifyProblems, classifyReport, isOutage, isRefusal } from "./classify.ts";
 
 function refused(status: number, facts: object = {}): KubeApiError {
   return new KubeApiError("refused", `${status}`, { status, ...facts });
 }
 
-test("each status has its class", () => {
+test("every HTTP status has a failure class", () => {
   const classes: Readonly<Record<number, string>> = {
     400: "rejected",
     413: "rejected",
@@ -31,14 +31,14 @@ test("each status has its class", () => {
     assert.equal(classifyFailure(refused(Number(status)))?.kind, kind, status);
 });
 
-test("a refusal of one request is told from a server that has no answer for any", () => {
-  for (const status of [400, 403, 404, 409, 422]) assert.ok(saysNo(refused(status)), String(status));
-  for (const status of [429, 500, 503]) assert.ok(!saysNo(refused(status)), String(status));
+test("a refusal of one request is distinguished from an unhealthy server", () => {
+  for (const status of [400, 403, 404, 409, 422]) assert.ok(isRefusal(refused(status)), String(status));
+  for (const status of [429, 500, 503]) assert.ok(!isRefusal(refused(status)), String(status));
   for (const error of [new KubeApiError("network", "gone"), new DeadlineError(10), new Error("a bug")])
-    assert.ok(!saysNo(error), error.message);
+    assert.ok(!isRefusal(error), error.message);
 });
 
-test("what was no answer is tried again, and what was not even sent is not", () => {
+test("a request without a response is retried, one that could not be sent is not", () => {
   const classes: Readonly<Record<Exclude<KubeErrorCode, "refused">, string>> = {
     network: "retry",
     timeout: "retry",
@@ -52,23 +52,23 @@ test("what was no answer is tried again, and what was not even sent is not", () 
   assert.equal(classifyFailure(new DeadlineError(5))?.kind, "retry");
 });
 
-test("a hint of the server is kept within its limits, and the field that it names is told", () => {
+test("Retry-After is clamped, and the field that the server names is kept", () => {
   assert.equal(classifyFailure(refused(429, { retryAfterMs: 5 }))?.atLeastMs, 1_000);
   assert.equal(classifyFailure(refused(429, { retryAfterMs: 86_400_000 }))?.atLeastMs, 60_000);
   const failure = classifyFailure(refused(422, { causes: [{ field: "spec.replicas" }] }));
   assert.equal(failure?.fieldPath, "spec.replicas");
 });
 
-test("an object that was made anew under its name is looked at again, not parked", () => {
+test("an object that was recreated under its name is retried, not parked", () => {
   assert.equal(classifyFailure(refused(422, { causes: [{ field: "metadata.uid" }] }))?.kind, "retry");
 });
 
-test("a bug is not taken for an answer", () => {
+test("an internal error is not classified", () => {
   assert.equal(classifyFailure(new TypeError("x is not a function")), undefined);
   assert.equal(classifyReport(new TypeError("x is not a function"), "update"), undefined);
 });
 
-test("our own validation names all problems and the first field", () => {
+test("validation problems are all listed, with the path of the first", () => {
   const failure = classifyProblems([
     { path: "port", message: "must be from 1 to 65535" },
     { path: "image", message: "is required" },
@@ -80,7 +80,7 @@ test("our own validation names all problems and the first field", () => {
   });
 });
 
-test("a report is refused for good, delivered in effect, or due again", () => {
+test("a failed report is rejected, counted as delivered, or retried", () => {
   const kindOf = (code: ControlPlaneCode, change: "update" | "delete") =>
     classifyReport(new ControlPlaneError(code, code), change)?.kind;
   assert.equal(kindOf("not_found", "update"), "refused");
@@ -94,10 +94,10 @@ test("a report is refused for good, delivered in effect, or due again", () => {
   assert.deepEqual(classifyReport(open, "update"), { kind: "retry", atLeastMs: 4_321 });
 });
 
-test("only what speaks of the control plane's health counts for the breaker", () => {
+test("only errors that mean an unhealthy control plane count for the breaker", () => {
   const counting = ["unavailable", "deadline_exceeded", "internal", "unknown"] as const;
-  for (const code of counting) assert.ok(speaksOfHealth(new ControlPlaneError(code, code)), code);
+  for (const code of counting) assert.ok(isOutage(new ControlPlaneError(code, code)), code);
   for (const code of ["not_found", "invalid_argument", "unauthenticated", "canceled"] as const)
-    assert.ok(!speaksOfHealth(new ControlPlaneError(code, code)), code);
-  assert.ok(!speaksOfHealth(new Error("aborted")));
+    assert.ok(!isOutage(new ControlPlaneError(code, code)), code);
+  assert.ok(!isOutage(new Error("aborted")));
 });

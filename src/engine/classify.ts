@@ -1,11 +1,11 @@
-// The only place that decides what a failure means.
+// Classifies failures; the only place that decides what a failure means.
 //
-// - rejected: this object as it is will never be accepted. It is parked, visible with its reason, and
-//   tried again when its desired state changes, and now and then in case the server has changed.
-// - slow: something around the object is missing or forbidden (a namespace, a CRD, a right, a quota).
-//   It may be put right at any time, but asking every second does not help.
-// - retry: nothing is known to be wrong; the next attempt may succeed.
-// - A failure that is none of these is a bug, and is not hidden here.
+// - rejected: the server will never accept this object as it is. It is parked with its reason, and retried when its
+//   desired state changes, and rarely in between in case the server has changed.
+// - slow: something that the object needs is missing or forbidden (a namespace, a CRD, a permission, a quota). It may
+//   be fixed at any time, but frequent retries do not help.
+// - retry: a transient failure; the next attempt may succeed.
+// - Any other error is a bug in krane, and is not classified.
 import { DeadlineError } from "../concurrency/abort.ts";
 import { type BackoffOptions, clampRetryAfterMs } from "../concurrency/backoff.ts";
 import { CircuitOpenError } from "../concurrency/circuit-breaker.ts";
@@ -20,7 +20,7 @@ export interface Failure {
   readonly kind: FailureClass;
   readonly reason: string;
   readonly fieldPath?: string;
-  /** A server's hint, already clamped. */
+  /** The server's Retry-After, already clamped. */
   readonly atLeastMs?: number;
 }
 
@@ -29,12 +29,12 @@ export const backoffs: Readonly<Record<FailureClass | "conflict" | "contested", 
   rejected: { initialMs: 60_000, maxMs: 600_000, jitter: "equal" },
   slow: { initialMs: 4_000, maxMs: 60_000, jitter: "equal" },
   retry: { initialMs: 500, maxMs: 60_000, jitter: "equal" },
-  // The other object has to go first, and krane does not see it go.
+  // The other object has to go first, and krane does not watch it.
   conflict: { initialMs: 20_000, maxMs: 600_000, jitter: "equal" },
   contested: { initialMs: 10_000, maxMs: 600_000, jitter: "equal" },
 };
 
-/** undefined for what is not an answer of Kubernetes: a bug. */
+/** Returns undefined for an error that did not come from Kubernetes: a bug. */
 export function classifyFailure(error: unknown): Failure | undefined {
   if (error instanceof DeadlineError) return { kind: "retry", reason: error.message };
   if (!(error instanceof KubeApiError)) return undefined;
@@ -48,22 +48,22 @@ export function classifyFailure(error: unknown): Failure | undefined {
     case "credentials":
       return { kind: "slow", reason };
     case "refused":
-      if (saysAnotherObject(error)) return { kind: "retry", reason };
+      if (isUidMismatch(error)) return { kind: "retry", reason };
       return { kind: classOfStatus(error.status ?? 0), reason, ...where, ...hint };
     default:
       return { kind: "retry", reason, ...hint };
   }
 }
 
-// The uid in an apply is a precondition. The server calls another object under the name invalid instead
-// of a conflict; parking it would leave a recreated object alone for minutes, where one more look helps.
-function saysAnotherObject({ status, causes }: KubeApiError): boolean {
+// The uid in an apply is a precondition. If the object was recreated, the server answers 422 instead of 409. Parking
+// it would leave it alone for minutes, where one retry is enough.
+function isUidMismatch({ status, causes }: KubeApiError): boolean {
   return status === 422 && causes.some(({ field }) => field === "metadata.uid");
 }
 
 function classOfStatus(status: number): FailureClass {
   if (status === 400 || status === 413 || status === 422) return "rejected";
-  // What the server may answer differently in a moment, without anybody doing anything about it.
+  // These may pass without anybody fixing anything.
   if (status === 408 || status === 409 || status === 410 || status === 429 || status >= 500) return "retry";
   return "slow";
 }
@@ -74,54 +74,54 @@ export function classifyProblems(problems: readonly FieldProblem[]): Failure {
   return { kind: "rejected", reason: describeProblems(problems), ...where };
 }
 
-/** A namespace, or a kind, that is not there; the two cannot be told apart by the answer. */
-export function saysNothingThere(error: unknown): boolean {
+/** The namespace or the kind is missing; the response does not tell which. */
+export function isNotFound(error: unknown): boolean {
   return error instanceof KubeApiError && error.code === "refused" && error.status === 404;
 }
 
-/** Somebody else has the name, or changed the object since krane looked. */
-export function saysConflict(error: unknown): boolean {
+/** The name is taken, or the object changed since krane read it. */
+export function isConflict(error: unknown): boolean {
   return error instanceof KubeApiError && error.code === "refused" && error.status === 409;
 }
 
-/** The server takes what was sent for wrong in itself. */
-export function saysInvalid(error: unknown): boolean {
-  return error instanceof KubeApiError && error.status === 422 && !saysAnotherObject(error);
+/** The server rejected the manifest as invalid. */
+export function isInvalid(error: unknown): boolean {
+  return error instanceof KubeApiError && error.status === 422 && !isUidMismatch(error);
 }
 
-/** The server is well, and refuses this one request. */
-export function saysNo(error: unknown): boolean {
+/** The server is healthy and refused this one request. */
+export function isRefusal(error: unknown): boolean {
   if (!(error instanceof KubeApiError) || error.code !== "refused") return false;
   const { status = 0 } = error;
   return status < 500 && status !== 429;
 }
 
 export type ReportFailure =
-  /** It has what was to be said, in its own way. */
+  /** The control plane already has the state that the report carries. */
   | { readonly kind: "delivered" }
-  /** It does not want to hear this; done until there is something else to say. */
+  /** The control plane rejected the report; nothing to send until the state changes. */
   | { readonly kind: "refused" }
   | { readonly kind: "retry"; readonly atLeastMs?: number };
 
-/** undefined for what is not an answer of the control plane: a bug. */
+/** Returns undefined for an error that did not come from the control plane: a bug. */
 export function classifyReport(error: unknown, change: "update" | "delete"): ReportFailure | undefined {
   if (error instanceof CircuitOpenError) return { kind: "retry", atLeastMs: error.retryAfterMs };
   if (!(error instanceof ControlPlaneError)) return undefined;
-  // Servers whose row is gone answer `unknown` to the report that the object is gone, too.
-  if (change === "delete" && isUnknownName(error)) return { kind: "delivered" };
+  // Some servers whose row is gone also answer `unknown` to the report that the object is gone.
+  if (change === "delete" && isUnknownObject(error)) return { kind: "delivered" };
   if (error.code === "not_found" || error.code === "invalid_argument") return { kind: "refused" };
   return error.retryAfterMs === undefined
     ? { kind: "retry" }
     : { kind: "retry", atLeastMs: error.retryAfterMs };
 }
 
-function isUnknownName({ code }: ControlPlaneError): boolean {
+function isUnknownObject({ code }: ControlPlaneError): boolean {
   return code === "not_found" || code === "unknown";
 }
 
-const unwellCodes: ReadonlySet<string> = new Set(["unavailable", "deadline_exceeded", "internal", "unknown"]);
+const outageCodes: ReadonlySet<string> = new Set(["unavailable", "deadline_exceeded", "internal", "unknown"]);
 
-/** Whether the error says that the control plane is unwell; a refusal of one report does not. */
-export function speaksOfHealth(error: unknown): boolean {
-  return error instanceof ControlPlaneError ? unwellCodes.has(error.code) : false;
+/** Whether the error means that the control plane is unhealthy; rejecting one report does not. */
+export function isOutage(error: unknown): boolean {
+  return error instanceof ControlPlaneError ? outageCodes.has(error.code) : false;
 }

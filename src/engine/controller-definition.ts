@@ -1,5 +1,5 @@
-// A controller as a table of functions. What it wants and what it sees is its own; how that is streamed,
-// queued, applied, repaired, deleted, asked for again and reported is the engine's, and the same for all.
+// What a kind provides so that the engine can run its controller: what the cluster should hold, and what is observed.
+// Streaming, queueing, applying, repairing, deleting, resyncing and reporting are the engine's, the same for all kinds.
 import type { CacheChange } from "../kube/object-cache.ts";
 import type { KubeObject } from "../kube/types.ts";
 import type { DesiredEntry } from "./desired-store.ts";
@@ -8,40 +8,40 @@ import type { OwnedTarget, Plan } from "./plan.ts";
 import type { Observation } from "./reporter.ts";
 import type { KindStatus, WatchedKind } from "./watched-kind.ts";
 
-/** `Seen`: what others may follow of an object. */
+/** `Seen`: what other parts of krane can observe of an object. */
 export interface ControllerDefinition<Spec, Seen = unknown> {
-  /** The kinds that it watches. */
+  /** The Kubernetes kinds that it watches. */
   readonly kinds: readonly DefinedKind[];
-  /** The objects in the cluster that stand for keys of the control plane. */
+  /** The objects in the cluster that belong to keys of the control plane. */
   managed(): Iterable<ManagedObject>;
   managedByKey(key: string): ManagedObject | undefined;
-  /** Keys of objects that several others contribute to, and that no message is about. */
+  /** Keys of objects that several keys share, and that no message of the control plane names. */
   companionKeys(): Iterable<string>;
-  /** The live object of the key, where an order made it that is still to be kept. */
+  /** The live object of the key, if an order by a call created it and still holds. */
   orderedObject?(key: string): OrderedObject | undefined;
 
   /**
-   * The companion keys that the plan of this one would only wait for. They are brought up before it, or
-   * each of a thousand keys that come at once would be looked at in vain first.
+   * The companion keys that the plan of this key waits for. They are enqueued before it; otherwise each of a thousand
+   * keys that arrive at once would be reconciled one time too many.
    */
   prerequisites?(entry: DesiredEntry<Spec>): Iterable<string>;
   plan(key: string, entry: DesiredEntry<Spec> | undefined): Plan;
-  /** What goes when nobody wants the key any more. */
+  /** What to delete when the key is no longer wanted. */
   targets(key: string, entry: DesiredEntry<Spec> | undefined): readonly OwnedTarget[];
   observe(key: string): Observation | undefined;
-  /** What is there of an object of ours; undefined where there is none. */
+  /** The observed state of an object of krane's; undefined if it is missing. */
   seen?(key: string): Seen | undefined;
   /** How many of its pods are ready, and how many it should have. */
   readiness(key: string): { readonly ready: number; readonly total: number };
-  /** Why pods of it cannot run, by key; of those whose pods can, nothing. */
+  /** Why pods cannot run, by key; only keys with such pods. */
   failing(): ReadonlyMap<string, string>;
 }
 
 export interface ManagedObject {
   readonly key: string;
-  /** Undefined on an object that does not say; it cannot be asked for. */
+  /** Undefined if the object carries no id; the resync cannot ask for it then. */
   readonly id: string | undefined;
-  /** It was ordered by a call, and the control plane need not know it. */
+  /** A call ordered it, so the control plane may not know it. */
   readonly isOrdered?: boolean;
 }
 
@@ -60,7 +60,7 @@ export interface DefinedKind {
   subscribe(listener: (changed: ChangedKeys) => void): () => void;
 }
 
-/** `waiting`: the keys that nothing could be done about before the kind was known; a missing CRD may come late. */
+/** `waiting`: the keys to reconcile once the kind is synced, which may be late if its CRD was missing. */
 export function defineKind<T extends KubeObject, P, I extends string>(
   watched: WatchedKind<T, P, I>,
   keysOf: (change: CacheChange<P>) => ChangedKeys,
@@ -89,7 +89,7 @@ export function defineKind<T extends KubeObject, P, I extends string>(
   };
 }
 
-/** Whether a change is one that reconciling would look at, rather than one of status alone. */
+/** Whether a change concerns what krane applies, rather than the status alone. */
 export function isContentChange<P extends { readonly deleting: boolean }>(change: CacheChange<P>): boolean {
   if (change.kind !== "changed") return true;
   const { before, after } = change;

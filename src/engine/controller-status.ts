@@ -1,4 +1,4 @@
-// What a controller knows about itself, as the messages that people and the control plane get.
+// Builds the status messages of a controller and its objects, for `krane` commands and the control plane.
 import { create } from "@bufbuild/protobuf";
 import type { CircuitState } from "../concurrency/circuit-breaker.ts";
 import type { WorkQueueCounts } from "../concurrency/work-queue.ts";
@@ -106,9 +106,9 @@ export function controllerStatusMessage(facts: ControllerFacts): ControllerStatu
 
 export interface ObjectFilter {
   readonly onlyTroubled?: boolean;
-  /** Before the order of keys, for whoever does not ask for the next page. */
+  /** Rejected objects first, then by key; for callers that read only the first page. */
   readonly refusedFirst?: boolean;
-  /** Only keys behind this one, in the order of keys. */
+  /** Only keys that sort after this one. */
   readonly after?: string | undefined;
   /** How many at most; default all. */
   readonly limit?: number | undefined;
@@ -163,11 +163,10 @@ function wholeMs(ms: number): bigint {
   return BigInt(Math.round(ms));
 }
 
-// Every object that a controller knows, whether it is wanted, there, or only remembered.
-
-/** What settles a version without carrying it out. */
+/** Outcomes that settle a version without applying it. */
 const refusals: ReadonlySet<Outcome> = new Set(["parked", "conflict"]);
 
+/** Where a controller knows objects from: desired, live, or only remembered. */
 export interface KnownObjects<Spec> {
   /** The controller's name. */
   readonly controller: string;
@@ -176,7 +175,7 @@ export interface KnownObjects<Spec> {
   readonly statuses: ObjectStatuses;
 }
 
-/** Asked for every other second, so it makes nothing. */
+/** Called every two seconds, so it allocates nothing. */
 export function countObjects<Spec>({ definition, store, statuses }: KnownObjects<Spec>): number {
   let count = store.size;
   for (const { key } of definition.managed()) if (store.get(key) === undefined) count += 1;
@@ -194,8 +193,7 @@ function keysOf<Spec>({ definition, store, statuses }: KnownObjects<Spec>): Read
 }
 
 /**
- * In the order of keys, unless asked otherwise. What is not asked for is not made: a page of a thousand objects costs a
- * page.
+ * Sorted by key, unless `refusedFirst` is set. Messages are built only for the requested page.
  */
 export function listObjects<Spec>(
   known: KnownObjects<Spec>,

@@ -1,8 +1,7 @@
-// One controller at work: a stream of desired state, a queue of keys, workers, watches, a resync and a
-// reporter, each a loop of its own that is restarted alone when it fails. It shares nothing with another
-// controller (K6).
+// Runs one controller: the stream of desired state, the work queue with its workers, the watches, the resync and the
+// reporter. Each is a supervised loop that is restarted alone when it fails. Controllers share nothing (K6).
 //
-// - start() resolves when the watches are open, and rejects with nothing left running when they cannot be.
+// - start() resolves when the watches are open. If they cannot be opened it rejects, with nothing left running.
 // - stop() may be called at any time and any number of times; when it resolves, nothing runs.
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { linkSignals, withTimeout } from "../concurrency/abort.ts";
@@ -41,7 +40,7 @@ import { ObjectStatuses } from "./object-status.ts";
 import { OrderWaits, readOrder, restoreOrder } from "./orders.ts";
 import { createReconciler, type Reconciler } from "./reconcile.ts";
 import { createReportBreaker, Reporter } from "./reporter.ts";
-import { isInOrder, Resync, type ResyncResult } from "./resync.ts";
+import { isInSync, Resync, type ResyncResult } from "./resync.ts";
 import type { KeyListener, KindController, OrderOutcome, SeenObjects } from "./running-controller.ts";
 import { SlowLane } from "./slow-lane.ts";
 import { VersionCursor } from "./version-cursor.ts";
@@ -49,17 +48,17 @@ import type { WatchedKindDeps } from "./watched-kind.ts";
 
 export interface ControllerOptions {
   readonly rules: MessageRules;
-  /** Keys that are worked on at the same time. */
+  /** How many keys are reconciled at the same time. */
   readonly workers: number;
   readonly deletion: DeletionGuardOptions;
   /**
-   * Whether orders that are kept on live objects count after a restart. Anybody who can edit an object can write
-   * one, so an agent that takes no orders must not find any there. Default true.
+   * Whether orders kept on live objects count after a restart. Anybody who can edit an object can write one, so an
+   * agent without a scheduler must not restore any. Default true.
    */
   readonly restoresOrders?: boolean;
-  /** Default 60 s; 0 switches it off, for tests of what has to work without it. */
+  /** Default 60 s; 0 switches the resync off, for tests of what must work without it. */
   readonly resyncMs?: number;
-  /** Default 10 min; 0 switches it off. */
+  /** How often the stream is replayed from 0. Default 10 min; 0 switches it off. */
   readonly replayMs?: number;
   /** How long start() waits for the watches. Default 60 s. */
   readonly startTimeoutMs?: number;
@@ -74,16 +73,15 @@ export interface ControllerDeps extends Traced {
   readonly metrics: Metrics;
 }
 
-/** What a kind's definition is made with. */
+/** What a kind's definition is created with. */
 export interface DefinitionDeps<Spec, Report extends DescMessage> extends WatchedKindDeps {
-  /** It reads the store that it is made for. */
   readonly store: DesiredStore<Spec>;
   readonly clock: Clock;
-  /** Tells the control plane. */
+  /** Sends a report to the control plane. */
   report(report: MessageInitShape<Report>, signal: AbortSignal): Promise<void>;
 }
 
-/** What it takes to make the controller of a kind. */
+/** What creating the controller of a kind takes. */
 export interface ControllerRecipe<Spec, Report extends DescMessage, Seen, Settings> {
   define(settings: Settings, deps: DefinitionDeps<Spec, Report>): ControllerDefinition<Spec, Seen>;
   readonly groupOf?: (entry: DesiredEntry<Spec>) => string | undefined;
@@ -143,7 +141,7 @@ export class Controller<
       store,
       report: (report, signal) => controlPlane.report(kind, report, signal),
       onError: (watched, error) =>
-        log.warn("a watch failed and is opened again", {
+        log.warn("watch failed; opening it again", {
           controller: kind.controller,
           kind: watched,
           error,
@@ -191,7 +189,7 @@ export class Controller<
       {
         ...shared,
         ask: (question, signal) => this.ask(question, signal),
-        isInOrder: (key) => isInOrder(key, looked),
+        isInSync: (key) => isInSync(key, looked),
         forgotten: (key) => this.forget(key),
       },
     );
@@ -199,7 +197,7 @@ export class Controller<
   }
 
   async start(signal?: AbortSignal): Promise<void> {
-    if (this.running !== undefined) throw new Error(`controller ${this.kind.controller} was started before`);
+    if (this.running !== undefined) throw new Error(`controller ${this.kind.controller} is already started`);
     const { clock } = this.deps;
     const unsubscribe = this.definition.kinds.map((kind) =>
       kind.subscribe(({ reconcile, report }) => {
@@ -232,7 +230,7 @@ export class Controller<
     } finally {
       linked.release();
     }
-    // Before the first resync: what was ordered may not be asked of the control plane.
+    // Before the first resync, which must not ask the control plane about objects that a call ordered.
     for (const { key } of this.definition.managed()) this.restoreOrder(key);
     this.running = Promise.all([this.running, ...this.startLoops()]);
   }
@@ -252,7 +250,7 @@ export class Controller<
     return this.order(readDelete(this.kind, message, 0n, this.options.rules), signal);
   }
 
-  /** Does what the message says on the same road as the stream; resolves with what came of it. */
+  /** Takes an order from a call the same way as a message from the stream; resolves with its outcome. */
   private async order(message: DesiredMessage<Spec>, signal: AbortSignal): Promise<OrderOutcome> {
     if (message.want.kind === "invalid") {
       const { reason, fieldPath } = classifyProblems(message.want.problems);
@@ -296,7 +294,7 @@ export class Controller<
     return this.guard.blocked().map((one) => blockedDeletionMessage(this.kind.controller, one));
   }
 
-  /** False where no such deletion is blocked. */
+  /** Returns false if no such deletion is held back. */
   releaseDeletion(key: string): boolean {
     const isReleased = this.guard.release(key);
     if (isReleased) this.queue.add(key);
@@ -336,7 +334,7 @@ export class Controller<
     return outcome;
   }
 
-  /** What was ordered of an earlier krane is still wanted; the object tells. */
+  /** An order that an earlier process took still holds; the live object carries it. */
   private restoreOrder(key: string): void {
     const { restoresOrders = true, rules } = this.options;
     if (!restoresOrders || this.store.get(key) !== undefined) return;
@@ -401,7 +399,7 @@ export class Controller<
   private receive(read: ReadState<Spec>): void {
     if (read.kind === "bare") {
       if (read.unreadable)
-        this.deps.log.warn("a message of the control plane cannot be understood; it is newer than krane", {
+        this.deps.log.warn("skipped a message from a newer control plane that this krane cannot read", {
           controller: this.kind.controller,
           version: read.version,
         });
@@ -415,7 +413,7 @@ export class Controller<
     this.guard.clear(key);
     if (outcome !== "changed") return;
     this.reconciler.prepare(key);
-    // A new state deserves a new try: its failures were those of the old one.
+    // The back-off belongs to the old state; the new one is tried at once.
     this.queue.forget(key);
     this.queue.add(key);
   }
@@ -463,13 +461,13 @@ export class Controller<
   private onBug(where: string, error: unknown): void {
     const controller = this.kind.controller;
     this.deps.metrics.internalPanics.inc({ caller: controller, path: "background" });
-    this.deps.log.error("a loop failed and goes on", { controller, operation: where, error });
+    this.deps.log.error("internal error; the loop continues", { controller, operation: where, error });
   }
 }
 
 /**
- * A controller works only once it sees what is there: a cache that is still empty would make it write everything anew.
- * Rejects with what each watch that is not open yet has run into.
+ * Resolves when every required watch is synced: with an empty cache, the controller would write everything again.
+ * Rejects with the last error of each watch that is not synced.
  */
 async function whenWatching(
   controller: string,
@@ -485,7 +483,7 @@ async function whenWatching(
     });
   } catch (cause) {
     const closed = required.filter((kind) => !kind.synced).map((kind) => kind.status());
-    const reasons = closed.map(({ kind, lastError }) => `${kind}: ${lastError || "no answer yet"}`);
+    const reasons = closed.map(({ kind, lastError }) => `${kind}: ${lastError || "no response yet"}`);
     throw new Error(`controller ${controller} cannot watch ${reasons.join("; ")}`, { cause });
   }
 }

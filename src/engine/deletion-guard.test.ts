@@ -31,12 +31,12 @@ function passes(guard: DeletionGuard, keys: readonly string[], count: number, pr
   }
 }
 
-test("an order deletes at once what is krane's own, with the uid that was seen", () => {
+test("an order deletes krane's own object at once, with the observed uid", () => {
   const guard = new DeletionGuard(options, new FakeClock());
   assert.deepEqual(guard.permit(proof({ authority: "order" })), { kind: "permitted", uid: "uid-1" });
 });
 
-test("no authority deletes what is not krane's own, or what has no known uid", () => {
+test("no authority deletes an object that is not krane's, or whose uid is unknown", () => {
   const guard = new DeletionGuard(options, new FakeClock());
   const foreign = { kind: "foreign", reason: "label" } as const;
   for (const authority of ["order", "absence", "unused"] as const) {
@@ -45,7 +45,7 @@ test("no authority deletes what is not krane's own, or what has no known uid", (
   }
 });
 
-test("three passes in a row make an authority of absence, two do not", () => {
+test("absence allows a deletion after three passes in a row, not after two", () => {
   const guard = new DeletionGuard(options, new FakeClock());
   passes(guard, ["a"], 2);
   assert.equal(guard.permit(proof()).kind, "blocked");
@@ -64,7 +64,7 @@ test("a pass that did not ask, or a control plane that knows the object again, s
   assert.equal(guard.permit(proof()).kind, "blocked");
 });
 
-test("passes in which fewer than half are present confirm nothing, also in retrospect", () => {
+test("passes in which fewer than half of the objects are present confirm nothing, also afterwards", () => {
   const guard = new DeletionGuard(options, new FakeClock());
   passes(guard, ["a", "b", "c"], 20, 2);
   assert.equal(guard.permit(proof()).kind, "blocked");
@@ -74,7 +74,7 @@ test("passes in which fewer than half are present confirm nothing, also in retro
   assert.equal(guard.permit(proof()).kind, "permitted");
 });
 
-test("an object that is too young, or whose age cannot be read, stays", () => {
+test("an object that is too young, or whose age is unreadable, is not deleted", () => {
   const clock = new FakeClock(Date.UTC(2026, 0, 1));
   const guard = new DeletionGuard(options, clock);
   passes(guard, ["a"], 3);
@@ -83,7 +83,7 @@ test("an object that is too young, or whose age cannot be read, stays", () => {
   assert.equal(guard.permit(proof({ createdAt: "yesterday" })).kind, "blocked");
 });
 
-test("the budget is the larger of its two figures, and comes back with time", async () => {
+test("the budget is the larger of count and fraction, and recovers over time", async () => {
   const clock = new FakeClock();
   const guard = new DeletionGuard(options, clock);
   const keys = ["a", "b", "c", "d", "e", "f"];
@@ -95,7 +95,7 @@ test("the budget is the larger of its two figures, and comes back with time", as
   assert.equal(guard.permit(proof({ key: "f" })).kind, "permitted");
 });
 
-test("a release needs a blocked deletion, and goes past age, budget and mode", () => {
+test("only a held-back deletion can be released, and a release overrides age, budget and mode", () => {
   const guard = new DeletionGuard({ ...options, mode: "explicit" }, new FakeClock());
   assert.equal(guard.release("a"), false);
   passes(guard, ["a"], 3);
@@ -106,7 +106,7 @@ test("a release needs a blocked deletion, and goes past age, budget and mode", (
   assert.equal(guard.permit(proof({ ownership: { kind: "foreign", reason: "x" } })).kind, "not-ours");
 });
 
-test("whatever a control plane answers, absence never deletes more than the budget per window", () => {
+test("whatever the control plane answers, absence never deletes more than the budget per window", () => {
   const pass = fc.record({ absent: fc.array(fc.nat(19), { maxLength: 20 }), present: fc.nat(20) });
   fc.assert(
     fc.property(fc.array(pass, { maxLength: 25 }), (all) => {

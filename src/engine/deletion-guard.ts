@@ -1,11 +1,11 @@
-// Who may delete what (K4, K5). Every delete asks here, and brings proof: the live object with its owner
-// and uid, and on whose authority it is to go.
+// Decides whether a deletion is allowed (K4, K5). Every delete asks here, with the live object's owner and uid, and
+// the authority on which it is to be deleted.
 //
-// - An order deletes at once. That the control plane does not know an object is only a suspicion.
-// - A suspicion becomes an authority when it was confirmed in several passes in a row, each of which
-//   found at least half of the objects present, when the object is old enough, and within a budget.
-//   A control plane that lost its memory, or that answers for another region, passes none of this.
-// - Otherwise the deletion is blocked: visible, until desired state returns or a person releases it.
+// - An order deletes at once. If the control plane does not know an object, that is only a suspicion.
+// - A suspicion allows a deletion once several resync passes in a row confirmed it, each with at least half of the
+//   objects present, once the object is old enough, and within a budget. A control plane that lost its data, or that
+//   answers for another region, fails these checks.
+// - Otherwise the deletion is held back, visibly, until desired state returns or a person allows it.
 
 import type { Clock } from "../concurrency/clock.ts";
 import type { ObjectRef, ResourceKind } from "../kube/types.ts";
@@ -22,8 +22,8 @@ export interface DeletionGuardOptions {
 }
 
 /**
- * "order": an explicit Delete. "absence": nobody at the control plane knows it. "unused": krane's own
- * companion object that nothing in the cluster or in the desired state refers to.
+ * "order": an explicit Delete. "absence": the control plane does not know the object. "unused": a companion object of
+ * krane's that nothing in the cluster or in the desired state refers to.
  */
 export type Authority = "order" | "absence" | "unused";
 
@@ -41,7 +41,7 @@ export type Permission =
   | { readonly kind: "blocked"; readonly reason: string };
 
 export interface PassResult {
-  /** Objects in the cluster that were asked for. */
+  /** Objects in the cluster that the pass asked for. */
   readonly managed: number;
   /** Of these, the ones that the control plane knows. */
   readonly present: number;
@@ -58,13 +58,13 @@ export interface SuspectedDeletion {
 interface Suspicion {
   readonly id: string;
   readonly firstSuspectedMs: number;
-  /** Passes in a row that did not know it. */
+  /** Passes in a row in which the control plane did not know it. */
   passes: number;
-  /** Those of them, in a row, in which at least half were present. */
+  /** Of these, the passes in a row in which at least half of all objects were present. */
   confirmations: number;
   inThisPass: boolean;
   released: boolean;
-  /** Already counted in the budget. */
+  /** Already counted against the budget. */
   charged: boolean;
   reason: string;
 }
@@ -81,7 +81,7 @@ export class DeletionGuard {
     this.clock = clock;
   }
 
-  /** A pass asked for the object, and the control plane does not know it. */
+  /** The control plane answered that it does not know the object. */
   suspect(key: string, id: string): void {
     const known = this.suspicions.get(key) ?? {
       id,
@@ -98,12 +98,12 @@ export class DeletionGuard {
     this.suspicions.set(key, known);
   }
 
-  /** The key is wanted, or gone. */
+  /** The key is wanted again, or deleted. */
   clear(key: string): void {
     this.suspicions.delete(key);
   }
 
-  /** Ends a pass; returns the keys to be looked at because of it. */
+  /** Ends a pass; returns the keys to reconcile because of it. */
   endPass({ managed, present }: PassResult): readonly string[] {
     this.managed = managed;
     const isTrustworthy = present * 2 >= managed;
@@ -118,13 +118,13 @@ export class DeletionGuard {
     return [...this.suspicions.keys()];
   }
 
-  /** Whether there is any thought of deleting it for its absence. */
+  /** Whether the object is a candidate for deletion because of its absence. */
   isSuspected(key: string): boolean {
     const passes = this.suspicions.get(key)?.passes ?? 0;
     return passes >= this.options.confirmations || this.suspicions.get(key)?.released === true;
   }
 
-  /** Unknown for so long, at a control plane in its right mind, that a wish for it need not be kept either. */
+  /** Absent in enough trustworthy passes that its desired state can be dropped too. */
   isConfirmed(key: string): boolean {
     const confirmations = this.suspicions.get(key)?.confirmations ?? 0;
     return this.options.mode === "confirmed" && confirmations >= this.options.confirmations;
@@ -133,10 +133,10 @@ export class DeletionGuard {
   permit(proof: DeletionProof): Permission {
     const { ownership, uid, authority } = proof;
     if (ownership.kind !== "ours") return { kind: "not-ours", reason: ownership.reason };
-    if (uid === "") return { kind: "not-ours", reason: "the uid of the live object is not known" };
+    if (uid === "") return { kind: "not-ours", reason: "the uid of the live object is unknown" };
     if (authority !== "absence") return { kind: "permitted", uid };
     const suspicion = this.suspicions.get(proof.key);
-    if (suspicion === undefined) return { kind: "blocked", reason: "it is not suspected" };
+    if (suspicion === undefined) return { kind: "blocked", reason: "the control plane still knows it" };
     if (suspicion.released) return { kind: "permitted", uid };
     const reason = this.objection(suspicion, proof.createdAt);
     if (reason !== undefined) {
@@ -148,7 +148,7 @@ export class DeletionGuard {
     return { kind: "permitted", uid };
   }
 
-  /** A person says that the deletion is right. False where none is blocked. */
+  /** A person allows the deletion. Returns false if it is not held back. */
   release(key: string): boolean {
     const suspicion = this.suspicions.get(key);
     if (suspicion === undefined || !this.isSuspected(key)) return false;
@@ -174,14 +174,14 @@ export class DeletionGuard {
 
   private objection(suspicion: Suspicion, createdAt: string | undefined): string | undefined {
     const { mode, confirmations, minimumAgeMs } = this.options;
-    if (mode === "explicit") return 'deletion.mode = "explicit" never acts on absence';
+    if (mode === "explicit") return 'deletion.mode = "explicit" never deletes because of absence';
     if (suspicion.passes < confirmations)
-      return `unknown in ${suspicion.passes} of the ${confirmations} passes that are needed`;
+      return `absent in ${suspicion.passes} of the ${confirmations} resync passes required`;
     if (suspicion.confirmations < confirmations)
-      return `too few objects were known to the control plane in the last ${confirmations} passes`;
+      return `too few objects were known to the control plane in the last ${confirmations} resync passes`;
     // biome-ignore lint/style/noRestrictedGlobals: it reads a timestamp that Kubernetes wrote; the time comes from the clock.
     const createdMs = Date.parse(createdAt ?? "");
-    // A timestamp that cannot be read makes NaN, and then the object counts as new.
+    // An unreadable timestamp gives NaN, and the object counts as new.
     if (!(this.clock.wallMs() - createdMs >= minimumAgeMs)) return "the object is too young";
     return suspicion.charged ? undefined : this.budgetObjection();
   }
@@ -196,15 +196,16 @@ export class DeletionGuard {
   }
 }
 
-// Says on the object itself why krane does not delete it, where whoever describes it in the cluster reads it.
-
 export interface EventSubject {
   readonly kind: ResourceKind;
   readonly ref: ObjectRef;
   readonly uid: string;
 }
 
-/** One per object and life: its name is fixed, so that saying it again does not fill the cluster. */
+/**
+ * The event that shows, in `kubectl describe`, why krane holds back the deletion of an object. Its name is fixed per
+ * object and uid, so repeating it does not fill the cluster.
+ */
 export function deletionBlockedEvent({ kind, ref, uid }: EventSubject, reason: string, wallMs: number) {
   const { name, namespace = "default" } = ref;
   // biome-ignore lint/style/noRestrictedGlobals: it formats the time that the clock gave, and reads none itself.
@@ -220,7 +221,7 @@ export function deletionBlockedEvent({ kind, ref, uid }: EventSubject, reason: s
     },
     type: "Warning",
     reason: "DeletionBlocked",
-    message: `The control plane does not know this object. It is kept: ${reason}.`,
+    message: `The control plane does not know this object. krane is holding back its deletion: ${reason}.`,
     source: { component: "krane" },
     reportingComponent: "krane",
     reportingInstance: "krane",

@@ -1,4 +1,4 @@
-// What the control plane wants of one object, after its message was understood as far as it can be.
+// Parses a message of the control plane into what it wants of one object.
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { FieldProblem } from "../model/field-problem.ts";
 import type { MessageRules } from "../model/message-fields.ts";
@@ -7,25 +7,25 @@ import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.t
 export type Want<Spec> =
   | { readonly kind: "apply"; readonly spec: Spec }
   | { readonly kind: "delete" }
-  /** A message that cannot be carried out. It takes the place of what was wanted before: newest wins. */
+  /** A message with an invalid spec. It still replaces the previous one: the newest wins. */
   | { readonly kind: "invalid"; readonly problems: readonly FieldProblem[] };
 
 export interface DesiredMessage<Spec> {
   /** The object in the cluster, `namespace/name`. */
   readonly key: string;
-  /** The object at the control plane; deletes do not say it. */
+  /** The object's id at the control plane; a delete does not carry it. */
   readonly id: string | undefined;
-  /** 0 where the server gives none. */
+  /** 0 if the server sends none. */
   readonly version: bigint;
   readonly want: Want<Spec>;
 }
 
-/** "bare": a version that says nothing about any object. */
+/** "bare": a version without an object. */
 export type ReadState<Spec> =
   | { readonly kind: "message"; readonly message: DesiredMessage<Spec> }
   | { readonly kind: "bare"; readonly version: bigint; readonly unreadable: boolean };
 
-/** The messages of all kinds are built alike: a version, and one of two cases that a newer server may add to. */
+/** The shape that the messages of all kinds share: a version, and one of two cases. A newer server may know more cases. */
 interface StateMessage<Apply, Delete> {
   readonly version: bigint;
   readonly state:
@@ -40,7 +40,7 @@ export function readState<State extends DescMessage, Spec extends OrderedSpec>(
   message: MessageShape<State>,
   rules: MessageRules,
 ): ReadState<Spec> {
-  // That the schema has this shape is what `stateSchema` says of it.
+  // Every `stateSchema` has this shape.
   const {
     version,
     state,
@@ -95,8 +95,8 @@ const namePaths: ReadonlySet<string> = new Set(["k8s_namespace", "k8s_name"]);
 const shownLengthMax = 80;
 
 /**
- * The key of a message that may be wrong. A name that may not be one names nothing in the cluster, and
- * its key must not look as if it did.
+ * The key of an invalid message. If its name or namespace is invalid, no such object can exist, and the key must not
+ * look as if it could.
  */
 function messageKey(key: string, problems: readonly FieldProblem[]): string {
   if (!problems.some(({ path }) => namePaths.has(path))) return key;

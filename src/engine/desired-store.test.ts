@@ -24,7 +24,7 @@ function specOf(store: DesiredStore<string>, key: string): string | undefined {
   return want?.kind === "apply" ? want.spec : want?.kind;
 }
 
-test("the highest version wins, in whichever order they come", () => {
+test("the highest version wins, in any order of arrival", () => {
   const store = new DesiredStore<string>(new FakeClock());
   assert.equal(store.receive(apply("a", 5n, "five")), "changed");
   assert.equal(store.receive(apply("a", 3n, "three")), "stale");
@@ -32,14 +32,14 @@ test("the highest version wins, in whichever order they come", () => {
   assert.equal(specOf(store, "a"), "five");
 });
 
-test("a delete remembers the id that only the apply said", () => {
+test("a delete keeps the id that only the apply carried", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.receive(apply("a", 1n, "one"));
   store.receive(remove("a", 2n));
   assert.equal(store.get("a")?.id, "id-a");
 });
 
-test("an answer to a question from before the stream brought the key anew is dropped", () => {
+test("a response is dropped if the stream changed the key after the request", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.receive(apply("a", 1n, "one"));
   const question = store.ask("a");
@@ -48,7 +48,7 @@ test("an answer to a question from before the stream brought the key anew is dro
   assert.equal(specOf(store, "a"), "two");
 });
 
-test("an old answer cannot bring back what the stream has deleted", () => {
+test("a stale response cannot bring back what the stream has deleted", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.receive(apply("a", 1n, "one"));
   const question = store.ask("a");
@@ -59,14 +59,14 @@ test("an old answer cannot bring back what the stream has deleted", () => {
   assert.equal(specOf(store, "a"), "delete");
 });
 
-test("an answer about a key that came while the question was on its way is dropped", () => {
+test("a response is dropped if the stream brought the key while the request was in flight", () => {
   const store = new DesiredStore<string>(new FakeClock());
   const question = store.ask("a");
   store.receive(apply("a", 2n, "two"));
   assert.equal(store.answer(question, apply("a", 1n, "one")), "stale");
 });
 
-test("answers without a version are compared by content and keep the known version", () => {
+test("responses without a version are compared by content and keep the known version", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.receive(apply("a", 7n, "seven"));
   assert.equal(store.answer(store.ask("a"), apply("a", 0n, "seven")), "unchanged");
@@ -75,7 +75,7 @@ test("answers without a version are compared by content and keep the known versi
   assert.equal(specOf(store, "a"), "other");
 });
 
-test("a lower version in an answer is believed only when it is repeated", () => {
+test("a lower version in a response is accepted only after it is repeated", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.receive(apply("a", 100n, "new"));
   assert.equal(store.answer(store.ask("a"), apply("a", 4n, "restored")), "stale");
@@ -86,13 +86,13 @@ test("a lower version in an answer is believed only when it is repeated", () => 
   assert.equal(specOf(store, "a"), "restored");
 });
 
-test("an equal version with other content is a control plane that counts a second time", () => {
+test("an equal version with different content is accepted: the control plane reused the number", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.receive(apply("a", 1n, "one"));
   assert.equal(store.receive(apply("a", 1n, "other")), "changed");
 });
 
-test("an order holds against a replay of what it replaced, and yields to something newer", () => {
+test("an order survives a replay of what it replaced, and yields to a newer version", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.receive(apply("a", 1n, "one"));
   store.order(apply("a", 0n, "ordered"));
@@ -101,7 +101,7 @@ test("an order holds against a replay of what it replaced, and yields to somethi
   assert.equal(store.receive(apply("a", 2n, "two")), "changed");
 });
 
-test("an order holds against answers of what it replaced, and yields to lower ones that are repeated", () => {
+test("an order survives responses with what it replaced, and yields to repeated lower versions", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.restore(apply("a", 50n, "ordered"));
   assert.equal(store.answer(store.ask("a"), apply("a", 50n, "replaced")), "unchanged");
@@ -113,7 +113,7 @@ test("an order holds against answers of what it replaced, and yields to lower on
   assert.equal(specOf(store, "a"), "restored");
 });
 
-test("what the stream, an answer or a call says is proven; what a live object says is not", () => {
+test("a spec from the stream, a response or a call is proven; one from a live object is not", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.receive(apply("streamed", 1n, "one"));
   store.answer(store.ask("answered"), apply("answered", 1n, "two"));
@@ -127,7 +127,7 @@ test("what the stream, an answer or a call says is proven; what a live object sa
   assert.equal(proven("restored"), "four");
 });
 
-test("a restored order is proven when the control plane names its key and id, and stays what is wanted", () => {
+test("a restored order is proven once the control plane confirms its key and id, and stays in place", () => {
   const named: Record<string, (store: DesiredStore<string>, message: Message) => void> = {
     "by the stream": (store, message) => void store.receive(message),
     "by an answer": (store, message) => void store.answer(store.ask("a"), message),
@@ -147,7 +147,7 @@ test("a restored order is proven when the control plane names its key and id, an
   }
 });
 
-test("a message that cannot be carried out keeps the last good spec of the same id", () => {
+test("an invalid message keeps the last proven spec of the same id", () => {
   const store = new DesiredStore<string>(new FakeClock());
   const proven = () => store.get("a")?.proven;
   store.receive(invalid("a", 1n));
@@ -167,14 +167,14 @@ test("a message that cannot be carried out keeps the last good spec of the same 
   assert.equal(proven(), undefined, "a deletion ends it");
 });
 
-test("a message that cannot be carried out proves no restored order", () => {
+test("an invalid message does not prove a restored order", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.restore(apply("a", 1n, "ordered"));
   store.receive(invalid("a", 2n));
   assert.equal(store.get("a")?.proven, undefined);
 });
 
-test("tombstones go after an hour, but not while their object lives or the server still sends them", async () => {
+test("tombstones expire after an hour, but not while the object lives or the server still sends them", async () => {
   const clock = new FakeClock();
   const store = new DesiredStore<string>(clock);
   for (const key of ["gone", "alive", "heard"]) store.receive(remove(key, 1n));
@@ -189,7 +189,7 @@ test("tombstones go after an hour, but not while their object lives or the serve
   assert.deepEqual([...store.entries()].map(({ key }) => key).sort(), ["alive", "heard", "wanted"]);
 });
 
-test("groups follow their entries", () => {
+test("groups follow changes of their entries", () => {
   const store = new DesiredStore<string>(new FakeClock(), ({ want }) =>
     want.kind === "apply" ? want.spec : undefined,
   );
@@ -209,9 +209,9 @@ test("groups follow their entries", () => {
   );
 });
 
-// Whatever is shuffled or repeated, and however late an answer comes, a key ends with the newest that the
-// stream brought.
-test("no order of deliveries and late answers makes a key go back", () => {
+// However messages are shuffled or repeated, and however late a response comes, a key ends with the newest state that
+// the stream brought.
+test("no order of messages and late responses makes a key go back", () => {
   const event = fc.record({
     key: fc.constantFrom("a", "b"),
     version: fc.bigInt(1n, 30n),
@@ -226,7 +226,7 @@ test("no order of deliveries and late answers makes a key go back", () => {
       const newest = new Map<string, Message>();
       const late = new Map<number, () => void>();
       for (const [index, { key, version, isDelete, asks, answersIn }] of events.entries()) {
-        // One version says one thing, as at a real control plane.
+        // Each version has one content, as with a real control plane.
         const name = `${key}${version}`;
         const message = messages.get(name) ?? (isDelete ? remove(key, version) : apply(key, version, name));
         messages.set(name, message);
@@ -244,7 +244,7 @@ test("no order of deliveries and late answers makes a key go back", () => {
   );
 });
 
-test("a print is known as long as the last answer says what is wanted", () => {
+test("a fingerprint is known as long as the last response matches the entry", () => {
   const store = new DesiredStore<string>(new FakeClock());
   const answer = (version: bigint, spec: string, print?: string) =>
     store.answer(store.ask("a"), apply("a", version, spec), print);
@@ -274,7 +274,7 @@ test("a print is known as long as the last answer says what is wanted", () => {
   assert.equal(known(), undefined, "the answer came without one");
 });
 
-test("an answer that names another object leaves no print", () => {
+test("a response that names another object leaves no fingerprint", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.receive(apply("a", 1n, "one"));
   assert.equal(store.answer(store.ask("a"), apply("b", 2n, "two"), "print"), "changed");

@@ -1,12 +1,11 @@
-// What is wanted, by key: the newest state of each and nothing else, so its size is the number of
-// objects (K3).
+// Stores the newest desired state of each key and nothing else, so its size is the number of objects (K3).
 //
-// - A higher version wins, whatever brought it and in whichever order. An equal one with equal content
-//   changes nothing.
-// - The answer to a question counts only if the stream has not brought that key anew since the
-//   question was asked; otherwise an old answer could bring back what the stream has just deleted.
-// - Servers that give no version in their answers (0) are compared by content, and the version stays.
-// - A Delete is remembered for an hour, and as long as the object lives.
+// - The higher version wins, wherever it came from and in whatever order. An equal version with equal content changes
+//   nothing.
+// - A response counts only if the stream has not changed the key since the request; otherwise a stale response could
+//   bring back what the stream has just deleted.
+// - A response without a version (0) is compared by content, and the known version stays.
+// - A Delete is remembered for an hour, and for as long as the object lives.
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../concurrency/clock.ts";
 import { CacheIndex } from "../kube/object-cache.ts";
@@ -21,12 +20,12 @@ export interface DesiredEntry<Spec> {
   readonly want: Want<Spec>;
   readonly origin: Origin;
   /**
-   * The newest spec of this id that the stream, an answer or a call to this process gave; while `want` is invalid,
-   * the last one before it. An order that was restored from a live object has none until one of them names it:
-   * anybody may have written onto that object.
+   * The newest spec of this id that came from the stream, a response or a call; while `want` is invalid, the last one
+   * before it. An order that was restored from a live object has none until one of these confirms it, because anybody
+   * may have edited that object.
    */
   readonly proven: Spec | undefined;
-  /** Grows with every change of this store: what tells an old answer from a new one. */
+  /** Grows with every change of the store, and tells a stale response from a current one. */
   readonly sequence: number;
 }
 
@@ -35,22 +34,22 @@ export type StoreOutcome = "changed" | "unchanged" | "stale";
 export interface Question {
   readonly key: string;
   readonly sequence: number;
-  /** Of the answer that says what is known. */
+  /** The fingerprint of the response that the entry came from. */
   readonly knownPrint: string | undefined;
 }
 
 const tombstoneMs = 3_600_000;
 
-// A lower version than the known one is what a lagging replica answers, and what a control plane
-// answers that was restored from a backup. No replica lags for so many passes.
+// A version lower than the known one comes from a lagging replica, or from a control plane that was restored from a
+// backup. No replica lags for this many passes.
 const lowerAnswersMax = 3;
 
 interface Held<Spec> {
   entry: DesiredEntry<Spec>;
-  /** When it was last heard of. */
+  /** When the control plane last sent it. */
   heardMs: number;
   lowerAnswers: number;
-  /** Of the last answer, as long as it says what stands in the entry. */
+  /** The fingerprint of the last response, as long as that matches the entry. */
   print: string | undefined;
 }
 
@@ -60,7 +59,7 @@ export class DesiredStore<Spec> {
   private readonly groups: CacheIndex<DesiredEntry<Spec>>;
   private sequence = 0;
 
-  /** `groupOf` names what an entry has in common with others, such as its environment. */
+  /** `groupOf` returns the group of an entry, such as its environment. */
   constructor(clock: Clock, groupOf: (entry: DesiredEntry<Spec>) => string | undefined = () => undefined) {
     this.clock = clock;
     this.groups = new CacheIndex(groupOf);
@@ -82,25 +81,25 @@ export class DesiredStore<Spec> {
     return this.groups.get(name);
   }
 
-  /** From the stream. */
+  /** Takes a message from the stream. */
   receive(message: DesiredMessage<Spec>): StoreOutcome {
     const known = this.held.get(message.key);
     if (known === undefined || message.version > known.entry.version) return this.put(message, "stream");
     if (message.version < known.entry.version) return "stale";
     known.heardMs = this.clock.nowMs();
-    // The same number for something else: the control plane was restored, and counts it a second time.
+    // A restored control plane uses the same version again, for different content.
     if (known.entry.origin !== "scheduler") return this.takeContent(known, message, "stream");
     this.prove(known, message);
     return "unchanged";
   }
 
-  /** An order without a version: it holds until the control plane has something newer. */
+  /** Takes an order, which has no version of its own: it holds until the control plane sends a newer one. */
   order(message: DesiredMessage<Spec>): StoreOutcome {
     const version = this.held.get(message.key)?.entry.version ?? 0n;
     return this.put({ ...message, version }, "scheduler");
   }
 
-  /** An order that was given to an earlier krane. Whatever is known already is newer. */
+  /** Takes an order that an earlier process received. Anything already known is newer. */
   restore(message: DesiredMessage<Spec>): StoreOutcome {
     return this.held.has(message.key) ? "stale" : this.put(message, "restored");
   }
@@ -110,7 +109,7 @@ export class DesiredStore<Spec> {
     return { key, sequence: held?.entry.sequence ?? 0, knownPrint: held?.print };
   }
 
-  /** An answer with the same print need not be given here again, until a question comes without that print. */
+  /** Takes a response. One with the same fingerprint can be skipped for as long as ask() returns that fingerprint. */
   answer(question: Question, message: DesiredMessage<Spec>, print?: string): StoreOutcome {
     const outcome = this.takeAnswer(question, message);
     const held = this.held.get(question.key);
@@ -119,7 +118,7 @@ export class DesiredStore<Spec> {
     return outcome;
   }
 
-  /** The control plane counts anew; whatever it says next is newer than what it said before. */
+  /** The control plane restarted its numbering; whatever it sends next is newer. */
   forgetVersions(): void {
     for (const held of this.held.values()) {
       this.change(held, { version: 0n });
@@ -133,7 +132,7 @@ export class DesiredStore<Spec> {
     this.held.delete(key);
   }
 
-  /** Drops the tombstones whose time is over; returns their keys. */
+  /** Drops expired tombstones; returns their keys. */
   sweep(isAlive: (key: string) => boolean): readonly string[] {
     const beforeMs = this.clock.nowMs() - tombstoneMs;
     const swept: string[] = [];
@@ -154,7 +153,7 @@ export class DesiredStore<Spec> {
     if (message.version === 0n || message.version === known.entry.version) {
       known.lowerAnswers = 0;
       if (known.entry.origin !== "scheduler") return this.takeContent(known, message, "resync");
-      // It tells of what the order has replaced.
+      // The response carries what the order has replaced.
       this.prove(known, message);
       return "unchanged";
     }
@@ -163,7 +162,7 @@ export class DesiredStore<Spec> {
     return known.lowerAnswers >= lowerAnswersMax ? this.put(message, "resync") : "stale";
   }
 
-  /** An object was asked for by its id, and the answer gives it another name: a state of its own. */
+  /** The response to a request by id names another object. That state is stored under its own key. */
   private answerAboutAnother(message: DesiredMessage<Spec>): StoreOutcome {
     const known = this.held.get(message.key);
     if (known === undefined || message.version > known.entry.version) return this.put(message, "resync");
@@ -175,7 +174,7 @@ export class DesiredStore<Spec> {
     return this.put({ ...message, version: known.entry.version }, origin);
   }
 
-  /** A restored order stays what is wanted; that the control plane names its key and id is the proof it lacked. */
+  /** A restored order stays in place; the control plane has now confirmed its key and id. */
   private prove(known: Held<Spec>, { id, want }: DesiredMessage<Spec>): void {
     const { entry } = known;
     if (entry.proven !== undefined || want.kind !== "apply" || id !== entry.id) return;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { DriftMemory } from "./drift-memory.ts";
 
-test("what the server made of a manifest counts as wanted, for that manifest only", () => {
+test("what the server stored for a manifest counts as in sync, for that manifest only", () => {
   const memory = new DriftMemory(new FakeClock());
   memory.wrote("a", "sent", "changed-by-webhook");
   assert.ok(memory.isAsStored("a", "sent", "changed-by-webhook"));
@@ -11,7 +11,7 @@ test("what the server made of a manifest counts as wanted, for that manifest onl
   assert.ok(!memory.isAsStored("a", "other", "changed-by-webhook"));
 });
 
-test("the first repairs are made at once, the later ones ever more slowly", async () => {
+test("the first repairs happen at once, later ones back off", async () => {
   const clock = new FakeClock();
   const memory = new DriftMemory(clock);
   memory.wrote("a", "sent", "sent");
@@ -27,7 +27,7 @@ test("the first repairs are made at once, the later ones ever more slowly", asyn
   assert.equal(Math.max(...pauses), 600_000);
 });
 
-test("a new manifest is no repair, and an old fight is forgotten", async () => {
+test("a new manifest is not a repair, and old repairs are forgotten", async () => {
   const clock = new FakeClock();
   const memory = new DriftMemory(clock);
   for (let repair = 0; repair < 6; repair++) memory.wrote("a", "sent", "sent");

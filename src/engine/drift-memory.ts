@@ -1,18 +1,18 @@
-// What repairing an object has come to so far. Two things must not make krane write for ever: a webhook
-// that changes what krane sends in the same request, and another program that changes it back each time.
+// Remembers past writes of each object, so that krane does not write for ever in two cases: a webhook that changes
+// what krane sends within the request, and another program that reverts every write.
 import type { Clock } from "../concurrency/clock.ts";
 
-// So many repairs within the window are an accident; one more is a fight.
+// This many repairs within the window happen at once. After that, another program is assumed to fight krane.
 const repairsFree = 3;
 const windowMs = 600_000;
 const pauseFirstMs = 10_000;
 const pauseMaxMs = 600_000;
 
-// More than a cluster has objects of krane's; those that were not written for longest are forgotten first.
+// More than the objects krane has in a cluster; the least recently written are dropped first.
 const memoriesMax = 50_000;
 
 interface Memory {
-  /** The content that was sent last, and what the server made of it. */
+  /** The hash of the content that was sent last, and of what the server stored for it. */
   readonly sent: string;
   readonly stored: string;
   repairs: number;
@@ -27,18 +27,18 @@ export class DriftMemory {
     this.clock = clock;
   }
 
-  /** Whether the object was ever written by this process, as far as it remembers. */
+  /** Whether this process remembers writing the object. */
   knows(object: string): boolean {
     return this.memories.has(object);
   }
 
-  /** Whether the live content is what the server made of this manifest when krane sent it. */
+  /** Whether the live content is what the server stored when krane sent this manifest. */
   isAsStored(object: string, wanted: string, live: string): boolean {
     const memory = this.memories.get(object);
     return memory?.sent === wanted && memory.stored === live;
   }
 
-  /** How long to leave an object alone that somebody keeps changing; 0 while there is no sign of that. */
+  /** How long to wait before the next repair of an object that another program keeps changing; 0 for any other. */
   pauseMs(object: string, wanted: string): number {
     const memory = this.memories.get(object);
     if (memory === undefined || memory.sent !== wanted || memory.repairs < repairsFree) return 0;
@@ -47,7 +47,7 @@ export class DriftMemory {
     return Math.max(0, pauseMs - sinceMs);
   }
 
-  /** A manifest was sent. The same one again, before long, is a repair. */
+  /** Records a write. Writing the same manifest again is a repair. */
   wrote(object: string, sent: string, stored: string): void {
     const nowMs = this.clock.nowMs();
     const before = this.memories.get(object);

@@ -1,12 +1,12 @@
-// What the engine has to be told about a kind of desired state: its name, its RPCs, and how to read its messages.
-// A kind's descriptor is one of these; the engine itself knows no kind.
+// What the engine needs to know about a kind of desired state: its name, its RPCs, and how to parse its messages. Each
+// kind's descriptor implements it; the engine itself imports no kind.
 import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import type { WireKind } from "../control-plane/connection.ts";
 import type { ParsedMessage } from "../model/field-problem.ts";
 import type { KeptOrder } from "../model/kept-order.ts";
 import type { MessageRules } from "../model/message-fields.ts";
 
-/** The message of one case of a state; any message where the schema is not known. */
+/** The message type of one case of a state; any message if the schema is not known. */
 type CaseOf<State extends DescMessage, Case extends string> =
   MessageShape<State> extends { readonly state: infer States }
     ? Extract<States, { readonly case: Case }> extends { readonly value: infer Value extends Message }
@@ -17,9 +17,9 @@ type CaseOf<State extends DescMessage, Case extends string> =
 export type ApplyOf<State extends DescMessage> = CaseOf<State, "apply">;
 export type DeleteOf<State extends DescMessage> = CaseOf<State, "delete">;
 
-/** Every spec can carry the order that it came with. */
+/** Every spec can carry the order that it came from. */
 export interface OrderedSpec {
-  /** Absent on what the stream brought. */
+  /** Absent on a spec from the stream. */
   readonly kept?: KeptOrder;
 }
 
@@ -32,20 +32,20 @@ export interface EngineKind<
   readonly controller: string;
   /** A version, and one of the cases `apply` and `delete`. */
   readonly stateSchema: State;
-  /** The object in the cluster that a message is about, `namespace/name`. */
+  /** The key of the object that a message concerns, `namespace/name`. */
   keyOf(message: ApplyOf<State> | DeleteOf<State>): string;
-  /** Its id at the control plane; empty where the message does not say it. */
+  /** Its id at the control plane; empty if the message has none. */
   idOf(message: ApplyOf<State>): string;
   parseApply(message: ApplyOf<State>, rules: MessageRules): ParsedMessage<Spec>;
   parseDelete(message: DeleteOf<State>, rules: MessageRules): ParsedMessage<unknown>;
-  /** How an order that came by a call is kept on the object. */
+  /** How an order that came by a call is stored on the object. */
   readonly orders: KindOrders<State, Spec>;
 }
 
 export interface KindOrders<State extends DescMessage, Spec> {
-  /** The one field that can make an order too long to be kept. */
+  /** The one field that can make an order too long to be stored. */
   readonly longField: string;
-  /** For kinds whose pods carry a part of the message: it is not kept twice. */
+  /** For kinds whose pods carry a part of the message, which is not stored twice. */
   readonly blob?: {
     of(spec: Spec): string;
     /** The message without the blob. */

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { KeyPace } from "./key-pace.ts";
 
-test("four states in a row are taken at once, then one every other second", async () => {
+test("four states in a row are applied at once, then one every two seconds", async () => {
   const clock = new FakeClock();
   const pace = new KeyPace(clock);
   for (let sequence = 1; sequence <= 4; sequence++) assert.equal(pace.waitMs("a", sequence), 0);
@@ -15,14 +15,14 @@ test("four states in a row are taken at once, then one every other second", asyn
   assert.equal(pace.waitMs("a", 14), 2_000);
 });
 
-test("the same state again, and another key, are not held up", () => {
+test("the same state again, and another key, do not wait", () => {
   const pace = new KeyPace(new FakeClock());
   for (let sequence = 1; sequence <= 11; sequence++) pace.waitMs("a", sequence);
   assert.equal(pace.waitMs("a", 4), 0);
   assert.equal(pace.waitMs("b", 12), 0);
 });
 
-test("a key that was left in peace has its whole burst again, and no more than that", async () => {
+test("an idle key gets its full burst back, and no more", async () => {
   const clock = new FakeClock();
   const pace = new KeyPace(clock);
   for (let sequence = 1; sequence <= 4; sequence++) pace.waitMs("a", sequence);
@@ -31,7 +31,7 @@ test("a key that was left in peace has its whole burst again, and no more than t
   assert.equal(pace.waitMs("a", 21), 2_000);
 });
 
-test("very many keys that change at once have one state each, and few of them a second one", async () => {
+test("when very many keys change at once, each gets one state and few get a second one", async () => {
   const clock = new FakeClock();
   const pace = new KeyPace(clock);
   const keys = Array.from({ length: 200 }, (_, index) => `key-${index}`);

@@ -1,20 +1,21 @@
-// How often one key may be given a new state. Every state is applied while changes come as people and
-// roll-outs make them. A key that is changed without end gets the newest state every other second instead: more
-// often would tell nobody anything, and would take the processor from the other controllers (K6) and the
-// API server from everybody. The few states that a key may have at once beyond its first are bounded for all keys
-// together as well: hundreds that change without end would else begin with all of their bursts at the same time.
+// Limits how often a new state of one key is applied: a token bucket per key, so a key that changes all the time gets
+// its newest state every two seconds. Faster would help nobody, and would take CPU from the other controllers (K6)
+// and load the API server. At the rate of people and roll-outs, every state is applied at once.
+//
+// The burst beyond the first state is also limited for all keys together; otherwise hundreds of keys that change all
+// the time would spend their bursts at the same moment.
 import type { Clock } from "../concurrency/clock.ts";
 
-// A person who tries something out is not held up by this.
+// Enough that a person who tries something out never waits.
 const burst = 4;
 const refillMs = 2_000;
 const sharedBurst = 16;
 const sharedRefillMs = 250;
-// Whoever falls out of this memory begins with a full burst again.
+// A key that is evicted starts again with a full burst.
 const keysMax = 10_000;
 
 interface Pace {
-  /** The state that was worked on last; the same one again costs nothing. */
+  /** The state that was applied last; applying the same one again costs nothing. */
   sequence: number;
   left: number;
   filledMs: number;
@@ -30,7 +31,7 @@ export class KeyPace {
     this.clock = clock;
   }
 
-  /** 0 where the state may be worked on now, else how long it has to wait. */
+  /** How long this state of the key has to wait; 0 when it may be applied now. */
   waitMs(key: string, sequence: number): number {
     const nowMs = this.clock.nowMs();
     const pace = this.paces.get(key);

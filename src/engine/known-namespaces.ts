@@ -1,13 +1,13 @@
-// Which namespaces are there, as far as this process has seen: each is tried to be created once, however
-// many objects wait for it, and then taken for granted until an answer says otherwise.
+// Creates namespaces, and remembers which exist: each is created once, however many objects need it, and is assumed
+// to exist until a response says otherwise.
 import type { Clock } from "../concurrency/clock.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { namespaces } from "../kube/resources.ts";
 import { fieldManager } from "../model/labels.ts";
 import { desiredNamespace } from "../model/names.ts";
-import { saysConflict } from "./classify.ts";
+import { isConflict } from "./classify.ts";
 
-// More than a cluster has; then they are learned anew.
+// More than a cluster has. When full, all are dropped and learned again.
 const knownMax = 10_000;
 const newMs = 60_000;
 
@@ -25,7 +25,7 @@ export class KnownNamespaces {
     return this.known.has(name);
   }
 
-  /** Something that lives in it proves it. */
+  /** A live object was seen in it, so it exists. */
   note(name: string): void {
     if (this.known.has(name)) return;
     if (this.known.size >= knownMax) this.known.clear();
@@ -37,18 +37,18 @@ export class KnownNamespaces {
     this.madeAtMs.delete(name);
   }
 
-  /** Whether this process made it moments ago, so that hardly anything can be in it but what krane put there. */
+  /** Whether this process created it so recently that it can hardly contain anything but krane's objects. */
   isNew(name: string): boolean {
     const madeMs = this.madeAtMs.get(name);
     return madeMs !== undefined && this.deps.clock.nowMs() - madeMs < newMs;
   }
 
-  /** Somebody else is at work in it as well. */
+  /** Another client writes to it too, so it no longer counts as new. */
   age(name: string): void {
     this.madeAtMs.delete(name);
   }
 
-  /** Creates it where it is missing, uses it as it is where it exists. Returns how many writes that took. */
+  /** Creates it if it is missing; an existing one is used as it is. Returns the number of writes. */
   async ensure(name: string, signal: AbortSignal): Promise<number> {
     if (this.known.has(name)) return 0;
     const present = this.making.get(name);
@@ -66,7 +66,7 @@ export class KnownNamespaces {
     try {
       await api.create(namespaces, desiredNamespace(name), { fieldManager }, signal);
     } catch (error) {
-      if (!saysConflict(error)) throw error;
+      if (!isConflict(error)) throw error;
       this.note(name);
       return 0;
     }

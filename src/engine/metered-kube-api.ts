@@ -1,5 +1,5 @@
-// The Kubernetes API of one controller, or of the secrets service, with its figures. Every request goes
-// through here, so the metrics say what the API server really had to do for it.
+// Wraps the Kubernetes API of one controller, or of the secrets service, with request metrics. Every request goes
+// through here, so the metrics show the real load on the API server.
 import type { Clock } from "../concurrency/clock.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { ResourceKind } from "../kube/types.ts";
@@ -32,7 +32,7 @@ export function createMeteredKubeApi(api: KubeApi, controller: string, deps: Met
   return {
     get: (kind, ref, options, signal) => measured("get", kind, () => api.get(kind, ref, options, signal)),
     list: (kind, options, signal) => measured("list", kind, () => api.list(kind, options, signal)),
-    // A watch lasts as long as the server likes; how long says nothing about its speed.
+    // The server decides how long a watch lasts, so its duration is not measured.
     watch(kind, options, signal) {
       const resource = kind.kind.toLowerCase();
       metrics.kubernetesRequests.inc({ controller, verb: "watch", resource, result: "success" });

@@ -9,8 +9,8 @@ const object = (spec: unknown): KubeObject & { readonly spec: unknown } => ({
 });
 const service = (ports: readonly unknown[]) => object({ ports });
 
-describe("items that somebody gave another key", () => {
-  test("are found by their name, and put back at their place", () => {
+describe("list items whose key was edited", () => {
+  test("are found by their name, and restored at their index", () => {
     const wanted = service([{ name: "http", port: 8040, protocol: "TCP" }]);
     const live = service([
       { name: "metrics", port: 9090 },
@@ -21,7 +21,7 @@ describe("items that somebody gave another key", () => {
     ]);
   });
 
-  test("are found in lists within lists", () => {
+  test("are found in nested lists", () => {
     const pod = (containerPort: number) =>
       object({
         template: { spec: { containers: [{ name: "main", ports: [{ name: "web", containerPort }] }] } },
@@ -31,7 +31,7 @@ describe("items that somebody gave another key", () => {
     ]);
   });
 
-  test("without a name are found by their place, where nobody added any", () => {
+  test("without a name are found by their index, if no item was added", () => {
     const keys = (...names: string[]) => object({ spread: names.map((topologyKey) => ({ topologyKey })) });
     assert.deepEqual(findMovedItems(keys("zone"), keys("host")), [
       { op: "replace", path: "/spec/spread/0/topologyKey", value: "zone" },
@@ -39,7 +39,7 @@ describe("items that somebody gave another key", () => {
     assert.deepEqual(findMovedItems(keys("zone"), keys("host", "zone")), []);
   });
 
-  test("are none where an apply does it: outside of lists, and for what is missing", () => {
+  test("do not include what an apply repairs: fields outside of lists, and missing ones", () => {
     const wanted = object({ replicas: 2, ports: [{ name: "http", port: 8040, protocol: "TCP" }] });
     assert.deepEqual(
       findMovedItems(wanted, object({ replicas: 5, ports: [{ name: "http", port: 8040 }] })),
@@ -49,7 +49,7 @@ describe("items that somebody gave another key", () => {
     assert.deepEqual(findMovedItems(wanted, {}), []);
   });
 
-  test("have paths in which odd names stand as they must", () => {
+  test("have paths with escaped names", () => {
     const labelled = (value: string) => object({ items: [{ name: "a", labels: { "x.io/b~c": value } }] });
     assert.deepEqual(findMovedItems(labelled("1"), labelled("2")), [
       { op: "replace", path: "/spec/items/0/labels/x.io~1b~0c", value: "1" },

@@ -49,13 +49,13 @@ const cases: readonly (Whereabouts & { readonly name: string; readonly count: nu
 ];
 
 for (const { name, count, ...whereabouts } of cases)
-  test(`an object counts once, wherever it is known from: ${name}`, () => {
+  test(`an object is counted once, wherever it is known from: ${name}`, () => {
     const known = knownObjects(whereabouts);
     assert.equal(countObjects(known), count);
     assert.equal(listObjects(known, {}).length, count);
   });
 
-test("of more than fit, those that were refused come first where that is asked for", () => {
+test("with refusedFirst, rejected objects come first on the page", () => {
   const known = knownObjects({ remembered: ["a", "d"] });
   for (const key of ["b", "c"]) known.statuses.record(key, { outcome: "retrying" });
   known.statuses.record("y", { outcome: "conflict" });

@@ -4,7 +4,7 @@ import { FakeClock } from "../../test/support/fake-clock.ts";
 import { ObjectStatuses } from "./object-status.ts";
 import { OrderWaits } from "./orders.ts";
 
-test("attempts count failures in a row, and the time is that of the last change", async () => {
+test("attempts count failures in a row, and sinceMs is the time of the last change", async () => {
   const clock = new FakeClock();
   const statuses = new ObjectStatuses(clock, () => undefined);
   const beganMs = clock.wallMs();
@@ -20,7 +20,7 @@ test("attempts count failures in a row, and the time is that of the last change"
   assert.equal(statuses.get("a")?.appliedVersion, 7n);
 });
 
-test("the counts of trouble are told whenever they change", () => {
+test("onCount is called whenever a count changes", () => {
   const told: string[] = [];
   const statuses = new ObjectStatuses(new FakeClock(), (outcome, count) => told.push(`${outcome} ${count}`));
   statuses.record("a", { outcome: "parked" });
@@ -31,7 +31,7 @@ test("the counts of trouble are told whenever they change", () => {
   assert.equal(statuses.countOf("parked"), 0);
 });
 
-test("an order waits for work that began after it, and for an end rather than a pause", async () => {
+test("an order resolves with the first outcome of work that began after it, not with pending", async () => {
   const waits = new OrderWaits();
   const statuses = new ObjectStatuses(new FakeClock(), () => undefined);
   const never = new AbortController().signal;
@@ -48,7 +48,7 @@ test("an order waits for work that began after it, and for an end rather than a 
   assert.equal(ended, "unchanged");
 });
 
-test("an order that is given up leaves nothing behind", async () => {
+test("an aborted order leaves nothing behind", async () => {
   const waits = new OrderWaits();
   const giveUp = new AbortController();
   const waiting = waits.wait("a", 1, giveUp.signal);

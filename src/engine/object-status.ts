@@ -1,4 +1,4 @@
-// What came of each key, and why: what a person asks first when something is not there. Bounded by keys.
+// The last outcome of each key, with its reason. Its size is bounded by the number of keys.
 import type { Clock } from "../concurrency/clock.ts";
 
 export type Outcome =
@@ -13,14 +13,14 @@ export type Outcome =
 
 export interface OutcomeRecord {
   readonly outcome: Outcome;
-  /** Empty where all is well. */
+  /** Empty when nothing is wrong. */
   readonly reason: string;
   readonly fieldPath: string | undefined;
   /** Failed attempts in a row. */
   readonly attempts: number;
   /** Wall time at which the outcome became what it is. */
   readonly sinceMs: number;
-  /** The version that was last carried out. */
+  /** The version that was applied last. */
   readonly appliedVersion: bigint;
 }
 
@@ -45,7 +45,7 @@ export class ObjectStatuses {
   private readonly records = new Map<string, OutcomeRecord>();
   private readonly counts = new Map<Outcome, number>();
 
-  /** `onCount` is told how many objects are in each kind of trouble, whenever that changes. */
+  /** `onCount` is called with the number of objects per troubled outcome, whenever it changes. */
   constructor(clock: Clock, onCount: (outcome: TroubledOutcome, count: number) => void) {
     this.clock = clock;
     this.onCount = onCount;
@@ -55,7 +55,7 @@ export class ObjectStatuses {
     return this.records.get(key);
   }
 
-  /** Returns the record, and whether it says something else than before. */
+  /** Returns the record, and whether its outcome or reason changed. */
   record(key: string, change: OutcomeChange): { readonly record: OutcomeRecord; readonly isNews: boolean } {
     const before = this.records.get(key);
     const { outcome, reason = "", fieldPath } = change;

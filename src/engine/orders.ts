@@ -1,6 +1,6 @@
-// Orders that came by a call instead of by the stream: how they are kept on the object that they are about, and
-// read from it again by the next krane. What is kept is a message of the stream with the version that the order
-// stands on, so that a replay of what it replaced does not undo it, before a restart or after.
+// Orders that came by an RPC instead of the stream: stores them in an annotation of the object they concern, so that
+// they survive a restart. What is stored is a message of the stream with the version that the order replaced, so that
+// a replay of that version does not undo the order.
 import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { onAbort } from "../concurrency/abort-listener.ts";
 import {
@@ -18,20 +18,20 @@ import type { OutcomeRecord } from "./object-status.ts";
 
 export interface Order<Apply> {
   readonly message: Apply;
-  /** A token of the caller's, kept on the object. */
+  /** A token of the caller, stored on the object. */
   readonly readinessId?: string | undefined;
 }
 
-/** A live object that tells of the order that made it. */
+/** A live object that may carry the order that created it. */
 export interface OrderedObject {
   readonly namespace: string;
   readonly name: string;
-  /** Undefined on an object that does not say. */
+  /** Undefined if the object carries no id. */
   readonly id: string | undefined;
   readonly ordered: OrderMark | undefined;
 }
 
-/** `versionOf`: the version of what is known about a key. */
+/** Parses an order. `versionOf` returns the known version of a key. */
 export function readOrder<State extends DescMessage, Spec extends OrderedSpec>(
   kind: EngineKind<State, Spec>,
   { message, readinessId }: Order<ApplyOf<State>>,
@@ -49,11 +49,11 @@ export function readOrder<State extends DescMessage, Spec extends OrderedSpec>(
   const init = { version, state: { case: "apply", value } } as unknown as MessageInitShape<State>;
   const bytes = toBinary(kind.stateSchema, create(kind.stateSchema, init));
   const text = sealOrder(bytes, blob === undefined ? "" : blob.of(spec));
-  if (text.length > orderTextMax) return invalidOrder(read, longField, "is too long to be kept");
+  if (text.length > orderTextMax) return invalidOrder(read, longField, "is too long to be stored");
   return { ...read, version, want: { kind: "apply", spec: withOrder(spec, text, readinessId) } };
 }
 
-/** The order that made a live object; undefined where it does not tell, or tells of another one. */
+/** Reads the order from a live object; undefined if it carries none, or the order of another object. */
 export function restoreOrder<State extends DescMessage, Spec extends OrderedSpec>(
   kind: EngineKind<State, Spec>,
   { namespace, name, id, ordered }: OrderedObject,
@@ -103,14 +103,13 @@ function invalidOrder<Spec>(
   return { ...message, want: { kind: "invalid", problems: [{ path, message: reason }] } };
 }
 
-// Lets whoever gave an order wait for what comes of it.
-
 interface Wait {
-  /** The change of the store that the order made. */
+  /** The store's sequence number of the order. */
   readonly sequence: number;
   readonly resolve: (outcome: OutcomeRecord) => void;
 }
 
+/** Lets the caller of an order wait for its outcome. */
 export class OrderWaits {
   private readonly waits = new Map<string, Set<Wait>>();
 
@@ -132,7 +131,7 @@ export class OrderWaits {
     });
   }
 
-  /** A key was worked on as it was at this change of the store. */
+  /** The key was reconciled with the entry of this sequence number. */
   settle(key: string, sequence: number, outcome: OutcomeRecord | undefined): void {
     if (outcome === undefined || outcome.outcome === "pending") return;
     for (const wait of this.waits.get(key) ?? []) {

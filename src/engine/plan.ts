@@ -1,10 +1,10 @@
-// What has to be done about one key, as data. Definitions make plans, the engine carries them out, and
+// Plans: what has to be done about one key, as data. A kind's definition makes the plan; the engine executes it, and
 // only the engine talks to the API server.
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import type { Ownership } from "../model/ownership.ts";
 import type { WatchedKind } from "./watched-kind.ts";
 
-/** What the engine reads of a live object, whatever its kind. */
+/** What the engine needs from a live object of any kind. */
 export interface LiveProjection {
   readonly ownership: Ownership;
   readonly deleting: boolean;
@@ -13,15 +13,15 @@ export interface LiveProjection {
 }
 
 export type Plan =
-  /** In this order; a step begins when the one before it is done. */
+  /** The steps run one after the other. */
   | { readonly kind: "apply"; readonly steps: readonly Step[] }
-  /** "order": somebody asked for it. "unused": a companion that nothing needs any more. */
+  /** "order": the deletion was ordered. "unused": a companion that nothing needs any more. */
   | {
       readonly kind: "delete";
       readonly targets: readonly OwnedTarget[];
       readonly authority: "order" | "unused";
     }
-  /** Nothing can be done while this is so. */
+  /** A precondition is not met; nothing can be done until it is. */
   | { readonly kind: "unmet"; readonly reason: string }
   /** Nothing to do yet. */
   | { readonly kind: "later"; readonly afterMs: number }
@@ -31,17 +31,17 @@ export type Step =
   | { readonly kind: "namespace"; readonly name: string }
   | { readonly kind: "object"; readonly object: OwnedObject }
   | { readonly kind: "checked"; readonly object: CheckedObject }
-  /** Another key has to be in order first. */
+  /** Another key has to be in sync first. */
   | { readonly kind: "await"; readonly key: string; readonly isReady: boolean }
   /**
-   * Objects beside those of the steps before, made out when their turn comes, because they may name a uid
-   * that those have only then. All are tried: what is refused to one of them is not refused to the others.
+   * Independent steps: all are tried, even if one is refused. They are created when their turn comes, because they
+   * may need the uid of an object that an earlier step creates.
    */
   | { readonly kind: "each"; steps(): readonly Step[] }
-  /** The plan is not complete while this is so; what its other steps do is done all the same. */
+  /** A precondition is not met: the plan stays incomplete, but its earlier steps are applied. */
   | { readonly kind: "unmet"; readonly reason: string };
 
-/** An object of a watched kind; its steps are made by `ownedStep` and `ownedTarget`, which hide its types. */
+/** An object of a watched kind. `ownedObject` and `ownedTarget` create these, and hide the types of the kind. */
 export interface OwnedObject {
   readonly kind: ResourceKind;
   readonly ref: ObjectRef;
@@ -50,7 +50,7 @@ export interface OwnedObject {
   readonly refusesStrangers: boolean;
   manifest(): KubeObject;
   live(): LiveEntry | undefined;
-  /** What an object that the cache does not show looks like. */
+  /** Converts a live object that the cache does not show. */
   entryOf(object: KubeObject): LiveEntry;
   wrote(object: KubeObject): LiveEntry;
 }
@@ -59,7 +59,7 @@ export interface OwnedTarget {
   readonly kind: ResourceKind;
   readonly ref: ObjectRef;
   live(): LiveEntry | undefined;
-  /** Where the cache shows none it may still be there, without the labels that it is found by. */
+  /** Look it up by name if the cache does not show it: it may have lost the labels that the cache selects by. */
   readonly isLookedUp: boolean;
   entryOf(object: KubeObject): LiveEntry;
   deleted(uid: string): void;
@@ -68,13 +68,13 @@ export interface OwnedTarget {
 export interface LiveEntry {
   readonly uid: string;
   readonly contentHash: string;
-  /** Whose it is, and whether it stands for the wanted id. */
+  /** Who owns it, and whether it has the desired id. */
   readonly ownership: Ownership;
   readonly deleting: boolean;
   readonly createdAt: string | undefined;
 }
 
-/** An object that is not watched: it is read by its one name and compared. */
+/** An object of a kind that is not watched: it is read by name and compared. */
 export interface CheckedObject {
   readonly kind: ResourceKind;
   readonly ref: ObjectRef;
@@ -86,11 +86,11 @@ export interface CheckedObject {
 interface OwnedOptions<T extends KubeObject, P> {
   readonly key: string;
   readonly ref: ObjectRef;
-  /** Asked for only when it is needed. */
+  /** Called only when it is needed. */
   contentHash(): string;
   /**
-   * The server refuses an apply without force onto any object of this name that somebody else made, because
-   * a field that says whose it is cannot be equal in both. Default false.
+   * The server refuses an apply without force over an object of this name that somebody else created, because the
+   * field that identifies the owner conflicts. Default false.
    */
   readonly refusesStrangers?: boolean;
   manifest(): T;
@@ -104,7 +104,7 @@ export function ownedObject<T extends KubeObject, P extends LiveProjection, I ex
   return new WatchedObject(watched, options);
 }
 
-// A class, because a plan is made for every object once a minute, and closures in its place would be a kilobyte.
+// A class, because a plan is made for every object once a minute, and closures would take a kilobyte each.
 class WatchedObject<T extends KubeObject, P extends LiveProjection, I extends string> implements OwnedObject {
   private readonly watched: WatchedKind<T, P, I>;
   private readonly options: OwnedOptions<T, P>;

@@ -7,7 +7,7 @@ import { Reconciler } from "./reconcile.ts";
 
 const never = new AbortController().signal;
 
-test("each look at a key has a span with the version that it was for and what came of it", async () => {
+test("every reconcile has a span with the version and the outcome", async () => {
   const { spans, seen } = createRecordedSpans();
   const plans: Plan[] = [
     { kind: "unmet", reason: "a reason that names CANARY" },
@@ -31,7 +31,7 @@ test("each look at a key has a span with the version that it was for and what ca
   ]);
 });
 
-test("without tracing the reconciler is the plain one", () => {
+test("without tracing, the reconciler is the plain one", () => {
   const { reconciler } = createBareReconciler(() => ({ kind: "nothing" }));
   assert.equal(Object.getPrototypeOf(reconciler), Reconciler.prototype);
 });

@@ -1,5 +1,5 @@
-// Brings one key to its desired state, whatever state it is in: level-triggered, from the store and the
-// caches. It writes down what came of it, settles the version, and says when to look again.
+// Reconciles one key: compares the store with the caches and applies or deletes what differs. Level-triggered, so it
+// works from any state. It records the outcome, settles the version and decides when the key comes up again.
 import { isAbort } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
@@ -13,7 +13,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { spanCatalogue } from "../telemetry/span-catalogue.ts";
 import type { Spans, Traced } from "../telemetry/spans.ts";
 import type { Progress, StepsApplier, StepsOutcome } from "./apply-steps.ts";
-import { backoffs, classifyFailure, classifyProblems, type Failure, saysNo } from "./classify.ts";
+import { backoffs, classifyFailure, classifyProblems, type Failure, isRefusal } from "./classify.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
 import {
   type Authority,
@@ -55,21 +55,21 @@ type Result =
   | { readonly kind: "nothing" };
 
 const done: WorkOutcome = { kind: "done" };
-// What should bring a key up again by itself is given this long; then it is looked at all the same.
+// A key in this state is woken by an event. If the event does not come, the key is retried after this long.
 const lookAgainMs = 30_000;
 
 export class Reconciler<Spec> {
   private readonly deps: ReconcileDeps<Spec>;
   /** The last spec of each key that the cluster accepted. It stays in force while a newer one is rejected. */
   private readonly accepted = new Map<string, Spec>();
-  /** By the key that is waited for. */
+  /** The keys that wait for another one, by the key they wait for. */
   private readonly waiting = new Map<string, Set<string>>();
 
   constructor(deps: ReconcileDeps<Spec>) {
     this.deps = deps;
   }
 
-  /** Brings up what the key would only wait for. */
+  /** Enqueues the keys that this one would otherwise have to wait for. */
   prepare(key: string): void {
     const { store, definition } = this.deps;
     const entry = store.get(key);
@@ -113,7 +113,7 @@ export class Reconciler<Spec> {
       if (isAbort(error, signal)) throw error;
       const failure = classifyFailure(error);
       if (failure !== undefined) return { kind: "failed", failure };
-      this.write(key, entry, { outcome: "retrying", reason: "krane itself failed; see its log" });
+      this.write(key, entry, { outcome: "retrying", reason: "internal error in krane; see its log" });
       throw error;
     }
   }
@@ -163,7 +163,7 @@ export class Reconciler<Spec> {
       const gone = await this.remove(key, definition.targets(key, entry), "absence", progress, signal);
       if (gone.kind !== "blocked") return gone;
       if (entry === undefined || entry.want.kind !== "apply") return gone;
-      // It is not deleted, so it is still kept as it was wanted last.
+      // The deletion is held back, so the last desired state still applies.
       const kept = await this.follow(key, definition.plan(key, entry), progress, signal);
       return kept.kind === "applied" ? gone : kept;
     }
@@ -186,8 +186,8 @@ export class Reconciler<Spec> {
   }
 
   /**
-   * Every target is asked for by itself; what is not there is gone already. One that cannot go, or is slow
-   * to go, does not keep the others: they might be what runs. The first of them is told at the end.
+   * Deletes every target; one that is missing counts as deleted. A target that fails or takes long to go does not
+   * stop the others, because they may be the ones that run pods. The first failure is the result.
    */
   private async remove(
     key: string,
@@ -238,7 +238,7 @@ export class Reconciler<Spec> {
     return { kind: "deleted", writes: 1 };
   }
 
-  /** Asked for all before the first one goes: half of an object must not be deleted. */
+  /** Asks the guard about all targets before the first delete, so that an object is never deleted by half. */
   private objection(
     key: string,
     targets: readonly OwnedTarget[],
@@ -252,7 +252,7 @@ export class Reconciler<Spec> {
     for (const live of standing) {
       const permission = this.deps.guard.permit({ ...live, key, authority });
       if (permission.kind !== "blocked") continue;
-      // What goes last is what the others are there for, and where people look.
+      // The last target is the main object, which the others belong to and which people describe.
       this.announce(key, standing.at(-1) ?? live, permission.reason, signal);
       return permission;
     }
@@ -263,11 +263,11 @@ export class Reconciler<Spec> {
     const { kind, ref, isLookedUp, entryOf } = target;
     const found = isLookedUp ? await this.deps.api.get(kind, ref, {}, signal) : undefined;
     const live = found && entryOf(found);
-    // What neither has the labels nor is krane's is a stranger of the same name.
+    // Anything else is an unrelated object with the same name.
     return live?.ownership.kind === "ours" ? live : undefined;
   }
 
-  /** Once, when it begins. That it could not be said there changes nothing: log and status say it too. */
+  /** Writes the event once, when the hold begins. A failure is ignored: log and status carry the same reason. */
   private announce(key: string, subject: EventSubject, reason: string, signal: AbortSignal): void {
     const { api, clock, statuses } = this.deps;
     if (statuses.get(key)?.outcome === "blocked") return;
@@ -344,7 +344,7 @@ export class Reconciler<Spec> {
     const { guard, store, cursor, statuses } = this.deps;
     if (entry?.want.kind === "delete") this.settle(key, entry, { outcome: "deleted" });
     else {
-      // It went for its absence, or because nothing uses it: there is nothing left to remember.
+      // Deleted because it was absent upstream or unused: nothing is left to remember.
       if (store.get(key) === entry) store.remove(key);
       cursor.forget(key);
       statuses.forget(key);
@@ -363,16 +363,16 @@ export class Reconciler<Spec> {
       key,
       entry,
       trouble === undefined
-        ? { outcome: "pending", reason: `waits for ${awaited}` }
+        ? { outcome: "pending", reason: `waiting for ${awaited}` }
         : waitingBehind(awaited, trouble.reason),
     );
     return { kind: "again", afterMs: lookAgainMs };
   }
 
-  /** Brings up a key that others need; returns what it fails with, if it does. */
+  /** Enqueues a key that others wait for; returns its record if it is failing. */
   private bringUp(key: string): OutcomeRecord | undefined {
     const record = this.deps.statuses.get(key);
-    // A key that fails keeps its back-off, however many wait for it.
+    // A failing key keeps its back-off, however many keys wait for it.
     const isFailing = record !== undefined && record.attempts > 0;
     this.deps.enqueue(key, isFailing ? "resync" : "fresh");
     return isFailing ? record : undefined;
@@ -384,12 +384,12 @@ export class Reconciler<Spec> {
     for (const other of waiting ?? []) this.deps.enqueue(other, "fresh");
   }
 
-  /** The version needs no more work: carried out, or refused for good (K2). */
+  /** The version needs no more work: applied, or rejected (K2). */
   private settle(key: string, entry: DesiredEntry<Spec> | undefined, change: OutcomeChange): void {
-    const isCarriedOut = !isTroubled(change.outcome);
+    const isApplied = !isTroubled(change.outcome);
     this.write(key, entry, {
       ...change,
-      ...(isCarriedOut && entry !== undefined ? { appliedVersion: entry.version } : {}),
+      ...(isApplied && entry !== undefined ? { appliedVersion: entry.version } : {}),
     });
     if (entry !== undefined) this.deps.cursor.settle(key, entry.version);
   }
@@ -407,25 +407,25 @@ export class Reconciler<Spec> {
       version: entry?.version,
       reason: record.reason === "" ? undefined : record.reason,
     };
-    if (isTroubled(record.outcome)) log.warn("an object is not as it should be", fields);
-    else if (record.outcome === "unchanged") log.debug("an object is as it should be", fields);
-    else if (record.outcome === "pending") log.debug("an object waits", fields);
+    if (isTroubled(record.outcome)) log.warn("object out of sync", fields);
+    else if (record.outcome === "unchanged") log.debug("object in sync", fields);
+    else if (record.outcome === "pending") log.debug("object pending", fields);
     else log.info("reconciled", fields);
   }
 }
 
-/** A server that is well and refuses this one request; whatever else went wrong is not about one target. */
+/** Turns a refusal of this one request into a result. Other errors concern more than one target, and are thrown. */
 function refusalOf(error: unknown): Result {
-  const failure = saysNo(error) ? classifyFailure(error) : undefined;
+  const failure = isRefusal(error) ? classifyFailure(error) : undefined;
   if (failure === undefined) throw error;
   return { kind: "failed", failure };
 }
 
 function waitingBehind(awaited: string, reason: string): OutcomeChange {
-  return { outcome: "retrying", reason: `waits for ${awaited}: ${reason}` };
+  return { outcome: "retrying", reason: `waiting for ${awaited}: ${reason}` };
 }
 
-/** What the metrics count: something was written, or it was tried and failed. */
+/** What the metrics count: a write, or an attempt that failed. */
 function isWork(result: Result): boolean {
   return (
     result.kind === "failed" ||
@@ -433,14 +433,13 @@ function isWork(result: Result): boolean {
   );
 }
 
-// A span for every look at a key, in which the requests that it makes have theirs.
-
-/** The reconciler itself without tracing. */
+/** Returns a reconciler that opens a span per reconcile, or the plain one when tracing is off. */
 export function createReconciler<Spec>(deps: ReconcileDeps<Spec> & Traced): Reconciler<Spec> {
   const { spans } = deps;
   return spans === undefined ? new Reconciler(deps) : new TracedReconciler(deps, spans);
 }
 
+/** Opens a span for every reconcile; the spans of its requests are its children. */
 class TracedReconciler<Spec> extends Reconciler<Spec> {
   private readonly spans: Spans;
   private readonly known: Pick<ReconcileDeps<Spec>, "controller" | "store" | "statuses">;
@@ -462,7 +461,7 @@ class TracedReconciler<Spec> extends Reconciler<Spec> {
       const before = statuses.get(key);
       const work = await super.reconcile(key, signal);
       const record = statuses.get(key);
-      // One that it has not written anew is about an earlier look.
+      // An unchanged record belongs to an earlier reconcile.
       if (record === undefined || record === before) return work;
       span.set({ "krane.outcome": record.outcome });
       if (isTroubled(record.outcome)) span.fail(record.outcome);

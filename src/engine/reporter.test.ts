@@ -4,7 +4,7 @@ import { FakeClock } from "../../test/support/fake-clock.ts";
 import { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "../control-plane/error.ts";
-import { speaksOfHealth } from "./classify.ts";
+import { isOutage } from "./classify.ts";
 import { type Observation, Reporter } from "./reporter.ts";
 
 class Desk {
@@ -18,10 +18,7 @@ class Desk {
   slow = false;
   endSlow: () => void = () => undefined;
   readonly hanging = new Set<string>();
-  readonly breaker = new CircuitBreaker(
-    { name: "test" },
-    { clock: this.clock, countsAsFailure: speaksOfHealth },
-  );
+  readonly breaker = new CircuitBreaker({ name: "test" }, { clock: this.clock, countsAsFailure: isOutage });
   readonly stopping = new AbortController();
   readonly reporter = new Reporter(
     { workers: 2 },
@@ -70,7 +67,7 @@ class Desk {
   }
 }
 
-test("the same news is told once, and any number of changes in between is one report", async () => {
+test("equal reports are sent once, and any number of changes in between becomes one report", async () => {
   const desk = new Desk();
   for (let change = 1; change <= 100; change++) desk.set("a", `${change}`);
   await desk.clock.settle();
@@ -80,7 +77,7 @@ test("the same news is told once, and any number of changes in between is one re
   await desk.stop();
 });
 
-test("a report that fails is tried again until it arrives", async () => {
+test("a failed report is retried until it is delivered", async () => {
   const desk = new Desk();
   desk.failure = "unauthenticated";
   desk.set("a", "one");
@@ -93,7 +90,7 @@ test("a report that fails is tried again until it arrives", async () => {
   await desk.stop();
 });
 
-test("a report that is refused for good is not repeated until there is something else to say", async () => {
+test("a rejected report is not repeated until the state changes", async () => {
   const desk = new Desk();
   desk.failure = "not_found";
   desk.set("a", "one");
@@ -105,7 +102,7 @@ test("a report that is refused for good is not repeated until there is something
   await desk.stop();
 });
 
-test("a control plane that is down is left alone after a few failures, and gets everything later", async () => {
+test("after a few failures the breaker opens, and everything is delivered after the outage", async () => {
   const desk = new Desk();
   desk.failure = "unavailable";
   for (let key = 0; key < 50; key++) desk.set(`key-${key}`, "one");
@@ -120,7 +117,7 @@ test("a control plane that is down is left alone after a few failures, and gets 
   await desk.stop();
 });
 
-test("a report that hangs holds up no other", async () => {
+test("a report that hangs delays no other", async () => {
   const desk = new Desk();
   desk.hanging.add("a");
   desk.set("a", "one");
@@ -130,7 +127,7 @@ test("a report that hangs holds up no other", async () => {
   await desk.stop();
 });
 
-test("everything is told again within ten minutes, and not all at once", async () => {
+test("every report is sent again within ten minutes, spread over time", async () => {
   const desk = new Desk();
   for (let key = 0; key < 30; key++) desk.set(`key-${key}`, "one");
   await desk.clock.settle();
@@ -147,7 +144,7 @@ test("everything is told again within ten minutes, and not all at once", async (
   await desk.stop();
 });
 
-test("that an object is gone is told if it was known or its deletion was wanted, and only once", async () => {
+test("a deletion is reported once, if the object was reported before or its deletion was wanted", async () => {
   const desk = new Desk();
   desk.reporter.changed("never-seen");
   desk.deletesWanted.add("ordered");
@@ -163,7 +160,7 @@ test("that an object is gone is told if it was known or its deletion was wanted,
   await desk.stop();
 });
 
-test("a control plane that seems to be back is told at once what it missed", async () => {
+test("undelivered reports are sent at once after a sign of life", async () => {
   const desk = new Desk();
   desk.failure = "unavailable";
   for (let key = 0; key < 50; key++) desk.set(`key-${key}`, "one");
@@ -172,7 +169,7 @@ test("a control plane that seems to be back is told at once what it missed", asy
   desk.failure = undefined;
   desk.arrived.length = 0;
   desk.reporter.retryMissed();
-  // Ten prove that it is back; the others were refused meanwhile and wait for a second or two.
+  // Ten are the breaker's probes; the others were turned away meanwhile and wait for a second or two.
   await desk.clock.advance(3_000);
   assert.equal(new Set(desk.arrived).size, 50);
   assert.equal(desk.breaker.state, "closed");
@@ -183,7 +180,7 @@ test("a control plane that seems to be back is told at once what it missed", asy
   await desk.stop();
 });
 
-test("a control plane that gives signs and takes no report is asked less and less often", async () => {
+test("probes back off if the control plane gives signs of life but fails every report", async () => {
   const desk = new Desk();
   desk.failure = "unavailable";
   for (let key = 0; key < 50; key++) desk.set(`key-${key}`, "one");
@@ -207,7 +204,7 @@ test("a control plane that gives signs and takes no report is asked less and les
   await desk.stop();
 });
 
-test("a sign that comes too soon after the last one is heeded a little later", async () => {
+test("a sign of life too soon after the last probe schedules a later one", async () => {
   const desk = new Desk();
   desk.failure = "unavailable";
   for (let key = 0; key < 10; key++) desk.set(`key-${key}`, "one");
@@ -224,7 +221,7 @@ test("a sign that comes too soon after the last one is heeded a little later", a
   await desk.stop();
 });
 
-test("what the control plane itself has put off is not brought up by a sign", async () => {
+test("a sign of life does not cut short a wait that the control plane asked for", async () => {
   const desk = new Desk();
   desk.failure = "unavailable";
   desk.retryAfterMs = 300_000;
@@ -236,7 +233,7 @@ test("what the control plane itself has put off is not brought up by a sign", as
   await desk.stop();
 });
 
-test("a report that was on its way when the sign came does not wait for its old back-off", async () => {
+test("a report in flight when the sign of life came does not wait for its old back-off", async () => {
   const desk = new Desk();
   desk.failure = "unavailable";
   desk.set("a", "one");

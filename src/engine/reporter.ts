@@ -1,11 +1,17 @@
-// Tells the control plane what is really there (K9).
+// Reports the observed state of objects to the control plane (K9).
 //
-// - A report is made when its turn comes, from what is there then: any number of changes in between is
-//   one report, and what waits is bounded by the number of keys.
-// - The same news is not told twice, but for a full telling now and then, spread over time, because the
-//   control plane may have lost what it was told.
-// - A report that fails stays due until it is delivered, or refused for good. Nothing else waits for it.
-// - What a control plane that was away has missed is told as soon as there is reason to believe that it is back.
+// - A report is built when it is sent, from what the cache holds then. Any number of changes in between becomes one
+//   report, and the queue is bounded by the number of keys.
+// - A report equal to the last delivered one is not sent, except for a periodic resend, spread over time, because
+//   the control plane may have lost what it was sent.
+// - A failed report is retried until it is delivered or rejected. It delays nothing else.
+// - After an outage, everything undelivered is sent as soon as the control plane shows a sign of life.
+//
+// How reports resume after an outage. Reports go through a circuit breaker, which stays open for up to a minute after
+// it trips. Reports that fail meanwhile are `undelivered`. A sign of life (an open stream, a message on it) calls
+// retryMissed(), which schedules a probe: at `probeAtMs` the undelivered reports are sent and the breaker is told to
+// let probes through. A control plane can give signs of life and still fail every report, so probes back off: after
+// one, the next comes no earlier than `nextProbeMs`. The first delivered report resets that back-off.
 
 import { type Backoff, createBackoff } from "../concurrency/backoff.ts";
 import { CircuitBreaker, CircuitOpenError } from "../concurrency/circuit-breaker.ts";
@@ -14,7 +20,7 @@ import { type Random, uniform } from "../concurrency/random.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { classifyReport, speaksOfHealth } from "./classify.ts";
+import { classifyReport, isOutage } from "./classify.ts";
 
 export interface Observation {
   readonly change: "update" | "delete";
@@ -26,7 +32,7 @@ export interface Observation {
 export interface ReporterOptions {
   /** Reports in flight at once. */
   readonly workers: number;
-  /** Everything is told again before this much time has passed. Default 10 min. */
+  /** Every report is sent again within this time. Default 10 min. */
   readonly resendMs?: number;
 }
 
@@ -34,21 +40,23 @@ export interface ReporterDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly breaker: CircuitBreaker;
-  /** What there is to say about a key now; undefined for nothing. */
+  /** What to report about a key now; undefined for nothing. */
   observe(key: string): Observation | undefined;
-  /** That it is gone is news also about an object that was never reported. */
+  /** If so, the deletion is reported even for an object that was never reported before. */
   isDeletionWanted(key: string): boolean;
   onError(key: string, error: unknown): void;
 }
 
-interface Told {
+/** The last report about a key that needs no retry: delivered, or rejected. */
+interface LastReport {
   readonly change: "update" | "delete";
+  /** Empty when the report is due for a resend: no observation has this fingerprint. */
   readonly fingerprint: string;
-  readonly againMs: number;
+  readonly resendAtMs: number;
 }
 
 const backoff = { initialMs: 1_000, maxMs: 60_000, jitter: "equal" } as const;
-const calm = { initialMs: 2_000, maxMs: 60_000, jitter: "equal" } as const;
+const probeBackoff = { initialMs: 2_000, maxMs: 60_000, jitter: "equal" } as const;
 const resendMsDefault = 600_000;
 const done: WorkOutcome = { kind: "done" };
 
@@ -56,58 +64,60 @@ export class Reporter {
   private readonly options: ReporterOptions;
   private readonly deps: ReporterDeps;
   private readonly queue: WorkQueue;
-  private readonly told = new Map<string, Told>();
-  /** What a control plane that is away has missed. */
-  private readonly missed = new Set<string>();
-  private readonly calm: Backoff;
-  private calmUntilMs = 0;
-  /** When the breaker is to let probes through. */
+  private readonly lastReports = new Map<string, LastReport>();
+  /** Keys whose last report failed because of the outage: the breaker was open, or the control plane failed. */
+  private readonly undelivered = new Set<string>();
+  /** Grows with every probe since the last delivered report. */
+  private readonly probeBackoff: Backoff;
+  /** No probe before this time; 0 when a probe may come at once. */
+  private nextProbeMs = 0;
+  /** When the scheduled probe is due; undefined while none is scheduled. */
   private probeAtMs: number | undefined;
 
   constructor(options: ReporterOptions, deps: ReporterDeps) {
     this.options = options;
     this.deps = deps;
-    this.calm = createBackoff(calm, deps.random);
+    this.probeBackoff = createBackoff(probeBackoff, deps.random);
     this.queue = new WorkQueue(
       { backoff },
       { clock: deps.clock, random: deps.random, onHandlerError: (key, error) => deps.onError(key, error) },
     );
   }
 
-  /** Something about the key may have changed. */
+  /** The observed state of the key may have changed. */
   changed(key: string): void {
     this.queue.add(key);
   }
 
-  /** Tells again what was told too long ago. */
+  /** Sends again the reports whose resend time has come. */
   resendDue(): void {
     const nowMs = this.deps.clock.nowMs();
-    for (const [key, { againMs, change }] of this.told) {
-      if (change === "delete" || againMs > nowMs) continue;
-      this.told.set(key, { change, fingerprint: "", againMs });
+    for (const [key, { resendAtMs, change }] of this.lastReports) {
+      if (change === "delete" || resendAtMs > nowMs) continue;
+      this.lastReports.set(key, { change, fingerprint: "", resendAtMs });
       this.queue.add(key, "resync");
     }
   }
 
   /**
-   * The control plane seems to be back: nothing that it missed waits for its back-off. Signs come often, also from
-   * one that takes no report, so they are heeded less and less often until a report has arrived.
+   * The control plane gave a sign of life: schedules a probe, and all undelivered reports with it. Signs come often,
+   * also while every report fails, so probes back off until a report is delivered.
    */
   retryMissed(): void {
-    if (this.missed.size === 0 || this.probeAtMs !== undefined) return;
+    if (this.undelivered.size === 0 || this.probeAtMs !== undefined) return;
     const nowMs = this.deps.clock.nowMs();
-    this.probeAtMs = Math.max(nowMs, this.calmUntilMs);
-    for (const key of this.missed) {
+    this.probeAtMs = Math.max(nowMs, this.nextProbeMs);
+    for (const key of this.undelivered) {
       this.queue.forget(key);
       this.queue.addAfter(key, this.probeAtMs - nowMs);
     }
   }
 
   forget(key: string): void {
-    this.told.delete(key);
+    this.lastReports.delete(key);
   }
 
-  /** How many keys have something to say that was not delivered yet. */
+  /** How many keys wait for a report, are sending one, or wait for a retry. */
   get dueCount(): number {
     const { waiting, delayed, inFlight } = this.queue.counts;
     return waiting.fresh + waiting.resync + delayed + inFlight;
@@ -118,32 +128,33 @@ export class Reporter {
   }
 
   private async report(key: string, signal: AbortSignal): Promise<WorkOutcome> {
-    const outcome = await this.tell(key, signal);
-    if (outcome.kind === "done") this.missed.delete(key);
+    const outcome = await this.send(key, signal);
+    if (outcome.kind === "done") this.undelivered.delete(key);
     return outcome;
   }
 
-  private async tell(key: string, signal: AbortSignal): Promise<WorkOutcome> {
+  private async send(key: string, signal: AbortSignal): Promise<WorkOutcome> {
     const observation = this.deps.observe(key);
-    const told = this.told.get(key);
-    if (observation === undefined || observation.fingerprint === told?.fingerprint) return done;
+    const last = this.lastReports.get(key);
+    if (observation === undefined || observation.fingerprint === last?.fingerprint) return done;
     const { change, fingerprint } = observation;
-    if (change === "delete" && told === undefined && !this.deps.isDeletionWanted(key)) return done;
-    this.probeWhereDue();
+    if (change === "delete" && last === undefined && !this.deps.isDeletionWanted(key)) return done;
+    this.probeIfDue();
     try {
       await this.deps.breaker.execute(() => observation.send(signal));
-      this.calm.reset();
-      this.calmUntilMs = 0;
+      this.probeBackoff.reset();
+      this.nextProbeMs = 0;
     } catch (error) {
       signal.throwIfAborted();
       const failure = classifyReport(error, change);
       if (failure === undefined) throw error;
       if (failure.kind === "retry") {
-        // What the server itself has put off is not brought up by a sign.
-        const isHinted = failure.atLeastMs !== undefined && !(error instanceof CircuitOpenError);
-        if (isHinted || !isCutOff(error)) this.missed.delete(key);
-        else this.missed.add(key);
-        // It came up too early, from its back-off: the breaker's minute is not what it has to wait for.
+        // When the control plane asked to wait, a sign of life does not cut that wait short.
+        const isPostponed = failure.atLeastMs !== undefined && !(error instanceof CircuitOpenError);
+        if (isPostponed || !isCausedByOutage(error)) this.undelivered.delete(key);
+        else this.undelivered.add(key);
+        // The key came up from its own back-off before the scheduled probe. Wait for the probe, not for the breaker,
+        // which may stay open for a minute.
         if (error instanceof CircuitOpenError && this.probeAtMs !== undefined)
           return {
             kind: "again",
@@ -153,30 +164,28 @@ export class Reporter {
       }
     }
     if (change === "delete" && !this.deps.isDeletionWanted(key)) {
-      // Nobody will speak of it again, and a memory of everything that ever was would have no limit.
-      this.told.delete(key);
+      // The key will not come up again, and remembering every deleted object would grow without limit.
+      this.lastReports.delete(key);
       return done;
     }
     const resendMs = this.options.resendMs ?? resendMsDefault;
-    const againMs = this.deps.clock.nowMs() + uniform(this.deps.random, resendMs / 2, resendMs);
-    this.told.set(key, { change, fingerprint, againMs });
+    const resendAtMs = this.deps.clock.nowMs() + uniform(this.deps.random, resendMs / 2, resendMs);
+    this.lastReports.set(key, { change, fingerprint, resendAtMs });
     return done;
   }
 
-  private probeWhereDue(): void {
+  private probeIfDue(): void {
     const nowMs = this.deps.clock.nowMs();
     if (this.probeAtMs === undefined || nowMs < this.probeAtMs) return;
     this.probeAtMs = undefined;
-    this.calmUntilMs = nowMs + this.calm.nextMs();
+    this.nextProbeMs = nowMs + this.probeBackoff.nextMs();
     this.deps.breaker.probe();
   }
 }
 
-function isCutOff(error: unknown): boolean {
-  return error instanceof CircuitOpenError || speaksOfHealth(error);
+function isCausedByOutage(error: unknown): boolean {
+  return error instanceof CircuitOpenError || isOutage(error);
 }
-
-// The circuit breaker of one controller's reports, with its metrics.
 
 interface ReportBreakerDeps {
   readonly clock: Clock;
@@ -184,22 +193,23 @@ interface ReportBreakerDeps {
   readonly metrics: Pick<Metrics, "circuitBreakerRequests" | "circuitBreakerErrors">;
 }
 
+/** The circuit breaker for one controller's reports, with its metrics. */
 export function createReportBreaker(
   controller: string,
   { clock, metrics, log }: ReportBreakerDeps,
 ): CircuitBreaker {
-  // The names that dashboards of the original know: deployment_state_update, sentinel_state_update.
+  // The names that existing dashboards use: deployment_state_update, sentinel_state_update.
   const service = `${controller.replace(/s$/, "")}_state_update`;
   return new CircuitBreaker(
     { name: service },
     {
       clock,
-      countsAsFailure: speaksOfHealth,
+      countsAsFailure: isOutage,
       observer: {
         onRequest: (action) => metrics.circuitBreakerRequests.inc({ service, action }),
         onFailure: (action) => metrics.circuitBreakerErrors.inc({ service, action }),
         onTransition: (previousState, state) =>
-          log.warn("the circuit breaker of the reports changed", { controller, previousState, state }),
+          log.warn("circuit breaker for reports changed state", { controller, previousState, state }),
       },
     },
   );

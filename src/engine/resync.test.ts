@@ -64,7 +64,7 @@ function resyncOf(
       clock,
       log: createQuietLog(),
       metrics: createMetrics({ version: "0", revision: "r", nodeVersion: process.version }),
-      isInOrder: (key) => inOrder.includes(key),
+      isInSync: (key) => inOrder.includes(key),
       enqueue: (key, priority) => void enqueued.push(`${priority} ${key}`),
       forgotten: () => undefined,
     },
@@ -74,7 +74,7 @@ function resyncOf(
 
 const found: Answering = async (id) => ({ kind: "found", state: id });
 
-test("a question that fails says nothing, and the others are asked", async () => {
+test("a failed request means nothing, and the others are sent", async () => {
   const { resync, asked } = resyncOf(async (id, signal) => {
     if (id === "b") throw new ControlPlaneError("internal", "GetDesired: internal");
     return found(id, signal);
@@ -84,7 +84,7 @@ test("a question that fails says nothing, and the others are asked", async () =>
   assert.deepEqual(asked, keys);
 });
 
-test("what is in the cluster and was never streamed is a correction, but not while the stream may be on its way", async () => {
+test("an object that was never streamed counts as a correction, except in the first pass", async () => {
   const inCluster = ["x"];
   const { resync } = resyncOf(found, { inCluster });
   assert.equal((await resync.pass(never)).corrected, 0);
@@ -92,7 +92,7 @@ test("what is in the cluster and was never streamed is a correction, but not whi
   assert.equal((await resync.pass(never)).corrected, 1);
 });
 
-test("an answer with the print of the last one is not read again, and says that the object is known", async () => {
+test("a response with the last fingerprint is not parsed again, and clears the suspicion", async () => {
   const answer: Answering = async (id, _, knownPrint) => {
     const print = `print of ${id}`;
     return print === knownPrint ? { kind: "same" } : { kind: "found", state: id, print };
@@ -106,7 +106,7 @@ test("an answer with the print of the last one is not read again, and says that 
   assert.deepEqual(read, ["c"]);
 });
 
-test("what is in order is left alone, and everything else is enqueued once", async () => {
+test("keys in sync are skipped, and all others are enqueued once", async () => {
   const answer: Answering = async (id, signal) => {
     if (id === "unanswered") throw new ControlPlaneError("internal", "GetDesired: internal");
     return found(id, signal);
@@ -128,20 +128,20 @@ test("what is in order is left alone, and everything else is enqueued once", asy
   ]);
 });
 
-test("a correction is enqueued before the pass is over, whether or not the key was in order", async () => {
+test("a correction is enqueued before the pass ends, whether or not the key was in sync", async () => {
   const answer: Answering = async (id) => ({ kind: "found", state: id === "a" ? "renamed" : id });
   const { resync, enqueued } = resyncOf(answer, { inOrder: [...keys, "renamed"] });
   await resync.pass(never);
   assert.deepEqual(enqueued, ["fresh renamed"]);
 });
 
-test("a control plane that is down is not asked about everything", async () => {
+test("a pass gives up early if the control plane is down", async () => {
   const { resync, asked } = resyncOf(() => Promise.reject(new ControlPlaneError("unavailable", "down")));
   assert.equal((await resync.pass(never)).asked, 0);
   assert.ok(asked.length < keys.length, `${asked.length}`);
 });
 
-test("a bug ends the pass, and no other question outlives it", async () => {
+test("an internal error ends the pass, and no request outlives it", async () => {
   const bug = new TypeError("undefined is not a function");
   let open = 0;
   const { resync, asked } = resyncOf(async (id, signal) => {

@@ -1,13 +1,13 @@
-// The safety net: asks the control plane for every key, once a minute, one pass after the other.
+// The resync, a safety net: asks the control plane for every key, one pass per minute.
 //
-// - Every key in the cluster and every key in the store is asked for, so an object whose row vanished is
-//   suspected and one that was never made is remembered.
-// - An answer goes into the store by the same rules as the stream. A question that fails says nothing; one
-//   that fails by a bug of krane's ends the pass, and is not mistaken for a control plane that is down.
-// - An answer that is the same as the last one, byte by byte, is not read again: it is what most of them are.
-// - What the scheduler ordered is asked for only where the control plane has spoken of it as well, so that one
-//   that was restored, and counts from lower numbers, is heard again. That it knows nothing of it says nothing.
-// - A control plane that is down is not asked thousands of times: a pass gives up after a few failures.
+// - It asks for every key in the cluster and every key in the store. So an object that the control plane lost is
+//   noticed (as a suspicion), and so is one that was never created.
+// - A response goes into the store by the same rules as a message of the stream. A failed request means nothing. A bug
+//   ends the pass, so it is not mistaken for a control plane that is down.
+// - A response that equals the last one byte for byte, as most do, is not parsed again.
+// - An object that the scheduler ordered is asked for only if the control plane has sent a version of it too, so that
+//   a restored control plane with lower versions is followed. If it does not know such an object, that means nothing.
+// - A pass gives up after a few failures in a row, so a control plane that is down does not get thousands of requests.
 import { isAbort, linkSignals } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import type { WorkPriority } from "../concurrency/work-queue.ts";
@@ -22,7 +22,7 @@ import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
 import type { ReconcileDeps } from "./reconcile.ts";
 
 export interface ResyncOptions {
-  /** Questions in flight at once. */
+  /** Requests in flight at once. */
   readonly concurrency: number;
 }
 
@@ -37,10 +37,10 @@ export interface ResyncDeps<Spec> {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, "resyncCorrections" | "resyncDuration">;
-  /** Whether there is nothing to do about the key, as far as krane itself knows. */
-  isInOrder(key: string): boolean;
+  /** Whether the key needs no work, as far as the store and the caches show. */
+  isInSync(key: string): boolean;
   enqueue(key: string, priority: WorkPriority): void;
-  /** The key has no memory left in the store. */
+  /** The store has dropped the key. */
   forgotten(key: string): void;
 }
 
@@ -54,8 +54,8 @@ export interface ResyncResult {
 interface Asked {
   readonly key: string;
   readonly id: string;
-  /** There is an object in the cluster, which the control plane should know. */
-  readonly isThere: boolean;
+  /** The object is in the cluster, and the control plane should know it. */
+  readonly isManaged: boolean;
   readonly isScheduled: boolean;
 }
 
@@ -68,7 +68,7 @@ interface Tally {
 }
 
 const failuresMax = 5;
-const looksPerTurn = 256;
+const checksPerTurn = 256;
 
 export class Resync<Spec> {
   private readonly options: ResyncOptions;
@@ -95,26 +95,26 @@ export class Resync<Spec> {
     try {
       await Promise.all(workers);
     } finally {
-      // Where one has failed, the others end before the pass does.
+      // If one worker failed, the others end before the pass does.
       linked.abort();
       await Promise.allSettled(workers);
     }
     signal.throwIfAborted();
     this.hasPassed = true;
     this.judge(questions, tally);
-    await this.enqueueTheRest(signal);
+    await this.enqueueOutOfSync(signal);
     const durationMs = clock.nowMs() - startedMs;
     metrics.resyncDuration.observe({ controller }, durationMs / 1_000);
     metrics.resyncCorrections.inc({ controller }, tally.corrected);
     return { startedMs: startedAtMs, durationMs, asked: tally.answered, corrected: tally.corrected };
   }
 
-  /** What is in order needs no worker. Thousands of looks in one turn would hold up everybody else's. */
-  private async enqueueTheRest(signal: AbortSignal): Promise<void> {
-    const { clock, isInOrder, enqueue } = this.deps;
+  /** Enqueues the keys that are out of sync. It yields in between: thousands of checks would block the event loop. */
+  private async enqueueOutOfSync(signal: AbortSignal): Promise<void> {
+    const { clock, isInSync, enqueue } = this.deps;
     for (const [index, key] of [...this.everyKey()].entries()) {
-      if (index % looksPerTurn === looksPerTurn - 1) await sleep(clock, 0, signal);
-      if (!isInOrder(key)) enqueue(key, "resync");
+      if (index % checksPerTurn === checksPerTurn - 1) await sleep(clock, 0, signal);
+      if (!isInSync(key)) enqueue(key, "resync");
     }
   }
 
@@ -122,11 +122,11 @@ export class Resync<Spec> {
     const { definition, store } = this.deps;
     const asked = new Map<string, Asked>();
     const add = (key: string, entry: DesiredEntry<Spec> | undefined, isLive: boolean, id = entry?.id) => {
-      // What is being deleted needs no second opinion.
+      // A wanted deletion needs no confirmation.
       if (id === undefined || entry?.want.kind === "delete" || asked.has(key)) return;
       const isScheduled = entry?.origin === "scheduler";
       if (isScheduled && entry.version === 0n) return;
-      asked.set(key, { key, id, isThere: isLive && !isScheduled, isScheduled });
+      asked.set(key, { key, id, isManaged: isLive && !isScheduled, isScheduled });
     };
     for (const { key, id, isOrdered = false } of definition.managed()) {
       const entry = store.get(key);
@@ -145,24 +145,24 @@ export class Resync<Spec> {
   }
 
   private async ask(
-    { key, id, isThere, isScheduled }: Asked,
+    { key, id, isManaged, isScheduled }: Asked,
     tally: Tally,
     signal: AbortSignal,
   ): Promise<void> {
     const { store, guard, enqueue } = this.deps;
     const question = store.ask(key);
-    // At the start an answer may overtake the stream, which it then does not correct.
+    // In the first pass a response may simply be faster than the stream, which is not a correction.
     const isCorrection = this.hasPassed || store.get(key) !== undefined;
     const answer = await this.answer({ id, knownPrint: question.knownPrint }, tally, signal);
     if (answer === undefined) return;
     tally.answered += 1;
     if (answer.kind === "not-found") {
-      // The stream may have brought it while the question was on its way.
+      // Unless the stream brought the key while the request was in flight.
       if (!isScheduled && store.ask(key).sequence === question.sequence) guard.suspect(key, id);
       return;
     }
     const isKnown = () => {
-      if (isThere) tally.present += 1;
+      if (isManaged) tally.present += 1;
       guard.clear(key);
     };
     if (answer.kind === "same") return isKnown();
@@ -190,20 +190,21 @@ export class Resync<Spec> {
 
   private judge(questions: readonly Asked[], tally: Tally): void {
     const { definition, controller, store, guard, log, enqueue } = this.deps;
-    const managed = questions.filter(({ isThere }) => isThere).length;
+    const managed = questions.filter(({ isManaged }) => isManaged).length;
     for (const key of guard.endPass({ managed, present: tally.present })) enqueue(key, "resync");
     for (const key of store.sweep((one) => definition.managedByKey(one) !== undefined))
       this.deps.forgotten(key);
     if (tally.failuresInARow >= failuresMax) {
-      log.warn("resync gave up for now", { controller, error: tally.lastFailure });
+      log.warn("resync pass stopped after too many failures", { controller, error: tally.lastFailure });
     }
     const blocked = guard.blocked();
     if (blocked.length !== this.lastBlocked && blocked.length > 0) {
-      log.error("the control plane does not know objects that are running; they are kept", {
+      log.error("the control plane does not know objects that are running; holding back their deletion", {
         controller,
         count: blocked.length,
         reason: blocked[0]?.reason,
-        remedy: "check region and control plane, or release the deletions one by one",
+        remedy:
+          "check the region and the control plane, or allow each deletion with `krane deletions release`",
       });
     }
     this.lastBlocked = blocked.length;
@@ -219,13 +220,14 @@ export class Resync<Spec> {
   }
 }
 
-// Whether a look at a key would find nothing to do and nothing to tell. It is as thorough as that look; but once a
-// minute it is made for every key, and almost always without need of the rest.
+type InSyncDeps<Spec> = Pick<ReconcileDeps<Spec>, "store" | "definition" | "guard" | "applier" | "statuses">;
 
-type InOrderDeps<Spec> = Pick<ReconcileDeps<Spec>, "store" | "definition" | "guard" | "applier" | "statuses">;
-
-/** False also for a key that cannot be looked at: its worker tells of that. */
-export function isInOrder<Spec>(key: string, deps: InOrderDeps<Spec>): boolean {
+/**
+ * Whether reconciling the key would do nothing and report nothing. It checks the same things as a reconcile, without
+ * the cost of one, because the resync calls it for every key once a minute. A key that cannot be checked counts as out
+ * of sync, so that its worker reports the error.
+ */
+export function isInSync<Spec>(key: string, deps: InSyncDeps<Spec>): boolean {
   try {
     return isSettled(key, deps);
   } catch {
@@ -235,7 +237,7 @@ export function isInOrder<Spec>(key: string, deps: InOrderDeps<Spec>): boolean {
 
 function isSettled<Spec>(
   key: string,
-  { store, definition, guard, applier, statuses }: InOrderDeps<Spec>,
+  { store, definition, guard, applier, statuses }: InSyncDeps<Spec>,
 ): boolean {
   const entry = store.get(key);
   const record = statuses.get(key);

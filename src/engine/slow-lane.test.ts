@@ -4,7 +4,7 @@ import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
 import { SlowLane } from "./slow-lane.ts";
 
-test("an obstacle holds up everything behind it, longer each time, and nothing else", async () => {
+test("everything behind an obstacle backs off, longer each time, and nothing else does", async () => {
   const clock = new FakeClock();
   const backoff = { initialMs: 1_000, maxMs: 8_000, jitter: "equal" } as const;
   const lane = new SlowLane(backoff, { clock, random: createSeededRandom(1) });

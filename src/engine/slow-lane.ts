@@ -1,10 +1,10 @@
-// One wait for all objects that the same obstacle holds up: a namespace that is going away, a quota, a
-// missing right. A hundred objects behind it would otherwise ask a hundred times as often as one.
+// One shared back-off for all objects behind the same obstacle: a terminating namespace, a quota, a missing
+// permission. Without it, a hundred objects would retry a hundred times as often as one.
 import { type BackoffOptions, backoffDelayMs } from "../concurrency/backoff.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
 
-// More obstacles than a cluster has namespaces; then they are learned anew.
+// More than a cluster has namespaces. When full, all are dropped and learned again.
 const lanesMax = 10_000;
 
 interface Lane {

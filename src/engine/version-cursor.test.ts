@@ -12,7 +12,7 @@ test("the cursor stays below a version that fails while later ones settle", () =
   assert.equal(cursor.version, 20n);
 });
 
-test("a newer version of a key that settles takes the older ones along", () => {
+test("settling a newer version of a key settles the older ones", () => {
   const cursor = new VersionCursor();
   cursor.receive(1n, "a");
   cursor.receive(2n, "a");
@@ -21,7 +21,7 @@ test("a newer version of a key that settles takes the older ones along", () => {
   assert.equal(cursor.version, 3n);
 });
 
-test("what settled stays settled when a reconnect brings it again", () => {
+test("a settled version stays settled when a reconnect delivers it again", () => {
   const cursor = new VersionCursor();
   cursor.receive(5n, "a");
   cursor.settle("a", 5n);
@@ -52,7 +52,7 @@ test("a replay from 0 keeps what is unsettled and climbs again", () => {
   assert.equal(cursor.version, 7n);
 });
 
-test("a server that counts anew is followed from its own numbers", () => {
+test("after a restart of the numbering, the cursor follows the new numbers", () => {
   const cursor = new VersionCursor();
   cursor.receive(1000n, "a");
   cursor.restart();
@@ -62,7 +62,7 @@ test("a server that counts anew is followed from its own numbers", () => {
   assert.equal(cursor.version, 3n);
 });
 
-test("a bare version only moves the cursor, and never past what is unsettled", () => {
+test("a version without an object moves the cursor, but never past an unsettled one", () => {
   const cursor = new VersionCursor();
   cursor.receive(3n, "a");
   cursor.pass(9n);
@@ -71,7 +71,7 @@ test("a bare version only moves the cursor, and never past what is unsettled", (
   assert.equal(cursor.version, 9n);
 });
 
-test("a thousand versions of a failing key take the room of one", () => {
+test("a thousand versions of a failing key take the memory of one", () => {
   const cursor = new VersionCursor();
   for (let version = 1n; version <= 1000n; version++) cursor.receive(version, "a");
   assert.equal(cursor.unsettledCount, 1);
@@ -130,7 +130,7 @@ test("the cursor is never above what a model of all versions allows, and reaches
   );
 });
 
-test("one that fails is told apart, and holds no other back", () => {
+test("a failing version is listed as an exception, and holds no other back", () => {
   const cursor = new VersionCursor();
   for (let version = 1n; version <= 5n; version++) cursor.receive(version, `key-${version}`);
   for (let version = 2n; version <= 5n; version++) cursor.settle(`key-${version}`, version);
@@ -145,7 +145,7 @@ test("one that fails is told apart, and holds no other back", () => {
   assert.deepEqual(cursor.settled, { upTo: 0n, except: [] });
 });
 
-test("of very many that are not settled none is named, and the cursor alone counts", () => {
+test("with very many unsettled versions none is listed, and only the cursor counts", () => {
   const cursor = new VersionCursor();
   for (let version = 1n; version <= 200n; version++) cursor.receive(version, `key-${version}`);
   cursor.settle("key-1", 1n);

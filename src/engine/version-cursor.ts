@@ -1,32 +1,32 @@
-// Where a stream of desired state resumes (K2): below every version that still needs work.
+// Tracks the version from which a stream of desired state resumes: below every unsettled version (K2).
 //
-// - Of each key only the lowest and the highest unsettled version are kept, so memory is bounded by
-//   the number of keys, however many versions of one of them come while it fails. Where a version
-//   between the two settles, the cursor stays right behind that one: lower than it might be, never higher.
-// - What was settled once stays settled: a reconnect delivers it again and changes nothing.
+// - Per key, only the lowest and the highest unsettled version are kept. Memory is bounded by the number of keys,
+//   however many versions of a failing key arrive. When a version between the two settles, the cursor moves right
+//   behind it, which may be lower than necessary, but never too high.
+// - A settled version stays settled when a reconnect delivers it again.
 // - Every operation is O(log n) in the number of keys with unsettled versions.
 
 interface Unsettled {
   readonly key: string;
   lowest: bigint;
   highest: bigint;
-  /** Its place in the heap. */
+  /** Its index in the heap. */
   index: number;
 }
 
-/** Every version up to `upTo` is settled, but for those in `except`. */
+/** Every version up to `upTo` is settled, except those in `except`. */
 export interface SettledVersions {
   readonly upTo: bigint;
   readonly except: readonly bigint[];
 }
 
-// With more of them, whoever asks is told of the cursor alone: there is a lot to do, and it moves.
+// With more exceptions than this, only the cursor is reported: there is a lot of work, and the cursor moves.
 const exceptMax = 100;
 
 export class VersionCursor {
-  /** The highest version that came since the last reset. */
+  /** The highest version received since the last rewind. */
   private received = 0n;
-  /** The same, and a replay does not take it back: it brings what came before once more. */
+  /** The highest version ever received. A replay does not lower it, because it only repeats older versions. */
   private reached = 0n;
   private readonly unsettled = new Map<string, Unsettled>();
   /** A binary heap, the lowest version first. */
@@ -38,18 +38,18 @@ export class VersionCursor {
     return lowest !== undefined && lowest <= this.received ? lowest - 1n : this.received;
   }
 
-  /** One key that fails holds the cursor back; here it holds nobody else back. */
+  /** A failing key holds the cursor back. Here it is listed as an exception instead. */
   get settled(): SettledVersions {
     if (this.unsettled.size > exceptMax) return { upTo: this.version, except: [] };
     return { upTo: this.reached, except: [...this.unsettled.values()].map(({ highest }) => highest) };
   }
 
-  /** How many keys have work to do. */
+  /** How many keys have an unsettled version. */
   get unsettledCount(): number {
     return this.unsettled.size;
   }
 
-  /** A version came that says nothing about any key. */
+  /** Receives a version without an object. */
   pass(version: bigint): void {
     if (version > this.received) this.received = version;
     if (version > this.reached) this.reached = version;
@@ -69,7 +69,7 @@ export class VersionCursor {
     this.rise(known);
   }
 
-  /** Everything about the key up to this version is done or refused for good. */
+  /** Everything about the key up to this version is applied or rejected. */
   settle(key: string, version: bigint): void {
     if (version > (this.settledUpTo.get(key) ?? 0n)) this.settledUpTo.set(key, version);
     const known = this.unsettled.get(key);
@@ -82,12 +82,12 @@ export class VersionCursor {
     this.sink(known);
   }
 
-  /** The stream begins anew from 0; what is unsettled stays so. */
+  /** The stream starts again from 0; unsettled versions stay unsettled. */
   rewind(): void {
     this.received = 0n;
   }
 
-  /** The server counts anew: versions of before mean nothing any more. */
+  /** The server restarted its numbering: previous versions mean nothing any more. */
   restart(): void {
     this.received = 0n;
     this.reached = 0n;
@@ -96,7 +96,7 @@ export class VersionCursor {
     this.settledUpTo.clear();
   }
 
-  /** The key is no longer of interest, and whatever of it is unsettled holds nothing up. */
+  /** Drops the key; its unsettled versions no longer hold the cursor back. */
   forget(key: string): void {
     const known = this.unsettled.get(key);
     if (known !== undefined) this.remove(known);

@@ -42,7 +42,7 @@ async function watched() {
   return { clock, api, server, kind, deps, write, stop };
 }
 
-test("a write is seen at once, before its event has come, and the cache takes over when it has", async () => {
+test("a write is visible before its watch event arrives, and then the cache takes over", async () => {
   const { clock, kind, write, stop } = await watched();
   const object = await write("one");
   kind.wrote(object);
@@ -55,7 +55,7 @@ test("a write is seen at once, before its event has come, and the cache takes ov
   await stop();
 });
 
-test("a write that is noted after its event hides nothing newer", async () => {
+test("a write that is recorded after its event does not hide a newer state", async () => {
   const { clock, kind, write, stop } = await watched();
   const old = await write("one");
   await write("two");
@@ -65,7 +65,7 @@ test("a write that is noted after its event hides nothing newer", async () => {
   await stop();
 });
 
-test("a deleted object is gone at once, and one that takes its name is seen", async () => {
+test("a deleted object is gone at once, and a new one with its name is visible", async () => {
   const { clock, api, server, kind, write, stop } = await watched();
   const { metadata } = await write("one");
   await clock.settle();
@@ -81,7 +81,7 @@ test("a deleted object is gone at once, and one that takes its name is seen", as
   await stop();
 });
 
-test("a kind that the server does not have is missing, and not merely late", async () => {
+test("a kind that the server does not have is missing, not merely unsynced", async () => {
   const { clock, kind, deps, stop } = await watched();
   assert.equal(kind.isMissing, false);
   const options = { selection: {}, project: () => 0, owned: false, required: false };
@@ -97,7 +97,7 @@ test("a kind that the server does not have is missing, and not merely late", asy
   await stop();
 });
 
-test("the trouble of a watch is told until the server takes the watch again, and no longer", async () => {
+test("a watch error is shown until the watch is open again, and no longer", async () => {
   const { clock, server, kind, stop } = await watched();
   const body = { kind: "Status", apiVersion: "v1", code: 500, reason: "InternalError" };
   const heal = server.faults.intercept(() => ({ kind: "whole", status: 500, body }));
@@ -110,7 +110,7 @@ test("the trouble of a watch is told until the server takes the watch again, and
   assert.equal(server.faults.openWatches, 1);
   assert.equal(kind.status().lastError, "");
 
-  // An ordinary end that follows soon brings the old trouble back neither.
+  // A normal end of the watch soon after does not bring the old error back either.
   const answerAgain = server.faults.intercept(() => "hang");
   server.faults.closeWatches();
   await clock.settle();

@@ -1,7 +1,6 @@
-// One kind of object as a controller sees it: what the cache holds, corrected by what the controller
-// has just written itself. A worker that writes and looks again would otherwise decide on the state
-// from before, because the event of its own write is still on its way; waiting for that event would
-// cost a worker the time of a round trip per write.
+// A controller's view of one kind: the cache, overlaid with the controller's own recent writes. Without the overlay, a
+// worker that writes and reads back would decide on stale state, because the watch event of its own write is still
+// under way; waiting for that event would cost a round trip per write.
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
 import type { KubeApi, Selection } from "../kube/api.ts";
@@ -22,9 +21,9 @@ export interface WatchedKindOptions<T extends KubeObject, P, I extends string> {
   readonly selection: Selection;
   readonly project: (object: T, intern: Intern) => P;
   readonly indexes?: Readonly<Record<I, (value: P) => string | undefined>>;
-  /** krane writes this kind, so its drift is watched. */
+  /** krane writes this kind, so drift is detected. */
   readonly owned: boolean;
-  /** A controller cannot start without it. A kind whose CRD may be missing is not required. */
+  /** The controller cannot start without it. False for a kind whose CRD may be missing. */
   readonly required: boolean;
 }
 
@@ -51,9 +50,9 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   readonly required: boolean;
   readonly cache: ObjectCache<T, P, I>;
   private readonly reflector: Reflector<T, P, I>;
-  /** Writes whose events have not come yet. */
+  /** Writes whose watch events have not arrived yet. */
   private readonly written = new Map<string, Written<P>>();
-  /** What the answers to writes became. The event of a write brings the same entry again. */
+  /** The entries made from responses to writes. The watch event of a write brings the same entry again. */
   private readonly own = new WeakSet<CacheEntry<P>>();
 
   constructor(options: WatchedKindOptions<T, P, I>, deps: WatchedKindDeps) {
@@ -77,7 +76,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     return this.cache.synced;
   }
 
-  /** The server has no such kind. */
+  /** The server does not have this kind. */
   get isMissing(): boolean {
     return !this.cache.synced && this.reflector.state().lastError?.error.status === 404;
   }
@@ -89,12 +88,12 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     return written?.kind === "gone" && written.uid === cached?.uid ? undefined : cached;
   }
 
-  /** What a live object looks like here, without keeping it. */
+  /** Converts a live object to an entry, without storing it. */
   entryOf(object: T): CacheEntry<P> {
     return this.cache.entryOf(object);
   }
 
-  /** Returns what the object looks like here. */
+  /** Records a write until its watch event arrives. */
   wrote(object: T): CacheEntry<P> {
     const entry = this.cache.entryOf(object);
     this.own.add(entry);
@@ -103,7 +102,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     return entry;
   }
 
-  /** Whether the change only shows what this controller wrote, and has taken into account when it did. */
+  /** Whether the change is the event of this controller's own write, which it has already taken into account. */
   isOwnWrite(change: CacheChange<P>): boolean {
     return change.kind !== "deleted" && this.own.has(change.after);
   }

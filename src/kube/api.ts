@@ -1,9 +1,9 @@
-// The one seam between krane and Kubernetes. Whoever reads or writes the cluster takes a
-// KubeApi; whether a real API server or the embedded one answers is decided elsewhere.
+// The interface between krane and Kubernetes. All code that reads or writes the cluster takes a KubeApi; whether a
+// real API server or the embedded one is behind it is decided elsewhere.
 import type { KubeObject, ObjectRef, ResourceKind } from "./types.ts";
 
 export interface KubeApi {
-  /** The object, or undefined where there is none of that name. A kind that the server does not know is an error. */
+  /** Returns undefined if no object has that name. A kind that the server does not know is an error. */
   get<T extends KubeObject>(
     kind: ResourceKind<T>,
     ref: ObjectRef,
@@ -28,7 +28,7 @@ export interface KubeApi {
     options: ApplyOptions,
     signal: AbortSignal,
   ): Promise<ApplyResult<T>>;
-  /** Replaces values at their places in an object that has not changed since it was read. */
+  /** Replaces values by their JSON pointers, in an object that has not changed since it was read. */
   patch<T extends KubeObject>(
     kind: ResourceKind<T>,
     object: T,
@@ -42,7 +42,7 @@ export interface KubeApi {
     options: DeleteOptions,
     signal: AbortSignal,
   ): Promise<DeleteOutcome>;
-  /** For what is asked rather than kept: reviews, tokens, evictions; and plain creates. */
+  /** For reviews, tokens and evictions, which are not stored, and for plain creates. */
   create<T extends KubeObject>(
     kind: ResourceKind<T>,
     object: T,
@@ -51,11 +51,11 @@ export interface KubeApi {
   ): Promise<T>;
 }
 
-/** "metadata" asks the server to leave spec and status away (PartialObjectMetadata). */
+/** "metadata" asks the server to leave out spec and status (PartialObjectMetadata). */
 export type Detail = "whole" | "metadata";
 
 export interface GetOptions {
-  /** "0" takes any state the server has at hand, at a twentieth of the cost of the newest. */
+  /** "0" accepts a cached state of the server, at a twentieth of the cost of the newest. */
   readonly resourceVersion?: string;
   readonly detail?: Detail;
 }
@@ -84,7 +84,7 @@ export interface ListPage<T extends KubeObject> {
 }
 
 export interface WatchOptions extends Selection {
-  /** Changes after this one. Absent or "0": first the present state as ADDED events. */
+  /** Changes after this version. Absent or "0": first the current state as ADDED events. */
   readonly resourceVersion?: string;
   /** The server ends the watch after this long; spread it so that watches do not end together. */
   readonly timeoutSeconds?: number;
@@ -92,8 +92,7 @@ export interface WatchOptions extends Selection {
   /** Asks for a consistent initial state in the stream, closed by a bookmark with initialEventsEnd. */
   readonly sendInitialEvents?: boolean;
   /**
-   * Called when the server has taken the watch: at once, and then there may be no event for a long
-   * time. What it throws changes nothing.
+   * Called when the server has accepted the watch, which may be long before the first event. Its errors are ignored.
    */
   readonly onOpen?: () => void;
 }
@@ -140,7 +139,7 @@ export interface CreateOptions extends WriteOptions {
 }
 
 export interface DeleteOptions {
-  /** The delete is refused with a conflict if the live object is another one. */
+  /** The delete fails with a conflict if the live object has another uid. */
   readonly uid?: string;
   readonly resourceVersion?: string;
   readonly propagation?: "Background" | "Foreground" | "Orphan";

@@ -55,7 +55,7 @@ async function collect(api: KubeApi, options = {}) {
   return events;
 }
 
-test("an object is absent only if the server says so of that very name", async () => {
+test("an object is absent only if a NotFound names it", async () => {
   const absent = notFound({ name: "a", kind: "pods" });
   assert.equal(await answering(absent).api.get(pods, ref, {}, signal), undefined);
   assert.deepEqual(await answering(absent).api.delete(pods, ref, {}, signal), { kind: "absent" });
@@ -98,7 +98,7 @@ test("an error names the operation, the object and the server's reason", async (
   assert.equal(error.causes[0]?.field, ".spec.replicas");
 });
 
-test("the retry hint may also stand in the status, and a long message is cut", async () => {
+test("the retry hint can also be in the status, and a long message is cut", async () => {
   const body = { kind: "Status", code: 429, message: "x".repeat(5_000), details: { retryAfterSeconds: 2 } };
   const error = await errorOf(answering({ status: 429, body }).api.list(pods, {}, signal));
   assert.equal(error.retryAfterMs, 2_000);
@@ -121,7 +121,7 @@ test("an apply is a patch of the name in the manifest, with the kind filled in; 
   });
 });
 
-test("a delete carries its preconditions, and tells gone from going", async () => {
+test("a delete carries its preconditions, and distinguishes deleted from deleting", async () => {
   const deletionTimestamp = "2026-01-01T00:00:00Z";
   const cases: [unknown, string][] = [
     [{ kind: "Status", status: "Success" }, "deleted"],
@@ -161,7 +161,7 @@ test("reviews are created at their collection, evictions at their pod", async ()
   );
 });
 
-test("who needs metadata only asks for no more", async () => {
+test("a metadata request asks for metadata only", async () => {
   const list = { status: 200, body: { metadata: { resourceVersion: "1" }, items: null } };
   const { api, requests } = answering({ status: 200, body: {} }, list, { status: 200, body: [] });
   await api.get(pods, ref, { detail: "metadata" }, signal);
@@ -173,7 +173,7 @@ test("who needs metadata only asks for no more", async () => {
   );
 });
 
-test("an answer that is no object, or a list without items or version, is malformed", async () => {
+test("a response that is not an object, or a list without items or version, is malformed", async () => {
   for (const body of ["text", [], null, 7]) {
     assert.equal(
       (await errorOf(answering({ status: 200, body }).api.get(pods, ref, {}, signal))).code,
@@ -192,7 +192,7 @@ test("an answer that is no object, or a list without items or version, is malfor
   }
 });
 
-test("watch events are told apart; bookmarks carry their version and the end of the initial state", async () => {
+test("watch events are parsed by type; bookmarks carry their version and the end of the initial state", async () => {
   const object = { metadata: { name: "a", resourceVersion: "2" } };
   const end = { "k8s.io/initial-events-end": "true" };
   const { api, requests } = answering({
@@ -221,7 +221,7 @@ test("watch events are told apart; bookmarks carry their version and the end of 
   });
 });
 
-test("a watch is told to be open before its first event, and one that is refused is not", async () => {
+test("onOpen is called before the first event, and not for a refused watch", async () => {
   const seen: string[] = [];
   const onOpen = () => seen.push("open");
   const object = { metadata: { name: "a", resourceVersion: "2" } };
@@ -236,7 +236,7 @@ test("a watch is told to be open before its first event, and one that is refused
   assert.deepEqual(seen, ["open", "ADDED"]);
 });
 
-test("an ERROR event is the error in it; an event that the protocol does not know is never skipped", async () => {
+test("an ERROR event throws its error; an unknown event is an error and never skipped", async () => {
   const expired = {
     type: "ERROR",
     object: { kind: "Status", code: 410, reason: "Expired", message: "too old" },
@@ -268,7 +268,7 @@ const page = (items: readonly string[], token?: string): KubeResponse => ({
 const gone: KubeResponse = { status: 410, body: { kind: "Status", code: 410, reason: "Expired" } };
 const nameOf = (object: { metadata?: { name?: string } }) => object.metadata?.name;
 
-test("all pages make one list; an expired token begins anew once, and half a list is never returned", async () => {
+test("all pages make one list; an expired token restarts it once, and a partial list is never returned", async () => {
   const whole = answering(page(["a"], "t1"), page(["b"], "t2"), page(["c"]));
   assert.deepEqual(await listAll(whole.api, pods, {}, nameOf, signal), {
     items: ["a", "b", "c"],
@@ -284,7 +284,7 @@ test("all pages make one list; an expired token begins anew once, and half a lis
   assert.equal((await errorOf(listAll(hopeless.api, pods, {}, nameOf, signal))).isExpired, true);
 });
 
-test("what a server says about a secret that it refuses is not repeated, but for who owns a field", async () => {
+test("the server's message about a refused secret is left out, except for field manager conflicts", async () => {
   const causes = [
     { reason: "FieldValueInvalid", field: "data", message: "hunter2 is too short" },
     { reason: "FieldManagerConflict", field: ".type", message: 'conflict with "kubectl"' },

@@ -1,6 +1,5 @@
-// The meaning of KubeApi on top of any transport: which request says what, and what its
-// answer means. It holds no state, never retries and never waits; those are decisions of
-// the callers.
+// Implements KubeApi on any transport: builds the requests and interprets the responses. It holds no state, never
+// retries and never waits; the callers decide about that.
 
 import { notify } from "../concurrency/notify.ts";
 import type {
@@ -19,18 +18,18 @@ import type {
   WatchOptions,
   WriteOptions,
 } from "./api.ts";
-import { KubeApiError, parseStatus, refusedError, withoutWords } from "./errors.ts";
+import { KubeApiError, parseStatus, refusedError, withoutServerMessage } from "./errors.ts";
 import { acceptList, acceptObject, applyPatch, json, jsonPatch } from "./media-types.ts";
 import { collectionPath, describeObject, objectPath } from "./paths.ts";
 import type { KubeRequest, KubeResponse, KubeTransport } from "./transport.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "./types.ts";
 
-// A page of 500 large objects stays well below this; an answer that does not is a mistake in
-// the request, and reading it would take the memory of everything else in the process.
+// A page of 500 large objects stays well below this. A larger response means a mistake in the request, and reading it
+// would exhaust the memory of the process.
 const listBytesMax = 64 * 2 ** 20;
 
 export interface KubeApiOptions {
-  /** Errors repeat also what the server says about Secrets and tokens, which it may quote. For tests of servers. */
+  /** Errors also repeat the server's messages about Secrets and tokens, which may quote them. For tests of servers. */
   readonly mayQuoteSecrets?: boolean;
 }
 
@@ -38,7 +37,7 @@ export function createKubeApi(
   carrier: KubeTransport,
   { mayQuoteSecrets = false }: KubeApiOptions = {},
 ): KubeApi {
-  const transport = mayQuoteSecrets ? carrier : discreetTransport(carrier);
+  const transport = mayQuoteSecrets ? carrier : redactingTransport(carrier);
   return {
     get: (kind, ref, options, signal) => getObject(transport, kind, ref, options, signal),
     list: (kind, options, signal) => listPage(transport, kind, options, signal),
@@ -67,7 +66,7 @@ async function getObject<T extends KubeObject>(
     },
     signal,
   );
-  if (saysAbsent(answer, ref.name)) return undefined;
+  if (isAbsent(answer, ref.name)) return undefined;
   return parseObject<T>(`get ${describeObject(kind, ref)}`, answer);
 }
 
@@ -129,8 +128,8 @@ async function patchObject<T extends KubeObject>(
   signal: AbortSignal,
 ): Promise<T> {
   const ref = refOf(kind, object);
-  // The server takes a resourceVersion in what it is given for a precondition. Places are counted in the
-  // object that was read, and a list that changed since would have something else there.
+  // Patching the resourceVersion makes it a precondition. The paths hold indexes of the object that was read, and in
+  // a list that changed since, they would point at other items.
   const value = object.metadata?.resourceVersion;
   const unchanged: ReplaceOperation = { op: "replace", path: "/metadata/resourceVersion", value };
   const answer = await transport.send(
@@ -172,9 +171,9 @@ async function deleteObject(
     },
     signal,
   );
-  if (saysAbsent(answer, ref.name)) return { kind: "absent" };
+  if (isAbsent(answer, ref.name)) return { kind: "absent" };
   if (answer.status >= 300) throw refusedError(`delete ${describeObject(kind, ref)}`, answer);
-  return { kind: isStillThere(answer.body) ? "deleting" : "deleted" };
+  return { kind: isStillPresent(answer.body) ? "deleting" : "deleted" };
 }
 
 async function createObject<T extends KubeObject>(
@@ -203,21 +202,19 @@ async function createObject<T extends KubeObject>(
 }
 
 /**
- * Only the server's own word for this very name counts as absence. A 404 also answers for a kind
- * that is not installed and for a wrong path, and taking those for "gone" would recreate or
- * forget objects that are alive.
+ * Only a NotFound status for this very name counts as absence. The server also answers 404 for a kind that is not
+ * installed and for a wrong path; treating those as "gone" would recreate or forget live objects.
  */
-function saysAbsent(answer: KubeResponse, name: string): boolean {
+function isAbsent(answer: KubeResponse, name: string): boolean {
   const status = answer.status === 404 ? parseStatus(answer.body) : undefined;
   return status?.reason === "NotFound" && status.details?.name === name;
 }
 
 /**
- * An accepted delete answers with a Status or, for some kinds, with the object as it was. An
- * object that is on its way out carries a deletionTimestamp; it is already gone only if nothing
- * is left to hold it, which is what a grace period of 0 and no finalizer say.
+ * The response to an accepted delete is a Status or, for some kinds, the object. An object that is being deleted
+ * carries a deletionTimestamp; it is already gone only if its grace period is 0 and it has no finalizer.
  */
-function isStillThere(body: unknown): boolean {
+function isStillPresent(body: unknown): boolean {
   const metadata = (body as KubeObject | undefined)?.metadata;
   if (metadata?.deletionTimestamp === undefined) return false;
   return metadata.deletionGracePeriodSeconds !== 0 || (metadata.finalizers ?? []).length > 0;
@@ -225,7 +222,7 @@ function isStillThere(body: unknown): boolean {
 
 function parseObject<T extends KubeObject>(what: string, answer: KubeResponse): T {
   if (answer.status >= 300) throw refusedError(what, answer);
-  if (!isObject(answer.body)) throw new KubeApiError("malformed", `${what}: the answer is not an object`);
+  if (!isObject(answer.body)) throw new KubeApiError("malformed", `${what}: the response is not an object`);
   return answer.body as T;
 }
 
@@ -235,7 +232,7 @@ function parseList<T extends KubeObject>(what: string, answer: KubeResponse): Li
   if (metadata?.resourceVersion === undefined) {
     throw new KubeApiError("malformed", `${what}: the list has no resourceVersion`);
   }
-  // Go writes an empty list that was never filled as null.
+  // Go encodes a nil slice as null.
   if (items !== null && !(Array.isArray(items) && items.every(isObject))) {
     throw new KubeApiError("malformed", `${what}: the list has no items`);
   }
@@ -289,16 +286,17 @@ function definedOnly(values: Record<string, string | undefined>): Record<string,
   return defined;
 }
 
-// A transport that does not pass on what a server says about the secrets it was sent. A webhook may quote what it
-// refuses, and the words of an error go into logs, into the status and to the control plane (K7).
-
 const secretPath = /\/(?:secrets(?:\/[^/]+)?|tokenreviews|serviceaccounts\/[^/]+\/token)$/;
 
-function discreetTransport(transport: KubeTransport): KubeTransport {
+/**
+ * Removes the server's error messages from responses to requests that carried a secret. A webhook may quote what it
+ * refuses, and error messages go into logs, into the status and to the control plane (K7).
+ */
+function redactingTransport(transport: KubeTransport): KubeTransport {
   return {
     async send(request, signal) {
       const answer = await transport.send(request, signal);
-      return answer.status >= 300 && carriesSecret(request) ? withoutWords(answer) : answer;
+      return answer.status >= 300 && carriesSecret(request) ? withoutServerMessage(answer) : answer;
     },
     stream: (request, signal) => transport.stream(request, signal),
     close: () => transport.close(),
@@ -309,11 +307,9 @@ function carriesSecret({ method, path }: KubeRequest): boolean {
   return method !== "GET" && method !== "DELETE" && secretPath.test(path);
 }
 
-// One watch as the API server sends it: a line per event. What the protocol does not allow is an
-// error and never skipped, because a skipped event is a change that nobody will ever see.
-
 const initialEventsEndAnnotation = "k8s.io/initial-events-end";
 
+/** Opens a watch and parses its events. An invalid event is an error, because skipping it would lose a change. */
 async function* watchEvents<T extends KubeObject>(
   transport: KubeTransport,
   kind: ResourceKind<T>,
@@ -323,7 +319,7 @@ async function* watchEvents<T extends KubeObject>(
   const what = `watch ${describeObject(kind, options)}`;
   const stream = await transport.stream(watchRequest(kind, options), signal);
   if (stream.refusal !== undefined) throw refusedError(what, stream.refusal);
-  // An error of the listener, thrown here, would leave a stream behind that nobody reads or ends.
+  // If the listener threw here, the open stream would leak.
   notify(() => options.onOpen?.());
   for await (const value of stream.values) yield parseWatchEvent<T>(what, value);
 }

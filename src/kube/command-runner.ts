@@ -1,4 +1,4 @@
-// Runs the program of an exec plugin. Its output is small and it answers quickly, or it is stuck.
+// Runs the command of an exec plugin, with limits on its time and output.
 import { execFile } from "node:child_process";
 import type { RunCommand } from "./credentials.ts";
 
@@ -18,10 +18,10 @@ export function createCommandRunner(baseEnv: Readonly<Record<string, string | un
       const child = execFile(command, [...args], options, (error, stdout) => {
         if (error === null) resolve({ exitCode: 0, stdout });
         else if (typeof error.code === "number") resolve({ exitCode: error.code, stdout });
-        // Node's error quotes the command line and the output; both can hold secrets (K7).
-        else reject(new Error(error.killed ? `not done within ${timeoutMs} ms` : String(error.code)));
+        // Node's error quotes the command line and the output, and both may contain secrets (K7).
+        else reject(new Error(error.killed ? `timed out after ${timeoutMs} ms` : String(error.code)));
       });
-      // Nobody is there to type: a plugin that reads must see the end at once.
+      // There is no terminal: a plugin that reads stdin must see its end at once.
       child.stdin?.end();
     });
 }

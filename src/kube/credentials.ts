@@ -1,6 +1,5 @@
-// Who krane is to the API server, and for how long. A source hands out the credential of the
-// moment; after a 401 it is asked to renew the one that was refused. Each source reads the outside
-// world at most once at a time, however many requests are waiting for it.
+// Credentials for the API server. A source returns the current credential; after a 401 it is asked to renew the
+// rejected one. Each source loads at most once at a time, however many requests wait for it.
 import type { Clock } from "../concurrency/clock.ts";
 import type { TrustedCa } from "../config/ca-file.ts";
 import { KubeApiError } from "./errors.ts";
@@ -18,22 +17,22 @@ export interface ClientCertificate {
 
 export interface CredentialSource {
   current(signal: AbortSignal): Promise<Credential>;
-  /** Called after a 401. Returns the same credential again if there is no other one. */
+  /** Called after a 401. Returns the same credential if it cannot be renewed. */
   renew(refused: Credential, signal: AbortSignal): Promise<Credential>;
 }
 
-/** Where the API server is, how to know it, and who we are. */
+/** Where the API server is, how to verify it, and the credentials for it. */
 export interface KubeEndpoint {
   /** Scheme, host, port and, behind some proxies, a path prefix. */
   readonly server: string;
   readonly ca?: TrustedCa;
   readonly serverName?: string;
-  /** Only ever what a kubeconfig says in so many words. */
+  /** Set only if a kubeconfig says so explicitly. */
   readonly insecureSkipTlsVerify?: boolean;
   readonly credentials: CredentialSource;
 }
 
-/** How credentials reach the world outside the process. */
+/** The I/O that credentials need. */
 export interface CredentialDeps {
   readonly clock: Clock;
   readonly readTextFile: (path: string, signal: AbortSignal) => Promise<string>;
@@ -45,7 +44,7 @@ export type RunCommand = (command: CommandLine, signal: AbortSignal) => Promise<
 export interface CommandLine {
   readonly command: string;
   readonly args: readonly string[];
-  /** Added to the environment that the process has anyway. */
+  /** Added to the environment of this process. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -60,17 +59,17 @@ export function fixedCredential(credential: Credential): CredentialSource {
 
 export interface LoadedCredential {
   readonly credential: Credential;
-  /** Monotonic; after this it is loaded again. */
+  /** Monotonic time after which it is loaded again. */
   readonly staleAtMs: number;
 }
 
-// A refused or unreadable credential is loaded anew, but an API server that refuses everything must
-// not make us read files, let alone start programs, once per request.
+// A rejected or unreadable credential is loaded again. But an API server that rejects everything must not make krane
+// read files, let alone start programs, for every request.
 const reloadPauseMs = 1_000;
 
 /**
- * Keeps what `load` returned until it is stale or refused. Loads never overlap. A stale credential
- * that cannot be loaded anew stays in use: it may well still be good, and only the server knows.
+ * Caches what `load` returned until it is stale or rejected. Loads never overlap. If a stale credential cannot be
+ * loaded again, it stays in use: it may still be valid, and only the server knows.
  */
 export function cachedCredential(
   clock: Clock,
@@ -102,7 +101,7 @@ export function cachedCredential(
       try {
         return await joined.done;
       } catch (error) {
-        // Whoever began this load has given up, which says nothing about the credential.
+        // The caller that started this load aborted, which says nothing about the credential.
         if (joined.signal === signal || !joined.signal.aborted) throw error;
         signal.throwIfAborted();
       }

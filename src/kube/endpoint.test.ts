@@ -70,7 +70,7 @@ async function refusal(promise: Promise<unknown>): Promise<string> {
   return error.message;
 }
 
-test("a kubeconfig that was named wins over the pod's own credentials, and those over KUBECONFIG", async () => {
+test("a configured kubeconfig overrides the pod's credentials, and those override KUBECONFIG", async () => {
   const { load } = world({
     "/named": config("    server: https://named", "    token: t"),
     "/env": config("    server: https://env", "    token: t"),
@@ -87,7 +87,7 @@ test("a kubeconfig that was named wins over the pod's own credentials, and those
   assert.match(await refusal(load({})), /no kubeconfig/);
 });
 
-test("certificates, keys and CAs come as data or as files beside the kubeconfig", async () => {
+test("certificates, keys and CAs come as data or as files relative to the kubeconfig", async () => {
   const { load } = world({
     "/etc/kube/config": config(
       "    server: https://s\n    certificate-authority: pki/ca.pem\n    tls-server-name: kubernetes",
@@ -108,7 +108,7 @@ test("certificates, keys and CAs come as data or as files beside the kubeconfig"
   });
 });
 
-test("the server's certificate goes unchecked only where the kubeconfig says so", async () => {
+test("the server's certificate is not verified only if the kubeconfig says so", async () => {
   const { load } = world({
     "/a": config("    server: https://s\n    insecure-skip-tls-verify: true", "    token: t"),
     "/b": config('    server: https://s\n    insecure-skip-tls-verify: "yes"', "    token: t"),
@@ -117,7 +117,7 @@ test("the server's certificate goes unchecked only where the kubeconfig says so"
   assert.equal((await load({ kubeconfig: "/b" })).insecureSkipTlsVerify, undefined);
 });
 
-test("of several files the first that names something wins, and one that is not there is passed over", async () => {
+test("the first file that defines something wins, and missing files are skipped", async () => {
   const { load } = world({
     "/one": "contexts: [{name: main, context: {cluster: c, user: u}}]\ncurrent-context: main",
     "/two": config("    server: https://two", "    token: two").replace(
@@ -132,7 +132,7 @@ test("of several files the first that names something wins, and one that is not 
   assert.equal((await load({ env: { KUBECONFIG: "/two" }, context: "main" })).server, "https://two");
 });
 
-test("what would change who we are or which way we go is refused, not ignored", async () => {
+test("unsupported settings that change the identity or the route are errors, not ignored", async () => {
   for (const user of ["as: admin", "auth-provider: {name: gcp}", "username: root"]) {
     const { load } = world({ "/a": config("    server: https://s", `    ${user}`) });
     assert.match(await refusal(load({ kubeconfig: "/a" })), /is not supported/);
@@ -141,20 +141,23 @@ test("what would change who we are or which way we go is refused, not ignored", 
   assert.match(await refusal(load({ kubeconfig: "/a" })), /"proxy-url" is not supported/);
 });
 
-test("a kubeconfig that is not YAML is not quoted", async () => {
+test("an error about invalid YAML does not quote the kubeconfig", async () => {
   const { load } = world({ "/a": "users:\n- name: u\n  user: {token: hunter2\n  x: [" });
   const message = await refusal(load({ kubeconfig: "/a" }));
   assert.match(message, /\/a is not YAML: \w+ in line \d/);
   assert.doesNotMatch(message, /hunter2/);
 });
 
-test("half a key pair is refused", async () => {
+test("a client key without its certificate is an error", async () => {
   const { load } = world({ "/a": config("    server: https://s", `    client-key-data: ${base64("key")}`) });
   const endpoint = await load({ kubeconfig: "/a" });
-  assert.match(await refusal(endpoint.credentials.current(signal)), /only one of/);
+  assert.match(
+    await refusal(endpoint.credentials.current(signal)),
+    /a client certificate or a client key, but not both/,
+  );
 });
 
-test("a token file is read again after a minute, and the old token stays in use while it cannot be", async () => {
+test("a token file is read again after a minute, and the old token stays in use while reading fails", async () => {
   const { load, files, reads, clock } = world({
     "/a": config("    server: https://s", "    tokenFile: /t"),
     "/t": "one",
@@ -191,7 +194,7 @@ function printed(token: string, expirationTimestamp?: string): string {
   });
 }
 
-test("an exec plugin is told what it needs, and asked again shortly before its answer expires", async () => {
+test("an exec plugin gets its input, and runs again shortly before its credential expires", async () => {
   const { load, prints, commands, clock } = world({
     "/etc/config": config("    server: https://s", execUser),
   });
@@ -219,7 +222,7 @@ test("an exec plugin is told what it needs, and asked again shortly before its a
   assert.equal(commands.length, 2, "without an expiry it holds until it is refused");
 });
 
-test("a refused answer is renewed once however many were refused, and not more often than once a second", async () => {
+test("a rejected credential is renewed once for all requests, and at most once a second", async () => {
   const { load, prints, commands, clock } = world({ "/a": config("    server: https://s", execUser) });
   const { credentials } = await load({ kubeconfig: "/a" });
   prints(printed("one"));
@@ -236,7 +239,7 @@ test("a refused answer is renewed once however many were refused, and not more o
   assert.equal(await credentials.renew(last, signal), last, "the same token again is no reason to try again");
 });
 
-test("an exec plugin of a version that is not known, or that wants to ask somebody, is refused", async () => {
+test("an exec plugin with an unknown version, or that is always interactive, is an error", async () => {
   const alpha = execUser.replace("v1beta1", "v1alpha1");
   const asking = `${execUser}\n      interactiveMode: Always`;
   for (const user of [alpha, asking]) {
@@ -245,7 +248,7 @@ test("an exec plugin of a version that is not known, or that wants to ask somebo
   }
 });
 
-test("a caller that gives up does not fail the others that wait for the same credential", async () => {
+test("a caller that aborts does not fail the others that wait for the same credential", async () => {
   const { load, prints } = world({ "/a": config("    server: https://s", execUser) });
   const { credentials } = await load({ kubeconfig: "/a" });
   prints(printed("one"));

@@ -1,5 +1,5 @@
-// Finds the API server and who we are to it: the kubeconfig that was named, else what a pod has,
-// else the files in KUBECONFIG.
+// Finds the API server and the credentials for it: from the configured kubeconfig, else from the pod's service account,
+// else from the files in KUBECONFIG.
 import { delimiter } from "node:path";
 import {
   type Credential,
@@ -21,7 +21,7 @@ import {
 import { type Kubeconfig, mergeKubeconfigs, parseKubeconfig, type Settings } from "./kubeconfig.ts";
 
 export interface EndpointOptions {
-  /** The path of a kubeconfig; wins over everything in the environment. */
+  /** The path of a kubeconfig; overrides the environment. */
   readonly kubeconfig?: string;
   readonly context?: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -40,13 +40,13 @@ export async function loadKubeEndpoint(
   if (host && port) return loadInClusterEndpoint({ host, port }, deps, signal);
   if (!files) {
     throw credentialError(
-      "no kubeconfig is configured, KUBECONFIG is not set, and this is not a pod of a cluster",
+      "no kubeconfig is configured, KUBECONFIG is not set, and this process does not run in a pod",
     );
   }
   return endpointOf(await loadMerged(files, deps, signal), options.context, deps, signal);
 }
 
-/** As kubectl, a file of the list that does not exist is passed over, unless it was the last hope. */
+/** Like kubectl, skips files of the list that do not exist, unless none does. */
 async function loadMerged(files: string, deps: CredentialDeps, signal: AbortSignal): Promise<Kubeconfig> {
   const paths = files.split(delimiter).filter((path) => path !== "");
   const configs: Kubeconfig[] = [];
@@ -57,11 +57,11 @@ async function loadMerged(files: string, deps: CredentialDeps, signal: AbortSign
     });
     if (text !== undefined) configs.push(await parseKubeconfig(text, path));
   }
-  if (configs.length === 0) throw credentialError(`no kubeconfig is there: ${paths.join(", ")}`);
+  if (configs.length === 0) throw credentialError(`no kubeconfig found at ${paths.join(", ")}`);
   return mergeKubeconfigs(configs);
 }
 
-/** Whoever reads the file may have put the system's error into words of its own. */
+/** The system error may be wrapped by the code that reads the file. */
 function isMissingFile(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return ("code" in error && error.code === "ENOENT") || isMissingFile(error.cause);
@@ -79,7 +79,7 @@ async function endpointOf(
   const user = userName === undefined ? undefined : named("user", userName, config.users);
   cluster.refuse("proxy-url");
   const server = cluster.text("server");
-  if (server === undefined) throw credentialError("the cluster of the kubeconfig has no server");
+  if (server === undefined) throw credentialError("the kubeconfig's cluster has no server");
   const serverName = cluster.text("tls-server-name");
   const caFile = cluster.path("certificate-authority");
   const ca =
@@ -132,7 +132,7 @@ async function userCredential(
   const cert = await pem("client-certificate");
   const key = await pem("client-key");
   if ((cert === undefined) !== (key === undefined)) {
-    throw credentialError("the user of the kubeconfig has only one of client certificate and client key");
+    throw credentialError("the kubeconfig's user has a client certificate or a client key, but not both");
   }
   return {
     ...(authorization === undefined ? {} : { authorization }),
@@ -142,9 +142,9 @@ async function userCredential(
 
 function execOf(exec: Settings, cluster: Settings, deps: CredentialDeps): CredentialSource {
   const command = exec.text("command");
-  if (command === undefined) throw credentialError("the exec plugin of the kubeconfig has no command");
+  if (command === undefined) throw credentialError("the kubeconfig's exec plugin has no command");
   if (exec.text("interactiveMode") === "Always") {
-    throw credentialError(`exec plugin ${command} wants to ask somebody, and nobody is there`);
+    throw credentialError(`exec plugin ${command} is always interactive, which krane does not support`);
   }
   const env = exec.children("env").map((one) => [one.text("name") ?? "", one.text("value") ?? ""]);
   return execCredential(

@@ -1,5 +1,5 @@
-// The one error that the Kubernetes layer throws. Its code is what callers branch on;
-// status, reason and causes are the API server's own words where it gave any.
+// The error that the Kubernetes layer throws. Callers branch on its code; status, reason and causes come from the API
+// server, if it sent any.
 import { CodedError } from "../errors/coded-error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { KubeStatus, KubeStatusCause } from "./types.ts";
@@ -29,7 +29,7 @@ export class KubeApiError extends CodedError<"KubeApiError"> {
     this.retryAfterMs = facts.retryAfterMs;
   }
 
-  /** 410 in either form: the resourceVersion or continue token is too old; list again. */
+  /** 410 as a status or as a reason: the resourceVersion or continue token is too old; list again. */
   get isExpired(): boolean {
     return this.status === 410 || this.reason === "Expired" || this.reason === "Gone";
   }
@@ -38,7 +38,7 @@ export class KubeApiError extends CodedError<"KubeApiError"> {
 // A status message can quote the whole object that was sent; a log line must not.
 const messageCharsMax = 1_000;
 
-/** The error for an answer that is not a success; `what` names the operation and the object. */
+/** The error for a response that is not a success; `what` names the operation and the object. */
 export function refusedError(what: string, answer: RefusedAnswer): KubeApiError {
   const status = parseStatus(answer.body);
   const code = answer.status >= 400 ? answer.status : (status?.code ?? answer.status);
@@ -54,13 +54,13 @@ export function refusedError(what: string, answer: RefusedAnswer): KubeApiError 
   });
 }
 
-/** The answer to a request that carried a secret, without what the server says about it. */
-export function withoutWords<A extends RefusedAnswer>(answer: A): A {
+/** The response to a request that carried a secret, without the server's message about it. */
+export function withoutServerMessage<A extends RefusedAnswer>(answer: A): A {
   const { reason, details } = parseStatus(answer.body) ?? {};
-  const message = "what the server says is left out, because it may quote the secret";
+  const message = "the server's message is left out, because it may quote the secret";
   const causes = details?.causes?.map((cause) => {
     const { message: words, ...rest } = cause;
-    // That one is the server's own, and names nothing but a field and its owner.
+    // This one comes from the server itself, and names only a field and its owner.
     return cause.reason === "FieldManagerConflict"
       ? { ...rest, ...(words !== undefined && { message: words }) }
       : rest;
@@ -81,7 +81,7 @@ export interface RefusedAnswer {
   readonly retryAfterSeconds?: number;
 }
 
-/** The body as a Status, or undefined where it is something else (an object, a proxy's page). */
+/** The body as a Status, or undefined if it is something else (an object, a proxy's error page). */
 export function parseStatus(body: unknown): KubeStatus | undefined {
   if (typeof body !== "object" || body === null) return undefined;
   return "kind" in body && body.kind === "Status" ? (body as KubeStatus) : undefined;

@@ -1,6 +1,5 @@
-// Credentials from a program of the user's (client.authentication.k8s.io), as the clouds use them.
-// Its answer is kept until it expires or the server refuses it. What the program prints is a
-// secret, so none of it goes into an error (K7).
+// Credentials from an exec plugin (client.authentication.k8s.io), as cloud providers use them. A credential is cached
+// until it expires or the server rejects it. The plugin's output is secret, so none of it goes into an error (K7).
 import {
   type Credential,
   type CredentialDeps,
@@ -15,14 +14,13 @@ export interface ExecPlugin {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Told to the program where the kubeconfig asks for it. */
+  /** Passed to the plugin if the kubeconfig asks for it. */
   readonly cluster?: Readonly<Record<string, unknown>>;
 }
 
 const apiVersions = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
 
-// Asked anew a little before the end, because a request that is on its way when the token dies is
-// a 401 for nothing.
+// Renewed a little early, so that no request is in flight when the token expires.
 const expiryLeewayMs = 10_000;
 
 export function execCredential(plugin: ExecPlugin, deps: CredentialDeps): CredentialSource {
@@ -47,10 +45,10 @@ async function runPlugin(
     .runCommand({ command: plugin.command, args: plugin.args, env }, signal)
     .catch((error: unknown) => {
       signal.throwIfAborted();
-      throw credentialError(`exec plugin ${plugin.command} could not be run`, error);
+      throw credentialError(`cannot run exec plugin ${plugin.command}`, error);
     });
   if (result.exitCode !== 0) {
-    throw credentialError(`exec plugin ${plugin.command} ended with exit code ${result.exitCode}`);
+    throw credentialError(`exec plugin ${plugin.command} exited with code ${result.exitCode}`);
   }
   return parseExecCredential(plugin, result.stdout, deps);
 }
@@ -71,7 +69,7 @@ function parseExecCredential(plugin: ExecPlugin, stdout: string, deps: Credentia
     expirationTimestamp,
   } = answer?.status ?? {};
   if (answer?.apiVersion !== plugin.apiVersion || (!token && !(cert && key))) {
-    throw credentialError(`exec plugin ${plugin.command} printed no ${plugin.apiVersion} credential`);
+    throw credentialError(`exec plugin ${plugin.command} did not print a ${plugin.apiVersion} credential`);
   }
   const credential: Credential = {
     ...(token ? { authorization: `Bearer ${token}` } : {}),
@@ -83,7 +81,7 @@ function parseExecCredential(plugin: ExecPlugin, stdout: string, deps: Credentia
 function staleAt(expirationTimestamp: string | undefined, { clock }: CredentialDeps): number {
   // biome-ignore lint/style/noRestrictedGlobals: parsing a timestamp is pure; the time of day comes from the clock.
   const expiresWallMs = expirationTimestamp === undefined ? Number.NaN : Date.parse(expirationTimestamp);
-  // Without an expiry it holds until the server says otherwise.
+  // Without an expiry it is valid until the server rejects it.
   if (Number.isNaN(expiresWallMs)) return Number.POSITIVE_INFINITY;
   return clock.nowMs() + (expiresWallMs - clock.wallMs()) - expiryLeewayMs;
 }

@@ -1,5 +1,4 @@
-// The connections to one API server: a pool for single requests, and one connection of its own
-// for each watch.
+// The connections to one API server: a pool for single requests, and a separate connection for each watch.
 import { createSecureContext, type SecureContext } from "node:tls";
 import { buildConnector, Client, Pool } from "undici";
 import { pemOf } from "../config/ca-file.ts";
@@ -13,8 +12,8 @@ export interface ConnectionOptions {
   readonly watchSilenceMs: number;
 }
 
-// Shorter than the 90 s after which the API server hangs up, and than what load balancers allow, so
-// that a request rarely meets a connection that is just being closed.
+// Shorter than the 90 s after which the API server closes a connection, and than the limits of load balancers, so that
+// a request rarely uses a connection that is just being closed.
 const keepAliveMs = 30_000;
 
 interface Generation {
@@ -43,7 +42,7 @@ export class HttpConnections {
     return this.generationOf(credential).pool;
   }
 
-  /** Whoever opened it gives it back with `drop`. */
+  /** The caller must close it with `drop`. */
   openClient(credential: Credential): Client {
     const { connect } = this.generationOf(credential);
     const client = new Client(this.origin, {
@@ -67,8 +66,8 @@ export class HttpConnections {
   }
 
   /**
-   * Certificate and CA belong to the connection, not to the request, so new ones need new
-   * connections. The old ones finish what they carry.
+   * Certificate and CA belong to a connection, not to a request, so new ones need new connections. The old connections
+   * finish their requests.
    */
   private generationOf(credential: Credential): Generation {
     if (this.closed) throw new KubeApiError("network", "the Kubernetes client is closed");
@@ -76,7 +75,7 @@ export class HttpConnections {
     const cert = credential.certificate?.cert;
     const ca = this.options.endpoint.ca && pemOf(this.options.endpoint.ca);
     if (present !== undefined && present.cert === cert && present.ca === ca) return present;
-    // Before the old ones are given up: a certificate that is half written would otherwise leave none.
+    // Before the old pool is closed, because a half-written certificate throws here and must not leave krane without one.
     const made = this.createGeneration(credential, ca);
     if (present !== undefined) {
       const retired = () => void this.open.delete(present.pool);
@@ -91,7 +90,7 @@ export class HttpConnections {
     const { endpoint, connections, connectTimeoutMs } = this.options;
     const connect = buildConnector({
       timeout: connectTimeoutMs,
-      // Read once: the first of many changes opens all connections together, each of which would read it again.
+      // Created once: when many connections are opened together, each would parse the certificates again.
       ...(this.isEncrypted && { secureContext: secureContextOf(ca, certificate) }),
       ...(endpoint.serverName === undefined ? {} : { servername: endpoint.serverName }),
       ...(endpoint.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
@@ -101,7 +100,7 @@ export class HttpConnections {
       connections,
       keepAliveTimeout: keepAliveMs,
       keepAliveMaxTimeout: keepAliveMs,
-      // The deadline of the whole exchange covers both, and is under the caller's clock.
+      // The deadline of the whole exchange covers both, and uses the injected clock.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
@@ -113,7 +112,7 @@ function secureContextOf(ca: string | undefined, certificate: Credential["certif
   try {
     return createSecureContext({ ca, ...certificate });
   } catch (cause) {
-    const message = "the client certificate and its key cannot be used, or do not belong together";
+    const message = "the client certificate and its key are invalid, or do not match";
     throw new KubeApiError("credentials", message, { cause });
   }
 }

@@ -1,12 +1,11 @@
-// KubeTransport over HTTP/1.1 to an API server. Single requests share a pool of keep-alive
-// connections; each watch has a connection of its own, so that it never takes a slot from them.
+// KubeTransport over HTTP/1.1. Single requests share a pool of keep-alive connections; each watch has its own
+// connection, so it never takes a slot from them.
 //
-// - Every exchange has a deadline and a limit in bytes (K10), and nothing of it survives its end.
-// - A 401 means that nothing was done, so any request is sent once more with a renewed credential.
-// - A connection that breaks says nothing about what the server did. Only a GET is repeated here,
-//   once; what to do about a write of unknown outcome is the caller's decision.
-// - No compression is asked for: between krane and its API server bytes are cheaper than the CPU
-//   that both ends would spend on them.
+// - Every exchange has a deadline and a size limit (K10), and leaves nothing behind when it ends.
+// - A 401 means that the server did nothing, so any request is sent once more with a renewed credential.
+// - After a broken connection, what the server did is unknown. Only a GET is repeated here, once; the caller decides
+//   about a write of unknown outcome.
+// - Compression is off: between krane and its API server, bandwidth is cheaper than CPU on both sides.
 import type { Dispatcher } from "undici";
 import { DeadlineError, linkSignals, withTimeout } from "../concurrency/abort.ts";
 import { onAbort } from "../concurrency/abort-listener.ts";
@@ -19,16 +18,16 @@ import type { KubeRequest, KubeResponse, KubeStream, KubeTransport } from "./tra
 
 export interface HttpTransportOptions {
   readonly endpoint: KubeEndpoint;
-  /** How many requests are in flight at most; the rest wait for a connection. Watches do not count. */
+  /** Requests in flight at most; the rest wait for a connection. Watches do not count. */
   readonly connections: number;
   readonly userAgent?: string;
-  /** From send() to the whole answer, or from stream() to its first byte. Default 60 s, as the server's own. */
+  /** From send() to the whole response, or from stream() to its first byte. Default 60 s, like the server's own. */
   readonly requestTimeoutMs?: number;
   /** Default 10 s. */
   readonly connectTimeoutMs?: number;
-  /** A watch without a byte for this long is dead: bookmarks come every 60 s. Default 90 s. */
+  /** A watch that is silent for this long is dead: bookmarks come every 60 s. Default 90 s. */
   readonly watchSilenceMs?: number;
-  /** For requests that bring no limit of their own. Default 8 MiB: objects are at most 3. */
+  /** For requests without a limit of their own. Default 8 MiB: objects are at most 3 MiB. */
   readonly answerBytesMax?: number;
   /** Default 16 MiB. */
   readonly watchLineBytesMax?: number;
@@ -77,7 +76,7 @@ class HttpTransport implements KubeTransport {
     return this.connections.close();
   }
 
-  /** Runs the exchange, and once more after a 401 if there is another credential by then. */
+  /** Runs the exchange, and repeats it after a 401 if the credential could be renewed. */
   private async inTime<A extends { readonly status: number }>(
     request: KubeRequest,
     signal: AbortSignal,
@@ -114,8 +113,8 @@ class HttpTransport implements KubeTransport {
     try {
       return parseAnswer(request, credential, await requestWhole(pool, wire, limits, signal));
     } catch (error) {
-      // The server closed an idle connection in the moment in which it was used again.
-      if (request.method !== "GET" || hasBegun || signal.aborted || !breaksBeforeAnswer(error)) throw error;
+      // The server closed an idle connection just as it was reused.
+      if (request.method !== "GET" || hasBegun || signal.aborted || !isConnectionReset(error)) throw error;
       return parseAnswer(request, credential, await requestWhole(pool, wire, limits, signal));
     }
   }
@@ -138,7 +137,7 @@ class HttpTransport implements KubeTransport {
       life.release();
       return this.connections.drop(client);
     };
-    // Also for a stream that nobody got to read because the time for opening it ran out.
+    // Also for a stream whose opening timed out, so that nobody ever reads it.
     onAbort(life.signal, () => void end().catch(() => undefined));
     try {
       const answer = await client.request({ ...this.wireRequest(request, credential), signal: life.signal });
@@ -191,9 +190,9 @@ class HttpTransport implements KubeTransport {
   }
 }
 
-// The API server reads the body of an apply with a YAML parser. To it U+0085, U+2028 and U+2029 are line breaks, which
-// it folds together with the blanks around them, and control characters and the byte order mark are not text.
-// Escaped they arrive as they are, in JSON and in YAML.
+// The API server reads the body of an apply with a YAML parser. YAML folds U+0085, U+2028 and U+2029 as line
+// breaks, with the blanks around them, and rejects control characters and byte order marks. Escapes mean the same in
+// JSON and in YAML.
 const notPlainInYaml = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
 
 function bodyText(body: unknown): string {
@@ -201,7 +200,7 @@ function bodyText(body: unknown): string {
   return JSON.stringify(body).replace(notPlainInYaml, escaped);
 }
 
-/** The query stays out: selectors and tokens are noise in a message. */
+/** Without the query: selectors and continue tokens are noise in a message. */
 function describe(request: KubeRequest): string {
   return `${request.method} ${request.path}`;
 }
@@ -216,7 +215,7 @@ async function readRefusal(
   let bytes = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    // Leaving the loop destroys the body, and with it the connection: the rest is never read.
+    // Leaving the loop destroys the body and its connection, so the rest is never read.
     if (bytes > bytesMax) throw tooLarge();
     chunks.push(chunk);
   }
@@ -240,10 +239,10 @@ function parseAnswer(
   };
 }
 
-// Shorter ones are no secret, and could be part of any word.
+// Anything shorter is not a secret, and could be part of any word.
 const credentialCharsMin = 8;
 
-/** A proxy may repeat the request that it refuses, and what it says goes into logs and status (K7). */
+/** A proxy may quote the request that it refuses, and its message goes into logs and status (K7). */
 function withoutCredential(text: string, { authorization }: Credential): string {
   const value = authorization?.split(" ").at(-1) ?? "";
   return value.length < credentialCharsMin ? text : text.replaceAll(value, "[redacted]");
@@ -252,9 +251,6 @@ function withoutCredential(text: string, { authorization }: Credential): string 
 async function* noValues(): AsyncGenerator<never, void, undefined> {
   // A refused watch has no events.
 }
-
-// What a broken exchange means. The words of the HTTP library end here; above are only a
-// KubeApiError or the caller's own abort.
 
 const timeouts = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
@@ -265,7 +261,10 @@ const timeouts = new Set([
 
 const resets = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
 
-/** The error to throw; the signal's own reason where the caller gave up. */
+/**
+ * Converts an error of the HTTP library to a KubeApiError, so that callers see only those and their own abort. If the
+ * caller aborted, returns the signal's reason.
+ */
 function exchangeError(what: string, error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   if (error instanceof KubeApiError) return error;
@@ -273,15 +272,15 @@ function exchangeError(what: string, error: unknown, signal: AbortSignal): unkno
     return new KubeApiError("timeout", `${what}: ${error.message}`, { cause: error });
   }
   const code = errorCode(error);
-  // A bug in this process is no trouble of the network and must not be retried as if it were.
+  // A bug in this process must not be retried as a network failure.
   if (code === undefined || code === "UND_ERR_INVALID_ARG") return error;
   const kind = timeouts.has(code) ? "timeout" : "network";
   const message = error instanceof Error && error.message !== "" ? error.message : code;
   return new KubeApiError(kind, `${what}: ${message}`, { cause: error });
 }
 
-/** Whether the connection went away before the first byte of an answer. */
-function breaksBeforeAnswer(error: unknown): boolean {
+/** Whether the connection was reset, as happens to a reused idle connection. */
+function isConnectionReset(error: unknown): boolean {
   return resets.has(errorCode(error) ?? "");
 }
 
@@ -289,9 +288,6 @@ function errorCode(error: unknown): string | undefined {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? code : undefined;
 }
-
-// One request and its whole answer. Answers of single requests are small and always wanted as a whole, so
-// their bytes are collected as they come; a stream in between would cost more than the request itself.
 
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2];
 
@@ -303,13 +299,17 @@ interface WholeAnswer {
 
 interface AnswerLimits {
   readonly bytesMax: number;
-  /** What to fail with when the answer is longer; the rest of it is not read. */
+  /** The error for a longer response; the rest of it is not read. */
   tooLarge(): Error;
-  /** The first byte of an answer is there: whatever happens now, the server has seen the request. */
+  /** Called with the first byte of the response: from here on, the server has seen the request. */
   onBegin?(): void;
 }
 
-/** Rejects with the library's error, with `tooLarge`, or with the signal's reason. */
+/**
+ * Sends one request and collects the whole response. Responses to single requests are small, and a Node stream in
+ * between would cost more than the request itself. Rejects with the library's error, with `tooLarge`, or with the
+ * signal's reason.
+ */
 function requestWhole(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,

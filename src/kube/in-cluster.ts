@@ -1,9 +1,8 @@
-// The credentials that Kubernetes mounts into every pod. The kubelet replaces the token file long
-// before the token in it expires, so reading it again every minute is enough to never meet a 401.
+// Loads the service account credentials that Kubernetes mounts into every pod. The kubelet replaces the token file long
+// before the token expires, so reading it once a minute is enough to avoid a 401.
 import { openCaFile, type TrustedCa } from "../config/ca-file.ts";
 import { type CredentialDeps, cachedCredential, credentialError, type KubeEndpoint } from "./credentials.ts";
 
-/** Where Kubernetes puts what a pod may know. */
 export const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 export const credentialFileMaxAgeMs = 60_000;
@@ -29,7 +28,7 @@ export async function loadInClusterEndpoint(
   };
 }
 
-/** The certificates of the moment: those of a cluster are renewed while its pods run. */
+/** Opens a CA file that is read again when it changes: a cluster's CA is renewed while its pods run. */
 export function openCredentialCa(
   path: string,
   deps: CredentialDeps,

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { KubeApiError } from "./errors.ts";
 import { LineSplitter, parseJson } from "./json-lines.ts";
 
-test("however the bytes are cut, the lines come out as they went in", () => {
+test("the lines are the same however the bytes are chunked", () => {
   const lines = fc.array(fc.string({ unit: "grapheme" }).map((text) => JSON.stringify(text)));
   fc.assert(
     fc.property(lines, fc.array(fc.nat(40)), (texts, cuts) => {
@@ -22,18 +22,18 @@ test("however the bytes are cut, the lines come out as they went in", () => {
   );
 });
 
-test("a line that has not ended is pending, and too long a one is refused before it ends", () => {
+test("an incomplete line is pending, and one that is too long fails before it ends", () => {
   const splitter = new LineSplitter(8);
   assert.deepEqual([...splitter.push(Buffer.from("12345\n678"))].map(String), ["12345"]);
   assert.equal(splitter.pendingBytes, 3);
   assert.throws(() => [...splitter.push(Buffer.from("123456"))], KubeApiError);
 });
 
-test("empty lines are passed over", () => {
+test("empty lines are skipped", () => {
   assert.deepEqual([...new LineSplitter(8).push(Buffer.from("\n\na\n\n"))].map(String), ["a"]);
 });
 
-test("text that is not JSON is not quoted in the error", () => {
+test("invalid JSON is not quoted in the error", () => {
   assert.throws(
     () => parseJson("get secrets a", "hunter2"),
     (error: Error) => !`${error.stack} ${String(error.cause)}`.includes("hunter2"),

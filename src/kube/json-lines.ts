@@ -1,6 +1,5 @@
-// Cuts a byte stream into lines. It looks for newlines in the bytes and joins a line's pieces once,
-// when the line is whole: a chunk may end anywhere, also inside a character, and a line of many
-// megabytes must not cost a copy per chunk.
+// Splits a byte stream into lines. It searches the bytes for newlines and joins the pieces of a line once, when it is
+// complete: a chunk may end inside a character, and a line of many megabytes must not cost a copy per chunk.
 import { KubeApiError } from "./errors.ts";
 
 const newline = 0x0a;
@@ -25,7 +24,7 @@ export class LineSplitter {
     this.keep(chunk.subarray(start));
   }
 
-  /** Bytes of a line whose end has not come; more than 0 at the end of the stream means it was cut. */
+  /** Bytes of the incomplete last line; more than 0 at the end of the stream means that it was cut. */
   get pendingBytes(): number {
     return this.pieceBytes;
   }
@@ -42,20 +41,20 @@ export class LineSplitter {
   private keep(piece: Buffer): void {
     this.pieceBytes += piece.length;
     if (this.pieceBytes > this.lineBytesMax) {
-      throw new KubeApiError("too-large", `a line of the watch is longer than ${this.lineBytesMax} bytes`);
+      throw new KubeApiError("too-large", `a line of the watch exceeds ${this.lineBytesMax} bytes`);
     }
     if (piece.length > 0) this.pieces.push(piece);
   }
 }
 
 /**
- * Parses JSON without quoting it: V8 puts a piece of the text into its own error message, and the
- * text may be a Secret (K7).
+ * Parses JSON without quoting it in errors: V8 puts a part of the text into its message, and the text may be a
+ * Secret (K7).
  */
 export function parseJson(what: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new KubeApiError("malformed", `${what}: the answer is not JSON`);
+    throw new KubeApiError("malformed", `${what}: the response is not JSON`);
   }
 }

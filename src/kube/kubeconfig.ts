@@ -1,7 +1,6 @@
-// Kubeconfig files, read and merged as kubectl does: of several files the first that names
-// something wins, relative paths are relative to the file they stand in. An unknown setting that
-// would change who we are or whom we talk to is refused, because leaving it out silently would act
-// with other rights or on another road than the user wrote down.
+// Parses and merges kubeconfig files like kubectl: the first file that defines something wins, and relative paths are
+// relative to their file. An unsupported setting that would change the identity or the connection is an error, because
+// ignoring it would use other permissions or another route than the user configured.
 import { dirname, isAbsolute, join } from "node:path";
 import { credentialError } from "./credentials.ts";
 
@@ -33,7 +32,7 @@ export class Settings {
     return this.values[name] === true;
   }
 
-  /** Made absolute. */
+  /** As an absolute path. */
   path(name: string): string | undefined {
     const path = this.text(name);
     return path === undefined || isAbsolute(path) ? path : join(dirname(this.file), path);
@@ -70,13 +69,13 @@ export class Settings {
 }
 
 export async function parseKubeconfig(text: string, file: string): Promise<Kubeconfig> {
-  // Loaded here, because in a pod there is no kubeconfig, and the parser takes 8 MB.
+  // Imported lazily: a pod has no kubeconfig, and the parser takes 8 MB.
   const { LineCounter, parseDocument } = await import("yaml");
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const error = document.errors[0];
   if (error !== undefined) {
-    // The parser's own message quotes the text around the place, and that may be a token (K7).
+    // The parser's own message quotes the surrounding text, which may be a token (K7).
     throw credentialError(`${file} is not YAML: ${error.code} in line ${lines.linePos(error.pos[0]).line}`);
   }
   const root = new Settings(document.toJS(), file);

@@ -1,13 +1,12 @@
-// A whole collection, page by page. What comes back is all of it as of one resourceVersion, or an
-// error: a list that was cut half way would look like the deletion of everything after the cut.
+// Lists a whole collection, page by page. It returns all objects as of one resourceVersion, or fails: a partial list
+// would look like the deletion of the rest.
 import type { KubeApi, Selection } from "./api.ts";
 import { KubeApiError } from "./errors.ts";
 import type { KubeObject, ResourceKind } from "./types.ts";
 
 const pageSize = 500;
 
-// A server that compacts so fast that lists never finish would hold the caller here for ever; more
-// pages than these are a server that repeats itself.
+// More pages than this mean that the server repeats itself; without a limit the list would never end.
 const pagesMax = 2_000;
 
 export interface WholeList<P> {
@@ -15,7 +14,7 @@ export interface WholeList<P> {
   readonly resourceVersion: string;
 }
 
-/** `keep` says what to remember of each object, so that a page can be freed before the next one comes. */
+/** `keep` returns what to keep of each object, so that a page can be freed before the next one arrives. */
 export async function listAll<T extends KubeObject, P>(
   api: KubeApi,
   kind: ResourceKind<T>,
@@ -26,8 +25,8 @@ export async function listAll<T extends KubeObject, P>(
   try {
     return await readPages(api, kind, selection, keep, signal);
   } catch (error) {
-    // The continue token outlived the server's history. The pages so far belong to a state that can
-    // no longer be completed, so they are dropped, and the list begins anew, once.
+    // The continue token expired. The pages so far belong to a state that can no longer be completed, so the list is
+    // started over, once.
     if (!(error instanceof KubeApiError && error.isExpired)) throw error;
     return await readPages(api, kind, selection, keep, signal);
   }

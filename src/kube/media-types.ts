@@ -1,10 +1,9 @@
-// What the client says and asks for. JSON only: it is what V8 parses fastest, and protobuf would
-// need the schema of every kind.
+// The media types of the client. JSON only: V8 parses it fastest, and protobuf would need the schema of every kind.
 import type { Detail } from "./api.ts";
 
 export const json = "application/json";
 
-// JSON is YAML, so the one apply media type that every supported server takes carries it.
+// JSON is valid YAML, and this is the one apply media type that every supported server accepts.
 export const applyPatch = "application/apply-patch+yaml";
 
 export const jsonPatch = "application/json-patch+json";

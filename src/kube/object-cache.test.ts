@@ -53,7 +53,7 @@ test("an index follows changes, recreations, deletions and new lists", () => {
   assert.deepEqual(keysOf(cache, "z"), ["default/c"]);
 });
 
-test("an index of a large group follows it as well", () => {
+test("an index follows changes of a large group", () => {
   const cache = podCache();
   for (let count = 1; count <= 40; count++) put(cache, pod(`p${count}`, String(count), { app: "x" }));
   assert.equal(keysOf(cache, "x").length, 40);
@@ -62,7 +62,7 @@ test("an index of a large group follows it as well", () => {
   assert.deepEqual(cache.indexNames("app"), []);
 });
 
-test("a hash is kept where one is asked for", () => {
+test("a hash is stored if the cache has a hash function", () => {
   const cache = new ObjectCache({
     project: () => undefined,
     hash: (object: Pod) => `#${object.metadata?.name}`,
@@ -70,7 +70,7 @@ test("a hash is kept where one is asked for", () => {
   assert.equal(cache.entryOf(pod("a", "1")).hash, "#a");
 });
 
-test("a listener sees the whole of a new list from the first transition on", () => {
+test("a listener sees the complete new list from the first transition on", () => {
   const cache = podCache();
   put(cache, pod("a", "1"), pod("b", "2"));
   const sizes: number[] = [];
@@ -82,7 +82,7 @@ test("a listener sees the whole of a new list from the first transition on", () 
   assert.deepEqual(sizes, [3, 3, 3]);
 });
 
-test("a listener that unsubscribed hears nothing more", () => {
+test("a listener that unsubscribed gets no more changes", () => {
   const cache = podCache();
   const seen: string[] = [];
   const stop = cache.subscribe((change) => seen.push(change.key));
@@ -115,7 +115,7 @@ test("a writer waits until its own write was seen, by an event, a bookmark or a 
   }
 });
 
-test("a version that was seen already needs no waiting; an abort ends the wait", async () => {
+test("waiting for a version already reached resolves at once; an abort ends the wait", async () => {
   const cache = podCache();
   cache.replace([], "12345678901234567890");
   await cache.waitFor("12345678901234567889", never);
@@ -127,7 +127,7 @@ test("a version that was seen already needs no waiting; an abort ends the wait",
   await assert.rejects(cache.waitFor("1", stop.signal), reason);
 });
 
-test("whoever waits for the first state gets it once it is whole, or the abort", async () => {
+test("whenSynced resolves when the first state is complete, or rejects on abort", async () => {
   const cache = podCache();
   const stop = new AbortController();
   const given = cache.whenSynced(stop.signal);
@@ -140,7 +140,7 @@ test("whoever waits for the first state gets it once it is whole, or the abort",
   await cache.whenSynced(never);
 });
 
-test("thousands of deletions later an event from before them still brings nothing back", () => {
+test("after thousands of deletions an older event still brings nothing back", () => {
   const cache = podCache();
   cache.replace([], "1");
   put(cache, pod("first", "2"));

@@ -1,21 +1,20 @@
-// What krane knows of one kind of object. It keeps a projection of each object, the few fields
-// that somebody reads, because whole pods would take twenty times the memory.
+// A cache of one kind of object. It keeps a projection of each object with the few fields that are read, because whole
+// pods would take twenty times the memory.
 //
-// - An object never goes back: an event that is older than what is cached, or than the deletion
-//   of what was cached, changes nothing.
-// - Another uid under the same name is another object: it is seen as deleted and added.
-// - Listeners hear each transition once, after the cache has all of it.
+// - An object never goes back: an event older than the cached object, or than its deletion, changes nothing.
+// - A new uid under the same name is a new object: listeners see a deletion and an addition.
+// - Listeners get each transition once, after the cache holds all of it.
 import { onAbort } from "../concurrency/abort-listener.ts";
 import { hasReached, isOlder } from "./resource-version.ts";
 import type { KubeObject, ObjectRef } from "./types.ts";
 import { VersionBarrier } from "./version-barrier.ts";
 
 export interface CacheEntry<P> {
-  /** namespace/name, or the name alone for kinds without namespaces. */
+  /** namespace/name, or only the name for cluster-scoped kinds. */
   readonly key: string;
   readonly uid: string;
   readonly resourceVersion: string;
-  /** Absent where no hash was asked for. */
+  /** Absent if the cache has no hash function. */
   readonly hash?: string;
   readonly value: P;
 }
@@ -32,22 +31,22 @@ export type CacheChange<P> =
 
 export interface ObjectCacheOptions<T extends KubeObject, P, I extends string> {
   /**
-   * What to remember. It must not hold on to the object or to parts of it that nobody reads.
-   * `intern` is for texts that many objects have in common.
+   * What to keep. The result must not reference the object, or parts of it that are not read. `intern` is for strings
+   * that many objects share.
    */
   readonly project: (object: T, intern: Intern) => P;
-  /** A hash of the fields whose drift matters. */
+  /** A hash of the fields that are checked for drift. */
   readonly hash?: (object: T) => string;
   readonly indexes?: Readonly<Record<I, (value: P) => string | undefined>>;
-  /** Where else the entry of an object may be known; by default in the cache alone. */
+  /** Another place to look for an existing entry; default: only the cache. */
   readonly known?: (key: string) => CacheEntry<P> | undefined;
 }
 
-// Remembered so that a late event cannot bring a deleted object back. The oldest go first, and from
-// then on everything of their age counts as old.
+// Deletions are remembered so that a late event cannot bring an object back. When the oldest is dropped, every event
+// up to its version counts as old.
 const tombstonesMax = 1_000;
 
-// join() writes one flat string, where a template would keep both parts and two links between them.
+// join() builds a flat string; a template literal would keep a rope with both parts.
 export function objectKey({ namespace, name }: ObjectRef): string {
   return namespace === undefined ? name : [namespace, name].join("/");
 }
@@ -61,7 +60,7 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
   private readonly onSynced = new Set<() => void>();
   private readonly intern = createInterner();
   private readonly barrier = new VersionBarrier();
-  /** What is not cached and not younger than this does not exist. */
+  /** An object of this version or older that is not cached does not exist. */
   private goneUpTo = "0";
 
   constructor(options: ObjectCacheOptions<T, P, I>) {
@@ -75,7 +74,7 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
     return this.entries.size;
   }
 
-  /** False until the first whole state has come; absence means nothing before. */
+  /** False until the first complete state has arrived; before that, absence means nothing. */
   get synced(): boolean {
     return this.barrier.resourceVersion !== undefined;
   }
@@ -100,7 +99,7 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
     return [...(this.indexes.get(index)?.names() ?? [])];
   }
 
-  /** Returns the way to stop listening. A listener that throws is a bug, and ends whoever feeds the cache. */
+  /** Returns the function that unsubscribes. A listener that throws is a bug, and fails the caller that feeds the cache. */
   subscribe(listener: (change: CacheChange<P>) => void): () => void {
     this.listeners.add(listener);
     return () => void this.listeners.delete(listener);
@@ -125,16 +124,16 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
     });
   }
 
-  /** Read your writes: resolves once everything up to this version has been seen here. */
+  /** Read your writes: resolves once the cache has reached this version. */
   waitFor(resourceVersion: string, signal: AbortSignal): Promise<void> {
     return this.barrier.waitFor(resourceVersion, signal);
   }
 
-  /** The entry that an object becomes; it is not put into the cache. */
+  /** Converts an object to an entry, without storing it. */
   entryOf(object: T): CacheEntry<P> {
     const { name = "", namespace, uid = "", resourceVersion = "" } = object.metadata ?? {};
     const key = objectKey(namespace === undefined ? { name } : { name, namespace });
-    // The answer to a write and the event of it show the same state, and a new list shows most of the last.
+    // The response to a write and its event carry the same state, and a new list repeats most of the last one.
     const known = this.options.known?.(key) ?? this.entries.get(key);
     if (known?.uid === uid && known.resourceVersion === resourceVersion) return known;
     const value = this.options.project(object, this.intern);
@@ -163,7 +162,7 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
     this.tell(transitions(before, undefined));
   }
 
-  /** The whole state as of one version. What it lacks was deleted while nobody was looking. */
+  /** Takes the complete state as of one version. Objects that it lacks were deleted while no watch was open. */
   replace(entries: Iterable<CacheEntry<P>>, resourceVersion: string): void {
     const wasSynced = this.synced;
     const changes: CacheChange<P>[] = [];
@@ -188,7 +187,7 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
     this.onSynced.clear();
   }
 
-  /** Nothing of ours changed up to this version. */
+  /** No object of this cache changed up to this version. */
   advance(resourceVersion: string): void {
     this.barrier.advance(resourceVersion);
   }
@@ -236,13 +235,13 @@ function transitions<P>(
   return changes;
 }
 
-// Finds cached entries by something they have in common, such as the pods of one deployment,
-// without walking the whole cache. Most groups are a handful of entries, and for those an array of
-// exactly their size takes half the memory of a Set; a large one becomes a Set, so that a change
-// never costs a walk through thousands.
-
 const arrayMax = 16;
 
+/**
+ * Groups entries by a shared property, such as the pods of one deployment, so that they are found without a scan.
+ * Small groups are arrays of exact size, which take half the memory of a Set; large ones become a Set, so that a
+ * change never scans thousands of entries.
+ */
 export class CacheIndex<E> {
   private readonly groups = new Map<string, readonly E[] | Set<E>>();
   private readonly nameOf: (entry: E) => string | undefined;
@@ -256,7 +255,7 @@ export class CacheIndex<E> {
     if (name === undefined) return;
     const group = this.groups.get(name) ?? [];
     if (group instanceof Set) group.add(entry);
-    // concat() makes an array of the exact size; a spread would reserve room for sixteen more.
+    // concat() allocates the exact size; a spread would reserve room for sixteen more.
     else this.groups.set(name, group.length < arrayMax ? group.concat([entry]) : new Set([...group, entry]));
   }
 
@@ -279,14 +278,14 @@ export class CacheIndex<E> {
   }
 }
 
-// Makes equal strings one string. Every object that is parsed brings its own copy of the same labels
-// and ids, and a cache would keep them all. Two tables take turns, so that the memory stays bounded
-// (K10) while what is in use stays known.
-
 export type Intern = <S extends string | undefined>(text: S) => S;
 
 const tableMax = 1_024;
 
+/**
+ * Deduplicates strings. Every parsed object brings its own copy of the same labels and ids, and the cache would keep
+ * them all. Two generations of the table keep the memory bounded (K10), while strings in use stay known.
+ */
 function createInterner(): Intern {
   let young = new Map<string, string>();
   let old = new Map<string, string>();

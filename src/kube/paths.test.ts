@@ -23,12 +23,12 @@ test("paths follow the group, the namespace and the subresource", () => {
   );
 });
 
-test("a namespaced object without a namespace, and the other way round, is refused", () => {
+test("a namespaced object without a namespace, and a cluster-scoped one with one, is an error", () => {
   assert.throws(() => objectPath(pods, { name: "a" }), KubeApiError);
   assert.throws(() => objectPath(namespaces, { name: "a", namespace: "b" }), KubeApiError);
 });
 
-test("whatever a name is, it is refused or stays one segment of the path", () => {
+test("any name is rejected or stays one segment of the path", () => {
   const anything = fc.oneof(
     fc.string({ unit: "binary" }),
     fc.constantFrom("..", ".", "a/..", "%2f", "a;b", "a\u0000"),

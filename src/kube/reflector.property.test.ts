@@ -1,5 +1,5 @@
-// Under any script of changes and faults the cache ends equal to the server, and what a listener
-// was told adds up: nothing is added twice, deleted twice or changed before it was there.
+// Under any script of changes and faults, the cache ends equal to the server, and the transitions that
+// listeners get are consistent: nothing is added twice, deleted twice or changed before it was added.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -101,7 +101,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
           void server.streamFaults.push(f),
     ),
   },
-  // A list that gets no answer ends with the transport's deadline, which this transport does not have.
+  // A list without a response ends with the transport's deadline, which this transport does not have.
   {
     weight: 1,
     arbitrary: fault
@@ -134,7 +134,7 @@ class TransitionLog {
   }
 }
 
-test("under any script of faults the cache ends equal to the server and transitions add up", async () => {
+test("under any script of faults the cache ends equal to the server and transitions are consistent", async () => {
   const script = fc.record({
     initialEvents: fc.constantFrom("yes" as const, "refused" as const, "ignored" as const),
     pageSize: fc.constantFrom(1, 2, 500),

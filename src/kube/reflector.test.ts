@@ -70,7 +70,7 @@ test("the first state and every change after it reach the cache", async () => {
   await world.end();
 });
 
-test("a watch that the server ends goes on where it was, at once and without a list", async () => {
+test("a watch that the server ends resumes at once, without a list", async () => {
   const world = await started((server) => server.set("a", 1));
   await world.clock.advance(minute);
   const at = world.server.resourceVersion;
@@ -83,7 +83,7 @@ test("a watch that the server ends goes on where it was, at once and without a l
   await world.end();
 });
 
-test("410 as an event and as a status lead to a new state, and what vanished meanwhile is deleted", async (t) => {
+test("410 as an event or as a status leads to a relist, and objects that vanished meanwhile are deleted", async (t) => {
   for (const form of ["event", "status"] as const) {
     await t.test(form, async () => {
       const world = await started((server) => {
@@ -110,7 +110,7 @@ test("410 as an event and as a status lead to a new state, and what vanished mea
   }
 });
 
-test("five failed attempts in a row end in a healthy watch", async () => {
+test("after five failed attempts in a row the watch recovers", async () => {
   const world = await started((server) => server.set("a", 1));
   world.server.streamFaults.push(
     { kind: "network" },
@@ -127,7 +127,7 @@ test("five failed attempts in a row end in a healthy watch", async () => {
   await world.end();
 });
 
-test("a silent watch is given up, and nothing that happened during the silence is missed", async () => {
+test("a silent watch is dropped, and no change during the silence is missed", async () => {
   const world = await started((server) => server.set("a", 1));
   world.server.muteWatches();
   world.server.set("a", 2);
@@ -143,7 +143,7 @@ test("a silent watch is given up, and nothing that happened during the silence i
   await world.end();
 });
 
-test("repeated, old and reordered events change nothing twice and bring nothing back", async () => {
+test("repeated, old and reordered events have no effect", async () => {
   const world = await started((server) => server.set("a", 1));
   world.server.set("a", 2);
   world.server.set("a", 3);
@@ -186,7 +186,7 @@ test("an object that was recreated under its name is seen as deleted and added",
   await world.end();
 });
 
-test("after ten minutes of bookmarks a watch resumes at the last one, although older history is gone", async () => {
+test("after ten minutes of bookmarks a watch resumes at the last one, although older history is compacted", async () => {
   const world = await started((server) => server.set("a", 1));
   for (let passed = 0; passed < 10; passed++) {
     await world.clock.advance(minute);
@@ -204,7 +204,7 @@ test("after ten minutes of bookmarks a watch resumes at the last one, although o
   await world.end();
 });
 
-test("a server without a stream of the initial state is listed in pages, and not asked again", async (t) => {
+test("a server without sendInitialEvents is listed in pages, and not asked for it again", async (t) => {
   for (const how of ["refused", "ignored"] as const) {
     await t.test(how, async () => {
       const world = await started((server) => {
@@ -228,7 +228,7 @@ test("a server without a stream of the initial state is listed in pages, and not
   }
 });
 
-test("a list whose continue token expired begins anew", async () => {
+test("a list whose continue token expired starts over", async () => {
   const world = await started((server) => {
     server.supportsInitialEvents = "refused";
     server.pageSize = 1;
@@ -241,7 +241,7 @@ test("a list whose continue token expired begins anew", async () => {
   await world.end();
 });
 
-test("half a list changes nothing", async () => {
+test("a partial list changes nothing", async () => {
   const world = await started((server) => {
     server.supportsInitialEvents = "refused";
     server.pageSize = 1;
@@ -261,7 +261,7 @@ test("half a list changes nothing", async () => {
   await world.end();
 });
 
-test("watches that end at once are asked for ever more seldom", async () => {
+test("watches that end at once back off", async () => {
   const world = await started();
   for (let count = 0; count < 1_000; count++) world.server.streamFaults.push({ kind: "end-at-once" });
   world.server.endWatches();
@@ -302,7 +302,7 @@ test("the failures are forgotten after two healthy minutes, not before", async (
   await world.end();
 });
 
-test("a watch that the server has taken again is well at once, though silent, and the failures still count", async () => {
+test("a reopened watch clears the error at once, even if silent, and the failures still count", async () => {
   const world = await started();
   world.server.streamFaults.push({ kind: "network" }, { kind: "status", status: 500 });
   world.server.breakWatches();
@@ -319,7 +319,7 @@ test("a watch that the server has taken again is well at once, though silent, an
   await world.end();
 });
 
-test("watches that are taken and end at once are never well for longer than they last", async () => {
+test("watches that end right after opening clear the error only while they are open", async () => {
   const world = await started();
   for (let count = 0; count < 100; count++) {
     world.server.streamFaults.push({ kind: "end-at-once" }, { kind: "error-event", status: 500 });
@@ -332,7 +332,7 @@ test("watches that are taken and end at once are never well for longer than they
   await world.end();
 });
 
-test("a stream of the whole state is well when that has come, not when the server has taken it", async () => {
+test("a stream of the initial state clears the error when it is complete, not when it is opened", async () => {
   const world = await started((server) => server.set("a", 1));
   world.server.muteWatches();
   world.server.set("a", 2);
@@ -349,7 +349,7 @@ test("a stream of the whole state is well when that has come, not when the serve
   await world.end();
 });
 
-test("after a list, what the watch runs into is told until the server takes it", async () => {
+test("after a list, the error of the watch is shown until the watch is open", async () => {
   const world = await started((server) => {
     server.supportsInitialEvents = "refused";
     server.set("a", 1);
@@ -362,7 +362,7 @@ test("after a list, what the watch runs into is told until the server takes it",
   await world.end();
 });
 
-test("a server that is behind is waited for, and believed when it stays behind", async () => {
+test("a server that lags is waited for, and its state is accepted if it stays behind", async () => {
   const world = await started((server) => server.set("a", 1));
   world.server.pushRaw({ type: "BOOKMARK", object: { metadata: { resourceVersion: "900" } } });
   await world.clock.settle();
@@ -382,7 +382,7 @@ test("a server that is behind is waited for, and believed when it stays behind",
   await world.end();
 });
 
-test("a server that was restored from a backup is believed after some bookmarks from the past", async () => {
+test("a server restored from a backup is accepted after several old bookmarks", async () => {
   const world = await started((server) => server.set("a", 1));
   world.server.pushRaw({ type: "BOOKMARK", object: { metadata: { resourceVersion: "900" } } });
   await world.clock.settle();
@@ -400,7 +400,7 @@ test("a server that was restored from a backup is believed after some bookmarks 
   await world.end();
 });
 
-test("a kind that is not installed is asked for again until it is there", async () => {
+test("a kind that is not installed is retried until it is", async () => {
   const world = await started((server) => {
     for (let count = 0; count < 10; count++) server.streamFaults.push({ kind: "status", status: 404 });
     server.set("a", 1);
@@ -412,7 +412,7 @@ test("a kind that is not installed is asked for again until it is there", async 
   await world.end();
 });
 
-test("a stream of the initial state that is cut half way changes nothing", async () => {
+test("an interrupted stream of the initial state changes nothing", async () => {
   const world = await started((server) => {
     server.set("a", 1);
     server.set("b", 1);
@@ -434,7 +434,7 @@ test("a stream of the initial state that is cut half way changes nothing", async
   await world.end();
 });
 
-test("an event that was lost is made up for by the next whole state", async () => {
+test("a lost event is repaired by the next relist", async () => {
   const world = await started((server) => server.set("a", 1));
   world.server.lose(() => world.server.set("a", 2));
   for (let passed = 0; passed < 70; passed++) {
@@ -446,12 +446,12 @@ test("an event that was lost is made up for by the next whole state", async () =
   await world.end();
 });
 
-test("stopping while it waits leaves nothing behind", async () => {
+test("stopping during a wait leaves nothing behind", async () => {
   const world = await started((server) => server.streamFaults.push({ kind: "network" }));
   await world.end();
 });
 
-test("a listener that throws ends the loop: a bug is not the server's doing", async () => {
+test("a listener that throws ends the loop, because it is a bug", async () => {
   const server = new ScriptedKube();
   server.set("a", 1);
   const clock = new FakeClock();

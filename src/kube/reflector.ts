@@ -1,8 +1,8 @@
-// Keeps a cache equal to what the API server has of one kind, for as long as the signal lives.
+// Keeps a cache in sync with one kind of the API server, until the signal aborts.
 //
-// A whole state first, as a stream where the server can (WatchList), else as pages; then changes
-// from exactly there on. The end of a watch is ordinary and resumes where it was. Whatever the
-// server answers, the loop goes on: only the signal ends it, or a bug, which is not for it to hide.
+// It reads the complete state first, as a stream if the server supports it (WatchList), else in pages; then it watches
+// the changes from exactly that version on. When a watch ends, the next one resumes where it was. No response of the
+// server ends the loop: only the signal does, or a bug.
 
 import { linkSignals } from "../concurrency/abort.ts";
 import { backoffDelayMs, clampRetryAfterMs } from "../concurrency/backoff.ts";
@@ -20,11 +20,11 @@ export interface ReflectorOptions<T extends KubeObject, P, I extends string> {
   readonly kind: ResourceKind<T>;
   readonly selection?: Selection;
   readonly cache: ObjectCache<T, P, I>;
-  /** Told of every failure; what it throws changes nothing. */
+  /** Called for every failure. Its own errors are ignored. */
   readonly onError?: (error: KubeApiError) => void;
   /** Default 90 s: bookmarks come every 60 s. */
   readonly silenceMs?: number;
-  /** A whole state is taken again when the last one is this old, should an event ever have been lost. Default 1 h. */
+  /** The complete state is read again after this long, in case an event was lost. Default 1 h. */
   readonly relistAfterMs?: number;
 }
 
@@ -36,27 +36,27 @@ export interface ReflectorDeps {
 
 export interface ReflectorState {
   readonly synced: boolean;
-  /** Failures in a row, which pace the attempts; 0 after two healthy minutes. */
+  /** Failures in a row, which set the back-off; 0 after two healthy minutes. */
   readonly failures: number;
-  /** What the last attempt ran into; absent from the moment in which a watch goes on from a whole state. */
+  /** The error of the last attempt; absent as soon as a watch is open on a complete state. */
   readonly lastError?: { readonly atMs: number; readonly error: KubeApiError };
 }
 
 const backoff = { initialMs: 800, maxMs: 30_000, jitter: "equal" } as const;
 const healthyAfterMs = 120_000;
 
-// A watch that ends sooner and has brought nothing is a server that cannot watch; resuming at once
-// would ask it thousands of times a second.
+// A watch that ends sooner and without an event counts as a failure. Resuming at once could mean thousands of requests
+// per second.
 const shortWatchMs = 1_000;
 
-// How often to believe that a server lags behind before its past is taken for the truth: etcd may
-// have been restored from a backup, and then waiting for the lost future would last for ever.
+// After this many signs that the server is behind, its state is accepted: etcd may have been restored from a backup,
+// and then waiting for it to catch up would never end.
 const laggingMax = 5;
 
 export class Reflector<T extends KubeObject, P, I extends string = never> {
   private readonly options: ReflectorOptions<T, P, I>;
   private readonly deps: ReflectorDeps;
-  /** Where the next watch goes on; undefined where a whole state is needed first. */
+  /** Where the next watch resumes; undefined if the complete state is needed first. */
   private resumeAt: string | undefined;
   private streamsInitialState = true;
   private listedAtMs = 0;
@@ -78,7 +78,7 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
     };
   }
 
-  /** Resolves when the signal aborts; rejects only for what is not the API server's doing. */
+  /** Resolves when the signal aborts; rejects only for a bug, never for an error of the API server. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.deps;
     this.resumeAt = undefined;
@@ -91,7 +91,7 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
     }
   }
 
-  /** Watches until that ends in some way; returns how long to wait before the next time. */
+  /** Watches until the watch ends or fails; returns how long to wait before the next attempt. */
   private async tryOnce(signal: AbortSignal): Promise<number> {
     try {
       if (this.deps.clock.nowMs() - this.listedAtMs >= (this.options.relistAfterMs ?? 3_600_000)) {
@@ -121,23 +121,23 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
     const begunMs = clock.nowMs();
     let brought = 0;
     let initial = this.resumeAt === undefined ? new Map<string, CacheEntry<P>>() : undefined;
-    // A stream of the whole state proves nothing before its end: some servers take it and never finish it.
-    const noteWell = () => {
+    // A stream of the initial state proves nothing before it is complete: some servers accept it and never finish.
+    const noteHealthy = () => {
       if (initial === undefined) this.lastError = undefined;
     };
     const options = {
       ...selection,
       ...(this.resumeAt === undefined ? { sendInitialEvents: true } : { resourceVersion: this.resumeAt }),
       bookmarks: true,
-      // Spread, so that the watches of a fleet do not all end together.
+      // Spread, so that the watches of many agents do not end at the same time.
       timeoutSeconds: Math.round(uniform(random, 300, 600)),
       silenceMs,
-      onOpen: noteWell,
+      onOpen: noteHealthy,
     };
     const onEvent = (event: WatchEvent<T>) => {
       if (initial !== undefined) {
         if (this.takeInitial(event, initial)) initial = undefined;
-        noteWell();
+        noteHealthy();
         return;
       }
       this.take(event);
@@ -145,18 +145,18 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
     };
     await followWatch(this.deps, kind, options, onEvent, signal);
     if (initial !== undefined) {
-      throw new KubeApiError("network", `watch ${kind.plural}: ended before the whole state had come`);
+      throw new KubeApiError("network", `watch ${kind.plural}: ended before the initial state was complete`);
     }
     if (brought === 0 && clock.nowMs() - begunMs < shortWatchMs) {
-      throw new KubeApiError("network", `watch ${kind.plural}: ended as soon as it began`);
+      throw new KubeApiError("network", `watch ${kind.plural}: ended as soon as it was opened`);
     }
   }
 
-  /** Collects the initial state apart, so that a stream that is cut half way changes nothing; true at its end. */
+  /** Collects the initial state aside, so that an interrupted stream changes nothing; returns true at its end. */
   private takeInitial(event: WatchEvent<T>, initial: Map<string, CacheEntry<P>>): boolean {
     if (event.type === "BOOKMARK") {
       if (!event.initialEventsEnd) {
-        throw new KubeApiError("malformed", "the server does not know sendInitialEvents");
+        throw new KubeApiError("malformed", "the server does not support sendInitialEvents");
       }
       this.takeWhole(initial.values(), event.resourceVersion);
       return true;
@@ -170,7 +170,10 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
   private takeWhole(entries: Iterable<CacheEntry<P>>, resourceVersion: string): void {
     const { cache, kind } = this.options;
     if (this.lagging < laggingMax && this.isBehind(resourceVersion)) {
-      throw new KubeApiError("refused", `list ${kind.plural}: the server is behind what was seen before`);
+      throw new KubeApiError(
+        "refused",
+        `list ${kind.plural}: the server returned a state older than the cached one`,
+      );
     }
     cache.replace(entries, resourceVersion);
     this.resumeAt = resourceVersion;
@@ -189,8 +192,8 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
   }
 
   /**
-   * A watch from a version that the server has not reached yet is not refused: it stays open, and
-   * leaves out every event up to there. Only its bookmarks tell.
+   * The server accepts a watch from a version that it has not reached yet, and leaves out every event up to that
+   * version. Only the bookmarks show that it is behind.
    */
   private isBehind(resourceVersion: string): boolean {
     const { cache, kind } = this.options;
@@ -198,7 +201,7 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
     this.lagging += 1;
     if (this.lagging < laggingMax) return true;
     this.resumeAt = undefined;
-    throw new KubeApiError("refused", `watch ${kind.plural}: the server stays behind what was seen before`);
+    throw new KubeApiError("refused", `watch ${kind.plural}: the server stays behind the cached state`);
   }
 
   private pauseAfter(error: KubeApiError): number {
@@ -206,10 +209,10 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
       this.streamsInitialState = false;
       return 0;
     }
-    // After an event that cannot be read, going on from the one before it would only meet it again.
+    // After an unreadable event, resuming from the one before it would only bring it again.
     const isUnreadable = error.code === "malformed" || error.code === "too-large";
     if (error.isExpired || isUnreadable) this.resumeAt = undefined;
-    // The server does not know the version we are at: it lags, or its history is another one.
+    // The server does not know our version: it lags, or was restored.
     if (this.resumeAt !== undefined && (error.status === 400 || error.status === 504)) {
       this.lagging += 1;
       if (this.lagging >= laggingMax) this.resumeAt = undefined;
@@ -227,22 +230,22 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
     return this.deps.clock.nowMs() - this.triedAtMs >= healthyAfterMs ? 0 : this.failures;
   }
 
-  /** Servers without the stream of the initial state refuse it, ignore it, or never finish it. */
+  /** Servers without support for the initial state in a watch refuse it, ignore it, or never finish it. */
   private lacksInitialEvents(error: KubeApiError): boolean {
     if (error.code === "timeout") return this.failures >= 2;
     return error.status === 400 || error.status === 422 || error.code === "malformed";
   }
 }
 
-// One watch, from its opening to its end, under a watchdog: a connection that a firewall forgot
-// looks exactly like a cluster in which nothing happens, except that bookmarks stop coming.
-
 interface WatchDeps {
   readonly api: KubeApi;
   readonly clock: Clock;
 }
 
-/** Resolves when the server ends the watch. What `onEvent` throws ends it too, and passes through. */
+/**
+ * Runs one watch under a watchdog: a connection that a firewall dropped looks like a quiet cluster, except that no
+ * bookmarks come. Resolves when the server ends the watch. An error thrown by `onEvent` ends it too, and is passed on.
+ */
 async function followWatch<T extends KubeObject>(
   deps: WatchDeps,
   kind: ResourceKind<T>,
@@ -255,8 +258,8 @@ async function followWatch<T extends KubeObject>(
   const linked = linkSignals(signal);
   let heardAtMs = clock.nowMs();
 
-  // Setting a timer anew for each of ten thousand events a second costs more than looking, when it
-  // fires, how much of the time is left.
+  // Restarting a timer for each of ten thousand events per second costs more than checking, when it fires, how much
+  // time is left.
   const check = () => {
     const leftMs = heardAtMs + silenceMs - clock.nowMs();
     if (leftMs > 0) timer = clock.setTimer(leftMs, check);

@@ -14,7 +14,7 @@ function transportThat(send: () => Promise<KubeResponse>): KubeTransport {
   return { send, stream: () => assert.fail("no watch is opened"), close: async () => undefined };
 }
 
-test("what a request is about is read from any path that krane makes", () => {
+test("the target is parsed from every path that krane builds", () => {
   const shown = (method: "GET" | "POST" | "PATCH" | "DELETE", path: string) => {
     const { verb, resource, namespace, name } = requestTarget({ method, path });
     return [verb, resource, namespace, name];
@@ -39,7 +39,7 @@ test("what a request is about is read from any path that krane makes", () => {
   assert.deepEqual(shown("GET", collectionPath(namespaces)), ["list", "namespaces", undefined, undefined]);
 });
 
-test("a span says what was asked and the status, fails with a refusal, and takes an absence for an answer", async () => {
+test("a span has the target and the status, and fails for an error status other than 404", async () => {
   const { spans, seen } = createRecordedSpans();
   for (const status of [200, 404, 409]) {
     const traced = tracedTransport(
@@ -61,7 +61,7 @@ test("a span says what was asked and the status, fails with a refusal, and takes
   assert.ok(!JSON.stringify(seen).includes("secret"));
 });
 
-test("a request without an answer has a span without a status, and its error goes on", async () => {
+test("a request without a response has a span without a status, and its error is passed on", async () => {
   const { spans, seen } = createRecordedSpans();
   const broken = new KubeApiError("network", "reset");
   const traced = tracedTransport(
@@ -74,7 +74,7 @@ test("a request without an answer has a span without a status, and its error goe
   assert.ok(!("http.response.status_code" in (seen[0]?.attributes ?? {})));
 });
 
-test("without tracing the transport is the one that was given", () => {
+test("without tracing, the transport is returned as it is", () => {
   const transport = transportThat(() => assert.fail("nothing is sent"));
   assert.equal(tracedTransport(transport, undefined), transport);
 });

@@ -1,11 +1,11 @@
-// A span for every request to an API server, but for watches. It says what was asked for and what the status was,
-// and nothing of what was sent or answered (K7).
+// Adds a span to every request to the API server, except watches. It records the target and the status, and nothing of
+// the request or response body (K7).
 
 import { spanCatalogue } from "../telemetry/span-catalogue.ts";
 import type { Spans } from "../telemetry/spans.ts";
 import type { KubeRequest, KubeTransport } from "./transport.ts";
 
-/** The same transport without tracing. */
+/** Returns the transport itself when tracing is off. */
 export function tracedTransport(transport: KubeTransport, spans: Spans | undefined): KubeTransport {
   if (spans === undefined) return transport;
   return {
@@ -22,7 +22,7 @@ export function tracedTransport(transport: KubeTransport, spans: Spans | undefin
         const answer = await transport.send(request, signal);
         const { status } = answer;
         span.set({ "http.response.status_code": status });
-        // That there is none is an answer, and often the wanted one.
+        // Not found is a normal response, and often the expected one.
         if (status >= 400 && status !== 404) span.fail(String(status));
         return answer;
       });
@@ -41,7 +41,7 @@ export interface RequestTarget {
 
 const verbs = { POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" } as const;
 
-/** What paths.ts has put into a path, taken out of it again. */
+/** Parses a path that paths.ts built. */
 export function requestTarget({ method, path }: Pick<KubeRequest, "method" | "path">): RequestTarget {
   const [, root, ...parts] = path.split("/");
   const below = parts.slice(root === "api" ? 1 : 2);

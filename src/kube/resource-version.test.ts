@@ -12,7 +12,7 @@ test("decimal versions of any length are compared as numbers", () => {
   );
 });
 
-test("versions that are no decimal numbers are never older", () => {
+test("versions that are not decimal numbers are never older", () => {
   for (const [a, b] of [
     ["a", "b"],
     ["1", "b"],

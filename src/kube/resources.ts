@@ -1,6 +1,5 @@
-// The Kubernetes resources that krane reads or writes, each with the place where the API server
-// keeps it. Types come from kubernetes-types, which has no code; a resource that is not here
-// (a CRD of somebody else's) is one more constant, nothing else in the client knows them.
+// The Kubernetes resources that krane reads or writes, with their API paths. Types come from kubernetes-types, which has no
+// code. Another resource, such as a CRD, is one more constant: nothing else in the client knows them.
 import type { CustomResourceDefinition } from "kubernetes-types/apiextensions/v1.js";
 import type { Deployment, ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { TokenRequest, TokenReview } from "kubernetes-types/authentication/v1.js";
@@ -35,7 +34,7 @@ export const configMaps = namespacedKind<ConfigMap>("v1", "ConfigMap", "configma
 export const serviceAccounts = namespacedKind<ServiceAccount>("v1", "ServiceAccount", "serviceaccounts");
 export const events = namespacedKind<Event>("v1", "Event", "events");
 export const replicaSets = namespacedKind<ReplicaSet>("apps/v1", "ReplicaSet", "replicasets");
-/** The Kubernetes kind; krane's own deployments are another thing. */
+/** The Kubernetes kind, not krane's own deployments. */
 export const appsDeployments = namespacedKind<Deployment>("apps/v1", "Deployment", "deployments");
 export const leases = namespacedKind<Lease>("coordination.k8s.io/v1", "Lease", "leases");
 export const runtimeClasses = clusterKind<RuntimeClass>("node.k8s.io/v1", "RuntimeClass", "runtimeclasses");
@@ -71,8 +70,8 @@ export const selfSubjectAccessReviews = clusterKind<SelfSubjectAccessReview>(
   "selfsubjectaccessreviews",
 );
 
-// What is created at a subresource has a kind of its own but lives under another one's path: a
-// TokenRequest under a service account ("token"), an Eviction under a pod.
+// An object that is created at a subresource has its own kind, but the path of another one: a TokenRequest is created
+// under a service account ("token"), an Eviction under a pod.
 const core = { group: "", version: "v1" };
 export const tokenRequests: ResourceKind<TokenRequest> = {
   ...namespacedKind("authentication.k8s.io/v1", "TokenRequest", serviceAccounts.plural),

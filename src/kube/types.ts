@@ -1,5 +1,5 @@
-// The shapes that every Kubernetes object shares, as JSON has them. Only what the
-// client itself reads is spelled out; the rest of an object is its kind's business.
+// The types that all Kubernetes objects share. Only what the client itself reads is declared; the rest depends on the
+// kind.
 
 export interface OwnerReference {
   readonly apiVersion: string;
@@ -43,7 +43,7 @@ export interface KubeObject {
   readonly metadata?: ObjectMeta;
 }
 
-/** A kind of object and the place where the API server keeps it. */
+/** A kind of object and its API path. */
 export interface ResourceKind<T extends KubeObject = KubeObject> {
   /** Empty for the core group. */
   readonly group: string;
@@ -51,19 +51,19 @@ export interface ResourceKind<T extends KubeObject = KubeObject> {
   readonly kind: string;
   readonly plural: string;
   readonly namespaced: boolean;
-  /** Where the path differs from the object's own group: what is created at another kind's subresource. */
+  /** Set if the path differs from the object's own group: an object created at a subresource of another kind. */
   readonly servedBy?: { readonly group: string; readonly version: string };
   /** Carries the object's type for the compiler; never set. */
   readonly object?: T;
 }
 
 export interface ObjectRef {
-  /** Present for namespaced kinds, absent for the others. */
+  /** Absent for cluster-scoped kinds. */
   readonly namespace?: string;
   readonly name: string;
 }
 
-/** Why a request failed, in the API server's own words. */
+/** The API server's description of a failed request. */
 export interface KubeStatus {
   readonly kind: "Status";
   readonly apiVersion: "v1";

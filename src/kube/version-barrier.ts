@@ -1,6 +1,5 @@
-// Lets a writer wait until the cache has seen its own write, so that it does not decide on the
-// state from before. One number is enough: events come in the order of their resourceVersions, so
-// whoever has seen a later one has seen this one.
+// Lets a writer wait until the cache has seen its own write, so that it does not decide on stale state. One number is
+// enough: events arrive in the order of their resourceVersions.
 import { onAbort } from "../concurrency/abort-listener.ts";
 import { hasReached, isOlder } from "./resource-version.ts";
 
@@ -17,12 +16,12 @@ export class VersionBarrier {
     return this.seen;
   }
 
-  /** Never goes back: an old or repeated event does not undo what was seen. */
+  /** Never goes back: an old or repeated event changes nothing. */
   advance(resourceVersion: string): void {
     if (this.seen === undefined || !isOlder(resourceVersion, this.seen)) this.reset(resourceVersion);
   }
 
-  /** For a new list, which says where we are whatever came before. */
+  /** For a new list, whose version counts even if it is lower. */
   reset(resourceVersion: string): void {
     this.seen = resourceVersion;
     for (const waiter of this.waiters) {
@@ -32,7 +31,7 @@ export class VersionBarrier {
     }
   }
 
-  /** Rejects with the signal's reason when the signal comes first. */
+  /** Rejects with the signal's reason if the signal aborts first. */
   waitFor(resourceVersion: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();

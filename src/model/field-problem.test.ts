@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { collectProblems, describeProblems, quote } from "./field-problem.ts";
 
-test("a message without problems is its spec", () => {
+test("a message without problems is valid", () => {
   assert.deepEqual(
     collectProblems(() => 1),
     { kind: "valid", spec: 1 },
   );
 });
 
-test("all problems are kept, in order, and read as sentences", () => {
+test("all problems are kept, in order, and form sentences", () => {
   const parsed = collectProblems((refuse) => {
     refuse("image", "is required");
     refuse("port", "is too large");
@@ -18,7 +18,7 @@ test("all problems are kept, in order, and read as sentences", () => {
   assert.equal(describeProblems(parsed.problems), "image is required; port is too large");
 });
 
-test("a message that is wrong in a thousand places is refused with a few of them", () => {
+test("a message with a thousand problems lists only the first few", () => {
   const parsed = collectProblems((refuse) => {
     for (let index = 0; index < 1_000; index += 1) refuse(`command[${index}]`, "is wrong");
   });

@@ -1,10 +1,10 @@
-// What is wrong with a message, field by field. A parser records every problem instead of stopping
-// at the first, so that a person repairs a message in one go.
+// Collects what is wrong with a message, field by field. A parser records every problem instead of stopping at the first,
+// so that all of them can be fixed at once.
 
 export interface FieldProblem {
   /** The field as the .proto file names it: "image", "command[2]", "healthcheck.path". */
   readonly path: string;
-  /** Reads on after the path: "must be at least 0". Never quotes bytes that may hold secrets (K7). */
+  /** Continues the sentence after the path: "must be at least 0". Never quotes bytes that may be secret (K7). */
   readonly message: string;
 }
 
@@ -12,10 +12,10 @@ export type ParsedMessage<T> =
   | { readonly kind: "valid"; readonly spec: T }
   | { readonly kind: "invalid"; readonly problems: readonly FieldProblem[] };
 
-/** Records a problem. The parser goes on with any value of the right type; nobody will see it. */
+/** Records a problem. The parser continues with any value of the right type, which is never used. */
 export type Refuse = (path: string, message: string) => void;
 
-// A hostile message can be wrong in thousands of places; a person reads the first few.
+// A hostile message can have thousands of problems; the first few are enough.
 const problemsMax = 32;
 
 export function collectProblems<T>(parse: (refuse: Refuse) => T): ParsedMessage<T> {
@@ -33,8 +33,8 @@ export function describeProblems(problems: readonly FieldProblem[]): string {
 const quotedLengthMax = 64;
 
 /**
- * Text of others inside a message: short, and in plain ASCII, so that it can neither break a line nor
- * drive a terminal. JSON alone leaves characters such as U+009B, which begins an escape sequence, as they are.
+ * Quotes text from outside in a message: short, and in plain ASCII, so that it can neither break a line nor control a
+ * terminal. JSON alone does not escape characters such as U+009B, which starts an escape sequence.
  */
 export function quote(text: string): string {
   const short = text.length > quotedLengthMax ? `${text.slice(0, quotedLengthMax)}...` : text;

@@ -22,7 +22,7 @@ for (const [text, expected] of [
   [`r.example/web:1@${sha256}`, { registry: "r.example", path: "web", tag: "1", digest: sha256 }],
   ["registry:5000", { registry: "docker.io", path: "registry", tag: "5000" }],
 ] as const) {
-  test(`${text.slice(0, 40)} is read`, () => {
+  test(`${text.slice(0, 40)} is parsed`, () => {
     assert.deepEqual(parseImageReference(text), { kind: "valid", reference: { text, ...expected } });
   });
 }
@@ -61,23 +61,23 @@ for (const [what, text] of [
   ["the beginning of an id", "sha256:0123"],
   ["an id without its algorithm", "0123456789abcdef".repeat(4)],
 ] as const) {
-  test(`a reference with ${what} is refused`, () => {
+  test(`a reference with ${what} is rejected`, () => {
     assert.equal(parseImageReference(text).kind, "invalid");
     assert.equal(registryOf(text), undefined);
   });
 }
 
-test("the longest name is taken", () => {
+test("the longest name is accepted", () => {
   assert.equal(parseImageReference(`r.example/${"a".repeat(245)}`).kind, "valid");
 });
 
-test("the registry has one spelling", () => {
+test("a registry has one canonical spelling", () => {
   assert.equal(registryOf("REGISTRY.example:5000/web"), "registry.example:5000");
   assert.equal(canonicalRegistry("registry-1.docker.io"), "docker.io");
   assert.equal(registryOf("nginx"), canonicalRegistry("docker.io"));
 });
 
-test("any text gets an answer, and what is accepted is a word of plain ASCII", () => {
+test("any text is accepted or rejected without a throw, and only printable ASCII is accepted", () => {
   const text = fc.oneof(
     fc.string({ unit: "binary" }),
     fc

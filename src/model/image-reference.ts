@@ -1,11 +1,11 @@
-// Reads the reference of a container image, [registry[:port]/]path[:tag][@digest], and refuses what
-// is not one. The text goes unchanged into a manifest and from there to the runtime on the node;
-// a lax reading here would let a reference mean one registry to krane and another one to the node.
+// Parses the reference of a container image, [registry[:port]/]path[:tag][@digest], and rejects anything else. The text
+// goes unchanged into a manifest and on to the container runtime; a lax parser could make a reference mean one registry
+// to krane and another one to the node.
 
 export interface ImageReference {
-  /** The text as it was given, which is what the manifest gets. */
+  /** The original text, as it goes into the manifest. */
   readonly text: string;
-  /** Host and port that it is pulled from, in the form that canonicalRegistry gives. */
+  /** Host and port that it is pulled from, as canonicalRegistry returns them. */
   readonly registry: string;
   readonly path: string;
   readonly tag?: string;
@@ -34,7 +34,7 @@ export function parseImageReference(text: string): ImageReferenceOutcome {
   if (text === "") return invalid("is required");
   if (text.length > textLengthMax) return invalid(`is longer than ${textLengthMax} characters`);
   if (!/^[!-~]*$/.test(text)) return invalid("has a space, a control character or a letter outside ASCII");
-  if (isImageId(text)) return invalid("is the id of an image on a node, which says nothing about its origin");
+  if (isImageId(text)) return invalid("is the id of an image on a node, which does not name a registry");
 
   const [nameAndTag = "", digest, ...more] = text.split("@");
   if (more.length > 0 || (digest !== undefined && !digestPattern.test(digest))) {
@@ -62,7 +62,7 @@ export function parseImageReference(text: string): ImageReferenceOutcome {
   };
 }
 
-/** The registry that an image is pulled from; undefined for what is no reference. */
+/** The registry that an image is pulled from; undefined if the reference is invalid. */
 export function registryOf(image: string): string | undefined {
   const outcome = parseImageReference(image);
   return outcome.kind === "valid" ? outcome.reference.registry : undefined;
@@ -75,14 +75,14 @@ export function canonicalRegistry(host: string): string {
 }
 
 /**
- * The runtime on a node takes these for the id, or the beginning of the id, of an image that is
- * already there. With it a tenant could run the image that another tenant had pulled.
+ * The container runtime interprets these as the id, or a prefix of the id, of an image that is already on the node. With
+ * it a tenant could run an image that another tenant had pulled.
  */
 function isImageId(text: string): boolean {
   return /^sha\d+(?:[:@]|$)/.test(text) || /^[0-9a-f]{64}$/.test(text);
 }
 
-/** What stands before the first slash is a host only if it cannot be taken for a part of the path. */
+/** The part before the first slash is a host only if it cannot be part of the path. */
 function splitName(name: string): { host?: string; path: string } {
   const slash = name.indexOf("/");
   const first = name.slice(0, Math.max(slash, 0));
@@ -102,9 +102,9 @@ function invalid(reason: string): ImageReferenceOutcome {
 }
 
 export interface RegistryCredentials {
-  /** Host, and port if it is not that of HTTPS. */
+  /** Host, and port if it is not 443. */
   readonly host: string;
   readonly username: string;
-  /** Revealed only while the Secret is built, so that it cannot be printed with its surroundings. */
+  /** Revealed only while the Secret is built, so that it cannot be printed by accident. */
   readonly password: { reveal(): string };
 }

@@ -1,4 +1,4 @@
-// The CiliumNetworkPolicies that krane writes of its own accord: who may come in, and on which ports.
+// The type of the CiliumNetworkPolicies that krane itself creates: who may connect, and to which ports.
 import type { KubeObject } from "../kube/types.ts";
 
 export interface IngressRules extends KubeObject {

@@ -14,12 +14,12 @@ function metadata(annotations: Record<string, string>, ofOthers: readonly string
   return { annotations, managedFields: [entry] };
 }
 
-describe("an order that is sealed", () => {
-  test("opens with the blob that it was given with", () => {
+describe("a sealed order", () => {
+  test("opens with the blob that it was sealed with", () => {
     for (const given of ["", blob]) assert.deepEqual(openOrder(sealOrder(message, given), given), message);
   });
 
-  test("does not open with another one, and does not hold the blob", () => {
+  test("does not open with another blob, and does not contain the blob", () => {
     const text = sealOrder(message, blob);
     for (const other of ["", "e30="]) assert.equal(openOrder(text, other), undefined);
     assert.equal(openOrder(sealOrder(message, ""), blob), undefined);
@@ -31,17 +31,17 @@ describe("the mark of an order", () => {
   const kept = { text: sealOrder(message, ""), readinessId: "rd_1" };
   const annotations = orderAnnotations(kept) ?? assert.fail("it has annotations");
 
-  test("is read from the annotations that were made of it", () => {
+  test("is read back from its annotations", () => {
     assert.deepEqual(readOrderMark(metadata(annotations), ""), { ...kept, blob: "" });
   });
 
-  test("is not on what the stream brought", () => {
+  test("is absent on objects from the stream", () => {
     assert.equal(orderAnnotations(undefined), undefined);
     assert.equal(readOrderMark(metadata({}), ""), undefined);
     assert.equal(readOrderMark(undefined, ""), undefined);
   });
 
-  test("counts only as far as krane has written it", () => {
+  test("counts only for annotations that krane wrote", () => {
     const { order, origin } = annotationKeys;
     assert.deepEqual(readOrderMark(metadata(annotations, [order]), ""), { readinessId: "rd_1", blob: "" });
     assert.deepEqual(readOrderMark(metadata(annotations, [origin]), ""), { ...kept, blob: "" });

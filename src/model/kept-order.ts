@@ -1,47 +1,46 @@
-// An order that came by a call instead of by the stream, kept on the object that it is about. Nobody
-// replays it, so without this a restarted krane would know neither what was ordered nor that the control
-// plane cannot be asked about it.
+// Stores an order that came by a call instead of the stream in annotations of its object. No stream replays it, so
+// otherwise a restarted krane would know neither the order nor that the control plane may not know the object.
 //
-// - The encrypted variables are not kept twice: the pod template has them, and their digest is kept here.
-// - An annotation is believed only as long as krane is on record as the one who wrote it last. Whoever
-//   edits it takes it out of that record: what they wrote is no order, and exempts nothing from resync.
+// - The encrypted variables are not stored twice: the pod template has them, and only their digest is stored here.
+// - An annotation counts only while managedFields names krane as its last writer. Anybody else's edit changes that
+//   record, so it is not an order, and does not exempt the object from the resync.
 import { createHash } from "node:crypto";
 import type { ManagedFieldsEntry, ObjectMeta } from "../kube/types.ts";
 import { annotationKeys, fieldManager } from "./labels.ts";
 
-/** What a spec carries that was ordered by a call. */
+/** What a spec carries if a call ordered it. */
 export interface KeptOrder {
-  /** As the annotation has it; see `sealOrder`. */
+  /** The text of the annotation; see `sealOrder`. */
   readonly text: string;
   readonly readinessId?: string;
 }
 
-/** What a live object says about where it comes from. */
+/** What a live object's annotations say about its order. */
 export interface OrderMark extends Partial<KeptOrder> {
-  /** Base64, as the pod template has it; empty where there is none. */
+  /** Base64, as in the pod template; empty if it has none. */
   readonly blob: string;
 }
 
-/** Far above what a message without its variables needs; all annotations together may have 256 KiB. */
+/** Far above what a message without its variables needs; all annotations together are limited to 256 KiB. */
 export const orderTextMax = 64 * 1024;
 export const readinessIdMax = 256;
 
 const scheduler = "scheduler";
 
-/** `message`: the order in its binary form, without the blob. */
+/** `message`: the order in binary form, without the blob. */
 export function sealOrder(message: Uint8Array, blob: string): string {
   const order = Buffer.from(message).toString("base64");
   return blob === "" ? order : `${order}.${digestOf(blob)}`;
 }
 
-/** The order in its binary form; undefined where the blob is not the one that it was given with. */
+/** The order in binary form; undefined if it was sealed with another blob. */
 export function openOrder(text: string, blob: string): Uint8Array | undefined {
   const [order = "", digest = ""] = text.split(".");
   if (digest !== (blob === "" ? "" : digestOf(blob))) return undefined;
   return Uint8Array.from(Buffer.from(order, "base64"));
 }
 
-/** Undefined for what the stream brought: its manifest does not mention any of this. */
+/** Undefined for a spec from the stream, whose manifest has none of these annotations. */
 export function orderAnnotations(kept: KeptOrder | undefined): Record<string, string> | undefined {
   if (kept === undefined) return undefined;
   return {
@@ -51,7 +50,7 @@ export function orderAnnotations(kept: KeptOrder | undefined): Record<string, st
   };
 }
 
-/** Undefined for an object that nobody ordered by a call. */
+/** Undefined for an object that was not ordered by a call. */
 export function readOrderMark(metadata: ObjectMeta | undefined, blob: string): OrderMark | undefined {
   const annotations = metadata?.annotations ?? {};
   const text = annotations[annotationKeys.order];

@@ -8,7 +8,7 @@ test("the hash does not depend on the order of keys", () => {
   assert.equal(hashOf({ a: 1, b: { c: [1, 2], d: null } }), hashOf({ b: { d: null, c: [1, 2] }, a: 1 }));
 });
 
-test("the hash depends on every value, on order in lists, and on what is null or absent", () => {
+test("the hash depends on every value, on the order of lists, and on null or absent", () => {
   const values = [
     {},
     { a: 1 },
@@ -24,7 +24,7 @@ test("the hash depends on every value, on order in lists, and on what is null or
   assert.equal(hashOf({ a: undefined }), hashOf({}));
 });
 
-test("JSON that says the same has the same hash", () => {
+test("equal JSON has the same hash", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       assert.equal(hashOf(value), hashOf(JSON.parse(JSON.stringify(value))));
@@ -32,12 +32,12 @@ test("JSON that says the same has the same hash", () => {
   );
 });
 
-// Written onto every object of every cluster: if it changed, the next version of krane would apply all of them.
-test("the hash of a known value stays what it is", () => {
+// It is stored on every object of every cluster: if it changed, the next version of krane would apply all of them.
+test("the hash of a known value never changes", () => {
   assert.equal(hashOf({ kind: "ReplicaSet", spec: { replicas: 3 } }), "oRLff1tnNNvdkAVO");
 });
 
-test("a manifest keeps its own annotations beside its hash, and is itself unchanged", () => {
+test("a manifest keeps its own annotations beside the hash, and the original is not modified", () => {
   const manifest = { metadata: { name: "web", annotations: { mine: "1" } } };
   const hashed = withManifestHash(manifest);
   assert.deepEqual(hashed.metadata.annotations, {
@@ -48,7 +48,7 @@ test("a manifest keeps its own annotations beside its hash, and is itself unchan
   assert.deepEqual(manifest.metadata.annotations, { mine: "1" });
 });
 
-test("a template without metadata gets its hash too", () => {
+test("a template without metadata gets a hash too", () => {
   const template: { metadata?: { annotations?: Record<string, string> } } = {};
   assert.equal(withTemplateHash(template).metadata?.annotations?.[annotationKeys.templateHash], hashOf({}));
 });

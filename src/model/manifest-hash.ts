@@ -1,10 +1,10 @@
-// A short hash of what krane asks for, written onto the object it asks for. It tells a manifest that
-// was already applied from a new one, also after a restart, without sending either (K11).
+// A short hash of a manifest, stored in an annotation of the object. It shows whether a manifest was already applied, also
+// after a restart, without sending it (K11).
 import { hash } from "node:crypto";
 import { annotationKeys } from "./labels.ts";
 import { sortedNames } from "./sorted-names.ts";
 
-// 96 bits, six to a character: no two states of one object meet by accident.
+// 96 bits, six per character: enough that two states of an object do not collide by accident.
 const hashChars = 16;
 
 /** Equal for equal content, whatever the order of the keys. */
@@ -36,8 +36,8 @@ function annotated<T extends Annotated>(object: T, key: string, value: string): 
 }
 
 /**
- * JSON with sorted keys; members that are undefined are absent, as in JSON. It runs several times for every
- * object that is applied, so it builds the text as it goes and no list of its parts.
+ * JSON with sorted keys; undefined members are left out, as in JSON. It runs several times for every object that is
+ * applied, so it builds the text directly, without a list of parts.
  */
 function canonicalJson(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";

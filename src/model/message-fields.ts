@@ -1,19 +1,18 @@
-// The fields that messages of several kinds have in common, each with its one rule: an id, a name, an
-// image, an amount. A rule that stood twice would in time be two rules.
+// Parses the fields that messages of several kinds share: ids, names, images, amounts. Each rule is defined once, so that
+// the kinds cannot diverge.
 import { quote, type Refuse } from "./field-problem.ts";
 import { canonicalRegistry, type ImageReference, parseImageReference } from "./image-reference.ts";
 import { isDns1035Label, isLabelValue } from "./names.ts";
 
-/** What an agent accepts, whatever the kind. */
+/** What an agent accepts, for all kinds. */
 export interface MessageRules {
-  /** The namespace that krane runs in, where nothing of a tenant may be. */
+  /** The namespace that krane runs in, which tenants must not use. */
   readonly ownNamespace?: string;
   /** Hosts that images may come from; empty allows all. */
   readonly registries: readonly string[];
 }
 
-// Above anything that one workload or one machine has; a slip in a unit or a sign must not ask the
-// cluster for a million pods.
+// Above anything that one workload or machine has; a wrong unit or sign must not ask the cluster for a million pods.
 export const replicasMax = 10_000;
 const cpuMillicoresMax = 1_024_000;
 const memoryMibMax = 64 * 1024 * 1024;
@@ -26,7 +25,7 @@ export function parseId(path: string, id: string, refuse: Refuse): string {
   return id;
 }
 
-/** The name of an object that others derive names from may have to be shorter than a DNS label. */
+/** `lengthMax`: a name may have to be shorter than a DNS label, if other names are derived from it. */
 export function parseName(path: string, name: string, lengthMax: number, refuse: Refuse): string {
   if (name === "") refuse(path, "is required");
   else if (!isDns1035Label(name) || name.length > lengthMax) {

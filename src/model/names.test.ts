@@ -31,16 +31,16 @@ test("an id is a label value", () => {
   }
 });
 
-test("namespaces of Kubernetes and krane's own are refused with the reason", () => {
+test("namespaces of Kubernetes and krane's own are rejected with the reason", () => {
   for (const system of ["default", "kube-system", "kube-public", "kube-node-lease", "kube-flannel"]) {
-    assert.match(refusedNamespace(system, undefined) ?? "", /Kubernetes itself/, system);
+    assert.match(refusedNamespace(system, undefined) ?? "", /is reserved for Kubernetes/, system);
   }
   assert.match(refusedNamespace("platform", "platform") ?? "", /krane itself/);
   assert.equal(refusedNamespace("platform", undefined), undefined);
   assert.equal(refusedNamespace("kubelet", "platform"), undefined);
 });
 
-test("code of tenants never runs among the sentinels", () => {
+test("tenants' code never runs in the namespace of the sentinels", () => {
   assert.match(refusedWorkloadNamespace("sentinel", undefined) ?? "", /sentinels/);
   assert.match(refusedWorkloadNamespace("kube-system", undefined) ?? "", /Kubernetes/);
   assert.equal(refusedWorkloadNamespace("acme", "platform"), undefined);

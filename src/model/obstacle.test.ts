@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { finalizersOf, heldText, obstacleText, withoutPodName } from "./obstacle.ts";
 
-test("an obstacle is one line of plain text, and never a long one", () => {
+test("an obstacle is one short line of plain text", () => {
   assert.equal(obstacleText("ErrImagePull", "no such\n\t image"), "ErrImagePull: no such image");
   assert.equal(obstacleText("ErrImagePull", "\u001b[31mred\u0007\u202e"), "ErrImagePull: [31mred");
   assert.equal(obstacleText("Unschedulable", undefined), "Unschedulable");
@@ -11,7 +11,7 @@ test("an obstacle is one line of plain text, and never a long one", () => {
   assert.ok(long.length < 300 && long.endsWith("x..."), long);
 });
 
-test("the name that a refused pod would have had is left out, and nothing else", () => {
+test("only the name of the refused pod is left out", () => {
   const refused = (pod: string) => `pods "${pod}" is forbidden: exceeded quota: "web-quota"`;
   assert.equal(withoutPodName(refused("web-x7k2p"), "web"), refused("web"));
   assert.equal(withoutPodName(refused("web-6fb8c-x7k2p"), "web"), refused("web"));
@@ -20,7 +20,7 @@ test("the name that a refused pod would have had is left out, and nothing else",
   assert.equal(withoutPodName(undefined, "web"), undefined);
 });
 
-test("finalizers hold what is being deleted, and nothing else", () => {
+test("finalizers count only for an object that is being deleted", () => {
   const finalizers = ["example.com/a", "example.com/b"];
   const deletionTimestamp = "2026-01-01T00:00:00Z";
   assert.equal(finalizersOf({ finalizers }), undefined);

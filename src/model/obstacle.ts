@@ -1,10 +1,10 @@
-// Why something does not run or does not go, in the words of Kubernetes: one line of plain text, cut, because
-// it is kept for each of thousands of pods, sent upstream, and printed on terminals.
+// Formats Kubernetes' own reasons why something does not run or cannot be deleted: one line of plain text of limited
+// length, because it is kept for thousands of pods, reported upstream, and printed on terminals.
 import type { ObjectMeta } from "../kube/types.ts";
 
 const obstacleCharsMax = 240;
 
-/** `reason: message`. Texts of the cluster may hold line breaks and escape sequences; this one holds neither. */
+/** `reason: message`, without the line breaks and escape sequences that text from the cluster may contain. */
 export function obstacleText(reason: string | undefined, message: string | undefined): string {
   const parts = [reason ?? "", message ?? ""].map(onOneLine).filter((part) => part !== "");
   const text = parts.join(": ");
@@ -20,8 +20,8 @@ function onOneLine(text: string): string {
 }
 
 /**
- * The server names the pod that it refused, and each attempt makes up another name. Without its ending the text
- * is the same each time, and no news.
+ * The server's message names the refused pod, and each attempt generates another name. Without the random suffix, the text
+ * stays the same and is not reported again.
  */
 export function withoutPodName(message: string | undefined, owner: string | undefined): string | undefined {
   return message?.replaceAll(/\b(pods?) "([^"]*)"/gi, (text, what: string, name: string) =>
@@ -30,8 +30,8 @@ export function withoutPodName(message: string | undefined, owner: string | unde
 }
 
 /**
- * What keeps an object that is being deleted; undefined where nothing does. It is no matter of seconds: whoever
- * put a finalizer there has to take it away, and krane does not do it for them.
+ * The finalizers that an object's deletion waits for; undefined if there are none. This may last: only the owner of a
+ * finalizer may remove it, and krane never does.
  */
 export function finalizersOf(metadata: ObjectMeta | undefined): string | undefined {
   if (metadata?.deletionTimestamp === undefined) return undefined;
@@ -39,7 +39,7 @@ export function finalizersOf(metadata: ObjectMeta | undefined): string | undefin
   return finalizers.length === 0 ? undefined : obstacleText(undefined, finalizers.join(", "));
 }
 
-/** Reads on after the kind of the object, as `ReplicaSet`. */
+/** `kind`: the kind of the object, such as `ReplicaSet`. */
 export function heldText(kind: string, finalizers: string): string {
   return `${kind} is being deleted and waits for finalizer ${finalizers}`;
 }

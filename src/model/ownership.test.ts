@@ -51,7 +51,7 @@ for (const [what, metadata, expected] of [
   });
 }
 
-test("a foreign object comes with the reason", () => {
+test("a foreign object has a reason", () => {
   const reasonOf = (verdict: Ownership) => (verdict.kind === "ours" ? "" : verdict.reason);
   assert.equal(reasonOf(judgeOwnership({})), "label app.kubernetes.io/managed-by is absent");
   assert.equal(
@@ -61,22 +61,22 @@ test("a foreign object comes with the reason", () => {
   assert.equal(reasonOf(judgeOwnership({ labels: managed })), "field manager krane never applied it");
 });
 
-test("an object of ours with another id is not adopted", () => {
+test("an object of krane's with another id is not adopted", () => {
   const ours = judgeOwnership({ labels: managed, managedFields: [applied] });
   const judge = (live: string | undefined) =>
     judgeIdentity(ours, { what: "deployment", live, wanted: "d_1" });
   assert.deepEqual(judge("d_1"), { kind: "ours" });
   assert.deepEqual(judge("d_2"), {
     kind: "other-id",
-    reason: 'the live deployment is "d_2", wanted is "d_1"',
+    reason: 'the live deployment is "d_2", but "d_1" is desired',
   });
   assert.deepEqual(judge(undefined), {
     kind: "other-id",
-    reason: 'the live deployment has no id, wanted is "d_1"',
+    reason: 'the live deployment has no id, but "d_1" is desired',
   });
 });
 
-test("a foreign object stays foreign whatever its id", () => {
+test("a foreign object stays foreign, whatever its id", () => {
   const foreign = judgeOwnership({});
   assert.equal(judgeIdentity(foreign, { what: "deployment", live: "d_1", wanted: "d_1" }), foreign);
 });

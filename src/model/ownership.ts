@@ -1,6 +1,6 @@
-// Whose a live object is (K4). krane writes and deletes only what carries its label *and* was applied
-// by its field manager: the label alone can be copied by a careless manifest, the manager alone is
-// left behind on objects that an operator took out of krane's hands by removing the label.
+// Decides whether a live object belongs to krane (K4). krane writes and deletes only objects that have its label *and*
+// were applied by its field manager. The label alone may be copied into another manifest; the manager alone stays on
+// objects that an operator detached from krane by removing the label.
 
 import type { ManagedFieldsEntry, ObjectMeta } from "../kube/types.ts";
 import { quote } from "./field-problem.ts";
@@ -27,9 +27,8 @@ export function judgeOwnership(metadata: ObjectMeta | undefined): Ownership {
 }
 
 /**
- * An object of ours under the wanted name may stand for another id, when the control plane gives a
- * name out twice. Selectors are immutable, so applying onto it could only fail, and adopting it
- * would hand one deployment's pods to another.
+ * An object of krane's with the desired name may belong to another id, if the control plane uses a name twice. Selectors
+ * are immutable, so applying over it would fail, and adopting it would give one deployment's pods to another.
  */
 export function judgeIdentity(
   ownership: Ownership,
@@ -37,10 +36,10 @@ export function judgeIdentity(
 ): Ownership {
   if (ownership.kind !== "ours" || id.live === id.wanted) return ownership;
   const seen = id.live === undefined ? "has no id" : `is ${quote(id.live)}`;
-  return { kind: "other-id", reason: `the live ${id.what} ${seen}, wanted is ${quote(id.wanted)}` };
+  return { kind: "other-id", reason: `the live ${id.what} ${seen}, but ${quote(id.wanted)} is desired` };
 }
 
-/** Older agents left the managed-by label off the gossip objects of sentinels; their ids tell whose they are. */
+/** Older agents did not set the managed-by label on the gossip objects of sentinels; the sentinel's id identifies them. */
 function isOriginalGossip(labels: Readonly<Record<string, string>>): boolean {
   return (
     labels[labelKeys.managedBy] === undefined &&
@@ -49,7 +48,7 @@ function isOriginalGossip(labels: Readonly<Record<string, string>>): boolean {
   );
 }
 
-/** A manager that only wrote the status, or only updated, did not make the object. */
+/** A manager that only wrote the status, or only updated the object, did not create it. */
 function isOwnApply(entry: ManagedFieldsEntry): boolean {
   return entry.manager === fieldManager && entry.operation === "Apply" && !entry.subresource;
 }

@@ -10,7 +10,7 @@ function dockerConfig(secret: ReturnType<typeof desiredPullSecret>): unknown {
   return JSON.parse(Buffer.from(secret.data?.[".dockerconfigjson"] ?? "", "base64").toString("utf8"));
 }
 
-test("the secret holds the credentials in the form that the kubelet reads", () => {
+test("the secret has the credentials in the form that the kubelet reads", () => {
   const secret = desiredPullSecret("acme", registry);
   assert.equal(secret.type, "kubernetes.io/dockerconfigjson");
   assert.deepEqual(dockerConfig(secret), {
@@ -24,14 +24,14 @@ test("the secret holds the credentials in the form that the kubelet reads", () =
   });
 });
 
-test("Docker Hub is known by its address, however it is spelled", () => {
+test("Docker Hub is identified by its URL, however it is spelled", () => {
   for (const host of ["docker.io", "index.docker.io"]) {
     const config = dockerConfig(desiredPullSecret("acme", { ...registry, host }));
     assert.deepEqual(Object.keys((config as { auths: object }).auths), ["https://index.docker.io/v1/"]);
   }
 });
 
-test("nothing but the data tells anything about the password", () => {
+test("only the data depends on the password", () => {
   const one = desiredPullSecret("acme", registry);
   const other = desiredPullSecret("acme", { ...registry, password: { reveal: () => "other" } });
   assert.notDeepEqual(one.data, other.data);
@@ -48,7 +48,7 @@ test("a live secret is current until type, data or a label differs", () => {
   assert.ok(!isPullSecretCurrent(desiredPullSecret("acme", { ...registry, username: "x" }), desired));
 });
 
-test("an image is of a registry when the hosts are the same, port included", () => {
+test("an image belongs to a registry if host and port are equal", () => {
   const isOf = (image: string, host: string) => isImageOfRegistry(registryOf(image) ?? "", host);
   assert.ok(isOf("registry.example/web", "registry.example"));
   assert.ok(isOf("Registry.example/web", "REGISTRY.EXAMPLE"));

@@ -1,16 +1,15 @@
-// The credentials of the configured registry as a Secret, one per namespace that runs an image of
-// that registry. An image of any other registry is left alone: its pods must not carry credentials
-// that are not theirs.
+// Builds the pull secret for the configured registry, one per namespace that runs an image from it. Pods with images from
+// other registries do not get these credentials.
 //
-// - It bears no hash: a hash of a manifest with a password in it would let a weak password be guessed
-//   by whoever sees the annotations (K7). The Secret is read by its one name and compared instead.
+// - It has no manifest hash: with a hash of the password, anybody who can read the annotations could guess a weak one
+//   (K7). The Secret is read by its name and compared instead.
 import type { Secret } from "kubernetes-types/core/v1.js";
 import { canonicalRegistry, type RegistryCredentials } from "./image-reference.ts";
 import { components, ownLabels } from "./labels.ts";
 
 export const pullSecretName = "krane-registry";
 
-// Docker Hub alone is known to runtimes by an address instead of its host.
+// Container runtimes identify Docker Hub, and only it, by a URL instead of its host.
 const dockerHubKey = "https://index.docker.io/v1/";
 
 export function desiredPullSecret(namespace: string, registry: RegistryCredentials): Secret {
@@ -28,7 +27,7 @@ export function desiredPullSecret(namespace: string, registry: RegistryCredentia
   };
 }
 
-/** Whether the live Secret already says everything that the desired one says; more labels do no harm. */
+/** Whether the live Secret contains everything that the desired one does; extra labels do not matter. */
 export function isPullSecretCurrent(live: Secret, desired: Secret): boolean {
   const labels = Object.entries(desired.metadata?.labels ?? {});
   return (

@@ -52,7 +52,7 @@ for (const [text, expected] of [
   });
 }
 
-test("what is no amount counts as none", () => {
+test("an invalid quantity counts as 0", () => {
   for (const text of [
     undefined,
     "",
@@ -73,12 +73,12 @@ test("what is no amount counts as none", () => {
   }
 });
 
-test("an amount beyond the wire's int64 becomes its largest value", () => {
+test("an amount above int64 becomes its largest value", () => {
   assert.equal(parseMillicores("1e99"), 2n ** 63n - 1n);
   assert.equal(parseMebibytes("9".repeat(40)), 2n ** 63n - 1n);
 });
 
-test("what krane writes is read back as it was", () => {
+test("what krane writes is parsed back unchanged", () => {
   fc.assert(
     fc.property(fc.nat(2 ** 30), (amount) => {
       assert.equal(parseMillicores(millicores(amount)), BigInt(amount));
@@ -88,7 +88,7 @@ test("what krane writes is read back as it was", () => {
   );
 });
 
-test("an amount that a person asks for is taken as it is written or not at all", () => {
+test("an amount that a person asks for is exact or rejected", () => {
   assert.deepEqual(
     ["250m", "1", "0.5", "0.07", "1e3", "0.0005", "1n", "", "-1", "a", "1Gi m"].map(wholeMillicores),
     [250n, 1000n, 500n, 70n, 1_000_000n, undefined, undefined, undefined, undefined, undefined, undefined],

@@ -1,8 +1,7 @@
-// Amounts of CPU and memory as Kubernetes writes them. Reading is exact: the fraction is kept in
-// integers, because 0.07 cores times 1000 is not 70 in floating point, and rounding that up would
-// report a limit that nobody set.
+// Parses and formats Kubernetes quantities of CPU and memory. Parsing is exact, with integer fractions: in floating point,
+// 0.07 cores times 1000 is not 70, and rounding that up would report a limit that nobody set.
 
-// Sign, digits, decimals, and one of three endings. A lone "E" is exa; "E3" is an exponent.
+// Sign, digits, decimals, and one of three suffixes. "E" alone is exa; "E3" is an exponent.
 const quantity =
   /^([+-]?)(?=\.?\d)(\d{0,40})(?:\.(\d{0,40}))?(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d{1,2}))?$/;
 
@@ -30,21 +29,21 @@ export function mebibytes(amount: number): string {
   return `${amount}Mi`;
 }
 
-/** A CPU quantity in millicores, rounded up as Kubernetes does; 0 where there is none or it makes no sense. */
+/** A CPU quantity in millicores, rounded up as Kubernetes does; 0 if it is missing or invalid. */
 export function parseMillicores(text: string | undefined): bigint {
   const amount = parseQuantity(text);
   return amount === undefined ? 0n : clamp(divideUp(amount.numerator * 1000n, amount.denominator));
 }
 
-/** A memory quantity in whole MiB, rounded down; 0 where there is none or it makes no sense. */
+/** A memory quantity in whole MiB, rounded down; 0 if it is missing or invalid. */
 export function parseMebibytes(text: string | undefined): bigint {
   const amount = parseQuantity(text);
   return amount === undefined ? 0n : clamp(amount.numerator / (amount.denominator * 2n ** 20n));
 }
 
 /**
- * The amount that a person asks for, in millicores; undefined where it makes no sense or is no whole number of
- * them: another amount than the one that was written would be given without a word.
+ * The amount that a person asks for, in millicores; undefined if it is invalid or not a whole number of them, because
+ * rounding would silently give another amount than the one written.
  */
 export function wholeMillicores(text: string): bigint | undefined {
   return wholeUnits(text, { numerator: 1n, denominator: 1000n });
@@ -72,7 +71,7 @@ function parseQuantity(text: string | undefined): Fraction | undefined {
   const match = quantity.exec(text ?? "");
   if (match === null) return undefined;
   const [, sign, whole = "", decimals = "", binary = "", decimal = "", exponent = "0"] = match;
-  // No limit is negative; what says so is broken.
+  // A negative quantity is invalid here.
   if (sign === "-") return undefined;
   const digits = BigInt(whole + decimals) * 2n ** BigInt(binaryExponents[binary] ?? 0);
   const shift = (decimalExponents[decimal] ?? Number(exponent)) - decimals.length;
@@ -86,7 +85,7 @@ function divideUp(numerator: bigint, denominator: bigint): bigint {
   return (numerator + denominator - 1n) / denominator;
 }
 
-/** The wire has int64; more than that would fail the whole report. */
+/** The wire type is int64; a larger value would fail the whole report. */
 function clamp(amount: bigint): bigint {
   return amount > int64Max ? int64Max : amount;
 }

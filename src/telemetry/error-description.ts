@@ -1,6 +1,6 @@
-// What a log line says about an error: its type, message, code and stack, and the same of what caused it. Nothing
-// else of it is read, because the other properties of an error (the request, its headers, the response) are where
-// secrets travel. Whatever was thrown, describing it neither throws nor grows without a limit.
+// Describes an error for a log line: its type, message, code and stack, and those of its causes. Other properties (the
+// request, its headers, the response) are not read, because they may contain secrets. For any thrown value, the
+// description is bounded, and creating it does not throw.
 import { scrub } from "./scrub.ts";
 
 const messageCharsMax = 1024;
@@ -8,7 +8,7 @@ const codeCharsMax = 128;
 const framesMax = 12;
 const frameCharsMax = 256;
 const depthMax = 5;
-// Counts every error of one description, so that aggregates of aggregates stay small too.
+// All errors of one description together, so that nested aggregates stay small too.
 const errorsMax = 16;
 
 export interface ErrorDescription {
@@ -39,8 +39,8 @@ function describe(error: unknown, depthLeft: number, walk: Walk): ErrorDescripti
   try {
     return describeObject(error, depthLeft, walk);
   } catch {
-    // A getter or a proxy that throws must not turn the report of one failure into another.
-    return { type: "Unreadable", message: "an error whose properties cannot be read" };
+    // A getter or a proxy that throws must not turn one failure into another.
+    return { type: "Unreadable", message: "an error with unreadable properties" };
   } finally {
     walk.seen.delete(error);
   }
@@ -50,7 +50,7 @@ function describeObject(error: object, depthLeft: number, walk: Walk): ErrorDesc
   const { name, message, code, stack, cause, errors } = error as Partial<Record<string, unknown>>;
   return {
     type: typeof name === "string" ? scrub(name, codeCharsMax) : "object",
-    // An object without a message is not printed instead of one: nobody knows what it holds.
+    // An object without a message is not printed: it may contain anything.
     message: typeof message === "string" ? scrub(message, messageCharsMax) : "",
     ...(typeof code === "string" ? { code: scrub(code, codeCharsMax) } : {}),
     ...(typeof code === "number" ? { code } : {}),
@@ -62,7 +62,7 @@ function describeObject(error: object, depthLeft: number, walk: Walk): ErrorDesc
   };
 }
 
-/** The frames alone: what stands before them repeats the message, at its full length. */
+/** Only the frames: the text before them repeats the message at its full length. */
 function framesOf(stack: string): string {
   return stack
     .split("\n", 256)
@@ -72,12 +72,12 @@ function framesOf(stack: string): string {
     .join("\n");
 }
 
-// What the operating system said, such as ECONNREFUSED: of an error that quotes a request, the part that holds nothing
-// of it.
-
 const causeDepthMax = 8;
 
-/** The first code in the chain of causes; undefined where there is none. */
+/**
+ * The first system error code in the chain of causes, such as ECONNREFUSED. It is safe to show even if the error's
+ * message quotes a request.
+ */
 export function systemCodeOf(error: unknown): string | undefined {
   let current = error;
   for (let depth = 0; depth < causeDepthMax && current instanceof Error; depth++) {

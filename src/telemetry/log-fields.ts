@@ -1,5 +1,5 @@
-// The one list of field names that a log line can have. One name per thing, everywhere, is what makes logs
-// searchable; and because every value is a primitive, a secret (an object that redacts itself) cannot be passed (K7).
+// The list of field names that a log line can have. One name per thing makes logs searchable; and because every value is
+// a primitive, a secret (an object that redacts itself) cannot be passed (K7).
 
 type FieldType = "string" | "number" | "boolean" | "version";
 
@@ -18,7 +18,7 @@ function field<T extends FieldType>(
 export const logFieldCatalogue = {
   // Where in krane
   controller: field("string", "the name of the controller, such as deployments"),
-  component: field("string", "the part of krane that speaks, where it is not a controller"),
+  component: field("string", "the part of krane that logs, if it is not a controller"),
   step: field("string", "the step of starting or stopping"),
   operation: field("string", "what was being done: apply, delete, report, resync ..."),
   outcome: field("string", "how it ended"),
@@ -46,13 +46,13 @@ export const logFieldCatalogue = {
   path: field("string", "the path of an HTTP request, without its query"),
   verb: field("string", "the verb of a Kubernetes request"),
   host: field("string", "host and port of the other side; never a URL, which could hold a password"),
-  code: field("string", "the RPC code or Kubernetes reason of an answer"),
-  status: field("number", "the HTTP status of an answer"),
+  code: field("string", "the RPC code or Kubernetes reason of a response"),
+  status: field("number", "the HTTP status of a response"),
   requestId: field("string", "the id that ties together the lines of one request"),
   // How long, how often
   durationMs: field("number", "how long it took"),
   delayMs: field("number", "how long until the next attempt"),
-  timeoutMs: field("number", "the limit that was hit"),
+  timeoutMs: field("number", "the limit that was exceeded"),
   attempt: field("number", "the number of the attempt, from 1"),
   count: field("number", "how many"),
   limit: field("number", "how many at most"),
@@ -60,8 +60,8 @@ export const logFieldCatalogue = {
   setting: field("string", "the setting, as a path in krane.toml"),
   remedy: field("string", "what to do about it"),
   file: field("string", "the path of a file"),
-  address: field("string", "the address that is listened on"),
-  port: field("number", "the port that is listened on"),
+  address: field("string", "the address of a listener"),
+  port: field("number", "the port of a listener"),
   signal: field("string", "the signal that was received, or the telemetry signal: traces, metrics"),
   enabled: field("boolean", "whether a feature is on"),
 } satisfies Record<string, FieldDefinition>;
@@ -78,7 +78,7 @@ type Catalogue = typeof logFieldCatalogue;
 export type LogFields = {
   readonly [Name in keyof Catalogue]?: ValueOf[Catalogue[Name]["type"]] | undefined;
 } & {
-  /** Whatever was thrown; described by type, message, code and stack, with its causes. */
+  /** Any thrown value; described by type, message, code and stack, with its causes. */
   readonly error?: unknown;
 };
 

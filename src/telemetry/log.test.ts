@@ -79,7 +79,7 @@ test("lines below the level are not written", () => {
   );
 });
 
-test("a child's fields are on each of its lines, a line's own field wins, and no name is written twice", () => {
+test("a child's fields are on each of its lines, a line's own field overrides them, and no name is written twice", () => {
   const written: string[] = [];
   const clock = new FakeClock();
   const raw = createLog(
@@ -99,7 +99,7 @@ test("a child's fields are on each of its lines, a line's own field wins, and no
   assert.deepEqual([second.key, second.kind], [undefined, undefined]);
 });
 
-test("an event is kept if it failed, was slower than the threshold, or is drawn by the sampler", () => {
+test("an event is kept if it failed, was slower than the threshold, or was sampled", () => {
   const sampledOut = createFixture({ rate: 0.5, next: 0.5 });
   sampledOut.log.event("fast", { durationMs: 1000 });
   sampledOut.log.event("slow", { durationMs: 1001 });
@@ -116,7 +116,7 @@ test("an event is kept if it failed, was slower than the threshold, or is drawn 
   assert.equal(sampledIn.lines.length, 1);
 });
 
-test("a sample rate of 0 keeps no ordinary event and 1 keeps every one", () => {
+test("a sample rate of 0 keeps no ordinary event, and 1 keeps every one", () => {
   const none = createFixture({ rate: 0, next: 0 });
   none.log.event("x", { durationMs: 1 });
   assert.equal(none.lines.length, 0);
@@ -173,7 +173,7 @@ test("an error is described with its code, its frames, its causes and the errors
   );
 });
 
-test("whatever is thrown, the line is written and stays small", () => {
+test("for any thrown value the line is written and stays small", () => {
   const { log, lines } = createFixture();
   const cyclic: Error & { cause?: unknown } = new Error("cyclic");
   cyclic.cause = cyclic;
@@ -205,14 +205,14 @@ test("whatever is thrown, the line is written and stays small", () => {
   for (const line of lines) assert.ok(JSON.stringify(line).length < 100_000);
 });
 
-test("a long value is cut, and a number that JSON lacks is written as text", () => {
+test("a long value is cut, and NaN and infinity are written as text", () => {
   const { log, lines } = createFixture();
   log.info("x", { reason: "r".repeat(100_000), durationMs: Number.NaN, count: Number.POSITIVE_INFINITY });
   assert.equal(String(lines[0]?.["reason"]).length, 1025);
   assert.deepEqual([lines[0]?.["durationMs"], lines[0]?.["count"]], ["NaN", "Infinity"]);
 });
 
-// K7: the canary stands for a secret that must not be in any line, wherever in an error or a field it was.
+// K7: the canary stands for a secret that must not appear in any line, wherever in an error or a field it was.
 const canary = "CANARY-s3cr3t.value_42";
 const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJDQU5BUlkifQ.c2lnbmF0dXJlLUNBTkFSWQ";
 
@@ -251,7 +251,7 @@ test("a token in the text of an error, its causes or a field is not written", ()
   }
 });
 
-test("a service account token is recognised without a header around it", () => {
+test("a service account token is recognized without a header around it", () => {
   const { log, lines } = createFixture();
   log.error("failed", { error: new Error(`token ${jwt} expired`), reason: jwt });
   const text = JSON.stringify(lines);
@@ -259,7 +259,7 @@ test("a service account token is recognised without a header around it", () => {
   assert.ok(text.includes("expired"));
 });
 
-test("an object does not get into a line, neither as a field nor under a name that is not listed", () => {
+test("an object never gets into a line, neither as a field nor under an unlisted name", () => {
   class Token {
     readonly value = canary;
   }
@@ -279,7 +279,7 @@ test("an object does not get into a line, neither as a field nor under a name th
   assert.equal(lines[0]?.["reason"], "[not a primitive]");
 });
 
-test("no field has the name of a part that every line has", () => {
+test("no field has the name of a built-in part of a line", () => {
   for (const name of ["time", "level", "msg", "instance", "error"])
     assert.ok(!(name in logFieldCatalogue), name);
 });

@@ -1,5 +1,5 @@
-// Structured logs: one JSON object per line, a constant message, and fields from one list. The instance is on every
-// line. Logging never breaks its caller: a line that cannot be written is dropped and counted.
+// Structured logs: one JSON object per line, with a constant message and fields from one list. Every line names the
+// instance. Logging never fails its caller: a line that cannot be written is dropped and counted.
 import { pino } from "pino";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
@@ -14,7 +14,7 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 export interface LogOptions {
   readonly level: LogLevel;
   readonly instance: { readonly id: string; readonly region: string; readonly version: string };
-  /** Applies to events alone: one without an error that was not slower than the threshold is kept at this rate. */
+  /** For events only: an event without an error that was not slower than the threshold is kept at this rate. */
   readonly sampling: { readonly rate: number; readonly slowThresholdMs: number };
 }
 
@@ -33,11 +33,11 @@ export interface Log {
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
   /**
-   * Something that happens once per request. Sampled at its end, when it is known what it was: always kept if it
-   * failed (level error) or was slow, otherwise at the sample rate (level info).
+   * For something that happens once per request. The line is always kept if the request failed (level error) or was
+   * slow, otherwise at the sample rate (level info).
    */
   event(message: string, fields: EventFields): void;
-  /** A log whose lines have these fields as well; a line's own field wins. */
+  /** A log that adds these fields to its lines; a line's own field overrides them. */
   child(fields: LogFields): Log;
   /** Lines that could not be written since the start, by this log and its children together. */
   readonly dropped: number;
@@ -50,7 +50,7 @@ export function createLog(options: LogOptions, deps: LogDeps): Log {
       try {
         deps.write(line);
       } catch {
-        // Standard output that is closed, or a disk that is full, is no reason to stop reconciling.
+        // A closed standard output or a full disk must not stop reconciling.
         dropped++;
       }
     },
@@ -76,7 +76,7 @@ export function createLog(options: LogOptions, deps: LogDeps): Log {
     return error !== undefined || durationMs > slowThresholdMs || deps.random.next() < rate;
   }
 
-  // Fields that are bound are merged here and not by pino, which would write a name twice into the same line.
+  // Bound fields are merged here and not by pino, which would write a name twice into the same line.
   function withFields(bound: LogFields): Log {
     return {
       debug: (message, fields) => write("debug", message, bound, fields),
@@ -97,8 +97,8 @@ export function createLog(options: LogOptions, deps: LogDeps): Log {
 }
 
 /**
- * The types already say that only listed names and primitives come in. It is checked again because one cast
- * somewhere would otherwise be enough to put an object, and all that hangs from it, into the logs (K7).
+ * The types already allow only listed names and primitives. It is checked again, because a single cast would otherwise be
+ * enough to put a whole object into the logs (K7).
  */
 function lineOf(fields: LogFields): Record<string, unknown> {
   const line: Record<string, unknown> = {};
@@ -114,7 +114,7 @@ function primitiveOf(value: unknown): string | number | boolean {
   if (typeof value === "string") return scrub(value, valueCharsMax);
   if (typeof value === "boolean") return value;
   if (typeof value === "bigint") return String(value);
-  // JSON has no NaN and no infinity; as null they would read like a value that was never there.
+  // JSON has no NaN and no infinity; as null they would look like a missing value.
   if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
   return "[not a primitive]";
 }

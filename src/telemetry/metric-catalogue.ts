@@ -1,15 +1,13 @@
-// Every metric of krane's own; docs/metrics.md is checked against this table in both directions. Names and labels
-// are what existing dashboards and alerts expect. No label holds an id of a customer: one series per workspace would
-// grow without a limit, in krane and in what scrapes it.
-
-// What a metric is, as data: from one definition come the typed member that code writes to, the line on the
-// endpoint, and the row in docs/metrics.md.
+// The catalogue of krane's metrics. Each definition gives the typed member that code writes to, the line on the
+// endpoint, and the row in docs/metrics.md; a test compares the page with this table both ways.
+//
+// Names and labels are those that existing dashboards and alerts use. No label holds a customer's id: one series per
+// workspace would grow without limit, in krane and in Prometheus.
 
 /** A label whose values are not listed. The writer keeps them few: a method name, never an id or a user's text. */
-
 const anyValue = "any";
 
-/** A label whose values are the names of the controllers, which the kinds say, and some more. */
+/** A label whose values are the controller names, which the kinds define, and some more. */
 interface ControllerNames {
   readonly controllersAnd: readonly string[];
 }
@@ -33,14 +31,15 @@ export interface MetricDefinition<L extends LabelDefinitions = LabelDefinitions>
 export type LabelsOf<L extends LabelDefinitions> = {
   readonly [Name in keyof L]: L[Name] extends readonly string[] ? L[Name][number] : string;
 };
+
 const durationBucketsSeconds = [
   0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2, 3, 5, 10,
 ] as const;
 
 const controller: ControllerNames = { controllersAnd: [] };
-// What the agent says about itself has a connection of its own.
+// The agent's reports about itself have their own connection.
 const connection: ControllerNames = { controllersAnd: ["agent"] };
-// Everybody who asks the API server has connections of their own.
+// The secrets service has its own connections to the API server, like each controller.
 const kubernetesUser: ControllerNames = { controllersAnd: ["secrets"] };
 const result = ["success", "error"] as const;
 const verb = ["get", "list", "watch", "create", "patch", "delete"] as const;
@@ -100,13 +99,13 @@ export const metricCatalogue = {
   controlPlaneReconnects: counter(
     "unkey_krane_controlplane_reconnects_total",
     { controller },
-    "Times a stream of desired state was opened again after it had ended.",
+    "Times a stream of desired state was reopened after it had ended.",
     controlPlaneClient,
   ),
   controlPlaneStuck: counter(
     "unkey_krane_controlplane_stuck_total",
     { controller },
-    "Connections of a stream of desired state that failed behind the version at which several before them did: a message cannot be read.",
+    "Connections of a stream of desired state that failed at the same version as several before them, because of an unreadable message.",
     controlPlaneClient,
   ),
   controlPlaneRequests: counter(
@@ -136,7 +135,7 @@ export const metricCatalogue = {
   reconcileOperations: counter(
     "unkey_krane_reconcile_operations_total",
     { controller, operation, result },
-    "Objects brought to, or removed by, their desired state.",
+    "Objects applied or deleted, and attempts that failed.",
     controllers,
   ),
   reconcileDuration: histogram(
@@ -148,7 +147,7 @@ export const metricCatalogue = {
   troubledObjects: gauge(
     "unkey_krane_troubled_objects",
     { controller, outcome: ["parked", "retrying", "conflict", "blocked"] },
-    "Objects that are not as they should be: refused for good, failing, in conflict with an object that is not krane's, or kept although the control plane does not know them.",
+    "Objects out of sync: rejected (parked), retrying, in conflict with an object that is not krane's, or unknown to the control plane with their deletion held back (blocked).",
     controllers,
   ),
   resyncCorrections: counter(
@@ -166,7 +165,7 @@ export const metricCatalogue = {
   secretsRequests: counter(
     "unkey_krane_secrets_requests_total",
     { result },
-    "Requests of workloads for their secrets.",
+    "Requests from workloads for their secrets.",
     secretsService,
   ),
   secretsErrors: counter(
@@ -206,19 +205,19 @@ export const metricCatalogue = {
   circuitBreakerRequests: counter(
     "unkey_circuitbreaker_requests_total",
     { service: anyValue, action: breakerState },
-    "Calls that came to a circuit breaker, by the state it was in.",
+    "Calls through a circuit breaker, by its state.",
     circuitBreaker,
   ),
   circuitBreakerErrors: counter(
     "unkey_circuitbreaker_errors_total",
     { service: anyValue, action: breakerState },
-    "Calls that failed or were refused in a circuit breaker, by the state it was in.",
+    "Calls that failed in a circuit breaker, by its state.",
     circuitBreaker,
   ),
   internalPanics: counter(
     "unkey_internal_panics_total",
     { caller: anyValue, path: anyValue },
-    "Failures that nothing expected; the loop or request they happened in was ended.",
+    "Unexpected failures (bugs); each ended the loop or request in which it happened.",
     supervisor,
   ),
   telemetryFailures: counter(
@@ -230,7 +229,7 @@ export const metricCatalogue = {
   buildInfo: gauge(
     "unkey_build_info",
     { service: anyValue, version: anyValue, revision: anyValue, nodeversion: anyValue },
-    "Always 1; the labels say what is running.",
+    "Always 1; the labels identify the build.",
     telemetry,
   ),
 } as const;

@@ -1,5 +1,5 @@
-// The only file that knows the metrics library: it turns definitions into counters, gauges and histograms of our
-// own. The registry is private, so that two agents in one process (as in tests) do not write into each other's.
+// Creates counters, gauges and histograms from definitions; the only file that imports the metrics library. Each registry
+// is private, so that two agents in one process (as in tests) do not share metrics.
 import {
   Counter as PromCounter,
   Gauge as PromGauge,
@@ -8,8 +8,8 @@ import {
 } from "prom-client";
 import type { LabelDefinitions, LabelsOf, MetricDefinition } from "./metric-catalogue.ts";
 
-// The labels of one series are kept for as long as the process lives (K10). New ones above this many go into one
-// series whose labels all read "other", so that a bug in a writer costs detail and not memory.
+// A series is kept for as long as the process lives (K10). Above this many, new ones go into a single series whose labels
+// are all "other", so that a bug in a writer costs detail and not memory.
 const seriesMax = 1000;
 
 export interface Counter<L extends LabelDefinitions> {
@@ -32,13 +32,13 @@ export interface NumberPoint {
 export interface HistogramPoint {
   readonly labels: Readonly<Record<string, string>>;
   readonly boundaries: readonly number[];
-  /** One more than there are boundaries: the last one counts what is above all of them. */
+  /** One more than there are boundaries: the last one counts the values above all of them. */
   readonly counts: readonly number[];
   readonly sum: number;
   readonly count: number;
 }
 
-/** The values of one metric at one moment, in no library's terms. */
+/** The values of one metric at one moment, independent of the library. */
 export type MetricSnapshot =
   | {
       readonly type: "counter" | "gauge";
@@ -74,8 +74,8 @@ export function createMetricRegistry(): MetricRegistry {
     contentType: registry.contentType,
     render: () => registry.metrics(),
 
-    // A value that is not a number, or a counter that would go down, comes from a bug or from a clock that jumped.
-    // The library throws at it, and a measurement must not fail what it measures; so it is left out.
+    // An infinite value or a negative increment comes from a bug or from a clock that jumped. The library would throw,
+    // and a measurement must not fail the code that it measures; so the value is dropped.
     counter(definition) {
       const counter = new PromCounter(options(definition));
       const bounded = createSeriesLimit(definition);
@@ -153,7 +153,7 @@ function snapshotOf(metric: RawMetric, boundaries: readonly number[] | undefined
   };
 }
 
-/** The library gives a histogram as text lines would: cumulative buckets, sum and count, all in one list. */
+/** The library returns a histogram as one list, like the text format: cumulative buckets, sum and count. */
 function histogramPoints(
   name: string,
   boundaries: readonly number[],

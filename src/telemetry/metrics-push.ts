@@ -1,5 +1,5 @@
-// The push of metrics: the same values as on the Prometheus endpoint, once a minute, as OTLP. Counters are cumulative
-// from the start of the push, whatever temporality the environment prefers: the registry keeps totals, not changes.
+// Pushes metrics over OTLP once a minute: the same values as on the Prometheus endpoint. Counters are cumulative,
+// whatever temporality the environment prefers, because the registry keeps totals.
 import { type HrTime, ValueType } from "@opentelemetry/api";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-proto";
 import type { Resource } from "@opentelemetry/resources";
@@ -32,7 +32,7 @@ export interface MetricsPushDeps {
 }
 
 export interface MetricsPush {
-  /** Pushes a last time. */
+  /** Pushes one last time. */
   shutdown(): Promise<void>;
 }
 
@@ -103,7 +103,7 @@ function hrTime(wallMs: number): HrTime {
   return [Math.trunc(wallMs / 1000), Math.round((wallMs % 1000) * 1e6)];
 }
 
-/** A positive number of milliseconds; anything else in the environment counts as not set. */
+/** A positive number of milliseconds; any other value is ignored. */
 function milliseconds(text: string | undefined): number | undefined {
   const value = Number(text);
   return text !== undefined && Number.isInteger(value) && value > 0 && value < 2 ** 31 ? value : undefined;

@@ -14,7 +14,7 @@ function series(text: string, name: string): string[] {
   return text.split("\n").filter((line) => line.startsWith(name));
 }
 
-test("a counter, a histogram and the build are on the endpoint with their labels", async () => {
+test("a counter, a histogram and the build info are on the endpoint with their labels", async () => {
   const metrics = createMetrics(build);
   metrics.controlPlaneReconnects.inc({ controller: "deployments" });
   metrics.controlPlaneReconnects.inc({ controller: "deployments" }, 2);
@@ -33,7 +33,7 @@ test("a counter, a histogram and the build are on the endpoint with their labels
   assert.equal(metrics.contentType, "text/plain; version=0.0.4; charset=utf-8");
 });
 
-test("a label that is not declared, or has a value that is not listed, does not compile", () => {
+test("an undeclared label or an unlisted value does not compile", () => {
   const { controlPlaneReconnects, secretsRequests } = createMetrics(build);
   // @ts-expect-error the value is not in the list
   secretsRequests.inc({ result: "perhaps" });
@@ -51,7 +51,7 @@ test("two sets of metrics share nothing, and the library's global registry stays
   assert.deepEqual(register.getMetricsAsArray(), []);
 });
 
-test("a value that makes no sense is left out and does not fail the caller", async () => {
+test("an invalid value is dropped and does not fail the caller", async () => {
   const metrics = createMetrics(build);
   for (const value of [Number.NaN, Number.POSITIVE_INFINITY, -1]) {
     metrics.resyncDuration.observe({ controller: "cilium" }, value);
@@ -100,7 +100,7 @@ test("process metrics have values between start and stop, and are not collected 
   metrics.stop();
 });
 
-test("log lines that were lost are counted", async () => {
+test("dropped log lines are counted", async () => {
   const metrics = createMetrics(build);
   const log = { dropped: 3 };
   metrics.start({ clock: new FakeClock(), log });
@@ -111,7 +111,7 @@ test("log lines that were lost are counted", async () => {
   assert.deepEqual(await lost(), ['unkey_krane_telemetry_failures_total{signal="logs"} 5']);
 });
 
-test("scrapes that come together share one collection, and the next one gets its own", async () => {
+test("concurrent scrapes share one collection, and the next one gets its own", async () => {
   const metrics = createMetrics(build);
   let collections = 0;
   const log = {
@@ -149,12 +149,12 @@ test("a snapshot has a histogram's counts per bucket, one more than there are bo
   assert.deepEqual([remove?.count, remove?.sum], [1, 2]);
 });
 
-test("no metric has a label for ids, which would grow without a limit", () => {
+test("no metric has a label for ids, which would grow without limit", () => {
   for (const { name, labels } of Object.values(metricCatalogue))
     for (const label of Object.keys(labels)) assert.ok(!label.endsWith("id"), `${name} ${label}`);
 });
 
-test("a process that started metrics and never stopped them ends by itself", async () => {
+test("a process that started metrics and never stopped them still exits", async () => {
   const program = `
     import { createMetrics } from ${JSON.stringify(new URL("./metrics.ts", import.meta.url))};
     import { createSystemClock } from ${JSON.stringify(new URL("../concurrency/clock.ts", import.meta.url))};

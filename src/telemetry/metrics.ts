@@ -1,5 +1,5 @@
-// krane's metrics: one typed member per entry of the catalogue, and the process's own. Creating them starts nothing;
-// what observes the process runs from start() to stop().
+// krane's metrics: one typed member per entry of the catalogue, plus metrics of the process. Creating them starts
+// nothing; the process is observed from start() to stop().
 import type { Clock } from "../concurrency/clock.ts";
 import { type LabelDefinitions, metricCatalogue } from "./metric-catalogue.ts";
 import {
@@ -37,14 +37,14 @@ type Instruments = {
 };
 
 export interface Metrics extends Instruments {
-  /** Begins to observe the process. */
+  /** Starts observing the process. */
   start(deps: MetricsDeps): void;
   stop(): void;
   /** The media type of what render() returns. */
   readonly contentType: string;
   /** Everything in the Prometheus text format. */
   render(): Promise<string>;
-  /** Everything as values, for whoever pushes them elsewhere. */
+  /** Everything as values, for pushing them elsewhere. */
   snapshot(): Promise<readonly MetricSnapshot[]>;
 }
 
@@ -88,13 +88,13 @@ function createInstruments(registry: MetricRegistry): Instruments {
     name,
     registry[definition.type](definition),
   ]);
-  // The compiler cannot follow a mapped type through Object.entries; the type is read off the same table.
+  // The compiler cannot follow a mapped type through Object.entries; the type comes from the same table.
   return Object.fromEntries(instruments) as Instruments;
 }
 
 /**
- * Calls that come while one is running get its result. A collection opens files, and anyone who reaches the port can
- * ask for thousands at once: with one each, the process would run out of descriptors and of memory.
+ * Concurrent calls share one run. A collection opens files, and any client of the port can send thousands of requests at
+ * once: with one run each, the process would run out of file descriptors and memory.
  */
 function sharedWhileRunning<T>(run: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined;

@@ -1,5 +1,5 @@
-// Spans: begun with withSpan, nested through the asynchronous context, sent in batches from a queue that drops the
-// newest when it is full.
+// Creates spans with OpenTelemetry. They nest through the asynchronous context, and are exported in batches from a queue
+// that drops the newest when it is full.
 import {
   type Attributes,
   type Context,
@@ -64,8 +64,8 @@ export function createSpans({ resource, sampleRate, agentOf, onExported }: Spans
 }
 
 /**
- * Always relative to a parent within krane, so that a trace is never kept in part. A caller's wish to have its trace
- * kept is one that krane's own rate decides about; its wish to have none is heeded.
+ * A span with a parent in krane follows its parent, so that a trace is never sampled in part. If a remote caller samples
+ * its trace, krane's own rate decides; if the caller does not sample it, neither does krane.
  */
 function samplerOf(sampleRate: number): Sampler {
   const root = sampleRate >= 1 ? new AlwaysOnSampler() : new TraceIdRatioBasedSampler(sampleRate);
@@ -78,15 +78,15 @@ function createWithSpan(tracer: Tracer): Spans["withSpan"] {
   const contexts = new AsyncLocalStorageContextManager();
   const open = new Set<Span>();
 
-  /** One that has ended takes no children: work that outlives it still has its context. */
-  function surroundings(): Context {
+  /** Ignores a span that has ended: work that outlives it still carries its context. */
+  function currentContext(): Context {
     const active = contexts.active() ?? ROOT_CONTEXT;
     const span = trace.getSpan(active);
     return span !== undefined && open.has(span) ? active : ROOT_CONTEXT;
   }
 
   return async (definition, { subject, attributes, traceparent }, run) => {
-    const parent = definition.isRoot ? callerContext(traceparent) : surroundings();
+    const parent = definition.isRoot ? callerContext(traceparent) : currentContext();
     const options = { kind: kinds[definition.kind], attributes: clean(attributes) };
     const span = tracer.startSpan(`${definition.name} ${subject}`, options, parent);
     const handle = new SpanHandle(span);
@@ -130,8 +130,8 @@ class SpanHandle<D extends SpanDefinition> implements OpenSpan<D> {
   }
 
   /**
-   * Not the SDK's recordException: it takes message and stack as they are. The words of an error are often those of
-   * a server, which may quote what it was sent (K7); they are in the log, where they were gone through.
+   * Not the SDK's recordException, which records message and stack as they are. An error message often comes from a
+   * server, which may quote the request (K7); it is in the log, where it is scrubbed.
    */
   failWith(error: unknown): void {
     const { type, code } = describeError(error);
@@ -148,14 +148,13 @@ function clean(attributes: AttributesOf<SpanDefinition>): Attributes {
   return cleaned;
 }
 
-// The header in which a trace goes on at somebody else's: W3C Trace Context, version 00.
-
-const form = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
+// The traceparent header: W3C Trace Context, version 00.
+const traceparentForm = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 const sampled = 1;
 
-/** Undefined for anything else: a header that cannot be read is as good as none. */
+/** Returns undefined for an invalid header, which is then ignored. */
 function parseTraceparent(text: string): SpanContext | undefined {
-  const [, traceId, spanId, flags] = form.exec(text) ?? [];
+  const [, traceId, spanId, flags] = traceparentForm.exec(text) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
   return { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & sampled, isRemote: true };
 }

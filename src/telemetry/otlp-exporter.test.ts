@@ -12,7 +12,7 @@ import { createLog } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
 import { createExportWatch, createOtlpAgents } from "./otlp-exporter.ts";
 
-test("ending the agents ends the requests that are waiting, and none can be begun afterwards", async (t) => {
+test("destroying the agents ends pending requests, and new ones fail", async (t) => {
   let requests = 0;
   const server = createServer(() => {
     requests++;
@@ -37,7 +37,7 @@ test("ending the agents ends the requests that are waiting, and none can be begu
   assert.equal(requests, 1);
 });
 
-test("certificates come from the standard variables, that of the signal first, and a missing file is an error", async (t) => {
+test("certificates come from the standard variables, the signal's own first, and a missing file is an error", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "krane-otlp-"));
   t.after(() => rm(folder, { recursive: true }));
   const files = {
@@ -64,7 +64,7 @@ test("certificates come from the standard variables, that of the signal first, a
   agents.destroy();
 });
 
-test("a failing export is counted each time and said once, as is its recovery, and nothing after the stop", async () => {
+test("a failing export is counted each time and logged once, as is its recovery, and nothing after the stop", async () => {
   const lines: string[] = [];
   const log = createLog(
     {

@@ -1,6 +1,6 @@
-// What the exporters of traces and of metrics share: connections that can be ended, and an eye on whether the
-// collector takes what is sent. The SDK reports failures to a global logger that nobody set; ours are counted, and
-// said once when they begin and once when they end.
+// What the exporters of traces and metrics share: connections that can be closed, and the detection of failed exports.
+// The SDK reports failures to a global logger that is not set; krane counts them, and logs once when they begin and once
+// when they end.
 import { readFile } from "node:fs/promises";
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
@@ -10,7 +10,7 @@ import type { Metrics } from "./metrics.ts";
 
 type ExporterConfig = NonNullable<ConstructorParameters<typeof OTLPTraceExporter>[0]>;
 
-// The SDK has these as an enum of a package that is not a direct dependency; this is the value of its GZIP.
+// The value of GZIP in an enum of the SDK, whose package is not a direct dependency.
 export const compression = "gzip" as NonNullable<ExporterConfig["compression"]>;
 
 export type AgentOf = Extract<ExporterConfig["httpAgentOptions"], (protocol: string) => unknown>;
@@ -19,14 +19,14 @@ type Signal = "TRACES" | "METRICS";
 
 export interface OtlpAgents {
   forSignal(signal: Signal): AgentOf;
-  /** Ends every connection, and fails every attempt to open another: after this nothing is sent (K10). */
+  /** Closes every connection and fails every new one: nothing is sent afterwards (K10). */
   destroy(): void;
 }
 
 /**
- * The exporters would make agents of their own, which nobody can end: a request to a collector that does not answer
- * would keep the process alive after everything else has stopped. With an agent of ours the exporter does not read
- * the standard variables for certificates, so they are read here. A file that is missing fails each export.
+ * The exporters would create their own agents, which cannot be closed: a request to a collector that does not respond
+ * would keep the process alive after everything else has stopped. With a custom agent, the exporter ignores the standard
+ * variables for certificates, so they are read here. A missing file fails each export.
  */
 export function createOtlpAgents(env: Readonly<Record<string, string | undefined>>): OtlpAgents {
   const open = new Set<HttpAgent>();
@@ -71,16 +71,16 @@ export function createOtlpAgents(env: Readonly<Record<string, string | undefined
 
 const endpointVariables = ["", "TRACES_", "METRICS_"].map((signal) => `OTEL_EXPORTER_OTLP_${signal}ENDPOINT`);
 
-/** The variables with an address that the exporters would silently replace by their default, a collector on this host. */
+/** The variables with an invalid address, which the exporters would silently replace by a collector on localhost. */
 export function unusableEndpoints(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   return endpointVariables.filter((name) => {
     const address = env[name]?.trim() ?? "";
-    // Without a scheme, as in "collector:4318", the host would be taken for one.
+    // Without a scheme, as in "collector:4318", the host would be parsed as one.
     return address !== "" && !(/^https?:/i.test(address) && URL.canParse(address));
   });
 }
 
-/** Told of the end of every export: without an error it went well. */
+/** Called at the end of every export; undefined for a success. */
 export type OnExported = (error: unknown) => void;
 
 export interface ExportWatch {
@@ -98,8 +98,8 @@ export function createExportWatch(log: Log, failures: Metrics["telemetryFailures
         if (error !== undefined) failures?.inc({ signal });
         if (failing === (error !== undefined)) return;
         failing = !failing;
-        if (failing) log.warn("telemetry cannot be exported", { signal, error });
-        else log.info("telemetry is exported again", { signal });
+        if (failing) log.warn("telemetry export failed", { signal, error });
+        else log.info("telemetry export recovered", { signal });
       };
     },
     stop() {

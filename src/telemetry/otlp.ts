@@ -1,5 +1,5 @@
-// The two OTLP pipelines and their common end. This file and what it imports are the only ones that load
-// OpenTelemetry; they are reached through the dynamic import in tracing.ts alone.
+// Starts and stops the OTLP export of traces and metrics. Only this file and its imports load OpenTelemetry, and they are
+// loaded through a dynamic import, so that a process without tracing does not pay for it.
 import {
   detectResources,
   envDetector,
@@ -19,7 +19,7 @@ const shutdownMaxMs = 3_000;
 
 export interface OtlpOptions {
   readonly tracesOn: boolean;
-  /** The share of traces that is kept: 0 none, 1 all. A span inside another follows its parent. */
+  /** The share of traces that is sampled: 0 none, 1 all. A child span follows its parent. */
   readonly sampleRate: number;
   readonly service: {
     readonly namespace: string;
@@ -39,8 +39,9 @@ export interface OtlpDeps {
 
 export function startOtlp(options: OtlpOptions, deps: OtlpDeps): Tracing {
   const { clock, env, log } = deps;
-  // Named without its value, which may hold a password.
-  for (const name of unusableEndpoints(env)) log.warn(`${name} is no http:// or https:// address, ignored`);
+  // Without the value, which may contain a password.
+  for (const name of unusableEndpoints(env))
+    log.warn(`${name} is not an http:// or https:// address; ignoring it`);
   const resource = resourceOf(options.service);
   const agents = createOtlpAgents(env);
   const watch = createExportWatch(log, options.metrics?.telemetryFailures);
@@ -68,9 +69,9 @@ export function startOtlp(options: OtlpOptions, deps: OtlpDeps): Tracing {
 
   async function stop(): Promise<void> {
     const flushed = await settledWithin(clock, shutdownMaxMs, [traces?.shutdown(), push?.shutdown()]);
-    if (!flushed) log.warn("telemetry could not be sent before the stop", { timeoutMs: shutdownMaxMs });
-    // In this order: the exports that are ended now fail, and that is no news. One that waits to be tried again has
-    // a timer within the SDK that nobody can reach; it comes to nothing, but keeps an event loop busy for seconds.
+    if (!flushed) log.warn("telemetry was not flushed before shutdown", { timeoutMs: shutdownMaxMs });
+    // In this order, because the exports that are cut off now fail, and that need not be logged. A waiting retry has a
+    // timer inside the SDK that cannot be cancelled; it does nothing, but keeps the event loop alive for seconds.
     watch.stop();
     agents.destroy();
   }
@@ -84,7 +85,7 @@ export function startOtlp(options: OtlpOptions, deps: OtlpDeps): Tracing {
   };
 }
 
-/** OTEL_RESOURCE_ATTRIBUTES can add attributes (a pod's name, a cluster); it cannot say that this is not krane. */
+/** OTEL_RESOURCE_ATTRIBUTES can add attributes (a pod's name, a cluster), but not override these. */
 function resourceOf(service: OtlpOptions["service"]): Resource {
   return detectResources({ detectors: [envDetector] }).merge(
     resourceFromAttributes({
@@ -97,7 +98,7 @@ function resourceOf(service: OtlpOptions["service"]): Resource {
   );
 }
 
-/** Whether the work ended, well or not, before the time was up. */
+/** Whether the work settled, successfully or not, within the time. */
 function settledWithin(
   clock: Clock,
   maxMs: number,

@@ -1,5 +1,5 @@
-// Metrics of the process itself. They are collected here, and not by the metrics library, because what the library
-// starts for them (an observer of garbage collection, a monitor of the event loop) cannot be stopped again.
+// Metrics of the process itself. They are collected here, and not by the metrics library, because the library's observers
+// (of garbage collection and of the event loop) cannot be stopped.
 import { readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { monitorEventLoopDelay, PerformanceObserver, constants as perf } from "node:perf_hooks";
@@ -116,7 +116,7 @@ function createInstruments(registry: MetricRegistry) {
   };
 }
 
-/** Neither of the two keeps the process alive, and both end with stop(). */
+/** Neither observer keeps the process alive, and both end with stop(). */
 function watchRuntime({ gcDuration, lagMean, lagP50, lagP99, lagMax }: Instruments) {
   const lag = monitorEventLoopDelay({ resolution: eventLoopResolutionMs });
   lag.enable();
@@ -139,13 +139,13 @@ function watchRuntime({ gcDuration, lagMean, lagP50, lagP99, lagMax }: Instrumen
   };
 }
 
-/** What the monitor records is the time between two ticks of its timer, so an idle loop reads as one interval. */
+/** The monitor records the time between two ticks of its timer, so an idle loop shows one interval. */
 function delaySeconds(tickNs: number): number {
   return Math.max(0, tickNs / 1e9 - eventLoopResolutionMs / 1000);
 }
 
 function gcKind(entry: object): (typeof gcKinds)[number] {
-  // Every entry of a garbage collection has it; the type of the list does not know which entries it holds.
+  // Every gc entry has it, but the type of the list does not say that these are gc entries.
   const kind = (entry as { readonly detail?: { readonly kind?: number } }).detail?.kind;
   if (kind === perf.NODE_PERFORMANCE_GC_MAJOR) return "major";
   if (kind === perf.NODE_PERFORMANCE_GC_MINOR) return "minor";
@@ -153,15 +153,15 @@ function gcKind(entry: object): (typeof gcKinds)[number] {
   return kind === perf.NODE_PERFORMANCE_GC_WEAKCB ? "weakcb" : "other";
 }
 
-// Both give NaN, which the registry leaves out, where there is no such file.
+// Both return NaN, which the registry drops, if the file is missing.
 
 async function loadOpenFiles(): Promise<number> {
   const open = await readdir("/proc/self/fd").catch(() => []);
-  // One of them was open only to list the others.
+  // One of them is the directory being listed.
   return open.length > 0 ? open.length - 1 : Number.NaN;
 }
 
-/** Read once: it does not change, and it is read at a time when descriptors are not yet short. */
+/** Read once, at the start: it does not change, and file descriptors may run out later. */
 function loadMaxFiles(): number {
   try {
     const limits = readFileSync("/proc/self/limits", "utf8");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { scrub } from "./scrub.ts";
 
-test("words about tokens stay, and tokens go", () => {
+test("sentences about tokens stay, and tokens are removed", () => {
   for (const text of ["a valid bearer token is needed", "no bearer token.", "bearer tokens, and others"])
     assert.equal(scrub(text, 100), text);
   for (const token of ["abc", "token-of-the-agents", "token.abc", "tokens", "TOKENS.x", "token="]) {

@@ -1,10 +1,10 @@
-// The second net under K7. Secrets are a type of their own that no log line, span or metric takes; what this catches
-// is text that somebody else wrote, such as the error of an HTTP client that quotes the request it sent.
+// Removes tokens and passwords from text: the second line of defence for K7. krane's own secrets have a type that no log
+// line, span or metric accepts; this is for text from outside, such as an HTTP client's error that quotes its request.
 
 const redacted = "[redacted]";
 
-// Text is cut before it is searched, so that a message of many megabytes costs no more than one of this size. It is
-// far above every length that is kept, so a token that straddles the cut is not in what is kept either.
+// Text is cut before it is searched, so that a message of many megabytes costs no more than one of this size. The limit is
+// far above every length that is kept, so a token at the cut is not kept either.
 const searchedCharsMax = 16_384;
 
 const patterns: readonly (readonly [RegExp, string])[] = [
@@ -14,15 +14,15 @@ const patterns: readonly (readonly [RegExp, string])[] = [
     /(authorization[\\"']{0,2}\s{0,4}[:=][\s\\"'[]{0,8})[^\s\\"',;\]}]+([ \t]+[^\s\\"',;\]}]+)?/gi,
     `$1${redacted}`,
   ],
-  // But not the words "bearer token" in a sentence, such as one that says that a bearer token is needed.
+  // But not the words "bearer token" in a sentence.
   [/\b(bearer|basic)\s+(?!tokens?[.,;:)]?(?:\s|$))[\w.~+/=-]+/gi, `$1 ${redacted}`],
-  // The token of a Kubernetes service account is a JWT, and is recognisable on its own.
+  // A Kubernetes service account token is a JWT, which is recognizable without a header.
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, redacted],
   // The user and password of a URL.
   [/\/\/[^\s/@:]*:[^\s/@]+@/g, `//${redacted}@`],
 ];
 
-/** The text without tokens and passwords that have a recognisable shape, cut to a length. */
+/** The text without tokens and passwords that have a recognizable form, cut to a length. */
 export function scrub(text: string, charsMax: number): string {
   let clean = text.length > searchedCharsMax ? text.slice(0, searchedCharsMax) : text;
   for (const [pattern, replacement] of patterns) clean = clean.replace(pattern, replacement);

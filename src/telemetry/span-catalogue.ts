@@ -1,29 +1,28 @@
-// Every span of krane; docs/metrics.md is checked against this table in both directions. Streams and watches have
-// none: they last for hours, and what comes of them has spans of its own.
-
-// What a span is before it begins: its name, its kind, and which attributes it may have.
+// The catalogue of krane's spans: name, kind and attributes. A test compares docs/metrics.md with this table both ways.
+// Streams and watches have no spans: they last for hours, and the work that they cause has its own.
 
 export type SpanValue = string | number | boolean;
 
 export interface SpanDefinition {
-  /** What every such span is called; of what it is follows in each one's name. */
+  /** The first part of the span's name, the same for all of them. */
   readonly name: string;
-  /** What stands after that in a name, for the documentation. */
+  /** What follows in the name, for the documentation. */
   readonly subject: string;
   readonly kind: "internal" | "client" | "server";
   /**
-   * It begins a trace, or continues that of a caller, whatever goes on around it. Queues start work in the
-   * asynchronous context of whoever woke them, and that is not what the work is for.
+   * It begins a trace, or continues that of a remote caller, and ignores the current span: a queue starts work in the
+   * asynchronous context of the code that enqueued it, which is not its parent.
    */
   readonly isRoot: boolean;
   readonly meaning: string;
-  /** Each with what it holds. Keys, names and codes only, never a text that somebody else wrote (K7). */
+  /** Attribute to description. Keys, names and codes only, never text from outside krane (K7). */
   readonly attributes: Readonly<Record<string, string>>;
 }
 
 export type AttributesOf<D extends SpanDefinition> = {
   readonly [Name in keyof D["attributes"]]?: SpanValue | undefined;
 };
+
 const rpcAttributes = {
   "rpc.service": "the service, with its package",
   "rpc.method": "the method",
@@ -36,12 +35,12 @@ export const spanCatalogue = {
     subject: "controller",
     kind: "internal",
     isRoot: true,
-    meaning: "One look at one key. It failed where its outcome is one of trouble.",
+    meaning: "One reconcile of one key. An error if the object is out of sync.",
     attributes: {
       "krane.controller": "the name of the controller, such as `deployments`",
       "krane.key": "the key",
-      "krane.version": "the version of the desired state, where there is one",
-      "krane.outcome": "what came of it, where that is known",
+      "krane.version": "the version of the desired state, if any",
+      "krane.outcome": "the outcome, if known",
     },
   },
   kubernetesRequest: {
@@ -49,13 +48,13 @@ export const spanCatalogue = {
     subject: "verb resource",
     kind: "client",
     isRoot: false,
-    meaning: "One request to the API server. It failed with every status from 400 on but 404.",
+    meaning: "One request to the API server. An error for every status from 400 on, except 404.",
     attributes: {
       "k8s.verb": "`get`, `list`, `create`, `patch` or `delete`",
       "k8s.resource": "the kind, in the plural as in the path",
-      "k8s.namespace": "the namespace, where there is one",
-      "k8s.name": "the name, where there is one",
-      "http.response.status_code": "the status, where there was an answer",
+      "k8s.namespace": "the namespace, if any",
+      "k8s.name": "the name, if any",
+      "http.response.status_code": "the status, if there was a response",
     },
   },
   controlPlaneCall: {
@@ -63,7 +62,7 @@ export const spanCatalogue = {
     subject: "method",
     kind: "client",
     isRoot: true,
-    meaning: "One call to the control plane: a question, a report or a heartbeat.",
+    meaning: "One call to the control plane: a request for desired state, a report or a heartbeat.",
     attributes: rpcAttributes,
   },
   vaultCall: {
@@ -79,7 +78,7 @@ export const spanCatalogue = {
     subject: "service/method",
     kind: "server",
     isRoot: true,
-    meaning: "One call of a service of krane's that was let in on the RPC port.",
+    meaning: "One call that krane served on the RPC port, if it was admitted.",
     attributes: rpcAttributes,
   },
 } as const satisfies Readonly<Record<string, SpanDefinition>>;

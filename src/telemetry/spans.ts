@@ -1,26 +1,26 @@
-// What tracing is to those who use it, and the kind that does nothing.
+// The interface of tracing. Callers get a Spans, or undefined when tracing is off.
 import type { AttributesOf, SpanDefinition } from "./span-catalogue.ts";
 
 export interface SpanStart<D extends SpanDefinition> {
   readonly subject: string;
   readonly attributes: AttributesOf<D>;
-  /** The trace that a caller asks to continue, in the form of W3C; ignored where it is none. For roots only. */
+  /** The W3C traceparent of a remote caller, to continue its trace; ignored if invalid. For root spans only. */
   readonly traceparent?: string | undefined;
 }
 
-/** A span that has begun. */
+/** A span that has started. */
 export interface OpenSpan<D extends SpanDefinition = SpanDefinition> {
-  /** How somebody else may continue the trace. */
+  /** Sent to another process, so that it can continue the trace. */
   readonly traceparent: string;
   set(attributes: AttributesOf<D>): void;
-  /** Notes a failure by its code; a text would have to be free of secrets (K7). */
+  /** Records a failure by its code; a message might contain secrets (K7). */
   fail(code: string): void;
 }
 
 export interface Spans {
   /**
-   * Runs the function inside a span, which is the parent of every span begun within it. The span ends when the
-   * result does; a failure is noted on it, by type and code, and thrown on as it is.
+   * Runs the function inside a span, which is the parent of every span started within it. The span ends when the function
+   * settles; an error is recorded by type and code, and rethrown unchanged.
    */
   withSpan<D extends SpanDefinition, T>(
     definition: D,
@@ -29,13 +29,13 @@ export interface Spans {
   ): Promise<T>;
 }
 
-/** What whoever makes spans takes among its deps. Undefined: it works as if there were no such thing as a span. */
+/** For the deps of code that creates spans. Undefined when tracing is off. */
 export interface Traced {
   readonly spans?: Spans | undefined;
 }
 
 export interface Tracing extends Traced {
-  /** Sends what is waiting, for a few seconds at most. Never rejects, and does its work once. */
+  /** Flushes pending spans, for a few seconds at most. Never rejects; further calls do nothing. */
   shutdown(): Promise<void>;
 }
 

@@ -37,7 +37,7 @@ async function startCollector(t: TestContext, answer: (response: ServerResponse)
     try {
       for await (const chunk of request) chunks.push(chunk);
     } catch {
-      // An exporter that is shut down cuts the request that it is just sending.
+      // An exporter that is shut down cuts off its current request.
       return;
     }
     received.push({
@@ -134,7 +134,7 @@ async function startSpans(sampleRate: number, deps: TracingDeps) {
   return { withSpan: (spans ?? assert.fail("there are no spans")).withSpan, shutdown };
 }
 
-test("spans arrive compressed, nested as they were begun, and with the resource of this instance", async (t) => {
+test("spans arrive compressed, nested as they were started, and with the resource of this instance", async (t) => {
   const collector = await startCollector(t, ok);
   const { deps } = createFixture();
   const tracing = await startSpans(1, deps);
@@ -178,7 +178,7 @@ test("spans arrive compressed, nested as they were begun, and with the resource 
   });
 });
 
-test("a failure goes through a span unchanged, and is sent by its type and code, without its words", async (t) => {
+test("an error passes through a span unchanged, and is exported by type and code, without its message", async (t) => {
   const collector = await startCollector(t, ok);
   const { deps } = createFixture();
   const tracing = await startSpans(1, deps);
@@ -205,7 +205,7 @@ test("a failure goes through a span unchanged, and is sent by its type and code,
   );
 });
 
-test("a span that has ended takes no children, and a root is nobody's child", async (t) => {
+test("a span that has ended takes no children, and a root span has no parent", async (t) => {
   const collector = await startCollector(t, ok);
   const { deps } = createFixture();
   const tracing = await startSpans(1, deps);
@@ -229,7 +229,7 @@ test("a span that has ended takes no children, and a root is nobody's child", as
   assert.equal(new Set(spans.map(({ traceId }) => traceId)).size, 3);
 });
 
-test("a caller's trace is continued, unless it is one that the caller does not keep or cannot be read", async (t) => {
+test("a caller's trace is continued, unless the caller does not sample it or its header is invalid", async (t) => {
   const collector = await startCollector(t, ok);
   const { deps } = createFixture();
   const tracing = await startSpans(1, deps);
@@ -255,7 +255,7 @@ test("a caller's trace is continued, unless it is one that the caller does not k
   );
 });
 
-test("that a caller keeps its trace does not make krane keep more than its rate", async (t) => {
+test("a caller that samples its trace does not make krane sample more than its rate", async (t) => {
   await startCollector(t, ok);
   const { deps } = createFixture();
   const tracing = await startSpans(0.01, deps);
@@ -265,7 +265,7 @@ test("that a caller keeps its trace does not make krane keep more than its rate"
   await tracing.shutdown();
 });
 
-test("with a sample rate of 0 there are no spans to make, and none are sent", async (t) => {
+test("with a sample rate of 0 tracing is off, and no spans are sent", async (t) => {
   const collector = await startCollector(t, ok);
   const { deps } = createFixture();
   const tracing = await startTracing({ sampleRate: 0, service }, deps);
@@ -274,7 +274,7 @@ test("with a sample rate of 0 there are no spans to make, and none are sent", as
   assert.equal(collector.received.length, 0);
 });
 
-test("a ratio keeps whole traces: a span inside another is sent exactly if its parent is", async (t) => {
+test("a ratio samples whole traces: a child span is sent exactly if its parent is", async (t) => {
   const collector = await startCollector(t, ok);
   const { deps } = createFixture();
   const tracing = await startSpans(0.5, deps);
@@ -336,14 +336,14 @@ test("the standard variables switch off traces, metrics or both", async (t) => {
   assert.deepEqual(await paths({ OTEL_SDK_DISABLED: "true" }), []);
 });
 
-test("an address that cannot be used is said once, by the name of its variable and without its value", async (t) => {
+test("an invalid address is logged once, by the name of its variable and without its value", async (t) => {
   await startCollector(t, ok);
   const warnings = async (env: Record<string, string>) => {
     const { deps, said } = createFixture(env);
     await (await startTracing({ sampleRate: 1, service }, deps)).shutdown();
     return said.map(({ level, message }) => `${level} ${message}`);
   };
-  const ignored = "is no http:// or https:// address, ignored";
+  const ignored = "is not an http:// or https:// address; ignoring it";
   for (const bad of ["notaurl", "collector:4318", "http://", "unix:///run/otel"])
     assert.deepEqual(await warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: bad }), [
       `warn OTEL_EXPORTER_OTLP_ENDPOINT ${ignored}`,
@@ -355,7 +355,7 @@ test("an address that cannot be used is said once, by the name of its variable a
     assert.deepEqual(await warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: good }), []);
 });
 
-test("a collector that never answers delays shutdown by a fixed time and nothing else", {
+test("a collector that never responds delays shutdown by a fixed time and nothing else", {
   timeout: 30_000,
 }, async (t) => {
   useEnvironment(t, { OTEL_EXPORTER_OTLP_TIMEOUT: "600000" });
@@ -377,7 +377,7 @@ test("a collector that never answers delays shutdown by a fixed time and nothing
   assert.equal(await tracing.spans?.withSpan(step, plain("after"), () => 7), 7);
 });
 
-test("a collector that refuses connections delays shutdown by a fixed time and is counted and said once", async (t) => {
+test("a collector that refuses connections delays shutdown by a fixed time, and is counted and logged once", async (t) => {
   useEnvironment(t, { OTEL_EXPORTER_OTLP_TIMEOUT: "500" });
   const collector = await startCollector(t, ok);
   await collector.close();
@@ -394,7 +394,7 @@ test("a collector that refuses connections delays shutdown by a fixed time and i
   ]);
 });
 
-test("a collector that answers with errors fails nothing", async (t) => {
+test("a collector that responds with errors fails nothing", async (t) => {
   await startCollector(t, (response) => void response.writeHead(400).end("no"));
   const { clock, deps, metrics } = createFixture();
   const tracing = await startTracing({ sampleRate: 1, service, metrics }, deps);
@@ -404,13 +404,13 @@ test("a collector that answers with errors fails nothing", async (t) => {
   assert.equal(await failuresOf(metrics, "traces"), 1);
 });
 
-test("without tracing there are no spans to make", async () => {
+test("without tracing there are no spans", async () => {
   const tracing = createNoTracing();
   assert.equal(tracing.spans, undefined);
   await tracing.shutdown();
 });
 
-test("nothing of OpenTelemetry's SDK is loaded until tracing is on, nor printed or left running when it is", async () => {
+test("the OpenTelemetry SDK is loaded only when tracing is on, and prints nothing and leaves nothing running", async () => {
   const folder = new URL("./", import.meta.url).href;
   const program = `
     import { createRequire } from "node:module";

@@ -50,7 +50,7 @@ function loudLines({ lines }: LoggedAgent) {
 
 function unknownObjects(count: number) {
   return [
-    "the control plane does not know objects that are running; they are kept",
+    "the control plane does not know objects that are running; holding back their deletion",
     `only 0 of ${count} objects are known to the control plane`,
     count,
   ];

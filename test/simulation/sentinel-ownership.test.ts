@@ -211,7 +211,7 @@ test("a name that is given to another id is a conflict: nothing of the first is 
   const conflict = () =>
     next.controller.objects({ onlyTroubled: true }).find(({ key }) => key === "sentinel/gate-1");
   await world.until("the conflict is seen", () => conflict()?.outcome === ObjectStatus_Outcome.CONFLICT);
-  assert.match(conflict()?.reason ?? "", /the live sentinel id is "se_1", wanted is "se_other"/);
+  assert.match(conflict()?.reason ?? "", /the live sentinel id is "se_1", but "se_other" is desired/);
   await world.plane.admin.deleteSentinel(region, "se_other");
   await world.clock.advance(120_000);
   assert.equal(conflict()?.outcome, ObjectStatus_Outcome.CONFLICT);

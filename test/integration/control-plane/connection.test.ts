@@ -139,7 +139,7 @@ describe("a peer that is gone without a word", () => {
     await clock.advance(15_000);
     await eventually("the loss is seen", () => assert.equal(stream.status().state, "waiting"));
     assert.equal(stream.status().lastError?.code, "unavailable");
-    assert.match(stream.status().lastError?.message ?? "", /no answer to a ping within 5000 ms/);
+    assert.match(stream.status().lastError?.message ?? "", /no response to a ping within 5000 ms/);
     await clock.advance(5_000);
     await eventually("it is open again", () => assert.equal(cursor, 10n));
     assert.deepEqual(opened, [0n, 5n]);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBareReconciler } from "../../test/support/bare-reconciler.ts";
 import type { Plan } from "./plan.ts";
-import { isInOrder } from "./resync.ts";
+import { isInSync } from "./resync.ts";
 
 const never = new AbortController().signal;
 const key = "acme/web";
@@ -16,43 +16,43 @@ async function settledReconciler(plan: () => Plan = () => nothingToDo) {
   return fixture;
 }
 
-test("a key is in order once a look has found nothing to do", async () => {
+test("a key is in sync once a reconcile found nothing to do", async () => {
   const { reconciler, deps, store } = createBareReconciler(() => nothingToDo);
   store.receive({ key, id: "d_1", version: 7n, want: { kind: "apply", spec: "one" } });
-  assert.equal(isInOrder(key, deps), false);
+  assert.equal(isInSync(key, deps), false);
   await reconciler.reconcile(key, never);
-  assert.equal(isInOrder(key, deps), true);
-  assert.equal(isInOrder("acme/other", deps), false);
+  assert.equal(isInSync(key, deps), true);
+  assert.equal(isInSync("acme/other", deps), false);
 });
 
-test("it is not while another version is wanted than was looked at, or its end", async () => {
+test("a key is out of sync while a newer version or a delete is waiting", async () => {
   const { reconciler, deps, store } = await settledReconciler();
   store.receive({ key, id: "d_1", version: 8n, want: { kind: "apply", spec: "two" } });
-  assert.equal(isInOrder(key, deps), false);
+  assert.equal(isInSync(key, deps), false);
   await reconciler.reconcile(key, never);
-  assert.equal(isInOrder(key, deps), true);
+  assert.equal(isInSync(key, deps), true);
   store.receive({ key, id: "d_1", version: 9n, want: { kind: "delete" } });
-  assert.equal(isInOrder(key, deps), false);
+  assert.equal(isInSync(key, deps), false);
 });
 
-test("it is not while the control plane does not know it", async () => {
+test("a key is out of sync while the control plane does not know it", async () => {
   const { deps, guard } = await settledReconciler();
   for (let pass = 0; pass < 2; pass++) {
     guard.suspect(key, "d_1");
     guard.endPass({ managed: 1, present: 0 });
   }
-  assert.equal(isInOrder(key, deps), false);
+  assert.equal(isInSync(key, deps), false);
   guard.clear(key);
-  assert.equal(isInOrder(key, deps), true);
+  assert.equal(isInSync(key, deps), true);
 });
 
-test("it is not where there is something to do, or where that cannot be told", async () => {
+test("a key is out of sync if its plan has work to do, or cannot be made", async () => {
   let plan = (): Plan => nothingToDo;
   const { deps } = await settledReconciler(() => plan());
   plan = () => ({ kind: "apply", steps: [{ kind: "unmet", reason: "something is missing" }] });
-  assert.equal(isInOrder(key, deps), false);
+  assert.equal(isInSync(key, deps), false);
   plan = () => ({ kind: "nothing" });
-  assert.equal(isInOrder(key, deps), false);
+  assert.equal(isInSync(key, deps), false);
   plan = () => assert.fail("a bug");
-  assert.equal(isInOrder(key, deps), false);
+  assert.equal(isInSync(key, deps), false);
 });
