@@ -1,5 +1,5 @@
-// From the configuration to a vault: a remote one where `vault.url` is set, else an
-// embedded one where there are master keys, else none.
+// Creates the configured vault: a remote one if `vault.url` is set, else an embedded one if there are master keys, else
+// none.
 import type { Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { openCaFile, type TrustedCa } from "../config/ca-file.ts";
@@ -21,12 +21,12 @@ export interface VaultDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics?: Pick<Metrics, "circuitBreakerRequests" | "circuitBreakerErrors"> | undefined;
-  /** For calls to a remote one. */
+  /** For calls to a remote vault. */
   readonly interceptors?: readonly Interceptor[] | undefined;
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
 }
 
-/** Reads the files that the configuration names, and rejects where they cannot be used; connects to nothing. */
+/** Reads the files that the configuration names, and rejects if they are invalid. It opens no connection. */
 export async function createVault(
   config: VaultConfig | undefined,
   deps: VaultDeps,
@@ -50,16 +50,16 @@ export interface KeyStorage {
   readonly masterKeys: MasterKeySource;
 }
 
-/** What an embedded vault works with, for whoever works on the keys themselves. */
+/** The storage and master keys of an embedded vault, for commands that work on the keys themselves. */
 export async function openKeyStorage(
   config: EmbeddedVaultConfig,
   deps: VaultDeps,
   signal: AbortSignal,
 ): Promise<KeyStorage> {
   const masterKeys = createMasterKeySource(createVaultSecret(config.masterKeys, deps), (error) =>
-    deps.log.warn("the new master keys cannot be used; the last ones stay in use", { error }),
+    deps.log.warn("the new master keys are invalid; the last ones stay in use", { error }),
   );
-  // A wrong key is better found now than by the first pod that wants its secrets.
+  // Finds a wrong key now, rather than when the first pod requests its secrets.
   await masterKeys.current(signal);
   return { storage: createStorage(config.storage, deps), masterKeys };
 }

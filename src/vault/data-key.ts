@@ -1,6 +1,5 @@
-// A data key as it is stored: wrapped by a master key, in an `EncryptedDataEncryptionKey`.
-// In krane's own format the wrap is bound to the keyring, so that an object copied into
-// another keyring does not open there.
+// Wraps and unwraps data keys. A data key is stored wrapped by a master key, in an `EncryptedDataEncryptionKey`. In krane's
+// own format the wrapping is bound to the keyring, so that an object copied into another keyring does not open there.
 import { createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import {
@@ -50,11 +49,11 @@ export function wrapDataKey(dataKey: DataKey, by: SealedBy, options: WrapOptions
   );
 }
 
-/** A stored object that was read but not opened. */
+/** A stored object that was parsed but not decrypted. */
 export interface WrappedDataKey {
   readonly id: string;
   readonly masterKeyId: string;
-  /** Undefined where the master key is not among these. Throws where the object is damaged. */
+  /** Returns undefined if the master key is not among these. Throws if the object is damaged. */
   unwrap(keys: MasterKeys): DataKey | undefined;
 }
 
@@ -85,10 +84,10 @@ function unwrap(
   const plain = open(encrypted, masterKey.key, bound);
   if (plain === undefined) throw damaged(where);
   const message = parse(DataEncryptionKeySchema, plain);
-  // The id outside is not protected in the original's format; the one within is.
+  // In the original's format the outer id is not authenticated; the inner one is.
   if (message === undefined || message.id !== id || message.key.length !== keyBytes) throw damaged(where);
   const key = createSecretKey(message.key);
-  // The bytes of the message are a view of these.
+  // The message's bytes are a view of these.
   plain.fill(0);
   return { id, createdAtMs: message.createdAt, key };
 }

@@ -45,7 +45,7 @@ const failsWith = (code: VaultErrorCode) => (error: unknown) =>
 const parse = (encrypted: string) => fromBinary(EncryptedSchema, Buffer.from(encrypted, "base64"));
 const render = (message: Encrypted) => Buffer.from(toBinary(EncryptedSchema, message)).toString("base64");
 
-describe("what the original has written", () => {
+describe("data from the original vault", () => {
   const originalKey =
     "Ch9rZWtfMmdqMFBJdVhac1NSa0ZhNE5mOWlLSnBHenFPENTt7an5MRogENt9Si6wms4pQ2XIvqNSIgNpaBenJmXgcInhu6Nfv2U=";
   const storedKey =
@@ -60,7 +60,7 @@ describe("what the original has written", () => {
     return storage;
   }
 
-  test("is opened, with and without a name", async () => {
+  test("is decrypted, with and without a name", async () => {
     const vault = createTestVault({ storage: await storageOfTheOriginal(), keys: [originalKey] });
     assert.equal(await vault.decrypt({ keyring: "env_1", encrypted }, signal), "hello krane");
     assert.equal(await vault.decrypt({ keyring: "env_1", encrypted, context: "ANY" }, signal), "hello krane");
@@ -68,7 +68,7 @@ describe("what the original has written", () => {
     assert.deepEqual([...opened], [["A", "hello krane"]]);
   });
 
-  test("its newest data key is used on, and in its format nothing is bound", async () => {
+  test("keeps its newest data key, and is not bound when written in its format", async () => {
     const vault = createTestVault({
       storage: await storageOfTheOriginal(),
       keys: [originalKey],
@@ -82,7 +82,7 @@ describe("what the original has written", () => {
     assert.equal(await vault.decrypt({ keyring: "env_1", encrypted: value.encrypted }, signal), "x");
   });
 
-  test("a new value under its data key does not open in a keyring that has the same data key", async () => {
+  test("a new value under its data key does not decrypt in another keyring with the same data key", async () => {
     const storage = await storageOfTheOriginal();
     await storage.create("keyring/env_2/dek_TestVec1", Buffer.from(storedKey, "base64"), signal);
     const vault = createTestVault({ storage, keys: [originalKey] });
@@ -94,7 +94,7 @@ describe("what the original has written", () => {
     );
   });
 
-  test("gets bound to its name by encrypting it anew", async () => {
+  test("is bound to its name by re-encrypting it", async () => {
     const vault = createTestVault({ storage: await storageOfTheOriginal(), keys: [originalKey] });
     const bound = await vault.reEncrypt({ keyring: "env_1", encrypted, context: "NAME" }, signal);
     const { encrypted: text } = bound;
@@ -111,7 +111,7 @@ describe("what the original has written", () => {
 });
 
 describe("a value", () => {
-  test("comes back exactly, whatever text it is", async () => {
+  test("is decrypted exactly, whatever the text", async () => {
     const vault = createTestVault();
     const text = fc.oneof(
       fc.string({ unit: "binary" }),
@@ -130,13 +130,13 @@ describe("a value", () => {
     );
   });
 
-  test("that has no form in UTF-8, or is too large, is refused", async () => {
+  test("that cannot be encoded in UTF-8, or is too large, is rejected", async () => {
     const vault = createTestVault();
     for (const data of ["half \uD800", "a".repeat(valueBytesMax + 1)])
       await assert.rejects(vault.encrypt({ keyring: "env_1", data }, signal), failsWith("invalid"));
   });
 
-  test("does not open after any change to any bit of its message, nor to its spelling", async () => {
+  test("does not decrypt after a change of any bit of its message, or of its encoding", async () => {
     const vault = createTestVault();
     for (const context of [undefined, "NAME"]) {
       const { encrypted } = await vault.encrypt({ keyring: "env_1", data: "the secret", context }, signal);
@@ -160,7 +160,7 @@ describe("a value", () => {
     }
   });
 
-  test("with a shorter tag or nonce does not open", async () => {
+  test("with a shorter tag or nonce does not decrypt", async () => {
     const vault = createTestVault();
     const { encrypted } = await vault.encrypt({ keyring: "env_1", data: "" }, signal);
     const message = parse(encrypted);
@@ -180,7 +180,7 @@ describe("a value", () => {
     }
   });
 
-  test("does not open in another keyring, also where the data key was copied there", async () => {
+  test("does not decrypt in another keyring, even if the data key was copied there", async () => {
     const storage = createMemoryStorage();
     const vault = createTestVault({ storage });
     const { encrypted, keyId } = await vault.encrypt({ keyring: "env_a", data: "x" }, signal);
@@ -191,7 +191,7 @@ describe("a value", () => {
     await assert.rejects(vault.decrypt({ keyring: "env_b", encrypted }, signal), failsWith("unusable_key"));
   });
 
-  test("that is bound cannot pass for one that is not, nor the other way", async () => {
+  test("that is bound cannot be passed off as unbound, nor the other way round", async () => {
     const vault = createTestVault();
     for (const context of [undefined, "NAME"]) {
       const { encrypted } = await vault.encrypt({ keyring: "env_1", data: "x", context }, signal);
@@ -223,7 +223,7 @@ describe("names", () => {
     "a".repeat(10_240),
   ];
 
-  test("of a keyring that could mean another place never reach the storage", async () => {
+  test("of a keyring that could be a path never reach the storage", async () => {
     const { storage, asked } = watched(createMemoryStorage());
     const vault = createTestVault({ storage });
     const items = new Map([["A", "x"]]);
@@ -238,7 +238,7 @@ describe("names", () => {
     assert.deepEqual(asked, []);
   });
 
-  test("of a key within a ciphertext do not either", async () => {
+  test("of a key inside a ciphertext that could be a path do not either", async () => {
     const { storage, asked } = watched(createMemoryStorage());
     const vault = createTestVault({ storage });
     const template = parse((await vault.encrypt({ keyring: "env_1", data: "x" }, signal)).encrypted);
@@ -260,7 +260,7 @@ describe("names", () => {
     assert.deepEqual(asked, []);
   });
 
-  test("that are given but empty are refused, because a caller that lost the name must notice", async () => {
+  test("that are empty are rejected, so that a caller that lost the name notices", async () => {
     const vault = createTestVault();
     const items = new Map([["", "x"]]);
     await assert.rejects(
@@ -276,7 +276,7 @@ describe("names", () => {
 });
 
 describe("many values at once", () => {
-  test("are opened all or not at all, and the bad one is named without its value", async () => {
+  test("are all decrypted or none, and the bad one is named without its value", async () => {
     const vault = createTestVault();
     const plain = new Map(Array.from({ length: 50 }, (_, index) => [`NAME_${index}`, `secret-${index}`]));
     const closed = await vault.encryptBulk({ keyring: "env_1", items: plain, bindItemNames: true }, signal);
@@ -293,7 +293,7 @@ describe("many values at once", () => {
     });
   });
 
-  test("without being asked for are bound to no name", async () => {
+  test("are not bound to a name unless requested", async () => {
     const vault = createTestVault();
     const closed = await vault.encryptBulk({ keyring: "env_1", items: new Map([["row 1", "x"]]) }, signal);
     const items = new Map([["OTHER", closed.get("row 1")?.encrypted ?? ""]]);

@@ -1,5 +1,5 @@
-// The vault within this process: values under the data keys of a keyring, data keys under
-// the master keys. Requests are checked in full before any storage is asked.
+// The vault inside this process: encrypts values with the data keys of a keyring, which are wrapped by the master keys.
+// Requests are fully validated before the storage is accessed.
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Clock } from "../concurrency/clock.ts";
 import { Binding, type Encrypted, EncryptedSchema } from "../gen/vault/v1/object_pb.ts";
@@ -13,9 +13,9 @@ import { invalid, undecryptable } from "./vault-error.ts";
 export type EmbeddedVaultOptions = KeyringsOptions;
 export type EmbeddedVaultDeps = KeyringsDeps;
 
-/** Larger than any variable that a process can be started with. */
+/** Larger than any environment variable of a process. */
 export const valueBytesMax = 1024 * 1024;
-/** Base64 of the largest value and of what is around it. */
+/** Base64 of the largest value with its envelope. */
 const encryptedCharsMax = Math.ceil((valueBytesMax + 1024) / 3) * 4;
 export const bulkItemsMax = 1_000;
 
@@ -79,7 +79,7 @@ export function createEmbeddedVault(options: EmbeddedVaultOptions, deps: Embedde
       checkContext(context);
       const plaintext = await decrypt(keyring, encrypted, context, signal);
       if (plaintext === undefined) throw undecryptable();
-      // Whoever encrypts anew wants the key that is the newest now.
+      // Re-encrypting must use the newest key, not a cached one.
       keyrings.forgetNewest(keyring);
       return encrypt(keyring, plaintext, context, signal);
     },
@@ -104,7 +104,7 @@ function sealValue(
 ): EncryptedValue {
   const wanted = context === undefined ? Binding.KEYRING : Binding.NAME;
   const bound = boundOf(format === "original" ? Binding.NONE : wanted, keyring, dataKey.id, context);
-  if (bound === undefined) throw new TypeError("a binding that this vault does not know");
+  if (bound === undefined) throw new TypeError("unknown binding");
   const message = seal(plaintext, dataKey, bound, clock.wallMs());
   plaintext.fill(0);
   return { encrypted: encryptedText(message), keyId: dataKey.id };
@@ -128,7 +128,7 @@ function openValue(
   return text;
 }
 
-/** Undefined for a binding of a newer vault, and for a bound value that is opened without a name. */
+/** Undefined for a binding of a newer vault, and for a value bound to a name if no name is given. */
 function boundOf(
   binding: Binding,
   keyring: string,
@@ -146,8 +146,8 @@ function parseEncrypted(encrypted: string): Encrypted | undefined {
   const bytes = Buffer.from(encrypted, "base64");
   try {
     const message = fromBinary(EncryptedSchema, bytes);
-    // A ciphertext has exactly one spelling. Node skips what is not base64, and the parser
-    // takes fields of the wrong type, so that texts which nobody wrote would open too.
+    // A ciphertext has exactly one encoding. Node skips characters that are not base64, and the parser tolerates fields of
+    // the wrong type, so altered texts would open too.
     if (encryptedText(message) !== encrypted) return undefined;
     return isDataKeyId(message.encryptionKeyId) ? message : undefined;
   } catch {
@@ -158,7 +158,7 @@ function parseEncrypted(encrypted: string): Encrypted | undefined {
 function plaintextOf(data: string): Buffer {
   const bytes = Buffer.from(data, "utf8");
   if (bytes.length > valueBytesMax) throw invalid(`data: is larger than ${valueBytesMax} bytes`);
-  // Half a surrogate pair has no form in UTF-8 and would come back as another character.
+  // A lone surrogate cannot be encoded in UTF-8 and would come back as another character.
   if (bytes.toString("utf8") !== data) throw invalid("data: is not valid Unicode text");
   return bytes;
 }
@@ -174,5 +174,5 @@ function textOf(plaintext: Buffer): string | undefined {
 }
 
 function checkItems(items: ReadonlyMap<string, string>): void {
-  if (items.size > bulkItemsMax) throw invalid(`items: are more than ${bulkItemsMax}`);
+  if (items.size > bulkItemsMax) throw invalid(`items: has more than ${bulkItemsMax} entries`);
 }

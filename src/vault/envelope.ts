@@ -1,11 +1,10 @@
-// One ciphertext: AES-256-GCM with a random 12-byte nonce and a 16-byte tag behind the
-// ciphertext, in a `vault.v1.Encrypted`.
+// Encrypts and decrypts a `vault.v1.Encrypted`: AES-256-GCM with a random 12-byte nonce and a 16-byte tag after the
+// ciphertext.
 //
-// - The length of the tag is always said. Without it Node takes tags of 4 bytes, which
-//   can be guessed.
-// - Plaintext exists outside this file only after final(), which is what checks the tag.
-// - What a ciphertext is bound to goes into the additional data with a length before each
-//   part, so that no two sets of parts give the same bytes.
+// - The tag length is always given. Without it Node accepts tags of 4 bytes, which can be guessed.
+// - Plaintext leaves this file only after final(), which verifies the tag.
+// - What a ciphertext is bound to goes into the additional data, with a length before each part, so that no two sets of
+//   parts give the same bytes.
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { Algorithm, Binding, type Encrypted, EncryptedSchema } from "../gen/vault/v1/object_pb.ts";
@@ -15,7 +14,7 @@ const nonceBytes = 12;
 const tagBytes = 16;
 const gcm = { authTagLength: tagBytes } as const;
 
-// Changes when the parts of a binding do, so that no version reads what another one bound.
+// Must change when the parts of a binding do, so that no version opens what another one bound.
 const bindingVersion = "krane.vault.v1";
 
 export const keyBytes = 32;
@@ -25,7 +24,7 @@ export interface SealedBy {
   readonly key: KeyObject;
 }
 
-/** What the tag vouches for besides the plaintext. */
+/** What the tag authenticates besides the plaintext. */
 export interface Bound {
   readonly binding: Binding;
   readonly parts: readonly string[];
@@ -49,7 +48,7 @@ export function seal(plaintext: Uint8Array, by: SealedBy, bound: Bound, wallMs: 
   });
 }
 
-/** The plaintext; undefined when anything about the ciphertext is wrong. */
+/** The plaintext; undefined if anything about the ciphertext is wrong. */
 export function open(encrypted: Encrypted, key: KeyObject, bound: Bound): Buffer | undefined {
   const { algorithm, nonce, ciphertext, time } = encrypted;
   if (algorithm !== Algorithm.AES_256_GCM || encrypted.binding !== bound.binding) return undefined;
@@ -59,7 +58,7 @@ export function open(encrypted: Encrypted, key: KeyObject, bound: Bound): Buffer
   opening.setAuthTag(ciphertext.subarray(-tagBytes));
   const unproven = opening.update(ciphertext.subarray(0, -tagBytes));
   try {
-    // In this mode final() adds no bytes; it throws where the tag is wrong.
+    // In this mode final() adds no bytes; it throws if the tag is wrong.
     opening.final();
   } catch {
     return undefined;

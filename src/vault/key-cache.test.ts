@@ -6,7 +6,7 @@ import { KeyCache } from "./key-cache.ts";
 const { signal } = new AbortController();
 const options = { entriesMax: 2, ageMaxMs: 1_000, loadTimeoutMs: 100 };
 
-test("no more entries are kept than it may have, and the least used goes first", async () => {
+test("the number of entries is limited, and the least recently used is dropped first", async () => {
   const cache = new KeyCache<string>(options, new FakeClock());
   for (const name of ["a", "b"]) await cache.get(name, async () => name, signal);
   assert.equal(cache.peek("a"), "a");
@@ -17,7 +17,7 @@ test("no more entries are kept than it may have, and the least used goes first",
   );
 });
 
-test("an entry is kept for its time, however often it is used", async () => {
+test("an entry expires after its time, however often it is used", async () => {
   const clock = new FakeClock();
   const cache = new KeyCache<string>(options, clock);
   await cache.get("a", async () => "first", signal);
@@ -27,7 +27,7 @@ test("an entry is kept for its time, however often it is used", async () => {
   assert.equal(await cache.get("a", async () => "second", signal), "second");
 });
 
-test("an entry that nobody asks for goes when its time is over, and leaves no timer", async () => {
+test("an unused entry expires too, and leaves no timer", async () => {
   const clock = new FakeClock();
   const cache = new KeyCache<string>(options, clock);
   await cache.get("a", async () => "a", signal);
@@ -41,7 +41,7 @@ test("an entry that nobody asks for goes when its time is over, and leaves no ti
   assert.deepEqual([cache.size, clock.timerCount], [0, 0]);
 });
 
-test("neither a failure nor an absence is remembered", async () => {
+test("neither a failure nor an absence is cached", async () => {
   const cache = new KeyCache<string>(options, new FakeClock());
   await assert.rejects(
     cache.get("a", () => Promise.reject(new Error("down")), signal),
@@ -51,7 +51,7 @@ test("neither a failure nor an absence is remembered", async () => {
   assert.equal(await cache.get("a", async () => "there", signal), "there");
 });
 
-test("closing ends loads, and keeps nothing of what they bring later", async () => {
+test("closing aborts loads, and drops their late results", async () => {
   const clock = new FakeClock();
   const cache = new KeyCache<string>(options, clock);
   await cache.get("a", async () => "a", signal);

@@ -1,10 +1,8 @@
-// Loaded keys, for a while. Both the number and the age are limited: what is not used
-// must not stay in memory for the life of the process, and a million keyrings must not
-// take a million keys along (K10). A key goes when its time is over, asked for or not.
+// Caches loaded keys. Number and age are limited: unused keys must not stay in memory for the life of the process, and a
+// million keyrings must not mean a million keys in memory (K10). A key is dropped when it expires, used or not.
 //
-// Callers who want the same key at the same time share one load. It goes on when one of
-// them leaves, and has a deadline of its own, so that a storage that hangs cannot keep
-// later callers waiting behind it.
+// Concurrent callers of the same key share one load. It continues if one of them aborts, and has its own deadline, so that
+// a storage that hangs cannot block later callers.
 
 import { withTimeout } from "../concurrency/abort.ts";
 import { onAbort } from "../concurrency/abort-listener.ts";
@@ -20,7 +18,7 @@ export class KeyCache<V> {
   private readonly options: KeyCacheOptions;
   private readonly clock: Clock;
   private readonly closed = new AbortController();
-  // In the order of their last use, the oldest first.
+  // Least recently used first.
   private readonly entries = new Map<string, { readonly value: V; readonly expiry: Timer }>();
   private readonly loads = new Map<string, Promise<V | undefined>>();
 
@@ -29,7 +27,7 @@ export class KeyCache<V> {
     this.clock = clock;
   }
 
-  /** What is there already. Cheaper than get() for a caller that would not wait. */
+  /** Returns a cached value without waiting. Cheaper than get(). */
   peek(name: string): V | undefined {
     const entry = this.entries.get(name);
     if (entry === undefined) return undefined;
@@ -43,7 +41,7 @@ export class KeyCache<V> {
     return this.entries.size;
   }
 
-  /** What was loaded before, or is loaded now. That there is none is not remembered. */
+  /** Returns the cached value, or loads it. Absence is not cached. */
   async get(
     name: string,
     load: (signal: AbortSignal) => Promise<V | undefined>,
@@ -58,7 +56,7 @@ export class KeyCache<V> {
     this.entries.delete(name);
   }
 
-  /** Ends every load, and lets go of every key. */
+  /** Aborts every load, and drops every key. */
   close(reason: Error): void {
     this.closed.abort(reason);
     for (const name of this.entries.keys()) this.forget(name);

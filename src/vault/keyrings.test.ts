@@ -29,7 +29,7 @@ function shuffled(storage: VaultStorage, seed: number): VaultStorage {
 }
 
 describe("the first key of a keyring", () => {
-  test("made by many processes at once is one, and whatever any of them encrypted all of them open", async () => {
+  test("is one even if many processes create it at once, and all of them can decrypt what any encrypted", async () => {
     for (let seed = 1; seed <= 50; seed++) {
       const storage = createMemoryStorage();
       const vaults = Array.from({ length: 5 }, (_, index) =>
@@ -45,21 +45,21 @@ describe("the first key of a keyring", () => {
     }
   });
 
-  test("wanted by many callers of one process is made once", async () => {
+  test("is created once for many concurrent callers of one process", async () => {
     const storage = createMemoryStorage();
     const vault = createTestVault({ storage, keys: [masterKey] });
     await Promise.all(Array.from({ length: 100 }, () => vault.encrypt({ keyring, data: "x" }, signal)));
     assert.equal((await objectsOf(storage)).length, 2);
   });
 
-  test("is whole or not there after a kill at any step, and the next process goes on", async () => {
+  test("is complete or absent after a crash at any step, and the next process continues", async () => {
     for (let calls = 0; ; calls++) {
       const storage = createMemoryStorage();
       const victim = createTestVault({ storage: mortalStorage(storage, calls), keys: [masterKey] });
       const outcome = await victim
         .encrypt({ keyring, data: "from the first" }, signal)
         .catch(() => undefined);
-      // An original vault on the same storage has no other way to find a key than by its id.
+      // An original vault on the same storage can find a key only by its id.
       const names = await objectsOf(storage);
       assert.ok(!names.includes(`keyring/${keyring}/LATEST`) || names.length === 2, names.join());
       const next = createTestVault({ storage, keys: [masterKey] });
@@ -72,7 +72,7 @@ describe("the first key of a keyring", () => {
     }
   });
 
-  test("that only LATEST holds gets its own object before anything is encrypted with it", async () => {
+  test("that is stored only as LATEST gets its own object before it is used", async () => {
     const storage = createMemoryStorage();
     const { keyId } = await createTestVault({ storage, keys: [masterKey] }).encrypt(
       { keyring, data: "x" },
@@ -91,14 +91,14 @@ describe("the first key of a keyring", () => {
 });
 
 describe("a data key", () => {
-  test("is replaced before it has been used too often, and what is under it stays readable", async () => {
+  test("is replaced before it has been used too often, and its values stay readable", async () => {
     const storage = createMemoryStorage();
     const clock = new FakeClock();
     const vault = createTestVault({ storage, keys: [masterKey], encryptionsMax: 3, clock });
     const values = [];
     for (let count = 0; count < 10; count++) {
       values.push(await vault.encrypt({ keyring, data: `${count}` }, signal));
-      // Long enough for the key to leave the memory and come back.
+      // Long enough for the key to be dropped from the cache and loaded again.
       await clock.advance(count % 2 === 0 ? 7_200_000 : 0);
     }
     const perKey = new Map<string, number>();
@@ -108,7 +108,7 @@ describe("a data key", () => {
       assert.equal(await vault.decrypt({ keyring, encrypted }, signal), `${count}`);
   });
 
-  test("that another process made is used once the memory of the older one is over", async () => {
+  test("of another process is used once the cached older one has expired", async () => {
     const clock = new FakeClock();
     const storage = createMemoryStorage();
     const one = createTestVault({ storage, keys: [masterKey], clock });
@@ -122,7 +122,7 @@ describe("a data key", () => {
     assert.equal((await one.encrypt({ keyring, data: "x" }, signal)).keyId, newer.keyId);
   });
 
-  test("is read from the storage once, and again only when its time in memory is over", async () => {
+  test("is read from the storage once, and again only when it has expired from the cache", async () => {
     const clock = new FakeClock();
     const storage = createMemoryStorage();
     const { encrypted } = await createTestVault({ storage, keys: [masterKey] }).encrypt(
@@ -141,14 +141,14 @@ describe("a data key", () => {
     assert.equal(counted.calls, 2);
   });
 
-  test("under a master key that was just added to the file is opened", async () => {
+  test("wrapped by a master key that was just added to the file is unwrapped", async () => {
     const storage = createMemoryStorage();
     const newer = generateMasterKey(0);
     const { encrypted } = await createTestVault({ storage, keys: [masterKey, newer] }).encrypt(
       { keyring, data: "x" },
       signal,
     );
-    // The file is read again only now and then, or when it is asked for.
+    // The file is read again only from time to time, or after refresh().
     let held = new Secret(masterKey);
     const masterKeys = createMasterKeySource({
       current: async () => held,
@@ -161,7 +161,7 @@ describe("a data key", () => {
     assert.equal(await vault.decrypt({ keyring, encrypted }, signal), "x");
   });
 
-  test("under a master key that is not configured is said, with its id and what to do", async () => {
+  test("wrapped by a master key that is not configured gives an error with its id and the remedy", async () => {
     const storage = createMemoryStorage();
     const { encrypted } = await createTestVault({ storage, keys: [masterKey] }).encrypt(
       { keyring, data: "x" },
@@ -179,7 +179,7 @@ describe("a data key", () => {
 });
 
 describe("a storage", () => {
-  test("that hangs ends every caller in time, and a later call tries anew", async () => {
+  test("that hangs fails every caller in time, and a later call tries again", async () => {
     const clock = new FakeClock();
     const storage = createMemoryStorage();
     const { encrypted } = await createTestVault({ storage, keys: [masterKey] }).encrypt(
@@ -202,7 +202,7 @@ describe("a storage", () => {
     assert.equal(clock.timerCount, 0);
   });
 
-  test("keeps no caller that has left, and the others get their answer", async () => {
+  test("does not keep a caller that aborted, and the others get their result", async () => {
     const storage = createMemoryStorage();
     const { encrypted } = await createTestVault({ storage, keys: [masterKey] }).encrypt(
       { keyring, data: "x" },

@@ -1,11 +1,10 @@
-// The data keys of every keyring: loaded, kept for a while, and made on first use.
+// Loads, caches and creates the data keys of keyrings. A keyring's first key is created on first use.
 //
-// - A data key is handed out for encrypting only when its own object is stored. `LATEST`
-//   alone would not do: it is replaced one day, and nothing could be opened any more.
-// - First its own object is written, then `LATEST`, each only where there is none. Of
-//   several processes that make a keyring's first key, one wins, and the others use it.
-//   What they had made stays as an object that nothing is encrypted with.
-// - A kill between two writes leaves at most such an unused object.
+// - A data key is used for encryption only after it is stored under its own id. `LATEST` alone is not enough: once it is
+//   replaced, nothing encrypted with that key could be decrypted.
+// - A new key is written under its own id first, then as `LATEST`, both only if they do not exist. If several processes
+//   create a keyring's first key, one wins and the others use it. Their own keys remain as unused objects.
+// - A crash between the two writes leaves at most such an unused object.
 import { DeadlineError } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import {
@@ -26,8 +25,8 @@ export interface KeyringsOptions {
   /** Data keys in memory at the same time. Default 10,000. */
   readonly keysMax?: number;
   /**
-   * How often this process uses one data key before it makes a new one. With random nonces
-   * a key is good for 2^32 values; the default of 2^28 leaves room for sixteen processes.
+   * How often this process uses one data key before it creates a new one. With random nonces a key is safe for 2^32
+   * values; the default of 2^28 leaves room for sixteen processes.
    */
   readonly encryptionsMax?: number;
 }
@@ -39,8 +38,7 @@ export interface KeyringsDeps {
 }
 
 const keyAgeMaxMs = 60 * 60_000;
-// Another process may have made a newer key; until this is over the older one is used,
-// which is as good.
+// Another process may have created a newer key. Until this time is over the older one is used, which is as good.
 const latestAgeMaxMs = 60_000;
 const loadTimeoutMs = 10_000;
 const createTriesMax = 5;
@@ -52,8 +50,8 @@ export class Keyrings {
   private readonly deps: KeyringsDeps;
   private readonly byIds: KeyCache<DataKey>;
   private readonly newests: KeyCache<DataKey>;
-  // By the id of the key, the least recently used first. Not part of the caches: a key that
-  // is loaded again has been used all the same.
+  // Uses by key id, least recently used first. Separate from the caches, because a key that is loaded again keeps its
+  // count.
   private readonly uses = new Map<string, number>();
 
   constructor(options: KeyringsOptions, deps: KeyringsDeps) {
@@ -66,7 +64,7 @@ export class Keyrings {
     this.newests = new KeyCache({ entriesMax, ageMaxMs: latestAgeMaxMs, loadTimeoutMs }, deps.clock);
   }
 
-  /** The data key to encrypt with; made now if the keyring has none. Every call counts as one use. */
+  /** The data key to encrypt with; created if the keyring has none. Every call counts as one use. */
   async newest(keyring: string, signal: AbortSignal): Promise<DataKey> {
     let dataKey = this.newests.peek(keyring);
     if (dataKey === undefined || this.isSpent(dataKey)) {
@@ -74,12 +72,12 @@ export class Keyrings {
       const load = (limited: AbortSignal) => this.loadNewest(keyring, limited);
       dataKey = await inTime(keyring, this.newests.get(keyring, load, signal));
     }
-    if (dataKey === undefined) throw new TypeError("a keyring without a newest key");
+    if (dataKey === undefined) throw new TypeError("the keyring has no newest key");
     this.countUse(dataKey);
     return dataKey;
   }
 
-  /** Undefined when there is no such key. */
+  /** Undefined if there is no such key. */
   async byId(keyring: string, id: string, signal: AbortSignal): Promise<DataKey | undefined> {
     const name = `${keyring}/${id}`;
     return (
@@ -91,7 +89,7 @@ export class Keyrings {
     );
   }
 
-  /** Forgets which key is the newest, as before encrypting anew with it. */
+  /** Makes the next newest() read the storage. */
   forgetNewest(keyring: string): void {
     this.newests.forget(keyring);
   }
@@ -108,7 +106,7 @@ export class Keyrings {
     if (stored === undefined) return undefined;
     const dataKey = await this.unwrap(stored, keyring, objectKey, signal);
     if (dataKey.id === id) return dataKey;
-    throw new VaultError("unusable_key", `${objectKey}: holds another key, ${dataKey.id}`);
+    throw new VaultError("unusable_key", `${objectKey}: contains another key, ${dataKey.id}`);
   }
 
   private async loadNewest(keyring: string, signal: AbortSignal): Promise<DataKey> {
@@ -118,7 +116,7 @@ export class Keyrings {
       if (dataKey !== undefined && !this.isSpent(dataKey)) return dataKey;
       await this.makeNewest(keyring, stored, signal);
     }
-    const reason = `the newest key of ${keyring} was neither found nor could it be made`;
+    const reason = `keyring ${keyring}: cannot read or create its newest key`;
     throw new VaultError("unavailable", reason);
   }
 
@@ -135,7 +133,7 @@ export class Keyrings {
     if (oldest !== undefined) this.uses.delete(oldest);
   }
 
-  /** Whatever comes of it, the caller looks again at what is there. */
+  /** The caller reads the result from the storage, because another process may have been first. */
   private async makeNewest(
     keyring: string,
     replaced: StoredObject | undefined,
@@ -152,7 +150,7 @@ export class Keyrings {
     else await storage.replace(objectKey, bytes, replaced.version, signal);
   }
 
-  /** Makes sure that what `LATEST` holds can be found by its id too. */
+  /** Ensures that the key in `LATEST` is also stored under its own id. */
   private async adopt(keyring: string, stored: StoredObject, signal: AbortSignal): Promise<DataKey> {
     const fromLatest = await this.unwrap(stored, keyring, objectKeyOf(keyring, latest), signal);
     let dataKey = await this.byId(keyring, fromLatest.id, signal);
@@ -163,7 +161,7 @@ export class Keyrings {
     if (dataKey?.key.equals(fromLatest.key)) return dataKey;
     throw new VaultError(
       "unusable_key",
-      `${objectKeyOf(keyring, fromLatest.id)}: is not the key that ${latest} holds under this id`,
+      `${objectKeyOf(keyring, fromLatest.id)}: differs from the key with this id in ${latest}`,
     );
   }
 
@@ -177,13 +175,13 @@ export class Keyrings {
     const wrapped = parseWrappedDataKey(stored.bytes, keyring, objectKey);
     const dataKey = wrapped.unwrap(await masterKeys.current(signal));
     if (dataKey !== undefined) return dataKey;
-    // Another process may have a newer list of master keys already.
+    // The file may have a newer list of master keys.
     masterKeys.refresh();
     const second = wrapped.unwrap(await masterKeys.current(signal));
     if (second !== undefined) return second;
     throw new VaultError(
       "unusable_key",
-      `${objectKey}: is under the master key ${JSON.stringify(wrapped.masterKeyId.slice(0, 80))}, which is not configured; add it to vault.master_keys`,
+      `${objectKey}: is wrapped by master key ${JSON.stringify(wrapped.masterKeyId.slice(0, 80))}, which is not configured; add it to vault.master_keys`,
     );
   }
 }
@@ -193,7 +191,7 @@ async function inTime<T>(keyring: string, work: Promise<T>): Promise<T> {
     return await work;
   } catch (error) {
     if (!(error instanceof DeadlineError)) throw error;
-    const message = `keyring ${keyring}: the storage did not answer within ${error.timeoutMs} ms`;
+    const message = `keyring ${keyring}: the storage did not respond within ${error.timeoutMs} ms`;
     throw new VaultError("unavailable", message, { cause: error });
   }
 }

@@ -13,7 +13,7 @@ function keyWith(id: string, key: Uint8Array): string {
   return Buffer.from(toBinary(KeyEncryptionKeySchema, message)).toString("base64");
 }
 
-test("a generated key is one that the setting takes, and no two are alike", () => {
+test("a generated key is valid for the setting, and no two are equal", () => {
   const [one, other] = [generateMasterKey(1), generateMasterKey(2)];
   const keys = parseMasterKeys(`${one}\n${other}`);
   const message = fromBinary(KeyEncryptionKeySchema, Buffer.from(other, "base64"));
@@ -22,7 +22,7 @@ test("a generated key is one that the setting takes, and no two are alike", () =
   assert.notEqual(one, other);
 });
 
-test("a text that is no key is refused by its place, and never quoted", () => {
+test("an invalid key is reported by its position, and never quoted", () => {
   const good = generateMasterKey(1);
   const wrong = [
     Buffer.from("a plain secret of 32 characters!").toString("base64"),
@@ -41,14 +41,14 @@ test("a text that is no key is refused by its place, and never quoted", () => {
     );
 });
 
-test("two keys of one id are refused, one key twice is not", () => {
+test("two keys with the same id are rejected, the same key twice is not", () => {
   const key = keyWith("kek_12345678", new Uint8Array(32).fill(1));
   assert.equal(parseMasterKeys(`${key}\n${key}`).newest.id, "kek_12345678");
   const other = keyWith("kek_12345678", new Uint8Array(32).fill(2));
   assert.throws(() => parseMasterKeys(`${key}\n${other}`), /has the id of another entry, kek_12345678/);
 });
 
-test("a change of the file is followed, and one that cannot be used leaves the keys as they are", async () => {
+test("a change of the file is followed, and an invalid one keeps the current keys", async () => {
   const [first, second] = [generateMasterKey(1), generateMasterKey(2)];
   let text = first;
   const told: string[] = [];

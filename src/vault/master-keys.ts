@@ -1,6 +1,6 @@
-// The master keys, from the setting that holds them: one per line, each the base64 of a
-// `vault.v1.KeyEncryptionKey`. The last one encrypts, all of them decrypt, so that a new
-// one is added at the end and the old ones stay until nothing is under them any more.
+// Parses and generates master keys. The setting has one per line, each the base64 of a `vault.v1.KeyEncryptionKey`. The
+// last one encrypts, all of them decrypt: a new key is added at the end, and the old ones stay until no data key is wrapped
+// by them.
 import { createSecretKey, randomBytes } from "node:crypto";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ConfigError } from "../config/error.ts";
@@ -16,13 +16,13 @@ export interface MasterKeys {
 
 export interface MasterKeySource {
   current(signal: AbortSignal): Promise<MasterKeys>;
-  /** Makes the next current() read the file, as after an object named a key that is not here. */
+  /** Makes the next current() read the file, for example after an object names an unknown key. */
   refresh(): void;
 }
 
 /**
- * Follows the file that the keys stand in; parses them only when they changed. A change that
- * cannot be used leaves the keys in use as they are.
+ * Follows changes of the file with the keys; parses them only when they changed. If the new content is invalid, the current
+ * keys stay in use.
  */
 export function createMasterKeySource(
   source: SecretSource,
@@ -56,7 +56,7 @@ export function parseMasterKeys(text: string): MasterKeys {
       throw unusable(`${entry} is not a master key; make one with \`krane vault keygen\``);
     const key = createSecretKey(message.key);
     message.key.fill(0);
-    // Two keys of one name, and which of them opens an object would depend on their order.
+    // With two keys of the same id, it would depend on their order which one opens an object.
     const other = keys.get(message.id);
     if (other !== undefined && !other.key.equals(key))
       throw unusable(`${entry} has the id of another entry, ${message.id}, and a different key; remove one`);
@@ -67,7 +67,7 @@ export function parseMasterKeys(text: string): MasterKeys {
   return { newest, byId: (id) => keys.get(id) };
 }
 
-/** A new master key, in the form that the setting takes. */
+/** A new master key, in the form of the setting. */
 export function generateMasterKey(wallMs: number): string {
   const message = create(KeyEncryptionKeySchema, {
     id: randomKeyId("kek"),
@@ -82,7 +82,7 @@ function parseLine(line: string): KeyEncryptionKey | undefined {
     const message = fromBinary(KeyEncryptionKeySchema, Buffer.from(line, "base64"));
     return isMasterKeyId(message.id) && message.key.length === keyBytes ? message : undefined;
   } catch {
-    // What the parser says may quote bytes of the key.
+    // The parser's message may quote bytes of the key.
     return undefined;
   }
 }

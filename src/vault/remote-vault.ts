@@ -1,10 +1,9 @@
-// A vault behind VaultService. It speaks HTTP/1.1, which every vault understands, the
-// original included.
+// The client of a remote vault (VaultService). It uses HTTP/1.1, which every vault supports, including the original.
 //
-// - Every call has a deadline, and a vault that keeps failing is left alone for a while.
-// - The token is asked for at every call, and read anew once it was refused.
-// - Nothing that the vault writes into an error goes further than this file: it may quote
-//   what it was sent, and that is a secret (K7). The code says what to do.
+// - Every call has a deadline, and goes through a circuit breaker.
+// - The token is read for every call, and reloaded after it was rejected.
+// - Error messages of the vault do not leave this file: they may quote the request, which is secret (K7). Callers get the
+//   code.
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
@@ -35,7 +34,7 @@ export interface RemoteVaultOptions {
 export interface RemoteVaultDeps {
   readonly clock: Clock;
   readonly metrics?: Pick<Metrics, "circuitBreakerRequests" | "circuitBreakerErrors"> | undefined;
-  /** Before krane's own. */
+  /** They run before krane's own. */
   readonly interceptors?: readonly Interceptor[] | undefined;
   /** Instead of a connection to `url`, for tests. */
   createTransport?(interceptors: Interceptor[]): Transport;
@@ -44,7 +43,7 @@ export interface RemoteVaultDeps {
 const timeoutMsDefault = 10_000;
 const socketsMax = 32;
 const staleCodes: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
-// A bulk answer of a vault of krane's own is smaller than this.
+// A bulk response of krane's own vault is smaller than this.
 const messageBytesMax = 16 * 1024 * 1024;
 
 export function createRemoteVault(options: RemoteVaultOptions, deps: RemoteVaultDeps): OpenVault {
@@ -98,7 +97,7 @@ function createCall(options: RemoteVaultOptions, deps: RemoteVaultDeps, closing:
   const { clock } = deps;
   const { timeoutMs = timeoutMsDefault, token } = options;
   const breaker = createBreaker(deps);
-  // The vault gets to know the deadline; the limit that counts is ours.
+  // Tells the vault the deadline, which is enforced here.
   const headers = { "Connect-Timeout-Ms": String(timeoutMs) };
   return async (operation, signal, send) => {
     const linked = linkSignals(signal, closing);
@@ -109,7 +108,7 @@ function createCall(options: RemoteVaultOptions, deps: RemoteVaultDeps, closing:
             try {
               return await send({ signal: limited, headers });
             } catch (error) {
-              // A connection that the vault closed while it was idle. Asking twice harms nothing.
+              // The vault closed an idle connection. Sending the request twice is harmless.
               if (!staleCodes.has(systemCodeOf(error) ?? "")) throw error;
               return send({ signal: limited, headers });
             }
@@ -136,8 +135,8 @@ function createBreaker({ clock, metrics }: RemoteVaultDeps): CircuitBreaker {
     { name: service },
     {
       clock,
-      // Not `internal`: the original answers so to a single bad ciphertext in a bulk, and one
-      // tenant's damaged blob would cut off all others.
+      // Not `internal`: the original vault answers it for a single bad ciphertext in a bulk, so one tenant's damaged blob
+      // would cut off all others.
       countsAsFailure: (error) => error instanceof VaultError && error.code === "unavailable",
       observer: {
         onRequest: (action) => metrics?.circuitBreakerRequests.inc({ service, action }),
@@ -157,7 +156,7 @@ function createLink({ url, ca, token }: RemoteVaultOptions, deps: RemoteVaultDep
   const interceptors = [...(deps.interceptors ?? []), authorize];
   const agentOptions = { keepAlive: true, maxSockets: socketsMax };
   const agent = url.startsWith("https:") ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions);
-  // The RPC library copies the options for each request, and so gets the CA of the moment.
+  // The RPC library copies the options for each request, and so gets the current CA.
   const nodeOptions = {
     agent,
     get ca() {
@@ -185,7 +184,7 @@ function createLink({ url, ca, token }: RemoteVaultOptions, deps: RemoteVaultDep
   };
 }
 
-/** A name that no vault would take need not travel. */
+/** Rejects names that no vault accepts, before they are sent. */
 function checkRequest({
   keyring,
   context,
@@ -201,7 +200,7 @@ function init<T extends { readonly context?: string | undefined }>({ context, ..
   return context === undefined ? request : { ...request, context };
 }
 
-/** One answer for each item, or none at all: a variable that is missing must not go unnoticed. */
+/** Requires one result per item, because a missing variable must not go unnoticed. */
 function complete<A, B>(
   operation: string,
   items: ReadonlyMap<string, string>,
@@ -210,10 +209,7 @@ function complete<A, B>(
 ): ReadonlyMap<string, B> {
   const names = Object.keys(answers);
   if (names.length !== items.size || names.some((name) => !items.has(name)))
-    throw new VaultError(
-      "internal",
-      `vault: ${operation}: the answer does not have the items that were asked for`,
-    );
+    throw new VaultError("internal", `vault: ${operation}: the response does not have the requested items`);
   return new Map(Object.entries(answers).map(([name, answer]) => [name, convert(answer)]));
 }
 
@@ -227,17 +223,17 @@ function verdictOn(operation: string, error: unknown): { code: VaultErrorCode; r
   const cause = error instanceof ConnectError ? error.cause : error;
   if (cause instanceof ConfigError) return { code: "unauthenticated", reason: cause.message };
   if (error instanceof DeadlineError) return { code: "unavailable", reason: error.message };
-  if (!(error instanceof ConnectError)) return { code: "internal", reason: "the call failed within krane" };
+  if (!(error instanceof ConnectError)) return { code: "internal", reason: "internal error in krane" };
   switch (error.code) {
     case Code.InvalidArgument:
-      // The library also says so of an answer that it cannot read.
-      if (!isAnswer(error)) return { code: "internal", reason: "the answer cannot be read" };
+      // The library also uses this code for an unreadable response.
+      if (!isAnswer(error)) return { code: "internal", reason: "the response is unreadable" };
       return operation.startsWith("Encrypt")
-        ? { code: "invalid", reason: "the vault refused the request" }
+        ? { code: "invalid", reason: "the vault rejected the request" }
         : { code: "undecryptable", reason: "the value cannot be decrypted with this keyring" };
     case Code.Unauthenticated:
     case Code.PermissionDenied:
-      return { code: "unauthenticated", reason: "the vault refused the token; check vault.token" };
+      return { code: "unauthenticated", reason: "the vault rejected the token; check vault.token" };
     case Code.NotFound:
     case Code.Unimplemented:
       return { code: "internal", reason: "there is no vault at this address; check vault.url" };
@@ -248,21 +244,20 @@ function verdictOn(operation: string, error: unknown): { code: VaultErrorCode; r
     case Code.ResourceExhausted:
       return { code: "unavailable", reason: systemReason(error) };
     default:
-      if (isAnswer(error))
-        return { code: "internal", reason: "the vault answered that it failed; its log says why" };
-      // A system error below it means that the connection failed, not that the answer was bad.
+      if (isAnswer(error)) return { code: "internal", reason: "the vault failed; see its log" };
+      // A system error as its cause means that the connection failed, not that the response was invalid.
       return systemCodeOf(error) === undefined
-        ? { code: "internal", reason: "the answer cannot be read" }
+        ? { code: "internal", reason: "the response is unreadable" }
         : { code: "unavailable", reason: systemReason(error) };
   }
 }
 
-/** An answer always has headers, and an error that the RPC library makes by itself has none. */
+/** A response always has headers, and an error that the RPC library creates has none. */
 function isAnswer(error: ConnectError): boolean {
   return error.metadata.keys().next().done !== true;
 }
 
 function systemReason(error: ConnectError): string {
   const code = systemCodeOf(error);
-  return code === undefined ? "it cannot be reached, or is too slow" : `it cannot be reached (${code})`;
+  return code === undefined ? "the vault is unreachable or too slow" : `the vault is unreachable (${code})`;
 }

@@ -67,13 +67,13 @@ describe("a rotation", () => {
     assert.deepEqual(new Set(calls), new Set(["list", "read"]));
   });
 
-  test("killed at every step while others read and write loses nothing, and goes on when run again", async () => {
+  test("that is killed at any step while others read and write loses nothing, and continues when run again", async () => {
     for (let calls = 0; ; calls++) {
       const storage = createMemoryStorage();
       const samples = await fill(storage);
       const running = createTestVault({ storage, keys: both });
       const written: Sample[] = [];
-      // At every step of the rotation a process that has been running, one that has just
+      // At every step of the rotation: a process that has been running, one that has just
       // started, and one that writes.
       const load = async () => {
         await assertReadable(storage, both, samples.slice(calls % 9, (calls % 9) + 1));
@@ -92,7 +92,7 @@ describe("a rotation", () => {
     }
   });
 
-  test("finishes what a killed one began", async () => {
+  test("finishes what a killed one started", async () => {
     const storage = createMemoryStorage();
     const samples = await fill(storage);
     await assert.rejects(rotate(mortalStorage(storage, 14)));
@@ -102,7 +102,7 @@ describe("a rotation", () => {
     await assertReadable(storage, [newKey], samples);
   });
 
-  test("comes back to an object that somebody else changed meanwhile", async () => {
+  test("retries an object that was changed concurrently", async () => {
     const storage = createMemoryStorage();
     const samples = await fill(storage);
     const results = await Promise.all([rotate(storage), rotate(storage), rotate(storage)]);
@@ -113,7 +113,7 @@ describe("a rotation", () => {
     await assertReadable(storage, [newKey], samples);
   });
 
-  test("finds what a vault without the new key wrote meanwhile", async () => {
+  test("rewraps what a vault without the new key wrote meanwhile", async () => {
     const storage = createMemoryStorage();
     const samples = await fill(storage);
     const unaware = createTestVault({ storage, keys: [oldKey] });
@@ -131,7 +131,7 @@ describe("a rotation", () => {
     await assertReadable(storage, [newKey], [...samples, late]);
   });
 
-  test("counts and names what it cannot open, and goes on with the rest", async () => {
+  test("counts and names what it cannot unwrap, and continues with the rest", async () => {
     const storage = createMemoryStorage();
     const samples = await fill(storage);
     const stranger = createTestVault({ storage, keys: [generateMasterKey(0)] });
@@ -144,7 +144,7 @@ describe("a rotation", () => {
     assert.equal(rewrapped, 9);
     assert.match(
       failures.map(({ message }) => message).join("\n"),
-      /env_lost\/LATEST: is under the master key/,
+      /env_lost\/LATEST: is wrapped by master key/,
     );
     assert.match(failures.map(({ message }) => message).join("\n"), /env_broken\/dek_12345678: is damaged/);
     await assertReadable(storage, [newKey], samples);

@@ -1,12 +1,11 @@
-// Brings every data key under the newest master key, so that the older ones can be taken
-// away. The data keys themselves stay as they are, and with them every value.
+// Rewraps every data key with the newest master key, so that the older master keys can be removed. The data keys
+// themselves do not change, and so the encrypted values do not either.
 //
-// - Each object is replaced in one step by the same data key under another master key.
-//   Ended between any two steps, everything is readable with the old and new keys
-//   together; run again, it goes on with what is left.
-// - An object that somebody else has changed meanwhile is looked at again.
-// - It is done only when a whole pass has found nothing left to do, because vaults that
-//   had not heard of the newest key may have written under an older one meanwhile.
+// - Each object is replaced in one step by the same data key, wrapped by the newest master key. After an interruption,
+//   everything is readable with the old and new keys together; run again, it continues with the rest.
+// - An object that was changed concurrently is read again.
+// - It is complete only when a whole pass found nothing to do, because vaults that do not have the newest key yet may have
+//   written with an older one meanwhile.
 
 import { withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
@@ -18,9 +17,9 @@ import { VaultError } from "./vault-error.ts";
 
 export interface RotationProgress {
   readonly pass: number;
-  /** Objects looked at in this pass. */
+  /** Objects read in this pass. */
   readonly seen: number;
-  /** Objects brought under the newest key so far, over all passes. */
+  /** Objects rewrapped so far, in all passes. */
   readonly rewrapped: number;
 }
 
@@ -28,11 +27,11 @@ export interface RotationResult {
   readonly masterKeyId: string;
   readonly objects: number;
   readonly rewrapped: number;
-  /** Objects that could not be brought under the newest key. As long as there is one, no master key may be taken away. */
+  /** Objects that could not be rewrapped. As long as there is one, no master key may be removed. */
   readonly failed: number;
   /** Why, for the first few of them. */
   readonly failures: readonly VaultError[];
-  /** Objects of names that krane does not give; nobody looked which master key they need. */
+  /** Objects with names that krane does not use; it is unknown which master key they need. */
   readonly skipped: number;
 }
 
@@ -45,7 +44,7 @@ export interface RotationDeps {
 
 export interface RotationOptions {
   readonly format: WriteFormat;
-  /** Objects in work at the same time. Default 16. */
+  /** Objects processed at the same time. Default 16. */
   readonly concurrency?: number;
 }
 
@@ -88,14 +87,14 @@ export async function rotateDataKeys(
   }
   throw new VaultError(
     "unavailable",
-    `after ${passesMax} passes data keys still appear under an older master key; give every vault the newest one, then run this again`,
+    `after ${passesMax} passes, new data keys still use an older master key; add the newest one to every vault, then run this again`,
   );
 }
 
-/** "foreign": of a name that krane does not give, so it cannot tell which master key it needs. */
+/** "foreign": a name that krane does not use, so it is unknown which master key the object needs. */
 type RewrapOutcome = "rewrapped" | "current" | "foreign" | "gone" | VaultError;
 
-/** An object that cannot be opened is told, and stops no other. A storage that fails ends the pass. */
+/** Returns an error for an object that cannot be opened, and continues with the others. A storage failure ends the pass. */
 async function rewrap(
   objectKey: string,
   keys: MasterKeys,
@@ -117,7 +116,7 @@ async function rewrap(
     );
     if (outcome === "replaced") return "rewrapped";
   }
-  return new VaultError("unavailable", `${objectKey}: was changed by somebody else at every try`);
+  return new VaultError("unavailable", `${objectKey}: was changed concurrently at every attempt`);
 }
 
 function rewrappedBytes(
@@ -135,7 +134,7 @@ function rewrappedBytes(
       const id = JSON.stringify(wrapped.masterKeyId.slice(0, 80));
       return new VaultError(
         "unusable_key",
-        `${objectKey}: is under the master key ${id}, which is not configured; add it to vault.master_keys before the newest one`,
+        `${objectKey}: is wrapped by master key ${id}, which is not configured; add it to vault.master_keys before the newest one`,
       );
     }
     if (wrapped.masterKeyId === keys.newest.id) return "current";
@@ -164,7 +163,7 @@ async function forEach<T>(
       if (failures.length > 0) break;
     }
   } finally {
-    // Nothing of a rotation that failed may go on behind the caller's back.
+    // No work of a failed rotation may continue in the background.
     await Promise.all(running);
   }
   if (failures.length > 0) throw failures[0];

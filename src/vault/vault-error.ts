@@ -1,5 +1,5 @@
-// The one error of this folder. A message names the operation, the keyring or key and
-// the item's name; it never holds a value, a key or a token (K7).
+// The error of the vault. Its message names the operation, the keyring or key and the item's name; it never contains a
+// value, a key or a token (K7).
 import { CodedError } from "../errors/coded-error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
 
@@ -9,7 +9,7 @@ export class VaultError extends CodedError<"VaultError"> {
   override readonly name = "VaultError";
 }
 
-/** A request that no vault would take. */
+/** For a request that no vault accepts. */
 export function invalid(message: string): VaultError {
   return new VaultError("invalid", message);
 }
@@ -17,7 +17,7 @@ export function invalid(message: string): VaultError {
 // A name comes from the caller, and may be as long as a whole request.
 const nameCharsMax = 100;
 
-/** One text for every way in which a ciphertext can be wrong, so that nobody learns from it which. */
+/** The same text for every defect of a ciphertext, so that it does not reveal which one. */
 export function undecryptable(item?: string): VaultError {
   const what =
     item === undefined ? "the value" : `the value of ${JSON.stringify(item.slice(0, nameCharsMax))}`;

@@ -1,15 +1,13 @@
-// What a vault does for its callers, wherever it is: within this process (embedded) or
-// behind VaultService (remote). Values are encrypted with data keys that belong to a
-// keyring; krane uses one keyring per environment.
+// The interface of a vault, embedded in this process or remote (VaultService). Values are encrypted with the data keys of
+// a keyring; krane uses one keyring per environment.
 //
-// - A context is the name of the thing a value belongs to. It is bound into new
-//   ciphertext, which then opens under that name only. Ciphertext that is not bound
-//   opens under any, so a caller that knows the name always sends it.
+// - A context is the name that a value belongs to. It is bound into new ciphertext, which then decrypts only with that
+//   name. Ciphertext that is not bound decrypts with any name, so a caller that knows the name always sends it.
 // - Bulk calls are all or nothing.
-// - Every failure is a VaultError, but for the reason of the caller's own signal.
+// - Every failure is a VaultError, except for an abort, which rejects with the signal's reason.
 
 export interface EncryptedValue {
-  /** Base64 of a `vault.v1.Encrypted`; opaque to everybody but a vault. */
+  /** Base64 of a `vault.v1.Encrypted`; opaque outside of the vault. */
   readonly encrypted: string;
   /** The data key that was used. */
   readonly keyId: string;
@@ -25,7 +23,7 @@ export interface Vault {
     request: { readonly keyring: string; readonly encrypted: string; readonly context?: string | undefined },
     signal: AbortSignal,
   ): Promise<string>;
-  /** All or nothing. The ciphertexts are bound to their keys in the map only when asked for. */
+  /** All or nothing. With `bindItemNames`, each ciphertext is bound to its key in the map. */
   encryptBulk(
     request: {
       readonly keyring: string;
@@ -39,15 +37,15 @@ export interface Vault {
     request: { readonly keyring: string; readonly items: ReadonlyMap<string, string> },
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, string>>;
-  /** Opens a value and closes it again with the newest data key of the keyring, bound to the context. */
+  /** Decrypts a value and encrypts it again with the newest data key of the keyring, bound to the context. */
   reEncrypt(
     request: { readonly keyring: string; readonly encrypted: string; readonly context?: string | undefined },
     signal: AbortSignal,
   ): Promise<EncryptedValue>;
 }
 
-/** A vault with something behind it that has to be let go of. */
+/** A vault with resources that have to be closed. */
 export interface OpenVault extends Vault {
-  /** Ends every call, and resolves when nothing of the vault is left. */
+  /** Ends every call, and resolves when all resources are released. */
   close(): Promise<void>;
 }

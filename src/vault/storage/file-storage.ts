@@ -1,16 +1,13 @@
-// Data keys in a folder: `<folder>/keyring/<keyring>/<name>`, one small file each.
+// Stores data keys in a folder: `<folder>/keyring/<keyring>/<name>`, one small file each.
 //
-// An object is written beside its place, synced, put there in one step, and the folder
-// is synced before it counts as written. So neither a kill nor a power failure leaves
-// half an object, or takes back one that was acknowledged. What a killed write leaves
-// behind is in `.tmp`, and is removed by a later one.
+// An object is written to a temporary file, synced, and moved to its place atomically; the folder is synced before the
+// write is acknowledged. So neither a crash nor a power failure leaves a partial object or loses an acknowledged one. A
+// crash may leave a file in `.tmp`, which a later write removes.
 //
-// Several processes may share the folder. Creating is decided by the file system.
-// Replacing compares and then renames: two that replace the same object at the same
-// moment both succeed, and the later one stays. Nothing becomes unreadable by it: at the
-// place of a key's own id both are that key, under master keys that are configured; and
-// of `LATEST`, where they may be two keys, each is stored under its own id before anything
-// is encrypted with it.
+// Several processes may share the folder. The file system decides which one creates an object. Replacing compares and then
+// renames: if two processes replace the same object at the same moment, both succeed, and the later one stays. That loses
+// nothing: under a key's own id both are the same key, wrapped by configured master keys; and for `LATEST`, where they may
+// be two keys, each is stored under its own id before it is used.
 import { createHash, randomUUID } from "node:crypto";
 import type { Dirent, Stats } from "node:fs";
 import { type FileHandle, link, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises";
@@ -19,7 +16,7 @@ import type { Clock } from "../../concurrency/clock.ts";
 import { VaultError } from "../vault-error.ts";
 import { objectBytesMax, type StoredObject, type VaultStorage } from "./storage.ts";
 
-/** The calls that it makes, so that a test can end the process between any two of them. */
+/** The file system calls, so that a test can simulate a crash between any two of them. */
 export interface FileSystem {
   open(path: string, flags: string, mode?: number): Promise<FileHandle>;
   link(from: string, to: string): Promise<void>;
@@ -37,7 +34,7 @@ export interface FileStorageDeps {
 
 const fileMode = 0o600;
 const folderMode = 0o700;
-// A write takes milliseconds. What is this old belongs to no process that still runs.
+// A write takes milliseconds. A file this old does not belong to a running process.
 const leftoverAgeMs = 10 * 60_000;
 
 export function createFileStorage(folder: string, deps: FileStorageDeps): VaultStorage {
@@ -98,7 +95,7 @@ class DurableFiles {
       await this.fs.link(spare, path);
     } catch (error) {
       if (codeOf(error) !== "EEXIST") throw error;
-      // The caller will build on what is there, so that has to be as lasting as its own.
+      // The caller relies on the existing object, so it must be durable too.
       await this.sync(dirname(path));
       return "exists";
     } finally {
@@ -114,12 +111,12 @@ class DurableFiles {
     await this.sync(dirname(path));
   }
 
-  /** What is in a folder; nothing where there is no such folder. */
+  /** The entries of a folder; empty if it does not exist. */
   async entries(path: string): Promise<Dirent[]> {
     return (await unlessMissing(this.fs.readdir(path, { withFileTypes: true }))) ?? [];
   }
 
-  /** The path of a synced file with these bytes, ready to be put in its place. */
+  /** Writes a synced temporary file, ready to be moved to its place; returns its path. */
   private async writeSpare(path: string, bytes: Uint8Array): Promise<string> {
     await this.makeFolder(dirname(path));
     await this.makeFolder(this.spare);
@@ -135,7 +132,7 @@ class DurableFiles {
     return spare;
   }
 
-  /** A folder whose own entry is not synced takes everything in it along when the power fails. */
+  /** Syncs the parent too: if a folder's own entry is not synced, a power failure loses everything in it. */
   private async makeFolder(path: string): Promise<void> {
     if ((await unlessMissing(this.fs.stat(path))) !== undefined) return;
     if (dirname(path) !== path) await this.makeFolder(dirname(path));

@@ -1,4 +1,4 @@
-// A storage that ends with the process, for tests and `krane dev`.
+// A storage in memory, for tests and `krane dev`.
 import { VaultError } from "../vault-error.ts";
 import { objectBytesMax, type VaultStorage } from "./storage.ts";
 
@@ -14,7 +14,7 @@ export function createMemoryStorage(): VaultStorage {
       signal.throwIfAborted();
       const found = objects.get(objectKey);
       if (found !== undefined && found.bytes.length > objectBytesMax)
-        throw new VaultError("unavailable", `memory: ${objectKey} has a size that no data key has`);
+        throw new VaultError("unavailable", `memory: ${objectKey} is too large for a data key`);
       return found && { ...found, bytes: Uint8Array.from(found.bytes) };
     },
     async create(objectKey, bytes, signal) {

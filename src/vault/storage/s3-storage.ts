@@ -1,12 +1,10 @@
-// Data keys in a bucket, as the original keeps them: `keyring/<keyring>/<name>`, addressed
-// by path, which works with every S3 server. The library is loaded with the first call, so
-// that a krane without S3 never has it in memory.
+// Stores data keys in an S3 bucket, in the layout of the original: `keyring/<keyring>/<name>`, with path-style addresses,
+// which work with every S3 server. The library is loaded by the first call, so that a krane without S3 never loads it.
 //
-// - Creating and replacing are conditional writes (If-None-Match, If-Match). A server that
-//   does not know them and ignores the header still loses no key: the object of each key
-//   has a name of its own.
-// - The library tries again by itself. A create whose first try had arrived unheard then
-//   says "exists", which is why callers look at what is there.
+// - Creating and replacing are conditional writes (If-None-Match, If-Match). A server that ignores these headers still
+//   loses no key, because each key's object has its own name.
+// - The library retries. If the first attempt of a create succeeded without a response, the retry returns "exists", which
+//   is why callers read what is stored.
 import type { S3Client } from "@aws-sdk/client-s3";
 import type { SecretSource } from "../../config/secret-source.ts";
 import { scrub } from "../../telemetry/scrub.ts";
@@ -26,8 +24,7 @@ const requestTimeoutMs = 5_000;
 const attemptsMax = 3;
 const socketsMax = 16;
 const reasonCharsMax = 200;
-// The bucket is asked for this many names at a time, and for no more pages than a
-// million keyrings would take.
+// Names per page, and at most as many pages as a million keyrings need.
 const pageSize = 1_000;
 const pagesMax = 10_000;
 
@@ -39,7 +36,7 @@ export function createS3Storage(options: S3StorageOptions): VaultStorage {
   return {
     read: (Key, signal) =>
       connection.run(`read ${Key}`, signal, async ({ GetObjectCommand }, client) => {
-        // One byte more than there may be shows that there is too much.
+        // One byte more than the limit, to notice an object that is too large.
         const Range = `bytes=0-${objectBytesMax}`;
         const answer = await unless(
           notThere,
@@ -48,9 +45,8 @@ export function createS3Storage(options: S3StorageOptions): VaultStorage {
         if (answer === undefined) return undefined;
         const bytes = await answer.Body?.transformToByteArray();
         if (bytes === undefined || bytes.length > objectBytesMax)
-          throw new Error("it has a size that no data key has");
-        if (answer.ETag === undefined)
-          throw new Error("the server does not say which version it is (no ETag)");
+          throw new Error("it is empty or too large for a data key");
+        if (answer.ETag === undefined) throw new Error("the server sent no ETag");
         return { bytes, version: answer.ETag };
       }),
     create: (Key, Body, signal) =>
@@ -120,7 +116,7 @@ class S3Connection {
       return await work(library, this.clientFor(secret, library));
     } catch (cause) {
       signal.throwIfAborted();
-      // A refused key may have been replaced in its file.
+      // A rejected key may have been replaced in its file.
       if (statusOf(cause) === 403) this.options.accessKeySecret.refresh();
       throw new VaultError("unavailable", `vault.s3: cannot ${what}: ${reasonOf(cause)}`);
     }
@@ -131,7 +127,7 @@ class S3Connection {
     this.open?.client.destroy();
   }
 
-  /** A client keeps the key that it was made with, so a new key takes a new client. */
+  /** A client keeps the key that it was created with, so a new key needs a new client. */
   private clientFor(accessKeySecret: string, library: S3Library): S3Client {
     if (this.closed) throw new Error("the storage was closed");
     if (this.open?.accessKeySecret === accessKeySecret) return this.open.client;
@@ -159,20 +155,20 @@ function createClient(
       httpAgent: { maxSockets: socketsMax },
       httpsAgent: { maxSockets: socketsMax },
     },
-    // The checksums that newer versions add are unknown to many other servers; the tag
-    // of the ciphertext within proves more than they do.
+    // Many S3 servers do not know the checksums that newer versions of the library add. The ciphertext's own tag proves
+    // more than they do.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
   });
 }
 
-/** Amazon insists on its own name of the region; other servers take "auto". */
+/** Amazon requires the real region name; other servers accept "auto". */
 export function regionOf(url: string): string {
   return /^s3[.-]([a-z0-9-]+)\.amazonaws\.com$/.exec(new URL(url).hostname)?.[1] ?? "auto";
 }
 
 const notThere = (error: unknown) => statusOf(error) === 404 && !isNamed(error, "NoSuchBucket");
-/** 412 says that the condition does not hold, 409 that another write is under way. */
+/** 412: the condition does not hold; 409: another write is in progress. */
 const inConflict = (error: unknown) => statusOf(error) === 412 || statusOf(error) === 409;
 
 async function unless<T>(expected: (error: unknown) => boolean, work: Promise<T>): Promise<T | undefined> {
@@ -195,16 +191,17 @@ function statusOf(error: unknown): number | undefined {
   return typeof metadata.httpStatusCode === "number" ? metadata.httpStatusCode : undefined;
 }
 
-/** What to do about the failures that a wrong setting leads to. */
+/** What to do about failures that a wrong setting causes. */
 function remedyOf(error: unknown): string | undefined {
-  if (isNamed(error, "NoSuchBucket")) return "there is no such bucket; create it, or correct vault.s3.bucket";
+  if (isNamed(error, "NoSuchBucket"))
+    return "the bucket does not exist; create it, or correct vault.s3.bucket";
   if (statusOf(error) === 403)
-    return "refused; check vault.s3.access_key_id, access_key_secret and the bucket's policy";
-  if (statusOf(error) === 501) return "the server has no conditional writes, which the vault needs";
+    return "access denied; check vault.s3.access_key_id, access_key_secret and the bucket's policy";
+  if (statusOf(error) === 501) return "the server does not support conditional writes, which the vault needs";
   return undefined;
 }
 
-/** Without the error itself as a cause: it holds the request, and that its signature. */
+/** The error itself is not kept as a cause, because it contains the request with its signature. */
 function reasonOf(error: unknown): string {
   const remedy = remedyOf(error);
   if (remedy !== undefined) return remedy;

@@ -1,13 +1,11 @@
-// Where wrapped data keys are kept. The contract, which one suite checks for every
-// storage:
+// The interface of the storage for wrapped data keys. Its contract, which one test suite checks for every storage:
 //
-// - What create() or replace() has acknowledged is there after a crash.
-// - A reader sees an object whole or not at all, also while it is written.
-// - create() never overwrites: of many at the same time, one creates it.
-// - There is no way to delete. A data key that is gone takes every value under it along.
+// - A write that create() or replace() acknowledged survives a crash.
+// - A reader sees an object completely or not at all, also while it is written.
+// - create() never overwrites: of many concurrent calls, one creates the object.
+// - Nothing can be deleted. Without its data key, a value is lost.
 //
-// Every failure is a VaultError with the code `unavailable`, but for the reason of the
-// caller's own signal.
+// Every failure is a VaultError with the code `unavailable`, except for an abort, which rejects with the signal's reason.
 
 export interface StoredObject {
   readonly bytes: Uint8Array;
@@ -18,17 +16,17 @@ export interface StoredObject {
 export interface VaultStorage {
   read(objectKey: string, signal: AbortSignal): Promise<StoredObject | undefined>;
   create(objectKey: string, bytes: Uint8Array, signal: AbortSignal): Promise<"created" | "exists">;
-  /** Only where the object still is the one of that version. */
+  /** Only if the object still has that version. */
   replace(
     objectKey: string,
     bytes: Uint8Array,
     version: string,
     signal: AbortSignal,
   ): Promise<"replaced" | "changed">;
-  /** Every path that begins so, in no particular order. Objects that come or go meanwhile may be missed. */
+  /** Every path with this prefix, in no particular order. Objects that change meanwhile may be missed. */
   list(prefix: string, signal: AbortSignal): AsyncIterable<string>;
   close(): Promise<void>;
 }
 
-/** A wrapped data key has about 200 bytes; whatever is larger is not one. */
+/** A wrapped data key has about 200 bytes; anything larger than this is not one. */
 export const objectBytesMax = 16 * 1024;
