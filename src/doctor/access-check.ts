@@ -1,8 +1,8 @@
 // Whether the API server would let krane do all that it does. Each call of the one list is asked about by a
 // SelfSubjectAccessReview, which everybody may ask.
 import {
-  type AccessQuestion,
-  accessQuestions,
+  type AccessReview,
+  accessReviews,
   type CallingPart,
   type ClusterCall,
   clusterCalls,
@@ -18,25 +18,21 @@ export async function checkAccess(
   parts: readonly CallingPart[],
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
-  const questions = accessQuestions(clusterCalls.filter(({ part }) => parts.includes(part)));
+  const questions = accessReviews(clusterCalls.filter(({ part }) => parts.includes(part)));
   const answers = await Promise.all(
     questions.map(async (question) => ({ question, isAllowed: await isAllowed(api, question, signal) })),
   );
   return judgeAccess(name, answers);
 }
 
-async function isAllowed(
-  api: KubeApi,
-  { attributes }: AccessQuestion,
-  signal: AbortSignal,
-): Promise<boolean> {
+async function isAllowed(api: KubeApi, { attributes }: AccessReview, signal: AbortSignal): Promise<boolean> {
   const review = { spec: { resourceAttributes: attributes } };
   const { status } = await api.create(selfSubjectAccessReviews, review, {}, signal);
   return status?.allowed === true;
 }
 
 export interface AccessAnswer {
-  readonly question: AccessQuestion;
+  readonly question: AccessReview;
   readonly isAllowed: boolean;
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  accessQuestions,
+  accessReviews,
   type CallingPart,
   callingParts,
   clusterCalls,
@@ -63,7 +63,7 @@ test("the roles of the manifests grant each call of the list, where it is made, 
       ),
     );
   });
-  const listed = accessQuestions(clusterCalls).map(({ call, attributes }) => {
+  const listed = accessReviews(clusterCalls).map(({ call, attributes }) => {
     const { group, resource, subresource, verb, namespace, name } = attributes;
     const what = subresource === undefined ? resource : `${resource}/${subresource}`;
     return [call.part, group, what, verb, namespace, name];
