@@ -123,7 +123,7 @@ describe("krane agent", () => {
       assert.equal(code, 1);
       assert.equal(
         stderr,
-        `krane: ${setting}: port ${address.port} is already in use; choose another or stop what holds it\n`,
+        `krane: ${setting}: port ${address.port} is already in use; choose another port or stop the process that uses it\n`,
       );
     }
   });
