@@ -1,7 +1,7 @@
 // What the disturbed controller stands on, in a process of its own: the other two share the agent with
 // it, and neither an API server nor a control plane. Here they fail, hang, flood and poison on command.
 import { constants, setPriority } from "node:os";
-import type { WholeAnswer } from "@krane/kube-apiserver";
+import type { WholeResponse } from "@krane/kube-apiserver";
 import type { ApplyDeployment } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { applyState } from "../../src/server/kind-messages.ts";
 import { createFaultyCalls, FaultSwitch, type FaultyPeer } from "../../test/simulation/faulty-parts.ts";
@@ -55,7 +55,7 @@ let isFlooding = false;
 let turn = 0;
 let restore = (): void => undefined;
 
-const broken: WholeAnswer = {
+const broken: WholeResponse = {
   kind: "whole",
   status: 500,
   body: { kind: "Status", code: 500, reason: "InternalError", message: "out of order" },

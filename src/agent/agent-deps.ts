@@ -1,4 +1,4 @@
-// The outside world, as far as the agent touches it.
+// The agent's dependencies on its host: clock, randomness, files, log, environment variables.
 import type { Random } from "../concurrency/random.ts";
 import type { CredentialDeps } from "../kube/credentials.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -9,8 +9,8 @@ export interface AgentDeps extends CredentialDeps {
   readonly log: Log;
   readonly build: BuildInfo;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The address that its ports listen on. Default: every one that the machine has, as in a pod. */
+  /** The address that its ports listen on. Default: all addresses, as in a pod. */
   readonly listenHost?: string;
-  /** Told once, when everything has started. */
+  /** Called once, when everything has started. */
   onStarted?(): void;
 }

@@ -1,4 +1,4 @@
-// Why an agent cannot start. Errors of the start and stop order itself are RuntimeErrors.
+// Errors that keep an agent from starting. Errors of the lifecycle itself are RuntimeErrors.
 import { CodedError } from "../errors/coded-error.ts";
 
 export class AgentError extends CodedError<"AgentError"> {

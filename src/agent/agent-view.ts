@@ -1,6 +1,5 @@
-// What can be seen of the agent from outside: who it is, and its controllers as they are
-// at the moment. AgentService, the health checks and the state that goes upstream all look
-// at this one view, so they never tell different stories.
+// The agent's identity and the current status of its controllers. AgentService, the health checks and the state
+// reports all read this one view, so they never contradict each other.
 import { create } from "@bufbuild/protobuf";
 import {
   type AgentStatus,
@@ -31,12 +30,12 @@ export class AgentView implements AgentInspector {
     this.identity = identity;
   }
 
-  /** In the order of their names, whichever starts first. */
+  /** Sorted by name. */
   get controllers(): ReadonlyMap<string, ViewedController> {
     return this.viewed;
   }
 
-  /** To be called before the controller starts: one that cannot start is worth looking at. */
+  /** Call it before the controller starts, so that one that cannot start is visible. */
   add(name: string, controller: ViewedController): void {
     const all = [...this.viewed, [name, controller] as const];
     this.viewed = new Map(all.sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -56,38 +55,39 @@ export class AgentView implements AgentInspector {
   }
 }
 
-// What /health/ready says about the two others that krane needs. Anyone who reaches the
-// port can read it, so it names the part and the kind of trouble, and no address, name or
-// text of a server: AgentService and the log have those, and ask for more than a port.
-
+/**
+ * The checks of /health/ready for the control plane and the Kubernetes API. Anyone who can reach the port can read
+ * them, so they name the controller and the kind of problem, but no address, object name or server message. Those are
+ * in the log and in AgentService, which needs a token.
+ */
 export function healthChecks(view: AgentView): ReadonlyMap<string, HealthCheck> {
   const check =
-    (troublesOf: (status: ControllerStatus) => readonly string[]): HealthCheck =>
+    (problemsOf: (status: ControllerStatus) => readonly string[]): HealthCheck =>
     async () => {
-      const troubles = view
+      const problems = view
         .controllerStatuses()
-        .flatMap((status) => troublesOf(status).map((trouble) => `${status.name}: ${trouble}`));
-      if (troubles.length > 0) throw new Error(troubles.join("; "));
+        .flatMap((status) => problemsOf(status).map((problem) => `${status.name}: ${problem}`));
+      if (problems.length > 0) throw new Error(problems.join("; "));
     };
   return new Map([
-    ["control plane", check(controlPlaneTroubles)],
-    ["kubernetes", check(kubernetesTroubles)],
+    ["control plane", check(controlPlaneProblems)],
+    ["kubernetes", check(kubernetesProblems)],
   ]);
 }
 
-function controlPlaneTroubles({ stream, breaker }: ControllerStatus): readonly string[] {
-  const troubles: string[] = [];
+function controlPlaneProblems({ stream, breaker }: ControllerStatus): readonly string[] {
+  const problems: string[] = [];
   const code = stream?.lastErrorCode || "ended";
-  if (stream?.state === StreamStatus_State.BACKING_OFF) troubles.push(`stream is down (${code})`);
-  // The first attempt is no trouble; one after a failure is still part of that failure.
+  if (stream?.state === StreamStatus_State.BACKING_OFF) problems.push(`stream is down (${code})`);
+  // The first attempt is not a problem; an attempt after a failure is.
   if (stream?.state === StreamStatus_State.CONNECTING && stream.lastErrorCode !== "")
-    troubles.push(`stream is being opened again (${code})`);
-  if (breaker?.state === BreakerStatus_State.OPEN) troubles.push("reports are failing");
-  return troubles;
+    problems.push(`stream is reconnecting (${code})`);
+  if (breaker?.state === BreakerStatus_State.OPEN) problems.push("reports are failing");
+  return problems;
 }
 
-/** In few words: the answer is cut where it gets long, and three controllers watch eight kinds. */
-function kubernetesTroubles({ caches }: ControllerStatus): readonly string[] {
+/** Kept short: a long response is truncated, and three controllers watch eight kinds. */
+function kubernetesProblems({ caches }: ControllerStatus): readonly string[] {
   const closed = caches
     .filter(({ synced, lastError }) => !synced || lastError !== "")
     .map(({ kind }) => kind.slice(kind.lastIndexOf("/") + 1));

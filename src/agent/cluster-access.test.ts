@@ -20,7 +20,7 @@ function load(
     async readTextFile(path: string) {
       const text = files[path];
       if (text !== undefined) return text;
-      // As the program itself reads files.
+      // Fails as node:fs does.
       throw new Error("no such file", { cause: Object.assign(new Error("ENOENT"), { code: "ENOENT" }) });
     },
     runCommand: () => assert.fail("no command is needed"),
@@ -32,7 +32,7 @@ function load(
 const refusal = (message: RegExp) => (error: unknown) =>
   error instanceof AgentError && error.code === "cluster_unknown" && message.test(error.message);
 
-describe("which cluster to look after", () => {
+describe("cluster access", () => {
   test("the kubeconfig of the configuration wins, then the pod's own, then KUBECONFIG", async () => {
     const files = { ...podFiles, a: kubeconfigFor("https://a"), b: kubeconfigFor("https://b") };
     const env = { ...podEnv, KUBECONFIG: "b" };
@@ -41,22 +41,22 @@ describe("which cluster to look after", () => {
     assert.equal((await load(undefined, { KUBECONFIG: "b" }, files)).endpoint.server, "https://b");
   });
 
-  test("a file of the list in KUBECONFIG that is not there is passed over", async () => {
+  test("a missing file in the KUBECONFIG list is skipped", async () => {
     const files = { b: kubeconfigFor("https://b") };
     assert.equal((await load(undefined, { KUBECONFIG: "a:b" }, files)).endpoint.server, "https://b");
   });
 
-  test("krane's own namespace is known where it looks after the cluster that it runs in", async () => {
+  test("krane's own namespace is known when krane manages the cluster that it runs in", async () => {
     const files = { ...podFiles, a: kubeconfigFor("https://a") };
     assert.equal((await load(undefined, podEnv, files)).ownNamespace, "krane");
     assert.equal((await load("a", podEnv, files)).ownNamespace, undefined);
   });
 
-  test("none at all is a mistake that names every place that was looked at, and what to do", async () => {
+  test("without any credentials the error names every place that was searched, and the remedy", async () => {
     await assert.rejects(load(undefined, {}, {}), refusal(/kubernetes\.kubeconfig.*KUBECONFIG.*pod.*; set /));
   });
 
-  test("one that cannot be used is named with the place and the reason", async () => {
+  test("the error for unusable credentials names their source and the reason", async () => {
     await assert.rejects(load("a", {}, {}), refusal(/^kubernetes\.kubeconfig: cannot read a: no such file$/));
     await assert.rejects(load(undefined, { KUBECONFIG: "b" }, {}), refusal(/^KUBECONFIG: .*\bb\b/));
     await assert.rejects(

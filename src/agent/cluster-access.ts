@@ -1,4 +1,4 @@
-// Which cluster to look after, and as whom.
+// Finds the cluster that the agent manages, and its credentials for it.
 import type { Config } from "../config/config.ts";
 import type { KubeEndpoint } from "../kube/credentials.ts";
 import { loadKubeEndpoint } from "../kube/endpoint.ts";
@@ -9,16 +9,15 @@ import { AgentError } from "./agent-error.ts";
 
 export interface ClusterAccess {
   readonly endpoint: KubeEndpoint;
-  /** The namespace that krane runs in, where it is known to run in this very cluster. */
+  /** The namespace that krane runs in; set only when krane runs in a pod of this cluster. */
   readonly ownNamespace?: string;
 }
 
 type ClusterDeps = Pick<AgentDeps, "clock" | "env" | "readTextFile" | "runCommand">;
 
 /**
- * Looks where the configuration says, else for what a pod has, else in KUBECONFIG. Finding
- * nothing usable is a mistake in the set-up that no restart mends. Whether the API server
- * answers is not known yet.
+ * Uses the kubeconfig of the configuration, else the pod's service account, else KUBECONFIG. Throws when none of them
+ * is usable: that is a setup error that a restart does not fix. Does not contact the API server.
  */
 export async function loadClusterAccess(
   { kubernetes }: Pick<Config, "kubernetes">,
@@ -30,7 +29,7 @@ export async function loadClusterAccess(
   if (source === undefined) {
     throw new AgentError(
       "cluster_unknown",
-      "no Kubernetes cluster to look after: kubernetes.kubeconfig and the variable KUBECONFIG are not set, and " +
+      "no Kubernetes cluster configured: kubernetes.kubeconfig and the variable KUBECONFIG are not set, and " +
         "krane does not run in a pod; set one of the two to the path of a kubeconfig, or run krane in the cluster",
     );
   }
@@ -41,8 +40,8 @@ export async function loadClusterAccess(
     return { endpoint, ownNamespace: ownNamespace.trim() };
   } catch (cause) {
     if (!(cause instanceof KubeApiError)) throw cause;
-    const because = cause.cause instanceof Error ? `: ${cause.cause.message}` : "";
-    throw new AgentError("cluster_unknown", `${titles[source]}: ${cause.message}${because}`, { cause });
+    const reason = cause.cause instanceof Error ? `: ${cause.cause.message}` : "";
+    throw new AgentError("cluster_unknown", `${titles[source]}: ${cause.message}${reason}`, { cause });
   }
 }
 
@@ -52,7 +51,7 @@ const titles = {
   environment: "KUBECONFIG",
 } as const;
 
-/** Which of the places the credentials come from, in the order in which they are looked for. */
+/** Where the credentials come from, in order of precedence. */
 function sourceOf(kubeconfig: string | undefined, env: AgentDeps["env"]): keyof typeof titles | undefined {
   if (kubeconfig !== undefined) return "configuration";
   if (env["KUBERNETES_SERVICE_HOST"] && env["KUBERNETES_SERVICE_PORT"]) return "pod";

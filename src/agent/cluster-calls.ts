@@ -1,11 +1,11 @@
-// Every call to the Kubernetes API that an agent makes, and why it has to: the rows of each kind, and what they share.
-// This is the one list: the chart's roles are rendered from it, `krane doctor` asks the API server about each row, and
-// tests fail on a call that is not in it and on a row that nothing uses.
+// Lists every Kubernetes API call that an agent makes, and why it needs it: the rows of each kind, and those that kinds
+// share. The chart's roles are rendered from this list, `krane doctor` checks each row with the API server, and tests
+// fail on a call that is not listed and on a row that nothing uses.
 //
-// - Secrets are never listed or watched: whoever may do that reads every secret of the cluster.
-// - Nothing here creates roles or tokens, or touches nodes. That alone binds no stolen token: a ReplicaSet can name any
-//   service account, and a Secret can ask Kubernetes for a token. What may be in them, roles cannot say; the chart's
-//   admission policy does, and has to take whatever krane writes.
+// - Secrets are never listed or watched: that permission would expose every secret in the cluster.
+// - Nothing here creates roles or tokens, or touches nodes. That alone does not contain a stolen token: a ReplicaSet can
+//   name any service account, and a Secret can ask Kubernetes for a token. Roles cannot restrict the content of objects;
+//   the chart's admission policy does, and it must accept everything that krane writes.
 import type { ResourceAttributes } from "kubernetes-types/authorization/v1.js";
 import type { Config } from "../config/config.ts";
 import type { CallingPart, ClusterCall, ClusterVerb } from "../kinds/cluster-call.ts";
@@ -19,48 +19,48 @@ export const clusterCalls: readonly ClusterCall[] = [
     part: "agent",
     kind: namespaces,
     verbs: ["create"],
-    why: "A namespace is made where it is missing, and otherwise left as it is.",
+    why: "The agent creates missing namespaces, and does not change existing ones.",
   },
   {
     part: "agent",
     kind: events,
     verbs: ["create"],
-    why: "A deletion that is held back is told on the object itself.",
+    why: "The agent records an event on an object whose deletion it holds back.",
   },
   {
     part: "registry",
     kind: secrets,
     verbs: ["create"],
-    why: "The registry's credentials are put beside the pods; names of namespaces are not known beforehand, and a create cannot be bound to a name.",
+    why: "Pods need the registry's credentials in their own namespace; namespace names are not known in advance, and RBAC cannot restrict create to a name.",
   },
   {
     part: "registry",
     kind: secrets,
     names: [pullSecretName],
     verbs: ["get", "patch"],
-    why: "The registry's credentials are compared and replaced under their one name.",
+    why: "The agent compares and updates the registry's credentials, which always have the same name.",
   },
   {
     part: "secrets",
     kind: tokenReviews,
     verbs: ["create"],
-    why: "Whoever asks for secrets shows a token, and the API server says whose it is.",
+    why: "A pod that requests secrets sends a token, and the API server identifies its owner.",
   },
   {
     part: "secrets",
     kind: pods,
     verbs: ["get"],
-    why: "The pod of that token has to be alive and one of krane's.",
+    why: "The pod of that token must exist and be managed by krane.",
   },
   {
     part: "secrets",
     kind: replicaSets,
     verbs: ["get"],
-    why: "That pod's owner says which deployment it belongs to.",
+    why: "The owner of that pod identifies its deployment.",
   },
 ];
 
-/** The parts that an agent of this configuration has. */
+/** The parts that are enabled in this configuration. */
 export function callingParts({
   registry,
   vault,
@@ -68,15 +68,15 @@ export function callingParts({
   return ["agent", ...(registry ? (["registry"] as const) : []), ...(vault ? (["secrets"] as const) : [])];
 }
 
-export interface AccessQuestion {
+export interface AccessReview {
   readonly call: ClusterCall;
   readonly verb: ClusterVerb;
-  /** The `resourceAttributes` of the review. Without a namespace they ask about all of them. */
+  /** The `resourceAttributes` of the review. Without a namespace they cover all namespaces. */
   readonly attributes: ResourceAttributes;
 }
 
-/** The calls as questions to an API server, one for each verb and name, for a SelfSubjectAccessReview. */
-export function accessQuestions(calls: readonly ClusterCall[]): readonly AccessQuestion[] {
+/** The SelfSubjectAccessReviews that cover the calls: one for each verb and name. */
+export function accessReviews(calls: readonly ClusterCall[]): readonly AccessReview[] {
   return calls.flatMap((call) =>
     call.verbs.flatMap((verb) => {
       const attributes: ResourceAttributes = {

@@ -1,5 +1,5 @@
-// A connection to the configured control plane. Nothing of one is shared with another,
-// not even the token that it has read (K6).
+// Creates connections to the configured control plane. Connections share nothing, not even the token read from its
+// file (K6).
 import { openCaFile } from "../config/ca-file.ts";
 import type { Config } from "../config/config.ts";
 import { createCallSpans } from "../control-plane/call-spans.ts";
@@ -10,7 +10,7 @@ import type { Traced } from "../telemetry/spans.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { createAgentSecret } from "./secrets.ts";
 
-/** Reads the CA file; connects with the first call. */
+/** Reads the CA file. Connects on the first call. */
 export async function loadControlPlane(
   { control, region }: Config,
   controller: string,
@@ -20,7 +20,7 @@ export async function loadControlPlane(
   const { clock, log, metrics } = deps;
   const { caFile } = control;
   const onFailure = (error: unknown) =>
-    log.warn("the CA cannot be read again; the last one stays in use", { setting: "control.ca_file", error });
+    log.warn("cannot reload the CA file; still using the previous CA", { setting: "control.ca_file", error });
   const caDeps = { readTextFile: deps.readTextFile, nowMs: () => clock.nowMs(), onFailure };
   const ca = caFile === undefined ? undefined : await openCaFile(caFile, caDeps, signal);
   const token = createAgentSecret(control.token, deps);

@@ -1,5 +1,4 @@
-// The start and the stop of one controller, with all that is its own: credentials, Kubernetes connections,
-// and a connection to the control plane (K6).
+// Starts and stops one controller with its own credentials, Kubernetes connections and control plane connection (K6).
 import type { Config } from "../config/config.ts";
 import type { Kind } from "../kinds/kind.ts";
 import type { ControllerOf, KindName } from "../kinds/kinds.ts";
@@ -24,7 +23,7 @@ export interface ControllerParts {
 }
 
 export interface ControllerStepParts extends ControllerParts {
-  /** Where orders find the controller. */
+  /** The controller registers itself here, for SchedulerService and SecretsService. */
   readonly running: RunningControllers;
 }
 

@@ -1,4 +1,4 @@
-// What an agent tells the controllers of all kinds, and where others find them once they run.
+// The options that all controllers of an agent share, the registry of running controllers, and the agent's own loops.
 import type { Config } from "../config/config.ts";
 import type { KindControllerOptions } from "../kinds/kind.ts";
 import type { ControllerOf, KindName } from "../kinds/kinds.ts";
@@ -10,13 +10,13 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 
 export interface AgentPlace {
-  /** The namespace that krane runs in, where it is known. */
+  /** The namespace that krane runs in, if known. */
   readonly ownNamespace?: string;
   readonly registry?: RegistryCredentials;
 }
 
-// Long enough for an API server that is just being restarted. After that Kubernetes
-// restarts krane, which shows where somebody looks.
+// Long enough for a restart of the API server. After that the agent exits and Kubernetes restarts it, so the problem
+// is visible in the pod's status.
 const startTimeoutMs = 30_000;
 
 export function controllerOptions(
@@ -40,17 +40,17 @@ export function controllerOptions(
   };
 }
 
-/** Instances let krane in only where it may ask them for something. */
+/** Network policies admit krane to instances only when scraping is on. */
 function scraper({ scheduler }: Config, ownNamespace: string | undefined, log: Log) {
   if (!scheduler?.scrape) return {};
   if (ownNamespace !== undefined) return { scraperNamespace: ownNamespace };
-  log.warn("scheduler.scrape is on, but network policies cannot let krane in: its namespace is not known", {
-    remedy: "run krane in a pod of the cluster, or let it in by a policy of your own",
+  log.warn("scheduler.scrape is on, but network policies cannot admit krane: its namespace is unknown", {
+    remedy: "run krane in a pod of the cluster, or add a policy that admits it",
   });
   return {};
 }
 
-/** The controllers of an agent by kind. They are put here one by one while it starts. */
+/** The controllers of an agent by kind. They are added one by one while the agent starts. */
 export class RunningControllers {
   private readonly byKind = new Map<KindName, unknown>();
 
@@ -58,14 +58,13 @@ export class RunningControllers {
     this.byKind.set(kind, controller);
   }
 
-  /** Undefined while it has not been made. */
+  /** Undefined until it has been created. */
   get<K extends KindName>(kind: K): ControllerOf<K> | undefined {
     return this.byKind.get(kind) as ControllerOf<K> | undefined;
   }
 }
 
-// Loops of the agent itself. A failure is counted as well as logged.
-
+/** Starts a background loop of the agent itself. A failure is logged and counted, and the loop restarts. */
 export function startAgentLoop(
   name: string,
   loop: (signal: AbortSignal) => Promise<void>,
@@ -74,7 +73,7 @@ export function startAgentLoop(
   const { clock, random, log, metrics } = deps;
   const onFailure = (_: string, error: unknown) => {
     metrics.internalPanics.inc({ caller: name, path: "background" });
-    log.error("a loop failed and is started again", { operation: name, error });
+    log.error("background loop failed; restarting it", { operation: name, error });
   };
   return startLoop(name, loop, { clock, random, onFailure });
 }

@@ -4,7 +4,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { BreakerStatus_State, ControllerStatusSchema, StreamStatus_State } from "../gen/krane/v1/agent_pb.ts";
 import { AgentView, healthChecks } from "./agent-view.ts";
 
-/** What the checks say about an agent with one controller of this status. */
+/** Runs the checks for an agent with one controller of this status. */
 async function troublesOf(status: MessageInitShape<typeof ControllerStatusSchema>) {
   const view = new AgentView({ instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1 });
   view.add("deployments", {
@@ -26,7 +26,7 @@ async function troublesOf(status: MessageInitShape<typeof ControllerStatusSchema
 
 const { CONNECTING, OPEN, BACKING_OFF } = StreamStatus_State;
 
-test("a first attempt and an open stream are well, also with an old error", async () => {
+test("a first attempt and an open stream are healthy, even with an old error", async () => {
   for (const stream of [
     { state: CONNECTING },
     { state: OPEN },
@@ -35,17 +35,17 @@ test("a first attempt and an open stream are well, also with an old error", asyn
     assert.deepEqual(await troublesOf({ stream }), { "control plane": "ok", kubernetes: "ok" });
 });
 
-test("a stream that is down, and an attempt after a failure, are told by their code", async () => {
+test("a stream that is down or reconnecting is reported with its error code", async () => {
   const error = { lastErrorCode: "unauthenticated", lastError: "token kct_1 at 10.0.0.1 refused" };
   for (const [stream, expected] of [
     [{ state: BACKING_OFF, ...error }, "deployments: stream is down (unauthenticated)"],
-    [{ state: CONNECTING, ...error }, "deployments: stream is being opened again (unauthenticated)"],
+    [{ state: CONNECTING, ...error }, "deployments: stream is reconnecting (unauthenticated)"],
     [{ state: BACKING_OFF }, "deployments: stream is down (ended)"],
   ] as const)
     assert.equal((await troublesOf({ stream }))["control plane"], expected);
 });
 
-test("an open breaker is told beside the stream", async () => {
+test("an open breaker is reported in addition to the stream", async () => {
   const told = await troublesOf({
     stream: { state: BACKING_OFF },
     breaker: { state: BreakerStatus_State.OPEN },
@@ -56,7 +56,7 @@ test("an open breaker is told beside the stream", async () => {
   );
 });
 
-test("each kind that cannot be watched is named, without what the server said", async () => {
+test("each kind that cannot be watched is named, without the server's message", async () => {
   const told = await troublesOf({
     caches: [
       { kind: "Pod", synced: true },

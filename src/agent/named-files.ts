@@ -1,6 +1,5 @@
-// The files that the configuration names, read once before anything starts, so that a
-// typing error in a path is one clear line at the start instead of a call that fails
-// hours later. All of them are looked at, and every problem is told at once.
+// Reads every file that the configuration names before anything starts, so that a mistyped path is one clear error at
+// startup instead of a call that fails hours later. All problems are reported together.
 import type { Config } from "../config/config.ts";
 import type { SecretRef } from "../config/secret.ts";
 import { createSecretSource } from "../config/secret-source.ts";
@@ -11,7 +10,7 @@ export interface NamedFilesDeps {
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
 }
 
-/** One error per file that cannot be used, each beginning with the setting that names it. */
+/** Returns one error for each unusable file. Each message begins with the setting that names the file. */
 export async function findUnusableFiles(
   config: Config,
   deps: NamedFilesDeps,
@@ -40,7 +39,7 @@ export async function checkNamedFiles(
   const [first, ...others] = await findUnusableFiles(config, deps, signal);
   if (first === undefined) return;
   if (others.length === 0) throw first;
-  throw new AggregateError([first, ...others], "files that the configuration names cannot be used");
+  throw new AggregateError([first, ...others], "files named in the configuration cannot be used");
 }
 
 function secretsOf({ control, registry, vault, scheduler, agent }: Config): SecretRef[] {
@@ -85,7 +84,7 @@ async function readPlainFile(
   }
 }
 
-// What the file system said (no such file, permission denied) is the useful half.
+// The file system's error (no such file, permission denied) is the useful part.
 function asAgentError(error: unknown): AgentError {
   const cause = error instanceof Error ? error.cause : undefined;
   const reason = cause instanceof Error ? `: ${cause.message}` : "";

@@ -1,6 +1,5 @@
-// The composition root: a checked configuration and the outside world in, a running
-// agent out. The order of the steps is the order of the start; stopping goes the
-// other way.
+// The composition root of the agent: turns a checked configuration and the host's dependencies into a running agent.
+// The steps start in the order listed, and stop in reverse.
 import type { Config } from "../config/config.ts";
 import { runHeartbeat } from "../control-plane/heartbeat.ts";
 import { AgentService } from "../gen/krane/v1/agent_pb.ts";
@@ -32,9 +31,8 @@ import { createSecretsPart } from "./secrets-step.ts";
 import { runStateReports } from "./state-reports.ts";
 
 /**
- * Runs until the signal aborts or something fails, and resolves after a clean stop.
- * Rejects with the error of a start that failed, or with an AggregateError of every
- * cause when a task or a clean-up failed or stopping took longer than 30 s.
+ * Runs until the signal aborts or something fails, and resolves after a clean stop. Rejects with the error of a failed
+ * start, or with an AggregateError of all causes when a task or a clean-up failed or stopping took longer than 30 s.
  */
 export async function run(config: Config, deps: AgentDeps, signal: AbortSignal): Promise<void> {
   const metrics = createMetrics(deps.build);
@@ -59,11 +57,11 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     tracing.step,
     namedFilesStep(config, deps),
     secrets.step,
-    // Opened before what takes time to start and closed after it, so that whoever asks
-    // meanwhile hears "not started" or "shutting down" instead of nothing.
+    // Opens before the slow steps and closes after them, so that probes get "not started" or "shutting down" meanwhile
+    // instead of a refused connection.
     rpcPortStep(config, { health, services, tracing }, deps),
     metricsPortStep(config.observability.metrics.prometheusPort, metrics, deps),
-    // Together: one that waits for its watches keeps no other from its work (K6).
+    // In one stage: a controller that waits for its watches does not delay the others (K6).
     allKinds.map((kind) => controllerStep(kind, config, { view, metrics, tracing, running }, deps)),
     upstreamStep(config, { view, metrics, tracing }, deps),
     startedStep({ program: "krane", health, onStarted: () => deps.onStarted?.() }, deps),
@@ -75,7 +73,7 @@ function tracingOptions({ observability: { tracing }, instanceId, region }: Conf
   return tracing && { ...tracing, service: { name: "krane", instanceId, region: region.label } };
 }
 
-/** None without a token. */
+/** Empty without a token. */
 function agentServices(
   config: Config,
   view: AgentView,
@@ -99,10 +97,10 @@ function namedFilesStep(config: Config, deps: AgentDeps): Step {
   };
 }
 
-// SchedulerService and the controllers that it gives orders to. The port opens before they start; orders are taken
-// when all of krane has started.
-
-/** None without a token. */
+/**
+ * SchedulerService and the controllers behind it; empty without a token. The port opens before the controllers start,
+ * but orders are accepted only when all of krane has started.
+ */
 function createSchedulerServices(
   { scheduler }: Pick<Config, "scheduler">,
   { health, running }: { readonly health: Pick<Health, "phase">; readonly running: RunningControllers },
@@ -121,9 +119,7 @@ function createSchedulerServices(
   return [{ service: SchedulerService, routes, knowsCaller: () => true }];
 }
 
-// What the agent tells the control plane about itself: that it lives, and how it is doing.
-// It has a connection of its own, so that a controller in trouble cannot silence it (K6).
-
+/** Sends heartbeats and state reports on a connection of their own, so that no controller can block them (K6). */
 function upstreamStep(
   config: Config,
   { view, metrics, tracing }: ControllerParts,

@@ -1,5 +1,5 @@
-// SecretsService with all that is its own: credentials, Kubernetes connections (K6) and the vault. It starts
-// before the port and ends after it, so that no call meets half of it. Without a vault there is none.
+// Starts SecretsService with its own credentials, Kubernetes connections (K6) and vault. It starts before the port
+// opens and stops after the port closes, so that no call reaches a half-started service. Without a vault it is off.
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Config } from "../config/config.ts";
 import { createCallSpans } from "../control-plane/call-spans.ts";
@@ -42,7 +42,7 @@ export function createSecretsPart(
 ): SecretsPart {
   const deps = { ...agentDeps, metrics };
   const { vault: vaultConfig, secrets: options } = config;
-  // The port opens before the controllers start, so what is wanted is looked for at each call.
+  // The port opens before the controllers start, so the desired state is looked up on each call.
   const desired: DesiredDeployments = {
     find(key) {
       const deployments = running.get("deployment");

@@ -17,7 +17,7 @@ function hold(files: Record<string, string>) {
   return { clock, held };
 }
 
-test("a secret in a file follows the file, and keeps its last value while that cannot be read", async () => {
+test("a secret in a file follows the file, and keeps its last value while the file is unreadable", async () => {
   const files: Record<string, string> = { p: "first" };
   const { clock, held } = hold(files);
   const secret = await held;
@@ -39,11 +39,11 @@ test("a secret in a file follows the file, and keeps its last value while that c
   assert.equal(clock.timerCount, 0);
 });
 
-test("one that was never read is an error at the start", async () => {
+test("an unreadable secret file is an error at startup", async () => {
   await assert.rejects(hold({}).held, { code: "secret_unreadable" });
 });
 
-test("one that stands in the configuration is there", async () => {
+test("an inline secret needs no file", async () => {
   const deps = { clock: new FakeClock(), log: createQuietLog(), readTextFile: () => assert.fail("no file") };
   const ref = { kind: "inline", secret: new Secret("x") } as const;
   assert.equal((await holdSecret(ref, deps, new AbortController().signal)).reveal(), "x");

@@ -1,4 +1,4 @@
-// The secrets of the configuration, for as long as the agent runs.
+// Gives running code the current value of the configuration's secrets, including those in files that rotate.
 
 import { sleep } from "../concurrency/clock.ts";
 import type { Secret, SecretRef } from "../config/secret.ts";
@@ -16,10 +16,10 @@ export function createAgentSecret(ref: SecretRef, { clock, log, readTextFile }: 
   });
 }
 
-/** A secret for code that cannot wait for a file. */
+/** A secret for code that cannot wait for a file read. */
 export interface HeldSecret {
   reveal(): string;
-  /** Reads it again now and then, until the signal ends it. */
+  /** Reads the secret again every 30 s, until the signal aborts. */
   keepFresh(signal: AbortSignal): Promise<void>;
 }
 

@@ -20,12 +20,12 @@ interface World {
   blocked: readonly string[];
   stream: StreamStatus_State;
   cursor: bigint;
-  /** What people have released at the control plane, and what the agent then did. */
+  /** The deletions allowed at the control plane, and what the agent then did. */
   released: readonly string[];
   releases: string[];
 }
 
-/** An agent with one controller whose trouble and stream a test decides, and what it has sent. */
+/** An agent with one controller whose status the test controls, and the reports that it has sent. */
 function createAgent(send: (world: World) => Promise<void> = async () => undefined) {
   const clock = new FakeClock();
   const world: World = {
@@ -76,8 +76,8 @@ function createAgent(send: (world: World) => Promise<void> = async () => undefin
   return { clock, world, view, sent, stop };
 }
 
-describe("the state of the agent", () => {
-  test("is reported at once and then every 30 s, also when nothing changes", async () => {
+describe("the agent's state", () => {
+  test("is reported immediately and then every 30 s, even when nothing changes", async () => {
     const { clock, sent, stop } = createAgent();
     await clock.settle();
     assert.equal(sent.length, 1);
@@ -87,7 +87,7 @@ describe("the state of the agent", () => {
     await stop();
   });
 
-  test("is reported soon after something got into trouble, once for all that came together", async () => {
+  test("is reported soon after objects got into trouble, in one report", async () => {
     const { clock, world, sent, stop } = createAgent();
     await clock.advance(3_000);
     world.parked = 7;
@@ -98,7 +98,7 @@ describe("the state of the agent", () => {
     await stop();
   });
 
-  test("is reported a little later when trouble lessened, and not while it comes and goes", async () => {
+  test("is reported a little later after a recovery, but not while objects flap", async () => {
     const { clock, world, sent, stop } = createAgent();
     world.failing = 1;
     await clock.advance(2_000);
@@ -111,7 +111,7 @@ describe("the state of the agent", () => {
     await stop();
   });
 
-  test("is reported soon after a stream came or went", async () => {
+  test("is reported soon after a stream connected or disconnected", async () => {
     const { clock, world, sent, stop } = createAgent();
     await clock.advance(1_000);
     world.stream = StreamStatus_State.BACKING_OFF;
@@ -140,7 +140,7 @@ describe("the state of the agent", () => {
     await stop();
   });
 
-  test("is answered with releases, and each is carried out once however often it is said", async () => {
+  test("report responses carry releases, and each is applied once even if repeated", async () => {
     const { clock, world, stop } = createAgent();
     world.blocked = ["a/b", "a/c"];
     await clock.settle();
@@ -154,7 +154,7 @@ describe("the state of the agent", () => {
     await stop();
   });
 
-  test("counts trouble that came while a report was on its way", async () => {
+  test("counts objects that got into trouble while a report was being sent", async () => {
     const { clock, sent, stop } = createAgent(async (during) => {
       during.parked = 1;
     });
@@ -163,7 +163,7 @@ describe("the state of the agent", () => {
     await stop();
   });
 
-  test("lists a hundred of each and no more", async () => {
+  test("lists at most a hundred objects and deletions", async () => {
     const { clock, world, sent, stop } = createAgent();
     world.parked = 1_000;
     world.blocked = Array.from({ length: 1_000 }, (_, index) => `a/b${index}`);
@@ -173,7 +173,7 @@ describe("the state of the agent", () => {
     await stop();
   });
 
-  test("tells of every controller, however many objects another has in trouble", async () => {
+  test("lists objects of every controller, even if one has too many in trouble", async () => {
     const { clock, world, view, sent, stop } = createAgent();
     world.parked = 1_000;
     const other = create(ObjectStatusSchema, { controller: "sentinels" });
@@ -189,7 +189,7 @@ describe("the state of the agent", () => {
     await stop();
   });
 
-  test("is reported again soon where a report with news failed, and less and less often while they do", async () => {
+  test("is retried with back-off when a report with news failed", async () => {
     let isAway = true;
     const { clock, world, sent, stop } = createAgent(async () => {
       if (isAway) throw new Error("unavailable");
@@ -211,7 +211,7 @@ describe("the state of the agent", () => {
     await stop();
   });
 
-  test("is not reported sooner after a failure where there is nothing new to say", async () => {
+  test("is not retried early when a report without news failed", async () => {
     let isAway = false;
     const { clock, sent, stop } = createAgent(async () => {
       if (isAway) throw new Error("unavailable");

@@ -1,7 +1,7 @@
-// Tells the control plane how the agent is doing: regularly, and soon after something was
-// settled, got into trouble, or a stream came or went. The next report says it all again,
-// so one that fails is not kept; what it had to tell is still news. The answer to a report
-// brings what people have released at the control plane.
+// Reports the agent's state to the control plane: every 30 s, and soon after a version settled, objects got into
+// trouble, or a stream connected or disconnected. Each report is complete, so a failed one is not kept; its changes
+// still count as news for the next one. The response lists the held-back deletions that were allowed at the control
+// plane.
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { isAbort } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
@@ -19,19 +19,19 @@ export interface StateReportsDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly view: AgentView;
-  /** Undefined from a control plane that does not take such reports. */
+  /** Resolves with undefined when the control plane does not support these reports. */
   send(report: AgentStateReport, signal: AbortSignal): Promise<ReportAgentStateResponse | undefined>;
 }
 
 const everyMs = 30_000;
-// How soon news is told, and how much of it makes one report.
+// How often the agent looks for news. All news of one interval goes into one report.
 const lookEveryMs = 2_000;
-// Trouble that lessens is told a little later: a program that crashes again and again is well in between.
-const relievedMs = 10_000;
-// The counts in the status say how many there are; a list is for looking at examples.
+// Recovery is reported a little later, because a crash-looping container looks healthy between two crashes.
+const recoveredMs = 10_000;
+// The status has the full counts; the lists only show examples.
 const listedMax = 100;
 
-/** Reports at once and then on and on. Resolves when the signal aborts; never rejects. */
+/** Sends a report immediately, then repeats until the signal aborts. Never rejects. */
 export async function runStateReports(deps: StateReportsDeps, signal: AbortSignal): Promise<void> {
   const { log, view } = deps;
   let delivered: readonly ControllerStatus[] = [];
@@ -39,13 +39,13 @@ export async function runStateReports(deps: StateReportsDeps, signal: AbortSigna
   while (!signal.aborted) {
     const state = view.status();
     try {
-      const answer = await deps.send(stateReport(view, state), signal);
+      const response = await deps.send(stateReport(view, state), signal);
       delivered = state.controllers;
       failures = 0;
-      for (const released of answer?.releasedDeletions ?? []) release(released, deps);
+      for (const released of response?.releasedDeletions ?? []) release(released, deps);
     } catch (error) {
       if (isAbort(error, signal)) return;
-      if (failures === 0) log.warn("the state of the agent could not be reported", { error });
+      if (failures === 0) log.warn("could not report the agent's state", { error });
       failures += 1;
     }
     await untilDue({ delivered, failures }, deps, signal).catch(() => undefined);
@@ -54,20 +54,20 @@ export async function runStateReports(deps: StateReportsDeps, signal: AbortSigna
 
 function stateReport(view: AgentView, state: AgentStatus): AgentStateReport {
   const controllers = [...view.controllers.values()];
-  // What was refused is settled as well, so only the list tells it from what was carried out: pods that fail, of which
-  // there may be hundreds on any day, must not push it off.
+  // Rejected specs count as settled too, so only this list distinguishes them from applied ones. They come first,
+  // so that hundreds of failing pods cannot push them off the list.
   const troubled = controllers.map((controller) =>
     controller.objects({ onlyTroubled: true, refusedFirst: true, limit: listedMax }),
   );
   return {
     state,
-    troubledObjects: inTurn(troubled),
-    blockedDeletions: inTurn(controllers.map((controller) => controller.blockedDeletions())),
+    troubledObjects: interleave(troubled),
+    blockedDeletions: interleave(controllers.map((controller) => controller.blockedDeletions())),
   };
 }
 
-/** One of each, then another of each: a controller with a thousand in trouble does not hide those of the others (K6). */
-function inTurn<T>(lists: readonly (readonly T[])[]): T[] {
+/** Takes items from the lists in turn, so that a controller with a thousand failing objects does not hide the others (K6). */
+function interleave<T>(lists: readonly (readonly T[])[]): T[] {
   const taken: T[] = [];
   const longest = Math.min(listedMax, Math.max(0, ...lists.map(({ length }) => length)));
   for (let index = 0; index < longest; index++)
@@ -76,44 +76,44 @@ function inTurn<T>(lists: readonly (readonly T[])[]): T[] {
 }
 
 /**
- * What AgentService.ReleaseDeletion does. The control plane says it until a report no longer lists the deletion,
- * and reports cross its answers, so what is not held back any more is passed over in silence.
+ * Does the same as AgentService.ReleaseDeletion. The control plane repeats a release until a report no longer lists the
+ * deletion, and a report may already be under way by then, so a deletion that is no longer held back is ignored.
  */
 function release({ controller, key }: ReleaseDeletionRequest, { view, log }: StateReportsDeps): void {
   const holder = view.controllers.get(controller);
   const isHeld = holder?.blockedDeletions().some((held) => held.key === key);
   if (isHeld && holder?.releaseDeletion(key))
-    log.warn("a blocked deletion was released at the control plane", { controller, key });
+    log.warn("a held-back deletion was allowed at the control plane", { controller, key });
 }
 
-interface Told {
-  /** What the control plane knows. */
+interface ReportHistory {
+  /** The state in the last report that was delivered. */
   readonly delivered: readonly ControllerStatus[];
-  /** Reports in a row that did not reach it. */
+  /** Consecutive failed reports. */
   readonly failures: number;
 }
 
 async function untilDue(
-  { delivered, failures }: Told,
+  { delivered, failures }: ReportHistory,
   { clock, view }: StateReportsDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  // A control plane that is away is not asked every two seconds by everybody.
+  // Back off, so that an unavailable control plane does not get a call from every agent every two seconds.
   const soonestMs = lookEveryMs * 2 ** failures;
   let before = delivered;
   let isDue = false;
   for (let waitedMs = 0; waitedMs < everyMs; waitedMs += lookEveryMs) {
     await sleep(clock, lookEveryMs, signal);
     const now = view.controllerStatuses();
-    const isRelieved = waitedMs >= relievedMs && countTroubled(now) < countTroubled(delivered);
+    const isRecovered = waitedMs >= recoveredMs && countTroubled(now) < countTroubled(delivered);
     const isSettled = settledVersions(now) !== settledVersions(delivered);
-    isDue ||= isRelieved || isSettled || isNews(before, now);
+    isDue ||= isRecovered || isSettled || isNews(before, now);
     if (isDue && waitedMs + lookEveryMs >= soonestMs) return;
     before = now;
   }
 }
 
-/** More trouble than before, or a stream that came or went. */
+/** More objects in trouble than before, or a stream that connected or disconnected. */
 function isNews(before: readonly ControllerStatus[], now: readonly ControllerStatus[]): boolean {
   return countTroubled(now) > countTroubled(before) || streamStates(now) !== streamStates(before);
 }
@@ -126,7 +126,7 @@ function countTroubled(controllers: readonly ControllerStatus[]): number {
   );
 }
 
-/** What waits for a version to be settled is not kept waiting for the next turn. */
+/** Changes whenever a version settles, so that callers who wait for one do not wait for the next regular report. */
 function settledVersions(controllers: readonly ControllerStatus[]): string {
   return controllers.map(({ stream }) => [stream?.cursor, stream?.settledUpTo, stream?.unsettled]).join(" ");
 }

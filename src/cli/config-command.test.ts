@@ -112,7 +112,7 @@ test("krane config check says of a server's file whose it is", async () => {
   assert.equal(code, 78);
   assert.match(
     stderr,
-    /^krane\.toml:1: server: is a section for krane server; .* krane config check server /m,
+    /^krane\.toml:1: server: is a section for krane server; .* krane config check server$/m,
   );
 });
 

@@ -18,10 +18,10 @@ const bug = new TypeError("x is not a function");
 describe("the exit code of a failure", () => {
   test("is 1 for what the outside did, 78 for the configuration, 70 for a bug", () => {
     assert.equal(exitCodeOf(portInUse), 1);
-    assert.equal(exitCodeOf(new RuntimeError("stop_timed_out", "stopping a: not done after 30 s")), 1);
+    assert.equal(exitCodeOf(new RuntimeError("stop_timed_out", "stopping a: not finished after 30 s")), 1);
     assert.equal(exitCodeOf(new AgentError("start_failed", "Kubernetes at https://a: no answer")), 1);
     assert.equal(exitCodeOf(badFile), 78);
-    assert.equal(exitCodeOf(new AgentError("cluster_unknown", "no Kubernetes cluster to look after")), 78);
+    assert.equal(exitCodeOf(new AgentError("cluster_unknown", "no Kubernetes cluster configured")), 78);
     assert.equal(exitCodeOf(new ConfigError("secret_unreadable", "control.token_file", "cannot read")), 78);
     assert.equal(exitCodeOf(new ServiceError("certificate_unusable", "tls.cert_file: bad")), 78);
     assert.equal(exitCodeOf(bug), 70);

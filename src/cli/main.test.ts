@@ -247,7 +247,7 @@ describe("krane agent", () => {
   test("without any cluster it ends with 78 and one line that says what to do", async () => {
     const io = new FakeIo({ "krane.toml": minimal });
     assert.equal(await main(["agent", "--rpc-port", String(await freePort())], {}, io), 78);
-    assert.match(io.stderr.text, /^krane: no Kubernetes cluster to look after: [^\n]*kubeconfig[^\n]*\n$/);
+    assert.match(io.stderr.text, /^krane: no Kubernetes cluster configured: [^\n]*kubeconfig[^\n]*\n$/);
   });
 
   test("a log that nobody reads costs lines, not memory and not the agent", async () => {

@@ -1,5 +1,5 @@
-// From resolved settings to the Config that the rest of krane sees. Called only when
-// nothing is wrong, so a value that is missing here is a bug in the rules.
+// Builds the Config from resolved settings. Called only when there are no problems, so a missing value here is a bug in
+// the rules.
 
 import type {
   Config,
@@ -95,7 +95,7 @@ function buildObservability(need: <T>(setting: Setting<T>) => T): ObservabilityC
   };
 }
 
-/** With a platform of its own the region may hold dots; otherwise the last dot divides the two. */
+/** If the platform is set, the region may contain dots. Otherwise the last dot separates region and platform. */
 export function regionKey(label: string, platform: string | undefined): RegionKey {
   if (platform !== undefined) {
     const suffix = `.${platform}`;
@@ -143,7 +143,7 @@ function buildStorage(resolution: Resolution): VaultStorageConfig {
   };
 }
 
-/** Every setting that has a value, in the order of the table. */
+/** All settings with a value, in the order of the table. */
 export function listOrigins(resolution: Resolution): SettingOrigin[] {
   return allSettings.flatMap((setting) => {
     const value = resolution.value(setting);
@@ -161,8 +161,7 @@ function present<T>(value: T | undefined, setting: Setting<unknown>): T {
   return value;
 }
 
-// An absent value is an absent property, so that `"vault" in config` and `config.vault`
-// never disagree.
+// An absent value is an absent property, so that `"vault" in config` and `config.vault` never disagree.
 function optional<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {
   return (value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: V };
 }

@@ -33,7 +33,7 @@ async function open() {
   return { world, askAfter };
 }
 
-test("who asks after a change makes the next one get the new certificates", async () => {
+test("the first use after a change triggers a reload for the next use", async () => {
   const { world, askAfter } = await open();
   world.content = async () => second;
   assert.equal(await askAfter(4_999), first);
@@ -43,7 +43,7 @@ test("who asks after a change makes the next one get the new certificates", asyn
   assert.equal(world.reads, 2);
 });
 
-test("a file that fails, or holds no certificate, keeps the last good ones in use, and is told", async () => {
+test("an unreadable or invalid file keeps the last good certificates in use, and is reported", async () => {
   const { world, askAfter } = await open();
   for (const content of [
     () => Promise.reject(new Error("gone")),
@@ -60,13 +60,13 @@ test("a file that fails, or holds no certificate, keeps the last good ones in us
   assert.equal(await askAfter(0), second);
 });
 
-test("a read that hangs is the only one, and keeps nobody waiting", async () => {
+test("a hanging read blocks nothing, and no second one starts", async () => {
   const { world, askAfter } = await open();
   world.content = () => new Promise(() => undefined);
   for (let count = 0; count < 10; count++) assert.equal(await askAfter(5_000), first);
   assert.equal(world.reads, 2);
 });
 
-test("certificates that are fixed stay as they are", () => {
+test("fixed certificates do not change", () => {
   assert.equal(pemOf("pem"), "pem");
 });

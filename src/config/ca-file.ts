@@ -1,32 +1,32 @@
-// The CA certificates of a file that somebody else renews, as Kubernetes does with the one that it mounts
-// into pods. Whoever opens a connection asks for them, and asking makes sure that the next one gets what
-// stands in the file now: a connection that fails because the CA has changed fails once.
+// Reads CA certificates from a file that may be renewed, such as the one that Kubernetes mounts into pods. Each new
+// connection gets the last known certificates and triggers a reload for the next one, so a connection that fails because
+// the CA has changed fails only once.
 //
-// Connections are opened by code that cannot wait, so a read goes on beside it. A file that cannot be read,
-// or holds no certificate, keeps the last good ones in use.
+// The reload runs in the background, because connections are opened by synchronous code. If the file is unreadable or
+// has no certificate, the last good certificates stay in use.
 import { X509Certificate } from "node:crypto";
 
-/** PEM certificates to trust: always the same, or those of the moment. */
+/** PEM certificates to trust: fixed, or a function that returns the current ones. */
 export type TrustedCa = string | (() => string);
 
 export interface CaFileDeps {
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
   /** Monotonic milliseconds. */
   nowMs(): number;
-  /** Told when the file fails while the last good certificates stay in use. */
+  /** Called when a reload fails and the last good certificates stay in use. */
   onFailure?(error: unknown): void;
 }
 
 const ageMaxMs = 5_000;
 
-/** Rejects where the file cannot be read. */
+/** Rejects when the file cannot be read. */
 export async function openCaFile(path: string, deps: CaFileDeps, signal: AbortSignal): Promise<TrustedCa> {
   let good = await deps.readTextFile(path, signal);
   let lookedAtMs = deps.nowMs();
   let isLooking = false;
   const look = async () => {
     try {
-      // Nobody waits for it, and while it hangs there is no second one.
+      // Not abortable, because nothing waits for it. While it hangs, no second read starts.
       const text = await deps.readTextFile(path, new AbortController().signal);
       if (text !== good) new X509Certificate(text);
       good = text;

@@ -1,5 +1,5 @@
-// What krane runs with: every value checked, every default filled in, deeply frozen.
-// It is made by parseConfig only, so whoever holds a Config need not check it again.
+// The configuration of an agent: every value checked, every default filled in, deeply frozen. Only parseConfig creates
+// it, so code that gets a Config need not check it again.
 
 import type { SecretRef } from "./secret.ts";
 
@@ -25,9 +25,9 @@ export interface Config {
 
 export interface RegionKey {
   readonly name: string;
-  /** Empty when neither the region nor the platform setting names one. */
+  /** Empty when neither the region nor the platform setting has one. */
   readonly platform: string;
-  /** The region exactly as configured, such as "us-east-1.aws". */
+  /** The region exactly as configured, for example "us-east-1.aws". */
   readonly label: string;
 }
 
@@ -52,17 +52,17 @@ export interface RegistryConfig {
 }
 
 /**
- * What the `krane vault` commands run with: the part of a configuration that they need,
- * so that a vault can run where there is no control plane.
+ * The configuration of the `krane vault` commands: only the part that they need, so that a vault can run without a
+ * control plane.
  */
 export interface VaultProgramConfig {
   readonly instanceId: string;
-  /** The region exactly as configured; empty where it is not. */
+  /** The region exactly as configured; empty if not set. */
   readonly region: string;
   readonly rpcPort: number;
   readonly tls?: TlsConfig;
   readonly vault: VaultConfig;
-  /** For `krane vault serve`, what callers have to send. */
+  /** The token that callers of `krane vault serve` must send. */
   readonly token?: SecretRef;
   readonly observability: ObservabilityConfig;
 }
@@ -126,6 +126,6 @@ export interface ObservabilityConfig {
     readonly sampleRate: number;
     readonly slowThresholdMs: number;
   };
-  /** Port 0 means that no metrics server is started. */
+  /** Port 0 means no metrics server. */
   readonly metrics: { readonly prometheusPort: number };
 }

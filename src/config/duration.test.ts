@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { formatDuration, parseDuration } from "./duration.ts";
 
-test("durations are read as Go writes them", () => {
+test("durations are parsed as in Go", () => {
   const cases: [string, number][] = [
     ["1s", 1_000],
     ["500ms", 500],
@@ -25,7 +25,7 @@ test("durations are read as Go writes them", () => {
   for (const [text, ms] of cases) assert.equal(parseDuration(text), ms, text);
 });
 
-test("everything else is no duration", () => {
+test("everything else is not a duration", () => {
   const cases = [
     "",
     "+",
@@ -46,7 +46,7 @@ test("everything else is no duration", () => {
   for (const text of [...cases, "1s".repeat(33)]) assert.equal(parseDuration(text), undefined, text);
 });
 
-test("a formatted duration reads back as itself", () => {
+test("a formatted duration parses to the same value", () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 1_000_000_000 }), (ms) => {
       assert.equal(parseDuration(formatDuration(ms)), ms);

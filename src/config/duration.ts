@@ -1,5 +1,5 @@
-// Durations in Go's spelling ("1s", "500ms", "1h30m"), because existing configuration
-// files are written that way. Held as milliseconds.
+// Parses and formats durations in Go's format ("1s", "500ms", "1h30m"), which existing configuration files use. Values
+// are in milliseconds.
 
 const unitMs: ReadonlyMap<string, number> = new Map([
   ["ns", 1e-6],
@@ -17,7 +17,7 @@ const amountAndUnit = String.raw`(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)`;
 const onePart = new RegExp(amountAndUnit, "g");
 const wholeText = new RegExp(`^([+-]?)((?:${amountAndUnit})+)$`);
 
-/** Milliseconds, or undefined when the text is no duration. */
+/** Milliseconds, or undefined when the text is not a duration. */
 export function parseDuration(text: string): number | undefined {
   if (text.length > textLengthMax) return undefined;
   if (/^[+-]?0$/.test(text)) return 0;
@@ -31,7 +31,7 @@ export function parseDuration(text: string): number | undefined {
   return whole[1] === "-" ? -totalMs : totalMs;
 }
 
-/** The shortest spelling in whole units: 90 minutes are "1h30m", 1500 ms are "1s500ms". */
+/** The shortest form in whole units: 90 minutes are "1h30m", 1500 ms are "1s500ms". */
 export function formatDuration(durationMs: number): string {
   let restMs = durationMs;
   let text = "";

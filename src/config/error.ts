@@ -1,11 +1,11 @@
-// The one error of this folder. Bad configuration is a value (ConfigProblem); this is
-// thrown only when a secret's file fails while krane is already running.
+// Thrown when a secret's file cannot be read or is invalid. Problems of the configuration itself are values, not errors;
+// see ConfigProblem.
 import { CodedError } from "../errors/coded-error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
 
 export class ConfigError extends CodedError<"ConfigError"> {
   override readonly name = "ConfigError";
-  /** The setting that names the file, such as "control.token_file". */
+  /** The setting that names the file, for example "control.token_file". */
   readonly setting: string;
 
   constructor(

@@ -10,7 +10,7 @@ const dollars = (text: string) => text.replaceAll("@", "$");
 
 const env = { NAME: "value", EMPTY: "", TRICKY: dollars('"\n@{NAME}@@'), _x1: "under" };
 
-test("references are replaced by the variable's text, once", () => {
+test("references are expanded once", () => {
   const cases: [string, string][] = [
     ["plain", "plain"],
     ["a-@{NAME}-b", "a-value-b"],
@@ -22,7 +22,7 @@ test("references are replaced by the variable's text, once", () => {
   for (const [text, expected] of cases) assert.deepEqual(expand(dollars(text), env), ok(expected), text);
 });
 
-test("two dollars are one, and a dollar before anything but a brace stays", () => {
+test("two dollars become one, and a dollar that is not before a brace stays", () => {
   const cases: [string, string][] = [
     ["@@", "@"],
     ["@@@@", "@@"],
@@ -40,13 +40,13 @@ test("two dollars are one, and a dollar before anything but a brace stays", () =
   }
 });
 
-test("every undefined variable is named, also one that all objects inherit", () => {
+test("every undefined variable is named, even one that is an inherited property", () => {
   const result = expand(dollars("@{A} @{NAME} @{B} @{A} @{toString}"), env);
   assert.equal(result.kind, "bad");
   assert.match(result.message, /variables A, B, toString, which are not set/);
 });
 
-test("a reference that is not closed or holds no name is refused without being quoted", () => {
+test("an unclosed or invalid reference is rejected without quoting it", () => {
   for (const text of ["@{", "@{NAME", "x@{}", "@{CANARY here}", "@{1CANARY}", "@{CANARY-x}", "@{ NAME }"]) {
     const result = expand(dollars(text), env);
     assert.equal(result.kind, "bad", text);
@@ -54,7 +54,7 @@ test("a reference that is not closed or holds no name is refused without being q
   }
 });
 
-test("any text survives when its dollars are doubled", () => {
+test("any text is unchanged when its dollars are doubled", () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom("@", "{", "}", "A", "_", " ") }), (text) => {
       assert.deepEqual(expand(dollars(text.replaceAll("@", "@@")), {}), ok(dollars(text)));
@@ -62,7 +62,7 @@ test("any text survives when its dollars are doubled", () => {
   );
 });
 
-test("a text that grows without measure is refused", () => {
+test("a text that expands too much is rejected", () => {
   const result = expand(dollars("@{BIG}").repeat(50_000), { BIG: "x".repeat(100_000) });
   assert.equal(result.kind, "bad");
 });

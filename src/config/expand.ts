@@ -1,17 +1,17 @@
-// `${NAME}` in strings of the configuration file. It happens after TOML is parsed, so a
-// quote, newline or dollar inside a variable's value cannot change the file's meaning,
-// and comments and keys are left alone. Values are not expanded a second time.
+// Expands `${NAME}` in strings of the configuration file. This happens after TOML parsing, so a quote, newline or dollar
+// in a variable's value cannot change the meaning of the file, and comments and keys are not expanded. Values are
+// expanded only once.
 
 import { bad, ok, type Parsed } from "./parsed.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type ProcessEnv = Readonly<Record<string, string | undefined>>;
 
 const reference = /\$(?:\$|\{([^}]*)(\}?))/g;
-// A long value that is referred to often enough would not fit into memory.
+// A long value that is referenced many times could exhaust the memory.
 const expandedLengthMax = 65_536;
 const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-export function expand(text: string, env: Environment): Parsed<string> {
+export function expand(text: string, env: ProcessEnv): Parsed<string> {
   const undefinedNames = new Set<string>();
   let malformed: Parsed<never> | undefined;
   let expandedLength = 0;
@@ -19,13 +19,13 @@ export function expand(text: string, env: Environment): Parsed<string> {
   const expanded = text.replace(reference, (whole, name: string | undefined, close: string) => {
     if (name === undefined) return "$";
     if (close === "") {
-      malformed ??= bad('has "${" that is never closed', 'close it, or write "$$" for a dollar sign');
+      malformed ??= bad('contains an unclosed "${"', 'close it, or write "$$" for a dollar sign');
       return whole;
     }
     if (!variableName.test(name)) {
-      // What stands between the braces is not quoted: it may be part of a password.
+      // The text between the braces is not quoted, because it may be part of a password.
       malformed ??= bad(
-        'has "${" before something that is not a variable name',
+        'contains "${" without a valid variable name',
         'use letters, digits and "_", or write "$$" for a dollar sign',
       );
       return whole;
@@ -45,18 +45,18 @@ export function expand(text: string, env: Environment): Parsed<string> {
     );
   }
   if (expandedLength > expandedLengthMax) {
-    return bad(`grows by more than ${expandedLengthMax} characters`, "check which variables it uses");
+    return bad(`expands by more than ${expandedLengthMax} characters`, "check which variables it uses");
   }
   return ok(expanded);
 }
 
-// "${constructor}" must not find what every object inherits.
-function lookUp(env: Environment, name: string): string | undefined {
+// "${constructor}" must not find an inherited property.
+function lookUp(env: ProcessEnv, name: string): string | undefined {
   return Object.hasOwn(env, name) ? env[name] : undefined;
 }
 
-/** Expands a string or the strings of an array; every other value passes as it is. */
-export function expandValue(value: unknown, env: Environment): Parsed<unknown> {
+/** Expands a string or the strings of an array. Other values are returned unchanged. */
+export function expandValue(value: unknown, env: ProcessEnv): Parsed<unknown> {
   if (typeof value === "string") return expand(value, env);
   if (!Array.isArray(value)) return ok(value);
   const items: unknown[] = [];

@@ -1,13 +1,13 @@
-// The command-line flags that the table of settings implies, for whoever registers them.
+// The command-line flags for the settings, derived from the table of settings.
 
 import { allSettings } from "./settings.ts";
 
 export interface ConfigFlag {
-  /** Without dashes, such as "rpc-port". */
+  /** Without dashes, for example "rpc-port". */
   readonly name: string;
-  /** The setting, such as "rpc_port". */
+  /** The setting, for example "rpc_port". */
   readonly path: string;
-  /** Stands for the value in the help text. */
+  /** Placeholder for the value in the help text. */
   readonly placeholder: string;
   readonly description: string;
   /** Whether the flag alone, without a value, means "true". */

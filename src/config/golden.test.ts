@@ -1,6 +1,6 @@
-// Every file in testdata/config/ with the complete text that it must give. The inputs
-// plant the word CANARY in each secret, and the base64 of it in each master key; no
-// output may hold either.
+// Parses every file in testdata/config/ and compares the whole output. The inputs
+// have the word CANARY in each secret, and its base64 form in each master key; no
+// output may contain either.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

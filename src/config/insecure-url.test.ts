@@ -6,7 +6,7 @@ function hostOf(url: string): string {
   return new URL(url).hostname;
 }
 
-test("plain HTTP is taken for loopback, cluster names, single labels and private addresses", () => {
+test("plain HTTP is allowed for loopback, cluster names, single labels and private addresses", () => {
   const urls = [
     "http://localhost:7091",
     "http://api.localhost",
@@ -33,7 +33,7 @@ test("plain HTTP is taken for loopback, cluster names, single labels and private
   for (const url of urls) assert.ok(isPrivateHost(hostOf(url)), url);
 });
 
-test("plain HTTP is refused for every other host", () => {
+test("plain HTTP is rejected for every other host", () => {
   const urls = [
     "http://example.com",
     "http://svc.example.com",

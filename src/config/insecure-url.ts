@@ -1,13 +1,13 @@
-// Where plain HTTP is acceptable for a URL that carries a bearer token: hosts whose
-// traffic stays on the machine, in the cluster or in a private network. Everything
-// else has to be asked for, because a token sent in clear over the internet is lost.
+// Decides where plain HTTP is acceptable for a URL that carries a bearer token: hosts whose traffic stays on the machine,
+// in the cluster or in a private network. Other hosts must be allowed explicitly, because a token sent in clear text over
+// the internet is compromised.
 
 /** Takes the hostname as the URL class gives it: lower case, IP addresses in canonical form. */
 export function isPrivateHost(hostname: string): boolean {
   if (hostname.startsWith("[")) return isPrivateIpv6(hostname.slice(1, -1));
   if (/^[\d.]+$/.test(hostname)) return isPrivateIpv4(hostname.split(".").map(Number));
-  // A single label is looked up through the search domains of the cluster or the
-  // office. With a trailing dot it is absolute: "uz." is a public host.
+  // A single label is resolved through the search domains of the cluster or the local network. With a trailing dot it is
+  // absolute: "uz." is a public host.
   if (!hostname.includes(".")) return true;
   const name = hostname.replace(/\.$/, "");
   return name.endsWith(".localhost") || name.endsWith(".svc") || name.endsWith(".svc.cluster.local");
@@ -25,13 +25,13 @@ function isPrivateIpv4(octets: readonly number[]): boolean {
 }
 
 function isPrivateIpv6(address: string): boolean {
-  // An IPv4 address in IPv6 clothing is judged as the IPv4 address that it reaches.
+  // An IPv4-mapped address is judged as its IPv4 address.
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(address);
   if (mapped !== null) {
     const high = Number.parseInt(mapped[1] ?? "", 16);
     return isPrivateIpv4([high >> 8, high & 0xff]);
   }
-  // fc00::/7 is unique local, fe80::/10 link local. Canonical form drops leading
-  // zeros, so four digits are needed to tell fc00:: from 00fc::.
+  // fc00::/7 is unique local, fe80::/10 link local. The canonical form drops leading zeros, so four digits are needed to
+  // tell fc00:: from 00fc::.
   return address === "::1" || /^f[cd][0-9a-f]{2}:/.test(address) || /^fe[89ab][0-9a-f]:/.test(address);
 }

@@ -10,7 +10,7 @@ const choices = [
   { name: "observability.metrics.prometheus_port" },
 ];
 
-test("a slip, another spelling, an alias and a lost section lead to the setting meant", () => {
+test("a typo, another spelling, an alias and a wrong section lead to the right setting", () => {
   const cases: [string, string | undefined][] = [
     ["regoin", "region"],
     ["Region", "region"],
@@ -24,7 +24,7 @@ test("a slip, another spelling, an alias and a lost section lead to the setting 
   for (const [wanted, expected] of cases) assert.equal(nearestName(wanted, choices), expected, wanted);
 });
 
-test("no guess is made where several settings could be meant, or none", () => {
+test("no suggestion when several settings match, or none", () => {
   for (const wanted of ["url", "colour", "", "x".repeat(1000)]) {
     assert.equal(nearestName(wanted, choices), undefined, wanted);
   }

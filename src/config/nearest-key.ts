@@ -1,12 +1,12 @@
-// Guesses what a mistyped name was meant to be: a slip of the fingers, another spelling
-// (rpcPort, rpc-port), the flag's name used as a key, or the right key in the wrong section.
+// Suggests the name that a mistyped one was meant to be: a typo, another spelling (rpcPort, rpc-port), the flag's name
+// used as a key, or the right key in the wrong section.
 
-// Longer names are no slip of a key that exists, and comparing them costs the square of their length.
+// Longer names are not typos of existing keys, and the cost of comparing them is quadratic.
 const nameLengthMax = 64;
 
 export interface NamedChoice {
   readonly name: string;
-  /** Other names for the same thing, such as the flag of a setting. */
+  /** Other names for the same thing, for example the flag of a setting. */
   readonly aliases?: readonly string[];
 }
 
@@ -25,7 +25,7 @@ export function nearestName(wanted: string, choices: readonly NamedChoice[]): st
   return nearest?.name ?? onlyOneWithSameLastPart(wanted, choices);
 }
 
-// "[metrics]" can only mean observability.metrics, while "token" alone could be five settings.
+// "[metrics]" can only mean observability.metrics, but "token" could be one of five settings.
 function onlyOneWithSameLastPart(wanted: string, choices: readonly NamedChoice[]): string | undefined {
   const last = plain(wanted.split(".").at(-1) ?? "");
   const same = choices.filter(({ name }) => plain(name.split(".").at(-1) ?? "") === last);
@@ -36,7 +36,7 @@ function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours that turn one text into the other. */
+/** The number of insertions, deletions, replacements and swaps of adjacent characters between two texts. */
 export function editDistance(a: string, b: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);

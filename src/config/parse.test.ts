@@ -110,7 +110,7 @@ test("every section reaches the configuration", () => {
   assert.deepEqual(full.observability.tracing, { sampleRate: 0.25 });
 });
 
-test("region and platform are divided at the last dot, unless the platform is set", () => {
+test("region and platform are split at the last dot, unless the platform is set", () => {
   const region = (text: string) => config(basis.replace('"us-east-1.aws"', text)).region;
   assert.deepEqual(region('"local"'), { name: "local", platform: "", label: "local" });
   assert.deepEqual(region('"a.b.c"'), { name: "a.b", platform: "c", label: "a.b.c" });
@@ -129,18 +129,18 @@ test("tracing is on by its section or its variable, with different default rates
   assert.deepEqual(tracing("[observability.tracing]\nsample_rate = 0"), { sampleRate: 0 });
 });
 
-test("a flag wins over a variable, a variable over the file, and only the winner is judged", () => {
+test("a flag overrides a variable, a variable overrides the file, and only the effective value is checked", () => {
   const text = `${basis}rpc_port = "bad"\n`;
   assert.equal(config(text, { env: { UNKEY_RPC_PORT: "2" } }).rpcPort, 2);
   assert.equal(config(text, { env: { UNKEY_RPC_PORT: "bad" }, flags: { "rpc-port": "3" } }).rpcPort, 3);
   assert.equal(problems(text)[0]?.line, 4);
 });
 
-test("an empty variable does not blank the file's value", () => {
+test("an empty variable does not override the file", () => {
   assert.equal(config(`${basis}rpc_port = 5`, { env: { UNKEY_RPC_PORT: "" } }).rpcPort, 5);
 });
 
-test("variables and flags are taken literally", () => {
+test("variables and flags are not expanded", () => {
   const env = { UNKEY_CONTROL_PLANE_BEARER: "a$$b", NAME: "x" };
   assert.equal(revealed(config(basis, { env }).control.token), "a$$b");
 });
@@ -162,7 +162,7 @@ test("a secret and its file are one choice across file, variables and flags", ()
   assert.equal(token(both, { "control-plane-bearer": "flag" }), "flag");
 });
 
-test("an empty string is no value for the settings that allow it", () => {
+test("an empty string means unset for the settings that allow it", () => {
   const empty = config(`${basis}instance_id = ""\n[vault]\nurl = ""\ntoken = ""\n`);
   assert.equal(empty.instanceId, "ins_aB3dE6gH");
   assert.equal(empty.vault, undefined);
@@ -170,7 +170,7 @@ test("an empty string is no value for the settings that allow it", () => {
   assert.equal(off.vault, undefined);
 });
 
-test("an embedded vault may also have the token that its clients must show", () => {
+test("an embedded vault may also have the token that its clients must send", () => {
   const vault = config(`${basis}[vault]\ntoken = "t"\nmaster_keys = ["QQ=="]\nfile.path = "/v"\n`).vault;
   assert.ok(vault?.kind === "embedded");
   assert.deepEqual(vault.storage, { kind: "file", path: "/v" });
@@ -186,7 +186,7 @@ test("the control plane's plain HTTP needs permission outside private networks",
   );
 });
 
-test("keys that every object inherits are unknown keys and pollute nothing", () => {
+test("names of inherited properties are unknown keys and do not pollute prototypes", () => {
   const found = problems(`${basis}__proto__.polluted = 1\nconstructor.prototype.polluted = 1\n`);
   assert.deepEqual(
     found.map(({ path }) => path),
@@ -195,11 +195,11 @@ test("keys that every object inherits are unknown keys and pollute nothing", () 
   assert.equal(Object.hasOwn(Object.prototype, "polluted"), false);
 });
 
-test("a file that is too large is refused as a whole", () => {
+test("a file that is too large is rejected", () => {
   assert.match(problems(`# ${"x".repeat(300_000)}`)[0]?.message ?? "", /larger than 256 KiB/);
 });
 
-test("deep nesting and endless keys end in problems, not in a crash", () => {
+test("deep nesting and endless keys give problems instead of a crash", () => {
   for (const text of [
     `a = ${"[".repeat(5000)}${"]".repeat(5000)}`,
     `a = ${"{a=".repeat(5000)}1${"}".repeat(5000)}`,
@@ -214,7 +214,7 @@ test("deep nesting and endless keys end in problems, not in a crash", () => {
   }
 });
 
-test("a text with control characters is shown in one line", () => {
+test("a text with control characters is shown on one line", () => {
   const text = renderProblems(
     problems(`${basis}"a\\nb\\u001b[31m" = 1\n`, { file: { path: "x\ny", text: "a = " } }),
   );
@@ -224,7 +224,7 @@ test("a text with control characters is shown in one line", () => {
   assert.equal(shown.split("\n").length, 2);
 });
 
-test("what is printed of a valid configuration is TOML that gives the same values again", () => {
+test("a printed configuration is TOML that parses to the same values", () => {
   const first = parse(`${basis}[isolation]\nregistries = ["ghcr.io"]\n[observability.tracing]\n`);
   assert.equal(first.kind, "valid");
   const second = parse(renderConfig(first));
@@ -302,7 +302,7 @@ const flagName = fc.oneof(fc.constantFrom(...allSettings.map(({ flag }) => flag)
 const env = fc.oneof(fc.constant({}), fc.dictionary(variableName, words));
 const flags = fc.oneof(fc.constant({}), fc.dictionary(flagName, words));
 
-test("whatever comes in, parsing returns a frozen outcome with problems in the order of lines", () => {
+test("for any input, parsing returns a frozen outcome with problems sorted by line", () => {
   let validCount = 0;
   fc.assert(
     fc.property(fc.option(text), env, flags, (fileText, variables, given) => {

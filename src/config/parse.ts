@@ -1,10 +1,9 @@
-// (file text, environment, flags) -> Config, or everything that is wrong with them at
-// once. Pure: reading the file and the process's environment is the caller's part.
-// Outcomes are frozen all the way down, so nothing can change a setting behind a reader.
+// Parses the configuration file, environment variables and flags into a Config, or into a list of all problems. Pure: the
+// caller reads the file and process.env. Outcomes are deeply frozen, so that no code can change a setting later.
 
 import { buildConfig, buildVaultProgramConfig, listOrigins } from "./build.ts";
 import type { Config, VaultProgramConfig } from "./config.ts";
-import type { Environment } from "./expand.ts";
+import type { ProcessEnv } from "./expand.ts";
 import { editDistance } from "./nearest-key.ts";
 import { type ConfigProblem, problemAt, type SettingOrigin, sortProblems } from "./problem.ts";
 import { Resolution } from "./resolve.ts";
@@ -16,10 +15,10 @@ import { checkVault, checkVaultUse, type VaultUse } from "./vault-rules.ts";
 
 export interface ConfigInput {
   readonly file?: ConfigFile;
-  readonly env: Environment;
-  /** What the user gave, by flag name without dashes, such as "rpc-port". */
+  readonly env: ProcessEnv;
+  /** The given flags by name, without dashes, for example "rpc-port". */
   readonly flags: Readonly<Record<string, string>>;
-  /** 8 random characters of [a-zA-Z0-9], for an instance without a name. */
+  /** 8 random characters of [a-zA-Z0-9], for an instance without an id. */
   readonly randomId: () => string;
 }
 
@@ -43,7 +42,7 @@ export function parseConfig(input: ConfigInput): ConfigOutcome {
   return deepFreeze(judge(input, rules, buildConfig));
 }
 
-/** The same file and variables, of which a vault needs only a part: nothing of a region or a control plane is required. */
+/** Parses the same file and variables for a vault, which requires neither a region nor a control plane. */
 export function parseVaultConfig(input: ConfigInput, use: VaultUse): ConfigOutcome<VaultProgramConfig> {
   const rules = (resolution: Resolution) => [checkServerRules(resolution), checkVaultUse(resolution, use)];
   return deepFreeze(judge(input, rules, buildVaultProgramConfig));
@@ -61,11 +60,10 @@ function judge<C>(
     { hasSection: (path) => document?.hasSection(path) ?? false, randomId: input.randomId },
   );
   const problems = [...resolution.resolve(), ...findUnknownFlags(input.flags)];
-  const warnings = inspectEnvironment(input.env);
+  const warnings = inspectVariables(input.env);
 
   if (toml?.kind === "broken") {
-    // Most settings are out of sight in a file that cannot be read: judging what is
-    // missing would blame settings that are there.
+    // The settings in a broken file are unknown, so the rules would report settings as missing that are there.
     problems.push(toml.problem);
   } else {
     for (const verdict of rules(resolution)) {
@@ -99,21 +97,19 @@ function deepFreeze<T>(value: T): T {
   return Object.freeze(value);
 }
 
-// What stands in the environment beside the settings. Other programs' UNKEY_ variables
-// are none of krane's business; one that looks like a mistyped setting is worth a word.
-
 const clusterId = "UNKEY_CLUSTER_ID";
-const slipMax = 2;
+const typosMax = 2;
 
 const known: ReadonlyMap<string, string> = new Map(allSettings.map(({ env, path }) => [env, path]));
 
-function inspectEnvironment(env: Environment): ConfigProblem[] {
+/** Warns of variables that look like mistyped settings. Other UNKEY_ variables belong to other programs. */
+function inspectVariables(env: ProcessEnv): ConfigProblem[] {
   const warnings: ConfigProblem[] = [];
   for (const name of Object.keys(env).sort()) {
     if (!name.startsWith("UNKEY_") || known.has(name) || !env[name]) continue;
     const origin = { kind: "env", name } as const;
     if (name === clusterId) {
-      warnings.push(problemAt("", origin, "is ignored: no part of krane uses a cluster id", "remove it"));
+      warnings.push(problemAt("", origin, "is ignored: krane does not use a cluster id", "remove it"));
       continue;
     }
     const meant = nearMiss(name);
@@ -130,7 +126,7 @@ function nearMiss(name: string): string | undefined {
   let nearest: { name: string; distance: number } | undefined;
   for (const candidate of known.keys()) {
     const distance = editDistance(name, candidate);
-    if (distance <= slipMax && distance < (nearest?.distance ?? slipMax + 1))
+    if (distance <= typosMax && distance < (nearest?.distance ?? typosMax + 1))
       nearest = { name: candidate, distance };
   }
   return nearest?.name;

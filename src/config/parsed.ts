@@ -1,5 +1,5 @@
-// The result of reading one value: the trusted form of it, or what is wrong and what
-// to do. The message continues a sentence that begins with the setting's name.
+// The result of parsing one value: the parsed value, or a message and a remedy. The message is written to follow the
+// setting's name.
 
 export type Parsed<T> =
   | { readonly kind: "ok"; readonly value: T }

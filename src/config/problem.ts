@@ -1,6 +1,5 @@
-// What is wrong with a configuration, and where it was written. A problem names the
-// setting, the place and the way out; it never quotes a string value, because a token
-// pasted into the wrong setting would end in a log (K7).
+// Problems of a configuration, with the setting, the location and the remedy. A problem never quotes a string value,
+// because a token pasted into the wrong setting would end up in a log (K7).
 
 /** Where a value came from. */
 export type Origin =
@@ -10,9 +9,9 @@ export type Origin =
   | { readonly kind: "default" };
 
 export interface ConfigProblem {
-  /** The setting, such as "control.url"; empty for a problem of the file as a whole. */
+  /** The setting, for example "control.url"; empty for a problem of the whole file. */
   readonly path: string;
-  /** The file, variable or flag to look at; absent when the setting is nowhere. */
+  /** The file, variable or flag with the problem; absent when the setting is not set anywhere. */
   readonly where?: string;
   /** Line in the file, from 1. */
   readonly line?: number;
@@ -20,10 +19,10 @@ export interface ConfigProblem {
   readonly remedy: string;
 }
 
-/** The effective value of one setting as a person may see it, and its origin. */
+/** The effective value of one setting, safe to show, and its origin. */
 export interface SettingOrigin {
   readonly path: string;
-  /** The value in TOML spelling; secrets are redacted. */
+  /** The value as TOML; secrets are redacted. */
   readonly shown: string;
   readonly origin: Origin;
 }
@@ -50,7 +49,7 @@ function place(origin: Origin | undefined): { where?: string; line?: number } {
   }
 }
 
-/** In the order of the file from top to bottom; what has no line keeps its order and comes last. */
+/** Sorts problems by line. Those without a line keep their order and come last. */
 export function sortProblems(problems: readonly ConfigProblem[]): ConfigProblem[] {
   const lineOf = (problem: ConfigProblem) => problem.line ?? Number.MAX_SAFE_INTEGER;
   return [...problems].sort((a, b) => lineOf(a) - lineOf(b));

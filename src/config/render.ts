@@ -1,6 +1,5 @@
-// Configuration and its problems as text for a person. Control characters are escaped,
-// because keys and paths come from outside and may hold terminal commands or newlines
-// that would fake a second line.
+// Renders a configuration and its problems as text. Control characters are escaped, because keys and paths are untrusted
+// and could contain terminal escapes, or newlines that fake a second line.
 
 import type { ValidConfig } from "./parse.ts";
 import type { ConfigProblem, Origin } from "./problem.ts";
@@ -15,7 +14,7 @@ function renderProblem({ where, line, path, message, remedy }: ConfigProblem): s
   return `${place}${path === "" ? "" : `${path}: `}${message}; ${remedy}`;
 }
 
-/** Every effective value as a line of TOML, secrets redacted, with its origin behind it. */
+/** One line of TOML for each effective value, with its origin as a comment. Secrets are redacted. */
 export function renderConfig(outcome: ValidConfig): string {
   return outcome.origins
     .map(({ path, shown, origin }) => `${escapeControls(`${path} = ${shown}  # ${renderOrigin(origin)}`)}\n`)

@@ -1,11 +1,10 @@
-// For every setting, the value that counts and where it came from: a flag wins over the
-// environment, the environment over the file, the file over the default. Only the value
-// that wins is read, so a variable can stand in for a file's value that does not resolve here.
+// Resolves the effective value of every setting and its origin. Flags override variables, variables override the file,
+// and the file overrides defaults. Only the effective value is parsed, so a variable can override a value in the file
+// that is invalid here.
 //
-// A secret and its `*_file` are one choice: the place with the higher rank wins, both in
-// the same place is a mistake.
+// A secret and its `*_file` are one choice: the one from the higher layer wins, and both in the same layer are a problem.
 
-import { type Environment, expandValue } from "./expand.ts";
+import { expandValue, type ProcessEnv } from "./expand.ts";
 import type { Parsed } from "./parsed.ts";
 import { type ConfigProblem, type Origin, problemAt } from "./problem.ts";
 import type { SecretRef } from "./secret.ts";
@@ -15,11 +14,11 @@ import type { TomlDocument } from "./toml-document.ts";
 
 export interface Layers {
   readonly flags: Readonly<Record<string, string>>;
-  readonly env: Environment;
+  readonly env: ProcessEnv;
   readonly document: TomlDocument | undefined;
 }
 
-/** A value that somebody wrote; `value` is undefined where it was refused. */
+/** A value that was set; `value` is undefined when it was invalid. */
 interface Written {
   readonly origin: Origin;
   readonly value: unknown;
@@ -32,31 +31,31 @@ export class Resolution {
   readonly #written = new Map<string, Written>();
   readonly #defaults = new Map<string, unknown>();
 
-  /** The settings are the agent's unless others are given. */
+  /** Uses the agent's settings by default. */
   constructor(layers: Layers, facts: DefaultFacts, choices: readonly Setting<unknown>[] = settingChoices) {
     this.#layers = layers;
     this.#facts = facts;
     this.#choices = choices;
   }
 
-  /** Reads all layers once; what is wrong with single values comes back. */
+  /** Reads all layers once, and returns the problems of single values. */
   resolve(): ConfigProblem[] {
     return this.#choices.flatMap((setting) =>
       isSecretSetting(setting) ? this.#resolveSecret(setting) : this.#settle(setting, this.#find(setting)),
     );
   }
 
-  /** Whether somebody wrote a value, right or wrong. */
+  /** Whether a value was set, valid or not. */
   isSet(setting: Setting<unknown>): boolean {
     return this.#written.has(setting.path) || (isSecretSetting(setting) && this.isSet(setting.file));
   }
 
-  /** The effective value; undefined when there is none or it was refused. */
+  /** The effective value; undefined when it is not set or invalid. */
   value<T>(setting: Setting<T>): T | undefined {
     const written = this.#written.get(setting.path);
     if (written !== undefined) return written.value as T | undefined;
     if (setting.fallback === undefined) return undefined;
-    // Made once, because a default may be random.
+    // Computed once, because a default may be random.
     if (!this.#defaults.has(setting.path)) {
       this.#defaults.set(setting.path, setting.fallback.value(this.#facts));
     }
@@ -75,13 +74,13 @@ export class Resolution {
     return origin ?? (isSecretSetting(setting) ? this.originOf(setting.file) : undefined);
   }
 
-  /** The key or header of a section in the file, if it is there. */
+  /** The origin of a section in the file, if present. */
   sectionOrigin(section: string): Origin | undefined {
     const document = this.#layers.document;
     return document?.hasSection(section) ? document.originOf(section.split(".")) : undefined;
   }
 
-  /** The file itself, for a setting that is in none of its lines. */
+  /** The file itself, for a setting that is not in it. */
   get fileOrigin(): Origin | undefined {
     const document = this.#layers.document;
     return document === undefined ? undefined : { kind: "file", path: document.path };
@@ -101,7 +100,7 @@ export class Resolution {
         setting.path,
         inline.origin,
         `is set, and so is ${setting.file.path}`,
-        `keep one of the two; ${setting.file.path} is the one that can rotate`,
+        `remove one of them; only ${setting.file.path} can rotate`,
       ),
     ];
   }
@@ -121,8 +120,7 @@ export class Resolution {
     const { flags, env, document } = this.#layers;
     const flag = Object.hasOwn(flags, setting.flag) ? flags[setting.flag] : undefined;
     if (flag !== undefined) return foundText(3, { kind: "flag", name: setting.flag }, flag);
-    // An exported but empty variable is what a template leaves behind for "nothing
-    // here"; taking it as a value would blank what the file says.
+    // Templates often leave variables empty to mean "not set", so an empty variable does not override the file.
     const variable = Object.hasOwn(env, setting.env) ? env[setting.env] : undefined;
     if (variable) return foundText(2, { kind: "env", name: setting.env }, variable);
     const parts = setting.path.split(".");

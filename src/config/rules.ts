@@ -1,6 +1,5 @@
-// Rules between settings: what is required, what belongs together, what contradicts.
-// A rule speaks only when the values it compares were good themselves, so one mistake
-// gives one problem.
+// Rules across settings: what is required, what belongs together, what conflicts. A rule applies only when the values
+// that it compares are valid, so that one mistake gives one problem.
 
 import { isPrivateHost } from "./insecure-url.ts";
 import { type ConfigProblem, problemAt } from "./problem.ts";
@@ -31,7 +30,7 @@ export function checkRules(resolution: Resolution): Verdict {
   };
 }
 
-/** The rules for what only opens a port and writes logs. */
+/** The rules for a process that only opens a port and writes logs. */
 export function checkServerRules(resolution: Resolution): Verdict {
   const { tlsCertFile, tlsKeyFile } = settings;
   return {
@@ -46,10 +45,10 @@ function checkRequired(resolution: Resolution): ConfigProblem[] {
     .map((setting) => problemAt(setting.path, resolution.fileOrigin, "is required", waysToSet(setting)));
 }
 
-/** Names the key, the variable and the flag. */
+/** A remedy that names the key, the variable and the flag. */
 export function waysToSet(setting: Setting<unknown>): string {
   const ways = `set ${setting.path} in the file, ${setting.env} or --${setting.flag}`;
-  return isSecretSetting(setting) ? `${ways}, or name a file that holds it with ${setting.file.path}` : ways;
+  return isSecretSetting(setting) ? `${ways}, or put it into a file and set ${setting.file.path}` : ways;
 }
 
 function checkPorts(resolution: Resolution): ConfigProblem[] {
@@ -74,13 +73,13 @@ export function checkPlainHttp(
     problemAt(
       url.path,
       resolution.originOf(url),
-      "would send its token over plain HTTP to a host that is not private",
+      "would send the token over plain HTTP to a public host",
       `use https://, or set ${allowInsecure.path} = true`,
     ),
   ];
 }
 
-/** A group in which one setting is of no use without the others. */
+/** Requires that either all settings of a group are set, or none of them. */
 export function checkAllOrNothing(
   resolution: Resolution,
   section: string,
@@ -97,8 +96,8 @@ export function checkAllOrNothing(
       problemAt(
         setting.path,
         origin,
-        `is missing, but ${reason} ${present.length > 1 ? "are" : "is"} there`,
-        `${waysToSet(setting)}; or remove [${section}] altogether`,
+        `is missing, but ${reason} ${present.length > 1 ? "are" : "is"} present`,
+        `${waysToSet(setting)}; or remove [${section}]`,
       ),
     );
 }
@@ -124,7 +123,7 @@ function checkScrape(resolution: Resolution): ConfigProblem[] {
 function checkSampleRate(resolution: Resolution): ConfigProblem[] {
   const { tracingSampleRate, tracingEnabled } = settings;
   if (resolution.value(tracingEnabled) !== false || !resolution.isSet(tracingSampleRate)) return [];
-  // Whoever switched tracing off on purpose knows that its rate rests.
+  // No warning when tracing was switched off explicitly.
   if (resolution.isSet(tracingEnabled)) return [];
   const origin = resolution.originOf(tracingSampleRate);
   return [

@@ -33,7 +33,7 @@ class FakeFile {
   }
 }
 
-test("an inline secret is given as it is", async () => {
+test("an inline secret is returned unchanged", async () => {
   const secret = new Secret("inline");
   const source = createSecretSource(
     { kind: "inline", secret },
@@ -51,7 +51,7 @@ test("one newline at the end of the file is not part of the secret", async () =>
   }
 });
 
-test("the file is read once and again only after some seconds", async () => {
+test("the file is read once, and again only after some seconds", async () => {
   const file = new FakeFile();
   const source = file.source();
   await source.current(signal);
@@ -63,7 +63,7 @@ test("the file is read once and again only after some seconds", async () => {
   assert.equal((await source.current(signal)).reveal(), "two");
 });
 
-test("refresh makes the next call read the file at once", async () => {
+test("refresh makes the next call read the file immediately", async () => {
   const file = new FakeFile();
   const source = file.source();
   await source.current(signal);
@@ -74,7 +74,7 @@ test("refresh makes the next call read the file at once", async () => {
   assert.equal(file.reads, 2);
 });
 
-test("a file that fails keeps the last good value, says so, and is tried again", async () => {
+test("an unreadable file keeps the last good value, is reported, and is retried", async () => {
   const file = new FakeFile();
   const source = file.source();
   await source.current(signal);
@@ -92,7 +92,7 @@ test("a file that fails keeps the last good value, says so, and is tried again",
   assert.equal((await source.current(signal)).reveal(), "two");
 });
 
-test("a first failure is an error that names setting and path, and the next call tries again", async () => {
+test("a first failure is an error that names the setting and the path, and the next call retries", async () => {
   const file = new FakeFile();
   file.failure = new Error("ENOENT");
   const source = file.source();
@@ -108,7 +108,7 @@ test("a first failure is an error that names setting and path, and the next call
   assert.equal((await source.current(signal)).reveal(), "one");
 });
 
-test("content that the setting would refuse is refused, and not shown", async () => {
+test("invalid content is rejected without showing it", async () => {
   const cases: [string, string][] = [
     ["control.token", ""],
     ["control.token", "\n"],
@@ -138,7 +138,7 @@ test("master keys are one per line, blank lines aside", async () => {
   assert.equal(secret.reveal(), "QQ==\nQg==");
 });
 
-test("an aborted wait ends with the reason, also where a good value is known", async () => {
+test("an aborted wait rejects with the reason, even if a good value is known", async () => {
   const file = new FakeFile();
   const source = file.source();
   await source.current(signal);
@@ -154,7 +154,7 @@ test("an aborted wait ends with the reason, also where a good value is known", a
   assert.equal(file.failures.length, 0);
 });
 
-test("a slow read that began earlier does not replace what a later one brought", async () => {
+test("a slow earlier read does not overwrite the value of a later one", async () => {
   const file = new FakeFile();
   const source = file.source();
   const gate = new EventTarget();

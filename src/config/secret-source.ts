@@ -1,8 +1,8 @@
-// The current value of a secret. One that stands in a file is read again every few
-// seconds and after refresh(), so that a rotated token is picked up without a restart.
+// Provides the current value of a secret. A secret in a file is read again when it is older than a few seconds and after
+// refresh(), so that a rotated token is picked up without a restart.
 //
-// A file that cannot be read keeps the last good value: during a rotation or a failing
-// volume the old token usually still works, and no token certainly does not.
+// While the file is unreadable, the last good value stays in use: during a rotation or a volume failure the old token
+// usually still works.
 
 import { ConfigError } from "./error.ts";
 import { bad, type Parsed } from "./parsed.ts";
@@ -11,9 +11,9 @@ import type { SecretType } from "./secret-types.ts";
 import { isSecretSetting, settingChoices } from "./settings.ts";
 
 export interface SecretSource {
-  /** Rejects with a ConfigError as long as the secret was never read well. */
+  /** Rejects with a ConfigError until the secret has been read successfully once. */
   current(signal: AbortSignal): Promise<Secret>;
-  /** Makes the next current() read the file, as after the token was refused. */
+  /** Makes the next current() read the file, for example after the token was rejected. */
   refresh(): void;
 }
 
@@ -21,7 +21,7 @@ export interface SecretSourceDeps {
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
   /** Monotonic milliseconds. */
   nowMs(): number;
-  /** Told when a file fails while its last good value stays in use. */
+  /** Called when a file fails and its last good value stays in use. */
   onFailure?(error: ConfigError): void;
 }
 
@@ -29,7 +29,7 @@ type FileRef = Extract<SecretRef, { kind: "file" }>;
 
 const ageMaxMs = 5_000;
 
-/** The kind checks the content of a file; by default it is that of the agent's setting with the name in `ref`. */
+/** `kind` checks the content of a file. Default: the kind of the agent's setting that `ref` names. */
 export function createSecretSource(
   ref: SecretRef,
   deps: SecretSourceDeps,
@@ -50,8 +50,8 @@ class FileSecretSource implements SecretSource {
   readonly #deps: SecretSourceDeps;
   readonly #kind: Pick<SecretType, "fromFile">;
   #good: Secret | undefined;
-  // Reads are numbered, so that a slow read which began before another one, or before
-  // refresh(), cannot put an old value in the place of a newer one.
+  // Reads are numbered, so that a slow read that began before a newer one, or before refresh(), cannot overwrite the
+  // newer value.
   #startedReads = 0;
   #newestRead = 0;
   #newestReadAtMs = 0;
@@ -76,7 +76,7 @@ class FileSecretSource implements SecretSource {
     const read = ++this.#startedReads;
     const startedAtMs = this.#deps.nowMs();
     const outcome = await this.#read(signal);
-    // Asked to stop is not a failure of the file.
+    // An abort is not a failure of the file.
     signal.throwIfAborted();
     const isNewest = read > this.#newestRead;
     if (isNewest) {
@@ -115,5 +115,5 @@ function parseSecretFile(ref: SecretRef, text: string): Parsed<Secret> {
   const setting = settingChoices.find((each) => ref.kind === "file" && each.path === ref.setting);
   return setting !== undefined && isSecretSetting(setting)
     ? setting.kind.fromFile(text)
-    : bad("belongs to no secret setting", "check the setting's name");
+    : bad("does not belong to a secret setting", "check the setting's name");
 }

@@ -1,5 +1,5 @@
-// Kinds whose value is a secret. Inline text and the content of a `*_file` pass the
-// same checks, so that a secret which rotates is judged like the one krane started with.
+// Kinds whose value is a secret. Inline values and the content of a `*_file` pass the same checks, so that a rotated
+// secret is checked like the first one.
 
 import { bad, ok, type Parsed } from "./parsed.ts";
 import { Secret } from "./secret.ts";
@@ -14,19 +14,19 @@ import {
 } from "./setting-types.ts";
 
 export interface SecretType extends SettingType<Secret> {
-  /** Reads the content of the secret's file. */
+  /** Parses the content of the secret's file. */
   fromFile(text: string): Parsed<Secret>;
 }
 
 const secretLengthMax = 16_384;
 
-/** A token that is sent as a bearer in an HTTP header. */
+/** A bearer token for an HTTP header. */
 export function bearerToken(): SecretType {
   return secretText("token", (text) =>
     /^[!-~]+$/.test(text)
       ? ok(new Secret(text))
       : bad(
-          "has a character that an HTTP header cannot carry",
+          "contains a character that is not allowed in an HTTP header",
           "look for a newline, space or non-ASCII letter, often at the end",
         ),
   );
@@ -35,7 +35,7 @@ export function bearerToken(): SecretType {
 export function password(): SecretType {
   return secretText("password", (text) =>
     hasControlCharacter(text)
-      ? bad("has a control character in it", "look for a newline or tab, often at the end")
+      ? bad("contains a control character", "look for a newline or tab, often at the end")
       : ok(new Secret(text)),
   );
 }
@@ -51,21 +51,21 @@ function secretText(noun: string, check: (text: string) => Parsed<Secret>): Secr
     fromToml: (value) =>
       typeof value === "string" ? parse(value) : wrongType("a string", value, "put the value in quotes"),
     fromText: parse,
-    // Editors and `kubectl create secret` leave one newline at the end that is not part of the secret.
+    // Editors and `kubectl create secret` leave a trailing newline that is not part of the secret.
     fromFile: (text) => parse(text.replace(/\r?\n$/, "")),
     show: (secret) => JSON.stringify(String(secret)),
   };
 }
 
-/** Keys in base64: a list in TOML, commas in a variable, one per line in a file and in the Secret. */
+/** Base64 keys: a list in TOML, comma-separated in a variable, one per line in a file and in the Secret. */
 export function masterKeys(): SecretType {
   const parse = (keys: readonly string[]): Parsed<Secret> => {
-    if (keys.length === 0) return bad("has no key in it", "give at least one key; the last one encrypts");
+    if (keys.length === 0) return bad("contains no key", "add at least one key; the last one encrypts");
     const wrong = keys.findIndex((key) => !isBase64(key));
     if (wrong >= 0)
       return bad(
         `entry ${wrong + 1} is not standard base64`,
-        "copy the whole key, with its + / and = characters",
+        "copy the whole key, including its + / and = characters",
       );
     const joined = keys.join("\n");
     return joined.length > secretLengthMax ? tooLong() : ok(new Secret(joined));

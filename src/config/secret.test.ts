@@ -5,7 +5,7 @@ import { Secret } from "./secret.ts";
 
 const value = "CANARY-value";
 
-test("reveal gives the secret back", () => {
+test("reveal returns the secret", () => {
   assert.equal(new Secret(value).reveal(), value);
 });
 

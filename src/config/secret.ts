@@ -1,12 +1,11 @@
-// A secret that cannot be printed by accident (K7). Logging, string building, JSON,
-// util.inspect and structuredClone all see "[redacted]" or nothing; reveal() is the
-// only way out, so that every place a secret leaves krane can be found by its name.
+// A secret that cannot be printed by accident (K7). Logging, string concatenation, JSON, util.inspect and
+// structuredClone all give "[redacted]" or nothing. Only reveal() returns the value, so that every use of a secret can be
+// found by searching for it.
 
 const redacted = "[redacted]";
 
 export class Secret {
-  // A #private field is invisible to inspection even with showHidden; a symbol or
-  // WeakMap-backed field would be listed there.
+  // A #private field is invisible to util.inspect, even with showHidden.
   readonly #value: string;
 
   constructor(value: string) {
@@ -30,21 +29,20 @@ export class Secret {
     return redacted;
   }
 
-  // The registered symbol is used instead of node:util's export, so that this file
-  // stays free of imports and works for any library that honours it.
+  // The registered symbol instead of node:util's export, so that this file needs no imports.
   [Symbol.for("nodejs.util.inspect.custom")](): string {
     return redacted;
   }
 }
 
-/** Where a secret is: in the configuration itself, or in a file that is read when needed and may rotate. */
+/** Where a secret comes from: the configuration itself, or a file that is read when needed and may rotate. */
 export type SecretRef =
   | { readonly kind: "inline"; readonly secret: Secret }
   | {
       readonly kind: "file";
       readonly path: string;
-      /** The setting the file stands in for, such as "control.token"; decides how its content is checked. */
+      /** The setting that the file replaces, for example "control.token"; decides how the content is checked. */
       readonly setting: string;
-      /** What a person calls the path, where it is not the setting with `_file` behind it. */
+      /** The name of the path in messages, if it is not the setting with the suffix `_file`. */
       readonly shownAs?: string;
     };

@@ -1,15 +1,14 @@
-// The types of value a setting can have. A type reads the TOML value or the text of a
-// variable or flag, says in words what it expects, and shows a value in TOML spelling.
-// Messages never quote strings (see problem.ts); numbers are quoted, they help.
+// The types of values that settings can have. A type parses the TOML value or the text of a variable or flag, describes
+// what it expects, and formats a value as TOML. Messages never quote strings (see problem.ts), only numbers.
 
 import { TomlDate } from "smol-toml";
 import { formatDuration, parseDuration } from "./duration.ts";
 import { bad, ok, type Parsed } from "./parsed.ts";
 
 export interface SettingType<T> {
-  /** What may be written, for the reference table. */
+  /** The allowed values, for the reference table. */
   readonly label: string;
-  /** Stands for the value in a flag's help. */
+  /** Placeholder for the value in a flag's help. */
   readonly placeholder: string;
   fromToml(value: unknown): Parsed<T>;
   fromText(text: string): Parsed<T>;
@@ -35,7 +34,7 @@ export function textType(options: TextTypeOptions): SettingType<string> {
   };
 }
 
-/** Text of up to 128 characters that the pattern accepts; `allowed` says in words what that is. */
+/** Text of up to 128 characters that matches the pattern; `allowed` describes the pattern. */
 export function patternText(label: string, pattern: RegExp, allowed: string): SettingType<string> {
   return textType({
     label,
@@ -43,7 +42,9 @@ export function patternText(label: string, pattern: RegExp, allowed: string): Se
     parse: (text) => {
       if (text === "") return emptyText();
       if (text.length > 128) return bad("is longer than 128 characters", "shorten it");
-      return pattern.test(text) ? ok(text) : bad(`may hold only ${allowed}`, "remove the other characters");
+      return pattern.test(text)
+        ? ok(text)
+        : bad(`may contain only ${allowed}`, "remove the other characters");
     },
   });
 }
@@ -56,7 +57,7 @@ export function path(): SettingType<string> {
       if (text === "") return emptyText();
       if (text.length > 4096) return bad("is longer than 4096 characters", "shorten the path");
       return hasControlCharacter(text)
-        ? bad("has a control character in it", "check it for a stray newline or tab")
+        ? bad("contains a control character", "check it for a stray newline or tab")
         : ok(text);
     },
   });
@@ -66,7 +67,7 @@ export function oneOf<const T extends string>(choices: readonly T[]): SettingTyp
   const list = choices.map((choice) => JSON.stringify(choice)).join(", ");
   const parse = (text: string): Parsed<T> => {
     const found = choices.find((choice) => choice === text);
-    return found === undefined ? bad(`must be one of ${list}`, "use one of these words") : ok(found);
+    return found === undefined ? bad(`must be one of ${list}`, "use one of these values") : ok(found);
   };
   return {
     label: choices.map((choice) => `\`${choice}\``).join(", "),
@@ -85,10 +86,9 @@ export function integer(min: number, max: number, noun = "integer"): SettingType
     label: `${noun} ${min}-${max}`,
     placeholder: noun === "port" ? "port" : "number",
     fromToml: (value) => {
-      // A number too large to be exact arrives as a bigint, and is out of any range here.
+      // A number that is too large to be exact is a bigint, and out of range for every setting.
       if (typeof value === "bigint") return bad(`must be ${expected}, got ${value}`, remedy);
-      if (!Number.isInteger(value))
-        return wrongType(expected, value, "write the number plainly, without quotes");
+      if (!Number.isInteger(value)) return wrongType(expected, value, "write the number without quotes");
       return inRange(Number(value), min, max, expected, remedy);
     },
     fromText: (text) =>
@@ -103,7 +103,7 @@ export function port(min: 0 | 1 = 1): SettingType<number> {
   return integer(min, 65_535, "port");
 }
 
-/** A share from 0 to 1. */
+/** A fraction from 0 to 1. */
 export function rate(): SettingType<number> {
   const expected = "a number from 0 to 1";
   const remedy = "use 0 for none, 1 for all, or a fraction such as 0.25";
@@ -112,8 +112,7 @@ export function rate(): SettingType<number> {
     placeholder: "rate",
     fromToml: (value) => {
       if (typeof value === "bigint") return bad(`must be ${expected}, got ${value}`, remedy);
-      if (typeof value !== "number")
-        return wrongType(expected, value, "write the number plainly, without quotes");
+      if (typeof value !== "number") return wrongType(expected, value, "write the number without quotes");
       return inRange(value, 0, 1, expected, remedy);
     },
     fromText: (text) =>
@@ -125,8 +124,7 @@ export function rate(): SettingType<number> {
 }
 
 function inRange(value: number, min: number, max: number, expected: string, remedy: string): Parsed<number> {
-  // Written so that NaN, which is neither below nor above anything, fails too. Adding
-  // zero turns -0 into 0, which would otherwise be shown as "-0".
+  // NaN must fail too, so the comparison is not negated. Adding zero turns -0 into 0, which would be shown as "-0".
   return value >= min && value <= max ? ok(value + 0) : bad(`must be ${expected}, got ${value}`, remedy);
 }
 
@@ -178,7 +176,7 @@ export function bool(): SettingType<boolean> {
   };
 }
 
-/** A list in TOML, or text with commas between the items. */
+/** A list in TOML, or comma-separated text. */
 export function listOf(item: SettingType<string>): SettingType<readonly string[]> {
   const parse = (texts: readonly string[]): Parsed<readonly string[]> => {
     const values: string[] = [];
@@ -204,7 +202,7 @@ export function isTextList(value: unknown): value is readonly string[] {
 
 export function wrongList(value: unknown): Parsed<never> {
   return Array.isArray(value)
-    ? bad("must be a list of strings, got a list with something else in it", "put every entry in quotes")
+    ? bad("must be a list of strings, got a list with other values", "put every entry in quotes")
     : wrongType("a list of strings", value, 'write it as ["a", "b"]');
 }
 
@@ -213,7 +211,7 @@ export function splitCommas(text: string): string[] {
 }
 
 export function emptyText(): Parsed<never> {
-  return bad("must not be empty", "give it a value; a setting that is not required can be left out");
+  return bad("must not be empty", "set a value; optional settings can be left out");
 }
 
 export function hasControlCharacter(text: string): boolean {
@@ -224,7 +222,7 @@ export function wrongType(expected: string, value: unknown, remedy: string): Par
   return bad(`must be ${expected}, got ${typeName(value)}`, remedy);
 }
 
-/** What TOML calls the type of a parsed value, with its article. */
+/** TOML's name for the type of a parsed value, with its article. */
 export function typeName(value: unknown): string {
   if (typeof value === "string") return "a string";
   if (typeof value === "boolean") return "a boolean";

@@ -1,6 +1,5 @@
-// One setting: its name in the file, the variable and the flag that override it, what
-// it may hold and what it means. Everything else (parsing, origins, help, the reference
-// table) is derived from these, so a setting is written down exactly once.
+// The definition of one setting: its name in the file, its variable and flag, its type and its description. Parsing,
+// origins, help and the reference table are all derived from it.
 
 import type { Secret } from "./secret.ts";
 import type { SecretType } from "./secret-types.ts";
@@ -14,13 +13,13 @@ export interface DefaultFacts {
 }
 
 export interface Fallback<T> {
-  /** The default in words, for the reference table. */
+  /** The default as text, for the reference table. */
   readonly text: string;
   value(facts: DefaultFacts): T;
 }
 
 export interface Setting<T> {
-  /** Key in the file, such as "control.url". */
+  /** Key in the file, for example "control.url". */
   readonly path: string;
   readonly kind: SettingType<T>;
   readonly env: string;
@@ -28,18 +27,18 @@ export interface Setting<T> {
   readonly about: string;
   readonly fallback?: Fallback<T>;
   readonly required: boolean;
-  /** An empty string means "not set" instead of being refused. */
+  /** An empty string means "not set" instead of being an error. */
   readonly emptyIsUnset: boolean;
 }
 
 export interface SecretSetting extends Setting<Secret> {
   readonly kind: SecretType;
-  /** The `*_file` setting that may stand in for this one. */
+  /** The `*_file` setting that may replace this one. */
   readonly file: Setting<string>;
 }
 
 export interface SettingExtras {
-  /** The variable's name where it does not follow from the path. */
+  /** The variable's name, if it does not follow from the path. */
   readonly env?: string;
   readonly required?: boolean;
   readonly emptyIsUnset?: boolean;
@@ -87,7 +86,7 @@ export function secretSetting(
   const file = setting(
     `${path}_file`,
     pathType(),
-    `File that holds \`${path}\`, read again when it rotates.`,
+    `File that contains \`${path}\`; reloaded when it changes.`,
     { env: `${inline.env}_FILE` },
   );
   return { ...inline, kind, file };

@@ -49,7 +49,7 @@ test("the variables that deployments already set keep their names", () => {
   for (const [path, env] of names) assert.equal(envOf.get(path), env);
 });
 
-test("every secret has a file beside it, with the variable's name and _FILE", () => {
+test("every secret has a file setting, with the variable's name and _FILE", () => {
   const { controlToken, vaultMasterKeys } = settings;
   assert.equal(controlToken.file.path, "control.token_file");
   assert.equal(controlToken.file.env, "UNKEY_CONTROL_PLANE_BEARER_FILE");

@@ -1,4 +1,4 @@
-// The table of all settings, in the order of the reference.
+// The table of all settings, in the order of docs/configuration.md.
 
 import { bearerToken, masterKeys, password } from "./secret-types.ts";
 import { type SecretSetting, type Setting, secretSetting, setting, settingWithDefault } from "./setting.ts";
@@ -8,14 +8,14 @@ import { registryHost, url } from "./url-types.ts";
 const secondMs = 1_000;
 const hourMs = 3_600_000;
 
-// Region and platform go into an HTTP header, log fields and metric attributes, so they
-// are kept to characters that are safe in all three.
+// Region and platform go into an HTTP header, log fields and metric attributes, so only characters that are safe in all
+// three are allowed.
 const word = "[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?";
 const dottedWords = new RegExp(`^${word}(?:\\.${word})*$`);
 const oneWord = new RegExp(`^${word}$`);
 const visible = patternText("text", /^[!-~]+$/, "visible ASCII characters without spaces");
 
-/** Also for whoever shows what an agent without a configuration would do. */
+/** Exported for code that shows what an agent without a configuration would do. */
 export const defaultAudience = "krane";
 
 export const settings = {
@@ -35,14 +35,14 @@ export const settings = {
   platform: setting(
     "platform",
     patternText("name", oneWord, 'letters, digits, "-" and "_"'),
-    "Platform of this cluster, when it is not the last part of `region`.",
+    "Platform of this cluster, if it is not the last part of `region`.",
   ),
   rpcPort: settingWithDefault("rpc_port", port(), 8070, "Port for RPCs and health checks."),
 
   tlsCertFile: setting("tls.cert_file", path(), "Certificate chain (PEM) for the RPC port."),
   tlsKeyFile: setting("tls.key_file", path(), "Private key (PEM) for the RPC port."),
 
-  controlUrl: setting("control.url", url(), "Control plane that says what has to run.", {
+  controlUrl: setting("control.url", url(), "URL of the control plane.", {
     env: "UNKEY_CONTROL_PLANE_URL",
     required: true,
   }),
@@ -50,12 +50,16 @@ export const settings = {
     env: "UNKEY_CONTROL_PLANE_BEARER",
     required: true,
   }),
-  controlCaFile: setting("control.ca_file", path(), "Private CA (PEM) of the control plane."),
+  controlCaFile: setting(
+    "control.ca_file",
+    path(),
+    "CA certificates (PEM) of the control plane, if it uses a private CA.",
+  ),
   controlAllowInsecure: settingWithDefault(
     "control.allow_insecure",
     bool(),
     false,
-    "Allows `http://` to a public control-plane host.",
+    "Allow `http://` to a control plane on a public host.",
   ),
 
   kubeconfig: setting(
@@ -64,22 +68,30 @@ export const settings = {
     "Kubeconfig to use instead of the in-cluster credentials.",
   ),
 
-  registryUrl: setting("registry.url", registryHost(), "Registry that needs a pull secret."),
+  registryUrl: setting(
+    "registry.url",
+    registryHost(),
+    "Registry that needs a login; krane creates the pull secrets for it.",
+  ),
   registryUsername: setting("registry.username", visible, "User name for the registry."),
   registryPassword: secretSetting("registry.password", password(), "Password for the registry."),
 
-  vaultUrl: setting("vault.url", url(), "Remote vault; wins over an embedded one.", {
+  vaultUrl: setting("vault.url", url(), "URL of a remote vault; takes precedence over an embedded one.", {
     emptyIsUnset: true,
   }),
   vaultToken: secretSetting("vault.token", bearerToken(), "Bearer token for the vault.", {
     emptyIsUnset: true,
   }),
-  vaultCaFile: setting("vault.ca_file", path(), "Private CA (PEM) of the vault."),
+  vaultCaFile: setting(
+    "vault.ca_file",
+    path(),
+    "CA certificates (PEM) of the vault, if it uses a private CA.",
+  ),
   vaultAllowInsecure: settingWithDefault(
     "vault.allow_insecure",
     bool(),
     false,
-    "Allows `http://` to a public vault host.",
+    "Allow `http://` to a vault on a public host.",
   ),
   vaultMasterKeys: secretSetting(
     "vault.master_keys",
@@ -90,10 +102,10 @@ export const settings = {
     "vault.write_format",
     oneOf(["krane", "original"]),
     "krane",
-    "Format of new ciphertext; `original` for fleets that share it with an original vault.",
+    "Format of new ciphertext; `original` if an original vault has to read it too.",
   ),
   vaultS3Url: setting("vault.s3.url", url(), "S3 endpoint of the embedded vault's storage."),
-  vaultS3Bucket: setting("vault.s3.bucket", visible, "Bucket that holds the data keys."),
+  vaultS3Bucket: setting("vault.s3.bucket", visible, "Bucket for the data keys."),
   vaultS3AccessKeyId: setting("vault.s3.access_key_id", visible, "S3 access key id."),
   vaultS3AccessKeySecret: secretSetting("vault.s3.access_key_secret", password(), "S3 access key secret."),
   vaultFilePath: setting("vault.file.path", path(), "Folder of the embedded vault's storage on disk."),
@@ -102,7 +114,7 @@ export const settings = {
     "secrets.audience",
     visible,
     defaultAudience,
-    "Audience that a workload's token must carry.",
+    "Audience that a workload's token must have.",
   ),
   secretsEndpoint: setting(
     "secrets.endpoint",
@@ -113,38 +125,38 @@ export const settings = {
     "secrets.accept_default_audience",
     bool(),
     false,
-    "Also accepts tokens without the audience, for injectors that cannot ask for it.",
+    "Also accept tokens without the audience, for injectors that cannot request it.",
   ),
 
   schedulerToken: secretSetting(
     "scheduler.token",
     bearerToken(),
-    "Bearer token that SchedulerService asks for; without it the service is off.",
+    "Bearer token that SchedulerService requires; without it the service is off.",
   ),
   schedulerScrape: settingWithDefault(
     "scheduler.scrape",
     bool(),
     false,
-    "Allows ScrapeOpenApiSchema to reach running instances, and their network policies to let krane in.",
+    "Allow ScrapeOpenApiSchema to reach running instances, and admit krane in their network policies.",
   ),
   agentToken: secretSetting(
     "agent.token",
     bearerToken(),
-    "Bearer token that AgentService asks for; without it the service is off.",
+    "Bearer token that AgentService requires; without it the service is off.",
   ),
 
   reconcileWorkers: settingWithDefault(
     "reconcile.workers",
     integer(1, 256),
     64,
-    "Objects that one controller works on at the same time.",
+    "Objects that one controller reconciles concurrently.",
   ),
 
   deletionMode: settingWithDefault(
     "deletion.mode",
     oneOf(["confirmed", "explicit"]),
     "confirmed",
-    "`explicit` deletes on an explicit order only, never because an object is unknown upstream.",
+    "`explicit` deletes only on an explicit order, never because the control plane does not know an object.",
   ),
   deletionConfirmations: settingWithDefault(
     "deletion.confirmations",
@@ -211,14 +223,14 @@ export const settings = {
     "Duration above which a request event counts as slow.",
     { env: "UNKEY_LOG_SLOW_THRESHOLD" },
   ),
-  tracingEnabled: setting("observability.tracing.enabled", bool(), "Sends traces and metrics through OTLP.", {
+  tracingEnabled: setting("observability.tracing.enabled", bool(), "Send traces and metrics over OTLP.", {
     env: "UNKEY_OTEL_ENABLED",
     fallback: {
       text: "`true` if the file has `[observability.tracing]`",
       value: (facts) => facts.hasSection("observability.tracing"),
     },
   }),
-  tracingSampleRate: setting("observability.tracing.sample_rate", rate(), "Share of traces that is kept.", {
+  tracingSampleRate: setting("observability.tracing.sample_rate", rate(), "Share of traces to keep.", {
     env: "UNKEY_OTEL_TRACE_SAMPLING_RATE",
     fallback: {
       text: "`0.25` if the file has `[observability.tracing]`, else `0.01`",
@@ -229,7 +241,7 @@ export const settings = {
     "observability.metrics.prometheus_port",
     port(0),
     0,
-    "Port for `/metrics`; 0 starts no metrics server.",
+    "Port for `/metrics`; 0 disables the metrics server.",
     { env: "UNKEY_PROMETHEUS_PORT" },
   ),
 } as const;
@@ -238,13 +250,13 @@ export function isSecretSetting(entry: Setting<unknown>): entry is SecretSetting
   return "file" in entry;
 }
 
-/** Settings as they are resolved: a secret and its `*_file` are one choice. */
+/** The settings to resolve: a secret and its `*_file` are one choice. */
 export const settingChoices: readonly Setting<unknown>[] = Object.values(settings);
 
-/** Every key that a file may hold, each secret followed by its `*_file`. */
+/** Every key that a file may contain, each secret followed by its `*_file`. */
 export const allSettings: readonly Setting<unknown>[] = withFiles(settingChoices);
 
-/** Every table that a file may hold, such as "observability" and "observability.tracing". */
+/** Every table that a file may contain, for example "observability" and "observability.tracing". */
 export const allSections: readonly string[] = sectionsOf(allSettings);
 
 export function withFiles(choices: readonly Setting<unknown>[]): readonly Setting<unknown>[] {

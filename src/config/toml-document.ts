@@ -1,6 +1,5 @@
-// The configuration file as a document: values by path, lines by path, or the one
-// problem that keeps it from being read. The parser's own message quotes the lines
-// around the error, which may hold a token, so only its first line is used (K7).
+// Parses the configuration file into values and lines by path, or into the one problem that makes it unreadable. The
+// parser's own message quotes the lines around the error, which may contain a token, so only its first line is used (K7).
 
 import { parse, TomlDate, TomlError, type TomlTable } from "smol-toml";
 import { type ConfigProblem, type Origin, problemAt } from "./problem.ts";
@@ -29,7 +28,7 @@ export class TomlDocument {
     this.#lines = lines;
   }
 
-  /** The value at a path of parts, or undefined. */
+  /** The value at a path, or undefined. */
   lookUp(parts: readonly string[]): unknown {
     let value: unknown = this.root;
     for (const part of parts) {
@@ -79,15 +78,15 @@ function broken(origin: Origin, message: string, remedy: string): TomlOutcome {
 }
 
 function describe(error: unknown): { line?: number; column?: number; reason: string } {
-  const unknownReason = { reason: "the text cannot be read" };
+  const unknownReason = { reason: "the text cannot be parsed" };
   if (!(error instanceof TomlError)) return unknownReason;
   const reason = error.message.split("\n", 1)[0]?.replace("Invalid TOML document: ", "") ?? "";
   return { line: error.line, column: error.column, reason };
 }
 
-// The commonest slips, by the words that the parser uses for them.
+// Remedies for the most common mistakes, by the parser's message.
 function remedyFor(reason: string): string {
-  if (reason.includes("redefine")) return "keep one of the two";
-  if (reason.includes("control characters")) return "close the string in its own line";
-  return 'strings need quotes, also those with "${" in them';
+  if (reason.includes("redefine")) return "remove one of the two";
+  if (reason.includes("control characters")) return "close the string on the same line";
+  return 'put strings in quotes, also those with "${"';
 }

@@ -9,7 +9,7 @@ function linesOf(text: string): Record<string, number> {
   return Object.fromEntries([...locateKeys(text)].map(([id, line]) => [JSON.parse(id).join("."), line]));
 }
 
-test("keys, dotted keys and sections have the line they are written in", () => {
+test("keys, dotted keys and sections have their line", () => {
   assert.deepEqual(linesOf("a = 1\nb.c = 2\n\n[d.e]\nf = 3 # g = 4\n[[h]]\ni = 1\n"), {
     a: 1,
     b: 2,
@@ -22,7 +22,7 @@ test("keys, dotted keys and sections have the line they are written in", () => {
   });
 });
 
-test("quoted keys are known by their meaning", () => {
+test("quoted keys are decoded", () => {
   assert.deepEqual(linesOf(`"a b" = 1\n'c=d' . "\\u0065" = 2\n["f]"]\n"g#" = 3\n"" = 4`), {
     "a b": 1,
     "c=d": 2,
@@ -33,13 +33,13 @@ test("quoted keys are known by their meaning", () => {
   });
 });
 
-test("inline tables may span lines, and keys inside lists are passed over", () => {
+test("inline tables may span lines, and keys inside lists are skipped", () => {
   const text =
     'a = { b = 1, # c = 2\n  d = [ { x = 1 }, { y = "}" }, [ "]", 2 ],\n ], e.f = {},\n}\ng = []\nh = 1';
   assert.deepEqual(linesOf(text), { a: 1, "a.b": 1, "a.d": 2, "a.e": 3, "a.e.f": 3, g: 5, h: 6 });
 });
 
-test("what looks like a key inside a string is none", () => {
+test("text inside a string is not a key", () => {
   const text = [
     'a = """',
     "x = 1",
@@ -60,11 +60,11 @@ test("what looks like a key inside a string is none", () => {
   assert.deepEqual(linesOf(text), { a: 1, b: 4, c: 7, d: 8, e: 9, f: 10, g: 11, h: 12, i: 15 });
 });
 
-test("Windows line ends and a byte order mark change no line", () => {
+test("Windows line endings and a byte order mark do not shift lines", () => {
   assert.deepEqual(linesOf("\ufeffa = 1\r\n\r\n[b]\r\nc = 2\r\n"), { a: 1, b: 3, "b.c": 4 });
 });
 
-test("the first place counts when a section is opened twice through its parts", () => {
+test("the first line counts when a section is opened twice through its subsections", () => {
   assert.deepEqual(linesOf("[a.b]\nc = 1\n[a]\nd = 2\n"), { a: 1, "a.b": 1, "a.b.c": 2, "a.d": 4 });
 });
 
@@ -90,7 +90,7 @@ const { value } = fc.letrec<{ value: string }>((tie) => ({
   ),
 }));
 
-test("in any document every key of the parser has a line, the line of its text", () => {
+test("in any document every parsed key has the line of its text", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(key, value), { maxLength: 6 }), (pairs) => {
       let text = "";

@@ -1,6 +1,5 @@
-// Finds the line of every key in a TOML document, which the parser does not tell. It
-// reads only text that the parser has accepted, so it can be a loose scanner: it has to
-// tell keys from values, strings and comments, and nothing more.
+// Finds the line of every key in a TOML document, which the parser does not provide. It only scans text that the parser
+// has accepted, so it only has to tell keys from values, strings and comments.
 //
 // Keys inside lists are not located; a problem there is reported at the list's own key.
 
@@ -8,8 +7,7 @@ import { parse } from "smol-toml";
 
 export type KeyLines = ReadonlyMap<string, number>;
 
-// No setting is deeper than four parts. The limit keeps a key of ten thousand parts from
-// making ten thousand entries.
+// No setting has more than four parts. The limit keeps a key of ten thousand parts from creating ten thousand entries.
 const depthMax = 8;
 
 const blank = /(?:\s|#[^\n]*)*/y;
@@ -57,7 +55,7 @@ class Scanner {
     return this.#offset >= this.#text.length;
   }
 
-  /** The line of the next character; counted onwards from the last call, so a scan stays linear. */
+  /** The line of the next character. Counts on from the last call, so that a scan stays linear. */
   line(): number {
     for (; this.#countedOffset < this.#offset; this.#countedOffset++) {
       if (this.#text[this.#countedOffset] === "\n") this.#countedLine++;
@@ -66,7 +64,7 @@ class Scanner {
   }
 
   take(pattern: RegExp): string {
-    // A copy, because a sticky pattern keeps its position in itself.
+    // A copy, because a sticky pattern stores its position.
     const sticky = new RegExp(pattern);
     sticky.lastIndex = this.#offset;
     const found = sticky.exec(this.#text)?.[0] ?? "";
@@ -97,12 +95,11 @@ class Scanner {
     this.skip("=");
     this.take(blank);
     this.value(key);
-    // Nothing consumed means that the text is not the TOML it was said to be; giving
-    // up beats an endless loop.
+    // If nothing was consumed, the text is not valid TOML; stop instead of looping forever.
     if (this.#offset === before) this.#offset = this.#text.length;
   }
 
-  /** Without a key the value is inside a list: its keys are passed over. */
+  /** Without a key the value is inside a list, and its keys are skipped. */
   value(key: readonly string[] | undefined): void {
     if (this.skip("{")) this.items("}", () => (key === undefined ? this.pair() : this.keyAndValue(key)));
     else if (this.skip("[")) this.items("]", () => this.value(undefined));
@@ -132,6 +129,6 @@ class Scanner {
 function decodeKeyPart(raw: string): string {
   if (raw.startsWith("'")) return raw.slice(1, -1);
   if (!raw.startsWith('"')) return raw;
-  // The parser itself reads the escapes, so that both always agree on the key.
+  // The parser itself decodes the escapes, so that both always agree on the key.
   return String(parse(`key = ${raw}`)["key"]);
 }

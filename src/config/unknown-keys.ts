@@ -1,5 +1,5 @@
-// Keys and sections of the file that no setting has. They are errors: a mistyped key
-// that is skipped leaves the default in force, and nobody notices until it matters.
+// Finds unknown keys and sections in the file. They are errors: if a mistyped key were ignored, its default would apply
+// unnoticed.
 
 import { nearestName } from "./nearest-key.ts";
 import { type ConfigProblem, problemAt } from "./problem.ts";
@@ -8,10 +8,10 @@ import { typeName } from "./setting-types.ts";
 import { allSections, allSettings } from "./settings.ts";
 import { isTable, type TomlDocument } from "./toml-document.ts";
 
-// A file that is not krane's at all would give a problem for each of its lines.
+// A file that is not krane's would otherwise give a problem for each of its lines.
 const reportedMax = 20;
 
-/** What a file may hold. */
+/** The keys and sections that a file may contain. */
 export interface KnownKeys {
   readonly settings: readonly Setting<unknown>[];
   readonly sections: readonly string[];
@@ -20,11 +20,11 @@ export interface KnownKeys {
 const agentKeys: KnownKeys = { settings: allSettings, sections: allSections };
 
 export function findUnknownKeys(document: TomlDocument, known: KnownKeys = agentKeys): ConfigProblem[] {
-  const strangers = [...walk(document.root, [], known)];
-  const problems = strangers
+  const unknown = [...walk(document.root, [], known)];
+  const problems = unknown
     .slice(0, reportedMax)
     .map(({ parts, value }) => describe(document, parts, value, known));
-  const rest = strangers.length - problems.length;
+  const rest = unknown.length - problems.length;
   if (rest > 0) {
     const origin = { kind: "file", path: document.path } as const;
     const message = `has ${rest} more unknown keys`;
@@ -33,18 +33,17 @@ export function findUnknownKeys(document: TomlDocument, known: KnownKeys = agent
   return problems;
 }
 
-interface Stranger {
+interface UnknownKey {
   readonly parts: readonly string[];
   readonly value: unknown;
 }
 
-// An unknown section is one problem, whatever it holds. What a known setting holds is
-// for its kind to judge.
+// An unknown section is one problem, whatever it contains. The value of a known setting is checked by its kind.
 function* walk(
   table: Record<string, unknown>,
   prefix: readonly string[],
   known: KnownKeys,
-): Generator<Stranger> {
+): Generator<UnknownKey> {
   const { settings, sections } = known;
   for (const [key, value] of Object.entries(table)) {
     const parts = [...prefix, key];
@@ -55,7 +54,7 @@ function* walk(
   }
 }
 
-/** The path as settings spell it; undefined when a part has a dot of its own, which no setting has. */
+/** The path in the form of settings; undefined when a part contains a dot, which no setting has. */
 function dotted(parts: readonly string[]): string | undefined {
   return parts.some((part) => part.includes(".")) ? undefined : parts.join(".");
 }
@@ -70,13 +69,13 @@ function describe(
   const path = shownPath(parts);
   const section = dotted(parts);
   if (section !== undefined && known.sections.includes(section)) {
-    const message = `is a section, got ${typeName(value)}`;
-    return problemAt(path, origin, message, `write [${section}] and its keys below it`);
+    const message = `must be a section, got ${typeName(value)}`;
+    return problemAt(path, origin, message, `write [${section}] and put its settings below it`);
   }
   const isSection = isTable(value);
-  // The one that is in every file of a server: whoever takes it for the agent's has mistaken the file, and not the key.
+  // Every server's file has this section, so the file is wrong rather than the key.
   if (known === agentKeys && isSection && section === "server") {
-    const remedy = "a server has a file of its own, which krane config check server looks at";
+    const remedy = "a server has its own file; check it with krane config check server";
     return problemAt(path, origin, "is a section for krane server", remedy);
   }
   const choices = isSection
@@ -94,18 +93,18 @@ function describe(
   );
 }
 
-/** Says what may stand in a section, or at the top of the file, in the place of the stranger. */
+/** Lists what is allowed in a section, or at the top level, in place of the unknown key. */
 function contentsOf(section: readonly string[], isSection: boolean, known: KnownKeys): string {
   const prefix = section.map((part) => `${part}.`).join("");
   const direct = (path: string) => path.startsWith(prefix) && !path.slice(prefix.length).includes(".");
   const sections = known.sections.filter(direct).map((path) => `[${path}]`);
   const keys = known.settings.map(({ path }) => path).filter(direct);
   const alike = isSection ? sections : keys;
-  const place = prefix === "" ? "the top of the file" : `[${section.join(".")}]`;
-  return `${place} holds ${(alike.length > 0 ? alike : [...keys, ...sections]).join(", ")}`;
+  const place = prefix === "" ? "at the top level" : `in [${section.join(".")}]`;
+  return `allowed ${place}: ${(alike.length > 0 ? alike : [...keys, ...sections]).join(", ")}`;
 }
 
-/** The path as it would be written in TOML, cut where a key is absurdly long. */
+/** The path as written in TOML, with very long keys truncated. */
 export function shownPath(parts: readonly string[]): string {
   return parts
     .map((part) => (part.length > 60 ? `${part.slice(0, 60)}...` : part))

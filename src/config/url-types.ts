@@ -1,6 +1,5 @@
-// URLs and registry hosts. The URL class forgives much (backslashes, tabs, "http:/x"),
-// so the text is checked first: what a person reads in the file is what is dialled.
-// A URL with a password in it is refused and never quoted.
+// Kinds for URLs and registry hosts. The URL class is lenient (backslashes, tabs, "http:/x"), so the text is checked
+// first: krane connects to exactly what the file says. A URL with a password is rejected and never quoted.
 
 import { bad, ok, type Parsed } from "./parsed.ts";
 import { emptyText, type SettingType, textType } from "./setting-types.ts";
@@ -25,11 +24,11 @@ export function registryHost(): SettingType<string> {
     parse: (text) => {
       const parsed = readUrl(/^[a-z]+:\/\//i.test(text) || text === "" ? text : `https://${text}`);
       if (parsed.kind === "bad") return parsed;
-      // Docker's own address for its registry ends in /v1/; any other path would
-      // look like a restriction to that path, which a pull secret cannot express.
+      // Docker Hub's registry address ends in /v1/. Any other path would look like a restriction to that path, which a
+      // pull secret cannot express.
       return /^\/(?:v[12]\/?)?$/.test(parsed.value.pathname)
         ? ok(parsed.value.host)
-        : bad("must name a registry, not a path in it", "keep the host and port only");
+        : bad("must be a registry host without a path", "keep only the host and port");
     },
   });
 }
@@ -43,15 +42,15 @@ function readUrl(text: string): Parsed<URL> {
     return bad("must begin with https:// or http://", "use one of these two schemes");
   const rest = text.slice(scheme[0].length);
   if (/[^!-~]|[\\"<>^`{|}]/.test(rest))
-    return bad("has characters that a URL cannot hold", "remove spaces, quotes and non-ASCII letters");
-  if (rest.includes("?") || rest.includes("#"))
-    return bad("must not have a query or fragment", 'remove what begins at "?" or "#"');
-  if (rest.includes("@"))
     return bad(
-      "must not have credentials in it",
-      'remove the part up to "@"; secrets have settings of their own',
+      "contains characters that are not allowed in a URL",
+      "remove spaces, quotes and non-ASCII letters",
     );
+  if (rest.includes("?") || rest.includes("#"))
+    return bad("must not have a query or fragment", 'remove everything from "?" or "#" on');
+  if (rest.includes("@"))
+    return bad("must not contain credentials", 'remove the part up to "@"; secrets have their own settings');
   if (!URL.canParse(text)) return bad("is not a URL", "check host and port");
   const parsed = new URL(text);
-  return parsed.port === "0" ? bad("has port 0, which cannot be dialled", "name the port") : ok(parsed);
+  return parsed.port === "0" ? bad("has port 0, which is not valid", "use the real port") : ok(parsed);
 }

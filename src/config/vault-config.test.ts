@@ -29,12 +29,12 @@ test("a vault runs without a region and a control plane", () => {
   assert.ok(Object.isFrozen(outcome.config.vault));
 });
 
-test("an agent's file serves a vault as well", () => {
+test("an agent's file also works for a vault", () => {
   const agent = 'region = "a.b"\n[control]\nurl = "https://c.example.com"\ntoken = "t"\n';
   assert.deepEqual(refused("serve", `${agent}[vault]\ntoken = "t"\n${keys}${disk}`), []);
 });
 
-test("each use asks for what it needs, and for no more", () => {
+test("each use requires only what it needs", () => {
   const remote = '[vault]\nurl = "https://vault.example.com"\ntoken = "t"\n';
   const cases: readonly (readonly [VaultUse, string, readonly string[]])[] = [
     ["call", remote, []],
@@ -53,7 +53,7 @@ test("each use asks for what it needs, and for no more", () => {
     assert.deepEqual(refused(use, text), problems, `${use}: ${text}`);
 });
 
-test("the token of a vault does not travel in the clear to a public host", () => {
+test("a vault token is not sent in clear text to a public host", () => {
   const text = (more: string) => `[vault]\nurl = "http://vault.example.com"\ntoken = "t"\n${more}`;
   assert.deepEqual(refused("call", text("")), ["vault.url"]);
   assert.deepEqual(refused("call", text("allow_insecure = true\n")), []);
@@ -61,7 +61,7 @@ test("the token of a vault does not travel in the clear to a public host", () =>
     assert.deepEqual(refused("call", `[vault]\nurl = "http://${host}"\ntoken = "t"\n`), [], host);
 });
 
-test("rules of a port hold for a vault too", () => {
+test("the rules for ports apply to a vault too", () => {
   const text = `rpc_port = 9090\n[vault]\ntoken = "t"\n${keys}${disk}[observability.metrics]\nprometheus_port = 9090\n`;
   assert.deepEqual(refused("serve", text), ["observability.metrics.prometheus_port"]);
   assert.deepEqual(refused("serve", `[tls]\ncert_file = "c"\n[vault]\ntoken = "t"\n${keys}${disk}`), [

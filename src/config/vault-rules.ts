@@ -1,6 +1,6 @@
-// Rules of the vault: a remote one (vault.url) or an embedded one (master keys and one
-// storage), remote winning where both are there. Half an embedded vault is an error,
-// because it would start without the keys or without the data keys they protect.
+// Rules for the vault settings: a remote vault (vault.url) or an embedded one (master keys and one storage). If both are
+// set, the remote one is used. An incomplete embedded vault is an error, because it would start without its master keys
+// or without its data keys.
 
 import type { ConfigProblem } from "./problem.ts";
 import { problemAt } from "./problem.ts";
@@ -29,8 +29,8 @@ export function checkVault(resolution: Resolution): Verdict {
 }
 
 /**
- * What a `krane vault` command does: `call` a vault, wherever it is; work on the `keys` of
- * one; `serve` one.
+ * What a `krane vault` command does: `call` a remote or embedded vault, work on the `keys` of an embedded one, or `serve`
+ * one.
  */
 export type VaultUse = "call" | "keys" | "serve";
 
@@ -41,18 +41,22 @@ export function checkVaultUse(resolution: Resolution, use: VaultUse): Verdict {
   const more: ConfigProblem[] = [];
   if (use !== "call" && resolution.isSet(vaultUrl))
     more.push(
-      missing(vaultUrl, "names another vault, but this command works with the keys themselves", "remove it"),
+      missing(
+        vaultUrl,
+        "points to a remote vault, but this command needs the keys of an embedded one",
+        "remove it",
+      ),
     );
   else if (problems.length === 0 && !resolution.isSet(vaultUrl) && !resolution.isSet(vaultMasterKeys))
     more.push(
       missing(
         vaultMasterKeys,
         "is required",
-        `${waysToSet(vaultMasterKeys)}; and add [vault.file] or [vault.s3]${use === "call" ? `; or name a vault that runs elsewhere with ${vaultUrl.path}` : ""}`,
+        `${waysToSet(vaultMasterKeys)}; and add [vault.file] or [vault.s3]${use === "call" ? `; or set ${vaultUrl.path} to use a remote vault` : ""}`,
       ),
     );
   if (use === "serve" && !resolution.isSet(vaultToken))
-    more.push(missing(vaultToken, "is required: it is what callers have to send", waysToSet(vaultToken)));
+    more.push(missing(vaultToken, "is required: callers must send it", waysToSet(vaultToken)));
   return { problems: [...problems, ...more], warnings };
 }
 
@@ -60,11 +64,11 @@ function warnOfRemote(resolution: Resolution): ConfigProblem[] {
   const warnings: ConfigProblem[] = [];
   const ignored = embeddedSettings.filter((setting) => resolution.isSet(setting));
   if (ignored.length > 0) {
-    const message = `wins over the embedded vault: ${ignored.map(({ path }) => path).join(", ")} ${ignored.length === 1 ? "is" : "are"} ignored`;
+    const message = `takes precedence over the embedded vault: ${ignored.map(({ path }) => path).join(", ")} ${ignored.length === 1 ? "is" : "are"} ignored`;
     warnings.push(problemAt(vaultUrl.path, resolution.originOf(vaultUrl), message, "remove one of the two"));
   }
   if (!resolution.isSet(vaultToken)) {
-    const message = "is missing: requests to the vault will carry no token";
+    const message = "is missing: requests to the vault will have no token";
     warnings.push(problemAt(vaultToken.path, resolution.originOf(vaultUrl), message, waysToSet(vaultToken)));
   }
   return warnings;
@@ -82,13 +86,13 @@ function checkEmbedded(resolution: Resolution): ConfigProblem[] {
     problems.push(problemAt(setting.path, resolution.originOf(setting), message, remedy));
 
   if (file !== undefined && s3 !== undefined) {
-    add(file, "is set, and so is [vault.s3]", "keep one storage");
+    add(file, "is set, and so is [vault.s3]", "remove one of them");
   }
   if (storage !== undefined && !resolution.isSet(vaultMasterKeys)) {
     add(storage, `needs ${vaultMasterKeys.path}`, waysToSet(vaultMasterKeys));
   }
   if (storage === undefined && resolution.isSet(vaultMasterKeys)) {
-    add(vaultMasterKeys, "needs a storage for the data keys", "add [vault.s3] or [vault.file]");
+    add(vaultMasterKeys, "needs storage for the data keys", "add [vault.s3] or [vault.file]");
   }
   if (resolution.isSet(vaultToken) && !resolution.isSet(vaultMasterKeys)) {
     add(vaultToken, `is set, but ${vaultUrl.path} is not`, waysToSet(vaultUrl));

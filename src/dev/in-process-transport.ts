@@ -1,6 +1,11 @@
 // The embedded API server as a KubeTransport: krane's client reaches it by direct calls instead of a socket.
 
-import { type ApiServer, createHandler, type HandlerOptions, type WholeAnswer } from "@krane/kube-apiserver";
+import {
+  type ApiServer,
+  createHandler,
+  type HandlerOptions,
+  type WholeResponse,
+} from "@krane/kube-apiserver";
 import { KubeApiError } from "../kube/errors.ts";
 import type { KubeResponse, KubeStream, KubeTransport } from "../kube/transport.ts";
 
@@ -31,6 +36,6 @@ async function* nothing(): AsyncGenerator<never> {
   // A refused watch has no events.
 }
 
-function responseOf({ status, body, retryAfterSeconds }: WholeAnswer): KubeResponse {
+function responseOf({ status, body, retryAfterSeconds }: WholeResponse): KubeResponse {
   return retryAfterSeconds === undefined ? { status, body } : { status, body, retryAfterSeconds };
 }

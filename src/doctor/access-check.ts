@@ -1,49 +1,45 @@
-// Whether the API server would let krane do all that it does. Each call of the one list is asked about by a
-// SelfSubjectAccessReview, which everybody may ask.
-import { type AccessQuestion, accessQuestions, clusterCalls } from "../agent/cluster-calls.ts";
+// Checks krane's permissions in the cluster. Sends a SelfSubjectAccessReview, which every account may create, for each
+// call in cluster-calls.ts.
+import { type AccessReview, accessReviews, clusterCalls } from "../agent/cluster-calls.ts";
 import type { CallingPart, ClusterCall } from "../kinds/cluster-call.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { selfSubjectAccessReviews } from "../kube/resources.ts";
 import { type Finding, ok, problem } from "./finding.ts";
 
-/** Rejects where the API server does not answer. */
+/** Rejects when the API server does not respond. */
 export async function checkAccess(
   name: string,
   api: KubeApi,
   parts: readonly CallingPart[],
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
-  const questions = accessQuestions(clusterCalls.filter(({ part }) => parts.includes(part)));
-  const answers = await Promise.all(
-    questions.map(async (question) => ({ question, isAllowed: await isAllowed(api, question, signal) })),
+  const reviews = accessReviews(clusterCalls.filter(({ part }) => parts.includes(part)));
+  const results = await Promise.all(
+    reviews.map(async (review) => ({ review, isAllowed: await isAllowed(api, review, signal) })),
   );
-  return judgeAccess(name, answers);
+  return judgeAccess(name, results);
 }
 
-async function isAllowed(
-  api: KubeApi,
-  { attributes }: AccessQuestion,
-  signal: AbortSignal,
-): Promise<boolean> {
+async function isAllowed(api: KubeApi, { attributes }: AccessReview, signal: AbortSignal): Promise<boolean> {
   const review = { spec: { resourceAttributes: attributes } };
   const { status } = await api.create(selfSubjectAccessReviews, review, {}, signal);
   return status?.allowed === true;
 }
 
-export interface AccessAnswer {
-  readonly question: AccessQuestion;
+export interface AccessResult {
+  readonly review: AccessReview;
   readonly isAllowed: boolean;
 }
 
-/** One finding for each row of the list in which something is missing. */
-export function judgeAccess(name: string, answers: readonly AccessAnswer[]): readonly Finding[] {
+/** Returns one finding for each listed call with missing permissions. */
+export function judgeAccess(name: string, results: readonly AccessResult[]): readonly Finding[] {
   const missing = new Map<ClusterCall, Set<string>>();
-  for (const { question, isAllowed } of answers) {
+  for (const { review, isAllowed } of results) {
     if (isAllowed) continue;
-    const verbs = missing.get(question.call) ?? new Set();
-    missing.set(question.call, verbs.add(question.verb));
+    const verbs = missing.get(review.call) ?? new Set();
+    missing.set(review.call, verbs.add(review.verb));
   }
-  if (missing.size === 0) return [ok(name, `all ${answers.length} kinds of call are allowed`)];
+  if (missing.size === 0) return [ok(name, `all ${results.length} kinds of call are allowed`)];
   return [...missing].map(([call, verbs]) =>
     problem(name, findingOf(call, [...verbs]), remedyOf(call, [...verbs])),
   );
@@ -53,7 +49,7 @@ function findingOf(call: ClusterCall, verbs: readonly string[]): string {
   const { kind, subresource, namespace, names, why } = call;
   const resource = [kind.plural, subresource].filter(Boolean).join("/");
   const what = kind.group === "" ? resource : `${resource}.${kind.group}`;
-  const which = names === undefined ? what : `${what} called ${names.join(", ")}`;
+  const which = names === undefined ? what : `${what} named ${names.join(", ")}`;
   return `krane may not ${verbs.join(", ")} ${which}${placeOf(kind.namespaced, namespace)}: ${why}`;
 }
 
@@ -70,5 +66,5 @@ function remedyOf({ kind, subresource, namespace, names }: ClusterCall, verbs: r
     verbs,
   };
   const role = namespace === undefined ? "ClusterRole" : `Role in namespace ${namespace}`;
-  return `apply the roles of deploy/, or add to krane's ${role}: ${JSON.stringify(rule)}`;
+  return `apply the roles in deploy/, or add this rule to krane's ${role}: ${JSON.stringify(rule)}`;
 }

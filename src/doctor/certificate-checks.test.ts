@@ -15,7 +15,7 @@ function stateAt(nowMs: number, text = pem): string {
   return state;
 }
 
-test("a certificate is good until two weeks before its end", () => {
+test("a certificate is ok until two weeks before it expires", () => {
   assert.equal(stateAt(beginMs), "ok");
   assert.equal(stateAt(endMs - 15 * dayMs), "ok");
   assert.equal(stateAt(endMs - 13 * dayMs), "warning");
@@ -23,19 +23,19 @@ test("a certificate is good until two weeks before its end", () => {
   assert.equal(stateAt(beginMs - 1_000), "problem");
 });
 
-test("who renews it is not told to restart anything", () => {
+test("the remedy does not ask for a restart", () => {
   const { remedy } = judgeCertificates("control.ca_file", pem, endMs);
-  assert.equal(remedy, "renew it; the file is read again without a restart");
+  assert.equal(remedy, "renew it; krane reloads the file without a restart");
 });
 
-test("what is no certificate is a problem, also behind a good one", () => {
+test("an invalid certificate is a problem, even after a valid one", () => {
   const broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
   assert.equal(stateAt(beginMs, ""), "problem");
   assert.equal(stateAt(beginMs, broken), "problem");
   assert.equal(stateAt(beginMs, `${pem}${broken}`), "problem");
 });
 
-test("of a chain the one that ends first decides", () => {
+test("a chain is judged by the certificate that expires first", () => {
   const long = { validFrom, validTo: "Oct 22 11:07:25 2226 GMT" };
   const short = { validFrom, validTo };
   for (const chain of [

@@ -1,4 +1,4 @@
-// The certificates in the files of the configuration: whether they are still good, and for how long.
+// Checks the certificate files named in the configuration, and when they expire.
 import { X509Certificate } from "node:crypto";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
@@ -43,11 +43,11 @@ export function judgeCertificates(name: string, pem: string, nowMs: number): Fin
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
   const certificates = blocks.flatMap((block) => parse(block) ?? []);
   if (certificates.length === 0 || certificates.length < blocks.length)
-    return problem(name, "holds something that is no certificate", "put certificates in PEM form there");
+    return problem(name, "is not a valid certificate file", "put PEM certificates into the file");
   return judgeValidity(name, certificates, nowMs);
 }
 
-/** The one of a chain or bundle that ends first decides. */
+/** Judges a chain or bundle by the certificate that expires first. */
 export function judgeValidity(
   name: string,
   certificates: readonly Pick<X509Certificate, "validFrom" | "validTo">[],
@@ -55,19 +55,19 @@ export function judgeValidity(
 ): Finding {
   const early = certificates.find(({ validFrom }) => timeOf(validFrom) > nowMs);
   if (early !== undefined)
-    return problem(name, `is valid only from ${early.validFrom} on`, "see whether the clock here is right");
+    return problem(name, `is not valid before ${early.validFrom}`, "check this machine's clock");
   const [first] = [...certificates].sort((one, other) => timeOf(one.validTo) - timeOf(other.validTo));
   const { validTo = "" } = first ?? {};
-  const remedy = "renew it; the file is read again without a restart";
+  const remedy = "renew it; krane reloads the file without a restart";
   const leftMs = timeOf(validTo) - nowMs;
-  if (leftMs <= 0) return problem(name, `has expired on ${validTo}`, remedy);
+  if (leftMs <= 0) return problem(name, `expired on ${validTo}`, remedy);
   const days = Math.floor(leftMs / dayMs);
   if (days < soonDays) return warning(name, `expires in ${days} days, on ${validTo}`, remedy);
   return ok(name, `is valid until ${validTo}`);
 }
 
 function timeOf(text: string): number {
-  // biome-ignore lint/style/noRestrictedGlobals: it reads a time that a certificate says; the time now comes from the clock.
+  // biome-ignore lint/style/noRestrictedGlobals: it parses a date from a certificate; the current time comes from the clock.
   return Date.parse(text);
 }
 

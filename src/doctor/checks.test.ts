@@ -14,7 +14,7 @@ const broken = {
 };
 const silent = { name: "silent", run: () => new Promise<never>(() => undefined) };
 
-test("a check that fails or never ends leaves the others alone", async () => {
+test("a check that fails or hangs does not affect the others", async () => {
   const clock = new FakeClock();
   const running = runChecks([silent, broken, good], { clock }, never);
   await clock.advance(checkTimeoutMs);
@@ -22,7 +22,7 @@ test("a check that fails or never ends leaves the others alone", async () => {
   assert.deepEqual(
     findings.map(({ name, state, finding }) => [name, state, finding]),
     [
-      ["silent", "problem", "there was no answer within 5 s"],
+      ["silent", "problem", "no response within 5 s"],
       ["broken", "problem", "it broke: of old age"],
       ["good", "ok", "is so"],
     ],
@@ -30,7 +30,7 @@ test("a check that fails or never ends leaves the others alone", async () => {
   assert.ok(findings.every(({ state, remedy }) => state === "ok" || remedy !== ""));
 });
 
-test("being told to stop is no finding", async () => {
+test("an abort is not a finding", async () => {
   const stop = new AbortController();
   const running = runChecks([silent, good], { clock: new FakeClock() }, stop.signal);
   stop.abort(new Error("enough"));

@@ -1,5 +1,5 @@
-// Runs checks side by side, each with a limit of its own. Whatever one of them comes to, the others are heard:
-// whoever has five things to mend wants to know of all five at once.
+// Runs checks concurrently, each with its own time limit. A failing check does not affect the others, so that one run
+// shows every problem.
 import { DeadlineError, withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { type Finding, problem } from "./finding.ts";
@@ -11,7 +11,7 @@ export interface Check {
 
 export const checkTimeoutMs = 5_000;
 
-/** In the order of the checks. Rejects only with the signal's reason. */
+/** Returns the findings in the order of the checks. Rejects only with the signal's reason. */
 export async function runChecks(
   checks: readonly Check[],
   { clock }: { readonly clock: Clock },
@@ -32,13 +32,13 @@ export async function runChecks(
 
 function failed(name: string, error: unknown): Finding {
   if (error instanceof DeadlineError) {
-    const finding = `there was no answer within ${checkTimeoutMs / 1_000} s`;
-    return problem(name, finding, "see whether it is overloaded, or a firewall swallows what is sent to it");
+    const finding = `no response within ${checkTimeoutMs / 1_000} s`;
+    return problem(name, finding, "check whether it is overloaded, or a firewall drops the packets");
   }
-  return problem(name, describeError(error), "see what the message says");
+  return problem(name, describeError(error), "fix what the message says");
 }
 
-/** The message with those of its causes that it does not repeat itself. */
+/** The message, followed by those of its causes that it does not already include. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause === undefined ? "" : describeError(error.cause);

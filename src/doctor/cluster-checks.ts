@@ -1,5 +1,5 @@
-// What krane needs of the cluster itself. Only questions that change nothing are asked, and as far as possible such
-// as everybody may ask: an agent has no right to look at RuntimeClasses and namespaces, and should not have one.
+// Checks what krane needs from the cluster, with read-only requests and reviews. Most of them need no permissions: an
+// agent may not read RuntimeClasses and namespaces, and should not.
 import { callingParts } from "../agent/cluster-calls.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
@@ -34,10 +34,10 @@ export function clusterChecks(
       try {
         return await run(name, signal);
       } catch (error) {
-        // A cluster that does not answer at all is told once. One that answers, but not to this question, was not
-        // looked at, and that must not pass for being well.
-        if (error instanceof KubeApiError && !(await version.isWell))
-          return [skipped(name, "the cluster does not answer")];
+        // An unreachable cluster is reported once, by the version check. When only this request failed, the check fails,
+        // because "skipped" would hide the problem.
+        if (error instanceof KubeApiError && !(await version.isReachable))
+          return [skipped(name, "the cluster is not reachable")];
         throw error;
       }
     },
@@ -63,11 +63,11 @@ export function clusterChecks(
 
 type NamedRun = (name: string, signal: AbortSignal) => Promise<readonly Finding[]>;
 
-/** The first check, and what it came to, for those that depend on it and run beside it. */
+/** The first check, and its result for the other checks, which run concurrently. */
 function versionCheck(cluster: ClusterParts, clock: Clock) {
   const name = "cluster";
-  let settle: (isWell: boolean) => void = () => undefined;
-  const isWell = new Promise<boolean>((resolve) => {
+  let settle: (isReachable: boolean) => void = () => undefined;
+  const isReachable = new Promise<boolean>((resolve) => {
     settle = resolve;
   });
   const check: Check = {
@@ -82,7 +82,7 @@ function versionCheck(cluster: ClusterParts, clock: Clock) {
       }
     },
   };
-  return { check, isWell };
+  return { check, isReachable };
 }
 
 async function checkVersion(
@@ -96,12 +96,12 @@ async function checkVersion(
     const { status, body, date } = await transport.send({ method: "GET", path: "/version" }, signal);
     const time = judgeClock("cluster clock", "the cluster", { date, sentAtMs, receivedAtMs: clock.wallMs() });
     if (status === 401)
-      return [problem(name, `${server} does not know krane's credentials`, credentialsRemedy), time];
+      return [problem(name, `${server} rejected krane's credentials`, credentialsRemedy), time];
     const { gitVersion } = (body ?? {}) as { readonly gitVersion?: unknown };
     if (status !== 200)
-      return [problem(name, `${server} answers ${status} when asked for its version`, addressRemedy), time];
+      return [problem(name, `GET /version at ${server} returned status ${status}`, addressRemedy), time];
     if (typeof gitVersion !== "string")
-      return [problem(name, `${server} answers, but not as an API server does`, addressRemedy), time];
+      return [problem(name, `${server} is not a Kubernetes API server`, addressRemedy), time];
     return [ok(name, `Kubernetes ${gitVersion} at ${server}`), time];
   } catch (error) {
     if (!(error instanceof KubeApiError)) throw error;
@@ -111,9 +111,9 @@ async function checkVersion(
 }
 
 const addressRemedy =
-  "see whether this is the API server's address (kubernetes.kubeconfig) and whether it can be reached from here";
+  "check that this is the API server's address (kubernetes.kubeconfig) and that it is reachable from here";
 const credentialsRemedy =
-  "see whether the token or certificate in the kubeconfig, or of krane's service account, is still valid";
+  "check that the token or certificate in the kubeconfig, or of krane's service account, is still valid";
 
 async function checkPolicies(
   name: string,
@@ -123,32 +123,32 @@ async function checkPolicies(
 ): Promise<readonly Finding[]> {
   const { group, version, plural, kind } = ciliumNetworkPolicies;
   const path = `/apis/${group}/${version}`;
-  const answer = await transport.send({ method: "GET", path }, signal);
-  const look = `look with: kubectl api-resources --api-group=${group}`;
-  if (answer.status === 403) return [skipped(name, `krane may not ask the cluster for ${group}`, look)];
-  if (answer.status !== 200 && answer.status !== 404) throw refusedError(`GET ${path}`, answer);
-  const { resources } = (answer.status === 404 ? { resources: [] } : (answer.body ?? {})) as {
+  const response = await transport.send({ method: "GET", path }, signal);
+  const look = `check with: kubectl api-resources --api-group=${group}`;
+  if (response.status === 403) return [skipped(name, `krane has no permission to read ${group}`, look)];
+  if (response.status !== 200 && response.status !== 404) throw refusedError(`GET ${path}`, response);
+  const { resources } = (response.status === 404 ? { resources: [] } : (response.body ?? {})) as {
     readonly resources?: readonly { readonly name: string }[];
   };
   if (!Array.isArray(resources))
-    throw new KubeApiError("malformed", `GET ${path}: the answer is no list of what the cluster knows`);
+    throw new KubeApiError("malformed", `GET ${path}: the response is not a list of resources`);
   if (resources.some((resource) => resource.name === plural))
     return [
-      ok(name, `the cluster knows ${kind}`),
+      ok(name, `the cluster supports ${kind}`),
       skipped(
         "policy enforcement",
-        `whether policies are enforced cannot be seen from here`,
-        `try it: a pod without krane's labels must not reach the port of a deployment`,
+        `cannot be checked from here`,
+        `test it: a pod without krane's labels must not reach the port of a deployment`,
       ),
     ];
-  const finding = `the cluster does not know ${kind}`;
+  const finding = `the cluster does not support ${kind}`;
   if (isolation.networkPolicy === "best-effort")
     return [warning(name, `${finding}: deployments run without isolation`, "install Cilium")];
   return [
     problem(
       name,
-      `${finding}: no deployment is started without its policy`,
-      'install Cilium, or accept deployments without isolation by isolation.network_policy = "best-effort"',
+      `${finding}: krane does not start deployments without their policy`,
+      'install Cilium, or accept deployments without isolation: isolation.network_policy = "best-effort"',
     ),
   ];
 }
@@ -161,18 +161,22 @@ async function checkRuntimeClass(
   const look = `kubectl get runtimeclass ${runtimeClassName}`;
   try {
     const found = await api.get(runtimeClasses, { name: runtimeClassName }, {}, signal);
-    if (found !== undefined) return [ok(name, `is there, with the handler ${found.handler}`)];
+    if (found !== undefined) return [ok(name, `exists, with the handler ${found.handler}`)];
   } catch (error) {
     if (!isForbidden(error)) throw error;
     return [
-      skipped(name, "krane has no right to look, and needs none", `look with your own rights: ${look}`),
+      skipped(
+        name,
+        "krane has no permission to read it, and needs none",
+        `check with your own credentials: ${look}`,
+      ),
     ];
   }
   return [
     problem(
       name,
-      "is missing: no pod of a deployment can be made",
-      `install gVisor on the nodes and make a RuntimeClass ${runtimeClassName} with the handler runsc`,
+      "is missing: pods of deployments cannot be created",
+      `install gVisor on the nodes and create a RuntimeClass ${runtimeClassName} with the handler runsc`,
     ),
   ];
 }
@@ -186,17 +190,22 @@ async function checkNamespace(
 ): Promise<readonly Finding[]> {
   try {
     const found = await api.get(namespaces, { name: namespace }, {}, signal);
-    if (found === undefined) return [ok(name, `is not there yet; krane makes it with the first ${kind}`)];
-    if (found.metadata?.deletionTimestamp === undefined) return [ok(name, "is there")];
-    const remedy = `see what holds it up: kubectl get namespace ${namespace} -o yaml`;
-    return [problem(name, `is being deleted: no ${kind} can be made until it is gone`, remedy)];
+    if (found === undefined) return [ok(name, `does not exist yet; krane creates it with the first ${kind}`)];
+    if (found.metadata?.deletionTimestamp === undefined) return [ok(name, "exists")];
+    const remedy = `check what blocks the deletion: kubectl get namespace ${namespace} -o yaml`;
+    return [problem(name, `is being deleted: no ${kind} can be created until it is gone`, remedy)];
   } catch (error) {
     if (!isForbidden(error)) throw error;
-    return [skipped(name, "krane has no right to look, and needs none; it makes it where it is missing")];
+    return [
+      skipped(
+        name,
+        "krane has no permission to read it, and needs none; it creates the namespace if missing",
+      ),
+    ];
   }
 }
 
-/** The token is nobody's: it is the right to ask that matters, and that the API server answers for this audience. */
+/** Reviews an invalid token: the check is whether krane may create reviews and the API server responds. */
 async function checkTokenReviews(
   name: string,
   { api }: ClusterParts,
@@ -212,8 +221,8 @@ async function checkTokenReviews(
     return [
       problem(
         name,
-        "krane may not have tokens reviewed: no pod gets its secrets",
-        "apply the roles for secrets of deploy/ (create tokenreviews.authentication.k8s.io)",
+        "krane has no permission to review tokens: pods do not get their secrets",
+        "apply the roles for secrets in deploy/ (create tokenreviews.authentication.k8s.io)",
       ),
     ];
   }

@@ -1,4 +1,4 @@
-// The configuration and the files that it names.
+// Checks the configuration and the files that it names.
 import { findUnusableFiles, type NamedFilesDeps } from "../agent/named-files.ts";
 import type { Config } from "../config/config.ts";
 import type { ConfigOutcome } from "../config/parse.ts";
@@ -25,8 +25,8 @@ export function filesCheck(config: Config, deps: NamedFilesDeps): Check {
     name: "files",
     async run(signal) {
       const unusable = await findUnusableFiles(config, deps, signal);
-      if (unusable.length === 0) return [ok("files", "every file that the configuration names can be read")];
-      const remedy = "correct the path, or let the user that krane runs as read it";
+      if (unusable.length === 0) return [ok("files", "all files named in the configuration can be read")];
+      const remedy = "correct the path, or make the file readable for krane's user";
       return unusable.map(({ message }) => problem("files", message, remedy));
     },
   };

@@ -1,5 +1,5 @@
-// Whether the control plane answers, takes the token, and knows the region. It is asked what it wants of a
-// deployment that cannot be: that there is none is the right answer, and nothing is changed by asking.
+// Checks that the control plane is reachable, accepts the token and knows the region. It requests a deployment that
+// cannot exist, which changes nothing; `not found` is the expected result.
 import type { Interceptor } from "@connectrpc/connect";
 import { ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
@@ -18,7 +18,7 @@ export interface ControlPlaneCheckDeps {
 }
 
 const name = "control plane";
-// No control plane gives out such an id.
+// No control plane issues such an id.
 const impossibleId = "krane-doctor";
 
 export function controlPlaneCheck({ control, region }: Config, deps: ControlPlaneCheckDeps): Check {
@@ -31,9 +31,9 @@ export function controlPlaneCheck({ control, region }: Config, deps: ControlPlan
       let date: string | undefined;
       const noteDate: Interceptor = (next) => async (request) => {
         try {
-          const answer = await next(request);
-          date = answer.header.get("date") ?? undefined;
-          return answer;
+          const response = await next(request);
+          date = response.header.get("date") ?? undefined;
+          return response;
         } catch (error) {
           if (error instanceof ConnectError) date = error.metadata.get("date") ?? undefined;
           throw error;
@@ -49,7 +49,7 @@ export function controlPlaneCheck({ control, region }: Config, deps: ControlPlan
           region.label,
         );
         const times = { date, sentAtMs, receivedAtMs: clock.wallMs() };
-        // Who did not answer has no clock to compare with.
+        // Without a response there is no clock to compare with.
         return date === undefined
           ? [verdict]
           : [verdict, judgeClock("control plane clock", "the control plane", times)];
@@ -63,27 +63,27 @@ export function controlPlaneCheck({ control, region }: Config, deps: ControlPlan
 async function ask(call: () => Promise<unknown>, url: string, region: string): Promise<Finding> {
   try {
     await call();
-    return ok(name, `${url} answers, takes the token and knows the region ${region}`);
+    return ok(name, `${url} accepts the token and knows the region ${region}`);
   } catch (error) {
     if (!(error instanceof ControlPlaneError)) throw error;
     return problem(
       name,
       `${url}: ${error.message}`,
-      remedies[error.code]?.(region) ?? "see the log of the control plane",
+      remedies[error.code]?.(region) ?? "check the log of the control plane",
     );
   }
 }
 
 const remedies: Partial<Record<ControlPlaneCode, (region: string) => string>> = {
   unauthenticated: (region) =>
-    `put a token that the control plane knows for region ${region} into control.token or control.token_file`,
-  permission_denied: (region) => `the token is for other regions: use that of ${region}, or correct region`,
-  failed_precondition: (region) => `make the region ${region} known to the control plane, or correct region`,
+    `put a token that the control plane accepts for region ${region} into control.token or control.token_file`,
+  permission_denied: (region) =>
+    `the token is for other regions: use the token of ${region}, or correct region`,
+  failed_precondition: (region) => `register the region ${region} at the control plane, or correct region`,
   invalid_argument: () => "correct region and platform",
   unavailable: () =>
-    "see whether the control plane runs, whether control.url is right, and whether control.ca_file has its CA",
-  deadline_exceeded: () =>
-    "see whether the control plane is overloaded, or a firewall swallows what is sent to it",
-  unimplemented: () => "something else answers at this address: correct control.url",
-  resource_exhausted: () => "the control plane has too much to do; try again later",
+    "check that the control plane runs, that control.url is right, and that control.ca_file has its CA",
+  deadline_exceeded: () => "check whether the control plane is overloaded, or a firewall drops the packets",
+  unimplemented: () => "this address is not a control plane: correct control.url",
+  resource_exhausted: () => "the control plane is overloaded; try again later",
 };

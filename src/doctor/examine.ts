@@ -1,5 +1,5 @@
-// Everything that an agent of a configuration needs, looked at from where it would run, with the credentials that
-// it would have. Nothing is changed.
+// Checks everything that an agent with this configuration needs, from where it would run and with its credentials.
+// Changes nothing.
 import { loadClusterAccess } from "../agent/cluster-access.ts";
 import { withTimeout } from "../concurrency/abort.ts";
 import type { Config } from "../config/config.ts";
@@ -20,7 +20,7 @@ export interface ExamineDeps extends CredentialDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-// Enough for all questions about rights within the time of a check.
+// Enough for all access reviews within the time limit of a check.
 const connections = 8;
 
 /** Rejects only with the signal's reason. */
@@ -61,7 +61,7 @@ async function openCluster(config: Config, deps: ExamineDeps, signal: AbortSigna
   } catch (error) {
     signal.throwIfAborted();
     const remedy =
-      "set kubernetes.kubeconfig or KUBECONFIG to a kubeconfig that is right, or run this in krane's pod";
+      "set kubernetes.kubeconfig or KUBECONFIG to a working kubeconfig, or run this in krane's pod";
     return { kind: "unknown", finding: problem("cluster", describeError(error), remedy) };
   }
 }

@@ -1,22 +1,22 @@
-// What a check has to say: how things stand, and what to do where they do not stand well.
+// The result of a check: a state, what was found, and the remedy.
 
 export type FindingState =
-  /** As it should be. */
+  /** Works. */
   | "ok"
-  /** Works, but not for long or not for everything. */
+  /** Works, but not for long, or not for everything. */
   | "warning"
-  /** krane cannot do its work. */
+  /** krane cannot work. */
   | "problem"
-  /** Not known: it cannot be seen from here, or something else has to be mended first. */
+  /** Unknown: it cannot be checked from here, or another problem must be fixed first. */
   | "skipped";
 
 export interface Finding {
-  /** What was looked at. */
+  /** What was checked. */
   readonly name: string;
   readonly state: FindingState;
   /** What was found, on one line. */
   readonly finding: string;
-  /** What to do about it; empty where there is nothing to do. */
+  /** What to do about it; empty if nothing. */
   readonly remedy: string;
 }
 

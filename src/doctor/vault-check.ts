@@ -1,5 +1,5 @@
-// Whether the vault answers and takes the token; for an embedded one, whether its keys and its storage can be used.
-// Nothing is encrypted, because that would make a keyring.
+// Checks that a remote vault is reachable and accepts the token, or that the keys and the storage of an embedded one are
+// usable. Encrypts nothing, because that would create a keyring.
 import type { Clock } from "../concurrency/clock.ts";
 import type { Config, EmbeddedVaultConfig, RemoteVaultConfig } from "../config/config.ts";
 import { createSecretSource } from "../config/secret-source.ts";
@@ -18,15 +18,15 @@ export interface VaultCheckDeps {
 }
 
 const name = "vault";
-// A keyring that no environment has, and a text that no vault made.
+// A keyring that no environment has, and a text that is not a ciphertext.
 const keyring = "krane-doctor";
-const nobodysText = "AAAA";
+const invalidCiphertext = "AAAA";
 
 export function vaultCheck({ vault }: Config, deps: VaultCheckDeps): Check {
   return {
     name,
     async run(signal) {
-      if (vault === undefined) return [skipped(name, "none is configured: deployments get no secrets")];
+      if (vault === undefined) return [skipped(name, "not configured: deployments get no secrets")];
       return [
         await (vault.kind === "remote"
           ? checkRemote(vault, deps, signal)
@@ -45,11 +45,11 @@ async function checkRemote(
   const source = token && createSecretSource(token, { readTextFile, nowMs: () => clock.nowMs() });
   const vault = createRemoteVault({ url, ca, ...(source && { token: source }) }, { clock });
   try {
-    await vault.decrypt({ keyring, encrypted: nobodysText }, signal);
-    return problem(name, `${url} decrypts what nobody encrypted`, "correct vault.url: this is no vault");
+    await vault.decrypt({ keyring, encrypted: invalidCiphertext }, signal);
+    return problem(name, `${url} accepted an invalid ciphertext, so it is not a vault`, "correct vault.url");
   } catch (error) {
     if (!(error instanceof VaultError)) throw error;
-    if (error.code === "undecryptable") return ok(name, `${url} answers and takes the token`);
+    if (error.code === "undecryptable") return ok(name, `${url} is reachable and accepts the token`);
     return problem(name, `${url}: ${error.message}`, remedyOf(error));
   } finally {
     await vault.close();
@@ -58,10 +58,10 @@ async function checkRemote(
 
 function remedyOf({ code }: VaultError): string {
   if (code === "unauthenticated")
-    return "put the token that the vault knows into vault.token or vault.token_file";
+    return "put a token that the vault accepts into vault.token or vault.token_file";
   if (code === "unavailable")
-    return "see whether the vault runs, whether vault.url is right, and whether vault.ca_file has its CA";
-  return "see whether vault.url is right, and what the log of the vault says";
+    return "check that the vault runs, that vault.url is right, and that vault.ca_file has its CA";
+  return "check vault.url and the log of the vault";
 }
 
 async function checkEmbedded(
@@ -72,13 +72,13 @@ async function checkEmbedded(
   let remedy = "correct vault.master_keys or vault.master_keys_file";
   try {
     const { storage } = await openKeyStorage(vault, deps, signal);
-    remedy = `see whether the storage of the keys can be reached (vault.${vault.storage.kind})`;
+    remedy = `check that the key storage is reachable (vault.${vault.storage.kind})`;
     try {
       await storage.read(objectKeyOf(keyring, latest), signal);
     } finally {
       await storage.close();
     }
-    return ok(name, "its master keys are good and its storage can be read");
+    return ok(name, "the master keys are valid and the storage can be read");
   } catch (error) {
     signal.throwIfAborted();
     return problem(name, describeError(error), remedy);

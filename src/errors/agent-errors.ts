@@ -1,4 +1,4 @@
-// The part of the catalogue about the agent itself: its files, its ports, its start and its end.
+// Catalogue entries for the agent: starting and stopping, files, ports.
 import type { ErrorClasses } from "./error-entry.ts";
 
 export const agentErrors = {
@@ -20,7 +20,7 @@ export const agentErrors = {
       },
       start_failed: {
         exit: "failure",
-        means: "The Kubernetes API server did not answer, or refused krane, while the agent was starting.",
+        means: "The Kubernetes API server did not respond, or rejected krane, while the agent was starting.",
         remedy:
           "Run `krane doctor` in the pod: it shows whether the API server is unreachable or a permission is missing. Then fix the network, or install krane's ClusterRole.",
       },
@@ -42,16 +42,15 @@ export const agentErrors = {
       },
       stop_timed_out: {
         exit: "failure",
-        means: "A part of the process had not stopped when the time for stopping was over.",
+        means: "A part of the process did not stop within the time limit.",
         remedy:
-          "Nothing to repair: the next start finishes the work. If it keeps happening, check what the named part waits for: the control plane, the API server, the vault.",
+          "Nothing to repair: the next start finishes the work. If it happens again, check what the named part waits for: the control plane, the API server, the vault.",
       },
     },
   },
   ConfigError: {
     title: "Secrets in files",
-    about:
-      "Ends a command at its start. Afterwards it is a line in the log, and krane keeps the last good value.",
+    about: "Ends a command at its start. Later it is only logged, and krane keeps the last good value.",
     codes: {
       secret_unreadable: {
         exit: "config",
@@ -62,8 +61,7 @@ export const agentErrors = {
       secret_invalid: {
         exit: "config",
         means: "A file with a secret was read, but its content is not valid.",
-        remedy:
-          "Write a valid value into the file: the message says what is wrong. krane reads the file again.",
+        remedy: "Write a valid value into the file: the message says what is wrong. krane reloads the file.",
       },
     },
   },
@@ -85,13 +83,13 @@ export const agentErrors = {
         exit: "failure",
         means: "Listening on the port failed for another reason.",
         remedy:
-          "The message ends with what the operating system said. Check the address and the port in the setting that it names.",
+          "The message ends with the operating system's error. Check the address and the port in the setting that it names.",
       },
       certificate_unusable: {
         exit: "config",
         means: "The TLS certificate or its key cannot be read, or they do not belong together.",
         remedy:
-          "Check `tls.cert_file` and `tls.key_file`: both in PEM, readable by krane's user, and of the same key pair.",
+          "Check `tls.cert_file` and `tls.key_file`: both must be PEM, readable by krane's user, and belong to the same key pair.",
       },
     },
   },

@@ -14,12 +14,12 @@ test("an error has its code, its message and its cause", () => {
   assert.deepEqual([error.name, error.code, error.cause], ["AgentError", "file_unusable", cause]);
 });
 
-test("an error without a cause has no such property", () => {
+test("an error without a cause has no cause property", () => {
   for (const options of [undefined, {}, { cause: undefined }])
     assert.ok(!("cause" in new Sample("start_failed", "starting", options)));
 });
 
-test("a class takes the codes of its own part of the catalogue only", () => {
+test("a class accepts only its own codes of the catalogue", () => {
   // @ts-expect-error the code of another class
   const error = new Sample("port_in_use", "rpc_port: in use");
   assert.ok(error instanceof Sample);

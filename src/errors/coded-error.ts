@@ -1,6 +1,6 @@
-// The base of every error that callers, operators or scripts tell apart by a code. A class gets its codes from its part
-// of the catalogue, so a code that is not documented does not compile. Only types come from there: throwing an error
-// loads no texts.
+// The base class of all errors with a code. A class gets its codes from its part
+// of the catalogue, so an undocumented code does not compile. Only types are imported: throwing an error
+// does not load the texts.
 import type { ErrorClassName, ErrorCode } from "./error-catalogue.ts";
 
 export abstract class CodedError<Name extends ErrorClassName> extends Error {
@@ -8,7 +8,7 @@ export abstract class CodedError<Name extends ErrorClassName> extends Error {
   readonly code: ErrorCode<Name>;
 
   constructor(code: ErrorCode<Name>, message: string, options?: { readonly cause?: unknown }) {
-    // A cause of undefined would show up in whatever prints the error.
+    // An explicit cause of undefined would be printed with the error.
     super(message, options?.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
   }

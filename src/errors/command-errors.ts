@@ -1,4 +1,4 @@
-// The part of the catalogue about commands that people type, or that start a container.
+// Catalogue entries for commands that people run, and for `krane exec` in containers.
 import type { ErrorClasses } from "./error-entry.ts";
 
 export const commandErrors = {
@@ -13,8 +13,8 @@ export const commandErrors = {
       },
       not_found: {
         exit: "notFound",
-        means: "There is no such object, region or file.",
-        remedy: "Check the spelling and the region: `krane get` lists what is there.",
+        means: "The object, region or file does not exist.",
+        remedy: "Check the spelling and the region: `krane get` lists what exists.",
       },
       usage: {
         exit: "usage",
@@ -23,14 +23,14 @@ export const commandErrors = {
       },
       unreachable: {
         exit: "unreachable",
-        means: "No control plane or vault answers at the address, or something else does.",
+        means: "There is no control plane or vault at the address, or it cannot be reached.",
         remedy: "Check that the server runs, and the URL and the CA in the context: `krane context show`.",
       },
       denied: {
         exit: "denied",
         means: "The token was rejected, or does not allow this.",
         remedy:
-          "Use another token: `krane context show` says where it comes from. Changes need one with the role `read-write`.",
+          "Use another token: `krane context show` shows where it comes from. Changes need one with the role `read-write`.",
       },
       config: {
         exit: "config",
@@ -46,7 +46,7 @@ export const commandErrors = {
       too_large: {
         exit: "failure",
         means: "The input is larger than the command accepts.",
-        remedy: "Make it smaller: the message has the limit.",
+        remedy: "Make it smaller: the message states the limit.",
       },
       unreadable: {
         exit: "failure",
@@ -78,20 +78,20 @@ export const commandErrors = {
       },
       unavailable: {
         exit: "failure",
-        means: "krane could not be reached, or could not answer, for as long as the command tried.",
+        means: "krane could not be reached, or could not respond, for as long as the command tried.",
         remedy:
           "Check that the agent runs, is reachable from the pod at `secrets.endpoint`, and reaches the Kubernetes API and its vault: `krane doctor`.",
       },
       unusable: {
         exit: "failure",
-        means: "krane answered, but no program can be started with the answer.",
+        means: "krane responded, but no program can be started with the response.",
         remedy:
-          "Encode values that have NUL characters, for example with base64, and keep each variable and argument below 128 KiB.",
+          "Encode values that contain NUL characters, for example with base64, and keep each variable and argument below 128 KiB.",
       },
       command_missing: {
         exit: "commandMissing",
-        means: "There is no such command.",
-        remedy: "Check the deployment's command, and that the image has it on its `PATH`.",
+        means: "The command was not found.",
+        remedy: "Check the deployment's command, and that the image has it in its `PATH`.",
       },
       command_unusable: {
         exit: "commandUnusable",
@@ -102,7 +102,7 @@ export const commandErrors = {
   },
   DevError: {
     title: "krane dev",
-    about: "Ends `krane dev`, or is shown when an action cannot be done.",
+    about: "Ends `krane dev`, or is shown when an action fails.",
     codes: {
       cluster_in_use: {
         exit: "failure",
@@ -111,7 +111,7 @@ export const commandErrors = {
       },
       cluster_unusable: {
         exit: "failure",
-        means: "The cluster did not answer, or does not let krane look at it.",
+        means: "The cluster did not respond, or does not give krane access.",
         remedy: "Check the kubeconfig: `kubectl get namespaces` must work with it.",
       },
       file_unusable: {
@@ -120,7 +120,7 @@ export const commandErrors = {
         remedy: "Choose another place with `--write-kubeconfig`.",
       },
       nothing_to_do: {
-        means: "There is nothing to apply the action to.",
+        means: "No object matches the action.",
         remedy: "Choose an object that the action is for, or wait until it exists.",
       },
     },

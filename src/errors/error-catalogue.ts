@@ -1,5 +1,5 @@
-// Every error code that a user, an operator or a caller can meet. The classes take their codes from here, the command
-// line its exit codes, the server its answers; docs/errors.md is made from it and compared in both directions.
+// Every error code that users, operators and callers can see. Error classes take their codes from here, the command
+// line its exit codes, and the server its RPC codes. docs/errors.md is generated from it and checked in both directions.
 import { agentErrors } from "./agent-errors.ts";
 import { commandErrors } from "./command-errors.ts";
 import type { ErrorClassEntry, ErrorEntry } from "./error-entry.ts";

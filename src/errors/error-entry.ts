@@ -1,7 +1,7 @@
-// What the catalogue says about one class of errors and about one code.
-import type { RpcAnswer } from "./rpc-answers.ts";
+// The catalogue's entries for an error class and for one of its codes.
+import type { RpcCode } from "./rpc-codes.ts";
 
-/** The exit codes that an error can lead to, by the names that the command line has for them. */
+/** The exit codes of errors, by their names in src/cli. */
 export type ErrorExit =
   | "failure"
   | "notFound"
@@ -12,14 +12,14 @@ export type ErrorExit =
   | "commandUnusable"
   | "commandMissing";
 
-/** The texts are Markdown and go to docs/errors.md, which people read at 3 a.m.: one plain sentence, one remedy. */
+/** The texts are Markdown for docs/errors.md: one plain sentence, one remedy. */
 export interface ErrorEntry {
-  /** Left out where no command ends with it. */
+  /** Absent if no command exits with it. */
   readonly exit?: ErrorExit;
-  /** What the services of the class answer with; left out where no caller gets to hear of it. */
-  readonly rpc?: RpcAnswer;
-  /** What SecretsService answers with, where that is not `rpc`. */
-  readonly rpcOfSecrets?: RpcAnswer;
+  /** The RPC code that callers get; absent if no caller gets this error. */
+  readonly rpc?: RpcCode;
+  /** The RPC code that callers of SecretsService get, if it is not `rpc`. */
+  readonly rpcOfSecrets?: RpcCode;
   readonly means: string;
   readonly remedy: string;
 }
@@ -27,7 +27,7 @@ export interface ErrorEntry {
 export interface ErrorClassEntry {
   /** The heading on the page: where the errors come from. */
   readonly title: string;
-  /** Where somebody meets them. */
+  /** Where the errors appear. */
   readonly about: string;
   readonly codes: Readonly<Record<string, ErrorEntry>>;
 }

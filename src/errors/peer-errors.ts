@@ -1,38 +1,38 @@
-// The part of the catalogue about the services that krane calls: Kubernetes, the control plane, the vault.
+// Catalogue entries for the services that krane calls: Kubernetes, the control plane, the vault.
 import type { ErrorClasses } from "./error-entry.ts";
 
 export const peerErrors = {
   KubeApiError: {
     title: "Calling the Kubernetes API server",
-    about: "In the agent's log. RPC code: what SecretsService answers when it cannot ask Kubernetes.",
+    about: "In the agent's log. RPC code: returned by SecretsService when it cannot reach Kubernetes.",
     codes: {
       refused: {
         rpc: "unavailable",
-        means: "The API server answered with an error status.",
+        means: "The API server returned an error status.",
         remedy:
-          "Look at the status in the message. 401, 403: krane's credentials or ClusterRole (`krane doctor`). 404: a missing namespace or CRD. 422: an invalid object (`krane why` names the field). 409, 429, 5xx: krane tries again.",
+          "Look at the status in the message. 401, 403: krane's credentials or ClusterRole (`krane doctor`). 404: a missing namespace or CRD. 422: an invalid object (`krane why` names the field). 409, 429, 5xx: krane retries.",
       },
       network: {
         rpc: "unavailable",
         means: "The connection to the API server failed or broke.",
         remedy:
-          "Check that the API server runs and is reachable from the pod: DNS, network policies, its certificate. krane tries again.",
+          "Check that the API server runs and is reachable from the pod: DNS, network policies, its certificate. krane retries.",
       },
       timeout: {
         rpc: "unavailable",
-        means: "The API server did not answer in time, or a watch fell silent.",
-        remedy: "Check the load of the API server and its admission webhooks. krane tries again.",
+        means: "The API server did not respond in time, or a watch fell silent.",
+        remedy: "Check the load of the API server and its admission webhooks. krane retries.",
       },
       "too-large": {
         rpc: "unavailable",
-        means: "An answer was larger than krane's limit, and krane stopped reading it.",
+        means: "A response was larger than krane's limit, and krane stopped reading it.",
         remedy: "Look for oversized objects of the kind that the message names, and make them smaller.",
       },
       malformed: {
         rpc: "unavailable",
-        means: "The answer does not follow the Kubernetes API.",
+        means: "The response does not follow the Kubernetes API.",
         remedy:
-          "Check that the address belongs to an API server, and that no proxy in between changes its answers.",
+          "Check that the address belongs to an API server, and that no proxy in between changes its responses.",
       },
       "invalid-name": {
         rpc: "unavailable",
@@ -50,7 +50,7 @@ export const peerErrors = {
   ControlPlaneError: {
     title: "Calling the control plane",
     about:
-      "In the agent's log, at `/health/ready` and in `krane status`. The code is the one that the control plane answered with, or the one that fits best when there was no answer. krane continues with the state that it knows, and tries again.",
+      "In the agent's log, at `/health/ready` and in `krane status`. The code is the one that the control plane returned, or the closest one when there was no response. krane continues with its last known state, and retries.",
     codes: {
       canceled: {
         means: "krane closed the connection, or the server canceled the call.",
@@ -63,19 +63,19 @@ export const peerErrors = {
       },
       invalid_argument: {
         means: "The control plane rejected the request as invalid.",
-        remedy: "Bring agent and control plane to versions that fit together. The message names the field.",
+        remedy: "Use compatible versions of agent and control plane. The message names the field.",
       },
       deadline_exceeded: {
-        means: "The control plane did not answer in time.",
+        means: "The control plane did not respond in time.",
         remedy: "Check the load of the control plane and its database, and the network to it.",
       },
       not_found: {
         means: "The control plane does not know the object.",
         remedy:
-          "Nothing for a single object: the agent deletes it only after several such answers. If the control plane knows none of them, check `region`, and whether its database was restored or emptied; `krane deletions list` shows the deletions that the agent holds back.",
+          "Nothing for a single object: the agent deletes it only after several such responses. If the control plane does not know any object, check `region`, and whether its database was restored or emptied; `krane deletions list` shows the deletions that the agent holds back.",
       },
       already_exists: {
-        means: "The control plane says that the object is there already.",
+        means: "The control plane says that the object already exists.",
         remedy: "Not expected from a krane server. Check which server is behind `control.url`, and its log.",
       },
       permission_denied: {
@@ -84,7 +84,7 @@ export const peerErrors = {
           "Put the token of this `region` into `control.token`; the server has it in `server.agent_tokens`.",
       },
       resource_exhausted: {
-        means: "The control plane accepts no more calls for now, or an answer is too large for krane.",
+        means: "The control plane is overloaded, or a response is too large for krane.",
         remedy: "Wait: krane slows down. If it lasts, raise the limits of the control plane.",
       },
       failed_precondition: {
@@ -93,13 +93,13 @@ export const peerErrors = {
       },
       aborted: {
         means: "The control plane canceled the call because of a concurrent change.",
-        remedy: "Nothing: krane tries again. If it lasts, read the control plane's log.",
+        remedy: "Nothing: krane retries. If it lasts, read the control plane's log.",
       },
       out_of_range: {
         means:
           "The agent has seen a newer version than the control plane has, for example after its database was restored.",
         remedy:
-          "Nothing: the agent reads everything again. After a restore, look at `krane deletions list` and bring missing objects back.",
+          "Nothing: the agent reads everything again. After a restore, check `krane deletions list` and restore missing objects.",
       },
       unimplemented: {
         means: "The server at `control.url` does not have this call.",
@@ -107,8 +107,8 @@ export const peerErrors = {
           "Check that `control.url` points to a control plane. If it only lacks a newer call, the agent works without it.",
       },
       internal: {
-        means: "The control plane failed, or its answer cannot be read.",
-        remedy: "Read the control plane's log. If it has no error, look for a proxy that changes answers.",
+        means: "The control plane failed, or its response cannot be read.",
+        remedy: "Read the control plane's log. If it has no error, look for a proxy that changes responses.",
       },
       unavailable: {
         means: "The control plane cannot be reached, or is not accepting calls.",
@@ -122,14 +122,14 @@ export const peerErrors = {
       unauthenticated: {
         means: "The control plane rejected the token, or krane has none to send.",
         remedy:
-          "Check `control.token`, or the file in `control.token_file`, against `server.agent_tokens`. krane reads the file again.",
+          "Check `control.token`, or the file in `control.token_file`, against `server.agent_tokens`. krane reloads the file.",
       },
     },
   },
   VaultError: {
     title: "Encrypting and decrypting",
     about:
-      "Ends the commands of `krane vault`, and is in the log of the agent and of `krane vault serve`. `krane secrets set` turns it into a CommandError. RPC code: what VaultService answers, and SecretsService where it differs.",
+      "Ends the commands of `krane vault`, and is in the log of the agent and of `krane vault serve`. `krane secrets set` turns it into a CommandError. RPC code: returned by VaultService, and by SecretsService where it differs.",
     codes: {
       invalid: {
         exit: "failure",
@@ -159,7 +159,7 @@ export const peerErrors = {
         rpc: "unavailable",
         means: "The vault or its storage cannot be reached, or is too slow.",
         remedy:
-          "Check that `vault.url`, or the folder or S3 bucket of an embedded vault, can be reached from the pod: network, credentials, free space. Trying again is safe.",
+          "Check that `vault.url`, or the folder or S3 bucket of an embedded vault, can be reached from the pod: network, credentials, free space. Retrying is safe.",
       },
       unusable_key: {
         exit: "failure",
@@ -171,21 +171,20 @@ export const peerErrors = {
       internal: {
         exit: "failure",
         rpc: "internal",
-        means: "The vault failed, or its answer makes no sense.",
+        means: "The vault failed, or its response is invalid.",
         remedy: "Read the vault's log, and check that `vault.url` points to a vault.",
       },
     },
   },
   DeadlineError: {
     title: "Time limits",
-    about: "In the log, usually as the cause of another error. RPC code: what SecretsService answers.",
+    about: "In the log, usually as the cause of another error. RPC code: returned by SecretsService.",
     codes: {
       deadline_exceeded: {
         exit: "failure",
         rpc: "unavailable",
         means: "A call did not end within its time limit.",
-        remedy:
-          "The log line says which call. Check the load of the server that was called, and the network to it.",
+        remedy: "The log line names the call. Check the load of the called server, and the network to it.",
       },
     },
   },
@@ -195,13 +194,12 @@ export const peerErrors = {
       "In the log, or in the message of another error. krane did not make the call, because the peer keeps failing.",
     codes: {
       tripped: {
-        means: "The peer failed several times within seconds, and krane does not call it for up to a minute.",
-        remedy:
-          "Fix the peer: the log lines before this one have its errors. krane notices by itself when it is back.",
+        means: "The peer failed several times within seconds, so krane does not call it for up to a minute.",
+        remedy: "Fix the peer: the log lines before this one have its errors. krane detects its recovery.",
       },
       too_many_probes: {
-        means: "krane is testing a peer that had failed with a few calls, and this call was not one of them.",
-        remedy: "Nothing: if the peer answers, calls go through again within seconds.",
+        means: "krane is probing a failed peer with a few calls, and this call was not one of them.",
+        remedy: "Nothing: if the peer responds, calls resume within seconds.",
       },
     },
   },

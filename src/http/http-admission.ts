@@ -1,13 +1,12 @@
-// The connections of one port, at most so many. When all places are taken, a newcomer
-// gets that of the oldest connection without a request in flight: otherwise a client that
-// opens connections and stays silent would lock out the probes, and krane would be
-// restarted for it. Who never asked anything goes before who is between two requests.
+// Limits the connections of one port. When the limit is reached, a new connection replaces the oldest idle one:
+// otherwise a client that opens connections and stays silent would lock out the probes, and Kubernetes would restart
+// krane. Connections that never sent a request are closed before those that are between two requests.
 //
-// One address gets no more than its share, and makes room among its own connections when it
-// wants more: with requests that it never ends it would otherwise take all places for good.
+// One address gets only a share of the connections; beyond it, its new connections replace its own idle ones. Otherwise
+// an address with requests that never end could take all connections for good.
 //
-// With TLS a request knows the encrypted socket and the listener the one below it, so a
-// connection is found by the address of its client.
+// With TLS a request has the encrypted socket and the listener the raw one below it, so connections are looked up by the
+// client's address and port.
 import type { Socket } from "node:net";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -18,7 +17,7 @@ interface Connection {
   readonly socket: Socket;
   readonly address: string;
   inFlight: number;
-  hasAsked: boolean;
+  hasSentRequest: boolean;
 }
 
 export type Peer = Pick<Socket, "remoteAddress" | "remotePort">;
@@ -30,27 +29,27 @@ export class HttpAdmission {
   private readonly log: Log;
   private readonly byPeer = new Map<string, Connection>();
   private readonly countByAddress = new Map<string, number>();
-  /** Strangers choose how often they are refused, and must not choose how much is written about it. */
-  private readonly tellings: RateLimit;
+  /** Limits log lines about rejected connections, because clients decide how many there are. */
+  private readonly logLines: RateLimit;
 
   constructor(limits: ConnectionLimits, deps: { readonly log: Log; readonly clock: Clock }) {
     this.limits = limits;
     this.log = deps.log;
-    this.tellings = new RateLimit({ burst: 1, perSecond: 1 / 60, keysMax: 1 }, deps);
+    this.logLines = new RateLimit({ burst: 1, perSecond: 1 / 60, keysMax: 1 }, deps);
   }
 
-  /** False after closing the socket, when every place that it could have has a request in flight. */
+  /** Closes the socket and returns false when every connection that it could replace has a request in flight. */
   admit(socket: Socket): boolean {
     const { remoteAddress = "" } = socket;
     if (!this.hasRoomFor(remoteAddress)) {
       const { connectionsMax: limit } = this.limits;
-      if (this.tellings.take(""))
-        this.log.warn("connections refused, all are in use", { limit, host: remoteAddress });
+      if (this.logLines.take(""))
+        this.log.warn("connections rejected: limit reached", { limit, host: remoteAddress });
       socket.destroy();
       return false;
     }
     const peer = peerOf(socket);
-    this.byPeer.set(peer, { socket, address: remoteAddress, inFlight: 0, hasAsked: false });
+    this.byPeer.set(peer, { socket, address: remoteAddress, inFlight: 0, hasSentRequest: false });
     this.countByAddress.set(remoteAddress, this.countOf(remoteAddress) + 1);
     socket.once("close", () => {
       if (this.byPeer.get(peer)?.socket === socket) this.forget(peer, remoteAddress);
@@ -58,23 +57,23 @@ export class HttpAdmission {
     return true;
   }
 
-  /** Keeps the connection until the returned function is called. */
+  /** Marks the connection as in use until the returned function is called. */
   begin(peer: Peer): () => void {
     const connection = this.byPeer.get(peerOf(peer));
     if (!connection) return () => undefined;
-    connection.hasAsked = true;
+    connection.hasSentRequest = true;
     connection.inFlight++;
     return () => {
       connection.inFlight--;
     };
   }
 
-  /** Ends a connection whose client does not. */
+  /** Closes the connection of a client that does not close it. */
   hangUp(peer: Peer): void {
     this.byPeer.get(peerOf(peer))?.socket.destroy();
   }
 
-  /** Ends what is left, and tells how many that were. */
+  /** Closes all remaining connections and returns their number. */
   destroyAll(): number {
     const { size } = this.byPeer;
     for (const { socket } of this.byPeer.values()) socket.destroy();
@@ -90,12 +89,12 @@ export class HttpAdmission {
     return this.countByAddress.get(address) ?? 0;
   }
 
-  /** Among the connections of one address, or of all. */
+  /** Closes the oldest idle connection of one address, or of all. */
   private makeRoom(address?: string): boolean {
-    const victim = this.oldestIdle(address);
-    if (victim === undefined) return false;
-    const [peer, connection] = victim;
-    // At once, and not with its `close`: its place must not be given away twice.
+    const oldest = this.oldestIdle(address);
+    if (oldest === undefined) return false;
+    const [peer, connection] = oldest;
+    // Now, not on `close`: its place must not be given away twice.
     this.forget(peer, connection.address);
     connection.socket.destroy();
     return true;
@@ -113,7 +112,7 @@ export class HttpAdmission {
     for (const entry of this.byPeer) {
       const [, connection] = entry;
       if (connection.inFlight > 0 || (address !== undefined && connection.address !== address)) continue;
-      if (!connection.hasAsked) return entry;
+      if (!connection.hasSentRequest) return entry;
       betweenRequests ??= entry;
     }
     return betweenRequests;

@@ -1,5 +1,5 @@
-// One type of request handler for HTTP/1.1 and HTTP/2, and the few answers that
-// every port gives. node:http2's compatibility API makes both versions look alike.
+// Request handlers that work for both HTTP/1.1 and HTTP/2, through node:http2's compatibility API, and the responses
+// that every port sends.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
@@ -7,50 +7,51 @@ export type HttpRequest = IncomingMessage | Http2ServerRequest;
 export type HttpResponse = ServerResponse | Http2ServerResponse;
 export type HttpHandler = (request: HttpRequest, response: HttpResponse) => void | Promise<void>;
 
-export interface HttpAnswer {
+/** A whole response, ready to send. */
+export interface TextResponse {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
 }
 
-/** Serves what can be fetched but not changed: GET and HEAD get the answer, anything else 405. */
-export function serveReads(answer: () => HttpAnswer | Promise<HttpAnswer>): HttpHandler {
+/** Serves a read-only resource: GET and HEAD get the content, other methods get a 405. */
+export function serveReads(read: () => TextResponse | Promise<TextResponse>): HttpHandler {
   return async (request, response) => {
     if (request.method !== "GET" && request.method !== "HEAD") {
-      send(request, response, jsonAnswer(405, { error: "method not allowed" }), { allow: "GET, HEAD" });
+      send(request, response, jsonResponse(405, { error: "method not allowed" }), { allow: "GET, HEAD" });
       return;
     }
-    send(request, response, await answer());
+    send(request, response, await read());
   };
 }
 
-/** The handler whose path is exactly that of the request; 404 when there is none. */
+/** Dispatches to the handler of exactly the request's path; 404 for other paths. */
 export function routeByPath(routes: ReadonlyMap<string, HttpHandler>): HttpHandler {
   return (request, response) => {
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
     const handler = routes.get(path);
     if (handler) return handler(request, response);
-    return send(request, response, jsonAnswer(404, { error: "not found" }));
+    return send(request, response, jsonResponse(404, { error: "not found" }));
   };
 }
 
-export function jsonAnswer(status: number, body: unknown): HttpAnswer {
+export function jsonResponse(status: number, body: unknown): TextResponse {
   return { status, contentType: "application/json", body: `${JSON.stringify(body)}\n` };
 }
 
 export function send(
   request: HttpRequest,
   response: HttpResponse,
-  answer: HttpAnswer,
+  { status, contentType, body }: TextResponse,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  response.statusCode = answer.status;
-  response.setHeader("content-type", answer.contentType);
-  // Set by hand, so that HEAD has the same headers as GET.
-  response.setHeader("content-length", Buffer.byteLength(answer.body));
+  response.statusCode = status;
+  response.setHeader("content-type", contentType);
+  // Set explicitly, so that HEAD has the same headers as GET.
+  response.setHeader("content-length", Buffer.byteLength(body));
   response.setHeader("cache-control", "no-store");
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  // A client that went away meanwhile gets nothing, which is no error here.
+  // Does not fail when the client is already gone.
   if (request.method === "HEAD") response.end();
-  else response.end(answer.body);
+  else response.end(body);
 }

@@ -1,34 +1,32 @@
-// Every phase of a connection's life has a limit (K10), the same for both versions
-// of HTTP. The defaults suit probes, scrapes and calls of pods; nothing sent to krane
-// is large or slow.
+// Limits for every phase of a connection (K10), the same for HTTP/1.1 and HTTP/2. The defaults suit probes, scrapes and
+// calls from pods; nothing that is sent to krane is large or slow.
 
 export interface HttpLimits {
-  /** From the connection to the first bytes, or with TLS to the end of the handshake. */
+  /** From the connection to the first bytes, or to the end of the TLS handshake. */
   readonly greetingTimeoutMs: number;
-  /** From the connection, or the end of the request before, to the last header. */
+  /** From the connection, or the end of the previous request, to the last header. */
   readonly headersTimeoutMs: number;
-  /** From the first byte of a request to the last one of its body. */
+  /** From the first byte of a request to the last byte of its body. */
   readonly requestTimeoutMs: number;
   /**
-   * From the end of an answer, as its handler wrote it, to the last byte that the client
-   * takes; and in a stream, which may be open for hours, from a message that the client
-   * does not take to the moment when it does.
+   * How long a client may take to read a response after the handler has ended it. In a stream, which may stay open for
+   * hours: how long a client may leave a message unread.
    */
-  readonly answerTimeoutMs: number;
-  /** Complete answers that wait for their clients; above it, whoever waits longest is cut. */
-  readonly answerBytesMax: number;
-  /** A connection without a request in flight is closed after this. */
+  readonly responseTimeoutMs: number;
+  /** Bytes of complete responses that clients have not read yet. Above it, the oldest responses are dropped. */
+  readonly responseBytesMax: number;
+  /** A connection without a request in flight is closed after this time. */
   readonly idleTimeoutMs: number;
-  /** How long a stop waits for requests in flight: a third of what the whole process has. */
+  /** How long a stop waits for requests in flight: a third of the whole process's time limit. */
   readonly drainTimeoutMs: number;
   readonly headerBytesMax: number;
-  /** Further ones take the place of those without a request. Below the usual limit on open files. */
+  /** Beyond it, new connections replace idle ones. Below the usual limit on open files. */
   readonly connectionsMax: number;
-  /** Of one address. A large part of all, because a proxy is one address too. */
+  /** For one address. A large share, because a proxy is one address too. */
   readonly connectionsPerAddressMax: number;
-  /** Requests at the same time on one HTTP/2 connection. */
+  /** Concurrent requests on one HTTP/2 connection. */
   readonly streamsMax: number;
-  /** The same on one HTTP/1.1 connection, where only pipelining makes it more than one. */
+  /** Concurrent requests on one HTTP/1.1 connection, which is more than one only with pipelining. */
   readonly pipelinedMax: number;
 }
 
@@ -36,8 +34,8 @@ export const defaultHttpLimits: HttpLimits = {
   greetingTimeoutMs: 5_000,
   headersTimeoutMs: 30_000,
   requestTimeoutMs: 60_000,
-  answerTimeoutMs: 30_000,
-  answerBytesMax: 64 * 1024 * 1024,
+  responseTimeoutMs: 30_000,
+  responseBytesMax: 64 * 1024 * 1024,
   idleTimeoutMs: 60_000,
   drainTimeoutMs: 10_000,
   headerBytesMax: 16 * 1024,

@@ -1,5 +1,5 @@
-// One port that speaks HTTP/1.1 and HTTP/2, in the clear or with TLS. When stop() has
-// resolved, nothing listens and no connection is left (K10).
+// Opens a port that serves HTTP/1.1 and HTTP/2, with or without TLS. When stop() has resolved, the port is closed and no
+// connection is left (K10).
 import type { Server } from "node:http";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -13,11 +13,11 @@ import { loadCertificate, type TlsFiles, watchCertificate } from "./tls-certific
 import { UnreadResponses } from "./unread-responses.ts";
 
 export interface HttpPortOptions {
-  /** 0 takes a free one. */
+  /** 0 picks a free port. */
   readonly port: number;
-  /** The address to listen on. Default: every one that the machine has. */
+  /** The address to listen on. Default: all addresses. */
   readonly host?: string | undefined;
-  /** The setting that the port comes from, for errors. */
+  /** The setting that has the port, for error messages. */
   readonly setting: string;
   readonly tls?: TlsFiles | undefined;
   readonly limits?: Partial<HttpLimits>;
@@ -31,9 +31,9 @@ export interface HttpPortDeps {
 
 export interface HttpPort {
   readonly port: number;
-  /** Rejects when the port fails although nobody stopped it. */
+  /** Rejects when the port fails before it is stopped. */
   readonly failed: Promise<never>;
-  /** Takes no new connections, lets requests in flight end, then cuts what is left. */
+  /** Stops accepting connections, waits for requests in flight, then closes the remaining connections. */
   stop(signal: AbortSignal): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export async function startHttpPort(
     servers.closeConnections();
     await Promise.all([renewal?.stop(), drained(closed, limits.drainTimeoutMs, deps.clock, hurry)]);
     const count = admission.destroyAll();
-    if (count > 0) deps.log.warn("connections were cut while stopping", { count });
+    if (count > 0) deps.log.warn("closed connections that were still open at shutdown", { count });
     await closed;
   };
   let stopped: Promise<void> | undefined;
@@ -95,14 +95,14 @@ function listen(listener: Server, options: HttpPortOptions): Promise<number> {
 function failureOf(listener: Server, log: Log): Promise<never> {
   return new Promise((_, reject) => {
     listener.on("error", (error: NodeJS.ErrnoException) => {
-      // Out of file descriptors and the like: one connection was lost, the port goes on.
+      // For example, no file descriptors left: one connection is lost, but the port still works.
       if (error.syscall === "accept") log.error("connection not accepted", { error });
       else reject(error);
     });
   });
 }
 
-/** Resolves when all connections have ended, time is over, or it is time to hurry. */
+/** Resolves when all connections have ended, after the timeout, or when `hurry` aborts. */
 function drained(closed: Promise<void>, timeoutMs: number, clock: Clock, hurry: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

@@ -1,16 +1,15 @@
-// The requests in flight on a port, and the HTTP/1.1 connections they come on. A handler
-// that fails answers 500 and is logged; it never takes the process with it.
+// Tracks the requests in flight on a port and the HTTP/1.1 connections that they come on. When a handler fails, the
+// client gets a 500 and the error is logged; it never ends the process.
 //
-// What an HTTP/1.1 connection holds is bounded: so many requests, and a time for the
-// client to take each answer. Node has neither limit, and a client that only ever asks
-// would fill the memory with answers.
+// An HTTP/1.1 connection has a limit on pipelined requests and on the time to read each response. Node has neither, and
+// a client that sends requests without reading responses would fill the memory.
 import { ServerResponse } from "node:http";
 import { constants } from "node:http2";
 import type { Socket } from "node:net";
 import type { Clock, Timer } from "../concurrency/clock.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { HttpAdmission } from "./http-admission.ts";
-import { type HttpHandler, type HttpRequest, type HttpResponse, jsonAnswer, send } from "./http-handler.ts";
+import { type HttpHandler, type HttpRequest, type HttpResponse, jsonResponse, send } from "./http-handler.ts";
 import type { HttpLimits } from "./http-limits.ts";
 import { limitStalls, onceEnded, type UnreadResponses } from "./unread-responses.ts";
 
@@ -22,22 +21,22 @@ export interface HttpRequestsDeps {
 }
 
 interface Http1Connection {
-  /** In the order of the requests, which is also that of the answers. */
+  /** In the order of the requests, which is also the order of the responses. */
   readonly inFlight: Set<ServerResponse>;
-  /** Runs while the oldest answer is complete and not yet taken. */
-  answerTimer: Timer | undefined;
+  /** Runs while the oldest response is complete but not fully read by the client. */
+  responseTimer: Timer | undefined;
 }
 
 export class HttpRequests {
   private readonly handler: HttpHandler;
-  private readonly limits: Pick<HttpLimits, "answerTimeoutMs" | "pipelinedMax">;
+  private readonly limits: Pick<HttpLimits, "responseTimeoutMs" | "pipelinedMax">;
   private readonly deps: HttpRequestsDeps;
   private readonly http1 = new Map<Socket, Http1Connection>();
   private closing = false;
 
   constructor(
     handler: HttpHandler,
-    limits: Pick<HttpLimits, "answerTimeoutMs" | "pipelinedMax">,
+    limits: Pick<HttpLimits, "responseTimeoutMs" | "pipelinedMax">,
     deps: HttpRequestsDeps,
   ) {
     this.handler = handler;
@@ -47,27 +46,25 @@ export class HttpRequests {
 
   readonly receive = (request: HttpRequest, response: HttpResponse): void => {
     if (response instanceof ServerResponse && !this.beginHttp1(request.socket, response)) return;
-    // Node reports a write to a connection that is gone as an `error` event, which
-    // without a listener would end the process.
+    // Node reports a write to a closed connection as an `error` event, which would end the process without a listener.
     response.on("error", (error) => this.deps.log.debug("response failed", { error }));
     response.once("close", this.deps.admission.begin(request.socket));
     void this.handle(request, response);
   };
 
-  /** Begins to track an HTTP/1.1 connection, before its first request. */
+  /** Starts to track an HTTP/1.1 connection. Call it before its first request. */
   trackHttp1Connection(socket: Socket): void {
-    const connection: Http1Connection = { inFlight: new Set(), answerTimer: undefined };
+    const connection: Http1Connection = { inFlight: new Set(), responseTimer: undefined };
     this.http1.set(socket, connection);
     socket.once("close", () => {
-      connection.answerTimer?.cancel();
+      connection.responseTimer?.cancel();
       this.http1.delete(socket);
     });
   }
 
   /**
-   * Ends each HTTP/1.1 connection with its last response, and says so in the headers
-   * where they are not yet sent. Node itself would keep them open for the idle time, and
-   * would wait for the rest of a request that may never come.
+   * Closes each HTTP/1.1 connection after its last response, and announces that in headers that are not sent yet. Node
+   * itself would keep them open for the idle time, and would wait for the rest of an incomplete request.
    */
   closeHttp1Connections(): void {
     this.closing = true;
@@ -80,7 +77,7 @@ export class HttpRequests {
   /** False when the connection is no longer served. */
   private beginHttp1(socket: Socket, response: ServerResponse): boolean {
     const connection = this.http1.get(socket);
-    // Node goes on with the requests that came in one piece after the socket was destroyed.
+    // Node still emits pipelined requests of the same chunk after the socket was destroyed.
     if (!connection || socket.destroyed) return false;
     const { inFlight } = connection;
     if (inFlight.size >= this.limits.pipelinedMax) {
@@ -90,26 +87,26 @@ export class HttpRequests {
     if (this.closing) response.shouldKeepAlive = false;
     inFlight.add(response);
     const cut = () => socket.destroy();
-    limitStalls(response, () => this.deps.clock.setTimer(this.limits.answerTimeoutMs, cut));
+    limitStalls(response, () => this.deps.clock.setTimer(this.limits.responseTimeoutMs, cut));
     onceEnded(response, () => {
-      this.limitAnswer(socket, connection);
+      this.limitResponse(socket, connection);
       this.deps.unread.add(response, cut);
     });
     response.once("close", () => {
       inFlight.delete(response);
-      connection.answerTimer?.cancel();
-      connection.answerTimer = undefined;
-      this.limitAnswer(socket, connection);
+      connection.responseTimer?.cancel();
+      connection.responseTimer = undefined;
+      this.limitResponse(socket, connection);
       if (this.closing && inFlight.size === 0) socket.destroySoon();
     });
     return true;
   }
 
-  private limitAnswer(socket: Socket, connection: Http1Connection): void {
+  private limitResponse(socket: Socket, connection: Http1Connection): void {
     const [oldest] = connection.inFlight;
-    if (connection.answerTimer || !oldest?.writableEnded || socket.destroyed) return;
-    const { answerTimeoutMs } = this.limits;
-    connection.answerTimer = this.deps.clock.setTimer(answerTimeoutMs, () => socket.destroy());
+    if (connection.responseTimer || !oldest?.writableEnded || socket.destroyed) return;
+    const { responseTimeoutMs } = this.limits;
+    connection.responseTimer = this.deps.clock.setTimer(responseTimeoutMs, () => socket.destroy());
   }
 
   private async handle(request: HttpRequest, response: HttpResponse): Promise<void> {
@@ -118,7 +115,7 @@ export class HttpRequests {
     } catch (error) {
       const path = request.url?.split("?", 1)[0];
       this.deps.log.error("request handler failed", { method: request.method, path, error });
-      if (!response.headersSent) send(request, response, jsonAnswer(500, { error: "internal error" }));
+      if (!response.headersSent) send(request, response, jsonResponse(500, { error: "internal error" }));
       else if (response instanceof ServerResponse) response.destroy();
       else response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
     }

@@ -1,8 +1,7 @@
-// The servers behind one port, not yet listening.
+// Creates the HTTP/1.1 and HTTP/2 servers behind one port, not yet listening.
 //
-// The HTTP/1.1 server is the one that will listen, because Node enforces that
-// server's time limits only then. HTTP/2 connections are taken out of its hands: by
-// the first bytes in the clear, by what the handshake agreed on with TLS.
+// The HTTP/1.1 server is the one that listens, because Node enforces its timeouts only then. HTTP/2 connections are
+// handed over to the HTTP/2 server: without TLS by their first bytes, with TLS by the protocol that ALPN selected.
 import assert from "node:assert/strict";
 import { createServer as createHttp1Server, type Server, type ServerOptions } from "node:http";
 import { createServer as createHttp2Server, type Http2Server } from "node:http2";
@@ -19,9 +18,9 @@ import type { UnreadResponses } from "./unread-responses.ts";
 
 export interface HttpServers {
   readonly listener: Server;
-  /** Present with TLS: what the next handshakes will use. */
+  /** Present with TLS: sets the certificate for new handshakes. */
   readonly renewCertificate?: (pair: CertificatePair) => void;
-  /** Ends what is idle, and lets what is in flight end. */
+  /** Closes idle connections, and the others when their last request has ended. */
   closeConnections(): void;
 }
 
@@ -40,14 +39,14 @@ export function createCleartextServers(
   const sessions = new Http2Sessions(limits, deps);
   const http2 = createHttp2(limits, requests, sessions);
   const speakHttp1 = takeOverListener(listener, "connection");
-  const choice = new ProtocolChoice(
+  const detection = new ProtocolDetection(
     { timeoutMs: limits.greetingTimeoutMs },
     {
       clock: deps.clock,
       handOver: (socket, protocol) => {
         if (protocol === "h2") {
-          // node:http makes its sockets half-open ones, node:http2 expects others: it would
-          // keep a connection that the client has closed until the idle time is over.
+          // node:http allows half-open sockets, which node:http2 does not expect: it would keep a connection that the
+          // client has closed until the idle timeout.
           socket.allowHalfOpen = false;
           http2.emit("connection", socket);
         } else {
@@ -58,12 +57,12 @@ export function createCleartextServers(
     },
   );
   listener.on("connection", (socket: Socket) => {
-    if (deps.admission.admit(socket)) choice.accept(socket);
+    if (deps.admission.admit(socket)) detection.accept(socket);
   });
   return {
     listener,
     closeConnections() {
-      choice.destroyUndecided();
+      detection.destroyUndecided();
       requests.closeHttp1Connections();
       sessions.closeAll();
     },
@@ -120,8 +119,8 @@ function http1Options(limits: HttpLimits): ServerOptions {
 function createHttp2(limits: HttpLimits, requests: HttpRequests, sessions: Http2Sessions): Http2Server {
   const http2 = createHttp2Server(
     {
-      // Streams that a client opens only to reset them are counted by Node itself,
-      // which ends the connection; the limits below bound what one can hold meanwhile.
+      // Node itself counts streams that a client opens only to reset, and closes the connection. The limits below bound
+      // what such a client can hold meanwhile.
       maxSessionInvalidFrames: 100,
       maxSessionMemory: 4,
       settings: {
@@ -136,7 +135,7 @@ function createHttp2(limits: HttpLimits, requests: HttpRequests, sessions: Http2
   return http2;
 }
 
-/** Takes away the one listener with which Node's server begins to work on a socket. */
+/** Removes the listener with which Node's server starts to handle a socket, and returns it as a function. */
 function takeOverListener(
   server: Server,
   event: "connection" | "secureConnection",
@@ -147,22 +146,22 @@ function takeOverListener(
   return (socket) => listener.call(server, socket);
 }
 
-// HTTP/1.1 (kubelets, plain clients) and HTTP/2 without TLS (gRPC) on one port: an
-// HTTP/2 client opens with a fixed preface that is no HTTP/1.1 request, so the first
-// bytes decide. node:http2 alone would refuse every HTTP/1.1 client.
-
 type Protocol = "http/1.1" | "h2";
 
 const http2Preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
-/** Undefined as long as the bytes are only the beginning of a preface. */
+/** Undefined while the bytes are only the beginning of a preface. */
 function protocolOf(firstBytes: Buffer): Protocol | undefined {
   const length = Math.min(firstBytes.length, http2Preface.length);
   if (firstBytes.compare(http2Preface, 0, length, 0, length) !== 0) return "http/1.1";
   return length === http2Preface.length ? "h2" : undefined;
 }
 
-class ProtocolChoice {
+/**
+ * Detects the protocol of a connection without TLS from its first bytes: an HTTP/2 client starts with a fixed preface
+ * that is not a valid HTTP/1.1 request. node:http2 alone would reject HTTP/1.1 clients such as kubelets.
+ */
+class ProtocolDetection {
   private readonly timeoutMs: number;
   private readonly clock: Clock;
   private readonly handOver: (socket: Socket, protocol: Protocol) => void;
@@ -177,11 +176,11 @@ class ProtocolChoice {
     this.handOver = deps.handOver;
   }
 
-  /** Hands the socket over, with nothing consumed, once the first bytes have decided. */
+  /** Hands the socket over, with nothing consumed, once its protocol is known. */
   accept(socket: Socket): void {
     let firstBytes: Buffer = Buffer.alloc(0);
-    // One deadline for the whole decision: a timeout that every byte renews could be
-    // kept from firing by a client that sends one byte now and then.
+    // One deadline for the whole detection: a client that sends a byte now and then could keep a renewed timeout from
+    // firing.
     const timer = this.clock.setTimer(this.timeoutMs, giveUp);
     const onReadable = () => {
       const chunk: Buffer | null = socket.read();

@@ -1,7 +1,6 @@
-// HTTP/2 connections with the limits that node:http has for HTTP/1.1 and node:http2
-// does not: an idle connection is told (GOAWAY) and closed, also where its client does not
-// do its part; a request has to arrive in time, its answer has to be taken in time, and on
-// a stop each connection is told and ends when its last stream has ended.
+// Adds the timeouts to HTTP/2 connections that node:http has for HTTP/1.1 and node:http2 lacks: idle connections get a
+// GOAWAY and are closed, even if the client does not close them; requests must arrive in time, and responses must be
+// read in time. On a stop each connection gets a GOAWAY and ends with its last stream.
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import { constants } from "node:http2";
 import type { Clock, Timer } from "../concurrency/clock.ts";
@@ -9,7 +8,7 @@ import type { HttpAdmission } from "./http-admission.ts";
 import type { HttpLimits } from "./http-limits.ts";
 import { limitStalls, onceEnded, type UnreadResponses } from "./unread-responses.ts";
 
-export type Http2SessionLimits = Pick<HttpLimits, "idleTimeoutMs" | "requestTimeoutMs" | "answerTimeoutMs">;
+export type Http2SessionLimits = Pick<HttpLimits, "idleTimeoutMs" | "requestTimeoutMs" | "responseTimeoutMs">;
 
 export interface Http2SessionsDeps {
   readonly clock: Clock;
@@ -17,8 +16,8 @@ export interface Http2SessionsDeps {
   readonly unread: UnreadResponses;
 }
 
-/** From the goodbye to the end of the connection. */
-const goodbyeMs = 5_000;
+/** From the GOAWAY to the end of an idle connection. */
+const goawayMs = 5_000;
 
 export class Http2Sessions {
   private readonly limits: Http2SessionLimits;
@@ -35,20 +34,20 @@ export class Http2Sessions {
     this.sessions.add(session);
     const open = new Set<ServerHttp2Stream>();
     const { clock, admission } = this.deps;
-    // Known now: Node takes the socket away from a session that is closed.
+    // Read now, because Node detaches the socket from a closed session.
     const { remoteAddress, remotePort } = session.socket;
     const leave = () => {
       session.close();
-      idle = clock.setTimer(goodbyeMs, () => admission.hangUp({ remoteAddress, remotePort }));
+      idle = clock.setTimer(goawayMs, () => admission.hangUp({ remoteAddress, remotePort }));
     };
     const waitForStreams = () => clock.setTimer(this.limits.idleTimeoutMs, leave);
     let idle: Timer = waitForStreams();
-    // Before the handler, which may answer at once.
+    // Before the handler, which may respond immediately.
     session.prependListener("stream", (stream) => {
       idle.cancel();
       open.add(stream);
       this.limitRequest(stream);
-      this.limitAnswer(session, stream);
+      this.limitResponse(session, stream);
       stream.once("close", () => {
         open.delete(stream);
         if (open.size === 0 && !session.destroyed) {
@@ -64,14 +63,14 @@ export class Http2Sessions {
     if (this.closing) session.close();
   }
 
-  /** Lets open streams end, and no new ones begin. */
+  /** Lets open streams end and accepts no new ones. */
   closeAll(): void {
     this.closing = true;
     for (const session of this.sessions) session.close();
   }
 
   private limitRequest(stream: ServerHttp2Stream): void {
-    // Without a body the request is here already, and its answer may take its time.
+    // Without a body the request is already complete, and there is no limit on the response.
     if (stream.endAfterHeaders) return;
     const timer = this.deps.clock.setTimer(this.limits.requestTimeoutMs, () => {
       stream.close(constants.NGHTTP2_CANCEL);
@@ -80,15 +79,17 @@ export class Http2Sessions {
     stream.once("close", () => timer.cancel());
   }
 
-  /** A client can keep its window shut, and so hold the answer, the stream and the connection for ever. */
-  private limitAnswer(session: ServerHttp2Session, stream: ServerHttp2Stream): void {
+  /** A client can keep its flow-control window closed, which would hold the response, the stream and the connection forever. */
+  private limitResponse(session: ServerHttp2Session, stream: ServerHttp2Stream): void {
     const { clock, unread } = this.deps;
-    const { answerTimeoutMs } = this.limits;
-    limitStalls(stream, () => clock.setTimer(answerTimeoutMs, () => stream.close(constants.NGHTTP2_CANCEL)));
+    const { responseTimeoutMs } = this.limits;
+    limitStalls(stream, () =>
+      clock.setTimer(responseTimeoutMs, () => stream.close(constants.NGHTTP2_CANCEL)),
+    );
     onceEnded(stream, () => {
       if (stream.destroyed) return;
       const cut = () => session.destroy();
-      const timer = clock.setTimer(answerTimeoutMs, cut);
+      const timer = clock.setTimer(responseTimeoutMs, cut);
       stream.once("close", () => timer.cancel());
       unread.add(stream, cut);
     });

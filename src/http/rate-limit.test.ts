@@ -4,7 +4,7 @@ import { FakeClock } from "../../test/support/fake-clock.ts";
 import { RateLimit } from "./rate-limit.ts";
 
 describe("RateLimit", () => {
-  test("a burst goes through, then as many as the rate says, each key on its own", async () => {
+  test("allows a burst, then the configured rate, for each key separately", async () => {
     const clock = new FakeClock();
     const limit = new RateLimit({ burst: 2, perSecond: 1, keysMax: 10 }, { clock });
     const take = (count: number) => Array.from({ length: count }, () => limit.take("a"));
@@ -16,7 +16,7 @@ describe("RateLimit", () => {
     assert.deepEqual(take(3), [true, true, false]);
   });
 
-  test("however many keys come, the table keeps its size, and who is in use stays in it", () => {
+  test("the table keeps its size for any number of keys, and keeps the keys in use", () => {
     const limit = new RateLimit({ burst: 1, perSecond: 0, keysMax: 3 }, { clock: new FakeClock() });
     limit.take("kept");
     for (let index = 0; index < 100; index++) {

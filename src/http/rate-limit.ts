@@ -1,11 +1,10 @@
-// How often one caller may come: a bucket per key that fills steadily and is emptied by calls. The table
-// has a fixed size, so that callers who invent keys cannot fill the memory (K10). Who is pushed out
-// starts again with a full bucket, so this limits a caller with one key, and never a crowd of keys:
-// whatever the calls cost needs a limit of its own.
+// Limits the rate of calls with one token bucket per key. The table has a fixed size, so that callers who invent keys
+// cannot fill the memory (K10). An evicted key starts again with a full bucket, so this limits one key, not the sum of
+// many keys: the cost of the calls needs a limit of its own.
 import type { Clock } from "../concurrency/clock.ts";
 
 export interface RateLimitOptions {
-  /** Calls at once after a time of silence. */
+  /** Calls allowed at once after an idle time. */
   readonly burst: number;
   readonly perSecond: number;
   readonly keysMax: number;
@@ -19,7 +18,7 @@ interface Bucket {
 export class RateLimit {
   private readonly options: RateLimitOptions;
   private readonly clock: Clock;
-  // In the order of the last use.
+  // Least recently used first.
   private readonly buckets = new Map<string, Bucket>();
 
   constructor(options: RateLimitOptions, deps: { readonly clock: Clock }) {
@@ -31,7 +30,7 @@ export class RateLimit {
     return this.buckets.size;
   }
 
-  /** False for one too many. */
+  /** Returns false when the limit is exceeded. */
   take(key: string): boolean {
     const bucket = this.filledBucket(key);
     this.buckets.delete(key);

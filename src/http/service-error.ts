@@ -1,4 +1,5 @@
-// Errors of opening and keeping a port. Each message begins with the setting to change.
+// Errors of opening a port or loading its certificate. Each message begins with the setting to change. The class name
+// predates this folder and is visible in logs, so it stays.
 import { CodedError } from "../errors/coded-error.ts";
 
 export class ServiceError extends CodedError<"ServiceError"> {
@@ -12,11 +13,11 @@ export function explainListenFailure(
   cause: NodeJS.ErrnoException,
 ): ServiceError {
   if (cause.code === "EADDRINUSE") {
-    const message = `${setting}: port ${port} is already in use; choose another or stop what holds it`;
+    const message = `${setting}: port ${port} is already in use; choose another port or stop the process that uses it`;
     return new ServiceError("port_in_use", message, { cause });
   }
   if (cause.code === "EACCES" || cause.code === "EPERM") {
-    const message = `${setting}: no permission to listen on port ${port}; choose one above 1023`;
+    const message = `${setting}: no permission to listen on port ${port}; choose a port above 1023`;
     return new ServiceError("port_forbidden", message, { cause });
   }
   const message = `${setting}: cannot listen on port ${port}: ${cause.message}`;

@@ -8,7 +8,7 @@ import { watchCertificate } from "./tls-certificate.ts";
 const read = (name: string) =>
   readFileSync(new URL(`../../testdata/tls/${name}.pem`, import.meta.url), "utf8");
 
-test("a fault is said once while it lasts and again when it returns, and files that are as before are no renewal", async () => {
+test("a fault is logged once while it lasts and again when it returns, and unchanged files are not a renewal", async () => {
   const clock = new FakeClock();
   const inUse = { cert: read("first.cert"), key: read("first.key") };
   const files = new Map([

@@ -1,10 +1,8 @@
-// The certificate of a port, from files that somebody else renews. The files are
-// compared by content now and then rather than watched: Kubernetes swaps a symbolic
-// link two levels up, which file watching does not see.
+// Loads the TLS certificate of a port and picks up renewals. The files are read every 10 s and compared by content,
+// because Kubernetes swaps a symbolic link two levels up, which file watching does not notice.
 //
-// A renewal that cannot be used (half written, key of another certificate) leaves the
-// certificate in use as it is; it is said once, not at every look, and again when it
-// comes back after the files were right.
+// An unusable renewal (half written, or with the wrong key) leaves the current certificate in use. It is logged once,
+// not at every read, and again if it comes back after the files were good.
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import type { Clock } from "../concurrency/clock.ts";
@@ -29,7 +27,7 @@ export interface CertificateDeps {
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
 }
 
-/** Reads both files and makes sure that they belong together. */
+/** Reads both files and checks that they belong together. */
 export async function loadCertificate(
   files: TlsFiles,
   deps: Pick<CertificateDeps, "readTextFile">,
@@ -106,8 +104,7 @@ async function readPair(
 
 function checkPair(files: TlsFiles, pair: CertificatePair): void {
   try {
-    // createSecureContext alone takes an empty file for "no certificate", and every
-    // handshake after that would fail.
+    // createSecureContext alone treats an empty file as "no certificate", and every later handshake would fail.
     new X509Certificate(pair.cert);
     createPrivateKey(pair.key);
     createSecureContext(pair);

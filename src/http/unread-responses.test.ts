@@ -3,24 +3,24 @@ import { Writable } from "node:stream";
 import { test } from "node:test";
 import { UnreadResponses } from "./unread-responses.ts";
 
-/** An answer that nobody takes. */
-function answerOf(bytes: number): Writable {
-  const answer = new Writable({ write: () => undefined });
-  answer.end(Buffer.alloc(bytes));
-  return answer;
+/** A response that the client never reads. */
+function responseOf(bytes: number): Writable {
+  const response = new Writable({ write: () => undefined });
+  response.end(Buffer.alloc(bytes));
+  return response;
 }
 
 function hold(limit: number, sizes: readonly number[]): readonly number[] {
-  const unread = new UnreadResponses({ answerBytesMax: limit });
+  const unread = new UnreadResponses({ responseBytesMax: limit });
   const cut: number[] = [];
-  for (const [index, bytes] of sizes.entries()) unread.add(answerOf(bytes), () => void cut.push(index));
+  for (const [index, bytes] of sizes.entries()) unread.add(responseOf(bytes), () => void cut.push(index));
   return cut;
 }
 
-test("above the limit the answers that wait longest go", () => {
+test("above the limit, the oldest unread responses are dropped", () => {
   assert.deepEqual(hold(100, [40, 40, 40, 30]), [0, 1]);
 });
 
-test("an answer above the limit takes no other with it", () => {
+test("a response above the limit is dropped alone", () => {
   assert.deepEqual(hold(100, [40, 40, 101, 20]), [2]);
 });

@@ -1,7 +1,7 @@
 // Limits the bytes of complete responses that clients on one port have not read yet (K10). Above the limit
 // the oldest of them are dropped, with their connections. A client that reads is never among them, so a
-// thousand connections that ask and do not read cannot lock it out. A response that exceeds the limit on its
-// own is dropped alone: otherwise it would push out all others first, and be dropped all the same.
+// thousand connections that send requests and do not read cannot lock it out. A response that exceeds the limit on its
+// own is dropped alone: otherwise it would push out all others first, and then be dropped anyway.
 import type { Writable } from "node:stream";
 import type { Timer } from "../concurrency/clock.ts";
 
@@ -12,25 +12,25 @@ interface Waiting {
 
 export class UnreadResponses {
   private readonly bytesMax: number;
-  /** In the order in which they were complete. */
+  /** In the order of completion. */
   private readonly waiting = new Map<Writable, Waiting>();
   private bytes = 0;
 
-  constructor(options: { readonly answerBytesMax: number }) {
-    this.bytesMax = options.answerBytesMax;
+  constructor(options: { readonly responseBytesMax: number }) {
+    this.bytesMax = options.responseBytesMax;
   }
 
-  /** To be called when the answer has ended; `cut` gives it up, and everything that it holds. */
-  add(answer: Writable, cut: () => void): void {
-    const bytes = answer.writableLength;
-    if (bytes === 0 || answer.destroyed) return;
+  /** Call it when the handler has ended the response. `cut` drops the response and frees its memory. */
+  add(response: Writable, cut: () => void): void {
+    const bytes = response.writableLength;
+    if (bytes === 0 || response.destroyed) return;
     if (bytes > this.bytesMax) {
       cut();
       return;
     }
-    this.waiting.set(answer, { bytes, cut });
+    this.waiting.set(response, { bytes, cut });
     this.bytes += bytes;
-    answer.once("close", () => this.forget(answer));
+    response.once("close", () => this.forget(response));
     for (const [oldest, each] of this.waiting) {
       if (this.bytes <= this.bytesMax) return;
       this.forget(oldest);
@@ -38,37 +38,37 @@ export class UnreadResponses {
     }
   }
 
-  private forget(answer: Writable): void {
-    this.bytes -= this.waiting.get(answer)?.bytes ?? 0;
-    this.waiting.delete(answer);
+  private forget(response: Writable): void {
+    this.bytes -= this.waiting.get(response)?.bytes ?? 0;
+    this.waiting.delete(response);
   }
 }
 
 /** Calls back once, when the handler has called `end()`. Node has an event only for when the client has read it all. */
-export function onceEnded(answer: Writable, listener: () => void): void {
-  const { end } = answer;
-  answer.end = (...args: unknown[]) => {
-    answer.end = end;
-    const ended = Reflect.apply(end, answer, args);
+export function onceEnded(response: Writable, listener: () => void): void {
+  const { end } = response;
+  response.end = (...args: unknown[]) => {
+    response.end = end;
+    const ended = Reflect.apply(end, response, args);
     listener();
     return ended;
   };
 }
 
 /** Runs a timer while the client does not read what the handler has written, until the handler ends the response. */
-export function limitStalls(answer: Writable, startTimer: () => Timer): void {
-  const { write } = answer;
+export function limitStalls(response: Writable, startTimer: () => Timer): void {
+  const { write } = response;
   let timer: Timer | undefined;
   const stopTimer = () => {
     timer?.cancel();
     timer = undefined;
   };
-  answer.write = (...args: unknown[]) => {
-    const isTaken = Reflect.apply(write, answer, args);
-    if (!isTaken && !answer.destroyed) timer ??= startTimer();
+  response.write = (...args: unknown[]) => {
+    const isTaken = Reflect.apply(write, response, args);
+    if (!isTaken && !response.destroyed) timer ??= startTimer();
     return isTaken;
   };
-  answer.on("drain", stopTimer);
-  answer.once("close", stopTimer);
-  onceEnded(answer, stopTimer);
+  response.on("drain", stopTimer);
+  response.once("close", stopTimer);
+  onceEnded(response, stopTimer);
 }

@@ -1,5 +1,5 @@
-// What a controller is connected to. Each controller wants connections of its own: one that is slow or
-// flooded then delays no other (K6).
+// Connects to Kubernetes and to a control plane. Give each controller its own connections, so that a slow or overloaded
+// one does not delay the others (K6).
 import { regionKey } from "../config/build.ts";
 import { Secret } from "../config/secret.ts";
 import type { SecretSource } from "../config/secret-source.ts";
@@ -12,24 +12,24 @@ import { defaultWorkers } from "./controllers.ts";
 import { build, completeAccess, completeHostDeps, type HostDeps } from "./host-deps.ts";
 
 export interface KubernetesOptions {
-  /** The path of a kubeconfig. Without it `env` decides: a pod's own credentials, or KUBECONFIG. */
+  /** The path of a kubeconfig. Without it, `env` decides: the pod's service account, or KUBECONFIG. */
   readonly kubeconfig?: string;
-  /** Default: the current one of the kubeconfig. */
+  /** Default: the kubeconfig's current context. */
   readonly context?: string;
-  /** Such as process.env. Default: empty. */
+  /** For example process.env. Default: empty. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Requests in flight at most. Default: as many as a controller has workers. */
+  /** Maximum number of requests in flight. Default: as many as a controller has workers. */
   readonly connections?: number;
 }
 
 export interface KubernetesConnection {
   readonly api: KubeApi;
   readonly server: string;
-  /** Ends every request. */
+  /** Aborts all requests. */
   close(): Promise<void>;
 }
 
-/** Reads the credentials; connects with the first request. */
+/** Reads the credentials. Connects on the first request. */
 export async function connectKubernetes(
   options: KubernetesOptions,
   hostDeps: HostDeps,
@@ -43,19 +43,19 @@ export async function connectKubernetes(
 }
 
 export interface ControlPlaneConnectionOptions {
-  /** Whose connection it is. */
+  /** The name of the controller that uses the connection. */
   readonly controller: string;
   /** http:// or https://. */
   readonly url: string;
-  /** Such as "us-east-1.aws". */
+  /** For example "us-east-1.aws". */
   readonly region: string;
-  /** A source is asked before every call, so that the token may rotate. */
+  /** A source is read before every call, so that the token may rotate. */
   readonly token: string | SecretSource;
   /** PEM certificates to trust instead of the system's. */
   readonly ca?: string;
 }
 
-/** Connects with the first call. */
+/** Connects on the first call. */
 export function connectControlPlane(
   { url, region, token, ...options }: ControlPlaneConnectionOptions,
   hostDeps: HostDeps = {},

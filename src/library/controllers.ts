@@ -1,4 +1,5 @@
-// The controllers of single kinds, for programs that embed them. Constructing one starts nothing; it can be started once.
+// Controllers of single kinds, for programs that embed krane. Constructing a controller starts nothing. It can be started
+// once.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { DeletionConfig, IsolationConfig } from "../config/config.ts";
 import { Secret } from "../config/secret.ts";
@@ -41,11 +42,11 @@ import type { KubeApi } from "../kube/api.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { build, completeHostDeps, type HostDeps } from "./host-deps.ts";
 
-/** The defaults are those of the settings with the same names, so that a controller behaves here as in an agent. */
+/** Defaults are those of the settings with the same names, so that a controller behaves as in an agent. */
 export interface EngineOptions {
-  /** Keys that are worked on at the same time. Default 64. */
+  /** Objects that are reconciled concurrently. Default 64. */
   readonly workers?: number;
-  /** When an object that the control plane does not know may go; see `[deletion]` of the configuration. */
+  /** When an object that the control plane does not know may be deleted; see `[deletion]` in the configuration. */
   readonly deletion?: Partial<DeletionConfig>;
   /** How long start() waits for the watches. Default 60 s. */
   readonly startTimeoutMs?: number;
@@ -56,13 +57,13 @@ export interface ControllerDeps extends HostDeps {
   readonly api: KubeApi;
   /** See `connectControlPlane`. */
   readonly controlPlane: ControlPlane;
-  /** Default: metrics that nobody reads. */
+  /** Default: metrics are collected, but not exposed. */
   readonly metrics?: Metrics;
 }
 
 /** The login of a registry. */
 export interface RegistryLogin {
-  /** Host, and port if it is not that of HTTPS. */
+  /** Host, and port if it is not 443. */
   readonly host: string;
   readonly username: string;
   readonly password: string;
@@ -82,23 +83,23 @@ export interface DeploymentControllerOptions extends EngineOptions {
   readonly networkPolicy?: IsolationConfig["networkPolicy"];
   /** Registries that images may come from. Default: all. */
   readonly registries?: readonly string[];
-  /** The registry whose images are pulled with a login. */
+  /** The registry that needs a login to pull images. */
   readonly registry?: RegistryLogin;
-  /** For workloads with encrypted variables: the audience of their tokens, and where they find krane. */
+  /** For workloads with encrypted variables: the audience of their tokens, and the address of krane. */
   readonly secrets?: { readonly audience?: string; readonly endpoint?: string };
-  /** The namespace that this program runs in, which no deployment may be in. */
+  /** The namespace that this program runs in. Deployments in it are rejected. */
   readonly ownNamespace?: string;
 }
 
 export type DeploymentOrder = MessageInitShape<typeof ApplyDeploymentSchema>;
 export type DeploymentDeletion = MessageInitShape<typeof DeleteDeploymentSchema>;
 
-/** Keeps the deployments of one region: ReplicaSets, their pull secrets and the ingress policies of their environments. */
+/** Manages the deployments of one region: ReplicaSets, their pull secrets and the ingress policies of their environments. */
 export interface DeploymentController extends RunningController {
-  /** Does what the message says, as if the stream had brought it. */
+  /** Applies the message as if the stream had delivered it. */
   applyDeployment(order: DeploymentOrder, signal: AbortSignal): Promise<OrderOutcome>;
 
-  /** Deletes at once, if it is krane's own. That there is no such deployment is no error. */
+  /** Deletes the deployment immediately, if krane owns it. It is not an error if it does not exist. */
   deleteDeployment(deletion: DeploymentDeletion, signal: AbortSignal): Promise<OrderOutcome>;
 }
 
@@ -126,23 +127,23 @@ export const DeploymentController: new (
 };
 
 export interface SentinelControllerOptions extends EngineOptions {
-  /** Sentinels are told where they run: "us-east-1.aws". */
+  /** The region in the sentinels' configuration, for example "us-east-1.aws". */
   readonly region: string;
   /** Registries that images may come from. Default: all. */
   readonly registries?: readonly string[];
-  /** The registry whose images are pulled with a login. */
+  /** The registry that needs a login to pull images. */
   readonly registry?: RegistryLogin;
 }
 
 export type SentinelOrder = MessageInitShape<typeof ApplySentinelSchema>;
 export type SentinelDeletion = MessageInitShape<typeof DeleteSentinelSchema>;
 
-/** Keeps the sentinels of one region: their apps/v1 Deployments, Services, disruption budgets and gossip policies. */
+/** Manages the sentinels of one region: their apps/v1 Deployments, Services, disruption budgets and gossip policies. */
 export interface SentinelController extends RunningController {
-  /** Does what the message says, as if the stream had brought it. */
+  /** Applies the message as if the stream had delivered it. */
   applySentinel(order: SentinelOrder, signal: AbortSignal): Promise<OrderOutcome>;
 
-  /** Deletes all five objects at once, if they are krane's own. That there is no such sentinel is no error. */
+  /** Deletes all five objects immediately, if krane owns them. It is not an error if the sentinel does not exist. */
   deleteSentinel(deletion: SentinelDeletion, signal: AbortSignal): Promise<OrderOutcome>;
 }
 
@@ -170,19 +171,19 @@ export const SentinelController: new (
 };
 
 export interface CiliumControllerOptions extends EngineOptions {
-  /** The namespace that this program runs in, which no policy may be in. */
+  /** The namespace that this program runs in. Policies in it are rejected. */
   readonly ownNamespace?: string;
 }
 
 export type PolicyOrder = MessageInitShape<typeof ApplyCiliumNetworkPolicySchema>;
 export type PolicyDeletion = MessageInitShape<typeof DeleteCiliumNetworkPolicySchema>;
 
-/** Keeps the network policies that the control plane wants in one region. */
+/** Manages the network policies of one region. */
 export interface CiliumController extends RunningController {
-  /** Does what the message says, as if the stream had brought it. */
+  /** Applies the message as if the stream had delivered it. */
   applyPolicy(order: PolicyOrder, signal: AbortSignal): Promise<OrderOutcome>;
 
-  /** Deletes at once, if it is krane's own. That there is no such policy is no error. */
+  /** Deletes the policy immediately, if krane owns it. It is not an error if it does not exist. */
   deletePolicy(deletion: PolicyDeletion, signal: AbortSignal): Promise<OrderOutcome>;
 }
 
@@ -222,7 +223,7 @@ function engineOptions(options: CommonOptions): KindControllerOptions {
     region,
     networkPolicy: networkPolicy ?? defaultOf(settings.isolationNetworkPolicy),
     secrets: { audience: defaultOf(settings.secretsAudience), ...secrets },
-    // Out of reach of logs from the moment it is handed over (K7).
+    // Wrapped immediately, so that it cannot be logged (K7).
     ...(registry && { registry: { ...registry, password: new Secret(registry.password) } }),
   };
 }

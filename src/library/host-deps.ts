@@ -1,5 +1,5 @@
-// The outside world of a program that embeds krane: the system's clock and chance, files, and no log,
-// unless it brings its own. Nothing here reads the environment; whoever wants it read hands it in.
+// The dependencies that an embedding program may pass in: clock, randomness, log. Defaults are the system's clock and
+// randomness, and no log. Nothing here reads process.env; the embedding program passes it in.
 import { readFile } from "node:fs/promises";
 import type { AgentDeps } from "../agent/agent-deps.ts";
 import { type Clock, createSystemClock } from "../concurrency/clock.ts";
@@ -11,7 +11,7 @@ import type { BuildInfo } from "../telemetry/metrics.ts";
 export interface HostDeps {
   /** Default: the system's. */
   readonly clock?: Clock;
-  /** Default: the system's. It decides jitter and sampling, nothing secret. */
+  /** Default: the system's. Used for jitter and sampling, not for secrets. */
   readonly random?: Random;
   /** See `createLog`. Default: nothing is logged. */
   readonly log?: Log;
@@ -32,7 +32,7 @@ export function completeHostDeps(given: HostDeps): Required<HostDeps> {
   return { clock, random, log: given.log ?? createSilentLog(clock, random) };
 }
 
-/** How files and programs are reached where the caller does not say. */
+/** The default access to files and commands. */
 export function completeAccess(env: AgentDeps["env"]): Pick<AgentDeps, "readTextFile" | "runCommand"> {
   return {
     readTextFile: (path, signal) => readFile(path, { encoding: "utf8", signal }),

@@ -1,5 +1,5 @@
-// The kinds of Kubernetes that krane makes, for those who want to look at them. What they hold is not typed
-// further: a program that wants types brings those of the Kubernetes client that it uses anyway.
+// The Kubernetes kinds that krane creates, for programs that read them. Their content is loosely typed: programs that
+// need types use those of their own Kubernetes client.
 import * as known from "../kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../kube/types.ts";
 

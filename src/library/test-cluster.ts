@@ -1,6 +1,6 @@
-// A Kubernetes cluster within the process, for tests: the embedded API server with nodes, Cilium's policies,
-// and the controllers that make pods out of ReplicaSets. Nothing of it runs an image, listens on a port
-// unless asked to, or is left after stop().
+// An in-process Kubernetes cluster for tests: the embedded API server with nodes, Cilium's policies, and the controllers
+// that create pods from ReplicaSets. It runs no images, listens on a port only after serve(), and leaves nothing behind
+// after stop().
 
 import {
   type ApiServer,
@@ -22,7 +22,7 @@ import { ciliumNetworkPolicies, customResourceDefinitions } from "../kube/resour
 import { completeHostDeps, type HostDeps } from "./host-deps.ts";
 
 export interface TestClusterOptions extends ApiServerOptions {
-  /** How long the steps of a pod's life take. Default: no time at all. */
+  /** How long the phases of a pod take. Default: 0. */
   readonly pods?: {
     readonly pullMs?: number;
     readonly startMs?: number;
@@ -34,20 +34,20 @@ export interface TestClusterOptions extends ApiServerOptions {
 }
 
 export interface TestCluster {
-  /** Its faults can be used to make it fail, its tokens to make callers known. */
+  /** Use its faults to make it fail, and its tokens to add callers. */
   readonly server: ApiServer;
   /** As the administrator. */
   readonly api: KubeApi;
-  /** A way in for one client, without a socket. The name is the one that it sends as its user agent. */
+  /** Connects a client without a socket, with the given user agent. */
   connect(userAgent: string): { readonly api: KubeApi; close(): Promise<void> };
-  /** Opens a port of 127.0.0.1 where everybody is the administrator, for kubectl and for whole agents. */
+  /** Opens a port on 127.0.0.1 where every caller is the administrator, for kubectl and for whole agents. */
   serve(port?: number): Promise<HttpServerHandle>;
   stop(): Promise<void>;
 }
 
-// A definition is taken at once and served a moment later.
-const lookEveryMs = 1;
-const podsInNoTime = { pullMs: 0, startMs: 0, readyMs: 0, stopMs: 0 };
+// A new resource definition is accepted immediately, but served a moment later.
+const pollEveryMs = 1;
+const instantPods = { pullMs: 0, startMs: 0, readyMs: 0, stopMs: 0 };
 
 export async function startTestCluster(
   options: TestClusterOptions = {},
@@ -63,7 +63,7 @@ export async function startTestCluster(
   const handler = createHandler(server, { userAgent: "kubectl" });
   await createFixture(handler, signal);
   const stopping = new AbortController();
-  const behaviour = { ...podsInNoTime, ...pods };
+  const behaviour = { ...instantPods, ...pods };
   const controllers = startControllers(handler, { behaviour }, deps, stopping.signal);
   const ports: HttpServerHandle[] = [];
   return {
@@ -88,7 +88,7 @@ export async function startTestCluster(
   };
 }
 
-/** A controller that starts before the kind is served would wait for it as in a cluster without Cilium. */
+/** Waits until the kind is served: a controller that starts earlier would treat the cluster as one without Cilium. */
 async function installCilium(
   { registry }: ApiServer,
   api: KubeApi,
@@ -97,5 +97,5 @@ async function installCilium(
 ): Promise<void> {
   await api.create(customResourceDefinitions, ciliumDefinition, {}, signal);
   const { group, version, plural } = ciliumNetworkPolicies;
-  while (registry.find(group, version, plural) === undefined) await sleep(clock, lookEveryMs, signal);
+  while (registry.find(group, version, plural) === undefined) await sleep(clock, pollEveryMs, signal);
 }

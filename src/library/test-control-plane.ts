@@ -1,5 +1,5 @@
-// A control plane within the process, for tests: what a region should run is set by its admin, what it does
-// run is read there, and its faults make it fail.
+// An in-process control plane for tests. Its admin sets the desired state of a region and reads the reported state, and
+// its faults make it fail.
 import { randomBytes } from "node:crypto";
 import { regionKey } from "../config/build.ts";
 import { Secret } from "../config/secret.ts";
@@ -12,20 +12,20 @@ import { fixedSecret } from "./connections.ts";
 import { completeAccess, completeHostDeps, type HostDeps } from "./host-deps.ts";
 
 export interface TestControlPlaneOptions {
-  /** The one region that it knows from the start, such as "local.dev". */
+  /** The region that is registered at the start, for example "local.dev". */
   readonly region: string;
 }
 
 export interface TestControlPlane {
   readonly region: string;
-  /** What agents have to send. */
+  /** The token that agents must send. */
   readonly token: string;
   /** A client of krane.admin.v1.AdminService: says what is wanted, shows what was reported. */
   readonly admin: Admin;
   readonly faults: Faults;
-  /** A connection for one controller, without a socket: encoded and decoded as on the wire. */
+  /** A connection for one controller without a socket; messages are encoded and decoded as on the wire. */
   connect(controller: string): ControlPlane;
-  /** Opens a port of 127.0.0.1, for whole agents. */
+  /** Opens a port on 127.0.0.1, for whole agents. */
   serve(port?: number): Promise<{ readonly url: string; close(): Promise<void> }>;
 }
 

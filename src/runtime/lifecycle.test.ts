@@ -6,7 +6,7 @@ import { RuntimeError } from "./runtime-error.ts";
 
 const options = { stopTimeoutMs: 30_000, forceTimeoutMs: 2_000 };
 
-/** Steps that write what happens to them into one list. */
+/** Steps that record their events in one list. */
 function createRecorder() {
   const events: string[] = [];
   const step = (name: string, stop?: Stoppable["stop"], failed?: Promise<never>): Step => ({
@@ -42,7 +42,7 @@ function messages(error: unknown): string[] {
 }
 
 describe("running steps", () => {
-  test("what was started is stopped in reverse order when the signal aborts, and that is no error", async () => {
+  test("an abort stops the started steps in reverse order, without an error", async () => {
     const { events, step } = createRecorder();
     const clock = new FakeClock();
     const stop = new AbortController();
@@ -65,7 +65,7 @@ describe("running steps", () => {
     assert.deepEqual(events, ["start a", "stop a"]);
   });
 
-  test("a step that fails unwinds those before it, and its own error comes out", async () => {
+  test("a failing step stops the steps before it and rejects with its own error", async () => {
     const { events, step } = createRecorder();
     const refused = new Error("refused");
     const broken: Step = { name: "broken", start: () => Promise.reject(refused) };
@@ -76,7 +76,7 @@ describe("running steps", () => {
     assert.equal(clock.timerCount, 0);
   });
 
-  test("when unwinding fails too, the error of the start comes first", async () => {
+  test("when stopping fails too, the error of the start comes first", async () => {
     const { step } = createRecorder();
     const stuck = step("a", () => Promise.reject(new Error("disk full")));
     const broken: Step = { name: "broken", start: () => Promise.reject(new Error("refused")) };
@@ -84,7 +84,7 @@ describe("running steps", () => {
     assert.deepEqual(messages(await rejection(running)), ["refused", "stopping a: disk full"]);
   });
 
-  test("the steps of a stage start together, and the next stage when all of them have", async () => {
+  test("the steps of a stage start together, and the next stage starts after all of them", async () => {
     const { events, step } = createRecorder();
     const clock = new FakeClock();
     const stop = new AbortController();
@@ -107,7 +107,7 @@ describe("running steps", () => {
     assert.deepEqual(events.slice(3), ["stop next", "stop quick", "stop slow"]);
   });
 
-  test("where one of a stage fails, the others are given up or stopped, and its error comes out", async () => {
+  test("when a step of a stage fails, the others are aborted or stopped, and its error is thrown", async () => {
     const { events, step } = createRecorder();
     const refused = new Error("refused");
     const broken: Step = { name: "broken", start: () => Promise.reject(refused) };
@@ -128,7 +128,7 @@ describe("running steps", () => {
     assert.equal(clock.timerCount, 0);
   });
 
-  test("an abort during a start ends the start, unwinds, and is no error", async () => {
+  test("an abort during a start ends it, stops the earlier steps, and is not an error", async () => {
     const { events, step } = createRecorder();
     const stop = new AbortController();
     const slow: Step = {
@@ -185,7 +185,7 @@ describe("running steps", () => {
 });
 
 describe("opening one part after the other", () => {
-  test("a part is at hand for those after it, and is stopped after them", async () => {
+  test("later parts can use an earlier one, which is stopped after them", async () => {
     const { events, step } = createRecorder();
     const clock = new FakeClock();
     const stop = new AbortController();
@@ -207,7 +207,7 @@ describe("opening one part after the other", () => {
     assert.equal(clock.timerCount, 0);
   });
 
-  test("what fails between two parts stops those before it, and its error comes out", async () => {
+  test("an error between two parts stops the earlier ones and is thrown", async () => {
     const { events, step } = createRecorder();
     const refused = new Error("refused");
     const begin = async (stack: LifecycleStack, signal: AbortSignal) => {
@@ -219,7 +219,7 @@ describe("opening one part after the other", () => {
     assert.deepEqual(events, ["start a", "stop a"]);
   });
 
-  test("a part that opens although the signal has aborted meanwhile is stopped, and nothing after it starts", async () => {
+  test("a part that opens after the abort is stopped, and nothing after it starts", async () => {
     const { events, step } = createRecorder();
     const clock = new FakeClock();
     const stop = new AbortController();
@@ -241,7 +241,7 @@ describe("stopping", () => {
     return stack;
   }
 
-  test("every clean-up runs although others fail, and every cause is in the error", async () => {
+  test("every clean-up runs even if others fail, and the error has every cause", async () => {
     const { events, step } = createRecorder();
     const throwing: Step = {
       name: "b",
@@ -259,7 +259,7 @@ describe("stopping", () => {
     assert.deepEqual(events.slice(2), ["stop c", "stop b", "stop a"]);
   });
 
-  test("a clean-up that hangs is named after the budget, and the others still ran in order", async () => {
+  test("the error names a hanging clean-up, and the others still run in order", async () => {
     const { events, step } = createRecorder();
     const clock = new FakeClock();
     const stack = await startedStack(clock, [step("a"), step("b", never), step("c")]);
@@ -270,13 +270,13 @@ describe("stopping", () => {
     assert.deepEqual(events.slice(3), ["stop c", "stop b", "stop a"]);
     await clock.advance(2_000);
     const error = await stopped;
-    assert.deepEqual(messages(error), ["stopping b: not done after 30 s"]);
+    assert.deepEqual(messages(error), ["stopping b: not finished after 30 s"]);
     assert.ok(error instanceof AggregateError && error.errors[0] instanceof RuntimeError);
     assert.equal(error.errors[0].code, "stop_timed_out");
     assert.equal(clock.timerCount, 0);
   });
 
-  test("slow clean-ups share one budget, and those told to hurry can still end cleanly", async () => {
+  test("slow clean-ups share one time limit, and can still finish when told to hurry", async () => {
     const { events, step } = createRecorder();
     const clock = new FakeClock();
     const untilHurried: Stoppable["stop"] = (signal) =>
@@ -289,7 +289,7 @@ describe("stopping", () => {
     assert.equal(clock.timerCount, 0);
   });
 
-  test("stopping twice runs each clean-up once and both callers see the same end", async () => {
+  test("stopping twice runs each clean-up once, and both callers get the same result", async () => {
     const { events, step } = createRecorder();
     const stack = await startedStack(new FakeClock(), [
       step("a", () => Promise.reject(new Error("disk full"))),

@@ -1,19 +1,19 @@
-// Starts the parts of a process in order and stops them in reverse, whatever goes wrong on the way. The agent, the
-// server, the vault server and `krane dev` all run on it.
+// Starts the parts of a process in order and stops them in reverse, also after failures. The agent, the server, the
+// vault server and `krane dev` all run on it.
 //
-// - A start that fails stops everything that had started, then its error is thrown.
-// - Steps that do not need one another start together. When one of them fails, the others are aborted.
-// - Stopping runs every clean-up, also when one of them fails or hangs.
-// - All clean-ups together have one budget. A hanging one is named, because "did not
-//   stop in time" alone sends a person through the whole program.
-// - Stopping twice is stopping once.
+// - When a start fails, everything that had started is stopped, then the error is thrown.
+// - The steps of a stage start together. When one of them fails, the others are aborted.
+// - Stopping runs every clean-up, even when one of them fails or hangs.
+// - All clean-ups share one time limit. The error names the one that hangs, because "did not stop in time" alone would
+//   not tell where to look.
+// - Stopping twice is the same as stopping once.
 import { isAbort, linkSignals } from "../concurrency/abort.ts";
 import { onAbort } from "../concurrency/abort-listener.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { RuntimeError } from "./runtime-error.ts";
 
 export interface Stoppable {
-  /** Ends what was started. The signal aborts when time is nearly up: let go of everything now. */
+  /** Ends what was started. The signal aborts when time is nearly up: stop waiting and release everything. */
   stop(signal: AbortSignal): Promise<void>;
   /** Rejects when something that should run until stopped has failed. */
   readonly failed?: Promise<never>;
@@ -22,15 +22,14 @@ export interface Stoppable {
 export interface Step {
   readonly name: string;
   /**
-   * The signal ends a start that is under way. What has started runs until its own
-   * `stop`: one signal for all would tear down every step at the same moment, and
-   * the order would be lost.
+   * The signal only aborts the start. What has started runs until its own `stop`: one signal for all would stop every
+   * step at the same moment, in no order.
    */
   start(signal: AbortSignal): Promise<Stoppable | undefined>;
 }
 
 export interface LifecycleOptions {
-  /** Time for all clean-ups together. */
+  /** Time limit for all clean-ups together. */
   readonly stopTimeoutMs: number;
   /** The last part of that time, in which clean-ups no longer wait for one another. */
   readonly forceTimeoutMs: number;
@@ -43,13 +42,13 @@ export interface LifecycleDeps {
   readonly clock: Clock;
 }
 
-/** Several start together; they stop one after the other all the same, in reverse. */
+/** The steps of a list start together. They still stop one after the other, in reverse. */
 export type Stage = Step | readonly Step[];
 
 /**
  * Runs what `begin` starts on the stack until the signal aborts or a started part fails, and resolves after a clean
- * stop. Rejects with the error of a start that failed, or with an AggregateError of every cause when a part failed or
- * did not stop.
+ * stop. Rejects with the error of a failed start, or with an AggregateError of all causes when a part failed or did not
+ * stop.
  */
 export async function runLifecycle(
   begin: (stack: LifecycleStack, signal: AbortSignal) => Promise<void>,
@@ -70,7 +69,7 @@ export async function runLifecycle(
   await stack.stop();
 }
 
-/** The same for steps that are known beforehand. */
+/** The same for steps that are known in advance. */
 export function runSteps(
   stages: readonly Stage[],
   options: LifecycleOptions,
@@ -93,7 +92,7 @@ async function failedStart(startError: unknown, stack: LifecycleStack): Promise<
   throw startError;
 }
 
-/** What has started so far. Whoever creates one has to stop it, also after a start that failed. */
+/** The parts that have started so far. The creator must call stop(), even after a failed start. */
 export class LifecycleStack {
   private readonly options: LifecycleOptions;
   private readonly clock: Clock;
@@ -107,12 +106,12 @@ export class LifecycleStack {
     this.clock = deps.clock;
   }
 
-  /** Aborts when the first task of any started step has failed. */
+  /** Aborts when a task of any started step fails. */
   get taskFailed(): AbortSignal {
     return this.taskFailure.signal;
   }
 
-  /** Rejects with the error of the first step that failed, or with the signal's reason when that ended the start. */
+  /** Rejects with the error of the first step that failed, or with the signal's reason when it aborted the start. */
   async start(stage: Stage, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const steps = "name" in stage ? [stage] : stage;
@@ -135,7 +134,7 @@ export class LifecycleStack {
     linked.signal.throwIfAborted();
   }
 
-  /** Starts one part and returns it, for those that later parts are made of. */
+  /** Starts one part and returns it, for parts that later ones need. */
   async open<T>(
     name: string,
     open: (signal: AbortSignal) => Promise<T>,
@@ -152,7 +151,7 @@ export class LifecycleStack {
     return opened[0] as T;
   }
 
-  /** Rejects with an AggregateError of every cause, failed tasks first. */
+  /** Rejects with an AggregateError of all causes, failed tasks first. */
   stop(): Promise<void> {
     this.stopping ??= this.stopAll();
     return this.stopping;
@@ -177,8 +176,8 @@ export class LifecycleStack {
       this.clock.setTimer(stopTimeoutMs, () => overdue.abort()),
     ];
     for (const { name, stoppable } of this.started.toReversed()) {
-      // Starting one clean-up after the other keeps the order. Once it is time to hurry
-      // the race is decided beforehand, so the rest begin at once rather than never.
+      // Starting one clean-up after the other keeps the order. Once `hurry` has aborted, the race resolves immediately,
+      // so the remaining clean-ups all start instead of never.
       const cleanUp: Promise<void> = callStop(stoppable, hurry.signal)
         .catch((cause: unknown) => {
           errors.push(new RuntimeError("stop_failed", `stopping ${name}: ${messageOf(cause)}`, { cause }));
@@ -191,7 +190,7 @@ export class LifecycleStack {
     for (const timer of timers) timer.cancel();
     const late = [...running.values()].map(
       (name) =>
-        new RuntimeError("stop_timed_out", `stopping ${name}: not done after ${stopTimeoutMs / 1000} s`),
+        new RuntimeError("stop_timed_out", `stopping ${name}: not finished after ${stopTimeoutMs / 1000} s`),
     );
     const causes = [...this.taskErrors, ...errors, ...late];
     if (causes.length > 0) throw joined(causes);
@@ -206,7 +205,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-// An async function, so that a clean-up that throws before its first await is a rejection like any other.
+// Async, so that a synchronous throw becomes a rejection.
 async function callStop(stoppable: Stoppable, signal: AbortSignal): Promise<void> {
   await stoppable.stop(signal);
 }

@@ -1,5 +1,5 @@
-// The steps that krane's processes share: their ports, their telemetry, their loops, and the moment when everything
-// has started.
+// The lifecycle steps that krane's processes share: ports, telemetry, background loops, and the last step, which marks
+// the process as started.
 import type { Clock } from "../concurrency/clock.ts";
 import { type SupervisorDeps, supervise } from "../concurrency/supervisor.ts";
 import type { Health } from "../http/health.ts";
@@ -13,11 +13,11 @@ import { createNoTracing, type Traced, type Tracing } from "../telemetry/spans.t
 import type { Step, Stoppable } from "./lifecycle.ts";
 
 export interface PortDeps extends HttpPortDeps {
-  /** The address that ports listen on. Default: every one that the machine has. */
+  /** The address that ports listen on. Default: all addresses. */
   readonly listenHost?: string;
 }
 
-/** Port 0 is no port. The routes are asked for when it opens. */
+/** Opens nothing when the port is 0. `routes` is called when the port opens. */
 function portStep(
   name: string,
   routes: () => ReadonlyMap<string, HttpHandler>,
@@ -53,7 +53,7 @@ export function rpcPortStep(
   return portStep("RPC port", routes, { port, setting: "rpc_port", tls }, deps);
 }
 
-/** The page that Prometheus reads. */
+/** Serves /metrics for Prometheus. */
 export function metricsPortStep(
   port: number,
   { contentType, render }: Pick<Metrics, "contentType" | "render">,
@@ -64,7 +64,7 @@ export function metricsPortStep(
   return portStep("metrics port", () => new Map([["/metrics", page]]), { port, setting }, deps);
 }
 
-/** Measures the process itself. */
+/** Collects metrics of the process itself. */
 export function processMetricsStep(
   metrics: Metrics,
   deps: { readonly clock: Clock; readonly log: Log },
@@ -96,8 +96,8 @@ export interface TracingPart extends Traced {
 }
 
 /**
- * Traces and pushed metrics; without options there are none. Its spans are there once its step has started; whoever
- * makes spans starts later and asks then.
+ * Tracing and pushed metrics; off without options. `spans` is set once the step has started, so steps that create spans
+ * must start later and read it then.
  */
 export function createTracingPart(
   options: TracingPartOptions | undefined,
@@ -124,15 +124,15 @@ export function createTracingPart(
 }
 
 export interface StartedStepOptions {
-  /** As the log names it. */
+  /** Its name in the log. */
   readonly program: string;
-  /** For the line in the log. */
+  /** Further fields of the log line. */
   readonly fields?: Readonly<Record<string, unknown>>;
   readonly health?: Health;
   onStarted?(): void;
 }
 
-/** The last step: says that everything has started, and first of all that it stops. */
+/** The last step: marks the process as started and, because steps stop in reverse, as shutting down before anything stops. */
 export function startedStep(
   { program, fields, health, onStarted }: StartedStepOptions,
   { log }: { readonly log: Log },
@@ -153,7 +153,7 @@ export function startedStep(
   };
 }
 
-/** A loop that runs until it is stopped. A bug in it is told, restarts it, and ends nothing else. */
+/** Runs a loop until it is stopped. When it throws, the failure is reported and only this loop restarts. */
 export function startLoop(
   name: string,
   loop: (signal: AbortSignal) => Promise<void>,
@@ -169,21 +169,22 @@ export function startLoop(
   };
 }
 
-// Tracing, and the push of metrics, over OTLP. Off is the normal case, and then none of OpenTelemetry's SDK is
-// loaded, which saves about 10 MB. Nothing is registered globally; who makes spans
-// is handed a Spans, or none where none would be kept. A collector that is down, slow or silent delays nothing but shutdown(), by a fixed time.
-
 interface TracingOptions extends Pick<OtlpOptions, "sampleRate" | "service"> {
-  /** Pushed once a minute where given. */
+  /** Pushed once a minute if given. */
   readonly metrics?: Metrics;
 }
 
 export interface TracingDeps extends OtlpDeps {
-  /** The environment. Endpoints and headers are read by the exporters themselves, from that of the process. */
+  /** Environment variables. The exporters read endpoints and headers from process.env themselves. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Call it where OTLP is configured. The standard variables can still switch off traces, metrics or both. */
+/**
+ * Starts tracing and the push of metrics over OTLP. The standard OTEL_ variables can still switch off traces, metrics or
+ * both. OpenTelemetry's SDK is loaded only when it is needed, which saves about 10 MB otherwise. Nothing is registered
+ * globally: callers get a Spans, or undefined when tracing is off. A collector that is down or slow delays only
+ * shutdown(), and by a limited time.
+ */
 export async function startTracing(options: TracingOptions, deps: TracingDeps): Promise<Tracing> {
   const { env } = deps;
   const tracesOn = env["OTEL_TRACES_EXPORTER"] !== "none";

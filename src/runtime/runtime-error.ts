@@ -1,4 +1,4 @@
-// Errors of starting and stopping a process. What a step throws while it starts is passed on as it is.
+// Errors of a running or stopping process. An error that a step throws while it starts is passed on unchanged.
 import { CodedError } from "../errors/coded-error.ts";
 
 export class RuntimeError extends CodedError<"RuntimeError"> {

@@ -79,7 +79,7 @@ const keysOf = (items: readonly { readonly controller: string; readonly key: str
   items.map(({ controller, key }) => `${controller} ${key}`);
 
 describe("AgentService", () => {
-  test("objects come in order of controller and key, also where the controllers do not", async () => {
+  test("objects are sorted by controller and key, even if the controllers are not", async () => {
     const { client } = serve({
       sentinels: controllerOf("sentinels", ["a"]),
       deployments: controllerOf("deployments", ["ns/b", "ns/a"]),
@@ -89,7 +89,7 @@ describe("AgentService", () => {
     assert.equal(nextPageToken, "");
   });
 
-  test("of one controller, or only those in trouble", async () => {
+  test("objects can be filtered by controller and by trouble", async () => {
     const { client } = serve({
       deployments: controllerOf("deployments", ["bad-1", "good"]),
       sentinels: controllerOf("sentinels", ["bad-2"]),
@@ -102,7 +102,7 @@ describe("AgentService", () => {
     assert.deepEqual(keysOf(blocked.blockedDeletions), ["sentinels bad-2"]);
   });
 
-  test("pages bring every object once, whatever their size", async () => {
+  test("pages contain every object once, for any page size", async () => {
     const keys = Array.from({ length: 1_201 }, (_, index) => `ns/${String(index).padStart(4, "0")}`);
     const { client } = serve({ deployments: controllerOf("deployments", keys) });
     for (const [pageSize, pages] of [
@@ -125,7 +125,7 @@ describe("AgentService", () => {
     }
   });
 
-  test("a controller is asked for no more than a page and one object", async () => {
+  test("a controller is asked for at most one object more than a page", async () => {
     const asked: unknown[] = [];
     const { client } = serve({
       c: {
@@ -144,7 +144,7 @@ describe("AgentService", () => {
     ]);
   });
 
-  test("an object that vanishes between two pages hides no other", async () => {
+  test("an object that disappears between two pages does not hide another", async () => {
     const controllers: Record<string, ControllerInspector> = { c: controllerOf("c", ["a", "b", "d"]) };
     const first = await serve(controllers).client.listObjects({ pageSize: 2 });
     assert.deepEqual(keysOf(first.objects), ["c a", "c b"]);
@@ -153,9 +153,9 @@ describe("AgentService", () => {
     assert.deepEqual(keysOf(objects), ["c c", "c d"]);
   });
 
-  test("a wrong field is named", async () => {
+  test("the error names the wrong field", async () => {
     const { client } = serve({ deployments: controllerOf("deployments", []) });
-    const unknown = refusal(Code.InvalidArgument, "controller: is none of: deployments");
+    const unknown = refusal(Code.InvalidArgument, "controller: must be one of: deployments");
     await assert.rejects(client.listObjects({ controller: "pods" }), unknown);
     await assert.rejects(client.listBlockedDeletions({ controller: "pods" }), unknown);
     await assert.rejects(client.releaseDeletion({ controller: "pods", key: "a" }), unknown);
@@ -163,17 +163,17 @@ describe("AgentService", () => {
     await assert.rejects(client.releaseDeletion({ controller: "deployments" }), noKey);
     const noController = refusal(Code.InvalidArgument, "controller: is missing");
     await assert.rejects(client.releaseDeletion({ key: "a" }), noController);
-    const badToken = refusal(Code.InvalidArgument, "page_token: is not one of this list");
+    const badToken = refusal(Code.InvalidArgument, "page_token: is invalid");
     for (const pageToken of ["x", "!!!", Buffer.from('["a"]').toString("base64url")])
       await assert.rejects(client.listObjects({ pageToken }), badToken);
   });
 
-  test("a blocked deletion is released once it is named, and another one is not found", async () => {
+  test("a held-back deletion can be allowed by its key, and any other key is not found", async () => {
     const controller = controllerOf("deployments", ["bad-1", "good"]);
     const { client } = serve({ deployments: controller });
     await client.releaseDeletion({ controller: "deployments", key: "bad-1" });
     assert.deepEqual(controller.released, ["bad-1"]);
-    const missing = refusal(Code.NotFound, "no deletion of this key is blocked");
+    const missing = refusal(Code.NotFound, "no deletion of this key is held back");
     await assert.rejects(client.releaseDeletion({ controller: "deployments", key: "good" }), missing);
   });
 
@@ -189,7 +189,7 @@ describe("AgentService", () => {
     assert.deepEqual(controller.released, []);
   });
 
-  test("what went wrong inside is not for the caller, and every answer is counted by its code", async () => {
+  test("internal errors are hidden from the caller, and every call is counted by its code", async () => {
     const { client, connect, counted } = serve({}, new Error("connect ECONNREFUSED 10.0.0.1"));
     await assert.rejects(client.getStatus({}), refusal(Code.Internal, "internal error"));
     await assert.rejects(connect("wrong").getStatus({}));

@@ -1,6 +1,5 @@
-// krane.v1.AgentService: what the agent knows about itself, and the one thing that a
-// person can tell it, that a deletion it holds back is right. It sees the agent through
-// an interface and holds no state of its own.
+// Implements krane.v1.AgentService: shows the agent's state, and allows deletions that the agent holds back. It reads
+// the agent through an interface and has no state of its own.
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import type { SecretSource } from "../config/secret-source.ts";
@@ -17,9 +16,9 @@ import { comparePositions, pageOf, parsePage } from "./page-token.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 import { createRpcMetrics } from "./rpc-metrics.ts";
 
-/** One controller, as far as people may look into it. */
+/** One controller, as AgentService shows it. */
 export interface ControllerInspector {
-  /** In the order of keys: those behind `after`, at most `limit`. */
+  /** Sorted by key: those after `after`, at most `limit`. */
   objects(filter: {
     readonly onlyTroubled: boolean;
     readonly refusedFirst?: boolean;
@@ -27,13 +26,13 @@ export interface ControllerInspector {
     readonly limit?: number | undefined;
   }): readonly ObjectStatus[];
   blockedDeletions(): readonly BlockedDeletion[];
-  /** False where no such deletion is blocked. */
+  /** False when no such deletion is held back. */
   releaseDeletion(key: string): boolean;
 }
 
 export interface AgentInspector {
   status(): AgentStatus;
-  /** By name; those that have not begun to start are not there yet. */
+  /** By name. A controller is added when it begins to start. */
   readonly controllers: ReadonlyMap<string, ControllerInspector>;
 }
 
@@ -43,10 +42,10 @@ export interface AgentServiceDeps {
   readonly metrics: Pick<Metrics, "rpcServerRequests" | "rpcServerDuration">;
 }
 
-/** Requests are a few names; whoever sends more has mistaken the port. */
+/** Requests only hold a few names. */
 const requestBytesMax = 64 * 1024;
 
-/** Puts the service into a router, behind its bearer token. */
+/** Registers the service with a router, behind its bearer token. */
 export function agentServiceRoutes(
   inspector: AgentInspector,
   token: SecretSource,
@@ -68,7 +67,7 @@ export function createAgentService(
     listObjects({ controller, onlyTroubled, ...page }) {
       const { after, size } = parsePage(page);
       const objects = chosen(inspector, controller).flatMap(([name, each]) =>
-        // One more than the page holds tells whether there is another page.
+        // One more than the page size shows whether there is another page.
         each.objects({
           onlyTroubled,
           limit: size + 1,
@@ -88,10 +87,10 @@ export function createAgentService(
       if (key === "") throw invalid("key", "is missing");
       const isReleased = named(inspector, controller).releaseDeletion(key);
       if (!isReleased) {
-        throw new ConnectError("no deletion of this key is blocked", Code.NotFound);
+        throw new ConnectError("no deletion of this key is held back", Code.NotFound);
       }
-      // The only order to delete that does not come from the control plane has to leave a trace.
-      log.warn("a blocked deletion was released through AgentService", { controller, key });
+      // Always logged, because it is the only delete that the control plane did not order.
+      log.warn("a held-back deletion was allowed through AgentService", { controller, key });
       return {};
     },
   };
@@ -107,7 +106,7 @@ function chosen(
 function named({ controllers }: AgentInspector, name: string): ControllerInspector {
   const controller = controllers.get(name);
   if (controller !== undefined) return controller;
-  throw invalid("controller", `is none of: ${[...controllers.keys()].join(", ")}`);
+  throw invalid("controller", `must be one of: ${[...controllers.keys()].join(", ")}`);
 }
 
 function invalid(field: string, reason: string): ConnectError {

@@ -30,13 +30,13 @@ const isUnauthenticated = (error: unknown) =>
   error instanceof ConnectError && error.code === Code.Unauthenticated;
 
 describe("bearer tokens", () => {
-  test("any of the tokens opens, so that one can be replaced by the next without a gap", async () => {
+  test("any of the tokens is accepted, so that tokens can rotate without a gap", async () => {
     await callWith(["old", "new"], "Bearer old");
     await callWith(["old", "new"], "Bearer new");
     await assert.rejects(callWith(["new"], "Bearer old"), isUnauthenticated);
   });
 
-  test("nothing else opens: no header, another scheme, a part of the token or more than it", async () => {
+  test("everything else is rejected: no header, another scheme, a part of the token or more than it", async () => {
     for (const header of [
       undefined,
       "",
@@ -50,7 +50,7 @@ describe("bearer tokens", () => {
       await assert.rejects(callWith(["token"], header), isUnauthenticated, String(header));
   });
 
-  test("without tokens nobody comes in, not even with an empty one", async () => {
+  test("without tokens every call is rejected, even one with an empty token", async () => {
     await assert.rejects(callWith([], "Bearer "), isUnauthenticated);
     await assert.rejects(callWith([], "Bearer x"), isUnauthenticated);
   });
@@ -61,7 +61,7 @@ describe("bearer tokens", () => {
 });
 
 describe("a token that rotates", () => {
-  test("the value of the moment opens, and the one before no longer does", async () => {
+  test("the current value is accepted, and the previous one no longer", async () => {
     let value = "first";
     const auth = createRotatingBearerAuth({
       current: async () => new Secret(value),
@@ -73,7 +73,7 @@ describe("a token that rotates", () => {
     await assert.rejects(callThrough(auth, "Bearer first"), isUnauthenticated);
   });
 
-  test("one that turned out to be empty lets nobody in", async () => {
+  test("an empty token rejects every call", async () => {
     const auth = createRotatingBearerAuth({ current: async () => new Secret(""), refresh: () => undefined });
     await assert.rejects(callThrough(auth, "Bearer "));
   });

@@ -1,6 +1,6 @@
-// Who may call. Tokens are compared as SHA-256 digests: these have one length, as a
-// comparison in constant time needs, and every known token is compared, so that the
-// time taken tells neither how much of a guess was right nor which token it was.
+// Authenticates callers by bearer token. Tokens are compared as SHA-256 digests, which have the equal length that a
+// constant-time comparison needs. Every known token is compared, so that the time taken reveals neither how much of a
+// guess was right nor which token matched.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Secret } from "../config/secret.ts";
@@ -9,25 +9,25 @@ import { type Admit, createAdmission } from "./call-admission.ts";
 
 const scheme = "Bearer ";
 
-/** Answers `unauthenticated` to every call without one of the tokens; without tokens, to all. */
+/** Rejects every call without one of the tokens as `unauthenticated`; without any tokens, all calls. */
 export function createBearerAuth(tokens: readonly Secret[]): Interceptor {
   const known = tokens.map(digestOf);
   return createAdmission(({ header }) => void matchBearer(header, known));
 }
 
-/** The same for one token that may be replaced while krane runs. */
+/** The same for one token that may rotate while krane runs. */
 export function createRotatingBearerAuth(token: SecretSource): Interceptor {
   return createAdmission(admitBearer(token));
 }
 
-/** Lets in who has the token of the moment. */
+/** Admits calls that carry the current token. */
 export function admitBearer(token: SecretSource): Admit {
   return async ({ header, signal }) => {
     matchBearer(header, [digestOf(await token.current(signal))]);
   };
 }
 
-/** The places of the known tokens that the call carries; `unauthenticated` when it carries none of them. */
+/** Returns the indexes of the known tokens that match. Throws `unauthenticated` when none does. */
 export function matchBearer(header: Headers, known: readonly Buffer[]): readonly number[] {
   const presented = header.get("authorization") ?? "";
   const guess = digest(presented.slice(scheme.length));
@@ -38,7 +38,7 @@ export function matchBearer(header: Headers, known: readonly Buffer[]): readonly
   return matches;
 }
 
-/** A token in the form in which it is compared. */
+/** The digest of a token, for comparison. */
 export function digestOf(token: Secret): Buffer {
   const text = token.reveal();
   if (text === "") throw new TypeError("an empty bearer token would let everybody in");

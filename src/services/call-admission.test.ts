@@ -23,7 +23,7 @@ function incomingCall() {
 }
 
 describe("an admission", () => {
-  test("within a process it is asked as an interceptor, and hands on what it found", async () => {
+  test("within a process it runs as an interceptor and passes its results on", async () => {
     const admission = createAdmission(({ values, peer }) => void values.set(found, `peer "${peer}"`));
     let seen = "";
     const getStatus = (_: unknown, { values }: { values: ReturnType<typeof createContextValues> }) => {
@@ -37,7 +37,7 @@ describe("an admission", () => {
     assert.equal(seen, 'peer ""');
   });
 
-  test("within a process it refuses as at a port", async () => {
+  test("within a process it rejects calls as at a port", async () => {
     const transport = createRouterTransport(
       ({ service }) =>
         void service(
@@ -51,7 +51,7 @@ describe("an admission", () => {
     });
   });
 
-  test("at a port they are asked in their order, and the first that refuses is the last that is asked", async () => {
+  test("at a port admissions run in order, and stop at the first that rejects", async () => {
     const asked: string[] = [];
     const named = (name: string, admit: Admit = () => undefined) =>
       createAdmission((call) => {
@@ -63,7 +63,7 @@ describe("an admission", () => {
     assert.deepEqual(asked, ["first", "second"]);
   });
 
-  test("who was asked at the port is not asked again by the interceptors, and who was not is", async () => {
+  test("an admission that ran at the port does not run again as an interceptor, and others do", async () => {
     let atPort = 0;
     let later = 0;
     const asked = createAdmission(() => void atPort++);

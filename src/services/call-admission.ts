@@ -1,7 +1,7 @@
-// Who may have the body of a call read. Connect's interceptors run when the message of a unary call is
-// already buffered and decoded, so that anybody who reaches the port could make krane do that work. An
-// admission is an interceptor that the port also asks with nothing but the headers in hand; see
-// rpc-routes.ts. Within a process, where there is no port, it works as the interceptor that it is.
+// Decides from the headers alone whether the body of a call is read. Connect's interceptors run only after the message
+// of a unary call is buffered and decoded, so that anyone who can reach the port could make krane do that work. An
+// admission is an interceptor that the port also runs before it reads the body; see rpc-routes.ts. Within a process,
+// where there is no port, it works as an ordinary interceptor.
 import type { DescMethod } from "@bufbuild/protobuf";
 import {
   type ConnectError,
@@ -10,43 +10,43 @@ import {
   type Interceptor,
 } from "@connectrpc/connect";
 
-/** A call of which the headers are known, and nothing else. */
+/** A call of which only the headers have been read. */
 export interface IncomingCall {
   readonly method: DescMethod;
   readonly header: Headers;
   /** The IP address of the caller; empty within a process. */
   readonly peer: string;
-  /** Carries what was found out on to the service. */
+  /** Passes results of the admission on to the service. */
   readonly values: ContextValues;
   readonly signal: AbortSignal;
 }
 
-/** Throws the ConnectError that the caller gets, or lets the call in. */
+/** Admits the call, or throws the ConnectError that the caller gets. */
 export type Admit = (call: IncomingCall) => void | Promise<void>;
 
-/** The IP address that a call came from, for services that judge it; empty within a process. */
+/** The IP address of the caller, for services; empty within a process. */
 export const peerAddress = createContextKey("", { description: "address of the caller" });
 
-const admittedBy = createContextKey<readonly Admit[]>([], { description: "who let the call in already" });
+const admittedBy = createContextKey<readonly Admit[]>([], { description: "admissions that have passed" });
 
-/** What goes to the client in place of an error. */
-export type AnswerTo = (error: unknown, call: Pick<IncomingCall, "method" | "signal">) => unknown;
+/** Converts an error to the one that the client gets. */
+export type MapError = (error: unknown, call: Pick<IncomingCall, "method" | "signal">) => unknown;
 
-/** What an interceptor may do for calls that never come as far as the interceptors. */
-export interface PortDuties {
+/** What an interceptor does for calls that are rejected at the port, before the interceptors run. */
+export interface PortHooks {
   readonly admit?: Admit;
-  readonly answerTo?: AnswerTo;
-  /** Told of every refusal, for those who count. */
+  readonly mapError?: MapError;
+  /** Called for every rejected call, for example to count it. */
   readonly onRefused?: (call: IncomingCall, error: ConnectError) => void;
 }
 
-export type PortInterceptor = Interceptor & PortDuties;
+export type PortInterceptor = Interceptor & PortHooks;
 
-export function withPortDuties(interceptor: Interceptor, duties: PortDuties): PortInterceptor {
-  return Object.assign(interceptor, duties);
+export function withPortHooks(interceptor: Interceptor, hooks: PortHooks): PortInterceptor {
+  return Object.assign(interceptor, hooks);
 }
 
-/** Asks once per call: at the port, or where the call came past none. */
+/** Runs `admit` once per call: at the port, or in the interceptor when the call did not pass a port. */
 export function createAdmission(admit: Admit): Interceptor {
   const interceptor: Interceptor = (next) => async (request) => {
     const { method, header, contextValues: values, signal } = request;
@@ -54,10 +54,10 @@ export function createAdmission(admit: Admit): Interceptor {
       await admit({ method, header, peer: values.get(peerAddress), values, signal });
     return next(request);
   };
-  return withPortDuties(interceptor, { admit });
+  return withPortHooks(interceptor, { admit });
 }
 
-/** Asks every admission among the interceptors, in their order. */
+/** Runs every admission among the interceptors, in order. */
 export async function admitCall(interceptors: readonly PortInterceptor[], call: IncomingCall): Promise<void> {
   for (const { admit } of interceptors) {
     if (admit === undefined) continue;

@@ -24,13 +24,13 @@ function fill(budget: CallBudget, address: string) {
 }
 
 describe("the memory of a service's calls", () => {
-  test("one address takes a quarter of it, and the others still have room", () => {
+  test("one address may take a quarter of it, and the others still have room", () => {
     const budget = new CallBudget(mebibyte);
     assert.equal(fill(budget, "10.0.0.1").length, 7);
     assert.equal(fill(budget, "10.0.0.2").length, 7);
   });
 
-  test("all addresses together take all of it and no more", () => {
+  test("all addresses together cannot exceed it", () => {
     const budget = new CallBudget(mebibyte);
     const counts = Array.from({ length: 10 }, (_, index) => fill(budget, `10.0.0.${index}`).length);
     assert.equal(
@@ -40,7 +40,7 @@ describe("the memory of a service's calls", () => {
     assert.ok(budget.heldBytes <= 32 * mebibyte);
   });
 
-  test("what a call held is free when it ends, however often that is said, and nothing is left over", () => {
+  test("a call's memory is released once when it ends, even if it is released twice", () => {
     const budget = new CallBudget(mebibyte);
     for (let round = 0; round < 3; round++)
       for (const charge of fill(budget, "10.0.0.1")) {
@@ -50,7 +50,7 @@ describe("the memory of a service's calls", () => {
     assert.equal(budget.heldBytes, 0);
   });
 
-  test("a call is charged for its largest message and not for the sum of all", () => {
+  test("a call is charged for its largest message, not for the sum of all", () => {
     const budget = new CallBudget(mebibyte);
     const charge = budget.begin("10.0.0.1");
     for (let bytes = 0; bytes < 1_000 * mebibyte; bytes += mebibyte) charge.raiseTo(bytes);

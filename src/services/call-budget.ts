@@ -1,20 +1,20 @@
-// How much of the memory the calls of one service may hold before anybody has looked at what they say (K10).
-// A call is charged for the request that it sends, or has announced, until it is answered; none is charged
-// more than the largest message, because no more than one is in memory at a time.
+// Limits the memory that the requests of one service may hold (K10). A call is charged for the request bytes that it
+// has sent or announced, until it gets its response. No call is charged more than the largest message, because only one
+// message is in memory at a time.
 //
-// One address gets a share, so that it cannot shut out the others. The share is large, because a proxy or a
-// node with many pods is one address too.
+// One address gets only a share, so that it cannot lock out the others. The share is large, because a proxy or a node
+// with many pods is one address too.
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** What a call holds besides its message; it limits calls that send nothing. */
+/** Charged for each call in addition to its message, so that calls that send nothing are limited too. */
 const callBytes = 1024;
 const largestMessages = 32;
 const totalBytesMin = 8 * 1024 * 1024;
 const addressPart = 1 / 4;
 
-/** What one call holds. */
+/** The charge of one call. */
 export interface CallCharge {
-  /** Throws `resource_exhausted`, and charges nothing more, where there is no room. */
+  /** Throws `resource_exhausted`, and leaves the charge as it is, when the limit is reached. */
   raiseTo(messageBytes: number): void;
   release(): void;
 }
@@ -30,7 +30,7 @@ export class CallBudget {
     this.bytesMax = Math.max(largestMessages * messageBytesMax, totalBytesMin);
   }
 
-  /** Throws `resource_exhausted` where there is no room for another call. */
+  /** Throws `resource_exhausted` when the limit is reached. */
   begin(address: string): CallCharge {
     this.take(address, callBytes);
     let held = callBytes;
@@ -48,7 +48,7 @@ export class CallBudget {
     };
   }
 
-  /** Held at the moment, by everybody. */
+  /** The current total of all callers. */
   get heldBytes(): number {
     return this.bytes;
   }
@@ -57,11 +57,11 @@ export class CallBudget {
     const ofAddress = (this.bytesByAddress.get(address) ?? 0) + bytes;
     if (ofAddress > this.bytesMax * addressPart)
       throw new ConnectError(
-        "too many calls of this address at a time; try again later",
+        "too many concurrent calls from this address; try again later",
         Code.ResourceExhausted,
       );
     if (this.bytes + bytes > this.bytesMax)
-      throw new ConnectError("too many calls at a time; try again later", Code.ResourceExhausted);
+      throw new ConnectError("too many concurrent calls; try again later", Code.ResourceExhausted);
     this.bytesByAddress.set(address, ofAddress);
     this.bytes += bytes;
   }

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { Code, ConnectError, createContextValues, type Interceptor } from "@connectrpc/connect";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
 import { AgentService } from "../gen/krane/v1/agent_pb.ts";
-import { createAdmission, withPortDuties } from "./call-admission.ts";
+import { createAdmission, withPortHooks } from "./call-admission.ts";
 import { CallGate } from "./call-gate.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 
@@ -18,7 +18,7 @@ function callWith(header: Readonly<Record<string, string>> = {}) {
 }
 
 describe("the gate of a service", () => {
-  test("however many calls it refuses, they take no room from those that it lets in", async () => {
+  test("rejected calls take no room from admitted ones", async () => {
     const admission = createAdmission(({ header }) => {
       if (header.get("token") !== "good") throw refused;
     });
@@ -27,7 +27,7 @@ describe("the gate of a service", () => {
     assert.ok(!((await gate.pass(callWith({ token: "good" }))) instanceof ConnectError));
   });
 
-  test("a call that is compressed, or says how large it is, is charged for it before it comes", async () => {
+  test("a compressed call, or one that announces its size, is charged in advance", async () => {
     for (const header of [
       { "content-length": String(mebibyte) },
       { "content-encoding": "gzip" },
@@ -42,16 +42,16 @@ describe("the gate of a service", () => {
     }
   });
 
-  test("a call that is not compressed and says nothing of its size costs little", async () => {
+  test("an uncompressed call of unknown size is charged little", async () => {
     const gate = new CallGate({ interceptors: [], messageBytesMax: mebibyte });
     for (let count = 0; count < 1_000; count++)
       for (const header of [{}, { "grpc-encoding": "identity" }])
         assert.ok(!((await gate.pass(callWith(header))) instanceof ConnectError));
   });
 
-  test("every refusal is told to those who count, with the code that goes out", async () => {
+  test("every rejection is counted with the code that the client gets", async () => {
     const codes: Code[] = [];
-    const counter = withPortDuties((next) => next, { onRefused: (_, { code }) => void codes.push(code) });
+    const counter = withPortHooks((next) => next, { onRefused: (_, { code }) => void codes.push(code) });
     const errors = createErrorInterceptor({ log: createQuietLog() });
     const failing = (error: unknown): Interceptor =>
       createAdmission(() => {
@@ -64,7 +64,7 @@ describe("the gate of a service", () => {
     assert.deepEqual(codes, [Code.PermissionDenied, Code.Internal]);
   });
 
-  test("a failure that nobody answers for is not taken for a refusal", async () => {
+  test("an unexpected failure is thrown, not treated as a rejection", async () => {
     const failure = new Error("a bug");
     const admission = createAdmission(() => Promise.reject(failure));
     const gate = new CallGate({ interceptors: [admission], messageBytesMax: 1 });

@@ -1,5 +1,5 @@
-// Decides whether the body of a call is read: there has to be room for it, and every admission among the
-// service's interceptors has to let it in.
+// Decides whether the body of a call is read: the memory budget must have room for it, and every admission among the
+// service's interceptors must pass.
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import { admitCall, type IncomingCall, type PortInterceptor } from "./call-admission.ts";
 import { CallBudget, type CallCharge } from "./call-budget.ts";
@@ -13,15 +13,15 @@ export class CallGate {
     this.budget = new CallBudget(options.messageBytesMax);
   }
 
-  /** The charge of a call that is let in, to be released with its end, or the error that the client gets. */
+  /** Returns the charge of an admitted call, which the caller must release when it ends, or the error for the client. */
   async pass(call: IncomingCall): Promise<CallCharge | ConnectError> {
     try {
       return await this.admit(call);
     } catch (error) {
-      const answer = this.answerTo(error, call);
-      if (!(answer instanceof ConnectError)) throw answer;
-      for (const { onRefused } of this.interceptors) onRefused?.(call, answer);
-      return answer;
+      const mapped = this.mapError(error, call);
+      if (!(mapped instanceof ConnectError)) throw mapped;
+      for (const { onRefused } of this.interceptors) onRefused?.(call, mapped);
+      return mapped;
     }
   }
 
@@ -37,15 +37,15 @@ export class CallGate {
     }
   }
 
-  /** As if it had gone out through the interceptors, the innermost first. */
-  private answerTo(error: unknown, call: IncomingCall): unknown {
-    return this.interceptors.reduceRight((answer, each) => each.answerTo?.(answer, call) ?? answer, error);
+  /** Maps the error as if it passed through the interceptors, innermost first. */
+  private mapError(error: unknown, call: IncomingCall): unknown {
+    return this.interceptors.reduceRight((mapped, each) => each.mapError?.(mapped, call) ?? mapped, error);
   }
 }
 
 /**
- * What the message may become in memory, as far as the headers tell. Connect sets aside what is announced
- * before it comes, and what is compressed may grow to any size.
+ * The size that the message may have in memory, judged by the headers. Connect allocates the announced size in advance,
+ * and a compressed message may expand to any size.
  */
 function announcedBytes(header: Headers): number {
   const encodings = ["content-encoding", "connect-content-encoding", "grpc-encoding"];

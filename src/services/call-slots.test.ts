@@ -29,7 +29,7 @@ function calls(slots: CallSlots) {
 }
 
 describe("CallSlots", () => {
-  test("so many run, so many wait in turn, and no more are taken", async () => {
+  test("limits the running and the waiting calls, and rejects more", async () => {
     const { running, start, end } = calls(new CallSlots({ runningMax: 2, waitingMax: 2 }));
     const taken = ["a", "b", "c", "d"].map((name) => start(name));
     assert.equal(start("e"), undefined);
@@ -52,7 +52,7 @@ describe("CallSlots", () => {
     assert.deepEqual(running, ["f", "g"]);
   });
 
-  test("who gives up while waiting makes room for another and never runs", async () => {
+  test("a waiting call that is aborted makes room for another and never runs", async () => {
     const { running, start, end } = calls(new CallSlots({ runningMax: 1, waitingMax: 1 }));
     const giveUp = new AbortController();
     void start("a");
@@ -68,7 +68,7 @@ describe("CallSlots", () => {
     assert.equal(await last, "c");
   });
 
-  test("a newcomer does not take the place that the next in line was given", async () => {
+  test("a new call does not take the slot of the next waiting one", async () => {
     const { running, start, end } = calls(new CallSlots({ runningMax: 1, waitingMax: 5 }));
     const first = start("a");
     void start("b");

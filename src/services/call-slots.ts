@@ -1,5 +1,5 @@
-// So many calls at the same time, so many more that wait in turn, and no further ones: what strangers can
-// make krane ask of somebody else has a limit (K10).
+// Limits concurrent calls, with a bounded FIFO queue for further ones, so that unauthenticated callers cannot flood a
+// server behind krane (K10).
 import { onAbort } from "../concurrency/abort-listener.ts";
 import { Fifo, type FifoItem } from "../concurrency/fifo.ts";
 
@@ -21,7 +21,7 @@ export class CallSlots {
     this.options = options;
   }
 
-  /** Undefined, without having called, where even the places to wait are taken. */
+  /** Returns undefined, without running the call, when the queue is full too. */
   run<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> | undefined {
     const { runningMax, waitingMax } = this.options;
     if (this.running >= runningMax && this.waiting.size >= waitingMax) return undefined;
@@ -38,7 +38,7 @@ export class CallSlots {
     }
   }
 
-  /** Resolves with the place of a call that ended; rejects with the signal's reason, without a place. */
+  /** Resolves when this call has taken over the slot of a finished one. Rejects with the signal's reason, without a slot. */
   private turn(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
@@ -58,8 +58,8 @@ export class CallSlots {
     });
   }
 
-  // The place goes straight to the next in line: were it given back first, a newcomer could take it
-  // in between, and there would be one call too many.
+  // The slot goes directly to the next waiting call. If it were freed first, a new call could take it in between, and
+  // one call too many would run.
   private release(): void {
     const next = this.waiting.first;
     if (next === undefined) {

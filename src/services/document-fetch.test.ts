@@ -24,7 +24,7 @@ async function serve(t: TestContext, listener: RequestListener) {
   return { ip: "127.0.0.1", port: portOf(server) };
 }
 
-test("the document comes as the instance gave it, from exactly the path", async (t) => {
+test("returns the document unchanged, from exactly the path", async (t) => {
   const seen: unknown[] = [];
   const address = await serve(t, ({ method, url, headers }, answer) => {
     seen.push([method, url, headers["accept-encoding"], headers["authorization"]]);
@@ -35,7 +35,7 @@ test("the document comes as the instance gave it, from exactly the path", async 
   assert.deepEqual(seen, [["GET", "/a?b=%2F..", "identity", undefined]]);
 });
 
-test("a redirect is an answer and not an order", async (t) => {
+test("redirects are not followed", async (t) => {
   let calls = 0;
   const address = await serve(t, (_, answer) => {
     calls += 1;
@@ -45,7 +45,7 @@ test("a redirect is an answer and not an order", async (t) => {
   assert.equal(calls, 1);
 });
 
-test("a body is read up to its limit, whatever its length says", async (t) => {
+test("a body is read up to the limit, whatever its content-length is", async (t) => {
   const address = await serve(t, ({ url }, answer) => {
     const size = Number(url?.slice(1));
     if (size < 10_000) answer.end("x".repeat(size));
@@ -61,12 +61,12 @@ test("a body is read up to its limit, whatever its length says", async (t) => {
   );
 });
 
-test("what is not text is not given on", async (t) => {
+test("a body that is not text is rejected", async (t) => {
   const address = await serve(t, (_, answer) => void answer.end(Buffer.from([0xff, 0xfe, 0x00])));
   assert.deepEqual(await fetchDocument({ ...address, path: "/" }, never), { kind: "not-text" });
 });
 
-test("an instance that is not there, breaks off or speaks no HTTP is a value", async (t) => {
+test("an instance that is down, disconnects or does not speak HTTP is a value", async (t) => {
   const gone = await serve(t, () => undefined);
   const server = createNetServer((socket) => void socket.end("220 smtp.example\r\n"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -86,7 +86,7 @@ test("an instance that is not there, breaks off or speaks no HTTP is a value", a
   }
 });
 
-test("an instance that says nothing is given up, and so is a call that nobody waits for", async (t) => {
+test("a silent instance times out, and an aborted call ends", async (t) => {
   const clock = new FakeClock();
   let reached: () => void = () => undefined;
   const arrival = () =>
@@ -99,7 +99,7 @@ test("an instance that says nothing is given up, and so is a call that nobody wa
   const late = fetchSlowly({ ...address, path: "/" }, never);
   await arrived;
   await clock.advance(1_000);
-  assert.deepEqual(await late, { kind: "unreachable", reason: "no answer within 1000 ms" });
+  assert.deepEqual(await late, { kind: "unreachable", reason: "no response within 1000 ms" });
   const caller = new AbortController();
   arrived = arrival();
   const given = fetchSlowly({ ...address, path: "/" }, caller.signal);

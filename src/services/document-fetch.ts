@@ -1,5 +1,9 @@
-// Fetches one small text from an instance of a tenant. What answers there is not to be trusted: time, size
-// and headers have limits, nothing is followed or unpacked, and every way in which it can fail is a value.
+// Fetches the OpenAPI document of a deployment from one of its running instances.
+//
+// - The instance is untrusted: time, size and headers are limited, redirects are not followed, nothing is decompressed,
+//   and every failure is a value.
+// - The caller chooses the deployment and the path. The address comes only from what Kubernetes says about the pods, so
+//   a call cannot be directed to another address.
 import { request } from "node:http";
 import { BlockList, isIP, isIPv6 } from "node:net";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -15,7 +19,7 @@ export interface DocumentAddress {
 
 export type DocumentOutcome =
   | { readonly kind: "document"; readonly text: string }
-  /** It answered something else than 200. */
+  /** The status was not 200. */
   | { readonly kind: "refused"; readonly status: number }
   | { readonly kind: "too-large" }
   /** It is not UTF-8. */
@@ -43,7 +47,9 @@ export function createDocumentFetch(
     } catch (error) {
       signal.throwIfAborted();
       const reason =
-        error instanceof DeadlineError ? `no answer within ${limits.timeoutMs} ms` : connectionReason(error);
+        error instanceof DeadlineError
+          ? `no response within ${limits.timeoutMs} ms`
+          : connectionReason(error);
       return { kind: "unreachable", reason };
     }
   };
@@ -60,27 +66,27 @@ function get(
       "accept-encoding": "identity",
     };
     const call = request(
-      // A connection of its own: one that is kept could answer the next question with leftovers of this one.
+      // A new connection each time: a reused one could carry leftovers of the previous response.
       { host: ip, port, path, method: "GET", headers, agent: false, maxHeaderSize: headerBytesMax, signal },
-      (answer) => {
+      (response) => {
         const end = (outcome: DocumentOutcome) => {
           resolve(outcome);
           call.destroy();
         };
-        const { statusCode: status = 0 } = answer;
+        const { statusCode: status = 0 } = response;
         if (status !== 200) {
           end({ kind: "refused", status });
           return;
         }
         const chunks: Buffer[] = [];
         let size = 0;
-        answer.on("data", (chunk: Buffer) => {
+        response.on("data", (chunk: Buffer) => {
           size += chunk.length;
           if (size > bodyBytesMax) end({ kind: "too-large" });
           else chunks.push(chunk);
         });
-        answer.on("end", () => end(textOf(Buffer.concat(chunks))));
-        answer.on("error", reject);
+        response.on("end", () => end(textOf(Buffer.concat(chunks))));
+        response.on("error", reject);
       },
     );
     call.on("error", reject);
@@ -96,17 +102,13 @@ function textOf(body: Buffer): DocumentOutcome {
   }
 }
 
-/** A word such as ECONNREFUSED, and no address: whoever called knows whom they asked for. */
+/** An error code such as ECONNREFUSED, without the address, which the caller must not learn. */
 function connectionReason(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "the connection failed";
 }
 
-// The OpenAPI document of a deployment, from one of its running instances. Whoever asks chooses the
-// deployment and the path; where the instance is comes from what Kubernetes says about its pods and from
-// nothing else, so a call cannot be turned into one to some other address.
-
 interface ScrapeTarget {
-  /** Where its running instances listen. */
+  /** The addresses of the running instances. */
   readonly sockets: readonly { readonly ip: string; readonly port: number }[];
 }
 
@@ -132,7 +134,7 @@ const pathCharsMax = 2_048;
 const pathPattern =
   /^\/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*(?:\?(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*)?$/;
 
-/** Reads on after the name of the field; undefined where all is well. */
+/** The problem with a path, to follow the field's name; undefined when the path is valid. */
 export function pathProblem(path: string): string | undefined {
   if (!path.startsWith("/") || path.startsWith("//")) return "must begin with one slash";
   if (path.length > pathCharsMax) return `must have at most ${pathCharsMax} characters`;
@@ -141,7 +143,7 @@ export function pathProblem(path: string): string | undefined {
   return segments.includes("..") || segments.includes(".") ? "must not have . or .. in it" : undefined;
 }
 
-// No pod has such an address. A cluster in which one claims to is not one to be believed.
+// No real pod has an address in these ranges, so a pod that claims one is not trusted.
 const neverPods = blockList([
   ["0.0.0.0", 8, "ipv4"],
   ["127.0.0.0", 8, "ipv4"],

@@ -25,7 +25,7 @@ async function statusesOf(watch: AsyncIterable<{ status: Status }>): Promise<Sta
 }
 
 describe("grpc.health.v1.Health", () => {
-  test("follows the life of krane, as a whole and for each service", async () => {
+  test("follows krane's phase, as a whole and for each service", async () => {
     const { health, client } = serve();
     const check = async (name: string) => (await client.check({ service: name })).status;
     assert.deepEqual([await check(""), await check(service)], [Status.NOT_SERVING, Status.NOT_SERVING]);
@@ -35,13 +35,13 @@ describe("grpc.health.v1.Health", () => {
     assert.deepEqual([await check(""), await check(service)], [Status.NOT_SERVING, Status.NOT_SERVING]);
   });
 
-  test("does not know what the port does not serve", async () => {
+  test("rejects services that the port does not serve", async () => {
     const { client } = serve();
     const refused = client.check({ service: "krane.v1.Other" });
     await assert.rejects(refused, (error) => error instanceof ConnectError && error.code === Code.NotFound);
   });
 
-  test("a watch tells each change and ends with krane", async () => {
+  test("a watch reports each change and ends at shutdown", async () => {
     const { health, client } = serve();
     const watched = client.watch({ service: "" })[Symbol.asyncIterator]();
     const next = async () => (await watched.next()).value?.status;
@@ -53,7 +53,7 @@ describe("grpc.health.v1.Health", () => {
     assert.equal((await watched.next()).done, true);
   });
 
-  test("a watch of an unknown service waits, and ends with krane or with its caller", async () => {
+  test("a watch of an unknown service waits, and ends at shutdown or with its caller", async () => {
     const { health, client } = serve();
     const unknown = statusesOf(client.watch({ service: "krane.v1.Other" }));
     const caller = new AbortController();

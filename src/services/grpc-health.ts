@@ -1,6 +1,6 @@
-// grpc.health.v1.Health: the health of krane for gRPC clients and for the gRPC probes of Kubernetes. It
-// says what /health/ready says: not serving before the start and on the way out, and serving otherwise,
-// however the control plane and the API server are. Nobody has to show a token, as with the HTTP endpoints.
+// Implements grpc.health.v1.Health for gRPC clients and for the gRPC probes of Kubernetes. It reports the same as
+// /health/ready: not serving before the start and during shutdown, and serving otherwise, regardless of the control
+// plane and the API server. Like the HTTP endpoints, it needs no token.
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import {
@@ -11,13 +11,13 @@ import type { Health } from "../http/health.ts";
 import { changesOf } from "./latest-changes.ts";
 import { StreamPlaces } from "./stream-places.ts";
 
-/** Anybody may open one, and may watch for as long as it likes. */
+/** Limited, because anyone may open a watch, for any time. */
 const watches = { streamsMax: 100, perHolderMax: 50 };
 
-/** The name of one service and nothing else. */
+/** A request is only the name of one service. */
 const requestBytesMax = 4 * 1024;
 
-/** `services`: the full names of what the port serves. */
+/** `services`: the full names of the services on the port. */
 export function grpcHealthRoutes(
   health: Pick<Health, "phase" | "subscribe">,
   services: ReadonlySet<string>,
@@ -36,20 +36,20 @@ function createGrpcHealth(
   const isKnown = (service: string) => service === "" || services.has(service);
   const now = () => (health.phase === "running" ? ServingStatus.SERVING : ServingStatus.NOT_SERVING);
   const statuses = async function* (isServed: boolean, signal: AbortSignal) {
-    let told: ServingStatus | undefined;
+    let sent: ServingStatus | undefined;
     for await (const _ of changesOf(health, signal)) {
-      // What a port serves is settled before it opens, so an unknown service stays unknown.
+      // A port's services are fixed before it opens, so an unknown service stays unknown.
       const status = isServed ? now() : ServingStatus.SERVICE_UNKNOWN;
       const isLast = health.phase === "shutting down";
-      if (status !== told) yield { status };
-      told = status;
-      // Whoever keeps watching a krane that stops would only keep it from stopping.
+      if (status !== sent) yield { status };
+      sent = status;
+      // An open watch would only delay the shutdown.
       if (isLast) return;
     }
   };
   return {
     check({ service }) {
-      if (!isKnown(service)) throw new ConnectError("this port has no such service", Code.NotFound);
+      if (!isKnown(service)) throw new ConnectError("unknown service", Code.NotFound);
       return { status: now() };
     },
     watch: ({ service }, context) => places.hold(statuses(isKnown(service), context.signal), context),

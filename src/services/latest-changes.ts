@@ -1,13 +1,13 @@
-// Turns "something changed" into steps of a loop. However many changes come while the loop is busy, they
-// make one step, so a slow reader costs nothing (K10).
+// Turns change notifications into iterations of a loop. All changes that come while the loop is busy make one
+// iteration, so a slow reader does not accumulate work (K10).
 import { onAbort } from "../concurrency/abort-listener.ts";
 
 export interface Changing {
-  /** Returns the way to stop listening. */
+  /** Returns a function that unsubscribes the listener. */
   subscribe(listener: () => void): () => void;
 }
 
-/** A first step at once, then one after every change; ends with the signal, without an error. */
+/** Yields once immediately, then after changes. Ends when the signal aborts, without an error. */
 export async function* changesOf(source: Changing, signal: AbortSignal): AsyncGenerator<undefined> {
   let isChanged = true;
   let wake: () => void = () => undefined;
@@ -15,7 +15,7 @@ export async function* changesOf(source: Changing, signal: AbortSignal): AsyncGe
     isChanged = true;
     wake();
   });
-  // At once, and not with the next step: a reader that is gone may never take one.
+  // Immediately, not with the next iteration: a reader that is gone may never take another.
   const stopListening = onAbort(signal, () => {
     unsubscribe();
     wake();

@@ -14,7 +14,7 @@ for (const path of [
   "/a;v=1/~me/@x",
   `/${"a".repeat(2047)}`,
 ])
-  test(`${path.slice(0, 40)} is a path`, () => assert.equal(pathProblem(path), undefined));
+  test(`${path.slice(0, 40)} is a valid path`, () => assert.equal(pathProblem(path), undefined));
 
 for (const path of [
   "",
@@ -36,7 +36,7 @@ for (const path of [
   "/%2",
   `/${"a".repeat(2048)}`,
 ])
-  test(`${JSON.stringify(path).slice(0, 40)} is refused`, () => assert.ok(pathProblem(path)));
+  test(`${JSON.stringify(path).slice(0, 40)} is rejected`, () => assert.ok(pathProblem(path)));
 
 describe("a scrape", () => {
   const refusedWith = (code: Code) => (error: unknown) =>
@@ -49,12 +49,12 @@ describe("a scrape", () => {
   const document = answering({ kind: "document", text: "{}" });
   const target = { sockets: [{ ip: "10.0.0.7", port: 3000 }] };
 
-  test("asks one instance where Kubernetes says that it is", async () => {
+  test("asks one instance, at the address that Kubernetes reports", async () => {
     assert.equal(await scrapeDocument(target, "/openapi.json", document, never), "{}");
     assert.deepEqual(asked.splice(0), [{ ip: "10.0.0.7", port: 3000, path: "/openapi.json" }]);
   });
 
-  test("is refused without a deployment, without a running instance, and for a bad path", async () => {
+  test("is rejected without a deployment, without a running instance, and for an invalid path", async () => {
     const scrape = (some: typeof target | undefined, path = "/") =>
       scrapeDocument(some, path, document, never);
     await assert.rejects(scrape(undefined), refusedWith(Code.NotFound));
@@ -86,7 +86,7 @@ describe("a scrape", () => {
     [{ kind: "not-text" }, Code.FailedPrecondition],
     [{ kind: "unreachable", reason: "ECONNREFUSED" }, Code.Unavailable],
   ] as const)
-    test(`that comes to "${outcome.kind}" is answered with ${Code[code]}`, async () => {
+    test(`with the outcome "${outcome.kind}" returns ${Code[code]}`, async () => {
       await assert.rejects(scrapeDocument(target, "/", answering(outcome), never), refusedWith(code));
       asked.length = 0;
     });

@@ -1,15 +1,15 @@
-// Pages of a sorted list, without any state between two of them: a token says after which
-// item the page begins. So items that come and go meanwhile neither repeat nor hide others.
+// Stateless paging of a sorted list: a page token names the item after which the page begins, so items that are added or
+// removed between two pages neither repeat nor hide others.
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** What a list is sorted by, the first part first. */
+/** The sort key of a list: controller, then key. */
 export interface ListPosition {
   readonly controller: string;
   readonly key: string;
 }
 
 export interface PageRequest {
-  /** 0 leaves it to the server. */
+  /** 0 means the server's default. */
   readonly pageSize: number;
   /** Empty for the first page. */
   readonly pageToken: string;
@@ -21,7 +21,7 @@ export interface Page<T> {
   readonly nextPageToken: string;
 }
 
-// A status with a long reason is about 1 KB, and clients of gRPC take 4 MB.
+// A status with a long reason is about 1 KB, and gRPC clients accept 4 MB.
 const pageSizeMax = 500;
 
 export interface PageStart {
@@ -36,7 +36,7 @@ export function parsePage({ pageSize, pageToken }: PageRequest): PageStart {
   return { after: pageToken === "" ? undefined : readToken(pageToken), size };
 }
 
-/** One page of the items, which have to be in order. */
+/** Returns one page of the items, which must be sorted. */
 export function pageOf<T extends ListPosition>(items: readonly T[], request: PageRequest): Page<T> {
   const { after, size } = parsePage(request);
   const rest = after === undefined ? items : items.filter((item) => comparePositions(item, after) > 0);
@@ -51,7 +51,7 @@ export function comparePositions(a: ListPosition, b: ListPosition): number {
   return a.key < b.key ? -1 : 1;
 }
 
-/** What asks for the page that begins behind this item. */
+/** The token of the page that begins after this item. */
 export function tokenOf({ controller, key }: ListPosition): string {
   return Buffer.from(JSON.stringify([controller, key])).toString("base64url");
 }
@@ -59,7 +59,7 @@ export function tokenOf({ controller, key }: ListPosition): string {
 function readToken(token: string): ListPosition {
   const [controller, key] = parseQuietly(Buffer.from(token, "base64url").toString("utf8"));
   if (typeof controller !== "string" || typeof key !== "string") {
-    throw new ConnectError("page_token: is not one of this list", Code.InvalidArgument);
+    throw new ConnectError("page_token: is invalid", Code.InvalidArgument);
   }
   return { controller, key };
 }

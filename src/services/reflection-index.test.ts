@@ -9,24 +9,24 @@ import {
 import { ClusterService } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import { SchedulerService } from "../gen/krane/v1/scheduler_pb.ts";
 import { VaultService } from "../gen/vault/v1/service_pb.ts";
-import { createReflectionIndex, type ReflectionAnswer } from "./reflection-index.ts";
+import { createReflectionIndex, type ReflectionResponse } from "./reflection-index.ts";
 
 const index = createReflectionIndex([SchedulerService, ClusterService]);
 
-function filesOf(answer: ReflectionAnswer): FileDescriptorProto[] {
-  if (answer.case !== "fileDescriptorResponse") return assert.fail(`it answers ${answer.case}`);
-  return answer.value.fileDescriptorProto.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes));
+function filesOf(response: ReflectionResponse): FileDescriptorProto[] {
+  if (response.case !== "fileDescriptorResponse") return assert.fail(`it returned ${response.case}`);
+  return response.value.fileDescriptorProto.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes));
 }
 
 describe("reflection", () => {
-  test("lists the services of the port and no other", () => {
-    const answer = index.answer({ case: "listServices", value: "*" });
-    assert.deepEqual(answer, {
+  test("lists exactly the services of the port", () => {
+    const response = index.respond({ case: "listServices", value: "*" });
+    assert.deepEqual(response, {
       case: "listServicesResponse",
       value: { service: [{ name: "krane.v1.SchedulerService" }, { name: "ctrl.v1.ClusterService" }] },
     });
     assert.equal(
-      index.answer({ case: "fileContainingSymbol", value: VaultService.typeName }).case,
+      index.respond({ case: "fileContainingSymbol", value: VaultService.typeName }).case,
       "errorResponse",
     );
   });
@@ -41,13 +41,13 @@ describe("reflection", () => {
     "krane.v1.State.Deployment.Instance.STATUS_RUNNING",
     "krane.v1.State.state",
   ])
-    test(`finds the file that has ${value}`, () => {
-      const [file] = filesOf(index.answer({ case: "fileContainingSymbol", value }));
+    test(`finds the file that defines ${value}`, () => {
+      const [file] = filesOf(index.respond({ case: "fileContainingSymbol", value }));
       assert.equal(file?.name, "krane/v1/scheduler.proto");
     });
 
-  test("gives a file with all that it imports, so that a client can read it alone", () => {
-    const files = filesOf(index.answer({ case: "fileByFilename", value: "ctrl/v1/cluster_service.proto" }));
+  test("returns a file with all its imports, so that a client needs no other", () => {
+    const files = filesOf(index.respond({ case: "fileByFilename", value: "ctrl/v1/cluster_service.proto" }));
     const names = files.map(({ name }) => name);
     assert.equal(names[0], "ctrl/v1/cluster_service.proto");
     assert.equal(new Set(names).size, names.length);
@@ -55,9 +55,9 @@ describe("reflection", () => {
     assert.equal(registry.getService(ClusterService.typeName)?.methods.length, ClusterService.methods.length);
   });
 
-  test("has no extensions, and no answer to what it does not know", () => {
+  test("has no extensions, and returns not_found for unknown names", () => {
     const type = "krane.v1.State";
-    assert.deepEqual(index.answer({ case: "allExtensionNumbersOfType", value: type }), {
+    assert.deepEqual(index.respond({ case: "allExtensionNumbersOfType", value: type }), {
       case: "allExtensionNumbersResponse",
       value: { baseTypeName: type, extensionNumber: [] },
     });
@@ -68,6 +68,6 @@ describe("reflection", () => {
       { case: "fileContainingExtension", value: { containingType: type, extensionNumber: 1 } },
       { case: undefined },
     ] as const)
-      assert.equal(index.answer(question).case, "errorResponse");
+      assert.equal(index.respond(question).case, "errorResponse");
   });
 });

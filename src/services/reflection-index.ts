@@ -1,5 +1,5 @@
-// The contract, made ready for the questions of reflection: files by their name and by the names that they
-// define. A file is answered with everything that it imports, so that one question is enough.
+// Indexes the descriptors of the served contract for gRPC reflection: files by name and by the symbols that they define.
+// A file is returned with all its imports, so that one request is enough.
 import {
   type DescEnum,
   type DescFile,
@@ -10,8 +10,8 @@ import {
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 
-/** As both versions of reflection ask it. */
-export type ReflectionQuestion =
+/** The request of both versions of reflection. */
+export type ReflectionRequest =
   | {
       readonly case: "listServices" | "fileByFilename" | "fileContainingSymbol" | "allExtensionNumbersOfType";
       readonly value: string;
@@ -22,7 +22,7 @@ export type ReflectionQuestion =
     }
   | { readonly case: undefined; readonly value?: undefined };
 
-export type ReflectionAnswer =
+export type ReflectionResponse =
   | { case: "fileDescriptorResponse"; value: { fileDescriptorProto: Uint8Array[] } }
   | {
       case: "allExtensionNumbersResponse";
@@ -32,7 +32,7 @@ export type ReflectionAnswer =
   | { case: "errorResponse"; value: { errorCode: number; errorMessage: string } };
 
 export interface ReflectionIndex {
-  answer(question: ReflectionQuestion): ReflectionAnswer;
+  respond(request: ReflectionRequest): ReflectionResponse;
 }
 
 export function createReflectionIndex(services: readonly DescService[]): ReflectionIndex {
@@ -42,36 +42,36 @@ export function createReflectionIndex(services: readonly DescService[]): Reflect
   for (const file of files.values()) for (const name of symbolsOf(file)) symbols.set(name, file);
   const service = services.map(({ typeName }) => ({ name: typeName }));
   return {
-    answer(question) {
-      switch (question.case) {
+    respond(request) {
+      switch (request.case) {
         case "listServices":
           return { case: "listServicesResponse", value: { service } };
         case "fileByFilename":
-          return fileAnswer(files.get(question.value));
+          return fileResponse(files.get(request.value));
         case "fileContainingSymbol":
-          return fileAnswer(symbols.get(question.value));
+          return fileResponse(symbols.get(request.value));
         case "allExtensionNumbersOfType":
           // No file of the contract extends anything.
-          return symbols.has(question.value)
+          return symbols.has(request.value)
             ? {
                 case: "allExtensionNumbersResponse",
-                value: { baseTypeName: question.value, extensionNumber: [] },
+                value: { baseTypeName: request.value, extensionNumber: [] },
               }
-            : nothing;
+            : notFound;
         default:
-          return nothing;
+          return notFound;
       }
     },
   };
 }
 
-const nothing: ReflectionAnswer = {
+const notFound: ReflectionResponse = {
   case: "errorResponse",
-  value: { errorCode: Code.NotFound, errorMessage: "there is no such thing on this port" },
+  value: { errorCode: Code.NotFound, errorMessage: "not found on this port" },
 };
 
-function fileAnswer(file: DescFile | undefined): ReflectionAnswer {
-  if (file === undefined) return nothing;
+function fileResponse(file: DescFile | undefined): ReflectionResponse {
+  if (file === undefined) return notFound;
   const fileDescriptorProto = withImports(file).map(({ proto }) =>
     toBinary(FileDescriptorProtoSchema, proto),
   );
@@ -89,7 +89,7 @@ function withImports(file: DescFile): readonly DescFile[] {
   return [...found].reverse();
 }
 
-/** Every full name that a file defines; tools ask for methods and fields, too. */
+/** Every full name that a file defines. Tools look up methods and fields too. */
 function* symbolsOf(file: DescFile): Iterable<string> {
   for (const service of file.services) {
     yield service.typeName;
@@ -106,7 +106,7 @@ function* symbolsOfMessage(message: DescMessage): Iterable<string> {
   for (const nested of message.nestedEnums) yield* symbolsOfEnum(nested);
 }
 
-/** The values of an enum are named beside it, not within. */
+/** Enum values are in the scope of the enum's parent, not of the enum. */
 function* symbolsOfEnum({ typeName, values }: DescEnum): Iterable<string> {
   yield typeName;
   const scope = typeName.slice(0, typeName.lastIndexOf(".") + 1);

@@ -11,7 +11,7 @@ async function* oneQuestionAndSilence() {
   await new Promise<never>(() => undefined);
 }
 
-test("clients that keep reflection open get so many streams for so long, under both names together", async () => {
+test("reflection streams are limited in number and duration, for both versions together", async () => {
   const clock = new FakeClock();
   const transport = createRouterTransport(reflectionRoutes([], { clock }));
   const open = (service: typeof ServerReflection | typeof ServerReflectionAlpha) =>

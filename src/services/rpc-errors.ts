@@ -1,19 +1,19 @@
-// What becomes of a failure: a coded error goes to the client as it is, one that the
-// service knows gets its code, and everything else is logged here and told to nobody,
-// because the text of a database error is not for clients.
+// Maps errors to the ones that clients get. A ConnectError passes unchanged, an error that the service expects gets its
+// code, and everything else is logged and becomes `internal`, because clients must not see the text of, for example, a
+// database error.
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Log } from "../telemetry/log.ts";
-import { type AnswerTo, withPortDuties } from "./call-admission.ts";
+import { type MapError, withPortHooks } from "./call-admission.ts";
 
 export interface RpcErrorsDeps {
   readonly log: Log;
-  /** The answer to an error that the service expects; undefined for all others. */
+  /** The client's error for one that the service expects; undefined for all others. */
   explain?(error: unknown): ConnectError | undefined;
 }
 
 export function createErrorInterceptor(deps: RpcErrorsDeps): Interceptor {
-  const answerTo: AnswerTo = (error, { method, signal }) => {
-    // Whatever the work made of its abort, the client is gone or out of time.
+  const mapError: MapError = (error, { method, signal }) => {
+    // After an abort the client is gone or out of time, so the error does not matter.
     if (signal.aborted || error instanceof ConnectError) return error;
     const explained = deps.explain?.(error);
     if (explained !== undefined) return explained;
@@ -24,18 +24,21 @@ export function createErrorInterceptor(deps: RpcErrorsDeps): Interceptor {
     try {
       const response = await next(request);
       if (!response.stream) return response;
-      return { ...response, message: answered(response.message, (error) => answerTo(error, request)) };
+      return {
+        ...response,
+        message: withMappedErrors(response.message, (error) => mapError(error, request)),
+      };
     } catch (error) {
-      throw answerTo(error, request);
+      throw mapError(error, request);
     }
   };
-  return withPortDuties(interceptor, { answerTo });
+  return withPortHooks(interceptor, { mapError });
 }
 
-async function* answered<T>(stream: AsyncIterable<T>, answerTo: (error: unknown) => unknown) {
+async function* withMappedErrors<T>(stream: AsyncIterable<T>, mapError: (error: unknown) => unknown) {
   try {
     yield* stream;
   } catch (error) {
-    throw answerTo(error);
+    throw mapError(error);
   }
 }

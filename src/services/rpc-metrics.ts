@@ -1,17 +1,17 @@
-// Counts and times the calls that krane answers, by method and by the code that the
-// client hears. A stream counts when it ends.
+// Counts and times the calls that krane serves, by method and by the code that the client gets. A stream is counted when
+// it ends.
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { codeNames } from "../control-plane/error.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { withPortDuties } from "./call-admission.ts";
+import { withPortHooks } from "./call-admission.ts";
 
 export interface RpcMetricsDeps {
   readonly clock: Clock;
   readonly metrics: Pick<Metrics, "rpcServerRequests" | "rpcServerDuration">;
 }
 
-/** Has to be the outermost interceptor, so that it sees the error that goes out. */
+/** Must be the outermost interceptor, so that it sees the final error. */
 export function createRpcMetrics({ clock, metrics }: RpcMetricsDeps): Interceptor {
   const interceptor: Interceptor = (next) => async (request) => {
     const method = request.method.name;
@@ -30,8 +30,8 @@ export function createRpcMetrics({ clock, metrics }: RpcMetricsDeps): Intercepto
       throw error;
     }
   };
-  // Not timed: a refusal at the gate takes no time, and would make the service look fast.
-  return withPortDuties(interceptor, {
+  // Rejections at the gate are not timed: they are quick, and would make the service look fast.
+  return withPortHooks(interceptor, {
     onRefused: ({ method }, { code }) =>
       metrics.rpcServerRequests.inc({ method: method.name, code: codeNames[code] }),
   });

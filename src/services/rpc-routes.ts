@@ -1,8 +1,7 @@
-// RPC services as routes of an HTTP port: Connect, gRPC and gRPC-Web on the same paths.
-// Instead of Connect's own adapter for Node, which prints failures to the console and
-// tells its caller nothing of them.
+// Serves RPC services as routes of an HTTP port: Connect, gRPC and gRPC-Web on the same paths. It replaces Connect's own
+// Node adapter, which prints failures to the console and does not report them to its caller.
 //
-// Nothing of a body is read before the call has passed the gate of its service.
+// No part of a body is read before the call has passed the gate of its service.
 import type { Writable } from "node:stream";
 import {
   ConnectError,
@@ -32,12 +31,12 @@ import { CallGate } from "./call-gate.ts";
 
 type RpcHandler = ConnectRouter["handlers"][number];
 
-/** For services that set no limit of their own. */
+/** Default for services that set no limit. */
 const messageBytesMax = 4 * 1024 * 1024;
 
 /**
- * The handlers by path, for the services that `register` puts into the router. Interceptors that are
- * admissions are asked before the body of a call is read; see call-admission.ts.
+ * Returns the handlers by path for the services that `register` adds to the router. Admissions among the interceptors
+ * run before the body of a call is read; see call-admission.ts.
  */
 export function rpcRoutes(register: (router: ConnectRouter) => void): ReadonlyMap<string, HttpHandler> {
   const acceptCompression = [compressionGzip, compressionBrotli];
@@ -81,10 +80,10 @@ async function serveCall(
     if (charge instanceof ConnectError) return refuseCall(request, response, charge);
     if (response.destroyed) return charge.release();
     response.once("close", charge.release);
-    const answer = await handler({ ...received, body: chargedBody(request, charge) });
-    await universalResponseToNodeResponse(answer, response);
+    const result = await handler({ ...received, body: chargedBody(request, charge) });
+    await universalResponseToNodeResponse(result, response);
   } catch (error) {
-    // A client that went away before it had its answer is everyday life.
+    // A client that disconnects before it has its response is normal.
     if (!signal.aborted && !response.destroyed) throw error;
   }
 }
@@ -92,14 +91,14 @@ async function serveCall(
 async function* chargedBody(request: HttpRequest, charge: CallCharge): AsyncGenerator<Uint8Array> {
   let bytes = 0;
   try {
-    // Whoever stops reading has an answer to give, and with the request its connection would be destroyed.
+    // The reader may stop early and still send a response, so the request and its connection must stay open.
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       bytes += chunk.length;
       charge.raiseTo(bytes);
       yield chunk;
     }
   } finally {
-    // What is left is thrown away as it comes: unread, it would be in the way of the next request.
+    // Discards the rest: unread, it would block the next request on the connection.
     request.resume();
   }
 }
@@ -111,23 +110,23 @@ interface Refusal {
 }
 
 /**
- * Answers a call whose body nobody reads, in the words of its protocol. The body is left where it is: node:http2
- * tells the client to stop sending it, and node:http throws it away as it comes, so that the connection stays usable.
+ * Responds to a rejected call in its own protocol, without reading the body: node:http2 tells the client to stop sending
+ * it, and node:http discards it, so that the connection stays usable.
  */
 function refuseCall(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
   const { status, header, body } = refusalOf(request.headers["content-type"] ?? "", error);
   response.statusCode = status;
   for (const [name, value] of header) response.setHeader(name, value);
-  const answer: Writable = response;
-  if (body.length > 0) answer.end(body);
-  else answer.end();
+  const output: Writable = response;
+  if (body.length > 0) output.end(body);
+  else output.end();
 }
 
 function refusalOf(contentType: string, error: ConnectError): Refusal {
   const [type = ""] = /^application\/(?:grpc|connect\+)[-+a-z]*/i.exec(contentType) ?? [];
   const header = new Headers({ "content-type": type });
   if (/^application\/grpc/i.test(type)) {
-    // "Trailers-Only": both gRPC and gRPC-Web take the status in the headers of an answer that has no body.
+    // "Trailers-Only": gRPC and gRPC-Web accept the status in the headers of a response without a body.
     return { status: 200, header: setTrailerStatus(header, error), body: new Uint8Array() };
   }
   if (type !== "") {

@@ -1,9 +1,9 @@
-// Converts the messages of SchedulerService: requests to messages of the stream, which the controllers understand,
-// and what the controllers see to states.
+// Converts the messages of SchedulerService: requests to stream messages, which the controllers understand, and observed
+// objects to states.
 //
-// - What a message of the stream has more (a command, a port, a health check) stays at its default.
-// - The contract has no word for "gone": a deployment that is gone has no instances, and a sentinel that is gone
-//   has no replicas.
+// - Fields that only stream messages have (a command, a port, a health check) keep their defaults.
+// - The contract has no field for "gone": a deployment that is gone has no instances, and a sentinel that is gone has no
+//   replicas.
 import { clone, create } from "@bufbuild/protobuf";
 import {
   type ApplyDeployment,
@@ -39,7 +39,7 @@ export function deploymentDeletion(request: DeleteDeploymentRequest): DeleteDepl
   return create(DeleteDeploymentSchema, { k8sNamespace, k8sName });
 }
 
-/** Without the namespace: there is only one, and whoever calls this has compared it. */
+/** Drops the namespace, which the caller has already checked: there is only one. */
 export function sentinelOrder(request: ApplySentinelRequest): ApplySentinel {
   const { $typeName: _, $unknown: __, k8sNamespace: ___, ...fields } = request;
   return create(ApplySentinelSchema, fields);
@@ -74,7 +74,7 @@ export function sentinelState({ update: { k8sName, availableReplicas } }: Observ
   return create(StateSchema, { state: { case: "sentinel", value: { k8sName, availableReplicas } } });
 }
 
-/** The last state of an object, from the one before it. */
+/** The final state of an object that is gone, made from its last known state. */
 export function goneState(last: State): State {
   const gone = clone(StateSchema, last);
   if (gone.state.case === "deployment") gone.state.value.instances = [];

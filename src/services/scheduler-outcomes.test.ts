@@ -4,7 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import type { Outcome } from "../engine/object-status.ts";
 import type { OrderOutcome } from "../engine/running-controller.ts";
-import { carriedOut, refusalOf } from "./scheduler-service.ts";
+import { completeOrder, refusalOf } from "./scheduler-service.ts";
 
 const never = new AbortController().signal;
 const outcomeOf = (outcome: Outcome): OrderOutcome => ({ outcome, reason: "why", fieldPath: undefined });
@@ -19,7 +19,7 @@ for (const [outcome, onApply, onDelete] of [
   ["retrying", Code.Unavailable, Code.Unavailable],
   ["pending", Code.Unavailable, Code.Unavailable],
 ] as const)
-  test(`an order that is ${outcome} is answered by its code, with its reason`, () => {
+  test(`an order that is ${outcome} returns its code and reason`, () => {
     const refusals = [refusalOf("apply", outcomeOf(outcome)), refusalOf("delete", outcomeOf(outcome))];
     assert.deepEqual(
       refusals.map((refusal) => refusal?.code),
@@ -28,7 +28,7 @@ for (const [outcome, onApply, onDelete] of [
     for (const refusal of refusals) if (refusal) assert.match(refusal.rawMessage, /why/);
   });
 
-test("an order that cannot be understood is the caller's mistake", () => {
+test("an invalid order is the caller's error", () => {
   const refusal = refusalOf("apply", {
     ...outcomeOf("parked"),
     reason: "image is required",
@@ -44,26 +44,26 @@ describe("waiting for an order", () => {
     });
   const codeOf = (error: unknown) => (error instanceof ConnectError ? error.code : undefined);
 
-  test("has an end for callers that set none", async () => {
+  test("has a limit for callers that set no deadline", async () => {
     const clock = new FakeClock();
-    const waiting = carriedOut("apply", hanging, { clock, ending: never }, never).catch(codeOf);
+    const waiting = completeOrder("apply", hanging, { clock, ending: never }, never).catch(codeOf);
     await clock.advance(60_000);
     assert.equal(await waiting, Code.DeadlineExceeded);
     assert.equal(clock.timerCount, 0);
   });
 
-  test("ends with the caller's own deadline, and with the agent", async () => {
+  test("ends with the caller's own deadline, and when the agent stops", async () => {
     const clock = new FakeClock();
     const caller = new AbortController();
     const late = new ConnectError("late", Code.DeadlineExceeded);
-    const waiting = carriedOut("apply", hanging, { clock, ending: never }, caller.signal).catch(
+    const waiting = completeOrder("apply", hanging, { clock, ending: never }, caller.signal).catch(
       (error) => error,
     );
     caller.abort(late);
     assert.equal(await waiting, late);
     const agent = new AbortController();
     agent.abort();
-    const refused = carriedOut(
+    const refused = completeOrder(
       "apply",
       () => Promise.reject(agent.signal.reason),
       { clock, ending: agent.signal },

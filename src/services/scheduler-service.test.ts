@@ -75,7 +75,7 @@ function serve(target: SchedulerTarget | undefined, fetchDocument?: FetchDocumen
 const refusedWith = (code: Code) => (error: unknown) => error instanceof ConnectError && error.code === code;
 
 describe("SchedulerService", () => {
-  test("gives on every field of an order, and keeps the token of its caller beside it", async () => {
+  test("passes every field of an order on, and the caller's readiness id with it", async () => {
     const { target, orders } = createTarget();
     const client = serve(target);
     const fields = {
@@ -113,7 +113,7 @@ describe("SchedulerService", () => {
     ]);
   });
 
-  test("takes nothing before krane has started", async () => {
+  test("accepts nothing before krane has started", async () => {
     const client = serve(undefined, async () => assert.fail("nobody is asked"));
     const unavailable = refusedWith(Code.Unavailable);
     await assert.rejects(client.applyDeployment({}), unavailable);
@@ -124,7 +124,7 @@ describe("SchedulerService", () => {
     await assert.rejects(client.scrapeOpenApiSchema({ path: "/" }), unavailable);
   });
 
-  test("fetches a document from an instance only where that is allowed", async () => {
+  test("fetches a document from an instance only when scraping is on", async () => {
     const { target } = createTarget();
     const asked: DocumentAddress[] = [];
     const question = { namespace: "acme", name: "web", path: "/openapi.json" };
@@ -139,7 +139,7 @@ describe("SchedulerService", () => {
     await assert.rejects(unknown, refusedWith(Code.NotFound));
   });
 
-  test("so many clients may watch, and the place of one that left is free again", async () => {
+  test("limits the watching clients, and a client that leaves makes room for another", async () => {
     const { target, listeners } = createTarget();
     const client = serve(target);
     const callers = Array.from({ length: 32 }, () => new AbortController());

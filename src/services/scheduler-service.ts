@@ -1,5 +1,10 @@
-// krane.v1.SchedulerService: desired state by call instead of by stream. It gives orders to the controllers,
-// which take the same road into the cluster as what the stream brings, and tells what they see.
+// Implements krane.v1.SchedulerService: desired state by RPC instead of by stream. Orders go to the controllers, which
+// apply them like the stream's messages, and Watch returns what the controllers observe.
+//
+// The status of an order:
+// - ok: done. invalid_argument: rejected, and nothing changed.
+// - Any other code means that the order was accepted and stays in force. failed_precondition and already_exists need
+//   someone to fix something first; unavailable and deadline_exceeded only need time.
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
 import { DeadlineError, withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
@@ -26,7 +31,7 @@ import {
 import { type StateSource, watchStates } from "./scheduler-watch.ts";
 import { StreamPlaces } from "./stream-places.ts";
 
-/** The controllers, as far as orders go to them. */
+/** The controllers that take orders. */
 export interface SchedulerTarget {
   readonly deployments: Pick<ControllerOf<"deployment">, "apply" | "delete" | "seen">;
   readonly sentinels: Pick<ControllerOf<"sentinel">, "apply" | "delete" | "seen">;
@@ -36,19 +41,22 @@ export interface SchedulerServiceDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, "rpcServerRequests" | "rpcServerDuration">;
-  /** Undefined before the start and on the way out. */
+  /** Undefined before the start and during shutdown. */
   target(): SchedulerTarget | undefined;
-  /** Absent where it is switched off. */
+  /** Absent when scraping is off. */
   readonly fetchDocument?: FetchDocument | undefined;
 }
 
-/** The variables of a deployment in JSON, twice encoded, and some more. */
+/** Enough for the variables of a deployment in JSON, encoded twice. */
 const requestBytesMax = 512 * 1024;
 
-/** What each client was told last is kept for as long as it watches. */
+/** Limited, because each watch keeps the last state that it sent of every object. */
 const watchesMax = 32;
 
-/** Puts the service into a router, behind its bearer token. */
+/** For callers that set no deadline, or a very long one. */
+const orderWaitMs = 60_000;
+
+/** Registers the service with a router, behind its bearer token. */
 export function schedulerServiceRoutes(
   token: SecretSource,
   deps: SchedulerServiceDeps,
@@ -74,27 +82,27 @@ export function createSchedulerService(deps: SchedulerServiceDeps): ServiceImpl<
       const { deployments } = target();
       const give = (waiting: AbortSignal) =>
         deployments.apply(deploymentOrder(request), waiting, request.readinessId);
-      await carriedOut("apply", give, { clock, ending: deployments.seen.ending }, signal);
+      await completeOrder("apply", give, { clock, ending: deployments.seen.ending }, signal);
       return {};
     },
     async deleteDeployment(request, { signal }) {
       const { deployments } = target();
       const give = (waiting: AbortSignal) => deployments.delete(deploymentDeletion(request), waiting);
-      await carriedOut("delete", give, { clock, ending: deployments.seen.ending }, signal);
+      await completeOrder("delete", give, { clock, ending: deployments.seen.ending }, signal);
       return {};
     },
     async applySentinel(request, { signal }) {
       assertSentinelNamespace(request);
       const { sentinels } = target();
       const give = (waiting: AbortSignal) => sentinels.apply(sentinelOrder(request), waiting);
-      await carriedOut("apply", give, { clock, ending: sentinels.seen.ending }, signal);
+      await completeOrder("apply", give, { clock, ending: sentinels.seen.ending }, signal);
       return {};
     },
     async deleteSentinel(request, { signal }) {
       assertSentinelNamespace(request);
       const { sentinels } = target();
       const give = (waiting: AbortSignal) => sentinels.delete(sentinelDeletion(request), waiting);
-      await carriedOut("delete", give, { clock, ending: sentinels.seen.ending }, signal);
+      await completeOrder("delete", give, { clock, ending: sentinels.seen.ending }, signal);
       return {};
     },
     watch(_, context) {
@@ -109,7 +117,7 @@ export function createSchedulerService(deps: SchedulerServiceDeps): ServiceImpl<
       const { fetchDocument } = deps;
       if (fetchDocument === undefined) {
         throw new ConnectError(
-          "krane does not reach into instances; set scheduler.scrape = true to allow it",
+          "scraping instances is off; set scheduler.scrape = true to allow it",
           Code.FailedPrecondition,
         );
       }
@@ -137,19 +145,10 @@ function assertSentinelNamespace({ k8sNamespace }: { readonly k8sNamespace: stri
   throw new ConnectError(message, Code.InvalidArgument);
 }
 
-// What a caller of SchedulerService hears of an order.
-//
-// - ok: it is carried out. invalid_argument: it was not taken, and changed nothing.
-// - Every other answer speaks of an order that was taken and stays: failed_precondition and already_exists
-//   need somebody to do something first, unavailable and deadline_exceeded only need time.
-
-/** For callers that set no deadline, or one that is hours away. */
-const orderWaitMs = 60_000;
-
 type OrderVerb = "apply" | "delete";
 
-/** Resolves once the order is carried out; rejects with what the caller is to hear. */
-export async function carriedOut(
+/** Resolves when the order is done. Rejects with the error that the caller gets. */
+export async function completeOrder(
   verb: OrderVerb,
   give: (signal: AbortSignal) => Promise<OrderOutcome>,
   deps: { readonly clock: Clock; readonly ending: AbortSignal },
@@ -161,7 +160,7 @@ export async function carriedOut(
   } catch (error) {
     if (signal.aborted) throw error;
     if (error instanceof DeadlineError)
-      throw new ConnectError("not carried out yet; the order stays", Code.DeadlineExceeded);
+      throw new ConnectError("not done yet; the order stays in force", Code.DeadlineExceeded);
     if (deps.ending.aborted) throw new ConnectError("krane is stopping", Code.Unavailable);
     throw error;
   }
@@ -178,13 +177,16 @@ export function refusalOf(verb: OrderVerb, order: OrderOutcome): ConnectError | 
     case "deleted":
       return undefined;
     case "parked":
-      return new ConnectError(`refused by Kubernetes, the order stays: ${reason}`, Code.FailedPrecondition);
+      return new ConnectError(
+        `rejected by Kubernetes; the order stays in force: ${reason}`,
+        Code.FailedPrecondition,
+      );
     case "conflict":
       return new ConnectError(reason, verb === "apply" ? Code.AlreadyExists : Code.FailedPrecondition);
     case "blocked":
       return new ConnectError(reason, Code.FailedPrecondition);
     case "pending":
     case "retrying":
-      return new ConnectError(`not carried out yet, the order stays: ${reason}`, Code.Unavailable);
+      return new ConnectError(`not done yet; the order stays in force: ${reason}`, Code.Unavailable);
   }
 }

@@ -56,7 +56,7 @@ function open(source: StateSource) {
 }
 
 describe("a watch", () => {
-  test("begins with everything, and goes on with what changes", async () => {
+  test("begins with all objects, and continues with changes", async () => {
     const source = new FakeSource();
     source.set("a", 1);
     source.set("b", 2);
@@ -70,7 +70,7 @@ describe("a watch", () => {
     assert.equal(source.listeners.size, 0);
   });
 
-  test("does not tell the same state twice", async () => {
+  test("does not send the same state twice", async () => {
     const source = new FakeSource();
     source.set("a", 1);
     const { next, stop } = open(source);
@@ -83,7 +83,7 @@ describe("a watch", () => {
     stop();
   });
 
-  test("a slow client hears how things are, and nothing is kept of how they came to be", async () => {
+  test("a slow client gets only the current states", async () => {
     const source = new FakeSource();
     const { next, stop } = open(source);
     const first = next();
@@ -96,7 +96,7 @@ describe("a watch", () => {
     stop();
   });
 
-  test("what is gone is told once as empty, and not at all to whoever never heard of it", async () => {
+  test("a deleted object is sent once as empty, and only to clients that have seen it", async () => {
     const source = new FakeSource();
     source.set("a", 3);
     const { next, stop } = open(source);
@@ -111,7 +111,7 @@ describe("a watch", () => {
     stop();
   });
 
-  test("ends with unavailable when there is nothing more to see", async () => {
+  test("ends with unavailable when the sources end", async () => {
     const source = new FakeSource();
     const { next } = open(source);
     const waiting = next();

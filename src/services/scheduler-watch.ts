@@ -1,6 +1,6 @@
-// What a client of Watch hears: every object once, then each that looks different from before. What waits
-// for a slow client is keys, each once, so it is bounded by the number of objects and not by the rate of
-// their changes; a client that was slow hears how things are now and not how they came to be (K10).
+// Streams object states to a client of Watch: first every object, then each one that changed. Only keys wait for a slow
+// client, each at most once, so memory is bounded by the number of objects and not by the rate of changes. A slow client
+// gets the current states and misses the ones in between (K10).
 import { equals } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { linkSignals } from "../concurrency/abort.ts";
@@ -10,14 +10,14 @@ import { goneState } from "./scheduler-messages.ts";
 
 export interface StateSource {
   keys(): Iterable<string>;
-  /** Undefined where there is nothing. */
+  /** Undefined when the object does not exist. */
   get(key: string): State | undefined;
   subscribe(listener: (key: string) => void): () => void;
-  /** Aborts when nothing more will be seen. */
+  /** Aborts when the source will not change any more. */
   readonly ending: AbortSignal;
 }
 
-/** Ends with the signal, and with `unavailable` when the sources end. */
+/** Ends when the signal aborts, and throws `unavailable` when the sources end. */
 export async function* watchStates(
   sources: readonly StateSource[],
   signal: AbortSignal,
@@ -45,13 +45,13 @@ export async function* watchStates(
 class SourceReader {
   private readonly source: StateSource;
   private readonly dirty = new Set<string>();
-  private readonly told = new Map<string, State>();
+  private readonly sent = new Map<string, State>();
 
   constructor(source: StateSource) {
     this.source = source;
   }
 
-  /** From here on every change is kept in mind, and everything that is there already counts as one. */
+  /** Marks all existing objects as changed, and records changes from now on. */
   subscribe(listener: () => void): () => void {
     const unsubscribe = this.source.subscribe((key) => {
       this.dirty.add(key);
@@ -70,14 +70,14 @@ class SourceReader {
   }
 
   private stateOf(key: string): State | undefined {
-    const before = this.told.get(key);
+    const before = this.sent.get(key);
     const now = this.source.get(key);
     if (now === undefined) {
-      this.told.delete(key);
+      this.sent.delete(key);
       return before && goneState(before);
     }
     if (before !== undefined && equals(StateSchema, before, now)) return undefined;
-    this.told.set(key, now);
+    this.sent.set(key, now);
     return now;
   }
 }

@@ -1,6 +1,6 @@
-// What became of one request for secrets, in words for whoever runs krane. The caller hears none of it:
-// every refusal is the same sentence, because "no such pod" and "not your deployment" are two
-// different answers to somebody who is guessing.
+// The outcome of one request for secrets: how it is logged for operators, counted, and reported to the caller. The
+// caller never learns the reason: all refusals have the same message, because the difference between "no such pod" and
+// "not your deployment" would help an attacker who is guessing.
 
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DeadlineError } from "../concurrency/abort.ts";
@@ -11,23 +11,23 @@ import type { TokenRefusal, TokenSubject } from "./token-verdict.ts";
 import type { UndecidedReason, UnwantedReason } from "./wanted-workload.ts";
 import type { WorkloadRefusal } from "./workload-identity.ts";
 
-/** Something else went wrong, and nobody was judged. */
+/** Something failed before a decision was made. */
 export interface Failure {
   readonly kind: "failed";
   readonly reason:
-    | "Kubernetes cannot be asked"
-    | "the vault cannot be asked"
-    | "not done in time"
+    | "Kubernetes is unavailable"
+    | "the vault is unavailable"
+    | "timed out"
     | "decryption failed"
-    | "the caller went away"
+    | "the caller disconnected"
     | "internal error";
   readonly error: unknown;
 }
 
 export type NotGiven =
-  /** The token itself is no good. */
+  /** The token is not valid. */
   | { readonly kind: "unauthenticated"; readonly reason: TokenRefusal }
-  /** The token is good, and its pod may not have what it asks for. */
+  /** The token is valid, but its pod may not have these secrets. */
   | {
       readonly kind: "denied";
       readonly reason:
@@ -36,12 +36,15 @@ export type NotGiven =
         | "asked for another deployment"
         | "asked for another environment";
     }
-  /** The pod looks right, and desired state does not say so yet. */
+  /** The pod looks right, but desired state does not confirm it yet. */
   | { readonly kind: "undecided"; readonly reason: UndecidedReason }
   | {
       readonly kind: "limited";
-      readonly reason: "too many calls of this address" | "too many calls of this pod" | "too many tokens";
-      /** Told less than a minute ago: counted, and not told again. */
+      readonly reason:
+        | "too many calls from this address"
+        | "too many calls from this pod"
+        | "too many tokens";
+      /** Logged less than a minute ago: counted, but not logged again. */
       readonly isRepeated: boolean;
     }
   | { readonly kind: "invalid"; readonly reason: "the blob is not the JSON form of SecretsConfig" }
@@ -51,16 +54,16 @@ export type SecretsOutcome = NotGiven | { readonly kind: "allowed"; readonly cou
 
 export interface SecretsDecision {
   readonly outcome: SecretsOutcome;
-  /** Where the request came from; empty when it came over no network. */
+  /** The IP address of the caller; empty within a process. */
   readonly peer: string;
-  /** Whose token it was, as far as that was found out. */
+  /** The owner of the token, if known. */
   readonly subject?: TokenSubject | undefined;
-  /** As the caller claimed them, cut to what an id can be. */
+  /** As the caller sent them, truncated to the length of an id. */
   readonly askedFor: { readonly deploymentId: string; readonly environmentId: string };
   readonly durationMs: number;
 }
 
-/** Writes one line per decision. It has no place for a token, a value or the name of a variable (K7). */
+/** Writes one line per decision. It never holds a token, a value or the name of a variable (K7). */
 export function createDecisionLog(log: Log): (decision: SecretsDecision) => void {
   return ({ outcome, peer, subject, askedFor, durationMs }) => {
     if (outcome.kind === "limited" && outcome.isRepeated) return;
@@ -87,22 +90,21 @@ export function createDecisionLog(log: Log): (decision: SecretsDecision) => void
   };
 }
 
-// From what kept secrets from being given to what the caller hears of it, and how it is counted.
-
-/** What a failure of others means. Not being able to find out is never a refusal. */
+/** Classifies an error. A failed lookup is never a refusal. */
 export function failureOf(error: unknown, signal: AbortSignal): Failure {
   const failed = (reason: Failure["reason"]): Failure => ({ kind: "failed", reason, error });
-  if (signal.aborted) return failed("the caller went away");
-  if (error instanceof DeadlineError) return failed("not done in time");
-  if (error instanceof KubeApiError) return failed("Kubernetes cannot be asked");
+  if (signal.aborted) return failed("the caller disconnected");
+  if (error instanceof DeadlineError) return failed("timed out");
+  if (error instanceof KubeApiError) return failed("Kubernetes is unavailable");
   if (!(error instanceof VaultError)) return failed("internal error");
   const isOutage = error.code === "unavailable" || error.code === "unauthenticated";
-  return failed(isOutage ? "the vault cannot be asked" : "decryption failed");
+  return failed(isOutage ? "the vault is unavailable" : "decryption failed");
 }
 
 const refusal = "these secrets are not for this caller";
 
-export function answerTo(outcome: NotGiven): ConnectError {
+/** The error that the caller gets. */
+export function callerError(outcome: NotGiven): ConnectError {
   switch (outcome.kind) {
     case "unauthenticated":
       return new ConnectError(refusal, Code.Unauthenticated);
@@ -111,22 +113,22 @@ export function answerTo(outcome: NotGiven): ConnectError {
     case "undecided":
       return unavailable();
     case "limited":
-      return new ConnectError("too many requests; ask again later", Code.ResourceExhausted);
+      return new ConnectError("too many requests; try again later", Code.ResourceExhausted);
     case "invalid":
       return new ConnectError("encrypted_blob: is not the JSON form of SecretsConfig", Code.InvalidArgument);
     case "failed":
-      return answerToFailure(outcome);
+      return failureError(outcome);
   }
 }
 
-function answerToFailure({ reason, error }: Failure): ConnectError {
+function failureError({ reason, error }: Failure): ConnectError {
   switch (reason) {
-    case "the caller went away":
+    case "the caller disconnected":
       return new ConnectError("the call was canceled", Code.Canceled);
     case "internal error":
       return new ConnectError("internal error", Code.Internal);
     case "decryption failed": {
-      // Names the variable, which is the caller's own, and does not say what was wrong with it.
+      // The message names the variable, which is the caller's own, but not what is wrong with it.
       const isNamed = error instanceof VaultError && error.code === "undecryptable";
       return new ConnectError(isNamed ? error.message : "the variables cannot be decrypted", Code.Internal);
     }
@@ -136,10 +138,10 @@ function answerToFailure({ reason, error }: Failure): ConnectError {
 }
 
 export function unavailable(): ConnectError {
-  return new ConnectError("secrets cannot be had at the moment; ask again", Code.Unavailable);
+  return new ConnectError("secrets are temporarily unavailable; try again", Code.Unavailable);
 }
 
-/** The value of the metric's label. */
+/** The value of the metric's `type` label. */
 export function metricTypeOf(outcome: NotGiven) {
   switch (outcome.kind) {
     case "unauthenticated":

@@ -95,7 +95,7 @@ const isTold = (outcome: SecretsOutcome) => outcome.kind === "limited" && !outco
 const count = (codes: readonly Code[], code: Code) => codes.filter((each) => each === code).length;
 
 describe("SecretsService", () => {
-  test("a flood of one address ends in a limited number of reviews, and goes on at a rate", async () => {
+  test("a flood from one address causes a limited number of reviews, and is then rate-limited", async () => {
     const { clock, ask, reviewCount, metrics, decisions } = world();
     const flood = () => Promise.all(Array.from({ length: 1_000 }, (_, index) => ask(`a.b.${index}`)));
     const codes = await flood();
@@ -115,7 +115,7 @@ describe("SecretsService", () => {
     );
   });
 
-  test("more tokens than can be reviewed are one line in the log per minute", async () => {
+  test("too many tokens are logged once a minute", async () => {
     const { clock, askPastTheDoor, decisions } = world({ isReviewing: false });
     const flood = () => {
       for (let index = 0; index < 2_000; index++) askPastTheDoor(`a.b.${index}`).catch(() => undefined);
@@ -130,7 +130,7 @@ describe("SecretsService", () => {
     assert.equal(told(), 2);
   });
 
-  test("a pod that asks again and again is held back, its neighbour is not", async () => {
+  test("a pod that calls too often is limited, and its neighbour is not", async () => {
     const { clock, ask } = world();
     const codes = await Promise.all(Array.from({ length: 100 }, () => ask("a.b.loud")));
     assert.equal(count(codes, Code.ResourceExhausted), 70);
@@ -142,16 +142,16 @@ describe("SecretsService", () => {
     );
   });
 
-  test("an API server that never answers is unavailable after ten seconds, and nothing is left behind", async () => {
+  test("an API server that never responds is unavailable after ten seconds, and nothing leaks", async () => {
     const { clock, ask, decisions } = world({ hangs: true });
     const code = ask("a.b.c");
     await clock.advance(10_000);
     assert.equal(await code, Code.Unavailable);
-    assert.equal(decisions[0]?.outcome.kind === "failed" && decisions[0].outcome.reason, "not done in time");
+    assert.equal(decisions[0]?.outcome.kind === "failed" && decisions[0].outcome.reason, "timed out");
     assert.equal(clock.timerCount, 0);
   });
 
-  test("desired state decides at each call, and names the keyring", async () => {
+  test("desired state decides on each call, and selects the keyring", async () => {
     let known: DesiredDeployment | undefined;
     const opened: string[] = [];
     const { client, decisions, metrics } = world({
@@ -179,7 +179,7 @@ describe("SecretsService", () => {
     };
     const own: DesiredDeployment = { kind: "wanted", deploymentId: "d_1", environmentId: "env_1" };
     const denied = [Code.PermissionDenied, "these secrets are not for this caller"];
-    const later = [Code.Unavailable, "secrets cannot be had at the moment; ask again"];
+    const later = [Code.Unavailable, "secrets are temporarily unavailable; try again"];
     assert.deepEqual(await answer(undefined), later);
     assert.deepEqual(await answer({ kind: "unproven" }), later);
     assert.deepEqual(await answer({ kind: "rejected" }), later);
@@ -198,7 +198,7 @@ describe("SecretsService", () => {
     assert.match(counted, /unkey_krane_secrets_errors_total\{type="permission_denied"\} 3/);
   });
 
-  test("what a caller writes into the audit is cut, and its token is not in it", async () => {
+  test("the audit truncates what a caller sends, and never has its token", async () => {
     const lines: string[] = [];
     const log = createLog(
       {
@@ -220,7 +220,7 @@ describe("SecretsService", () => {
       { level, reason, namespace, name, uid, deploymentId },
       {
         level: "warn",
-        reason: "pod gone",
+        reason: "pod not found",
         namespace: "acme",
         name: "web",
         uid: "value",

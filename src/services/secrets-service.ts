@@ -1,13 +1,13 @@
-// krane.v1.SecretsService: gives a pod its own secrets, and nobody else's.
+// Implements krane.v1.SecretsService: gives a pod its own secrets, and no others.
 //
-// - The token says which pod calls, the cluster says what that pod is, and desired state says whether that is
-//   wanted. Desired state alone chooses the keyring, for it is the one of the three that no tenant can write.
-//   The ids in the request are compared, and never used.
-// - Whoever is refused hears one sentence, whatever the reason was.
-// - Not being able to ask, or not knowing yet, is `unavailable`: never a refusal, which a pod would take for final, and
-//   never a yes.
-// - All variables or none.
-// - An address that comes too often is turned away before its message is read.
+// - The token identifies the calling pod, the cluster identifies the pod's deployment, and desired state confirms that
+//   the deployment is wanted. Only desired state selects the keyring, because tenants cannot write it. The ids in the
+//   request are compared, but never used.
+// - Every refusal has the same message, whatever the reason.
+// - A failed lookup, or a deployment that is not known yet, is `unavailable`. It is never a refusal, which a pod would
+//   treat as final, and never a success.
+// - A response has all variables or none.
+// - An address that calls too often is rejected before its message is read.
 import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import { withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
@@ -24,7 +24,7 @@ import { createAdmission, peerAddress } from "./call-admission.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 import { createRpcMetrics } from "./rpc-metrics.ts";
 import {
-  answerTo,
+  callerError,
   failureOf,
   metricTypeOf,
   type NotGiven,
@@ -43,10 +43,10 @@ export interface SecretsServiceOptions {
 }
 
 export interface SecretsServiceDeps {
-  /** With connections of its own, so that a crowd of pods takes none from a controller (K6). */
+  /** With its own connections, so that many pods cannot take those of a controller (K6). */
   readonly api: KubeApi;
   readonly vault: Pick<Vault, "decryptBulk">;
-  /** Asked at every call, after the cluster. */
+  /** Read on every call, after the cluster. */
   readonly desired: DesiredDeployments;
   readonly clock: Clock;
   readonly log: Log;
@@ -54,33 +54,33 @@ export interface SecretsServiceDeps {
     Metrics,
     "rpcServerRequests" | "rpcServerDuration" | "secretsRequests" | "secretsErrors" | "secretsDuration"
   >;
-  /** Told of every decision, once it is made. */
+  /** Called with every decision. */
   audit(decision: SecretsDecision): void;
 }
 
-/** How many requests the API server gets at the same time; half of them may be reviews of tokens. */
+/** Concurrent requests to the API server. Half of them may be token reviews. */
 export const secretsConnections = 16;
 
-// Room for a token that is far too large: it is to be refused like every other bad token, and seen in
-// the audit, and not as a message that nobody has read.
+// Large enough for a token that is far too large, so that it is refused and audited like every other bad token instead
+// of failing as an oversized message.
 const requestBytesMax = 1536 * 1024;
 const timeoutMs = 10_000;
-// Many pods can be behind the address of one node, and all of them start when it does.
+// Many pods can share the address of one node, and all of them start when it does.
 const perAddress = { burst: 500, perSecond: 50, keysMax: 10_000 };
-// A pod asks once per start of a container, so this is already a pod in trouble.
+// A pod calls once per container start, so a pod that reaches this limit is already in trouble.
 const perPod = { burst: 30, perSecond: 1, keysMax: 10_000 };
-// A flood is refused thousands of times a second; a line per minute, and per caller, says as much.
-const perRefusalTold = { burst: 1, perSecond: 1 / 60, keysMax: 1_000 };
+// Logged at most once a minute per caller.
+const perLoggedRefusal = { burst: 1, perSecond: 1 / 60, keysMax: 1_000 };
 const idCharsMax = 64;
 
 export interface RunningSecretsService extends ServiceImpl<typeof SecretsService> {
-  /** Throws `resource_exhausted` to an address that comes too often. */
+  /** Throws `resource_exhausted` when the address calls too often. */
   admit(peer: string): void;
 }
 
 /**
- * Puts the service into a router. It asks for no bearer token: the token is in the message. What is not
- * there yet, or no longer, is unavailable.
+ * Registers the service with a router. It needs no bearer token, because the token is in the message. Calls fail with
+ * `unavailable` while the service is not running.
  */
 export function secretsServiceRoutes(
   current: () => RunningSecretsService | undefined,
@@ -104,18 +104,18 @@ export function createSecretsService(
   options: SecretsServiceOptions,
   deps: SecretsServiceDeps,
 ): RunningSecretsService {
-  const desk = new SecretsDesk(options, deps);
+  const handler = new SecretsHandler(options, deps);
   return {
-    admit: (peer) => desk.admit(peer),
+    admit: (peer) => handler.admit(peer),
     decryptSecretsBlob: async (request, { signal, values }) => ({
-      envVars: Object.fromEntries(await desk.serve(request, values.get(peerAddress), signal)),
+      envVars: Object.fromEntries(await handler.serve(request, values.get(peerAddress), signal)),
     }),
   };
 }
 
-/** What was found out about one request so far. */
+/** What is known about one request so far, for the audit. */
 interface Inquiry {
-  /** Absent where it was not read. */
+  /** Absent when the call was rejected before its message was read. */
   readonly request?: DecryptSecretsBlobRequest;
   readonly peer: string;
   subject?: TokenSubject;
@@ -123,26 +123,26 @@ interface Inquiry {
 
 type Decided = NotGiven | { readonly kind: "given"; readonly variables: ReadonlyMap<string, string> };
 
-class SecretsDesk {
+class SecretsHandler {
   private readonly deps: SecretsServiceDeps;
   private readonly reviews: TokenReviews;
   private readonly callsOfAddress: RateLimit;
   private readonly callsOfPod: RateLimit;
-  private readonly tellings: RateLimit;
+  private readonly logLines: RateLimit;
 
   constructor(options: SecretsServiceOptions, deps: SecretsServiceDeps) {
     this.deps = deps;
     this.reviews = new TokenReviews(options, deps);
     this.callsOfAddress = new RateLimit(perAddress, deps);
     this.callsOfPod = new RateLimit(perPod, deps);
-    this.tellings = new RateLimit(perRefusalTold, deps);
+    this.logLines = new RateLimit(perLoggedRefusal, deps);
   }
 
   admit(peer: string): void {
     if (this.callsOfAddress.take(peer)) return;
-    const refusal = this.limited("too many calls of this address", peer);
+    const refusal = this.limited("too many calls from this address", peer);
     this.record({ peer }, refusal, 0);
-    throw answerTo(refusal);
+    throw callerError(refusal);
   }
 
   async serve(
@@ -162,7 +162,7 @@ class SecretsDesk {
     const outcome =
       decided.kind === "given" ? ({ kind: "allowed", count: decided.variables.size } as const) : decided;
     this.record(inquiry, outcome, clock.nowMs() - startedMs);
-    if (decided.kind !== "given") throw answerTo(decided);
+    if (decided.kind !== "given") throw callerError(decided);
     return decided.variables;
   }
 
@@ -178,7 +178,7 @@ class SecretsDesk {
     if (verdict.kind === "refused") return { ...verdict, kind: "unauthenticated" };
     inquiry.subject = verdict.subject;
     const { podUid } = verdict.subject;
-    if (!this.callsOfPod.take(podUid)) return this.limited("too many calls of this pod", podUid);
+    if (!this.callsOfPod.take(podUid)) return this.limited("too many calls from this pod", podUid);
     const workload = await identifyWorkload(verdict.subject, this.deps.api, signal);
     if (workload.kind === "refused") return { ...workload, kind: "denied" };
     const { deploymentId, environmentId } = workload.identity;
@@ -197,9 +197,9 @@ class SecretsDesk {
       return { kind: "invalid", reason: "the blob is not the JSON form of SecretsConfig" };
     if (items.size === 0) return { kind: "given", variables: items };
     const variables = await this.deps.vault.decryptBulk({ keyring, items }, signal);
-    // A program that starts with half of its variables does harm that one which does not start cannot.
+    // A program with only half of its variables can do harm; one that does not start cannot.
     const isWhole = variables.size === items.size && [...items.keys()].every((name) => variables.has(name));
-    if (!isWhole) throw new VaultError("internal", "the vault left variables out of its answer");
+    if (!isWhole) throw new VaultError("internal", "variables are missing from the vault's response");
     return { kind: "given", variables };
   }
 
@@ -214,7 +214,8 @@ class SecretsDesk {
     };
     audit({ outcome, peer, subject, askedFor, durationMs });
   }
+
   private limited(reason: Extract<NotGiven, { kind: "limited" }>["reason"], caller: string): NotGiven {
-    return { kind: "limited", reason, isRepeated: !this.tellings.take(`${reason} ${caller}`) };
+    return { kind: "limited", reason, isRepeated: !this.logLines.take(`${reason} ${caller}`) };
   }
 }

@@ -28,7 +28,7 @@ function createFixture() {
   return { client: createClient(VaultService, transport), seen };
 }
 
-test("a call has a span, which continues the trace of a caller that is known and of nobody else", async () => {
+test("a call has a span, which continues the trace of authenticated callers only", async () => {
   const { client, seen } = createFixture();
   await client.encrypt({}, { headers });
   await client.encrypt({});
@@ -48,14 +48,14 @@ test("a call has a span, which continues the trace of a caller that is known and
   });
 });
 
-test("a failure is noted by the code that the client hears", async () => {
+test("a failure is recorded with the code that the client gets", async () => {
   const { client, seen } = createFixture();
   await assert.rejects(client.decrypt({}), { code: Code.NotFound });
   assert.deepEqual([seen[0]?.failure, seen[0]?.attributes["rpc.code"]], ["not_found", "not_found"]);
   assert.ok(!JSON.stringify(seen).includes("secret"));
 });
 
-test("without tracing the router is the one that was given", () => {
+test("without tracing the router is returned unchanged", () => {
   createRouterTransport((router) => {
     assert.equal(
       tracedRouter(router, undefined, () => true),

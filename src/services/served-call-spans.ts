@@ -1,15 +1,15 @@
-// A span for every unary call that a service answers. Calls that are refused at the gate have none: whoever reaches
-// the port could fill the queue of spans with them.
+// Records a span for every unary call that a service handles. Calls that are rejected at the gate get none, because
+// anyone who can reach the port could fill the span queue with them.
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
 import { noteCode, rpcCode, rpcNames } from "../control-plane/call-spans.ts";
 import { spanCatalogue } from "../telemetry/span-catalogue.ts";
 import type { Spans } from "../telemetry/spans.ts";
 
-/** Whether whoever calls the method has shown a token by the time that it is answered. */
+/** Whether the callers of a method are authenticated before it runs. */
 export type KnowsCaller = (method: DescMethod) => boolean;
 
-/** A router that gives whatever is put into it spans, or the same one without tracing. */
+/** Wraps a router so that its services record spans. Returns the router itself when tracing is off. */
 export function tracedRouter(
   router: ConnectRouter,
   spans: Spans | undefined,
@@ -17,7 +17,7 @@ export function tracedRouter(
 ): ConnectRouter {
   if (spans === undefined) return router;
   const first = createServedCallSpans(spans, knowsCaller);
-  // Outermost, so that it sees the error that goes out.
+  // Outermost, so that it sees the final error.
   const traced = <O extends { readonly interceptors?: Interceptor[] }>(options: O | undefined) => ({
     ...options,
     interceptors: [first, ...(options?.interceptors ?? [])],
@@ -40,7 +40,7 @@ function createServedCallSpans(spans: Spans, knowsCaller: KnowsCaller): Intercep
   return (next) => (request) => {
     if (request.stream) return next(request);
     const { method, header } = request;
-    // A stranger's header would choose which traces are kept, and put spans into those of others.
+    // An unauthenticated caller must not choose which traces are kept, nor add spans to the traces of others.
     const traceparent = knowsCaller(method) ? (header.get("traceparent") ?? undefined) : undefined;
     const subject = `${method.parent.typeName}/${method.name}`;
     const start = { subject, attributes: rpcNames(method), traceparent };

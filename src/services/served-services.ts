@@ -1,5 +1,4 @@
-// The RPC services of a port, and beside them the health check and the reflection of gRPC, which every such port has
-// and which list the others.
+// Combines the RPC services of a port with gRPC health checks and gRPC reflection, which every RPC port has.
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
@@ -10,16 +9,16 @@ import type { Health } from "../http/health.ts";
 import type { HttpHandler } from "../http/http-handler.ts";
 import type { Traced } from "../telemetry/spans.ts";
 import { grpcHealthRoutes } from "./grpc-health.ts";
-import { createReflectionIndex, type ReflectionQuestion } from "./reflection-index.ts";
+import { createReflectionIndex, type ReflectionRequest } from "./reflection-index.ts";
 import { rpcRoutes } from "./rpc-routes.ts";
 import { type KnowsCaller, tracedRouter } from "./served-call-spans.ts";
 import { StreamPlaces } from "./stream-places.ts";
 
 export interface ServedService {
   readonly service: DescService;
-  /** Puts it into a router. */
+  /** Registers it with a router. */
   readonly routes: (router: ConnectRouter) => void;
-  /** Absent: it answers strangers. */
+  /** Absent: callers are not authenticated. */
   readonly knowsCaller?: KnowsCaller;
 }
 
@@ -38,39 +37,36 @@ export function serviceRoutes(
   });
 }
 
-// grpc.reflection: what the services of the port look like, for grpcurl and its like. The file descriptors
-// that the code was generated with are the answer, so it cannot differ from what is served. Nobody has to
-// show a token: the contract is public.
-//
-// v1alpha is the same contract under an older name; the answers are made once.
-
-/** Names and numbers; whoever sends more has mistaken the port. */
+/** A reflection request is only a name and a number. */
 const requestBytesMax = 4 * 1024;
 
-/** A little less than a port gives a request, so that a stream ends with an answer. */
+/** A little less than the port's request timeout, so that a stream ends with a response. */
 const lifetimeMs = 50_000;
 const places = { streamsMax: 100, perHolderMax: 50, lifetimeMs };
 
-interface Request {
+interface ReflectionMessage {
   readonly host: string;
-  readonly messageRequest: ReflectionQuestion;
+  readonly messageRequest: ReflectionRequest;
 }
 
-/** Itself included: tools that list services show what they speak. */
+/**
+ * Serves grpc.reflection for tools such as grpcurl, from the file descriptors that the code was generated with. It needs
+ * no token, because the contract is public. v1alpha is the same contract under an older name. Both list themselves too.
+ */
 export function reflectionRoutes(
   served: readonly DescService[],
   deps: { readonly clock: Clock },
 ): (router: ConnectRouter) => void {
   const index = createReflectionIndex([...served, ServerReflection, ServerReflectionAlpha]);
   const streams = new StreamPlaces(places, deps);
-  const answers = async function* (requests: AsyncIterable<Request>) {
+  const responses = async function* (requests: AsyncIterable<ReflectionMessage>) {
     for await (const { host, messageRequest } of requests) {
       const originalRequest = { host, messageRequest };
-      yield { validHost: host, originalRequest, messageResponse: index.answer(messageRequest) };
+      yield { validHost: host, originalRequest, messageResponse: index.respond(messageRequest) };
     }
   };
-  const serverReflectionInfo = (requests: AsyncIterable<Request>, context: HandlerContext) =>
-    streams.hold(answers(requests), context);
+  const serverReflectionInfo = (requests: AsyncIterable<ReflectionMessage>, context: HandlerContext) =>
+    streams.hold(responses(requests), context);
   const options = { readMaxBytes: requestBytesMax };
   return (router) => {
     router.service(ServerReflection, { serverReflectionInfo }, options);

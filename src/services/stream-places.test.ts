@@ -25,7 +25,7 @@ function open(options: StreamPlacesOptions) {
 const exhausted = { code: Code.ResourceExhausted };
 
 describe("places for streams", () => {
-  test("a stream more than there are places is refused, until one client leaves", async () => {
+  test("a stream beyond the limit is rejected, until a client leaves", async () => {
     const { hold } = open({ streamsMax: 2 });
     const first = hold();
     assert.deepEqual(await first.stream.next(), { done: false, value: "first" });
@@ -35,7 +35,7 @@ describe("places for streams", () => {
     assert.deepEqual(await hold("10.0.0.3").stream.next(), { done: false, value: "first" });
   });
 
-  test("one address gets its part and leaves the rest to others", async () => {
+  test("one address gets only its share", async () => {
     const { hold } = open({ streamsMax: 3, perHolderMax: 2 });
     const first = hold();
     await first.stream.next();
@@ -46,7 +46,7 @@ describe("places for streams", () => {
     await hold().stream.next();
   });
 
-  test("when its time is over a stream ends, also one that waits for its client", async () => {
+  test("a stream ends after its maximum duration, even while it waits for its client", async () => {
     const { clock, hold } = open({ streamsMax: 1, lifetimeMs: 1_000 });
     const { stream } = hold();
     await stream.next();
@@ -56,7 +56,7 @@ describe("places for streams", () => {
     await hold().stream.next();
   });
 
-  test("when its time is over its place is free, also where its client has asked for nothing since", async () => {
+  test("a stream's place is free after its maximum duration, even if its client is idle", async () => {
     const { clock, hold } = open({ streamsMax: 1, lifetimeMs: 1_000 });
     const { stream } = hold();
     await stream.next();
@@ -66,7 +66,7 @@ describe("places for streams", () => {
     await assert.rejects(hold().stream.next(), exhausted, "a place is given back once");
   });
 
-  test("a client that leaves takes the timer with it", async () => {
+  test("the timer is cancelled when the client leaves", async () => {
     const { clock, hold } = open({ streamsMax: 1, lifetimeMs: 1_000 });
     const { stream, leaving } = hold();
     await stream.next();

@@ -1,6 +1,5 @@
-// So many streams of one kind at the same time, and no further ones: each holds memory for as long as its
-// client likes (K10). Where many may open one, each address or caller gets a part of the places, and a stream a
-// time.
+// Limits the open streams of one kind, because each holds memory for as long as its client stays (K10). Optionally, each
+// address or caller gets only a share of them, and each stream has a maximum duration.
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { linkSignals } from "../concurrency/abort.ts";
 import { onAbort } from "../concurrency/abort-listener.ts";
@@ -9,9 +8,9 @@ import { peerAddress } from "./call-admission.ts";
 
 export interface StreamPlacesOptions {
   readonly streamsMax: number;
-  /** Of one holder, which is the address of the client unless `hold` is told otherwise. Default: all. */
+  /** For one holder, by default the client's address. Default: no limit per holder. */
   readonly perHolderMax?: number;
-  /** Default: until the client leaves. */
+  /** Default: until the client disconnects. */
   readonly lifetimeMs?: number;
 }
 
@@ -27,7 +26,7 @@ export class StreamPlaces {
     this.clock = deps.clock;
   }
 
-  /** The stream in a place of its own, which is free again when it ends, its time is over or its client gone. */
+  /** Passes the stream on, and counts it as open until it ends, its time is over or the client disconnects. */
   async *hold<T>(
     stream: AsyncIterable<T>,
     { signal, values }: Pick<HandlerContext, "signal" | "values">,
@@ -39,7 +38,7 @@ export class StreamPlaces {
     const timer = Number.isFinite(lifetimeMs)
       ? this.clock.setTimer(lifetimeMs, () => linked.abort(timeOver()))
       : undefined;
-    // A client that is gone may leave the stream in the middle of a message, and nobody ends it then.
+    // When a client disconnects in the middle of a message, nothing else ends the stream.
     const stopListening = onAbort(linked.signal, () => {
       timer?.cancel();
       leave();
@@ -58,7 +57,7 @@ export class StreamPlaces {
     const { streamsMax, perHolderMax } = this.options;
     const ofHolder = this.byHolder.get(holder) ?? 0;
     if (this.streams >= streamsMax || ofHolder >= perHolderMax)
-      throw new ConnectError("as many streams as there may be are open already", Code.ResourceExhausted);
+      throw new ConnectError("too many open streams; try again later", Code.ResourceExhausted);
     this.streams += 1;
     this.byHolder.set(holder, ofHolder + 1);
     let isHeld = true;
@@ -74,10 +73,10 @@ export class StreamPlaces {
 }
 
 function timeOver(): ConnectError {
-  return new ConnectError("the time of a stream is over; open another", Code.DeadlineExceeded);
+  return new ConnectError("the stream reached its maximum duration; open a new one", Code.DeadlineExceeded);
 }
 
-/** Also where the stream does not listen to the signal, as one that waits for its client does not. */
+/** Works even if the stream ignores the signal, as one does that waits for its client. */
 async function* untilAborted<T>(stream: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   const iterator = stream[Symbol.asyncIterator]();
   try {
@@ -87,7 +86,7 @@ async function* untilAborted<T>(stream: AsyncIterable<T>, signal: AbortSignal): 
       yield value;
     }
   } finally {
-    // Not waited for: it ends when the stream stops waiting, which may be never.
+    // Not awaited: it resolves when the stream stops waiting, which may be never.
     iterator.return?.()?.catch(() => undefined);
   }
 }

@@ -62,7 +62,7 @@ function world(options: Partial<TokenReviewsOptions> = {}) {
 const hourMs = 3_600_000;
 
 describe("TokenReviews", () => {
-  test("a good verdict is kept for ten seconds, a bad one not at all", async () => {
+  test("a good verdict is cached for ten seconds, and a bad one not at all", async () => {
     const { clock, asked, ask } = world();
     const good = tokenEndingAt(clock.wallMs() + hourMs);
     const bad = tokenEndingAt(clock.wallMs() + hourMs, "bad");
@@ -77,7 +77,7 @@ describe("TokenReviews", () => {
     assert.equal(asked.length, 4);
   });
 
-  test("no verdict is kept past the end of its token, nor one whose end is unknown", async () => {
+  test("no verdict is cached past the token's expiry, nor when the expiry is unknown", async () => {
     const { clock, asked, ask } = world();
     const short = tokenEndingAt(clock.wallMs() + 3_000);
     await ask(short);
@@ -92,7 +92,7 @@ describe("TokenReviews", () => {
     assert.equal(asked.length, 4);
   });
 
-  test("only so many verdicts are kept", async () => {
+  test("the number of cached verdicts is limited", async () => {
     const { clock, asked, ask } = world({ verdictsMax: 2 });
     const tokens = ["a", "b", "c"].map((name) => tokenEndingAt(clock.wallMs() + hourMs, name));
     for (const token of tokens) await ask(token);
@@ -102,7 +102,7 @@ describe("TokenReviews", () => {
     assert.equal(asked.length, 4);
   });
 
-  test("a crowd with one token is one review; who leaves it leaves the others their answer", async () => {
+  test("callers with the same token share one review, which continues when one of them leaves", async () => {
     const { clock, asked, ask, holdAnswers } = world();
     const release = holdAnswers();
     const token = tokenEndingAt(clock.wallMs() + hourMs);
@@ -117,7 +117,7 @@ describe("TokenReviews", () => {
     assert.equal(asked.length, 1);
   });
 
-  test("a review that nobody waits for any more is ended, and the next caller starts a new one", async () => {
+  test("a review without callers is aborted, and the next caller starts a new one", async () => {
     const { clock, asked, ask, holdAnswers } = world();
     holdAnswers();
     const token = tokenEndingAt(clock.wallMs() + hourMs);
@@ -134,7 +134,7 @@ describe("TokenReviews", () => {
     assert.equal(clock.timerCount, 0);
   });
 
-  test("with all places taken by other tokens there is no review, and no harm to those that wait", async () => {
+  test("when the queue is full there is no review, and the waiting tokens are not affected", async () => {
     const { clock, asked, ask, holdAnswers } = world({ runningMax: 2, waitingMax: 1 });
     const release = holdAnswers();
     const tokens = ["a", "b", "c", "d"].map((name) => tokenEndingAt(clock.wallMs() + hourMs, name));
@@ -145,7 +145,7 @@ describe("TokenReviews", () => {
     assert.deepEqual(await Promise.all(answers), ["genuine", "genuine", "genuine", "full"]);
   });
 
-  test("a failure is told to all who wait, and is not kept", async () => {
+  test("a failure reaches all callers, and is not cached", async () => {
     const { clock, ask, failWith } = world();
     const token = tokenEndingAt(clock.wallMs() + hourMs);
     failWith(new KubeApiError("network", "no route"));
@@ -158,7 +158,7 @@ describe("TokenReviews", () => {
     assert.equal(await ask(token), "genuine");
   });
 
-  test("an API server that never answers ends the review after its time", async () => {
+  test("a review times out when the API server never responds", async () => {
     const { clock, ask, holdAnswers } = world({ timeoutMs: 5_000 });
     holdAnswers();
     const outcome = assert.rejects(ask(tokenEndingAt(clock.wallMs() + hourMs)), /5000 ms/);
@@ -167,7 +167,7 @@ describe("TokenReviews", () => {
     assert.equal(clock.timerCount, 0);
   });
 
-  test("the default audience is asked for second, and only where it is accepted", async () => {
+  test("the default audience is tried second, and only if accepted", async () => {
     const strict = world();
     const token = tokenEndingAt(strict.clock.wallMs() + hourMs, "default");
     assert.equal(await strict.ask(token), "refused");

@@ -1,11 +1,11 @@
-// Asks the API server whose a token is, as rarely as it can.
+// Finds the owner of a token with TokenReviews, with as few calls to the API server as possible.
 //
-// - One review per token at a time, however many ask; so many tokens at a time, however many come.
-// - A good verdict is kept for ten seconds and never past the token's own end. It says whose the token
-//   is and nothing about whether that pod still lives: that is looked up each time.
-// - A bad verdict is not kept: strangers could push the good ones out, and a pod whose token becomes
-//   valid a moment later would be turned away for as long.
-// - Tokens are kept as digests, so that no memory dump has a list of them (K7).
+// - Concurrent callers with the same token share one review. The number of concurrent reviews is limited.
+// - A good verdict is cached for ten seconds, but never past the token's expiry. It identifies the owner only; whether
+//   the pod still exists is checked each time.
+// - A bad verdict is not cached: unauthenticated callers could evict the good ones, and a pod whose token becomes valid
+//   a moment later would still be rejected.
+// - Tokens are stored as digests, so that a memory dump has no list of them (K7).
 import { createHash } from "node:crypto";
 import { withTimeout } from "../concurrency/abort.ts";
 import { onAbort } from "../concurrency/abort-listener.ts";
@@ -18,11 +18,11 @@ import { expiryOf, judgeTokenReview, type TokenVerdict } from "./token-verdict.t
 export interface TokenReviewsOptions {
   readonly audience: string;
   readonly acceptDefaultAudience: boolean;
-  /** Verdicts kept at most. Default 2,000. */
+  /** Cached verdicts. Default 2,000. */
   readonly verdictsMax?: number;
-  /** Reviews at the same time. Default 8: half of the connections, the rest is for the pods of good tokens. */
+  /** Concurrent reviews. Default 8: half of the connections; the rest is for looking up pods. */
   readonly runningMax?: number;
-  /** Tokens that wait for their review. Default 1,000: as many pods may start at once. */
+  /** Tokens waiting for a review. Default 1,000: as many pods may start at once. */
   readonly waitingMax?: number;
   /** Default 5 s. */
   readonly timeoutMs?: number;
@@ -56,7 +56,7 @@ export class TokenReviews {
     this.slots = new CallSlots(this.options);
   }
 
-  /** Undefined where too many other tokens wait. Rejects with what kept the API server from answering. */
+  /** Resolves with undefined when too many other tokens are waiting. Rejects when the API server cannot be reached. */
   async review(token: string, signal: AbortSignal): Promise<TokenVerdict | undefined> {
     signal.throwIfAborted();
     const key = createHash("sha256").update(token).digest("base64");
@@ -82,7 +82,7 @@ export class TokenReviews {
     return shared;
   }
 
-  /** A caller that leaves takes the review with it only when nobody else waits for it. */
+  /** Aborts the review when its last caller leaves. */
   private async wait(key: string, shared: SharedReview, signal: AbortSignal): Promise<TokenVerdict> {
     shared.waiters += 1;
     try {

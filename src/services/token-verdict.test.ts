@@ -19,14 +19,14 @@ const reasonOf = (status: TokenReviewStatus | undefined, audience: string | unde
 const withUser = (user: object) => ({ ...good, user: { ...good.user, ...user } });
 
 describe("the verdict on a token review", () => {
-  test("a token of a pod is genuine, and says which pod", () => {
+  test("a pod's token is genuine, and identifies the pod", () => {
     assert.deepEqual(judgeTokenReview(good, "krane"), {
       kind: "genuine",
       subject: { namespace: "acme", serviceAccount: "default", podName: "web-1", podUid: "uid-1" },
     });
   });
 
-  test("whatever is not said outright is no", () => {
+  test("anything that is not stated explicitly is refused", () => {
     const { authenticated: _, ...silent } = good;
     for (const status of [
       undefined,
@@ -38,19 +38,19 @@ describe("the verdict on a token review", () => {
       assert.equal(reasonOf(status), "token not authenticated");
   });
 
-  test("an answer without our audience is for somebody else", () => {
+  test("a response without our audience is refused", () => {
     const { audiences: _, ...without } = good;
     for (const status of [without, { ...good, audiences: [] }, { ...good, audiences: ["kran", "krane2"] }])
       assert.equal(reasonOf(status), "token is for another audience");
     assert.equal(reasonOf({ ...good, audiences: ["other", "krane"] }), "genuine");
   });
 
-  test("for the API server's own audience, whatever it is called, but never none", () => {
+  test("the API server's own audience is accepted under any name, but never no audience", () => {
     assert.equal(judgeTokenReview({ ...good, audiences: ["https://kube"] }, undefined).kind, "genuine");
     assert.equal(judgeTokenReview({ ...good, audiences: [] }, undefined).kind, "refused");
   });
 
-  test("only a service account has four parts, and none of them can leave its place in a path", () => {
+  test("only names of service accounts are accepted, and they must be safe in a path", () => {
     const account = "system:serviceaccount";
     const names = [
       "",
@@ -62,10 +62,10 @@ describe("the verdict on a token review", () => {
       `${account}:a:b:c`,
     ];
     for (const username of [...names, `${account}:..:b`, `${account}:a/b:c`, `x:serviceaccount:a:b`])
-      assert.equal(reasonOf(withUser({ username })), "token is not of a service account", username);
+      assert.equal(reasonOf(withUser({ username })), "token does not belong to a service account", username);
   });
 
-  test("a token without exactly one pod is bound to none", () => {
+  test("a token must be bound to exactly one pod", () => {
     const pod = (names: string[] | undefined, uids: string[] | undefined) =>
       withUser({
         extra: {
@@ -80,8 +80,8 @@ describe("the verdict on a token review", () => {
   });
 });
 
-describe("a token before anybody is asked", () => {
-  test("has the shape of a JWT and a size that tokens have", () => {
+describe("a token before its review", () => {
+  test("must look like a JWT and have a plausible size", () => {
     assert.equal(findTokenFlaw("eyJh.eyJi._-9"), undefined);
     assert.equal(findTokenFlaw(""), "token missing");
     for (const text of ["a", "a.b", "a..c", "a.b.c.d", "a.b.c\n", " a.b.c", "a.b=.c", "ä.b.c"])
@@ -89,7 +89,7 @@ describe("a token before anybody is asked", () => {
     assert.equal(findTokenFlaw(`a.b.${"c".repeat(2 ** 20)}`), "token too large");
   });
 
-  test("tells when it ends, or nothing", () => {
+  test("has an expiry, or undefined", () => {
     const token = (claims: string) => `h.${Buffer.from(claims).toString("base64url")}.s`;
     assert.equal(expiryOf(token('{"exp":1700000000}')), 1_700_000_000_000);
     for (const claims of ["{}", "null", '{"exp":"soon"}', "no json", ""])

@@ -1,19 +1,18 @@
-// What the API server's answer to a TokenReview means. Pure, and closed to everything that it does not
-// say outright: `authenticated` is absent, not false, where a token is bad, and an API server that does
-// not know audiences answers without them.
+// Interprets the response to a TokenReview. Accepts only what it states explicitly: `authenticated` is absent, not
+// false, for a bad token, and an API server without support for audiences returns none.
 import type { TokenReviewStatus } from "kubernetes-types/authentication/v1.js";
 
-/** Why a token says nothing about who sends it. */
+/** Why a token does not identify its sender. */
 export type TokenRefusal =
   | "token missing"
   | "token too large"
   | "token is not a JWT"
   | "token not authenticated"
   | "token is for another audience"
-  | "token is not of a service account"
+  | "token does not belong to a service account"
   | "token is not bound to a pod";
 
-/** The pod that a token was made for, in the words of the API server. */
+/** The pod that a token was issued for, according to the API server. */
 export interface TokenSubject {
   readonly namespace: string;
   readonly serviceAccount: string;
@@ -28,7 +27,7 @@ export type TokenVerdict =
 const podName = "authentication.kubernetes.io/pod-name";
 const podUid = "authentication.kubernetes.io/pod-uid";
 
-/** Without an audience the token has to be for the API server itself. */
+/** Without an audience, the token must be for the API server itself. */
 export function judgeTokenReview(
   status: TokenReviewStatus | undefined,
   audience: string | undefined,
@@ -40,7 +39,7 @@ export function judgeTokenReview(
   const [system, kind, namespace, serviceAccount, ...rest] = (status.user?.username ?? "").split(":");
   const isAccount = system === "system" && kind === "serviceaccount" && rest.length === 0;
   if (!isAccount || !isName(namespace) || !isName(serviceAccount))
-    return refused("token is not of a service account");
+    return refused("token does not belong to a service account");
   const name = only(status.user?.extra?.[podName]);
   const uid = only(status.user?.extra?.[podUid]);
   if (!isName(name) || !uid) return refused("token is not bound to a pod");
@@ -55,24 +54,24 @@ function only(values: readonly string[] | undefined): string | undefined {
   return values?.length === 1 ? values[0] : undefined;
 }
 
-// What is asked for next has this name in its path.
+// The name becomes part of a request path.
 function isName(text: string | undefined): text is string {
   return text !== undefined && /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(text);
 }
 
-// A token of Kubernetes is one to two KiB; with every claim that it can have, far below this.
+// A Kubernetes token is one to two KiB, and far below this limit even with all possible claims.
 export const tokenBytesMax = 16 * 1024;
 
 const jwt = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
-/** Why a text cannot be a token, found out without asking anybody. */
+/** Why a text cannot be a token, checked without a request. */
 export function findTokenFlaw(token: string): TokenRefusal | undefined {
   if (token === "") return "token missing";
   if (token.length > tokenBytesMax) return "token too large";
   return jwt.test(token) ? undefined : "token is not a JWT";
 }
 
-/** When a token ends, in milliseconds since 1970; only of a token that the API server has accepted. */
+/** When a token expires, in milliseconds since 1970. Only for tokens that the API server has accepted. */
 export function expiryOf(token: string): number | undefined {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));

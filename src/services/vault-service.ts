@@ -1,8 +1,7 @@
-// vault.v1.VaultService: a vault for other processes. All calls but `Liveness` need the
-// bearer token.
+// Implements vault.v1.VaultService: a vault for other processes. All calls except `Liveness` need the bearer token.
 //
-// A caller hears whether its request was wrong and nothing more: not which check a
-// ciphertext failed, and not what the storage said, which goes to the log instead.
+// A caller only learns whether its request was wrong: not which check a ciphertext failed, and not the storage's error,
+// which is logged instead.
 import {
   Code,
   ConnectError,
@@ -28,10 +27,10 @@ export interface VaultServiceDeps {
   readonly metrics: Pick<Metrics, "rpcServerRequests" | "rpcServerDuration">;
 }
 
-// A bulk of everything that fits into one pod's environment, several times over.
+// Several times the size of one pod's environment.
 const requestBytesMax = 8 * 1024 * 1024;
 
-/** Puts the service into a router, behind its bearer token. */
+/** Registers the service with a router, behind its bearer token. */
 export function vaultServiceRoutes(
   vault: Vault,
   token: SecretSource,
@@ -80,7 +79,7 @@ function explainVaultError(error: unknown, log: Log): ConnectError | undefined {
       log.warn("the vault's storage failed", { error });
       return new ConnectError("the vault cannot reach its keys; try again later", Code.Unavailable);
     default:
-      // Logged and made `internal` by the interceptor.
+      // The interceptor logs it and maps it to `internal`.
       return undefined;
   }
 }

@@ -20,7 +20,7 @@ const cases: readonly (readonly [desired: DesiredDeployment | undefined, outcome
   [undefined, { kind: "undecided", reason: "desired state does not name this ReplicaSet yet" }],
   [
     { kind: "unproven" },
-    { kind: "undecided", reason: "this ReplicaSet is known only by an order that is kept on it" },
+    { kind: "undecided", reason: "this ReplicaSet is known only from the order stored on it" },
   ],
   [
     { kind: "rejected" },
@@ -29,7 +29,7 @@ const cases: readonly (readonly [desired: DesiredDeployment | undefined, outcome
 ];
 
 for (const [desired, outcome] of cases) {
-  test(`where desired state says ${JSON.stringify(desired)}, a pod is ${outcome.kind}`, () => {
+  test(`with desired state ${JSON.stringify(desired)}, a pod is ${outcome.kind}`, () => {
     const find = (key: string) => (key === "acme/web" ? desired : assert.fail(`asked for ${key}`));
     assert.deepEqual(judgeWanted(identity, { find }), outcome);
   });

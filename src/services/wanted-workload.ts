@@ -1,5 +1,5 @@
-// Whether desired state wants the workload that a pod belongs to. Labels, owner references and field managers can be
-// written by whoever may apply ReplicaSets anywhere in the cluster; what the agent was told to run cannot.
+// Checks that desired state includes the workload that a pod belongs to. Anyone who may apply ReplicaSets in the cluster
+// can write labels, owner references and field managers, but not desired state.
 import type { DesiredDeployments } from "../kinds/deployment/desired-deployments.ts";
 import type { WorkloadIdentity } from "./workload-identity.ts";
 
@@ -8,14 +8,14 @@ export type UnwantedReason =
   | "desired state names another environment for this ReplicaSet"
   | "the deployment is being deleted";
 
-/** Neither served nor refused: the stream may not have brought it yet. */
+/** Neither allowed nor denied: the stream may not have delivered it yet. */
 export type UndecidedReason =
   | "desired state does not name this ReplicaSet yet"
-  | "this ReplicaSet is known only by an order that is kept on it"
+  | "this ReplicaSet is known only from the order stored on it"
   | "the control plane has sent no valid spec for this ReplicaSet";
 
 export type WantedOutcome =
-  /** The environment is the one of desired state. */
+  /** The environment comes from desired state. */
   | { readonly kind: "wanted"; readonly environmentId: string }
   | { readonly kind: "denied"; readonly reason: UnwantedReason }
   | { readonly kind: "undecided"; readonly reason: UndecidedReason };
@@ -29,7 +29,7 @@ export function judgeWanted(
     case undefined:
       return undecided("desired state does not name this ReplicaSet yet");
     case "unproven":
-      return undecided("this ReplicaSet is known only by an order that is kept on it");
+      return undecided("this ReplicaSet is known only from the order stored on it");
     case "rejected":
       return undecided("the control plane has sent no valid spec for this ReplicaSet");
     case "deleting":

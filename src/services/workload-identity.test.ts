@@ -47,7 +47,7 @@ const owner = (change: object): Change => ({
 });
 
 describe("the identity of a workload", () => {
-  test("is that of a pod whose ReplicaSet krane applied", async () => {
+  test("is found for a pod whose ReplicaSet krane applied", async () => {
     assert.equal(await judged({}), known);
   });
 
@@ -59,22 +59,22 @@ describe("the identity of a workload", () => {
   const now = "2026-01-01T00:00:00Z";
   const other = { annotations: { [annotationKeys.deploymentId]: "d_2" } };
   const changes: readonly (readonly [reason: WorkloadRefusal, change: Change])[] = [
-    ["pod replaced by another of its name", { podMeta: { uid: "another" } }],
+    ["pod was replaced by another with the same name", { podMeta: { uid: "another" } }],
     ["pod is being deleted", { podMeta: { deletionTimestamp: now } }],
-    ["pod has ended", { pod: { status: { phase: "Failed" } } }],
-    ["pod has ended", { pod: { status: { phase: "Succeeded" } } }],
+    ["pod has terminated", { pod: { status: { phase: "Failed" } } }],
+    ["pod has terminated", { pod: { status: { phase: "Succeeded" } } }],
     ["pod runs as another service account", { pod: { spec: { containers: [], serviceAccountName: "x" } } }],
     ["pod runs as another service account", { pod: { spec: { containers: [] } } }],
     ["pod is not managed by krane", podLabel(labelKeys.managedBy, "helm")],
     ["pod is not managed by krane", { podMeta: { labels: {} } }],
-    ["pod does not say its deployment and environment", podLabel(labelKeys.deploymentId, "")],
-    ["pod does not say its deployment and environment", podLabel(labelKeys.environmentId, "")],
-    ["pod contradicts itself about its deployment", { podMeta: other }],
+    ["pod has no deployment or environment label", podLabel(labelKeys.deploymentId, "")],
+    ["pod has no deployment or environment label", podLabel(labelKeys.environmentId, "")],
+    ["pod's deployment label and annotation differ", { podMeta: other }],
     ["pod is not controlled by a ReplicaSet", { podMeta: { ownerReferences: [] } }],
     ["pod is not controlled by a ReplicaSet", owner({ controller: false })],
     ["pod is not controlled by a ReplicaSet", owner({ kind: "StatefulSet" })],
     ["pod is not controlled by a ReplicaSet", owner({ apiVersion: "example.com/v1" })],
-    ["ReplicaSet replaced by another of its name", owner({ uid: "another" })],
+    ["ReplicaSet was replaced by another with the same name", owner({ uid: "another" })],
     ["ReplicaSet is being deleted", { setMeta: { deletionTimestamp: now } }],
     ["ReplicaSet is not krane's", setLabel(labelKeys.managedBy, "helm")],
     ["ReplicaSet is not krane's", { setMeta: { managedFields: [] } }],
@@ -82,21 +82,21 @@ describe("the identity of a workload", () => {
       "ReplicaSet is not krane's",
       { setMeta: { managedFields: [{ manager: "krane", operation: "Update" }] } },
     ],
-    ["ReplicaSet is of another deployment", setLabel(labelKeys.deploymentId, "d_2")],
+    ["ReplicaSet belongs to another deployment", setLabel(labelKeys.deploymentId, "d_2")],
     [
-      "ReplicaSet is of another deployment",
+      "ReplicaSet belongs to another deployment",
       { podMeta: { ...podLabel(labelKeys.deploymentId, "d_2").podMeta, ...other } },
     ],
-    ["ReplicaSet is of another environment", setLabel(labelKeys.environmentId, "env_2")],
-    ["ReplicaSet is of another environment", podLabel(labelKeys.environmentId, "env_2")],
+    ["ReplicaSet belongs to another environment", setLabel(labelKeys.environmentId, "env_2")],
+    ["ReplicaSet belongs to another environment", podLabel(labelKeys.environmentId, "env_2")],
   ];
   for (const [reason, change] of changes) {
-    test(`is refused, as ${reason}: ${JSON.stringify(change)}`, async () =>
+    test(`is refused with "${reason}": ${JSON.stringify(change)}`, async () =>
       assert.equal(await judged(change), reason));
   }
 
-  test("is refused where the pod or its ReplicaSet is gone", async () => {
-    assert.equal(await judgedIn(new Map()), "pod gone");
-    assert.equal(await judgedIn(new Map([["Pod", ownPod()]])), "ReplicaSet gone");
+  test("is refused when the pod or its ReplicaSet is gone", async () => {
+    assert.equal(await judgedIn(new Map()), "pod not found");
+    assert.equal(await judgedIn(new Map([["Pod", ownPod()]])), "ReplicaSet not found");
   });
 });

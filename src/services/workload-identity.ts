@@ -1,15 +1,15 @@
-// Who a pod is, from what stands in the cluster at this moment and from nothing else: neither a cache,
-// which may be late by the seconds that a thief needs, nor what the caller says of itself.
+// Identifies the deployment and environment of a pod from the live cluster. It uses no cache, which an attacker could
+// exploit while it is a few seconds stale, and ignores what the caller claims.
 //
-// Labels alone prove little, because they are copied with every template that somebody reuses. So the pod
-// has to be controlled by a ReplicaSet that krane's own field manager applied (K4), with the UID of the one
-// that lives, and that one has to stand for the same deployment and environment.
+// Labels alone prove little, because people copy them with templates. So the pod must be controlled by a live ReplicaSet
+// that krane's field manager applied (K4), with a matching UID, deployment and environment.
 //
-// All of that can be written by whoever may apply ReplicaSets in some namespace, the name of the field manager
-// too. So what is found here counts only together with desired state: see wanted-workload.ts.
+// Anyone who may apply ReplicaSets in a namespace can write all of that, including the name of the field manager. So the
+// result counts only together with desired state; see wanted-workload.ts.
 //
-// None of it is proof against whoever may create pods in the namespace: an owner reference can be written by hand. Such a pod passes until the ReplicaSet's controller ends it as one too many, so the right to create
-// pods there is the right to the secrets there.
+// None of this protects against someone who may create pods in the namespace, because an owner reference can be written
+// by hand. Such a pod passes until the ReplicaSet's controller deletes it as surplus. So the right to create pods in a
+// namespace is the right to its secrets.
 import type { Pod } from "kubernetes-types/core/v1.js";
 import type { KubeApi } from "../kube/api.ts";
 import { pods, replicaSets } from "../kube/resources.ts";
@@ -18,23 +18,23 @@ import { annotationKeys, labelKeys, managedBy } from "../model/labels.ts";
 import { judgeOwnership } from "../model/ownership.ts";
 import type { TokenSubject } from "./token-verdict.ts";
 
-/** Why a pod is nobody whose secrets krane has. */
+/** Why a pod gets no secrets. */
 export type WorkloadRefusal =
-  | "pod gone"
-  | "pod replaced by another of its name"
+  | "pod not found"
+  | "pod was replaced by another with the same name"
   | "pod is being deleted"
-  | "pod has ended"
+  | "pod has terminated"
   | "pod runs as another service account"
   | "pod is not managed by krane"
-  | "pod does not say its deployment and environment"
-  | "pod contradicts itself about its deployment"
+  | "pod has no deployment or environment label"
+  | "pod's deployment label and annotation differ"
   | "pod is not controlled by a ReplicaSet"
-  | "ReplicaSet gone"
-  | "ReplicaSet replaced by another of its name"
+  | "ReplicaSet not found"
+  | "ReplicaSet was replaced by another with the same name"
   | "ReplicaSet is being deleted"
   | "ReplicaSet is not krane's"
-  | "ReplicaSet is of another deployment"
-  | "ReplicaSet is of another environment";
+  | "ReplicaSet belongs to another deployment"
+  | "ReplicaSet belongs to another environment";
 
 export interface WorkloadIdentity {
   /** `namespace/name` of its ReplicaSet. */
@@ -47,7 +47,7 @@ export type IdentityOutcome =
   | { readonly kind: "known"; readonly identity: WorkloadIdentity }
   | { readonly kind: "refused"; readonly reason: WorkloadRefusal };
 
-/** Rejects with a KubeApiError where the API server cannot be asked: not knowing is no refusal, and no consent. */
+/** Rejects with a KubeApiError when the API server cannot be reached: not knowing is neither a refusal nor consent. */
 export async function identifyWorkload(
   subject: TokenSubject,
   api: KubeApi,
@@ -55,7 +55,7 @@ export async function identifyWorkload(
 ): Promise<IdentityOutcome> {
   const { namespace, podName } = subject;
   const pod = await api.get(pods, { namespace, name: podName }, {}, signal);
-  if (pod === undefined) return refused("pod gone");
+  if (pod === undefined) return refused("pod not found");
   const judged = judgePod(subject, pod);
   if (judged.kind === "refused") return judged;
   const { identity, owner } = judged;
@@ -65,7 +65,7 @@ export async function identifyWorkload(
     { detail: "metadata" },
     signal,
   );
-  if (replicaSet === undefined) return refused("ReplicaSet gone");
+  if (replicaSet === undefined) return refused("ReplicaSet not found");
   const flaw = findOwnerFlaw(replicaSet, owner, identity);
   return flaw === undefined ? { kind: "known", identity } : refused(flaw);
 }
@@ -75,20 +75,20 @@ type PodOutcome =
   | { readonly kind: "refused"; readonly reason: WorkloadRefusal };
 
 function judgePod(subject: TokenSubject, { metadata, spec, status }: Pod): PodOutcome {
-  if (metadata?.uid !== subject.podUid) return refused("pod replaced by another of its name");
+  if (metadata?.uid !== subject.podUid) return refused("pod was replaced by another with the same name");
   if (metadata.deletionTimestamp !== undefined) return refused("pod is being deleted");
-  // An evicted pod stays in the API, and so does its token's life, after its last process has ended.
-  if (status?.phase === "Failed" || status?.phase === "Succeeded") return refused("pod has ended");
+  // An evicted pod stays in the API, and its token stays valid, after its last process has exited.
+  if (status?.phase === "Failed" || status?.phase === "Succeeded") return refused("pod has terminated");
   if (spec?.serviceAccountName !== subject.serviceAccount)
     return refused("pod runs as another service account");
   const labels = metadata.labels ?? {};
   if (labels[labelKeys.managedBy] !== managedBy) return refused("pod is not managed by krane");
   const deploymentId = labels[labelKeys.deploymentId];
   const environmentId = labels[labelKeys.environmentId];
-  if (!deploymentId || !environmentId) return refused("pod does not say its deployment and environment");
+  if (!deploymentId || !environmentId) return refused("pod has no deployment or environment label");
   const annotated = metadata.annotations?.[annotationKeys.deploymentId];
   if (annotated !== undefined && annotated !== deploymentId)
-    return refused("pod contradicts itself about its deployment");
+    return refused("pod's deployment label and annotation differ");
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
   if (owner?.kind !== replicaSets.kind || owner.apiVersion !== `${replicaSets.group}/${replicaSets.version}`)
     return refused("pod is not controlled by a ReplicaSet");
@@ -101,12 +101,12 @@ function findOwnerFlaw(
   owner: OwnerReference,
   { deploymentId, environmentId }: WorkloadIdentity,
 ): WorkloadRefusal | undefined {
-  if (metadata?.uid !== owner.uid) return "ReplicaSet replaced by another of its name";
+  if (metadata?.uid !== owner.uid) return "ReplicaSet was replaced by another with the same name";
   if (metadata.deletionTimestamp !== undefined) return "ReplicaSet is being deleted";
   if (judgeOwnership(metadata).kind !== "ours") return "ReplicaSet is not krane's";
   const labels = metadata.labels ?? {};
-  if (labels[labelKeys.deploymentId] !== deploymentId) return "ReplicaSet is of another deployment";
-  if (labels[labelKeys.environmentId] !== environmentId) return "ReplicaSet is of another environment";
+  if (labels[labelKeys.deploymentId] !== deploymentId) return "ReplicaSet belongs to another deployment";
+  if (labels[labelKeys.environmentId] !== environmentId) return "ReplicaSet belongs to another environment";
   return undefined;
 }
 

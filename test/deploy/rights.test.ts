@@ -1,7 +1,7 @@
 // The roles in deploy/ against the list of calls, in both directions.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessQuestions, callingParts, clusterCalls } from "../../src/agent/cluster-calls.ts";
+import { accessReviews, callingParts, clusterCalls } from "../../src/agent/cluster-calls.ts";
 import type { CallingPart } from "../../src/kinds/cluster-call.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
 import { rightsTemplate } from "../../tools/rights-template.ts";
@@ -59,7 +59,7 @@ test("the roles of the manifests grant each call of the list, where it is made, 
       ),
     );
   });
-  const listed = accessQuestions(clusterCalls).map(({ call, attributes }) => {
+  const listed = accessReviews(clusterCalls).map(({ call, attributes }) => {
     const { group, resource, subresource, verb, namespace, name } = attributes;
     const what = subresource === undefined ? resource : `${resource}/${subresource}`;
     return [call.part, group, what, verb, namespace, name];

@@ -7,14 +7,14 @@ import { createProgram } from "../../src/cli/main.ts";
 import { allSettings } from "../../src/config/settings.ts";
 import { errorCatalogue } from "../../src/errors/error-catalogue.ts";
 import type { ErrorClassEntry, ErrorEntry } from "../../src/errors/error-entry.ts";
-import { type RpcAnswerEntry, rpcAnswers } from "../../src/errors/rpc-answers.ts";
+import { type RpcCodeEntry, rpcCodes } from "../../src/errors/rpc-codes.ts";
 import { allServerSettings } from "../../src/server/config/server-settings.ts";
 import { FakeIo } from "../support/fake-io.ts";
 import { assertGoldenSection } from "../support/golden-section.ts";
 import { projectFiles, readProjectFile } from "../support/project-files.ts";
 
 const classes: readonly (readonly [string, ErrorClassEntry])[] = Object.entries(errorCatalogue);
-const answers: readonly (readonly [string, RpcAnswerEntry])[] = Object.entries(rpcAnswers);
+const answers: readonly (readonly [string, RpcCodeEntry])[] = Object.entries(rpcCodes);
 const entries = classes.flatMap(([, { codes }]) => Object.values(codes));
 
 // The embedded API server stands on its own, and speaks in the codes of Kubernetes.
@@ -116,7 +116,7 @@ test("the RPC codes are those that krane's services answer with", () => {
 });
 
 test("every meaning and every remedy is whole sentences that fit into a cell", () => {
-  for (const { means, remedy } of [...entries, ...Object.values(rpcAnswers)])
+  for (const { means, remedy } of [...entries, ...Object.values(rpcCodes)])
     for (const text of [means, remedy]) assert.match(text, /^\S[^|\n]*\.$/, text);
 });
 

@@ -123,7 +123,7 @@ describe("krane agent", () => {
       assert.equal(code, 1);
       assert.equal(
         stderr,
-        `krane: ${setting}: port ${address.port} is already in use; choose another or stop what holds it\n`,
+        `krane: ${setting}: port ${address.port} is already in use; choose another port or stop the process that uses it\n`,
       );
     }
   });
@@ -163,7 +163,7 @@ krane: tls.key_file: cannot read /none/k.pem: no such file
     const config = await writeConfig(t);
     const { code, stderr } = await startKrane(t, program, ["agent", "--config", config.path]).exit;
     assert.equal(code, 78);
-    assert.match(stderr, /^krane: no Kubernetes cluster to look after: [^\n]*KUBECONFIG[^\n]*\n$/);
+    assert.match(stderr, /^krane: no Kubernetes cluster configured: [^\n]*KUBECONFIG[^\n]*\n$/);
   });
 
   test("SIGTERM ends it cleanly while the API server does not answer, before it has started", async (t) => {

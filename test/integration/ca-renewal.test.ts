@@ -8,7 +8,7 @@ import { loadControlPlane } from "../../src/agent/control-plane-access.ts";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { ClusterService } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { VaultService } from "../../src/gen/vault/v1/service_pb.ts";
-import { jsonAnswer, routeByPath, serveReads } from "../../src/http/http-handler.ts";
+import { jsonResponse, routeByPath, serveReads } from "../../src/http/http-handler.ts";
 import { startHttpPort } from "../../src/http/http-port.ts";
 import { loadKubeEndpoint } from "../../src/kube/endpoint.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
@@ -30,7 +30,7 @@ const routes = new Map([
     router.service(ClusterService, { heartbeat: () => ({}) });
     router.service(VaultService, { encrypt: () => ({ encrypted: "x", keyId: "dek_x" }) });
   }),
-  ["/version", serveReads(() => jsonAnswer(200, {}))] as const,
+  ["/version", serveReads(() => jsonResponse(200, {}))] as const,
 ]);
 
 /** A server with this certificate, and with the place of the one before where there was one. */

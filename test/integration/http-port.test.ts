@@ -8,7 +8,7 @@ import type { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { describe, type TestContext, test } from "node:test";
 import { type Clock, createSystemClock } from "../../src/concurrency/clock.ts";
-import { type HttpHandler, jsonAnswer, routeByPath, serveReads } from "../../src/http/http-handler.ts";
+import { type HttpHandler, jsonResponse, routeByPath, serveReads } from "../../src/http/http-handler.ts";
 import type { HttpLimits } from "../../src/http/http-limits.ts";
 import { type HttpPort, startHttpPort } from "../../src/http/http-port.ts";
 import { ServiceError } from "../../src/http/service-error.ts";
@@ -17,7 +17,7 @@ import { FakeClock } from "../support/fake-clock.ts";
 import { fetchHttp1, fetchHttp2, openHttp2, requestHttp2 } from "../support/http-clients.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 
-const hello = serveReads(() => jsonAnswer(200, { hello: "world" }));
+const hello = serveReads(() => jsonResponse(200, { hello: "world" }));
 const signal = new AbortController().signal;
 const emptySettings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -147,7 +147,7 @@ describe("one port", () => {
       assert.equal(error.code, "port_in_use");
       assert.equal(
         error.message,
-        `rpc_port: port ${port.port} is already in use; choose another or stop what holds it`,
+        `rpc_port: port ${port.port} is already in use; choose another port or stop the process that uses it`,
       );
       return true;
     });
@@ -465,7 +465,7 @@ describe("limits", () => {
     await eventually("the server has seen it go", () => assert.equal(clock.timerCount, 0));
   });
 
-  const large = serveReads(() => jsonAnswer(200, "x".repeat(16_000_000)));
+  const large = serveReads(() => jsonResponse(200, "x".repeat(16_000_000)));
   const leaveUntaken = {
     "HTTP/1.1": (socket: Socket) => socket.write("GET /hello HTTP/1.1\r\nhost: a\r\n\r\n".repeat(2)),
     "HTTP/2 with its window shut": (socket: Socket) => {
@@ -519,7 +519,7 @@ describe("limits", () => {
       const port = await startPort(t, {
         clock: new FakeClock(),
         handler,
-        limits: { answerBytesMax: 40_000_000 },
+        limits: { responseBytesMax: 40_000_000 },
       });
       const unread: Socket[] = [];
       for (let count = 0; count < 4; count++) {

@@ -7,7 +7,7 @@ import { connect as connectTcp } from "node:net";
 import { describe, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { fileURLToPath } from "node:url";
-import { type HttpHandler, jsonAnswer, routeByPath, serveReads } from "../../src/http/http-handler.ts";
+import { type HttpHandler, jsonResponse, routeByPath, serveReads } from "../../src/http/http-handler.ts";
 import type { HttpLimits } from "../../src/http/http-limits.ts";
 import { startHttpPort } from "../../src/http/http-port.ts";
 import { ServiceError } from "../../src/http/service-error.ts";
@@ -17,7 +17,7 @@ import { fetchHttp1, fetchHttp2, openHttp2, requestHttp2 } from "../support/http
 import { createQuietLog } from "../support/quiet-log.ts";
 
 const signal = new AbortController().signal;
-const hello = serveReads(() => jsonAnswer(200, { hello: "world" }));
+const hello = serveReads(() => jsonResponse(200, { hello: "world" }));
 
 async function loadPair(name: "first" | "second") {
   const read = (file: string) =>

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { Agent } from "node:https";
 import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
-import { accessQuestions, clusterCalls } from "../../src/agent/cluster-calls.ts";
+import { accessReviews, clusterCalls } from "../../src/agent/cluster-calls.ts";
 import type { CallingPart } from "../../src/kinds/cluster-call.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
 import { writeKubeconfig } from "./cluster/credentials.ts";
@@ -51,9 +51,9 @@ export async function installRights(
   const user = "system:serviceaccount:krane:krane";
   const kubeconfigPath = join(cluster.dir, "service-account.kubeconfig");
   await writeKubeconfig({ user, token, kubeconfigPath, groups: [] }, cluster.serverUrl, cluster.ca);
-  const questions = accessQuestions(clusterCalls.filter(({ part }) => parts.includes(part)));
+  const reviews = accessReviews(clusterCalls.filter(({ part }) => parts.includes(part)));
   await eventually("the rights are there", async () => {
-    for (const { attributes } of questions)
+    for (const { attributes } of reviews)
       assert.ok(await isAllowed(cluster, token, attributes), JSON.stringify(attributes));
   });
   await eventually("what krane would not write is refused", async () => {

@@ -58,7 +58,7 @@ const attacks: readonly Attack[] = [
   },
   {
     name: "another environment's label put onto the own pod",
-    reasons: ["ReplicaSet is of another environment"],
+    reasons: ["ReplicaSet belongs to another environment"],
     async attempt({ seekers }) {
       const pod = await seekers.deploy("relabelled");
       await seekers.patch(pod, { labels: { [labelKeys.environmentId]: otherEnvironmentId } });
@@ -68,7 +68,7 @@ const attacks: readonly Attack[] = [
   },
   {
     name: "an annotation that names another deployment than the label",
-    reasons: ["pod contradicts itself about its deployment"],
+    reasons: ["pod's deployment label and annotation differ"],
     async attempt({ seekers }) {
       const pod = await seekers.deploy("annotated");
       await seekers.patch(pod, { annotations: { [annotationKeys.deploymentId]: "d_victim" } });
@@ -172,7 +172,7 @@ const attacks: readonly Attack[] = [
   },
   {
     name: "a pod that was replaced by another of the same name",
-    reasons: ["pod replaced by another of its name", "token not authenticated"],
+    reasons: ["pod was replaced by another with the same name", "token not authenticated"],
     async attempt({ seekers, served }) {
       const pod = await seekers.deploy("replaced");
       const token = await seekers.tokenOf(pod);
@@ -236,7 +236,7 @@ const unproven: readonly UnprovenAttack[] = [
   },
   {
     name: "the same with an order that no one gave, after a restart of krane",
-    reason: "this ReplicaSet is known only by an order that is kept on it",
+    reason: "this ReplicaSet is known only from the order stored on it",
     async attempt({ thief }) {
       const order = { message: thief.messageOf("victim") };
       const { want } = readOrder(kinds.deployment, order, () => 7n, { registries: [] });

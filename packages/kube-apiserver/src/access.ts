@@ -1,4 +1,4 @@
-// Who may do what: a short table of rules. Members of system:masters may do everything.
+// Authorizes requests by a short table of rules. Members of system:masters may do everything.
 import type { User } from "./resource.ts";
 import { StatusError } from "./status-error.ts";
 
@@ -6,12 +6,12 @@ export interface AccessRule {
   /** A user name or a group; one of the two. */
   readonly user?: string;
   readonly group?: string;
-  /** Each list may hold "*". */
+  /** Each list may contain "*". */
   readonly verbs: readonly string[];
   readonly apiGroups: readonly string[];
   /** "pods", "pods/eviction". */
   readonly resources: readonly string[];
-  /** Absent: in all namespaces and outside of them. */
+  /** Absent: all namespaces, and cluster-wide. */
   readonly namespaces?: readonly string[];
 }
 

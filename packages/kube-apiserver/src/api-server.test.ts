@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { administrator, createApiServer } from "./api-server.ts";
 import { type JsonObject, listAt, valueAt } from "./json.ts";
-import type { ApiRequest, ServerRequest, WholeAnswer } from "./request.ts";
+import type { ApiRequest, ServerRequest, WholeResponse } from "./request.ts";
 import { createSeededRandom, FakeClock } from "./testing.ts";
 
 function start(user = administrator) {
   const clock = new FakeClock();
   const server = createApiServer({ clock, random: createSeededRandom(7) });
-  const ask = (request: ApiRequest): WholeAnswer & { readonly body: JsonObject } => {
+  const ask = (request: ApiRequest): WholeResponse & { readonly body: JsonObject } => {
     const full: ServerRequest = { ...request, user, userAgent: "test" };
-    const answer = server.handle(full);
-    assert.equal(answer.kind, "whole");
-    return answer as WholeAnswer & { readonly body: JsonObject };
+    const response = server.handle(full);
+    assert.equal(response.kind, "whole");
+    return response as WholeResponse & { readonly body: JsonObject };
   };
   const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: "demo" } };
   ask({ method: "POST", path: "/api/v1/namespaces", body: namespace });
@@ -37,7 +37,7 @@ function merge(path: string, body: JsonObject): ApiRequest {
   return { method: "PATCH", path, contentType: "application/merge-patch+json", body };
 }
 
-test("a created object has an identity of its own and is read back as it is", () => {
+test("a created object gets its own identity and is read back unchanged", () => {
   const { ask } = start();
   const created = ask({ method: "POST", path: configMaps, body: configMap("a", { data: { x: "1" } }) });
   assert.equal(created.status, 201);
@@ -55,7 +55,7 @@ test("a created object has an identity of its own and is read back as it is", ()
   );
 });
 
-test("the same requests give the same answers", () => {
+test("the same requests give the same responses", () => {
   const run = () => {
     const { ask } = start();
     return [
@@ -69,7 +69,7 @@ test("the same requests give the same answers", () => {
   assert.deepEqual(run(), run());
 });
 
-test("refusals have the forms of the real server", () => {
+test("errors have the format of the real server", () => {
   const { ask } = start();
   ask({ method: "POST", path: configMaps, body: configMap("a") });
   const cases: readonly [ApiRequest, number, string, string][] = [
@@ -116,8 +116,8 @@ test("refusals have the forms of the real server", () => {
     ],
   ];
   for (const [request, status, reason, message] of cases) {
-    const { body, ...answer } = ask(request);
-    assert.equal(answer.status, status, message);
+    const { body, ...response } = ask(request);
+    assert.equal(response.status, status, message);
     assert.deepEqual(
       { kind: body["kind"], code: body["code"], reason: body["reason"], message: body["message"] },
       { kind: "Status", code: status, reason, message },
@@ -126,7 +126,7 @@ test("refusals have the forms of the real server", () => {
   assert.equal(ask({ method: "GET", path: "/apis/none/v1/things" }).body as unknown, "404 page not found\n");
 });
 
-test("an unknown field is a warning, and an error where the request is strict", () => {
+test("an unknown field is a warning, and an error with strict validation", () => {
   const { ask } = start();
   const body = replicaSet("r");
   (body["spec"] as JsonObject)["foo"] = 1;
@@ -138,16 +138,16 @@ test("an unknown field is a warning, and an error where the request is strict", 
   assert.match(String(refused.body["message"]), /strict decoding error: unknown field "spec\.foo"$/);
 });
 
-test("generation moves with the spec and with nothing else", () => {
+test("generation changes only with the spec", () => {
   const { ask } = start();
   ask({ method: "POST", path: replicaSets, body: replicaSet("r") });
-  const generation = (answer: WholeAnswer) => valueAt(answer.body, "metadata", "generation");
+  const generation = (response: WholeResponse) => valueAt(response.body, "metadata", "generation");
   assert.equal(generation(ask(merge(`${replicaSets}/r`, { metadata: { labels: { a: "b" } } }))), 1);
   assert.equal(generation(ask(merge(`${replicaSets}/r/status`, { status: { replicas: 4 } }))), 1);
   assert.equal(generation(ask(merge(`${replicaSets}/r`, { spec: { replicas: 2 } }))), 2);
 });
 
-test("status is out of reach of the main endpoint, and the rest out of reach of status", () => {
+test("the main endpoint cannot change status, and /status cannot change anything else", () => {
   const { ask } = start();
   ask({ method: "POST", path: replicaSets, body: replicaSet("r") });
   const main = ask(merge(`${replicaSets}/r`, { status: { replicas: 9 } }));
@@ -157,7 +157,7 @@ test("status is out of reach of the main endpoint, and the rest out of reach of 
   assert.equal(valueAt(status.body, "spec", "replicas"), 1);
 });
 
-test("a patch that changes nothing makes no new version", () => {
+test("a patch that changes nothing creates no new version", () => {
   const { ask, server } = start();
   ask({ method: "POST", path: configMaps, body: configMap("a", { data: { x: "1" } }) });
   const { revision } = server.store;
@@ -165,30 +165,30 @@ test("a patch that changes nothing makes no new version", () => {
   assert.equal(server.store.revision, revision);
 });
 
-test("a dry run answers and stores nothing", () => {
+test("a dry run returns the object but stores nothing", () => {
   const { ask, server } = start();
   const { revision } = server.store;
-  const answer = ask({ method: "POST", path: configMaps, query: { dryRun: "All" }, body: configMap("a") });
-  assert.equal(answer.status, 201);
+  const response = ask({ method: "POST", path: configMaps, query: { dryRun: "All" }, body: configMap("a") });
+  assert.equal(response.status, 201);
   assert.equal(server.store.revision, revision);
   assert.equal(ask({ method: "GET", path: `${configMaps}/a` }).status, 404);
 });
 
-test("a delete with another uid or version is refused and deletes nothing", () => {
+test("a delete with another uid or version is rejected and deletes nothing", () => {
   const { ask } = start();
   ask({ method: "POST", path: configMaps, body: configMap("a") });
   for (const preconditions of [{ uid: "x" }, { resourceVersion: "1" }]) {
-    const answer = ask({ method: "DELETE", path: `${configMaps}/a`, body: { preconditions } });
-    assert.equal(answer.status, 409);
+    const response = ask({ method: "DELETE", path: `${configMaps}/a`, body: { preconditions } });
+    assert.equal(response.status, 409);
     assert.match(
-      String(answer.body["message"]),
+      String(response.body["message"]),
       /^Operation cannot be fulfilled on ConfigMap "a": the (UID|ResourceVersion) in the precondition/,
     );
   }
   assert.equal(ask({ method: "GET", path: `${configMaps}/a` }).status, 200);
 });
 
-test("a finalizer holds a deleted object until it is taken away", () => {
+test("a finalizer keeps a deleted object until it is removed", () => {
   const { ask } = start();
   ask({
     method: "POST",
@@ -210,16 +210,16 @@ test("foreground and orphan deletion become finalizers", () => {
     ["Orphan", "orphan"],
   ] as const) {
     ask({ method: "POST", path: configMaps, body: configMap(finalizer.toLowerCase()) });
-    const answer = ask({
+    const response = ask({
       method: "DELETE",
       path: `${configMaps}/${finalizer.toLowerCase()}`,
       body: { propagationPolicy },
     });
-    assert.deepEqual(listAt(answer.body, "metadata", "finalizers"), [finalizer]);
+    assert.deepEqual(listAt(response.body, "metadata", "finalizers"), [finalizer]);
   }
 });
 
-test("a terminating namespace takes nothing new and goes when it is finalized", () => {
+test("a terminating namespace accepts nothing new and is removed when it is finalized", () => {
   const { ask } = start();
   const deleting = ask({ method: "DELETE", path: "/api/v1/namespaces/demo" });
   assert.equal(valueAt(deleting.body, "status", "phase"), "Terminating");
@@ -231,17 +231,17 @@ test("a terminating namespace takes nothing new and goes when it is finalized", 
   assert.equal(ask({ method: "GET", path: "/api/v1/namespaces/demo" }).status, 404);
 });
 
-test("whoever has no rule is refused, and learns why", () => {
+test("a user without a rule is rejected with the reason", () => {
   const { ask } = start({ username: "joe", groups: ["system:authenticated"] });
-  const answer = ask({ method: "GET", path: "/api/v1/namespaces/default/pods" });
-  assert.equal(answer.status, 403);
+  const response = ask({ method: "GET", path: "/api/v1/namespaces/default/pods" });
+  assert.equal(response.status, 403);
   assert.equal(
-    answer.body["message"],
+    response.body["message"],
     'pods is forbidden: User "joe" cannot list resource "pods" in API group "" in the namespace "default"',
   );
 });
 
-test("nothing is left running after stop", async () => {
+test("nothing runs after stop", async () => {
   const { server, clock } = start();
   const watch = server.handle({
     method: "GET",

@@ -1,7 +1,7 @@
-// The embedded Kubernetes API server: everything behind the two transports.
+// The embedded Kubernetes API server, without a transport.
 //
-// `handle` is synchronous and does no I/O. Time and chance come in as deps, so the same
-// requests in the same order give the same resourceVersions, uids and events.
+// `handle` is synchronous and does no I/O. Time and randomness come in as deps, so the same requests in the same order
+// give the same resourceVersions, uids and events.
 
 import type { AccessRule } from "./access.ts";
 import { type ApiServerDeps, systemDeps } from "./clock.ts";
@@ -11,7 +11,7 @@ import { dispatch } from "./dispatch.ts";
 import { Faults } from "./faults.ts";
 import { systemNamespaces } from "./namespace-lifecycle.ts";
 import { ResourceRegistry } from "./registry.ts";
-import type { ServerAnswer, ServerRequest } from "./request.ts";
+import type { ApiResponse, ServerRequest } from "./request.ts";
 import type { User } from "./resource.ts";
 import { builtinResources } from "./served-kinds.ts";
 import { ObjectStore } from "./store.ts";
@@ -21,9 +21,9 @@ import { WatchHub } from "./watch-hub.ts";
 export interface ApiServerOptions {
   /** Changes kept for watches and paged lists. Default 10,000. */
   readonly changesMax?: number;
-  /** For users other than members of system:masters. Default: none, so they may do nothing. */
+  /** For users outside system:masters. Default: no rules, so they may do nothing. */
   readonly rules?: readonly AccessRule[];
-  /** Bearer tokens and whom they stand for. */
+  /** Bearer tokens and their users. */
   readonly staticTokens?: ReadonlyMap<string, User>;
 }
 
@@ -33,18 +33,18 @@ export const administrator: User = {
 };
 
 export interface ApiServer {
-  /** Where controllers of the same process look and listen. */
+  /** All objects, for code in the same process. */
   readonly store: ObjectStore;
   readonly registry: ResourceRegistry;
   readonly tokens: TokenIssuer;
   readonly faults: Faults;
-  /** Answers at once. Watches end when they are closed, time out or fall behind. */
-  handle(request: ServerRequest): ServerAnswer;
-  /** Ends all watches and every timer. */
+  /** Handles a request synchronously. Watches end when they are closed, time out or fall behind. */
+  handle(request: ServerRequest): ApiResponse;
+  /** Ends all watches and timers. */
   stop(): void;
 }
 
-/** Without deps: on the clock of this machine. */
+/** Uses the system's clock and randomness by default. */
 export function createApiServer(
   { clock, random }: ApiServerDeps = systemDeps(),
   options: ApiServerOptions = {},
@@ -55,7 +55,7 @@ export function createApiServer(
   const tokens = new TokenIssuer({ store, clock, random, staticTokens: options.staticTokens ?? new Map() });
   const core: Core = { store, registry, watches, tokens, rules: options.rules ?? [], clock, random };
   const stopEstablishing = startEstablishing(core);
-  const handle = (request: ServerRequest): ServerAnswer => dispatch(core, request);
+  const handle = (request: ServerRequest): ApiResponse => dispatch(core, request);
   for (const name of systemNamespaces) {
     const body = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
     handle({

@@ -1,4 +1,4 @@
-// From a request's body to an object of the kind that the path names.
+// Decodes a request's body into an object of the kind in the path.
 
 import { schemaOf } from "./builtin-schemas.ts";
 import type { Scope } from "./core.ts";
@@ -10,7 +10,7 @@ import { apiVersionOf, type ServedResource } from "./resource.ts";
 import { badRequest, StatusError } from "./status-error.ts";
 import type { StoredObject } from "./store.ts";
 
-/** Decoded and defaulted; still without what the server itself adds. */
+/** Decodes and defaults the object. The fields that the server sets are still missing. */
 export function decodeBody(scope: Scope, body: unknown, write: WriteQuery): StoredObject {
   const { resource } = scope;
   const sent = objectOf(resource, body);
@@ -25,7 +25,7 @@ export function decodeBody(scope: Scope, body: unknown, write: WriteQuery): Stor
   return withDefaults(resource, decoded.object);
 }
 
-/** For objects that the server put together itself (patched, merged). */
+/** For objects that the server assembled itself (patched, merged). */
 export function decodeMerged(
   scope: Scope,
   merged: JsonObject,
@@ -62,7 +62,7 @@ function withDefaults(resource: ServedResource, object: JsonObject): StoredObjec
   return complete;
 }
 
-/** The object that has nothing set: what a new one is compared with. */
+/** An object with no fields set, to compare a new object with. */
 export function blankObject(resource: ServedResource): JsonObject {
   const typeMeta = { kind: resource.kind.kind, apiVersion: apiVersionOf(resource.kind) };
   if (resource.custom) return typeMeta;

@@ -1,5 +1,4 @@
-// The definitions of built-in kinds, as tools/extract-openapi.ts took them from a real
-// API server.
+// The schemas of built-in kinds, extracted from a real API server by tools/extract-openapi.ts.
 import { compileDefinitions } from "./compile-schema.ts";
 import type { ServedResource } from "./resource.ts";
 import apiextensions from "./schema/apiextensions.json" with { type: "json" };

@@ -1,5 +1,4 @@
-// The causes of a 422, in the words that the real server uses for each kind of mistake.
-// Validation code reads as a list of these; clients branch on `reason` and `field`.
+// Creates the causes of a 422 with the real server's messages. Clients branch on `reason` and `field`.
 import type { KubeStatusCause } from "./types.ts";
 
 export function required(field: string, why = ""): KubeStatusCause {

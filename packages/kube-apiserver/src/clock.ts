@@ -1,4 +1,4 @@
-// Time and randomness come in as arguments, so that a test can decide what time it is and a run can be repeated.
+// Interfaces for time and randomness, which come in as arguments, so that tests can control time and repeat runs.
 import { setMaxListeners } from "node:events";
 
 export interface Timer {
@@ -24,7 +24,7 @@ export interface ApiServerDeps {
   readonly random: Random;
 }
 
-// A longer delay overflows Node's timers, which then fire at once.
+// A longer delay overflows Node's timers, which then fire immediately.
 const timerDelayMaxMs = 2 ** 31 - 1;
 
 /** The clock and the randomness of this machine. */
@@ -58,8 +58,8 @@ export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promi
 }
 
 /**
- * Calls back once when the signal aborts; not at all when it has aborted before. The function returned takes the
- * listener away. Many controllers wait on one signal, which Node would otherwise warn of as a leak.
+ * Calls back once when the signal aborts, but not if it has already aborted. Returns a function that removes the listener.
+ * Many controllers wait on one signal, so Node's leak warning is switched off.
  */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   setMaxListeners(0, signal);

@@ -1,4 +1,4 @@
-// From OpenAPI, as API servers and CRDs write it, to the server's own Schema.
+// Compiles OpenAPI, as API servers and CRDs have it, into the server's own Schema.
 import { fieldOf, isObject, type Json, type JsonObject, listAt } from "./json.ts";
 import { opaque, type Property, type Schema, type SchemaType } from "./schema.ts";
 
@@ -22,7 +22,7 @@ const constraintNames = [
   "maxProperties",
 ];
 
-// These have Go code of their own to read and write JSON, which OpenAPI cannot tell.
+// These types have custom JSON code in Go, which OpenAPI does not show.
 const special: ReadonlyMap<string, Schema> = new Map<string, Schema>([
   ["io.k8s.apimachinery.pkg.api.resource.Quantity", { format: "quantity" }],
   ["io.k8s.apimachinery.pkg.util.intstr.IntOrString", { format: "int-or-string" }],
@@ -31,7 +31,7 @@ const special: ReadonlyMap<string, Schema> = new Map<string, Schema>([
   ["io.k8s.apimachinery.pkg.runtime.RawExtension", opaque],
 ]);
 
-/** Finds a definition by name, compiled once; definitions may refer to each other in circles. */
+/** Returns a function that finds a definition by name. Each is compiled once; references may be circular. */
 export function compileDefinitions(definitions: Definitions): (name: string) => Schema {
   const compiled = new Map<string, Schema>(special);
   const resolve = (name: string): Schema => {
@@ -46,7 +46,7 @@ export function compileDefinitions(definitions: Definitions): (name: string) => 
   return resolve;
 }
 
-/** A CRD's openAPIV3Schema; it is structural, so it has no references. */
+/** Compiles a CRD's openAPIV3Schema, which is structural and so has no references. */
 export function compileStructural(source: JsonObject): Schema {
   return compileNode(source, (name) => {
     throw new Error(`a custom resource's schema refers to ${name}`);
@@ -120,7 +120,7 @@ function compileProperty(source: JsonObject, resolve: (name: string) => Schema):
   return property;
 }
 
-/** `$ref`, or a single `$ref` in `allOf`, which is how a default is put beside it. */
+/** `$ref`, or a single `$ref` in `allOf`, which is used to add a default. */
 function referenceOf(source: JsonObject): string | undefined {
   const [only] = listAt(source, "allOf");
   const reference = fieldOf(source, "$ref") ?? (isObject(only) ? fieldOf(only, "$ref") : undefined);

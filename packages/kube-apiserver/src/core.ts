@@ -1,4 +1,4 @@
-// What every part of the request pipeline works with.
+// Types and helpers shared by all parts of the request pipeline.
 
 import type { AccessRule } from "./access.ts";
 import type { ApiServerDeps } from "./clock.ts";
@@ -19,7 +19,7 @@ export interface Core extends ApiServerDeps {
   readonly rules: readonly AccessRule[];
 }
 
-/** One request with the place that it is about. */
+/** One request with its target. */
 export interface Scope {
   readonly core: Core;
   readonly request: ServerRequest;
@@ -28,7 +28,7 @@ export interface Scope {
   readonly namespace: string;
   readonly name: string;
   readonly subresource: string;
-  /** Collected on the way, and sent with a successful answer. */
+  /** Collected during the request, and sent with a successful response. */
   readonly warnings: string[];
 }
 

@@ -1,4 +1,4 @@
-// Creating an object, by POST or by an apply that finds none.
+// Creates an object, by POST or by an apply for a new name.
 import { recordUpdate } from "./apply/field-manager.ts";
 import { decodeBody } from "./body.ts";
 import { contextOf, keyOf, type Scope, timestampOf } from "./core.ts";
@@ -26,7 +26,7 @@ export function createFromBody(scope: Scope, body: unknown): StoredObject {
   return storeNew(scope, recordUpdate(identityOf(scope, write), undefined, object) as StoredObject, write);
 }
 
-/** From the point where the object has its owners; shared with apply. */
+/** The last part of a create, after managedFields are recorded; shared with apply. */
 export function storeNew(scope: Scope, recorded: StoredObject, write: WriteQuery): StoredObject {
   const { core, resource } = scope;
   const draft = recorded;
@@ -70,7 +70,7 @@ function nameTaken(scope: Scope, draft: StoredObject, name: string): StatusError
   );
 }
 
-/** The path names the namespace; an object may repeat it, but not contradict it. */
+/** The path has the namespace. An object may repeat it, but not contradict it. */
 export function matchNamespace(scope: Scope, metadata: JsonObject): void {
   const sent = stringAt(metadata, "namespace") ?? "";
   if (sent === "" || sent === scope.namespace) return;

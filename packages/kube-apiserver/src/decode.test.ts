@@ -8,7 +8,7 @@ import type { JsonObject } from "./json.ts";
 const podSpec = builtinSchema("io.k8s.api.core.v1.PodSpec");
 const lease = builtinSchema("io.k8s.api.coordination.v1.Lease");
 
-test("empty values are left out or kept as their Go types have it", () => {
+test("empty values are omitted or kept, as their Go types define", () => {
   const { object } = decodeTyped(podSpec, {
     containers: [{ name: "c" }],
     hostNetwork: false,
@@ -44,12 +44,12 @@ test("quantities and times come out in canonical form", () => {
   assert.deepEqual(decoded.object["metadata"], { creationTimestamp: "2026-01-01T01:00:00Z" });
 });
 
-test("unknown fields are named by their place", () => {
+test("unknown fields are reported with their path", () => {
   const { unknownFields } = decodeTyped(podSpec, { containers: [{ name: "c", nope: 1 }], foo: {} });
   assert.deepEqual(unknownFields, ["containers[0].nope", "foo"]);
 });
 
-test("wrong types are refused in the words of Go", () => {
+test("wrong types are rejected with Go's message", () => {
   const cases: readonly [JsonObject, RegExp][] = [
     [
       { nodeName: 1 },
@@ -72,7 +72,7 @@ test("wrong types are refused in the words of Go", () => {
   }
 });
 
-test("decoding what was decoded changes nothing", () => {
+test("decoding is idempotent", () => {
   const container = fc.record({
     name: fc.constantFrom("a", "b"),
     image: fc.constantFrom("", "i"),

@@ -1,9 +1,8 @@
-// Reads the JSON of a built-in kind the way the real server's Go types do: unknown fields
-// are noticed and dropped, wrong types refused, quantities and times put into canonical
-// form, empty values left out or written as zero, field by field as the type has it.
+// Decodes a built-in kind as the real server's Go types do: reports and drops unknown fields, rejects wrong types, and
+// brings quantities and times into canonical form. Empty values are omitted or written as zero, as each field's type
+// defines it.
 //
-// What comes out is a fixed point: decoding it again changes nothing. Server-side apply
-// relies on that, because it compares stored objects with decoded ones.
+// Decoding is idempotent. Server-side apply relies on that, because it compares stored objects with decoded ones.
 import { isObject, type Json, type JsonObject, setField } from "./json.ts";
 import { formatQuantity, parseQuantity } from "./quantities.ts";
 import type { Property, Schema } from "./schema.ts";
@@ -56,7 +55,7 @@ class Decoder {
     return presence === "omit" && isZero(decoded) ? undefined : decoded;
   }
 
-  /** What Go holds in a field that was never set. */
+  /** Go's zero value of a field. */
   private zero(schema: Schema, place: Place): Json {
     if (schema.format === "quantity") return "0";
     if (schema.format === "int-or-string") return 0;
@@ -158,8 +157,7 @@ function time(format: "date-time" | "micro-time", sent: Json, place: Place): Jso
   return format === "micro-time" ? microTime(sent, ms) : formatTimestamp(ms);
 }
 
-// Times have milliseconds here, and MicroTime has microseconds, so the last digits are
-// taken from the text.
+// Parsed times have milliseconds, but MicroTime has microseconds, so the last digits come from the text.
 function microTime(sent: string, ms: number): string {
   const digits = /\.(\d+)/.exec(sent)?.[1] ?? "";
   return `${formatMicroTimestamp(ms).slice(0, 20)}${digits.padEnd(6, "0").slice(0, 6)}Z`;

@@ -1,4 +1,4 @@
-// Deleting objects: at once, after a grace period, or when the last finalizer is gone.
+// Deletes objects: immediately, after a grace period, or when the last finalizer is removed.
 
 import { unsupported } from "./causes.ts";
 import { keyOf, type Scope } from "./core.ts";
@@ -25,7 +25,7 @@ export interface Deletion {
 
 const dependentFinalizers = new Set(["orphan", "foregroundDeletion"]);
 
-/** From the body, or from the query where there is no body. */
+/** Reads the options from the body, or from the query if there is no body. */
 export function parseDeleteRequest({ request }: Scope): DeleteRequest {
   const query = request.query ?? {};
   const body: JsonObject = isObject(request.body) ? request.body : {};
@@ -85,7 +85,7 @@ function checkPreconditions({ resource, name }: Scope, live: StoredObject, asked
   }
 }
 
-/** Undefined: no graceful deletion. "pending": already under way, and not to be shortened. */
+/** Undefined: no graceful deletion. "pending": already in progress, and not shortened. */
 function gracePeriod(
   { resource }: Scope,
   live: StoredObject,
@@ -104,12 +104,12 @@ function gracePeriod(
   return atLeastNow(asked.graceSeconds);
 }
 
-// A negative period means one second: as soon as the kubelet can, never without it.
+// A negative period means one second: as soon as the kubelet can, but never without it.
 function atLeastNow(seconds: number): number {
   return seconds < 0 ? 1 : seconds;
 }
 
-/** Foreground and orphan deletion are finalizers that the garbage collector takes away. */
+/** Foreground and orphan deletion are finalizers that the garbage collector removes. */
 function setDependentFinalizers(draft: StoredObject, propagation: string | undefined): void {
   if (propagation === undefined) return;
   const kept = listAt(draft, "metadata", "finalizers").filter(
@@ -131,7 +131,7 @@ function markGraceful({ core }: Scope, draft: StoredObject, graceSeconds: number
     metadata["deletionGracePeriodSeconds"] = graceSeconds;
     return;
   }
-  // A shorter period counts from when the deletion began, but never ends in the past.
+  // A shorter period counts from the start of the deletion, but never ends in the past.
   const begunMs =
     (parseTimestamp(running) ?? nowMs) - Number(metadata["deletionGracePeriodSeconds"] ?? 0) * 1000;
   const endMs = begunMs + graceSeconds * 1000;
@@ -143,7 +143,7 @@ function markHeld({ core, resource }: Scope, draft: StoredObject): void {
   const { metadata } = draft;
   const isNew = metadata["deletionTimestamp"] === undefined;
   if (isNew) metadata["deletionTimestamp"] = formatTimestamp(core.clock.wallMs());
-  // Kinds that are emptied first (namespaces, definitions) have a way of their own.
+  // Kinds that are emptied first (namespaces, definitions) set their own fields.
   if (resource.markDeleting !== undefined) return;
   metadata["deletionGracePeriodSeconds"] = 0;
   if (isNew) bumpGeneration(metadata);

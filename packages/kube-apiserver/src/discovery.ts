@@ -1,14 +1,17 @@
-// What is served, for clients that ask before they act.
+// Serves the discovery endpoints: API groups, versions and resources.
 
 import type { ResourceRegistry } from "./registry.ts";
-import type { ServerRequest, WholeAnswer } from "./request.ts";
+import type { ServerRequest, WholeResponse } from "./request.ts";
 import { apiVersionOf, type ServedResource } from "./resource.ts";
 
 const verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/** The answer to a discovery path, or undefined for a path that is none. */
-export function answerDiscovery(registry: ResourceRegistry, request: ServerRequest): WholeAnswer | undefined {
+/** The response for a discovery path, or undefined for any other path. */
+export function serveDiscovery(
+  registry: ResourceRegistry,
+  request: ServerRequest,
+): WholeResponse | undefined {
   const path = request.path.replace(/\/$/, "");
   const wantsAll = request.accept?.includes("as=APIGroupDiscoveryList") && request.accept.includes(";v=v2;");
   if (path === "/api" || path === "/apis") {
@@ -25,7 +28,7 @@ export function answerDiscovery(registry: ResourceRegistry, request: ServerReque
   return registry.hasVersion(name, version) ? whole(resourceList(registry, name, version)) : undefined;
 }
 
-function whole(body: unknown): WholeAnswer {
+function whole(body: unknown): WholeResponse {
   return { kind: "whole", status: 200, body };
 }
 

@@ -1,18 +1,18 @@
-// From a request to the function that answers it.
+// Routes a request to the function that handles it.
 import { accessDenied, isAllowed } from "./access.ts";
 import type { Core, Scope } from "./core.ts";
 import { createFromBody } from "./create.ts";
 import { deleteObject, parseDeleteRequest } from "./delete.ts";
-import { answerDiscovery } from "./discovery.ts";
+import { serveDiscovery } from "./discovery.ts";
 import { stringAt } from "./json.ts";
 import { listPage, tooLarge } from "./list-pages.ts";
-import { answerOpenApi } from "./openapi.ts";
+import { serveOpenApi } from "./openapi.ts";
 import { patchObject } from "./patch.ts";
 import { parseListQuery, parseRevision } from "./query.ts";
 import { parseForm, Representation } from "./representation.ts";
-import type { ServerAnswer, ServerRequest, WholeAnswer } from "./request.ts";
+import type { ApiResponse, ServerRequest, WholeResponse } from "./request.ts";
 import type { ServedResource } from "./resource.ts";
-import { answerReview } from "./reviews.ts";
+import { handleReview } from "./reviews.ts";
 import { parseSelection } from "./selection.ts";
 import { createdBody, deletedBody, methodNotAllowed, StatusError, statusBody } from "./status-error.ts";
 import type { StoredObject } from "./store.ts";
@@ -23,11 +23,11 @@ import { requestToken } from "./subresources/token.ts";
 import { liveObject, updateFromBody } from "./update.ts";
 import { openWatch } from "./watch.ts";
 
-const pageNotFound: WholeAnswer = { kind: "whole", status: 404, body: "404 page not found\n" };
+const pageNotFound: WholeResponse = { kind: "whole", status: 404, body: "404 page not found\n" };
 
-export function dispatch(core: Core, request: ServerRequest): ServerAnswer {
+export function dispatch(core: Core, request: ServerRequest): ApiResponse {
   try {
-    return answerPlain(core, request) ?? answerResource(core, request);
+    return servePlain(core, request) ?? handleResource(core, request);
   } catch (error) {
     if (!(error instanceof StatusError)) throw error;
     const { code, details } = error.status;
@@ -37,16 +37,16 @@ export function dispatch(core: Core, request: ServerRequest): ServerAnswer {
   }
 }
 
-/** Paths that are no resources: health, version, discovery, schemas. */
-function answerPlain(core: Core, request: ServerRequest): WholeAnswer | undefined {
+/** Handles non-resource paths: health, version, discovery, schemas. */
+function servePlain(core: Core, request: ServerRequest): WholeResponse | undefined {
   if (request.method !== "GET") return undefined;
   const { path } = request;
   if (["/healthz", "/livez", "/readyz"].includes(path)) return { kind: "whole", status: 200, body: "ok" };
   if (path === "/version") return { kind: "whole", status: 200, body: versionInfo };
-  return answerDiscovery(core.registry, request) ?? answerOpenApi(core.registry, path);
+  return serveDiscovery(core.registry, request) ?? serveOpenApi(core.registry, path);
 }
 
-function answerResource(core: Core, request: ServerRequest): ServerAnswer {
+function handleResource(core: Core, request: ServerRequest): ApiResponse {
   const place = parseResourcePath(request.path);
   if (place === undefined || !core.registry.hasGroup(place.group)) return pageNotFound;
   const resource = core.registry.find(place.group, place.version, place.plural);
@@ -55,14 +55,14 @@ function answerResource(core: Core, request: ServerRequest): ServerAnswer {
   const scope: Scope = { core, request, resource, namespace, name, subresource, warnings: [] };
   authorize(scope);
   parseForm(request.accept);
-  const answer = name === "" ? answerCollection(scope) : answerObject(scope);
-  if (answer.kind === "stream" || scope.warnings.length === 0) return answer;
-  return { ...answer, warnings: scope.warnings };
+  const response = name === "" ? handleCollection(scope) : handleObject(scope);
+  if (response.kind === "stream" || scope.warnings.length === 0) return response;
+  return { ...response, warnings: scope.warnings };
 }
 
 function isPlaceOf({ kind }: ServedResource, place: ResourcePath): boolean {
   if (!kind.namespaced) return place.namespace === "";
-  // Without a namespace a namespaced kind can be listed, watched and reviewed, nothing else.
+  // Without a namespace, a namespaced kind can only be listed, watched and reviewed.
   return place.namespace !== "" || place.name === "";
 }
 
@@ -94,11 +94,11 @@ function verbOf({ request, name }: Scope): string {
   }
 }
 
-function answerCollection(scope: Scope): ServerAnswer {
+function handleCollection(scope: Scope): ApiResponse {
   const { request, resource, namespace } = scope;
   if (resource.virtual) {
     if (request.method !== "POST") throw methodNotAllowed();
-    return { kind: "whole", status: 201, body: answerReview(scope, request.body) };
+    return { kind: "whole", status: 201, body: handleReview(scope, request.body) };
   }
   const needsNamespace = resource.kind.namespaced && namespace === "";
   switch (request.method) {
@@ -116,14 +116,14 @@ function answerCollection(scope: Scope): ServerAnswer {
   }
 }
 
-function listOrWatch(scope: Scope): ServerAnswer {
+function listOrWatch(scope: Scope): ApiResponse {
   const query = parseListQuery(scope.request);
   if (query.watch) return openWatch(scope, query);
   const { items, meta } = listPage(scope, query, parseSelection(scope, query));
   return { kind: "whole", status: 200, body: representation(scope).list(items, meta) };
 }
 
-function deleteCollection(scope: Scope): WholeAnswer {
+function deleteCollection(scope: Scope): WholeResponse {
   const { request } = scope;
   const query = parseListQuery(request);
   const asked = parseDeleteRequest(scope);
@@ -135,11 +135,11 @@ function deleteCollection(scope: Scope): WholeAnswer {
   return { kind: "whole", status: 200, body: representation(scope).list(items, meta) };
 }
 
-function answerObject(scope: Scope): WholeAnswer {
+function handleObject(scope: Scope): WholeResponse {
   const { request, resource, subresource } = scope;
-  if (subresource === "scale" && resource.scale !== undefined) return answerScale(scope);
+  if (subresource === "scale" && resource.scale !== undefined) return handleScale(scope);
   if (subresource !== "" && !(subresource === "status" && resource.statusSubresource))
-    return answerSubresource(scope);
+    return handleSubresource(scope);
   switch (request.method) {
     case "GET":
       return readObject(scope);
@@ -154,7 +154,7 @@ function answerObject(scope: Scope): WholeAnswer {
     }
     case "DELETE":
       if (subresource !== "") throw methodNotAllowed();
-      return answerDeletion(scope);
+      return handleDeletion(scope);
     default:
       throw methodNotAllowed();
   }
@@ -167,22 +167,22 @@ function checkContentType({ contentType }: ServerRequest): void {
   throw new StatusError(415, "UnsupportedMediaType", message);
 }
 
-function readObject(scope: Scope): WholeAnswer {
+function readObject(scope: Scope): WholeResponse {
   const { store } = scope.core;
   const revision = parseRevision(scope.request.query?.["resourceVersion"] ?? "") ?? 0;
   if (revision > store.revision) throw tooLarge(revision, store.revision);
   return represent(scope, 200, liveObject(scope));
 }
 
-function answerDeletion(scope: Scope): WholeAnswer {
+function handleDeletion(scope: Scope): WholeResponse {
   const { resource } = scope;
   const { object, isGone } = deleteObject(scope, parseDeleteRequest(scope));
-  if (!isGone || resource.deleteAnswersObject) return represent(scope, 200, object);
+  if (!isGone || resource.deleteReturnsObject) return represent(scope, 200, object);
   const uid = stringAt(object, "metadata", "uid") ?? "";
   return { kind: "whole", status: 200, body: deletedBody(resource.kind, scope.name, uid) };
 }
 
-function answerScale(scope: Scope): WholeAnswer {
+function handleScale(scope: Scope): WholeResponse {
   const { method, body } = scope.request;
   if (method === "GET") return { kind: "whole", status: 200, body: readScale(scope) };
   if (method === "PUT") return { kind: "whole", status: 200, body: updateScale(scope, body) };
@@ -190,7 +190,7 @@ function answerScale(scope: Scope): WholeAnswer {
   throw methodNotAllowed();
 }
 
-function answerSubresource(scope: Scope): WholeAnswer {
+function handleSubresource(scope: Scope): WholeResponse {
   const { request, resource, subresource } = scope;
   if (!resource.subresources?.includes(subresource)) throw noSuchResource();
   if (subresource === "finalize") {
@@ -214,12 +214,11 @@ function representation(scope: Scope): Representation {
   return new Representation(scope.resource, parseForm(scope.request.accept), scope.core.clock.wallMs());
 }
 
-function represent(scope: Scope, status: number, object: StoredObject): WholeAnswer {
+function represent(scope: Scope, status: number, object: StoredObject): WholeResponse {
   return { kind: "whole", status, body: representation(scope).object(object) };
 }
 
-// The Kubernetes release whose behaviour this server follows.
-
+// The Kubernetes release that this server follows.
 const versionInfo = {
   major: "1",
   minor: "36",
@@ -232,8 +231,6 @@ const versionInfo = {
   platform: "",
 } as const;
 
-// From a path to the place it names.
-
 interface ResourcePath {
   readonly group: string;
   readonly version: string;
@@ -245,7 +242,7 @@ interface ResourcePath {
   readonly subresource: string;
 }
 
-/** Undefined where the path does not lead into /api/<version> or /apis/<group>/<version>. */
+/** Undefined if the path is not below /api/<version> or /apis/<group>/<version>. */
 function parseResourcePath(path: string): ResourcePath | undefined {
   const segments = path.split("/").slice(1);
   if (segments.some((segment) => segment === "")) return undefined;
@@ -262,7 +259,7 @@ function parsePlace(
 ): ResourcePath | undefined {
   if (group === undefined || version === undefined || rest.length === 0) return undefined;
   const [first = "", second = "", third = "", ...more] = rest;
-  // A namespace is an object of its own, and a prefix of everything in it.
+  // "namespaces" is both a kind and the prefix of namespaced paths.
   const isInside = first === "namespaces" && third !== "" && !namespaceSubresources.has(third);
   if (isInside) {
     const [name = "", subresource = "", ...beyond] = more;

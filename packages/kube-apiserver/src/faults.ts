@@ -1,10 +1,10 @@
-// Knobs for what goes wrong with real API servers, for tests and simulations.
-import type { ServerRequest, WholeAnswer } from "./request.ts";
+// Injects the faults of real API servers, for tests and simulations.
+import type { ServerRequest, WholeResponse } from "./request.ts";
 import type { ObjectStore } from "./store.ts";
 import type { WatchHub } from "./watch-hub.ts";
 
-/** An answer in place of the real one, "hang" for none at all, undefined to let it pass. */
-export type Intercept = (request: ServerRequest) => WholeAnswer | "hang" | undefined;
+/** A response to send instead of the real one, "hang" for no response, or undefined to let the request pass. */
+export type Intercept = (request: ServerRequest) => WholeResponse | "hang" | undefined;
 
 export class Faults {
   private readonly store: ObjectStore;
@@ -16,17 +16,17 @@ export class Faults {
     this.watches = watches;
   }
 
-  /** Ends open watches without a word, as a server under load does. */
+  /** Closes open watches without an error, as a server under load does. */
   closeWatches(matches?: (path: string) => boolean): void {
     this.watches.closeAll(matches);
   }
 
-  /** Forgets old changes: watches and pages from before get 410. */
+  /** Drops old changes: watches and pages from before get a 410. */
   compact(revision?: number): void {
     this.store.compact(revision);
   }
 
-  /** Loses the next events of matching watches. */
+  /** Drops the next events of matching watches. */
   dropEvents(count: number, matches?: (path: string) => boolean): void {
     this.watches.dropEvents(count, matches);
   }
@@ -35,7 +35,7 @@ export class Faults {
     this.watches.bookmarks = false;
   }
 
-  /** Asked for every request, the latest first; answers how to take it away again. */
+  /** Called for every request, the latest interceptor first. Returns a function that removes it. */
   intercept(intercept: Intercept): () => void {
     this.intercepts.unshift(intercept);
     return () => {
@@ -44,8 +44,8 @@ export class Faults {
     };
   }
 
-  /** What a transport does before it hands over a request. */
-  outcomeOf(request: ServerRequest): WholeAnswer | "hang" | undefined {
+  /** The injected outcome of a request. Transports call it before they pass the request on. */
+  outcomeOf(request: ServerRequest): WholeResponse | "hang" | undefined {
     for (const intercept of [...this.intercepts]) {
       const outcome = intercept(request);
       if (outcome !== undefined) return outcome;

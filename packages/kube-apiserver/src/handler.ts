@@ -1,25 +1,25 @@
-// The API server without a socket: requests are direct calls. Bodies are copied on the way in and out, so that
-// neither side sees the other's later changes; nothing is turned into text.
+// Calls the API server without a socket. Bodies are copied on the way in and out, so that neither side sees later changes
+// of the other; nothing is serialized.
 import { type ApiServer, administrator } from "./api-server.ts";
 import { onAbort } from "./clock.ts";
 import { copyJson } from "./json.ts";
-import type { ApiRequest, ServerAnswer, ServerRequest, StreamAnswer } from "./request.ts";
+import type { ApiRequest, ApiResponse, ServerRequest, StreamResponse } from "./request.ts";
 import type { User } from "./resource.ts";
 
 export interface HandlerOptions {
   /** Default: the administrator. */
   readonly user?: User;
-  /** Names the field manager of requests that do not. Default "unknown", as over HTTP without a user agent. */
+  /** The field manager of requests that do not set one. Default "unknown", as over HTTP without a user agent. */
   readonly userAgent?: string;
 }
 
 /**
- * Resolves for every status; rejects only with the reason of the signal. A watch answers a stream, which ends when
- * it is closed, when the iteration is left, or with the signal.
+ * Resolves for every status. Rejects only with the signal's reason. A watch returns a stream, which ends when it is
+ * closed, when the iteration stops, or when the signal aborts.
  */
-export type ApiHandler = (request: ApiRequest, signal: AbortSignal) => Promise<ServerAnswer>;
+export type ApiHandler = (request: ApiRequest, signal: AbortSignal) => Promise<ApiResponse>;
 
-/** A way in for one client of this process. */
+/** Creates the handler of one client in this process. */
 export function createHandler(server: ApiServer, options: HandlerOptions = {}): ApiHandler {
   return async (request, signal) => {
     signal.throwIfAborted();
@@ -31,9 +31,9 @@ export function createHandler(server: ApiServer, options: HandlerOptions = {}): 
     };
     const outcome = server.faults.outcomeOf(known);
     if (outcome === "hang") return hang(signal);
-    const answer = outcome ?? server.handle(known);
-    if (answer.kind === "whole") return { ...answer, body: copyJson(answer.body) };
-    return { ...answer, values: follow(answer, signal) };
+    const response = outcome ?? server.handle(known);
+    if (response.kind === "whole") return { ...response, body: copyJson(response.body) };
+    return { ...response, values: follow(response, signal) };
   };
 }
 
@@ -43,20 +43,20 @@ function hang(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** Copies the events, and closes the watch with the signal even if nobody reads it. */
-function follow(answer: StreamAnswer, signal: AbortSignal): AsyncIterable<unknown> {
-  const stopListening = onAbort(signal, () => answer.close());
-  if (signal.aborted) answer.close();
+/** Copies the events, and closes the watch when the signal aborts, even if it is not being read. */
+function follow(response: StreamResponse, signal: AbortSignal): AsyncIterable<unknown> {
+  const stopListening = onAbort(signal, () => response.close());
+  if (signal.aborted) response.close();
   return (async function* () {
     try {
-      for await (const value of answer.values) {
+      for await (const value of response.values) {
         signal.throwIfAborted();
         yield copyJson(value);
       }
       signal.throwIfAborted();
     } finally {
       stopListening();
-      answer.close();
+      response.close();
     }
   })();
 }

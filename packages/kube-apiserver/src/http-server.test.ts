@@ -41,7 +41,7 @@ test("requests go through with their query, body and user agent", async (context
   assert.equal((listed["items"] as unknown[]).length, 1);
 });
 
-test("health and unknown paths speak plain text", async (context) => {
+test("health and unknown paths return plain text", async (context) => {
   const { ask } = await start(context);
   const health = await ask("/readyz");
   assert.deepEqual([health.status, await health.text()], [200, "ok"]);
@@ -49,18 +49,18 @@ test("health and unknown paths speak plain text", async (context) => {
   assert.deepEqual([unknown.status, await unknown.text()], [404, "404 page not found\n"]);
 });
 
-test("nobody gets in without a token, unless anonymous users may", async (context) => {
+test("requests without a token are rejected, unless anonymous users are allowed", async (context) => {
   const { http } = await start(context);
   for (const headers of [{}, { authorization: "Bearer wrong" }, { authorization: "Basic x" }]) {
-    const answer = await fetch(`${http.url}/version`, { headers });
-    assert.equal(answer.status, 401);
-    assert.equal(((await answer.json()) as JsonObject)["reason"], "Unauthorized");
+    const response = await fetch(`${http.url}/version`, { headers });
+    assert.equal(response.status, 401);
+    assert.equal(((await response.json()) as JsonObject)["reason"], "Unauthorized");
   }
   const open = await start(context, { anonymous: administrator });
   assert.equal((await fetch(`${open.http.url}/version`)).status, 200);
 });
 
-test("bodies that are too large, no JSON or in another language are refused", async (context) => {
+test("bodies that are too large, not JSON or of another content type are rejected", async (context) => {
   const { ask } = await start(context, { bodyBytesMax: 1000 });
   const post = async (body: string, contentType = "application/json") =>
     (await ask(configMaps, { method: "POST", body, headers: { "content-type": contentType } })).status;
@@ -72,9 +72,9 @@ test("bodies that are too large, no JSON or in another language are refused", as
 test("a watch streams one event per line until the server ends it", async (context) => {
   const { ask, create, clock } = await start(context);
   await create("a");
-  const answer = await ask(`${configMaps}?watch=true&timeoutSeconds=10`);
-  assert.equal(answer.status, 200);
-  const text = answer.text();
+  const response = await ask(`${configMaps}?watch=true&timeoutSeconds=10`);
+  assert.equal(response.status, 200);
+  const text = response.text();
   await create("b");
   await clock.advance(10_000);
   const events = (await text)
@@ -88,13 +88,13 @@ test("a watch streams one event per line until the server ends it", async (conte
   ]);
 });
 
-test("a client that goes away ends its watch on the server", async (context) => {
+test("the server ends the watch of a client that disconnects", async (context) => {
   const { ask, server, clock } = await start(context);
   const abort = new AbortController();
-  const answer = await ask(`${configMaps}?watch=true`, { signal: abort.signal });
+  const response = await ask(`${configMaps}?watch=true`, { signal: abort.signal });
   assert.equal(server.faults.openWatches, 1);
   abort.abort();
-  await assert.rejects(answer.text());
+  await assert.rejects(response.text());
   while (server.faults.openWatches > 0) await clock.settle();
   assert.equal(clock.timerCount, 0);
 });

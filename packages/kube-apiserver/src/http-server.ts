@@ -1,27 +1,27 @@
-// The embedded server over HTTP/1.1, for kubectl and everything else
-// that is not in this process. Only this file knows sockets, headers and JSON text.
+// Serves the embedded API server over HTTP/1.1, for kubectl and other processes. Only this file deals with sockets,
+// headers and JSON text.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ApiServer } from "./api-server.ts";
-import type { ServerAnswer, ServerRequest, StreamAnswer, WholeAnswer } from "./request.ts";
+import type { ApiResponse, ServerRequest, StreamResponse, WholeResponse } from "./request.ts";
 import type { User } from "./resource.ts";
 import { badRequest, StatusError, statusBody } from "./status-error.ts";
 
 export interface HttpServerOptions {
   readonly host?: string;
-  /** Default: one that is free. */
+  /** Default: a free port. */
   readonly port?: number;
-  /** For requests without a token. Absent: they are refused with 401. */
+  /** The user of requests without a token. Absent: they are rejected with 401. */
   readonly anonymous?: User;
-  /** Default 3 MiB, as the real server. */
+  /** Default 3 MiB, as in the real server. */
   readonly bodyBytesMax?: number;
 }
 
 export interface HttpServerHandle {
   /** `http://127.0.0.1:6443` */
   readonly url: string;
-  /** Ends all watches and connections; resolves when none is left. */
+  /** Ends all watches and connections, and resolves when none is left. */
   stop(): Promise<void>;
 }
 
@@ -61,19 +61,19 @@ async function serve(
 ): Promise<void> {
   const asked = await parseRequest(server, options, incoming);
   if (asked.kind === "refused") {
-    sendWhole(outgoing, asked.answer);
+    sendWhole(outgoing, asked.response);
     return;
   }
   const outcome = server.faults.outcomeOf(asked.request);
   if (outcome === "hang") return;
-  const answer: ServerAnswer = outcome ?? server.handle(asked.request);
-  if (answer.kind === "whole") sendWhole(outgoing, answer);
-  else await sendStream(outgoing, answer);
+  const response: ApiResponse = outcome ?? server.handle(asked.request);
+  if (response.kind === "whole") sendWhole(outgoing, response);
+  else await sendStream(outgoing, response);
 }
 
 type Parsed =
   | { readonly kind: "request"; readonly request: ServerRequest }
-  | { readonly kind: "refused"; readonly answer: WholeAnswer };
+  | { readonly kind: "refused"; readonly response: WholeResponse };
 
 async function parseRequest(
   server: ApiServer,
@@ -106,7 +106,7 @@ async function parseRequest(
 }
 
 function refused(error: StatusError): Parsed {
-  return { kind: "refused", answer: { kind: "whole", status: error.status.code, body: statusBody(error) } };
+  return { kind: "refused", response: { kind: "whole", status: error.status.code, body: statusBody(error) } };
 }
 
 function authenticate(
@@ -121,32 +121,32 @@ function authenticate(
   return verdict.kind === "authenticated" ? verdict.user : undefined;
 }
 
-function sendWhole(outgoing: ServerResponse, answer: WholeAnswer): void {
-  const isText = typeof answer.body === "string";
-  const text = isText ? answer.body : `${JSON.stringify(answer.body)}\n`;
-  outgoing.statusCode = answer.status;
+function sendWhole(outgoing: ServerResponse, response: WholeResponse): void {
+  const isText = typeof response.body === "string";
+  const text = isText ? response.body : `${JSON.stringify(response.body)}\n`;
+  outgoing.statusCode = response.status;
   outgoing.setHeader(
     "content-type",
-    answer.contentType ?? (isText ? "text/plain; charset=utf-8" : "application/json"),
+    response.contentType ?? (isText ? "text/plain; charset=utf-8" : "application/json"),
   );
   outgoing.setHeader("content-length", Buffer.byteLength(text));
-  if (answer.retryAfterSeconds !== undefined)
-    outgoing.setHeader("retry-after", String(answer.retryAfterSeconds));
-  if (answer.warnings !== undefined) {
+  if (response.retryAfterSeconds !== undefined)
+    outgoing.setHeader("retry-after", String(response.retryAfterSeconds));
+  if (response.warnings !== undefined) {
     outgoing.setHeader(
       "warning",
-      answer.warnings.map((warning) => `299 - ${JSON.stringify(warning)}`),
+      response.warnings.map((warning) => `299 - ${JSON.stringify(warning)}`),
     );
   }
   outgoing.end(text);
 }
 
-/** One event per line, as fast as the reader takes them. */
-async function sendStream(outgoing: ServerResponse, answer: StreamAnswer): Promise<void> {
-  outgoing.once("close", () => answer.close());
+/** Sends one event per line, as fast as the client reads them. */
+async function sendStream(outgoing: ServerResponse, response: StreamResponse): Promise<void> {
+  outgoing.once("close", () => response.close());
   outgoing.writeHead(200, { "content-type": "application/json" });
   outgoing.flushHeaders();
-  for await (const event of answer.values) {
+  for await (const event of response.values) {
     if (outgoing.destroyed) break;
     if (!outgoing.write(`${JSON.stringify(event)}\n`)) await drained(outgoing);
   }
@@ -163,8 +163,7 @@ function drained(outgoing: ServerResponse): Promise<void> {
   });
 }
 
-// A bug in the server itself. The client learns what it was, or loses the connection if
-// an answer has begun.
+// For bugs in the server itself. The client gets the message, or loses the connection if the response has started.
 function fail(outgoing: ServerResponse, error: unknown): void {
   const why = error instanceof Error ? (error.stack ?? error.message) : String(error);
   if (outgoing.headersSent) outgoing.destroy();
@@ -174,8 +173,7 @@ function fail(outgoing: ServerResponse, error: unknown): void {
   }
 }
 
-// A request's body, read up to a limit and parsed.
-
+/** A request's body, read up to a limit and parsed. */
 type Body =
   | { readonly kind: "read"; readonly value: unknown }
   | { readonly kind: "refused"; readonly error: StatusError };
@@ -200,13 +198,13 @@ async function readBody(incoming: IncomingMessage, contentType: string, bytesMax
   return text === "" ? { kind: "read", value: undefined } : parse(text, contentType);
 }
 
-// Typed clients of recent kubectl write protobuf (create namespace, auth can-i). No answer
-// makes them fall back: of a 415 they learn only for CBOR, and they do not ask discovery.
+// Some commands of recent kubectl send protobuf (create namespace, auth can-i). No response makes them fall back: they
+// handle a 415 only for CBOR, and do not check discovery.
 function isUnderstood(contentType: string): boolean {
   return !/protobuf|cbor/.test(contentType);
 }
 
-// Apply patches are YAML by name; clients send the JSON part of it, and so must they here.
+// The content type of apply patches is YAML, but clients send JSON, and this server requires it.
 function parse(text: string, contentType: string): Body {
   try {
     return { kind: "read", value: JSON.parse(text) };

@@ -1,8 +1,7 @@
-// Names that the server makes up: uids and the ends of generated names. They come from
-// the injected random source, so the same run gives the same names.
+// Generates uids and the suffixes of generated names, from the injected randomness, so that a run can be repeated.
 import type { Random } from "./clock.ts";
 
-// Without vowels and look-alikes, so that no words come out.
+// Without vowels and similar-looking characters, so that no words appear.
 const suffixLetters = "bcdfghjklmnpqrstvwxz2456789";
 const suffixLength = 5;
 const namePrefixMax = 63 - suffixLength;

@@ -1,10 +1,10 @@
-// A Kubernetes API server within the process, with the controllers that make it a cluster. See README.md.
+// An in-process Kubernetes API server, and the controllers that make it a cluster. See README.md.
 
-// The server. `createApiServer` starts nothing: it answers through a handler or an HTTP server.
+// The server. `createApiServer` starts nothing: use it through a handler or an HTTP server.
 export type { AccessRule } from "./access.ts";
 export { type ApiServer, type ApiServerOptions, administrator, createApiServer } from "./api-server.ts";
 export { type ApiServerDeps, type Clock, type Random, systemDeps, type Timer } from "./clock.ts";
-// The controllers: pods out of ReplicaSets and Deployments, garbage collection, nodes.
+// The controllers: pods for ReplicaSets and Deployments, garbage collection, nodes.
 export { createNodes, type NodeOptions } from "./controllers/nodes.ts";
 export type { PodBehaviour, PodBehaviours } from "./controllers/pod-behaviour.ts";
 export {
@@ -13,11 +13,11 @@ export {
   type RunningControllers,
   startControllers,
 } from "./controllers/start-controllers.ts";
-// What goes wrong on purpose: `server.faults`.
+// Fault injection: `server.faults`.
 export type { Faults, Intercept } from "./faults.ts";
-// The two ways in.
+// The transports.
 export { type ApiHandler, createHandler, type HandlerOptions } from "./handler.ts";
 export { type HttpServerHandle, type HttpServerOptions, startHttpServer } from "./http-server.ts";
-export type { ApiRequest, ServerAnswer, ServerRequest, StreamAnswer, WholeAnswer } from "./request.ts";
+export type { ApiRequest, ApiResponse, ServerRequest, StreamResponse, WholeResponse } from "./request.ts";
 export type { User } from "./resource.ts";
 export type { KubeObject, KubeStatus, ObjectRef, ResourceKind } from "./types.ts";

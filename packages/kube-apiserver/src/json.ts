@@ -1,7 +1,7 @@
-// JSON values and what the server does with all of them: copy, compare, reach into.
+// JSON values: types, copying, comparison, access by path.
 //
-// Names inside objects come from outside. `__proto__` as a label key must stay a label
-// key, so every write of a computed key goes through setField.
+// Keys are untrusted. `__proto__` as a label key must stay a label key, so every write of a computed key goes through
+// setField.
 
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export interface JsonObject {
@@ -20,12 +20,12 @@ export function setField(target: JsonObject, key: string, value: Json): void {
   }
 }
 
-/** An own field, never one that every JavaScript object inherits. */
+/** An own field, never an inherited one. */
 export function fieldOf(target: JsonObject, key: string): Json | undefined {
   return Object.hasOwn(target, key) ? target[key] : undefined;
 }
 
-/** Follows object fields; undefined as soon as one is missing or is no object. */
+/** Follows object fields; undefined if one is missing or not an object. */
 export function valueAt(root: unknown, ...path: readonly string[]): Json | undefined {
   let value: unknown = root;
   for (const key of path) {
@@ -45,7 +45,7 @@ export function listAt(root: unknown, ...path: readonly string[]): readonly Json
   return Array.isArray(value) ? value : [];
 }
 
-/** Copies what JSON can hold; fields set to undefined vanish, as they would in JSON text. */
+/** Makes a deep copy. Fields set to undefined are dropped, as in JSON text. */
 export function copyJson<T>(value: T): T {
   if (Array.isArray(value)) return value.map((item) => copyJson(item)) as T;
   if (!isObject(value)) return value;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { administrator, createApiServer } from "./api-server.ts";
 import { type JsonObject, listAt, stringAt, valueAt } from "./json.ts";
-import type { WholeAnswer } from "./request.ts";
+import type { WholeResponse } from "./request.ts";
 import { createSeededRandom, FakeClock } from "./testing.ts";
 
 const path = "/api/v1/namespaces/default/configmaps";
@@ -19,7 +19,7 @@ function start(names: readonly string[]) {
   };
   for (const name of names) create(name);
   const list = (query: Record<string, string>) =>
-    server.handle({ method: "GET", path, query, user: administrator }) as WholeAnswer & {
+    server.handle({ method: "GET", path, query, user: administrator }) as WholeResponse & {
       readonly body: JsonObject;
     };
   return { server, create, list };
@@ -33,7 +33,7 @@ function tokenOf(body: JsonObject): string {
   return stringAt(body, "metadata", "continue") ?? "";
 }
 
-test("pages show one state, whatever is written between them", () => {
+test("all pages show the same state, even with writes between them", () => {
   const { list, create, server } = start(["a", "b", "c", "d", "e"]);
   const first = list({ limit: "2" }).body;
   assert.deepEqual(namesOf(first), ["a", "b"]);
@@ -48,7 +48,7 @@ test("pages show one state, whatever is written between them", () => {
   assert.deepEqual(namesOf(list({}).body), ["a", "b", "bb", "d", "e"]);
 });
 
-test("with a selector the rest is not counted", () => {
+test("with a selector there is no remaining item count", () => {
   const { list } = start(["a1", "a2", "b1", "b2"]);
   const { body } = list({ limit: "1", labelSelector: "first=a" });
   assert.deepEqual(namesOf(body), ["a1"]);
@@ -58,7 +58,7 @@ test("with a selector the rest is not counted", () => {
   ]);
 });
 
-test("a page that has expired says so, and offers to go on in the present", () => {
+test("an expired page is an error with a token to continue in the current state", () => {
   const { list, create, server } = start(["a", "b", "c"]);
   const first = list({ limit: "1" }).body;
   create("bb");
@@ -80,13 +80,13 @@ test("an exact version shows the past, a minimum version the present", () => {
 
 test("a version from the future is a timeout with its own cause", () => {
   const { list } = start([]);
-  const answer = list({ resourceVersion: "999" });
-  assert.equal(answer.status, 504);
-  assert.equal(answer.retryAfterSeconds, 1);
-  assert.equal(stringAt(listAt(answer.body, "details", "causes")[0], "reason"), "ResourceVersionTooLarge");
+  const response = list({ resourceVersion: "999" });
+  assert.equal(response.status, 504);
+  assert.equal(response.retryAfterSeconds, 1);
+  assert.equal(stringAt(listAt(response.body, "details", "causes")[0], "reason"), "ResourceVersionTooLarge");
 });
 
-test("queries that make no sense are refused", () => {
+test("invalid queries are rejected", () => {
   const { list } = start([]);
   const cases: readonly [Record<string, string>, number, RegExp][] = [
     [{ limit: "x" }, 400, /strconv\.ParseInt: parsing "x": invalid syntax/],
@@ -100,8 +100,8 @@ test("queries that make no sense are refused", () => {
     ],
   ];
   for (const [query, status, message] of cases) {
-    const answer = list(query);
-    assert.equal(answer.status, status);
-    assert.match(String(answer.body["message"]), message);
+    const response = list(query);
+    assert.equal(response.status, status);
+    assert.match(String(response.body["message"]), message);
   }
 });

@@ -1,5 +1,5 @@
-// Lists in pages. All pages of one list show the state at one resourceVersion: the token
-// for the next page carries it, together with the key to go on after.
+// Lists objects in pages. All pages of one list show the state at one resourceVersion, which is part of the continue
+// token together with the last key.
 import type { Scope } from "./core.ts";
 import { isObject, type Json } from "./json.ts";
 import { type ListQuery, parseRevision } from "./query.ts";
@@ -37,7 +37,7 @@ export function listPage(scope: Scope, query: ListQuery, selects: Selection): Pa
   }
   const resourceVersion = String(revision);
   const rest = remaining.slice(seen);
-  // A page that is full says that there is more if there is more to look at, matching or not.
+  // A full page has a continue token if objects are left, whether they match or not.
   const last = remaining[seen - 1];
   if (rest.length === 0 || last === undefined) return { items, meta: { resourceVersion } };
   const isSelective = query.labelSelector !== "" || query.fieldSelector !== "";
@@ -70,7 +70,7 @@ export function tooLarge(asked: number, current: number): StatusError {
   );
 }
 
-/** A token without a revision goes on in whatever there is now. */
+/** A token without a revision continues in the current state. */
 function pageRevision(store: ObjectStore, token: Token): number {
   return token.revision < 0 ? store.revision : token.revision;
 }

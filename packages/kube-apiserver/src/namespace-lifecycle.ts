@@ -1,5 +1,4 @@
-// Nothing is created in a namespace that does not exist or is going away, and the four
-// namespaces that the server itself needs cannot be deleted.
+// Rejects creates in missing or terminating namespaces, and the deletion of the four namespaces that the server needs.
 import type { Scope } from "./core.ts";
 import { stringAt } from "./json.ts";
 import { forbidden, notFound } from "./status-error.ts";

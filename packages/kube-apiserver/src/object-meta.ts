@@ -1,4 +1,4 @@
-// The rules for metadata that hold for every kind.
+// Validates metadata, for all kinds.
 
 import { forbiddenField, immutable, invalidValue, required } from "./causes.ts";
 import { equalJson, isObject, type Json, type JsonObject, listAt } from "./json.ts";
@@ -138,7 +138,7 @@ function ownerCauses(metadata: JsonObject): KubeStatusCause[] {
   return causes;
 }
 
-/** What an update may not change. */
+/** Checks the fields that an update must not change. */
 export function validateMetaUpdate(next: JsonObject, previous: JsonObject): KubeStatusCause[] {
   const causes: KubeStatusCause[] = [];
   if (typeof previous["deletionTimestamp"] === "string") {

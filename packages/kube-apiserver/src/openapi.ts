@@ -1,15 +1,15 @@
-// /openapi/v3: the schemas behind kubectl explain, and the operations from which kubectl
-// learns that field validation and server-side apply happen here.
+// Serves /openapi/v3: the schemas for kubectl explain, and the operations that tell kubectl that the server supports
+// field validation and server-side apply.
 import { createHash } from "node:crypto";
 import { openApiDefinitions } from "./builtin-schemas.ts";
 import { isObject, type Json, type JsonObject } from "./json.ts";
 import type { ResourceRegistry } from "./registry.ts";
-import type { WholeAnswer } from "./request.ts";
+import type { WholeResponse } from "./request.ts";
 import type { ServedResource } from "./resource.ts";
 
 const writeParameters = ["dryRun", "fieldManager", "fieldValidation"];
 
-export function answerOpenApi(registry: ResourceRegistry, path: string): WholeAnswer | undefined {
+export function serveOpenApi(registry: ResourceRegistry, path: string): WholeResponse | undefined {
   if (path === "/openapi/v3") return { kind: "whole", status: 200, body: index(registry) };
   const match = /^\/openapi\/v3\/(?:api|apis\/([^/]+))\/([^/]+)$/.exec(path);
   if (match === null) return undefined;
@@ -22,7 +22,7 @@ function servedIn(registry: ResourceRegistry, group: string, version: string): S
   return registry.all().filter(({ kind }) => kind.group === group && kind.version === version);
 }
 
-/** The hash lets clients keep a document until it changes. */
+/** The hash lets clients cache a document until it changes. */
 function index(registry: ResourceRegistry) {
   const places = new Map(registry.all().map((served) => [rootOf(served), served]));
   const paths = [...places].map(([place, { kind }]) => {
@@ -83,7 +83,7 @@ function operation(
   };
 }
 
-/** Adds the kind's definition and all that it refers to; answers its name. */
+/** Adds the kind's definition and all that it refers to. Returns its name. */
 function addSchema(resource: ServedResource, schemas: JsonObject): string {
   const { group, version, kind } = resource.kind;
   if (typeof resource.schema === "string") {

@@ -1,4 +1,4 @@
-// PATCH in its four forms. Apply may create; the others need an object to change.
+// Handles PATCH in its four formats. Apply may create an object; the others need an existing one.
 
 import { recordApply, recordUpdate } from "./apply/field-manager.ts";
 import { printPath } from "./apply/path-element.ts";
@@ -157,8 +157,7 @@ function checkConfiguration(scope: Scope, body: unknown): JsonObject {
   );
 }
 
-// The refusal of an apply that would take fields from others, in the real server's words.
-
+/** The error of an apply that would change fields of other owners, with the real server's message. */
 function applyConflict(conflicts: readonly FieldConflict[]): StatusError {
   const causes = conflicts.map(({ owner, path }) => ({
     reason: "FieldManagerConflict",

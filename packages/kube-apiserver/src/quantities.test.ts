@@ -8,7 +8,7 @@ function canonical(text: string | number): string | undefined {
   return quantity === undefined ? undefined : formatQuantity(quantity);
 }
 
-test("quantities come back in canonical form", () => {
+test("quantities are formatted in canonical form", () => {
   const cases: readonly [string | number, string][] = [
     ["1000m", "1"],
     ["0.5", "500m"],
@@ -29,7 +29,7 @@ test("quantities come back in canonical form", () => {
   for (const [given, expected] of cases) assert.equal(canonical(given), expected, String(given));
 });
 
-test("what is no quantity is refused", () => {
+test("invalid quantities are rejected", () => {
   for (const text of ["", "abc", "1 Gi", "1GiB", "--1", "1.2.3", "1K"])
     assert.equal(canonical(text), undefined, text);
   assert.equal(parseQuantity(true), undefined);

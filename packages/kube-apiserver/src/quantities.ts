@@ -1,6 +1,5 @@
-// Kubernetes quantities: "500m", "1Gi", "2". Stored objects hold them in canonical form,
-// so "1000m" comes back as "1". Amounts are counted in billionths, the finest the format
-// knows, and finer ones are rounded up.
+// Parses and formats Kubernetes quantities: "500m", "1Gi", "2". Stored objects have them in canonical form, so "1000m"
+// becomes "1". Amounts are in billionths, the finest unit of the format; finer ones are rounded up.
 
 export interface Quantity {
   readonly nanos: bigint;
@@ -22,7 +21,7 @@ const decimalExponents = new Map([
 const binarySuffixes = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const nano = 10n ** 9n;
 
-/** Undefined where the value is no quantity. */
+/** Undefined if the value is not a quantity. */
 export function parseQuantity(value: unknown): Quantity | undefined {
   const text = typeof value === "number" ? String(value) : value;
   if (typeof text !== "string") return undefined;
@@ -54,7 +53,7 @@ export function formatQuantity({ nanos, format }: Quantity): string {
   const sign = nanos < 0n ? "-" : "";
   const size = nanos < 0n ? -nanos : nanos;
   if (size === 0n) return "0";
-  // Small binary amounts have no binary suffix to use.
+  // There is no binary suffix for small amounts.
   if (format === "binary" && size >= 1024n * nano) return sign + formatBinary(divideUp(size, nano));
   for (const [suffix, exponent] of [...decimalExponents].reverse()) {
     const unit = 10n ** BigInt(exponent + 9);
@@ -75,10 +74,9 @@ function formatBinary(amount: bigint): string {
   return `${rest}${binarySuffixes[power]}`;
 }
 
-// Which of two quantities is more, whatever their suffixes.
-
 const nanosPerUnit = 1_000_000_000n;
 
+/** Compares two quantities, whatever their suffixes. */
 export function compareQuantities(left: string, right: string): number {
   const difference = nanosOf(left) - nanosOf(right);
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;
@@ -88,7 +86,7 @@ export function isWholeQuantity(text: string): boolean {
   return nanosOf(text) % nanosPerUnit === 0n;
 }
 
-// What is no quantity was refused when the request was read.
+// Invalid quantities were rejected when the request was decoded.
 function nanosOf(text: string): bigint {
   return parseQuantity(text)?.nanos ?? 0n;
 }

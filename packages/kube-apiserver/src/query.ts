@@ -1,4 +1,4 @@
-// Query parameters, checked the way the real server checks them.
+// Parses query parameters, with the real server's checks.
 
 import { forbiddenField, invalidValue, required, unsupported } from "./causes.ts";
 import type { ServerRequest } from "./request.ts";
@@ -17,7 +17,7 @@ export interface ListQuery {
   readonly fieldSelector: string;
   readonly limit: number;
   readonly continueToken: string;
-  /** "" where the request gave none. */
+  /** "" if the request has none. */
   readonly resourceVersion: string;
   readonly resourceVersionMatch: "" | "Exact" | "NotOlderThan";
   readonly watch: boolean;
@@ -134,14 +134,14 @@ function watchCauses(list: ListQuery): KubeStatusCause[] {
   return causes;
 }
 
-/** A resourceVersion as a number; undefined where none was given. */
+/** A resourceVersion as a number; undefined if not set. */
 export function parseRevision(text: string): number | undefined {
   if (text === "") return undefined;
   if (/^\d+$/.test(text)) return Number(text);
   throw badRequest(`invalid resource version: ${revisionProblem(text)}`);
 }
 
-/** Watches refuse it as an internal error. */
+/** In a watch, an invalid resourceVersion is an internal error. */
 export function parseWatchRevision(text: string): number | undefined {
   if (text === "" || /^\d+$/.test(text)) return parseRevision(text);
   throw new StatusError(500, "", revisionProblem(text));

@@ -1,5 +1,5 @@
-// What is served under which group and version. Built-in kinds are always there; custom
-// ones come and go with their definitions.
+// The registry of served resources by group and version: built-in kinds, and custom ones as their definitions come and
+// go.
 import { apiVersionOf, type ServedResource } from "./resource.ts";
 
 export class ResourceRegistry {
@@ -10,7 +10,7 @@ export class ResourceRegistry {
     this.builtin = builtin;
   }
 
-  /** Replaces what a definition serves; an empty list takes it away. */
+  /** Replaces the resources of a definition; an empty list removes them. */
   setCustom(definition: string, resources: readonly ServedResource[]): void {
     if (resources.length === 0) this.custom.delete(definition);
     else this.custom.set(definition, resources);

@@ -1,4 +1,4 @@
-// The form in which objects leave the server: whole, metadata only, or as rows of a table.
+// Converts objects to the requested form: whole, metadata only, or rows of a table.
 import { blankObject } from "./body.ts";
 import type { JsonObject } from "./json.ts";
 import { apiVersionOf, type ServedResource } from "./resource.ts";
@@ -71,13 +71,13 @@ export class Representation {
       };
     }
     const { kind } = this.resource;
-    // Lists of custom resources say "no more pages" with an empty token.
+    // Lists of custom resources have an empty continue token on the last page.
     if (this.resource.custom) metadata["continue"] ??= "";
     const items = objects.map((object) => (this.resource.custom ? this.versioned(object) : untyped(object)));
     return { kind: `${kind.kind}List`, apiVersion: apiVersionOf(kind), metadata, items };
   }
 
-  /** Only the first event of a table watch names the columns. */
+  /** Only the first event of a table watch has the columns. */
   event(type: string, object: StoredObject, isFirst: boolean): JsonObject {
     if (this.form !== "table") return { type, object: this.object(object) };
     const meta = { resourceVersion: object.metadata["resourceVersion"] ?? "" };
@@ -113,14 +113,13 @@ function partial(object: StoredObject): JsonObject {
   return { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1", metadata: object.metadata };
 }
 
-/** In lists of built-in kinds only the list says what its items are. */
+/** In lists of built-in kinds, items have no apiVersion and kind. */
 function untyped(object: StoredObject): JsonObject {
   const { kind: _kind, apiVersion: _apiVersion, ...rest } = object;
   return rest;
 }
 
-// Tables, which kubectl get asks for: the server decides on columns and cells.
-
+/** The table that kubectl get requests. */
 function tableOf(
   resource: ServedResource,
   metadata: JsonObject,

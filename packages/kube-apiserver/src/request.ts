@@ -1,4 +1,4 @@
-// One request as the server sees it, and the two kinds of answer.
+// Requests and the two kinds of response: whole, and streamed.
 import type { User } from "./resource.ts";
 
 export interface ApiRequest {
@@ -15,28 +15,28 @@ export interface ApiRequest {
 /** After authentication. */
 export interface ServerRequest extends ApiRequest {
   readonly user: User;
-  /** Names the field manager where the request does not. */
+  /** The field manager, if the request does not set one. */
   readonly userAgent?: string;
 }
 
-export interface WholeAnswer {
+export interface WholeResponse {
   readonly kind: "whole";
   readonly status: number;
-  /** A JSON value, or text for the few endpoints that speak it. Shared with the store: never change it. */
+  /** A JSON value, or text for a few endpoints. Shared with the store: never change it. */
   readonly body: unknown;
-  /** Absent: JSON, or plain text for a text. */
+  /** Absent: JSON, or plain text for a string. */
   readonly contentType?: string;
   readonly retryAfterSeconds?: number;
-  /** Shown to the user by kubectl; the Warning header of HTTP. */
+  /** Sent as Warning headers, which kubectl shows. */
   readonly warnings?: readonly string[];
 }
 
-export interface StreamAnswer {
+export interface StreamResponse {
   readonly kind: "stream";
   /** Watch events; iterate once. */
   readonly values: AsyncIterable<unknown>;
-  /** Ends the stream and frees what it holds. */
+  /** Ends the stream and frees its resources. */
   close(): void;
 }
 
-export type ServerAnswer = WholeAnswer | StreamAnswer;
+export type ApiResponse = WholeResponse | StreamResponse;

@@ -1,9 +1,8 @@
-// One kind of object that the server serves: where it lives, what its fields mean, and
-// what happens to an object on its way in. The request pipeline knows no kind by name;
-// everything that differs between kinds is in a ServedResource.
+// Defines a served kind: its path, its schema, and its hooks for defaults, admission and validation. The request
+// pipeline is the same for all kinds; everything that differs is in a ServedResource.
 //
 // How to add a kind
-//   1. Write kinds/<plural>.ts that exports `defineResource<T>({...})`, T being its type
+//   1. Write kinds/<plural>.ts that exports `defineResource<T>({...})`, where T is its type
 //      in `kubernetes-types`, and add it to the list in served-kinds.ts.
 //   2. `schema` names the kind's definition in schema/*.json ("io.k8s.api.core.v1.Pod").
 //      It gives field types, list types, merge keys and unknown-field checks; run
@@ -11,13 +10,13 @@
 //   3. Leave out every hook that the kind does not need. Hooks run in this order:
 //        create: defaults -> admit -> prepareCreate -> validate -> stored
 //        update: defaults -> admit -> prepareUpdate -> validate + validateUpdate -> stored
-//      They get a draft of their own, checked against the schema, and change it in place
-//      (`delete` a field, never set it to undefined). To refuse, `admit` throws one of
+//      They get their own draft, checked against the schema, and change it in place
+//      (`delete` a field, never set it to undefined). To reject, `admit` throws an error of
 //      status-error.ts; the validate hooks return causes (see causes.ts).
 //   4. metadata, generation, status on the wrong endpoint, finalizers, managedFields and
-//      the general parts of validation are the pipeline's business, not the kind's.
-//   5. Hooks are pure but for the draft: time, random values and other objects come
-//      through the RequestContext, so that a run can be replayed.
+//      the general parts of validation are handled by the pipeline, not by the kind.
+//   5. Hooks change nothing but the draft: time, random values and other objects come
+//      through the RequestContext, so that a run can be repeated.
 
 import type { Json, JsonObject } from "./json.ts";
 import type { Schema } from "./schema.ts";
@@ -30,7 +29,7 @@ export type Draft<T> = T extends readonly (infer Item)[]
     ? { -readonly [Key in keyof T]: Draft<T[Key]> }
     : T;
 
-/** What a hook may know besides its object. */
+/** What a hook may use besides its object. */
 export interface RequestContext {
   readonly user: User;
   /** RFC 3339 with seconds, as the server writes timestamps. */
@@ -43,7 +42,7 @@ export interface RequestContext {
     namespace: string,
     name: string,
   ) => KubeObject | undefined;
-  /** All stored objects of a kind, of one namespace unless it is "", by name. */
+  /** All stored objects of a kind, in one namespace or in all (""), sorted by name. */
   readonly readAll: (
     resource: Pick<ResourceKind, "group" | "plural">,
     namespace: string,
@@ -83,63 +82,62 @@ export interface ServedResource<T extends KubeObject = KubeObject> {
   /** A definition's name, or the schema itself (custom resources). */
   readonly schema: string | Schema;
 
-  /** A custom resource's schema as its definition has it, for /openapi/v3. */
+  /** A custom resource's schema as in its definition, for /openapi/v3. */
   readonly openApi?: JsonObject;
 
-  /** Has a /status endpoint: the main one leaves `status` alone, that one leaves the rest alone. */
+  /** Has a /status endpoint: the main endpoint ignores `status`, and /status ignores everything else. */
   readonly statusSubresource: boolean;
   readonly scale?: ScaleFields;
-  /** Further names under an object that the pipeline serves: "binding", "eviction", "token", "finalize". */
+  /** Further subresources: "binding", "eviction", "token", "finalize". */
   readonly subresources?: readonly string[];
-  /** Creating one answers a question and stores nothing (reviews); see reviews.ts. */
+  /** Creating one stores nothing (reviews); see reviews.ts. */
   readonly virtual?: boolean;
-  /** Paths whose change adds one to metadata.generation; absent where the kind keeps none. */
+  /** Paths whose change increments metadata.generation; absent if the kind has no generation. */
   readonly generationPaths?: readonly (readonly string[])[];
   /** Field selectors besides metadata.name and metadata.namespace. */
   readonly selectableFields?: Readonly<Record<string, (object: T) => string>>;
-  /** Built-in kinds take strategic merge patches; custom ones refuse them with 415. */
+  /** Built-in kinds accept strategic merge patches; custom ones reject them with 415. */
   readonly custom?: boolean;
-  /** Custom resources keep metadata out of reach of their /status endpoint. */
+  /** The /status endpoint cannot change metadata (custom resources). */
   readonly statusKeepsMetadata?: boolean;
-  /** Deployments keep only their labels out of its reach. */
+  /** The /status endpoint cannot change labels (deployments). */
   readonly statusKeepsLabels?: boolean;
-  /** False where an update must name the resourceVersion that it replaces. */
+  /** False if an update must have the resourceVersion that it replaces. */
   readonly unconditionalUpdate?: boolean;
-  /** True where an update of an object that is not there creates it (leases, services, events). */
+  /** True if an update of a missing object creates it (leases, services, events). */
   readonly createOnUpdate?: boolean;
-  /** True where deleting at once answers the object instead of a Status (pods, services, ...). */
-  readonly deleteAnswersObject?: boolean;
-  /** How names are checked; DNS subdomain unless told. */
+  /** True if an immediate deletion returns the object instead of a Status (pods, services, ...). */
+  readonly deleteReturnsObject?: boolean;
+  /** How names are checked. Default: DNS subdomain. */
   readonly nameRule?: "subdomain" | "label" | "path-segment";
   readonly columns: readonly Column<T>[];
 
-  /** Fills in what the kind's API defaults; must be idempotent. */
+  /** Sets the defaults of the kind; must be idempotent. */
   defaults?(draft: Draft<T>): void;
-  /** What admission plug-ins do and refuse; may throw a StatusError. */
+  /** Does what admission plug-ins do; may throw a StatusError. */
   admit?(draft: Draft<T>, previous: T | undefined, context: RequestContext): void;
   prepareCreate?(draft: Draft<T>, context: RequestContext): void;
   prepareUpdate?(draft: Draft<T>, previous: T, context: RequestContext): void;
   /** On create and on update. */
   validate?(object: T): readonly KubeStatusCause[];
   validateUpdate?(object: T, previous: T): readonly KubeStatusCause[];
-  /** Main-endpoint answers to writes and the effects of writes elsewhere; rarely needed. */
+  /** On an update of the status; rarely needed. */
   validateStatusUpdate?(object: T, previous: T): readonly KubeStatusCause[];
 
   /**
-   * Seconds an object is given to end before it is removed; 0 removes it at once. Absent:
-   * the kind has no graceful deletion.
+   * The grace period before an object is removed; 0 removes it immediately. Absent: the kind has no graceful deletion.
    */
   graceSeconds?(object: T, requested: number | undefined): number;
   /**
-   * What else changes when deletion begins: a namespace's phase, a definition's finalizer.
-   * Kinds that have this keep their generation and get no deletionGracePeriodSeconds.
+   * Further changes when deletion begins: a namespace's phase, a definition's finalizer. Kinds with this hook keep their
+   * generation and get no deletionGracePeriodSeconds.
    */
   markDeleting?(draft: Draft<T>): void;
-  /** True while something other than metadata.finalizers holds the object (spec.finalizers). */
+  /** True while something other than metadata.finalizers blocks the deletion (spec.finalizers). */
   isHeld?(object: T): boolean;
 }
 
-/** Gives hooks their typed object; the pipeline itself treats all kinds alike. */
+/** Types the object for the hooks; the pipeline itself is untyped. */
 export function defineResource<T extends KubeObject>(resource: ServedResource<T>): ServedResource {
   return resource as unknown as ServedResource;
 }

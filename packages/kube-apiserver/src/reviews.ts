@@ -1,4 +1,4 @@
-// Kinds that are asked and not kept: creating one answers a question.
+// Handles reviews, which are answered but not stored.
 
 import type { TokenReview } from "kubernetes-types/authentication/v1.js";
 import type {
@@ -17,17 +17,17 @@ import { invalid } from "./status-error.ts";
 import type { StoredObject } from "./store.ts";
 import { identityOf } from "./write-identity.ts";
 
-export function answerReview(scope: Scope, body: unknown): StoredObject {
+export function handleReview(scope: Scope, body: unknown): StoredObject {
   const write = parseWriteQuery(scope.request, "CreateOptions");
   const asked = decodeBody(scope, body, write);
   scope.resource.admit?.(asked, undefined, contextOf(scope));
   const causes = scope.resource.validate?.(asked) ?? [];
   if (causes.length > 0) throw invalid(scope.resource.kind, "", causes);
   const recorded = recordUpdate(identityOf(scope, write), undefined, asked) as StoredObject;
-  return { ...recorded, status: answer(scope, recorded) };
+  return { ...recorded, status: reviewStatus(scope, recorded) };
 }
 
-function answer(scope: Scope, review: StoredObject): JsonObject {
+function reviewStatus(scope: Scope, review: StoredObject): JsonObject {
   if (review.kind === "TokenReview") return reviewToken(scope, review as unknown as TokenReview);
   if (review.kind === "SelfSubjectAccessReview") {
     const { spec } = review as unknown as SelfSubjectAccessReview;

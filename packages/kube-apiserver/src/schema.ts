@@ -1,8 +1,5 @@
-// What the server knows about the fields of a kind, in the form that all of its users
-// (server-side apply, decoding, pruning, defaulting, strategic merge) walk.
-//
-// It comes from OpenAPI definitions for built-in kinds and from the CRD for custom ones;
-// both are compiled to this one shape (see compile-schema.ts).
+// The schema of a kind's fields, for server-side apply, decoding, pruning, defaulting and strategic merge. It is compiled
+// from OpenAPI definitions for built-in kinds and from the CRD for custom ones (see compile-schema.ts).
 import type { Json, JsonObject } from "./json.ts";
 
 export type SchemaType = "object" | "array" | "string" | "integer" | "number" | "boolean";
@@ -13,7 +10,7 @@ export interface Schema {
   /** int32, int64, date-time, micro-time, byte, quantity, int-or-string. */
   readonly format?: string;
   readonly nullable?: boolean;
-  /** Its Go type's name, for built-in kinds; error messages mention it. */
+  /** The name of its Go type, for built-in kinds; used in error messages. */
   readonly goName?: string;
   readonly properties?: ReadonlyMap<string, Property>;
   /** The type of values under keys that are not properties. */
@@ -21,7 +18,7 @@ export interface Schema {
   readonly items?: Schema;
   /** Unknown fields are kept (a CRD's x-kubernetes-preserve-unknown-fields). */
   readonly preserveUnknown?: boolean;
-  /** A whole Kubernetes object with apiVersion, kind and metadata of its own. */
+  /** A whole Kubernetes object with its own apiVersion, kind and metadata. */
   readonly embeddedResource?: boolean;
 
   /** How server-side apply owns a list: as one value, item by item, or by keys. */
@@ -30,20 +27,20 @@ export interface Schema {
   readonly mapType?: "atomic" | "granular";
 
   readonly required?: readonly string[];
-  /** enum, minimum, pattern and so on, in OpenAPI's own words. */
+  /** enum, minimum, pattern and so on, as in OpenAPI. */
   readonly constraints?: JsonObject;
 }
 
 export interface Property {
   readonly schema: Schema;
-  /** Given to custom resources where absent; for built-in kinds it only completes list keys. */
+  /** Default of an absent field in custom resources; for built-in kinds it only completes list keys. */
   readonly default?: Json;
   /**
-   * How a built-in kind's field looks when it was not sent or is empty: left out, written
-   * with its zero value, or written as null. Absent: kept exactly as sent.
+   * How an absent or empty field of a built-in kind is written: omitted, with its zero value, or as null. Absent: kept as
+   * sent.
    */
   readonly presence?: "omit" | "zero" | "null";
-  /** Strategic merge patch. */
+  /** For strategic merge patches. */
   readonly patchMergeKey?: string;
   readonly patchStrategy?: readonly string[];
 }
@@ -51,7 +48,7 @@ export interface Property {
 /** Any JSON value, owned as a whole by server-side apply. */
 export const opaque: Schema = { listType: "atomic", mapType: "atomic" };
 
-/** The type of a field in an object schema; undefined where the schema does not allow it. */
+/** The schema of a field; undefined if the object schema does not allow it. */
 export function fieldSchema(schema: Schema, key: string): Schema | undefined {
   const property = schema.properties?.get(key);
   if (property !== undefined) return property.schema;

@@ -1,4 +1,4 @@
-// Which objects a list or a watch is about.
+// Selects the objects of a list or a watch.
 import type { Scope } from "./core.ts";
 import { isObject, stringAt } from "./json.ts";
 import type { ListQuery } from "./query.ts";

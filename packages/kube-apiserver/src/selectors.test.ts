@@ -46,12 +46,12 @@ test("label selectors select by equality, sets and presence", () => {
   }
 });
 
-test("a name that every object inherits is not a label", () => {
+test("an inherited property is not a label", () => {
   assert.equal(selects("toString"), false);
   assert.equal(selects("!constructor"), true);
 });
 
-test("a selector that cannot be read is refused in the server's words", () => {
+test("an invalid selector is rejected with the real server's message", () => {
   assert.throws(
     () => parseLabelSelector("a===b"),
     (error: unknown) => error instanceof StatusError && /found '=', expected: identifier/.test(error.message),

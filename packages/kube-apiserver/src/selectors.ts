@@ -1,4 +1,4 @@
-// Label and field selectors, as query parameters carry them.
+// Parses and evaluates label and field selectors of query parameters.
 import { badRequest } from "./status-error.ts";
 
 export type Labels = Readonly<Record<string, unknown>>;
@@ -92,7 +92,7 @@ export function parseFieldSelector(text: string): readonly FieldRequirement[] {
   });
 }
 
-/** matchLabels and matchExpressions, as objects carry them. */
+/** A selector in an object. */
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly {

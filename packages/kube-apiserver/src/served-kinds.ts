@@ -1,4 +1,4 @@
-// The built-in kinds that the server serves, in the order in which discovery lists them.
+// The built-in kinds, in the order in which discovery lists them.
 import { configmaps } from "./kinds/configmaps.ts";
 import { customresourcedefinitions } from "./kinds/customresourcedefinitions.ts";
 import { deployments } from "./kinds/deployments.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { administrator, createApiServer } from "./api-server.ts";
 import { type JsonObject, listAt, valueAt } from "./json.ts";
-import type { WholeAnswer } from "./request.ts";
+import type { WholeResponse } from "./request.ts";
 import { createSeededRandom, FakeClock } from "./testing.ts";
 
 const place = "/apis/apps/v1/namespaces/default/replicasets";
@@ -13,7 +13,7 @@ function start() {
   const apply = (body: JsonObject, query: Record<string, string> = {}, subresource = "") => {
     const path = `${place}/${String(valueAt(body, "metadata", "name"))}${subresource}`;
     const contentType = "application/apply-patch+yaml";
-    const answer = server.handle({
+    const response = server.handle({
       method: "PATCH",
       path,
       contentType,
@@ -21,7 +21,7 @@ function start() {
       body,
       user: administrator,
     });
-    return answer as WholeAnswer & { readonly body: JsonObject };
+    return response as WholeResponse & { readonly body: JsonObject };
   };
   return { server, clock, apply };
 }
@@ -55,7 +55,7 @@ function containersOf(body: JsonObject): JsonObject[] {
   return listAt(body, "spec", "template", "spec", "containers") as JsonObject[];
 }
 
-test("the first apply creates, the second finds it, and a third of the same writes nothing", () => {
+test("the first apply creates, the second updates, and a repeated one writes nothing", () => {
   const { apply, server } = start();
   assert.equal(apply(replicaSet([web])).status, 201);
   const second = apply(replicaSet([web], { replicas: 2 }));
@@ -65,7 +65,7 @@ test("the first apply creates, the second finds it, and a third of the same writ
   assert.equal(server.store.revision, revision);
 });
 
-test("a quantity written another way is no change", async () => {
+test("a quantity in another notation is not a change", async () => {
   const { apply, server, clock } = start();
   const limits = (cpu: string) => replicaSet([{ ...web, resources: { limits: { cpu } } }]);
   apply(limits("0.5"));
@@ -78,7 +78,7 @@ test("a quantity written another way is no change", async () => {
   assert.equal(server.store.revision, revision);
 });
 
-test("a field that is no longer sent goes, and defaults stay nobody's", () => {
+test("a field that is no longer sent is removed, and defaults have no owner", () => {
   const { apply } = start();
   apply(
     replicaSet([
@@ -131,7 +131,7 @@ test("a conflict names the field and its manager; force takes the field over", (
   assert.equal(apply(replicaSet([web])).status, 409);
 });
 
-test("an object that was edited by other means says so in the conflict", () => {
+test("the conflict names an update that was not an apply", () => {
   const { apply, server } = start();
   apply(replicaSet([web]));
   server.handle({
@@ -167,7 +167,7 @@ test("uid and resourceVersion in the body are preconditions", () => {
   assert.equal(apply(withMeta({ resourceVersion: "1" })).status, 409);
 });
 
-test("a body that does not fit is refused before anything is merged", () => {
+test("an invalid body is rejected before the merge", () => {
   const { apply } = start();
   const bad = (change: JsonObject): JsonObject => ({ ...replicaSet([web]), ...change });
   const cases: readonly [JsonObject, number, RegExp][] = [
@@ -186,15 +186,15 @@ test("a body that does not fit is refused before anything is merged", () => {
     ],
   ];
   for (const [body, status, message] of cases) {
-    const answer = apply(body);
-    assert.equal(answer.status, status, String(answer.body["message"]));
-    assert.match(String(answer.body["message"]), message);
+    const response = apply(body);
+    assert.equal(response.status, status, String(response.body["message"]));
+    assert.match(String(response.body["message"]), message);
   }
   const nobody = apply(replicaSet([web]), { fieldManager: "" });
   assert.equal(nobody.status, 422);
 });
 
-test("what is applied to status is owned there, and main leaves it alone", () => {
+test("fields applied to status are owned there, and the main endpoint does not change them", () => {
   const { apply } = start();
   apply(replicaSet([web]));
   const status = {

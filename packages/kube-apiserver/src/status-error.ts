@@ -1,5 +1,5 @@
-// Refusals in the words and forms of the real API server. Whatever goes wrong inside the
-// request pipeline is thrown as a StatusError and becomes the body of the answer.
+// Errors with the statuses and messages of the real API server. All errors of the request pipeline are thrown as
+// StatusErrors and become the body of the response.
 
 import type { JsonObject } from "./json.ts";
 import type { KubeStatus, KubeStatusCause, KubeStatusDetails, ResourceKind } from "./types.ts";
@@ -7,7 +7,7 @@ import type { KubeStatus, KubeStatusCause, KubeStatusDetails, ResourceKind } fro
 export class StatusError extends Error {
   override readonly name = "StatusError";
   readonly status: KubeStatus & { readonly code: number };
-  /** For expired pages: how to go on, if an inconsistent list will do. */
+  /** For expired pages: a token to continue with, if an inconsistent list is acceptable. */
   readonly continueToken: string | undefined;
 
   constructor(
@@ -33,7 +33,7 @@ export class StatusError extends Error {
 
 type Resource = Pick<ResourceKind, "group" | "plural">;
 
-/** `pods "a"`, `replicasets.apps "b"`: how the server names an object. */
+/** `pods`, `replicasets.apps`: the name of a resource in messages. */
 function qualified({ group, plural }: Resource): string {
   return group === "" ? plural : `${plural}.${group}`;
 }
@@ -86,7 +86,7 @@ export function badRequest(message: string): StatusError {
   return new StatusError(400, "BadRequest", message);
 }
 
-/** 422 with one cause per field, each message as `field: message`, several in brackets. */
+/** A 422 with one cause per field. Each message is `field: message`; several are in brackets. */
 export function invalid(
   kind: Pick<ResourceKind, "group" | "kind">,
   name: string,
@@ -103,7 +103,7 @@ export function invalid(
   });
 }
 
-/** The answer to a path that nothing serves, or a verb that the place does not have. */
+/** For a path that is not served, or a verb that it does not support. */
 export function methodNotAllowed(): StatusError {
   return new StatusError(
     405,
@@ -117,20 +117,19 @@ export function expired(message: string, continueToken?: string): StatusError {
   return new StatusError(410, "Expired", message, undefined, continueToken);
 }
 
-// Status objects as bodies of answers.
-
+/** The Status object of an error, as a response body. */
 export function statusBody({ status, continueToken }: StatusError): JsonObject {
   const { kind, apiVersion, ...rest } = status;
   const metadata: JsonObject = continueToken === undefined ? {} : { continue: continueToken };
   return { kind, apiVersion, metadata, ...(rest as unknown as JsonObject) };
 }
 
-/** For subresources that answer nothing else. */
+/** The body for subresources that return nothing else. */
 export function createdBody(): JsonObject {
   return { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 };
 }
 
-/** For objects that are gone at once. */
+/** The body for objects that were deleted immediately. */
 export function deletedBody(
   kind: Pick<ResourceKind, "group" | "plural">,
   name: string,

@@ -17,7 +17,7 @@ function put(store: ObjectStore, namespace: string, name: string, value = 0): St
   return store.put(keyOf(namespace, name), objectOf(namespace, name, value));
 }
 
-test("every change takes the next number", () => {
+test("every change increments the revision", () => {
   const store = new ObjectStore();
   assert.equal(put(store, "a", "x").metadata["resourceVersion"], "1");
   assert.equal(put(store, "a", "x", 1).metadata["resourceVersion"], "2");
@@ -26,7 +26,7 @@ test("every change takes the next number", () => {
   assert.equal(store.revision, 3);
 });
 
-test("lists are in order of namespace and name, as their keys sort", () => {
+test("lists are sorted by namespace and name", () => {
   const store = new ObjectStore();
   for (const [namespace, name] of [
     ["b", "x"],
@@ -41,7 +41,7 @@ test("lists are in order of namespace and name, as their keys sort", () => {
   assert.equal(store.list(resource, "a").length, 2);
 });
 
-test("a state of the past is the one that was listed then", () => {
+test("a past state equals the list at that time", () => {
   const step = fc.record({
     name: fc.constantFrom("a", "b", "c"),
     namespace: fc.constantFrom("m", "n"),
@@ -62,7 +62,7 @@ test("a state of the past is the one that was listed then", () => {
   );
 });
 
-test("changes after a number come in order, and not once they are compacted", () => {
+test("changes after a revision are in order, and expire after compaction", () => {
   const store = new ObjectStore();
   for (const name of ["a", "b", "c"]) put(store, "n", name);
   assert.deepEqual(
@@ -78,14 +78,14 @@ test("changes after a number come in order, and not once they are compacted", ()
   assert.throws(() => store.listAt(resource, "", 1), ExpiredError);
 });
 
-test("the log never holds more than twice what it should keep", () => {
+test("the log never exceeds twice its limit", () => {
   const store = new ObjectStore({ changesMax: 10 });
   for (let round = 0; round < 100; round++) put(store, "n", "a", round);
   assert.throws(() => store.changesAfter(store.revision - 21), ExpiredError);
   assert.equal(store.changesAfter(store.revision - 10).length, 10);
 });
 
-test("a listener hears of changes until it unsubscribes", () => {
+test("a listener is called for changes until it unsubscribes", () => {
   const store = new ObjectStore();
   const heard: Change[] = [];
   const stop = store.subscribe((change) => heard.push(change));

@@ -1,9 +1,8 @@
-// All objects, and the ordered log of their changes. Every change takes the next number of
-// one counter, which is its resourceVersion; nothing else moves the counter.
+// Stores all objects and the ordered log of their changes. Every change increments one counter, which is its
+// resourceVersion; nothing else does.
 //
-// The log is bounded. Whoever asks for a state or for changes from before its start is
-// told that they have expired, exactly as etcd does after a compaction. Objects in the
-// store are shared and never changed; a change replaces them.
+// The log is bounded. Reading a state or changes from before its start throws an ExpiredError, as etcd does after a
+// compaction. Objects in the store are shared and immutable; a change replaces them.
 
 import type { JsonObject } from "./json.ts";
 import type { ResourceKind } from "./types.ts";
@@ -25,7 +24,7 @@ export interface StoredObject extends JsonObject {
 export interface Change {
   readonly revision: number;
   readonly key: ObjectKey;
-  /** The object after the change; for a removal its last state, at the removal's revision. */
+  /** The object after the change; for a removal, its last state at the removal's revision. */
   readonly object: StoredObject;
   readonly previous: StoredObject | undefined;
   readonly removed: boolean;
@@ -42,7 +41,7 @@ export class ExpiredError extends Error {
 }
 
 export interface ObjectStoreOptions {
-  /** Changes that are kept for watches and older states. Default 10,000. */
+  /** Changes kept for watches and older states. Default 10,000. */
   readonly changesMax?: number;
 }
 
@@ -68,7 +67,7 @@ export class ObjectStore {
     return this.objects.get(resourceText(key))?.get(objectText(key.namespace, key.name));
   }
 
-  /** In order of namespace and name; all namespaces where it is "". */
+  /** Sorted by namespace and name; "" means all namespaces. */
   list(resource: ResourceId, namespace = ""): StoredObject[] {
     const objects = this.objects.get(resourceText(resource));
     if (objects === undefined) return [];
@@ -79,7 +78,7 @@ export class ObjectStore {
     });
   }
 
-  /** As it was right after the given change. */
+  /** The list as it was after the given change. */
   listAt(resource: ResourceId, namespace: string, revision: number): StoredObject[] {
     const objects = new Map(this.list(resource, namespace).map((object) => [keyText(object), object]));
     const later = this.changesAfter(revision).filter(
@@ -92,7 +91,7 @@ export class ObjectStore {
     return [...objects].sort(([left], [right]) => (left < right ? -1 : 1)).map(([, object]) => object);
   }
 
-  /** Stores the object under the next resourceVersion and answers it with that. */
+  /** Stores the object with the next resourceVersion, and returns it. */
   put(key: ObjectKey, object: StoredObject): StoredObject {
     const previous = this.get(key);
     const stored = this.numbered(object);
@@ -105,7 +104,7 @@ export class ObjectStore {
     return stored;
   }
 
-  /** Answers the removed object at the removal's resourceVersion. */
+  /** Returns the removed object with the removal's resourceVersion. */
   remove(key: ObjectKey): StoredObject | undefined {
     const previous = this.get(key);
     if (previous === undefined) return undefined;
@@ -117,13 +116,13 @@ export class ObjectStore {
     return object;
   }
 
-  /** In order. Throws an ExpiredError where some of them are gone. */
+  /** In order. Throws an ExpiredError if some of them are gone. */
   changesAfter(revision: number): Change[] {
     if (revision < this.compacted) throw new ExpiredError(this.compacted);
     return this.log.slice(revision - this.compacted);
   }
 
-  /** Forgets the changes up to this one. */
+  /** Drops the changes up to this one. */
   compact(revision = this.counter): void {
     const upTo = Math.min(revision, this.counter);
     if (upTo <= this.compacted) return;
@@ -131,7 +130,7 @@ export class ObjectStore {
     this.compacted = upTo;
   }
 
-  /** Calls back in the middle of each change, in order; answers how to stop it. */
+  /** Calls the listener synchronously on each change, in order. Returns a function that unsubscribes it. */
   subscribe(listener: (change: Change) => void): () => void {
     this.listeners.add(listener);
     return () => void this.listeners.delete(listener);
@@ -139,7 +138,7 @@ export class ObjectStore {
 
   private append(change: Change): void {
     this.log.push(change);
-    // Cutting the log in one piece now and then keeps each append cheap.
+    // Trimming the log rarely, and in large pieces, keeps appends cheap.
     if (this.log.length >= this.changesMax * 2) this.compact(this.counter - this.changesMax);
     for (const listener of [...this.listeners]) listener(change);
   }
@@ -162,7 +161,7 @@ export function isSame(left: ResourceId, right: ResourceId): boolean {
   return left.plural === right.plural && left.group === right.group;
 }
 
-/** `namespace/name`, the order in which lists are sorted and continued. */
+/** `namespace/name`, the sort key of lists. */
 export function keyText(object: StoredObject): string {
   const { namespace, name } = object.metadata;
   return objectText(typeof namespace === "string" ? namespace : "", String(name));

@@ -1,4 +1,4 @@
-// Columns that many kinds share, and the way `kubectl get` writes ages.
+// Table columns that many kinds share, and the format of ages in `kubectl get`.
 
 import type { Column } from "./resource.ts";
 import { parseTimestamp } from "./timestamps.ts";
@@ -24,8 +24,7 @@ export function ageSince(timestamp: string | undefined, nowMs: number): string {
   return sinceMs === undefined ? "<unknown>" : humanDuration(nowMs - sinceMs);
 }
 
-// Two units while the smaller one still tells something, then one: 5s, 2m10s, 15m, 3h5m,
-// 9h, 3d4h, 12d, 2y40d, 9y.
+// Two units for small values, one for larger ones: 5s, 2m10s, 15m, 3h5m, 9h, 3d4h, 12d, 2y40d, 9y.
 function humanDuration(durationMs: number): string {
   const seconds = Math.floor(durationMs / 1000);
   if (seconds < -1) return "<invalid>";

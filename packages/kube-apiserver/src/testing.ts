@@ -1,5 +1,5 @@
-// A clock that a test moves and randomness that repeats. With both, a run of the server and its controllers gives
-// the same uids, resourceVersions and events every time, and hours of it take milliseconds.
+// A fake clock and seeded randomness for tests. With both, a run of the server and its controllers gives the same uids,
+// resourceVersions and events every time, and hours of it take milliseconds.
 import type { Clock, Random } from "./clock.ts";
 
 interface Waiting {
@@ -9,8 +9,8 @@ interface Waiting {
 }
 
 /**
- * Moves only when told. Timers fire in order of their due time, ties in the order in which they were set, and between
- * two timers every promise that the first one settled gets to run, as it would under a real clock.
+ * A clock that only tests advance. Timers fire in order of their due time, and then of their creation. Between two
+ * timers, all settled promises run their callbacks, as they would with a real clock.
  */
 export class FakeClock implements Clock {
   private elapsedMs = 0;
@@ -37,12 +37,12 @@ export class FakeClock implements Clock {
     return { cancel: () => void this.waiting.delete(timer) };
   }
 
-  /** Timers that were set and have neither fired nor been cancelled: 0 after a clean stop. */
+  /** Pending timers: 0 after a clean stop. */
   get timerCount(): number {
     return this.waiting.size;
   }
 
-  /** Lets every promise that can settle without time passing do so. */
+  /** Waits for all promises that settle without time passing. */
   async settle(): Promise<void> {
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
   }

@@ -1,6 +1,5 @@
-// Service account tokens: issued for an audience, bound to a pod if asked, and good only
-// while the account and that pod are there. They look like the real server's JWTs, so that
-// a program which decodes them finds the same claims; their signature is this process's.
+// Issues and reviews service account tokens. A token is issued for an audience, optionally bound to a pod, and valid only
+// while the account and the pod exist. Tokens are JWTs with the real server's claims, signed with a key of this process.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { ApiServerDeps } from "./clock.ts";
 import { createUid } from "./identifiers.ts";
@@ -27,7 +26,7 @@ export type TokenVerdict =
 
 export interface TokenIssuerDeps extends ApiServerDeps {
   readonly store: ObjectStore;
-  /** Tokens that stand for a user without being issued: the administrator's, for one. */
+  /** Fixed tokens and their users, for example the administrator's. */
   readonly staticTokens: ReadonlyMap<string, User>;
 }
 

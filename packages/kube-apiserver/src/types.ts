@@ -1,4 +1,4 @@
-// The fields that every Kubernetes object shares, as JSON has them, and the Status that a refusal is made of.
+// Types of the fields that all Kubernetes objects share, and of the Status that errors return.
 
 export interface OwnerReference {
   readonly apiVersion: string;
@@ -42,7 +42,7 @@ export interface KubeObject {
   readonly metadata?: ObjectMeta;
 }
 
-/** A kind of object and the place where the server keeps it. */
+/** A kind and its path on the server. */
 export interface ResourceKind<T extends KubeObject = KubeObject> {
   /** Empty for the core group. */
   readonly group: string;
@@ -50,7 +50,7 @@ export interface ResourceKind<T extends KubeObject = KubeObject> {
   readonly kind: string;
   readonly plural: string;
   readonly namespaced: boolean;
-  /** Carries the object's type for the compiler; never set. */
+  /** The object's type, for the compiler only; never set. */
   readonly object?: T;
 }
 

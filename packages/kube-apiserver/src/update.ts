@@ -1,4 +1,4 @@
-// Replacing an object with its next state, whatever way that state was made.
+// Replaces an object with its next state, from PUT or a patch.
 import { recordUpdate } from "./apply/field-manager.ts";
 import { decodeBody } from "./body.ts";
 import { contextOf, keyOf, type Scope } from "./core.ts";
@@ -49,7 +49,7 @@ export function liveObject(scope: Scope): StoredObject {
   return live;
 }
 
-/** From the point where the next state has its owners; shared by PUT and all patches. */
+/** The last part of an update, after managedFields are recorded; shared by PUT and all patches. */
 export function storeNext(
   scope: Scope,
   live: StoredObject,
@@ -100,8 +100,7 @@ function checkResourceVersion(scope: Scope, live: StoredObject, draft: StoredObj
   }
 }
 
-// Fields that the server keeps: sending them differently has no effect, or is refused by
-// the checks that follow.
+// Fields that the server maintains: changing them has no effect, or is rejected by the checks that follow.
 function keepSystemFields({ namespace }: Scope, live: StoredObject, draft: StoredObject): void {
   const { metadata } = draft;
   const kept = live.metadata;
@@ -117,7 +116,7 @@ function keepSystemFields({ namespace }: Scope, live: StoredObject, draft: Store
   copyField(draft.metadata, kept, "deletionGracePeriodSeconds");
 }
 
-/** /status changes the status and nothing else; /finalize the finalizers in spec. */
+/** /status changes only the status, and /finalize only the finalizers in spec. */
 function keepOutsideOf({ resource, subresource }: Scope, live: StoredObject, draft: StoredObject): void {
   const metadata = { ...(resource.statusKeepsMetadata ? live.metadata : draft.metadata) };
   copyField(metadata, live.metadata, "ownerReferences");
@@ -144,7 +143,7 @@ function generationMoves({ resource }: Scope, live: StoredObject, draft: StoredO
 function updateCauses({ resource, subresource }: Scope, live: StoredObject, draft: StoredObject) {
   const meta = validateMetaUpdate(draft.metadata, live.metadata);
   const general = [...validateMeta(resource, draft.metadata), ...meta];
-  // The real server's kinds check metadata once more, so each of its causes comes twice.
+  // The real server's kinds validate metadata a second time, so each of its causes appears twice.
   if (subresource !== "") {
     return [...general, ...meta, ...(resource.validateStatusUpdate?.(draft, live) ?? [])];
   }
@@ -156,7 +155,7 @@ function updateCauses({ resource, subresource }: Scope, live: StoredObject, draf
   ];
 }
 
-// An operation that changed nothing but the time of its own entry did not happen.
+// An operation that changes only the time of its own managedFields entry is not a change.
 function withoutIdleTimes(live: StoredObject, draft: StoredObject): StoredObject {
   const before = listAt(live, "metadata", "managedFields");
   const after = listAt(draft, "metadata", "managedFields");
@@ -171,7 +170,7 @@ function timeless(entry: unknown): unknown {
   return isObject(entry) ? { ...entry, time: "" } : entry;
 }
 
-/** Whether the last thing that held a deleted object is gone. */
+/** Whether nothing blocks the deletion of the object any more. */
 function isReleased({ resource }: Scope, next: StoredObject): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds } = next.metadata;
   if (deletionTimestamp === undefined || listAt(next, "metadata", "finalizers").length > 0) return false;

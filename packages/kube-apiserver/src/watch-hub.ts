@@ -1,15 +1,15 @@
-// All open watches of one server, so that they can be ended, starved or counted together.
+// Tracks all open watches of one server, to close them, drop their events or stop their bookmarks.
 
 export interface OpenWatch {
   readonly path: string;
-  /** Ends the stream as a server does that closes a healthy watch: without a word. */
+  /** Ends the stream without an error, as a server does that closes a healthy watch. */
   close(): void;
 }
 
 export class WatchHub {
   private readonly open = new Set<OpenWatch>();
   private readonly drops: { matches: (path: string) => boolean; count: number }[] = [];
-  /** False: no watcher gets bookmarks any more, as from a server that lost its connection to etcd. */
+  /** False: watchers get no more bookmarks, as from a server that lost its connection to etcd. */
   bookmarks = true;
 
   add(watch: OpenWatch): () => void {
@@ -25,12 +25,12 @@ export class WatchHub {
     for (const watch of [...this.open]) if (matches(watch.path)) watch.close();
   }
 
-  /** The next events on matching paths get lost. */
+  /** Drops the next events on matching paths. */
   dropEvents(count: number, matches: (path: string) => boolean = () => true): void {
     this.drops.push({ matches, count });
   }
 
-  /** Whether this event is one of those to lose. */
+  /** Whether to drop this event. */
   takesDrop(path: string): boolean {
     const drop = this.drops.find(({ matches, count }) => count > 0 && matches(path));
     if (drop === undefined) return false;

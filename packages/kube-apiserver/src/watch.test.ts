@@ -23,9 +23,9 @@ function start(options: { changesMax?: number } = {}) {
   const handler = createHandler(server);
   const abort = new AbortController();
   const open = async (query: Record<string, string>, signal = abort.signal) => {
-    const answer = await handler({ method: "GET", path, query }, signal);
-    if (answer.kind === "stream") return answer;
-    return assert.fail(`the watch was refused: ${JSON.stringify(answer.body)}`);
+    const response = await handler({ method: "GET", path, query }, signal);
+    if (response.kind === "stream") return response;
+    return assert.fail(`the watch was refused: ${JSON.stringify(response.body)}`);
   };
   const seen: string[] = [];
   const watch = async (query: Record<string, string> = {}) => {
@@ -46,7 +46,7 @@ function describe(event: JsonObject): string {
   return `${event["type"]} ${stringAt(event, "object", "metadata", "name")} ${stringAt(event, "object", "metadata", "resourceVersion")}`;
 }
 
-test("a watch without a version begins with what there is", async () => {
+test("a watch without a version begins with the existing objects", async () => {
   const { create, watch, seen, clock } = start();
   create("a");
   await watch();
@@ -55,7 +55,7 @@ test("a watch without a version begins with what there is", async () => {
   assert.deepEqual(seen, ["ADDED a 5", "ADDED b 6"]);
 });
 
-test("a watch from a version brings every change after it, once and in order", async () => {
+test("a watch from a version delivers every later change once and in order", async () => {
   const { create, write, watch, seen, clock } = start();
   create("a");
   create("b");
@@ -66,7 +66,7 @@ test("a watch from a version brings every change after it, once and in order", a
   assert.deepEqual(seen, ["ADDED b 6", "MODIFIED a 7", "DELETED b 8"]);
 });
 
-test("objects enter and leave a selection as added and deleted", async () => {
+test("objects that start or stop matching are sent as added and deleted", async () => {
   const { create, write, watch, seen, clock } = start();
   await watch({ labelSelector: "in=yes" });
   create("a", { in: "no" });
@@ -78,7 +78,7 @@ test("objects enter and leave a selection as added and deleted", async () => {
   assert.deepEqual(seen, ["ADDED a 6", "MODIFIED a 7", "DELETED a 8"]);
 });
 
-test("a version that was compacted away gets one error event and the end", async () => {
+test("a watch from a compacted version gets one error event and ends", async () => {
   const { create, server, watch, seen } = start();
   create("a");
   create("b");
@@ -88,7 +88,7 @@ test("a version that was compacted away gets one error event and the end", async
   assert.deepEqual(seen, ["ERROR 410 Expired"]);
 });
 
-test("bookmarks come every minute and before the end, and stop when told", async () => {
+test("bookmarks come every minute and before the end, and can be switched off", async () => {
   const { watch, seen, clock, server } = start();
   const { ended } = await watch({ allowWatchBookmarks: "true", timeoutSeconds: "150" });
   await clock.advance(119_000);
@@ -118,7 +118,7 @@ test("initial events end with a marked bookmark", async () => {
   assert.equal(valueAt(events[1], "object", "metadata", "annotations", "k8s.io/initial-events-end"), "true");
 });
 
-test("closed watches end without a word, and dropped events are lost", async () => {
+test("closed watches end without an error, and dropped events are lost", async () => {
   const { create, watch, seen, server, clock } = start();
   const { ended } = await watch();
   server.faults.dropEvents(1);
@@ -149,7 +149,7 @@ test("a watcher that aborts or stops reading leaves nothing behind", async () =>
   assert.equal(clock.timerCount, 0);
 });
 
-test("what a client does to an event changes nothing on the server", async () => {
+test("a client that changes an event does not affect the server", async () => {
   const { create, handler, open, abort } = start();
   create("a", { keep: "me" });
   const stream = await open({ watch: "1" });
@@ -162,7 +162,7 @@ test("what a client does to an event changes nothing on the server", async () =>
   assert.equal(valueAt(read.body, "metadata", "labels", "keep"), "me");
 });
 
-test("an intercepted request fails as told, or hangs until it is given up", async () => {
+test("an intercepted request fails as configured, or hangs until it is aborted", async () => {
   const { server, handler } = start();
   const stop = server.faults.intercept(({ method }) =>
     method === "GET" ? "hang" : { kind: "whole", status: 503, body: "later", retryAfterSeconds: 3 },

@@ -1,9 +1,9 @@
-// One watch: first what there is, or what happened since, then what happens.
+// Serves one watch: the initial objects, or the changes since a resourceVersion, then new changes.
 import type { Scope } from "./core.ts";
 import { tooLarge } from "./list-pages.ts";
 import { type ListQuery, parseWatchRevision } from "./query.ts";
 import { parseForm, Representation } from "./representation.ts";
-import type { StreamAnswer } from "./request.ts";
+import type { StreamResponse } from "./request.ts";
 import { parseSelection, type Selection } from "./selection.ts";
 import { expired, statusBody } from "./status-error.ts";
 import { type Change, ExpiredError, isSame, type StoredObject } from "./store.ts";
@@ -11,10 +11,10 @@ import { type Change, ExpiredError, isSame, type StoredObject } from "./store.ts
 const queueMax = 10_000;
 const bookmarkPeriodMs = 60_000;
 const lastBookmarkMs = 2_000;
-// Without a limit of its own a watch ends after 30 to 60 minutes, spread by chance.
+// Without a timeout, a watch ends after a random time of 30 to 60 minutes.
 const defaultTimeoutSeconds = 1800;
 
-export function openWatch(scope: Scope, query: ListQuery): StreamAnswer {
+export function openWatch(scope: Scope, query: ListQuery): StreamResponse {
   const { core } = scope;
   const watch = new Watch(scope, query);
   const closing: (() => void)[] = [];
@@ -31,7 +31,7 @@ export function openWatch(scope: Scope, query: ListQuery): StreamAnswer {
     closing.push(() => timer.cancel());
     if (query.bookmarks) {
       closing.push(repeat(scope, () => watch.bookmark()));
-      // One shortly before the end, so that the next watch need not repeat anything.
+      // The last bookmark comes shortly before the end, so that the next watch repeats nothing.
       const lastMs = seconds * 1000 - lastBookmarkMs;
       const last = lastMs > 0 ? core.clock.setTimer(lastMs, () => watch.bookmark()) : undefined;
       closing.push(() => last?.cancel());
@@ -48,7 +48,7 @@ function repeat({ core }: Scope, step: () => void): () => void {
   return () => timer.cancel();
 }
 
-/** A watcher that goes away takes its timers and its subscription with it. */
+/** Frees the timers and the subscription when the watcher leaves. */
 async function* closedAfter(queue: WatchQueue, close: () => void): AsyncGenerator<unknown> {
   try {
     yield* queue;
@@ -102,7 +102,7 @@ class Watch {
     if (!was && !is) return;
     if (core.watches.takesDrop(request.path)) return;
     if (is) this.send(was ? "MODIFIED" : "ADDED", change.object);
-    // An object that stops matching leaves with its last matching state, at the new version.
+    // An object that no longer matches is sent as DELETED, with its last matching state and the new version.
     else if (change.previous !== undefined) this.send("DELETED", lastState(change));
   }
 
@@ -113,7 +113,7 @@ class Watch {
 
   private replay(revision: number): void {
     const { store } = this.scope.core;
-    // Nothing is known yet of the future; its changes will be seen as they happen.
+    // A revision in the future: changes are sent as they happen.
     if (revision >= store.revision) return;
     try {
       for (const change of store.changesAfter(revision)) this.see(change);
@@ -138,9 +138,7 @@ function lastState({ object, previous }: Change): StoredObject {
     : { ...previous, metadata: { ...previous.metadata, resourceVersion } };
 }
 
-// Events on their way to one watcher. The queue is bounded: a watcher that does not keep
-// up is cut off, and resumes from the last event that it saw.
-
+/** A bounded queue of events for one watcher. A watcher that falls behind is disconnected, and can resume. */
 class WatchQueue implements AsyncIterable<unknown> {
   private readonly waiting: unknown[] = [];
   private readonly sizeMax: number;
@@ -165,7 +163,7 @@ class WatchQueue implements AsyncIterable<unknown> {
     this.notify();
   }
 
-  /** What was pushed before still comes out. */
+  /** Events pushed before are still delivered. */
   end(): void {
     this.ended = true;
     this.notify();

@@ -1,4 +1,4 @@
-// Who writes, and which fields the endpoint that is written to leaves alone.
+// The identity of a write for managedFields, and the fields that its endpoint does not change.
 
 import type { WriteIdentity } from "./apply/field-manager.ts";
 import { FieldSet } from "./apply/field-set.ts";

@@ -156,9 +156,9 @@ describe("a bad context is 78, and what to do about it is said", () => {
     [
       "a token that no header carries",
       { env: { ...env, KRANE_TOKEN: "a b" } },
-      /KRANE_TOKEN: has a character/,
+      /KRANE_TOKEN: contains a character/,
     ],
-    ["a region that is none", { env: { ...env, KRANE_REGION: "a/b" } }, /KRANE_REGION: may hold only/],
+    ["a region that is none", { env: { ...env, KRANE_REGION: "a/b" } }, /KRANE_REGION: may contain only/],
   ];
   for (const [name, call, expected] of cases)
     test(name, async () => {

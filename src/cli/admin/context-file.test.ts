@@ -80,7 +80,7 @@ FILE:4: contexts.dev.tokn: is not a known setting; did you mean token?
 FILE:6: contexts.dev.vault.uri: is not a known setting; did you mean url?
 FILE:8: contexts.open.server: would send its token over plain HTTP to a host that is not private; use https://, or reach it through a tunnel to localhost
 FILE:9: contexts.open.token: is set, and so is token_file; keep one of the two
-FILE:11: contexts."no way": may hold only letters, digits, "-", "_" and "."; remove the other characters
+FILE:11: contexts."no way": may contain only letters, digits, "-", "_" and "."; remove the other characters
 `,
     );
   });

@@ -1,7 +1,7 @@
 // (file text, environment, flags) -> what a server runs with, or everything that is
 // wrong with them at once.
 import type { LogLevel } from "../../config/config.ts";
-import type { Environment } from "../../config/expand.ts";
+import type { ProcessEnv as Environment } from "../../config/expand.ts";
 import { isPrivateHost } from "../../config/insecure-url.ts";
 import { type ConfigProblem, problemAt, sortProblems } from "../../config/problem.ts";
 import { Resolution } from "../../config/resolve.ts";

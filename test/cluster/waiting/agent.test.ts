@@ -5,7 +5,7 @@ import { after, before, beforeEach, type TestContext, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Event, Pod } from "kubernetes-types/core/v1.js";
-import { accessQuestions, clusterCalls } from "../../../src/agent/cluster-calls.ts";
+import { accessReviews, clusterCalls } from "../../../src/agent/cluster-calls.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
 import { Health } from "../../../src/gen/ctrl/v1/sentinel_pb.ts";
 import { ObjectStatus_Outcome } from "../../../src/gen/krane/v1/agent_pb.ts";
@@ -335,7 +335,7 @@ test("every call of all this is in the list of calls, and every line of the list
     used.filter((call) => call.statusCode === 403 || !isListed(call, ["agent", "registry"])),
     [],
   );
-  const needed = accessQuestions(clusterCalls.filter(({ part }) => part !== "secrets"))
+  const needed = accessReviews(clusterCalls.filter(({ part }) => part !== "secrets"))
     .map(({ attributes: { verb, group, resource } }) => `${verb} ${resource}.${group}`)
     // Lists are for API servers that cannot begin a watch with the present state; this one can.
     .filter((right) => !right.startsWith("list "));

@@ -28,7 +28,7 @@ describe("the start of an agent", () => {
   test("fails at once where no cluster is named, and leaves no port open", async () => {
     const rpcPort = await freePort();
     const started = run(parse(minimal(rpcPort)), agentDeps({}), never);
-    await assert.rejects(started, hasCode("cluster_unknown", /^no Kubernetes cluster to look after: /));
+    await assert.rejects(started, hasCode("cluster_unknown", /^no Kubernetes cluster configured: /));
     await assert.rejects(fetchHttp1(`http://127.0.0.1:${rpcPort}/health/live`), { code: "ECONNREFUSED" });
   });
 

@@ -151,7 +151,7 @@ describe("krane dev says what is wrong", () => {
       assert.equal(await exitCode, 1);
       assert.equal(
         io.stderr.text,
-        `krane: ${flag}: port ${port} is already in use; choose another or stop what holds it\n`,
+        `krane: ${flag}: port ${port} is already in use; choose another port or stop the process that uses it\n`,
       );
       assert.equal(existsSync(kubeconfig), false);
     });

@@ -10,7 +10,7 @@ import {
   createApiServer,
   type ServerRequest,
   startHttpServer,
-  type WholeAnswer,
+  type WholeResponse,
 } from "@krane/kube-apiserver";
 import { type Clock, createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../../src/concurrency/random.ts";
@@ -40,7 +40,7 @@ const isList = (request: ServerRequest) => !isWatch(request);
 const streamsWhole = ({ query }: ServerRequest) => query?.["sendInitialEvents"] === "true";
 const resumes = (request: ServerRequest) => isWatch(request) && !streamsWhole(request);
 
-function refusal(code: number, reason: string): WholeAnswer {
+function refusal(code: number, reason: string): WholeResponse {
   const body = {
     kind: "Status",
     apiVersion: "v1",
@@ -176,7 +176,7 @@ async function serve(t: TestContext) {
 }
 
 type Matches = (request: ServerRequest) => boolean;
-type Outcome = (request: ServerRequest) => WholeAnswer | "hang";
+type Outcome = (request: ServerRequest) => WholeResponse | "hang";
 
 /** Answers requests of the reflectors in place of the server, the first `most` of each kind. */
 function answer(server: ApiServer, matches: Matches, outcome: Outcome, most = Number.POSITIVE_INFINITY) {
@@ -283,7 +283,7 @@ function failingLists(outcome: (served: Served) => Outcome): Fault["inflict"] {
 
 /** Watches that resume get one whole event, and half of another. */
 async function truncatedWatches({ server, answer, write }: Served): Promise<Heal> {
-  const cutOff = new Map<string, WholeAnswer>();
+  const cutOff = new Map<string, WholeResponse>();
   const fault = answer(isWatch, ({ path }) => cutOff.get(path) ?? refusal(500, "InternalError"));
   server.faults.closeWatches();
   const { configMap, secret } = await write("c7", "whole");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import type { WholeAnswer } from "@krane/kube-apiserver";
+import type { WholeResponse } from "@krane/kube-apiserver";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { ApplyDeployment } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
 import { nodes, replicaSets } from "../../../src/kube/resources.ts";
@@ -29,7 +29,7 @@ function refuse({ cluster }: WhyWorld, method: string, name: string, message: st
     code: 403,
     message,
   };
-  const answer: WholeAnswer = { kind: "whole", status: 403, body };
+  const answer: WholeResponse = { kind: "whole", status: 403, body };
   cluster.server.faults.intercept((request) => {
     const about = `${request.path} ${JSON.stringify(request.body ?? "")}`;
     return request.method === method && about.includes(name) ? answer : undefined;

@@ -13,11 +13,11 @@
 - apiGroups: [cilium.io]
   resources: [ciliumnetworkpolicies]
   verbs: [get, list, watch, create, patch, delete]
-# A namespace is made where it is missing, and otherwise left as it is.
+# The agent creates missing namespaces, and does not change existing ones.
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [create]
-# A deletion that is held back is told on the object itself.
+# The agent records an event on an object whose deletion it holds back.
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
@@ -39,12 +39,12 @@
 {{- end -}}
 
 {{- define "krane.rights.registry" -}}
-# The registry's credentials are put beside the pods; names of namespaces are not known beforehand, and a create
-# cannot be bound to a name.
+# Pods need the registry's credentials in their own namespace; namespace names are not known in advance, and
+# RBAC cannot restrict create to a name.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create]
-# The registry's credentials are compared and replaced under their one name.
+# The agent compares and updates the registry's credentials, which always have the same name.
 - apiGroups: [""]
   resources: [secrets]
   resourceNames: [krane-registry]
@@ -52,15 +52,15 @@
 {{- end -}}
 
 {{- define "krane.rights.secrets" -}}
-# Whoever asks for secrets shows a token, and the API server says whose it is.
+# A pod that requests secrets sends a token, and the API server identifies its owner.
 - apiGroups: [authentication.k8s.io]
   resources: [tokenreviews]
   verbs: [create]
-# The pod of that token has to be alive and one of krane's.
+# The pod of that token must exist and be managed by krane.
 - apiGroups: [""]
   resources: [pods]
   verbs: [get]
-# That pod's owner says which deployment it belongs to.
+# The owner of that pod identifies its deployment.
 - apiGroups: [apps]
   resources: [replicasets]
   verbs: [get]

@@ -1,4 +1,4 @@
-// What differs between two states of an object, as sets of paths.
+// Compares two states of an object. The differences are sets of field paths.
 import { equalJson, fieldOf, isObject, type Json } from "../json.ts";
 import type { Schema } from "../schema.ts";
 import { type FieldSet, FieldSetBuilder } from "./field-set.ts";
@@ -19,7 +19,7 @@ export function compareValues(schema: Schema, left: Json, right: Json): Comparis
   return walk.result();
 }
 
-/** Both states seen without the given fields and everything below them. */
+/** The comparison without the given fields and everything below them. */
 export function withoutFields(comparison: Comparison, ignored: FieldSet): Comparison {
   return {
     added: comparison.added.recursiveDifference(ignored),
@@ -39,7 +39,7 @@ class ComparisonWalk {
 
   compare(schema: Schema, left: Side, right: Side, path: readonly PathElement[]): void {
     if (left !== undefined && right !== undefined && shapesDiffer(schema, left, right)) {
-      // A free-form field that turned from a map into a list, say, is looked at both ways.
+      // A free-form field may have changed its shape, for example from a map to a list, so both shapes are compared.
       this.compareAs(shapeOf(schema, left), schema, left, right, path);
       this.compareAs(shapeOf(schema, right), schema, left, right, path);
       return;

@@ -106,7 +106,7 @@ function pathsOf(object: JsonObject): string[] {
   return [...ownedFields(schema, { ...object, metadata }).paths()].map(printPath);
 }
 
-test("what a manager applies replaces whatever it applied before", () => {
+test("an apply replaces the manager's previous configuration", () => {
   fc.assert(
     fc.property(spec, spec, (before, after) => {
       const replaced = apply("me", apply("me", undefined, plain(before)), plain(after));
@@ -117,7 +117,7 @@ test("what a manager applies replaces whatever it applied before", () => {
   );
 });
 
-test("a manager that leaves takes only what nobody else owns", () => {
+test("an empty apply removes only fields without another owner", () => {
   fc.assert(
     fc.property(spec, spec, (mine, others) => {
       const both = apply("other", apply("me", undefined, plain(mine)), plain(others));
@@ -141,14 +141,14 @@ test("without force a different value is a conflict, and the same value is share
   assert.deepEqual(ownedBy(shared, "other"), [".spec.replicas"]);
 });
 
-test("force takes a field away from whoever had it", () => {
+test("force takes a field from its owner", () => {
   const live = apply("me", undefined, { replicas: 1, args: ["a"] });
   const forced = apply("other", live, { replicas: 2 });
   assert.deepEqual(ownedBy(forced, "me"), [".spec.args"]);
   assert.deepEqual(ownedBy(forced, "other"), [".spec.replicas"]);
 });
 
-test("an update owns what it changed, and only that", () => {
+test("an update owns exactly what it changed", () => {
   const live = apply("me", undefined, { replicas: 1, labels: { a: "x", b: "y" } });
   const updated = recordUpdate(by("editor"), live, {
     ...live,
@@ -158,13 +158,13 @@ test("an update owns what it changed, and only that", () => {
   assert.deepEqual(ownedBy(updated, "me"), [".spec.labels.a"]);
 });
 
-test("an update that changes nothing leaves owners and times alone", () => {
+test("an update that changes nothing keeps owners and times", () => {
   const live = recordUpdate(by("editor"), undefined, thing({ replicas: 1 }));
   const again = recordUpdate(by("editor", "2026-01-01T00:00:09Z"), live, live);
   assert.deepEqual(again, live);
 });
 
-test("at most ten updaters are told apart", () => {
+test("at most ten updaters have their own entry", () => {
   let live = recordUpdate(by("u0"), undefined, thing({ labels: { l0: "x" } }));
   for (let index = 1; index < 15; index++) {
     const labels = { ...((live["spec"] as JsonObject)["labels"] as JsonObject), [`l${index}`]: "x" };
@@ -179,7 +179,7 @@ test("at most ten updaters are told apart", () => {
   assert.equal(ownedBy(live, "ancient-changes").length, 8);
 });
 
-test("the order of keyed items is the applier's, and others keep their place", () => {
+test("keyed items have the applier's order, and others keep their place", () => {
   const live = apply("other", undefined, { items: [{ name: "a" }, { name: "x" }, { name: "b" }] });
   const merged = apply("me", live, { items: [{ name: "b" }, { name: "a" }] });
   const names = listAt(merged, "spec", "items").map((item) => (item as JsonObject)["name"]);

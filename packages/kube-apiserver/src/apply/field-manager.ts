@@ -1,5 +1,5 @@
-// Keeps metadata.managedFields for every write: turns requests into operations of
-// updater.ts, and dates, trims and caps the result.
+// Maintains metadata.managedFields on every write: turns requests into operations of updater.ts, and sets the times and
+// limits of the result.
 
 import { type JsonObject, listAt, valueAt } from "../json.ts";
 import type { Schema } from "../schema.ts";
@@ -24,12 +24,12 @@ export interface WriteIdentity {
   /** "" for the object's own endpoint. */
   readonly subresource: string;
   readonly ignored: FieldSet;
-  /** The object that has nothing set, which a new one is compared with. */
+  /** An object with no fields set, to compare a new object with. */
   readonly blank: JsonObject;
   readonly timestamp: string;
 }
 
-// What the server itself keeps is nobody's field.
+// Fields that the server maintains have no owner.
 const serverFields = FieldSet.of(
   ["apiVersion"],
   ["kind"],
@@ -47,20 +47,20 @@ const serverFields = FieldSet.of(
 
 const currentOperation = "current-operation";
 
-/** The next object with its owners, after a create, an update or a patch other than apply. */
+/** Returns the next object with its owners, after a create, an update or a patch other than apply. */
 export function recordUpdate(
   write: WriteIdentity,
   live: JsonObject | undefined,
   next: JsonObject,
 ): JsonObject {
   const owners = ownersForUpdate(write, live, next);
-  // Objects whose ownership was reset stay without until somebody applies again.
+  // An object whose ownership was reset stays without owners until the next apply.
   if (owners.size === 0 && live !== undefined) return withoutOwners(next);
   try {
     return withOwners(next, capUpdaters(ownersAfterUpdate(write, owners, live, next, write.manager)));
   } catch (error) {
-    // A list item without its keys cannot be owned. Validation will say so with its place;
-    // until then the object goes without owners, as on the real server.
+    // A list item without its keys cannot be owned. Validation reports it later; until then the object has no owners, as
+    // on the real server.
     if (error instanceof ListItemError) return withoutOwners(next);
     throw error;
   }
@@ -70,7 +70,7 @@ export type RecordedApply =
   | { readonly kind: "applied"; readonly object: JsonObject }
   | { readonly kind: "conflict"; readonly conflicts: readonly FieldConflict[] };
 
-/** The merged object with its owners, before defaulting. */
+/** Returns the merged object with its owners, before defaulting. */
 export function recordApply(
   write: WriteIdentity,
   live: JsonObject | undefined,
@@ -95,7 +95,7 @@ export function recordApply(
   if (outcome.kind === "conflict") return outcome;
   const changed = stripServerFields(outcome.owners, id);
   const own = changed.get(id);
-  // Sharing fields without changing the object is not dated.
+  // An apply that only shares fields, without changing the object, keeps the old time.
   const time = outcome.changed ? write.timestamp : owners.get(id)?.time;
   if (own !== undefined) changed.set(id, { ...own, time });
   return { kind: "applied", object: withOwners(outcome.object as JsonObject, changed) };
@@ -122,8 +122,7 @@ function ownersAfterUpdate(
   return updated;
 }
 
-// A client that does not know managedFields may leave them out without losing them, and
-// one that sends a list with nothing in it resets them. Subresources cannot change them.
+// A client may leave managedFields out without losing them. An empty list resets them. Subresources cannot change them.
 function ownersForUpdate(write: WriteIdentity, live: JsonObject | undefined, next: JsonObject): Owners {
   const kept = decodeOwners(managedFieldsOf(live)) ?? new Map();
   if (write.subresource !== "") return kept;
@@ -155,11 +154,9 @@ function managedFieldsOf(object: JsonObject | undefined): readonly ManagedFields
   return listAt(object, "metadata", "managedFields") as readonly ManagedFieldsEntry[];
 }
 
-// At most ten updaters are remembered one by one; the oldest beyond that share an entry
-// per API version, or objects that many controllers touch would grow without end.
-
 const updatersMax = 10;
 
+/** Merges the oldest updaters beyond the limit into one entry per API version, so that managedFields stay bounded. */
 function capUpdaters(owners: Owners): Owners {
   const updaters = [...owners]
     .filter(([, owner]) => owner.operation === "Update")

@@ -58,7 +58,7 @@ test("encoding to FieldsV1 and back keeps the set", () => {
   );
 });
 
-test("FieldsV1 marks a step that is owned and leads further with a dot", () => {
+test("FieldsV1 marks an element that is a member and has a subtree with a dot", () => {
   const fields = setOf([
     [fieldElement("labels")],
     [fieldElement("labels"), fieldElement("app")],
@@ -67,7 +67,7 @@ test("FieldsV1 marks a step that is owned and leads further with a dot", () => {
   assert.deepEqual(encodeFieldSet(fields), { "f:labels": { ".": {}, "f:app": {} }, "f:replicas": {} });
 });
 
-test("keys sent in another order or spacing name the same item", () => {
+test("keys with another order or spacing identify the same item", () => {
   const sent = decodeFieldSet({ 'k:{"protocol": "TCP", "containerPort": 80}': { "f:name": {} } });
   assert.ok(sent.has([keyElement({ containerPort: 80, protocol: "TCP" }), fieldElement("name")]));
 });

@@ -1,6 +1,5 @@
-// A set of field paths, as a tree: the steps that are members here, and the sets below
-// steps. A path is in the set only if its last step is a member; a step may be both a
-// member and lead further down. Sets are never changed once they are shared.
+// A set of field paths, stored as a tree of path elements. A path is in the set only if its last element is a member of
+// its node. An element can be a member and also have a subtree. Sets are immutable once shared.
 import { isObject, type JsonObject, setField } from "../json.ts";
 import { canonicalElement, fieldElement, type PathElement } from "./path-element.ts";
 
@@ -33,7 +32,7 @@ export class FieldSet {
     return this.children.get(first)?.has(rest) ?? false;
   }
 
-  /** What is below one step. */
+  /** The subtree below one element. */
   below(element: PathElement): FieldSet {
     return this.children.get(element) ?? FieldSet.empty;
   }
@@ -51,13 +50,13 @@ export class FieldSet {
     return this.combine(members, (element, child) => child.intersection(other.below(element)));
   }
 
-  /** Paths that are here and not, as exactly the same path, in the other. */
+  /** The paths of this set that are not in the other. */
   difference(other: FieldSet): FieldSet {
     const members = [...this.members].filter((element) => !other.members.has(element));
     return this.combine(members, (element, child) => child.difference(other.below(element)));
   }
 
-  /** Without the other's paths and everything below them. */
+  /** This set without the other's paths and everything below them. */
   recursiveDifference(other: FieldSet): FieldSet {
     const members = [...this.members].filter((element) => !other.members.has(element));
     return this.combine(members, (element, child) =>
@@ -69,7 +68,7 @@ export class FieldSet {
     return this.difference(other).isEmpty && other.difference(this).isEmpty;
   }
 
-  /** Members first, then what is below, each in order of their text. */
+  /** Members first, then subtrees, each sorted by text. */
   *paths(prefix: readonly PathElement[] = []): Generator<readonly PathElement[]> {
     for (const element of [...this.members].sort()) yield [...prefix, element];
     for (const element of [...this.children.keys()].sort()) {
@@ -90,7 +89,7 @@ export class FieldSet {
   }
 }
 
-/** Collects paths while an object is walked. */
+/** Builds a set while walking an object. */
 export class FieldSetBuilder {
   private readonly members = new Set<PathElement>();
   private readonly children = new Map<PathElement, FieldSetBuilder>();
@@ -118,7 +117,7 @@ export class FieldSetBuilder {
   }
 }
 
-/** FieldsV1: a member is an empty object, or a "." inside when it also leads further. */
+/** Encodes as FieldsV1: a member is an empty object, or has a "." if it also has a subtree. */
 export function encodeFieldSet(set: FieldSet): JsonObject {
   const encoded: JsonObject = {};
   const elements = new Set([...set.members, ...set.children.keys()]);

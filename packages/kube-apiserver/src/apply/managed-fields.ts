@@ -1,4 +1,4 @@
-// metadata.managedFields: who owns which fields, by which operation, since when.
+// Encodes and decodes metadata.managedFields: the owners of fields, with operation and time.
 
 import { copyJson, isObject, type Json, type JsonObject } from "../json.ts";
 import type { ManagedFieldsEntry } from "../types.ts";
@@ -17,8 +17,7 @@ export interface Ownership {
 export type Owners = ReadonlyMap<string, Ownership>;
 
 /**
- * What makes two entries one: an applier is the same in every API version, an updater is
- * somebody else in each.
+ * The identity of an entry. An applier is the same in every API version; an updater is a different one in each.
  */
 export function ownerId(
   owner: Pick<Ownership, "manager" | "operation" | "apiVersion" | "subresource">,
@@ -27,7 +26,7 @@ export function ownerId(
   return JSON.stringify([owner.manager, owner.operation, version, owner.subresource]);
 }
 
-/** Undefined where the entries are not valid; the caller decides whether that is an error. */
+/** Undefined if the entries are invalid; the caller decides whether that is an error. */
 export function decodeOwners(entries: readonly ManagedFieldsEntry[] | undefined): Owners | undefined {
   const owners = new Map<string, Ownership>();
   for (const entry of entries ?? []) {
@@ -47,7 +46,7 @@ export function decodeOwners(entries: readonly ManagedFieldsEntry[] | undefined)
   return owners;
 }
 
-/** Appliers first, then by time, then by name; that is the order clients see. */
+/** Sorts appliers first, then by time, then by name, as clients see them. */
 function encodeOwners(owners: Owners): JsonObject[] {
   return [...owners.values()].sort(compareOwners).map((owner) => ({
     manager: owner.manager,
@@ -74,7 +73,7 @@ export function compareText(left: string, right: string): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** A copy of the object with these owners, or with none. */
+/** Returns a copy of the object with these owners. */
 export function withOwners(object: JsonObject, owners: Owners): JsonObject {
   const copy = withoutOwners(object);
   if (owners.size > 0 && isObject(copy["metadata"])) copy["metadata"]["managedFields"] = encodeOwners(owners);

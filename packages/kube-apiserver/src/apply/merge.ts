@@ -1,5 +1,5 @@
-// Lays an applied configuration over the live object: maps key by key, keyed lists item
-// by item, everything else as a whole with the configuration winning.
+// Merges an applied configuration into the live object: maps key by key, keyed lists item by item. All other values are
+// replaced by the configuration's.
 import { fieldOf, isObject, type Json, type JsonObject, setField } from "../json.ts";
 import type { Schema } from "../schema.ts";
 import type { PathElement } from "./path-element.ts";
@@ -27,8 +27,7 @@ function mergeMaps(schema: Schema, live: JsonObject, config: JsonObject): Side {
   return Object.keys(merged).length > 0 ? merged : undefined;
 }
 
-// The configuration decides the order of the items that it names. Live items that it does
-// not name stay between the neighbours they had.
+// The configuration decides the order of its own items. Other live items stay between their neighbours.
 function mergeLists(schema: Schema, live: readonly Json[], config: readonly Json[]): Side {
   const liveElements = live.map((item) => itemElement(schema, item));
   const configElements = config.map((item) => itemElement(schema, item));
@@ -68,7 +67,7 @@ function mergeLists(schema: Schema, live: readonly Json[], config: readonly Json
   return merged.length > 0 ? merged : undefined;
 }
 
-/** Live items that share their keys are not merged with; the configuration replaces them. */
+/** Live items with duplicate keys are not merged; the configuration replaces them. */
 function indexItems(elements: readonly PathElement[], items: readonly Json[]): Map<PathElement, Side> {
   const index = new Map<PathElement, Side>();
   for (const [position, element] of elements.entries()) {

@@ -1,5 +1,5 @@
-// Which fields an applied configuration claims: its scalars, its atomic values, its list
-// items and map keys, and whatever it sends as empty or null.
+// Finds the fields that an applied configuration owns: scalars, atomic values, list items, map keys, and empty or null
+// values.
 import { isObject, type Json } from "../json.ts";
 import type { Schema } from "../schema.ts";
 import { type FieldSet, FieldSetBuilder } from "./field-set.ts";
@@ -29,7 +29,7 @@ function collectMap(schema: Schema, value: Json, path: readonly PathElement[], f
     const childPath = [...path, fieldElement(key)];
     collect(childSchema(schema, key), child, childPath, found);
     const isEmpty = child === null || (isObject(child) && Object.keys(child).length === 0);
-    // Keys of a map are owned themselves; the fields of a struct are always there.
+    // Map keys are owned themselves; struct fields always exist.
     if (isEmpty || !schema.properties?.has(key)) found.insert(childPath);
   }
 }
@@ -50,7 +50,7 @@ function collectList(
   for (const element of elements) counts.set(element, (counts.get(element) ?? 0) + 1);
   for (const [index, element] of elements.entries()) {
     const itemPath = [...path, element];
-    // Items with the same keys cannot be told apart, so they are owned without a look inside.
+    // Items with the same keys cannot be told apart, so they are owned as a whole.
     if (counts.get(element) === 1) collect(itemSchema(schema), value[index] ?? null, itemPath, found);
     found.insert(itemPath);
   }

@@ -1,8 +1,8 @@
-// One step of a path in managedFields, in the text form that FieldsV1 uses for it:
+// One element of a field path, in the text form of FieldsV1:
 //   f:replicas               a field
 //   k:{"name":"web"}         the list item with these keys
 //   v:"example.com/guard"    the set item with this value
-// The text is canonical (keys sorted), so equal steps are equal strings.
+// The text is canonical (sorted keys), so equal elements are equal strings.
 import { isObject, type Json, type JsonObject } from "../json.ts";
 
 export type PathElement = string;
@@ -20,7 +20,7 @@ export function keyElement(keys: JsonObject): PathElement {
   return `k:{${sorted.map((key) => `${JSON.stringify(key)}:${JSON.stringify(keys[key])}`).join(",")}}`;
 }
 
-/** The field's name, or undefined where the step goes into a list. */
+/** The field's name, or undefined if the element is a list item. */
 export function fieldName(element: PathElement): string | undefined {
   return element.startsWith("f:") ? element.slice(2) : undefined;
 }

@@ -1,5 +1,5 @@
-// Whether an applied configuration fits its schema. The real server refuses a misfit here
-// with a plain 500 and these words, before any validation of the kind itself.
+// Checks an applied configuration against its schema. The real server rejects a mismatch with a plain 500 and these
+// messages, before it validates the kind.
 import { isObject, type Json } from "../json.ts";
 import { fieldSchema, type Schema } from "../schema.ts";
 import { fieldElement, type PathElement, printPath } from "./path-element.ts";
@@ -70,7 +70,7 @@ function checkList(schema: Schema, value: Json, path: readonly PathElement[]): s
   return found;
 }
 
-// How Go names and prints the types of decoded JSON.
+// Go's names for the types of decoded JSON.
 function goType(value: Json): string {
   if (typeof value === "string") return "string";
   if (typeof value === "boolean") return "bool";

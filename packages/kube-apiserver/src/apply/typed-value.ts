@@ -1,12 +1,12 @@
-// How server-side apply looks at a value: as a scalar, as a map that is owned key by key,
-// as a list that is owned item by item, or as one atomic whole.
+// The shapes of values in server-side apply: a scalar, a map that is owned key by key, a list that is owned item by
+// item, or an atomic value.
 import { fieldOf, isObject, type Json, type JsonObject, setField } from "../json.ts";
 import { fieldSchema, type Schema } from "../schema.ts";
 import { keyElement, type PathElement, valueElement } from "./path-element.ts";
 
 export type Shape = "scalar" | "map" | "list";
 
-/** A value may be anything where the schema does not say; null takes the schema's own shape. */
+/** Without a type in the schema, the value decides; null has the schema's shape. */
 export function shapeOf(schema: Schema, value: Json | undefined): Shape {
   if (schema.type === "object") return "map";
   if (schema.type === "array") return "list";
@@ -23,7 +23,7 @@ export function isAtomicList(schema: Schema): boolean {
   return schema.listType !== "set" && schema.listType !== "map";
 }
 
-/** The schema of a map's value; unknown fields of a closed object are taken as they are. */
+/** The schema of a field or map value; unknown fields of a closed object have no type. */
 export function childSchema(schema: Schema, key: string): Schema {
   return fieldSchema(schema, key) ?? {};
 }
@@ -36,7 +36,7 @@ export class ListItemError extends Error {
   override readonly name = "ListItemError";
 }
 
-/** Names a list item by its value (sets) or by its key fields (lists of type map). */
+/** The path element of a list item: by its value (sets) or by its keys (lists of type map). */
 export function itemElement(schema: Schema, item: Json): PathElement {
   if (schema.listType === "set") {
     if (isObject(item))

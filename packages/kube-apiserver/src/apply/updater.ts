@@ -1,9 +1,8 @@
-// The algebra of server-side apply: given the live object, its owners and one operation,
-// who owns what afterwards, what conflicts, and what the object becomes.
+// The core of server-side apply: given the live object, its owners and one operation, computes the new owners, the
+// conflicts and the resulting object.
 //
-// An applier owns exactly what it sent last. Whoever changes a field by other means owns
-// what it changed. A changed field leaves its former owners; a field that its applier no
-// longer sends, and that nobody else owns, is removed.
+// An applier owns exactly the fields of its last configuration. An updater owns the fields that it changed. A changed
+// field loses its previous owners. A field that its applier no longer sends, and that has no other owner, is removed.
 import { isObject, type Json, type JsonObject, setField } from "../json.ts";
 import { fieldSchema, type Schema } from "../schema.ts";
 import { type Comparison, compareValues, withoutFields } from "./comparison.ts";
@@ -22,10 +21,10 @@ export interface FieldConflict {
 export interface Operation {
   readonly schema: Schema;
   readonly owners: Owners;
-  /** The identity under which the operation owns fields. */
+  /** The owner id of the operation. */
   readonly id: string;
   readonly as: Omit<Ownership, "fields" | "time">;
-  /** Fields that this endpoint never changes, whatever is sent. */
+  /** Fields that this endpoint never changes. */
   readonly ignored: FieldSet;
 }
 
@@ -33,7 +32,7 @@ export type ApplyOutcome =
   | { readonly kind: "applied"; readonly object: Json; readonly owners: Owners; readonly changed: boolean }
   | { readonly kind: "conflict"; readonly conflicts: readonly FieldConflict[] };
 
-/** After an update: the operation owns whatever differs between the live and the next object. */
+/** The owners after an update, which owns the differences between the live and the next object. */
 export function updateOwners(operation: Operation, live: Json, next: Json): Owners {
   const comparison = withoutFields(compareValues(operation.schema, live, next), operation.ignored);
   const owners = releaseFields(operation, comparison);
@@ -74,7 +73,7 @@ function findConflicts({ owners, id }: Operation, comparison: Comparison): Field
     .flatMap(([, owner]) => [...owner.fields.intersection(touched).paths()].map((path) => ({ owner, path })));
 }
 
-/** Everybody but the operation loses what it changed or removed. */
+/** Takes the fields that the operation changed or removed from all other owners. */
 function releaseFields({ owners, id }: Operation, comparison: Comparison): Owners {
   const touched = comparison.modified.union(comparison.added);
   const remaining = new Map<string, Ownership>();
@@ -96,8 +95,8 @@ function withOwnership(owners: Owners, { id, as }: Operation, fields: FieldSet):
 }
 
 /**
- * Removes what the applier owned last time, except what somebody (itself included) owns
- * now, and except what it never owned but would go along with an emptied parent.
+ * Removes the fields that the applier owned before, except those that have an owner now, and those that it never owned
+ * but that would disappear with an emptied parent.
  */
 function prune(
   schema: Schema,
@@ -107,7 +106,7 @@ function prune(
   sent: FieldSet,
 ): Json {
   if (last === undefined || last.isEmpty) return merged;
-  // Whatever was owned and still is stays, so nothing can go; the usual case, by far.
+  // The usual case: all previously owned fields are still owned, so nothing is removed.
   if (last.difference(sent).isEmpty) return merged;
   const lastNamed = withNamedFields(schema, last);
   let owned = FieldSet.empty;
@@ -123,11 +122,9 @@ function prune(
   return removeFields(schema, merged, dropped) ?? {};
 }
 
-// Takes fields out of an object, by their paths.
-
 /**
- * Null where nothing is left, also inside: an emptied map is still there, so whoever owns
- * the map itself goes on owning it.
+ * Removes fields by their paths. The result is null if nothing is left, also for nested values: the key of an emptied map
+ * stays, so that the owner of the map itself keeps it.
  */
 function removeFields(schema: Schema, value: Json, fields: FieldSet): Json {
   const shape = shapeOf(schema, value);
@@ -162,8 +159,8 @@ function removeFromList(schema: Schema, value: readonly Json[], fields: FieldSet
 }
 
 /**
- * Adds the declared fields that lead to a path as members of their own. A struct field has
- * no owner while it has content, so without this nobody could be found to have dropped it.
+ * Adds the struct fields on the way to a path as members. A struct field has no owner while it has content, so without
+ * this its removal would go unnoticed.
  */
 function withNamedFields(schema: Schema, set: FieldSet): FieldSet {
   const members = new Set(set.members);

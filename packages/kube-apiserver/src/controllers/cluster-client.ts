@@ -1,7 +1,7 @@
-// The API as controllers use it: whole objects in and out, the same way in as everybody else's. A refusal is
-// thrown as a StatusError.
+// The API client of the controllers, on top of the same handler that other clients use. An error status is thrown as a
+// StatusError.
 import type { ApiHandler } from "../handler.ts";
-import type { ApiRequest, WholeAnswer } from "../request.ts";
+import type { ApiRequest, WholeResponse } from "../request.ts";
 import { apiVersionOf } from "../resource.ts";
 import { StatusError } from "../status-error.ts";
 import type { KubeObject, KubeStatus, ObjectRef, ResourceKind } from "../types.ts";
@@ -31,9 +31,9 @@ export class ClusterClient {
     ref: ObjectRef,
     signal: AbortSignal,
   ): Promise<T | undefined> {
-    const answer = await this.send({ method: "GET", path: pathOf(kind, ref) }, signal);
-    if (answer.status === 404) return undefined;
-    return accepted(answer) as T;
+    const response = await this.send({ method: "GET", path: pathOf(kind, ref) }, signal);
+    if (response.status === 404) return undefined;
+    return accepted(response) as T;
   }
 
   async list<T extends KubeObject>(
@@ -55,11 +55,11 @@ export class ClusterClient {
     signal: AbortSignal,
   ): Promise<AsyncIterable<unknown>> {
     const query = { watch: "true", allowWatchBookmarks: "true", resourceVersion };
-    const answer = await this.handler(
+    const response = await this.handler(
       { method: "GET", path: collectionPath(kind, undefined), query },
       signal,
     );
-    return answer.kind === "stream" ? answer.values : refuse(answer);
+    return response.kind === "stream" ? response.values : refuse(response);
   }
 
   create<T extends KubeObject>(kind: ResourceKind<T>, object: T, signal: AbortSignal): Promise<T> {
@@ -67,7 +67,7 @@ export class ClusterClient {
     return this.write({ method: "POST", path, body: typed(kind, object) }, signal);
   }
 
-  /** For what is asked of one object: a pod's binding. */
+  /** For subresources of one object, such as a pod's binding. */
   async post(
     kind: ResourceKind,
     ref: ObjectRef,
@@ -78,7 +78,7 @@ export class ClusterClient {
     await this.write({ method: "POST", path: `${pathOf(kind, ref)}/${subresource}`, body }, signal);
   }
 
-  /** Refused with a conflict unless the object is still the one that was read. */
+  /** Fails with a conflict if the object has changed since it was read. */
   replace<T extends KubeObject>(
     kind: ResourceKind<T>,
     object: T,
@@ -89,7 +89,7 @@ export class ClusterClient {
     return this.write({ method: "PUT", path, body: typed(kind, object) }, signal);
   }
 
-  /** An object that is gone, or that another one took the place of, is as good as removed. */
+  /** Succeeds also if the object is already gone or was replaced by another. */
   async remove(
     kind: ResourceKind,
     ref: ObjectRef,
@@ -104,21 +104,21 @@ export class ClusterClient {
       ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
     };
     const request = { method: "DELETE", path: pathOf(kind, ref), body } as const;
-    const answer = await this.send({ ...request, contentType: "application/json" }, signal);
-    if (answer.status !== 404 && answer.status !== 409) accepted(answer);
+    const response = await this.send({ ...request, contentType: "application/json" }, signal);
+    if (response.status !== 404 && response.status !== 409) accepted(response);
   }
 
-  private async send(request: ApiRequest, signal: AbortSignal): Promise<WholeAnswer> {
-    const answer = await this.handler(request, signal);
-    if (answer.kind === "whole") return answer;
-    answer.close();
-    throw new Error(`${request.path} answered with a stream`);
+  private async send(request: ApiRequest, signal: AbortSignal): Promise<WholeResponse> {
+    const response = await this.handler(request, signal);
+    if (response.kind === "whole") return response;
+    response.close();
+    throw new Error(`${request.path} returned a stream`);
   }
 
   private async write<T>(request: ApiRequest, signal: AbortSignal): Promise<T> {
     const query = { fieldManager: this.fieldManager };
-    const answer = await this.send({ contentType: "application/json", ...request, query }, signal);
-    return accepted(answer) as T;
+    const response = await this.send({ contentType: "application/json", ...request, query }, signal);
+    return accepted(response) as T;
   }
 }
 
@@ -127,7 +127,7 @@ export function refOf({ metadata }: KubeObject): ObjectRef {
   return namespace === undefined ? { name } : { name, namespace };
 }
 
-/** Items of a list do not say what they are. */
+/** Adds the kind, which list items do not have. */
 function typed<T extends KubeObject>(kind: ResourceKind<T>, object: T): T {
   return { ...object, apiVersion: apiVersionOf(kind), kind: kind.kind };
 }
@@ -142,12 +142,12 @@ function pathOf(kind: ResourceKind, { namespace, name }: ObjectRef): string {
   return `${collectionPath(kind, namespace)}/${encodeURIComponent(name)}`;
 }
 
-function accepted(answer: WholeAnswer): unknown {
-  return answer.status < 300 ? answer.body : refuse(answer);
+function accepted(response: WholeResponse): unknown {
+  return response.status < 300 ? response.body : refuse(response);
 }
 
-function refuse({ status, body }: WholeAnswer): never {
+function refuse({ status, body }: WholeResponse): never {
   const refusal = body as Partial<KubeStatus> | undefined;
-  const message = refusal?.message ?? `the API server answered ${status}`;
+  const message = refusal?.message ?? `the API server returned status ${status}`;
   throw new StatusError(status, refusal?.reason ?? "", message, refusal?.details);
 }

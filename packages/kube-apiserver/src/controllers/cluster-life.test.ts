@@ -45,7 +45,7 @@ const createPod = (name: string, spec: Record<string, unknown> = {}) => {
 };
 
 describe("a pod's life", () => {
-  it("goes from Pending over ContainerCreating to Running and Ready, in its own time", async () => {
+  it("goes from Pending through ContainerCreating to Running and Ready", async () => {
     await createPod("one");
     await clock.advance(100);
     assert.equal(statusText(await only()), "ContainerCreating");
@@ -67,7 +67,7 @@ describe("a pod's life", () => {
     assert.equal(isReady(await only()), true);
   });
 
-  it("ends within its grace period, killed at the end of it if need be", async () => {
+  it("ends within its grace period, or is killed at its end", async () => {
     await createPod("quick");
     await createPod("stubborn");
     cluster.behaviours.set("deaf", {
@@ -84,7 +84,7 @@ describe("a pod's life", () => {
     assert.deepEqual(await cluster.pods("work"), []);
   });
 
-  it("crash-loops by image, counts its restarts, and recovers when the knob is taken back", async () => {
+  it("crash-loops by image, counts its restarts, and recovers when the rule is removed", async () => {
     cluster.behaviours.set("crash", { image: "*broken*", behaviour: { crashAfterMs: 2_000 } });
     await cluster.must("POST", sets, replicaSet("web", 1, "registry.example/broken:1"));
     await clock.advance(5_000);
@@ -101,7 +101,7 @@ describe("a pod's life", () => {
     assert.equal(isReady(await only()), true);
   });
 
-  it("shows image-pull errors and gets over them when the image appears", async () => {
+  it("shows image pull errors and recovers when the image appears", async () => {
     cluster.behaviours.set("gone", { image: "app:9", behaviour: { image: "missing" } });
     await cluster.must("POST", sets, replicaSet("web", 1, "app:9"));
     await clock.advance(500);
@@ -131,7 +131,7 @@ describe("a pod's life", () => {
     assert.notEqual((await only()).metadata?.uid, pod.metadata?.uid);
   });
 
-  it("begins only when a node fits, and until then the pod says why not", async () => {
+  it("starts only when a node fits, and shows the reason until then", async () => {
     await createPod("picky", { nodeSelector: { disk: "fast" } });
     await clock.advance(1_000);
     const [condition] = (await only()).status?.conditions ?? [];
@@ -152,7 +152,7 @@ describe("a pod's life", () => {
 });
 
 describe("a lost node", () => {
-  it("keeps its pods, unready, for five minutes; then they are made anew elsewhere", async () => {
+  it("keeps its pods, unready, for five minutes; then they are recreated elsewhere", async () => {
     await cluster.must("POST", sets, replicaSet("web", 3));
     await clock.advance(3_000);
     const victim = (await cluster.pods("work")).find(({ spec }) => spec?.nodeName === "untrusted-zone-a");
@@ -199,7 +199,7 @@ describe("disruption budgets", () => {
       metadata: { name: pod?.metadata?.name },
     });
 
-  it("let an eviction pass while enough pods are healthy, and refuse the next with 429", async () => {
+  it("allow an eviction while enough pods are healthy, and reject the next with 429", async () => {
     await cluster.must("POST", "/apis/apps/v1/namespaces/work/deployments", deployment("web", 3));
     await cluster.must("POST", budgets, {
       metadata: { name: "web" },
@@ -219,7 +219,7 @@ describe("disruption budgets", () => {
     assert.equal((await evict(second)).status, 201);
   });
 
-  it("with a minimum count what is there", async () => {
+  it("with an absolute minimum count the existing pods", async () => {
     await cluster.must("POST", sets, replicaSet("web", 1));
     await cluster.must("POST", budgets, {
       metadata: { name: "web" },
@@ -245,7 +245,7 @@ describe("namespaces", () => {
     assert.equal((await cluster.request("GET", account)).status, 200);
   });
 
-  it("go when everything in them is gone, pods in their own time", async () => {
+  it("are removed when everything in them is gone, including pods", async () => {
     await cluster.must("POST", sets, replicaSet("web", 3));
     await cluster.must("POST", "/api/v1/namespaces/work/secrets", { metadata: { name: "pull" } });
     await clock.advance(3_000);
@@ -258,7 +258,7 @@ describe("namespaces", () => {
     assert.deepEqual(await cluster.pods("work"), []);
   });
 
-  it("are held by content that has a finalizer", async () => {
+  it("stay while content has a finalizer", async () => {
     const map = "/api/v1/namespaces/work/configmaps/held";
     const metadata = { name: "held", finalizers: ["example.com/hold"] };
     await cluster.must("POST", "/api/v1/namespaces/work/configmaps", { metadata });
@@ -272,7 +272,7 @@ describe("namespaces", () => {
 });
 
 describe("all controllers together", () => {
-  it("write nothing once everything is as it should be", async () => {
+  it("write nothing once everything is in sync", async () => {
     await cluster.must("POST", "/apis/apps/v1/namespaces/work/deployments", deployment("web", 3));
     await clock.advance(30_000);
     const before = cluster.dump();
@@ -280,7 +280,7 @@ describe("all controllers together", () => {
     assert.equal(cluster.dump(), before);
   });
 
-  it("make the same cluster from the same seed, and another from another", async () => {
+  it("create the same cluster from the same seed, and another from another seed", async () => {
     const run = async (seed: number) => {
       const ownClock = new FakeClock();
       const own = await startTestCluster(ownClock, { seed });
@@ -299,14 +299,14 @@ describe("all controllers together", () => {
     assert.notEqual(await run(8), first);
   });
 
-  it("stop in the middle of everything without leaving a timer", async () => {
+  it("stop at any time without leaving a timer", async () => {
     await cluster.must("POST", sets, replicaSet("web", 20));
     await clock.advance(250);
     await cluster.stop();
     assert.equal(clock.timerCount, 0);
   });
 
-  it("stop before they have seen anything", async () => {
+  it("stop before their first list", async () => {
     const ownClock = new FakeClock();
     const own = await startTestCluster(ownClock);
     await own.stop();

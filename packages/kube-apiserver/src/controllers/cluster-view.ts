@@ -1,5 +1,5 @@
-// Every kind that can own or be owned, watched once for all controllers: the built-in ones
-// and those that definitions bring, which come and go.
+// Watches every kind that can own or be owned, once for all controllers: built-in kinds, and custom ones as their
+// definitions come and go.
 import type { CustomResourceDefinition } from "kubernetes-types/apiextensions/v1.js";
 import { onAbort } from "../clock.ts";
 import { apiVersionOf } from "../resource.ts";
@@ -30,7 +30,7 @@ export class ClusterView {
   constructor(deps: KindWatchDeps) {
     this.deps = deps;
     for (const { kind, virtual } of builtinResources) {
-      // Events are many, own nothing and are owned by nothing.
+      // There are many events, and they neither own objects nor are owned.
       if (!virtual && kind.plural !== "events") this.add(kind);
     }
   }

@@ -1,5 +1,5 @@
-// One controller: a queue of keys and what brings the object behind a key into order. It
-// is level-triggered: a key says that something may have changed, never what.
+// A controller: a queue of keys and a function that reconciles the object of a key. It is level-triggered: a key says
+// that something may have changed, not what.
 import type { ApiServerDeps } from "../clock.ts";
 import { apiVersionOf } from "../resource.ts";
 import type { KubeObject, OwnerReference, ResourceKind } from "../types.ts";
@@ -10,7 +10,7 @@ import { KeyQueue, type Reconcile, type WorkOutcome } from "./key-queue.ts";
 export interface ControllerDeps extends ApiServerDeps {
   readonly client: ClusterClient;
   readonly view: ClusterView;
-  /** Told of every failed attempt; conflicts are part of normal life and told too. */
+  /** Called for every failed attempt, including conflicts, which are normal. */
   onError(controller: string, key: string, error: unknown): void;
 }
 
@@ -30,8 +30,7 @@ export function controllerOf(name: string, queue: KeyQueue, reconcile: Reconcile
   return { name, run: (signal) => queue.run(reconcile, signal) };
 }
 
-// Ownership between a controller's object and what it makes.
-
+/** The owner reference of the object's controller. */
 export function controllerOwner({ metadata }: KubeObject): OwnerReference | undefined {
   return (metadata?.ownerReferences ?? []).find(({ controller }) => controller === true);
 }

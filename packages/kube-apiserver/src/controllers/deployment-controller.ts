@@ -1,4 +1,4 @@
-// apps/v1 Deployments: one ReplicaSet per template, and a gentle way from one to the next.
+// Reconciles apps/v1 Deployments: one ReplicaSet per template, and rolling updates between them.
 
 import { createHash } from "node:crypto";
 import type { Deployment, ReplicaSet } from "kubernetes-types/apps/v1.js";
@@ -39,7 +39,7 @@ export function createDeploymentController(deps: ControllerDeps): Controller {
       if (owner?.kind === "Deployment") queue.add(`${state?.metadata?.namespace}/${owner.name}`);
     }
   });
-  // Recreate waits for the last pod of the old sets, of which no ReplicaSet tells.
+  // Recreate waits for the last pod of the old sets, which no ReplicaSet status reports.
   view.of(podKind).onChange((pod, previous) => {
     if (pod !== undefined || previous === undefined) return;
     const set = view
@@ -190,14 +190,14 @@ async function roll(
   }
   const size = nextNewSize(limits, current, old);
   await writeSet(deps, resized(deployment, current, size), signal);
-  // Shrinking goes by what is available, which the growth is about to change.
+  // Scaling down depends on the available pods, which scaling up is about to change.
   if (size !== sizeOf(current)) return;
   for (const [set, smaller] of nextOldSizes(limits, current, old)) {
     await writeSet(deps, resized(deployment, set, smaller), signal);
   }
 }
 
-/** A roll-back finds its template in an old set, which thereby becomes the newest. */
+/** A rollback finds its template in an old set, which becomes the newest. */
 async function promoted(
   deps: ControllerDeps,
   newSet: ReplicaSet,
@@ -250,9 +250,7 @@ async function dropHistory(
   }
 }
 
-// The label that tells the pods of one template from those of the next. Any stable hash
-// will do; nothing outside compares it with that of another server.
-
+// Distinguishes the pods of different templates. Any stable hash works, because it is not compared with another server's.
 const templateHashLabel = "pod-template-hash";
 
 const alphabet = "bcdfghjklmnpqrstvwxz2456789";
@@ -265,7 +263,7 @@ function templateHash(template: PodTemplateSpec): string {
   return Array.from(digest.subarray(0, length), (byte) => alphabet[byte % alphabet.length]).join("");
 }
 
-/** Whether both make the same pods, whatever set they belong to. */
+/** Whether both templates create the same pods, ignoring the hash label. */
 function isSameTemplate(left: PodTemplateSpec, right: PodTemplateSpec): boolean {
   return JSON.stringify(sorted(withoutHash(left))) === JSON.stringify(sorted(withoutHash(right)));
 }

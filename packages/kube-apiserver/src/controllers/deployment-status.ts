@@ -1,4 +1,4 @@
-// What an apps/v1 Deployment's status says about its ReplicaSets. No I/O.
+// Computes the status of an apps/v1 Deployment from its ReplicaSets. No I/O.
 import type {
   Deployment,
   DeploymentCondition,
@@ -49,7 +49,7 @@ export function deploymentStatus(
   };
 }
 
-/** Newer than the types; unlike the others it is written even when it is 0. */
+/** Not in the types yet. Unlike the other counts it is written even if it is 0. */
 function terminating(sets: readonly ReplicaSet[]): object {
   const countOf = ({ status }: ReplicaSet) => Number(valueAt(status, "terminatingReplicas") ?? 0);
   return { terminatingReplicas: sum(sets, countOf) };
@@ -61,7 +61,7 @@ function withoutZeroes<T extends Record<string, number>>(counts: T): Partial<T> 
 
 type News = Pick<DeploymentCondition, "type" | "status" | "reason" | "message">;
 
-/** Times move only with what they are the time of, or every look would be a write. */
+/** Times change only when their condition changes, because otherwise every pass would write. */
 function merged(known: readonly DeploymentCondition[], nowMs: number, news: News): DeploymentCondition {
   const before = known.find(({ type }) => type === news.type);
   const now = formatTimestamp(nowMs);
@@ -139,11 +139,11 @@ function progress(
     reason: "ReplicaSetUpdated",
     message,
   });
-  // Each step forward starts the deadline anew.
+  // Progress restarts the deadline.
   return [{ ...condition, lastUpdateTime: formatTimestamp(nowMs) }];
 }
 
-/** When the deployment will be found overdue unless it moves; undefined when it waits for nothing. */
+/** When the deployment exceeds its progress deadline; undefined if it waits for nothing. */
 export function progressDeadlineMs(deployment: Deployment): number | undefined {
   const condition = deployment.status?.conditions?.find(({ type }) => type === "Progressing");
   if (condition?.reason !== "ReplicaSetUpdated") return undefined;

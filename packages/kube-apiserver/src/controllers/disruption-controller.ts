@@ -1,4 +1,4 @@
-// PodDisruptionBudgets: counts the pods that an eviction may take right now.
+// Reconciles PodDisruptionBudgets: counts the pods that may be evicted now.
 import type { Pod } from "kubernetes-types/core/v1.js";
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from "kubernetes-types/policy/v1.js";
 import { equalJson } from "../json.ts";
@@ -19,7 +19,7 @@ import { share } from "./rollout.ts";
 import { SelectorIndex } from "./selector-index.ts";
 import { budgetKind, deploymentKind, podKind, replicaSetKind } from "./watched-kinds.ts";
 
-/** An eviction that was granted but after so long has not led to a deletion counts no more. */
+/** An allowed eviction that has not led to a deletion after this time no longer counts. */
 const evictionForgottenMs = 120_000;
 
 export function createDisruptionController(deps: ControllerDeps): Controller {
@@ -113,7 +113,7 @@ function pendingEvictions(
   return Object.fromEntries(kept);
 }
 
-/** Shares and maxUnavailable are of what the owners ask for, a plain minAvailable of what is there. */
+/** Percentages and maxUnavailable refer to the owners' replicas, an absolute minAvailable to the existing pods. */
 function wanted(
   deps: ControllerDeps,
   { spec }: PodDisruptionBudget,
@@ -138,7 +138,7 @@ function askedFor({ view }: ControllerDeps, pods: readonly Pod[]): number {
     const owner = set === undefined ? undefined : controllerOwner(set);
     const deployment = view.of(deploymentKind).withUid(owner?.uid ?? "");
     const scaled = deployment ?? set;
-    // A pod without an owner counts for itself.
+    // A pod without an owner counts as one.
     sizes.set(
       scaled?.metadata?.uid ?? pod.metadata?.uid ?? "",
       scaled === undefined ? 1 : (scaled.spec?.replicas ?? 1),

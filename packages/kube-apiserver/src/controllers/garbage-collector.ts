@@ -1,8 +1,7 @@
-// Collects what has lost its owners, and carries out what a deletion said about dependents:
-// foreground (they go first) and orphan (they stay, without owner).
+// Deletes objects whose owners are gone, and handles the propagation policies foreground (dependents are deleted first)
+// and orphan (dependents stay, without the owner).
 //
-// Whether an owner is gone is asked of the API at the moment of the deletion, never of the
-// view alone: a view that lags must not cost anybody an object.
+// Before a deletion, the API is asked whether the owner is really gone, because the cached view may be stale.
 
 import { equalJson } from "../json.ts";
 import type { KubeObject, OwnerReference, ResourceKind } from "../types.ts";
@@ -21,14 +20,14 @@ export function createGarbageCollector(deps: ControllerDeps): Controller {
   view.onAnyChange((kind, object, previous) => {
     if (object !== undefined && isNews(object, previous)) queue.add(itemKey(kind, object));
     if (object !== undefined || previous === undefined) return;
-    // Its dependents may have lost their last owner, and its owners may have waited for it.
+    // Its dependents may have lost their last owner, and its owners may be waiting for it.
     queue.add(`uid ${previous.metadata?.uid}`);
     for (const { uid } of previous.metadata?.ownerReferences ?? []) queue.add(`uid ${uid}`);
   });
   return controllerOf("garbage-collector", queue, (key, signal) => reconcile(deps, queue, key, signal));
 }
 
-/** Most changes of an object, a pod's status above all, say nothing about who owns it. */
+/** Most changes, such as those of a pod's status, do not affect ownership. */
 function isNews(object: KubeObject, previous: KubeObject | undefined): boolean {
   const { ownerReferences, finalizers, deletionTimestamp } = object.metadata ?? {};
   const isTouched =
@@ -96,7 +95,7 @@ async function collect(
   const solid = owners.filter((_, index) => states[index] === "solid");
   if (solid.length === owners.length) return;
   if (solid.length > 0) {
-    // Somebody else still needs it: only the references that lead nowhere are dropped.
+    // Another owner still exists, so only the dangling references are removed.
     await writeOwners(deps, { kind, objects }, object, solid, signal);
     return;
   }
@@ -107,7 +106,7 @@ async function collect(
   objects.condemn(object);
 }
 
-/** "waiting": the owner is there, but being deleted in the foreground, and waits for this one. */
+/** "waiting": the owner is being deleted in the foreground, and waits for this object. */
 async function ownerState(
   { view, client }: ControllerDeps,
   object: KubeObject,
@@ -115,7 +114,7 @@ async function ownerState(
   signal: AbortSignal,
 ): Promise<"solid" | "waiting" | "absent"> {
   const known = view.findKind(apiVersion, kind);
-  // A kind that nobody serves may be served again; its absence proves nothing.
+  // A kind that is not served now may be served again later, so the owner may still exist.
   if (known === undefined) return "solid";
   const { namespace } = object.metadata ?? {};
   const ref = known.kind.namespaced && namespace !== undefined ? { namespace, name } : { name };

@@ -26,7 +26,7 @@ describe("a queue of keys", () => {
     assert.deepEqual(handled, ["a", "b", "c"]);
   });
 
-  it("brings a key up again that was added while it was handled, and never two keys at once", async () => {
+  it("handles a key again that was added while it was handled, and only one key at a time", async () => {
     const log: string[] = [];
     const finish: (() => void)[] = [];
     const { clock, queue } = start(async (key) => {
@@ -48,7 +48,7 @@ describe("a queue of keys", () => {
     assert.deepEqual(log, ["begin a", "end a", "begin a", "end a", "begin b", "end b"]);
   });
 
-  it("looks again after the delay, earliest first, and at once when the key is added before", async () => {
+  it("handles delayed keys when due, earliest first, and immediately if they are added before", async () => {
     const handled: string[] = [];
     const delays = new Map([
       ["slow", 300],
@@ -71,7 +71,7 @@ describe("a queue of keys", () => {
     assert.equal(clock.timerCount, 0);
   });
 
-  it("retries a failing key after longer and longer pauses, which end with a success", async () => {
+  it("retries a failing key with back-off, which a success resets", async () => {
     const times: number[] = [];
     let failures = 3;
     const { clock, queue, failed } = start(async () => {
@@ -90,7 +90,7 @@ describe("a queue of keys", () => {
     assert.equal(Math.round((times.at(-1) ?? 0) - (times.at(-2) ?? 0)), 20);
   });
 
-  it("ends with the signal and leaves no timer", async () => {
+  it("ends when the signal aborts and leaves no timer", async () => {
     const { clock, queue, stop, ended } = start(async () => ({ kind: "again", afterMs: 60_000 }));
     queue.add("a");
     await clock.settle();
@@ -100,7 +100,7 @@ describe("a queue of keys", () => {
     assert.equal(clock.timerCount, 0);
   });
 
-  it("lets the event loop turn during a flood of keys", async () => {
+  it("yields to the event loop during a flood of keys", async () => {
     let handled = 0;
     const { clock, queue } = start(async () => {
       handled += 1;

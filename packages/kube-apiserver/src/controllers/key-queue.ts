@@ -1,16 +1,15 @@
-// The keys that need work, each once, handled one after the other.
+// A work queue of distinct keys with one worker, so that writes happen in the order of the keys and runs can be repeated.
 //
-// A key that is added while it is handled comes up once more afterwards. A key that fails comes up again after a
-// back-off, and at once when it is added meanwhile. One worker: the order of writes is then the order of keys, in
-// every run the same.
+// A key that is added while it is handled is handled once more afterwards. A failed key is retried after a back-off, or
+// immediately if it is added again.
 import { type ApiServerDeps, type Clock, onAbort, type Random, sleep, type Timer } from "../clock.ts";
 
 export type WorkOutcome =
   | { readonly kind: "done" }
-  /** To be looked at again by then. */
+  /** Handle the key again after this time. */
   | { readonly kind: "again"; readonly afterMs: number };
 
-/** A handler that throws has failed; the key is retried. */
+/** If it throws, the key is retried. */
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<WorkOutcome>;
 
 interface Delayed {
@@ -20,8 +19,8 @@ interface Delayed {
 
 const retry = { initialMs: 20, maxMs: 10_000 };
 
-// Calls within the process need no turn of the event loop. After so many keys it gets one, or a flood of them
-// would hold up everything else in the process.
+// In-process calls never yield to the event loop. After this many keys the worker yields, so that many keys do not block
+// the rest of the process.
 const keysPerTurn = 256;
 
 export class KeyQueue {
@@ -29,7 +28,7 @@ export class KeyQueue {
   private readonly random: Random;
   private readonly onError: (key: string, error: unknown) => void;
   private readonly ready = new Set<string>();
-  /** By the time when they are due; the same entries by key. A key is either ready or delayed. */
+  /** Sorted by due time, and the same entries by key. A key is either ready or delayed. */
   private readonly delayed: Delayed[] = [];
   private readonly delayedByKey = new Map<string, Delayed>();
   private readonly failures = new Map<string, number>();
@@ -83,7 +82,7 @@ export class KeyQueue {
   }
 
   private delay(key: string, delayMs: number): void {
-    // Added while it was handled: it does not wait.
+    // It was added again while it was handled, so it does not wait.
     if (this.ready.has(key)) return;
     const dueMs = this.clock.nowMs() + delayMs;
     let [from, to] = [0, this.delayed.length];
@@ -103,7 +102,7 @@ export class KeyQueue {
       this.add(next.key);
   }
 
-  /** Until a key is added or due, or the run ends. */
+  /** Waits until a key is added or due, or the run ends. */
   private async waitForKey(): Promise<void> {
     const [next] = this.delayed;
     let timer: Timer | undefined;
@@ -121,7 +120,7 @@ export interface BackoffOptions {
   readonly maxMs: number;
 }
 
-/** Doubles with every failure; the second half of it is drawn at random. */
+/** Doubles with every failure; half of the delay is random. */
 export function backoffMs({ initialMs, maxMs }: BackoffOptions, failures: number, random: Random): number {
   const capMs = Math.min(maxMs, initialMs * 2 ** failures);
   return capMs * (0.5 + random.next() / 2);

@@ -1,5 +1,5 @@
-// Keeps one kind's LiveObjects up to date: a list, then changes from there, for ever. A
-// watch that ends is taken up where it stopped; one that fails starts over with a list.
+// Keeps one kind's LiveObjects up to date with a list and a watch. A watch that ends is resumed; one that fails starts
+// over with a list.
 import { type ApiServerDeps, sleep } from "../clock.ts";
 import type { KubeObject, ResourceKind } from "../types.ts";
 import type { ClusterClient } from "./cluster-client.ts";
@@ -8,13 +8,13 @@ import type { LiveObjects } from "./live-objects.ts";
 
 export interface KindWatchDeps extends ApiServerDeps {
   readonly client: ClusterClient;
-  /** Told of every failure; the watch goes on. */
+  /** Called for every failure; the watch is retried. */
   onError(part: string, key: string, error: unknown): void;
 }
 
 const retry = { initialMs: 100, maxMs: 5_000 };
 
-/** Resolves when the signal has aborted; errors only make it start over. */
+/** Resolves when the signal has aborted. Never rejects; errors make it start over. */
 export async function watchKind<T extends KubeObject>(
   kind: ResourceKind<T>,
   objects: LiveObjects<T>,
@@ -49,7 +49,7 @@ async function follow<T extends KubeObject>(
     for await (const value of events) {
       resourceVersion = take(value as WatchValue<T>, objects) ?? resourceVersion;
     }
-    // A server that ends every watch at once would otherwise be asked without a pause.
+    // Pause, in case the server ends every watch immediately.
     if (before === resourceVersion) await sleep(clock, retry.maxMs, signal);
   }
 }

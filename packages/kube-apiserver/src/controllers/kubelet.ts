@@ -1,6 +1,5 @@
-// A stand-in for all kubelets: walks the pods of every healthy node through their lives and
-// reports what happens, but runs nothing. What it knows of a pod beyond the pod's own
-// status (when a stage began, how often it failed) it keeps in memory, by uid.
+// Simulates all kubelets: moves the pods of every healthy node through their stages and reports their status, but runs
+// nothing. State beyond the pod's own status (when a stage began, how often it failed) is kept in memory by uid.
 import type { Node, Pod } from "kubernetes-types/core/v1.js";
 import { formatTimestamp, parseTimestamp } from "../timestamps.ts";
 import { refOf } from "./cluster-client.ts";
@@ -58,7 +57,7 @@ class Kubelet {
   async reconcile(key: string, signal: AbortSignal): Promise<WorkOutcome> {
     const pod = this.deps.view.of(podKind).get(key);
     const node = this.deps.view.of(nodeKind).get(`/${pod?.spec?.nodeName}`);
-    // A lost node's kubelet says nothing, not even that a pod has ended.
+    // A lost node's kubelet reports nothing, not even that a pod has terminated.
     if (pod === undefined || node === undefined || !isHealthy(node)) return done;
     if (pod.metadata?.deletionTimestamp !== undefined) return this.end(pod, signal);
     return isFinished(pod) ? done : this.live(pod, node, signal);
@@ -71,7 +70,7 @@ class Kubelet {
     const life = this.lives.get(uid) ?? (isNew ? startLife(nowMs) : resumeLife(pod, nowMs));
     this.lives.set(uid, life);
     const step = nextStep(life, pod, this.behaviours.of(pod));
-    // Others may have spoken for a node that was gone; its kubelet knows better.
+    // Another controller may have reported the status of a lost node's pods; its kubelet overrides that.
     if (
       life.stage === "ready" &&
       conditionOf(pod, "ContainersReady")?.status !== conditionOf(pod, "Ready")?.status
@@ -102,7 +101,7 @@ class Kubelet {
     this.deps.view.of(podKind).observe(await this.deps.client.replace(podKind, pod, "status", signal));
   }
 
-  /** From the node's own range, in turn, so that an address comes back late. */
+  /** Takes addresses of the node's range in turn, so that they are reused late. */
   private addressOf(pod: Pod, node: Node): string {
     const { uid = "" } = pod.metadata ?? {};
     const known = pod.status?.podIP ?? this.addresses.get(uid);

@@ -16,15 +16,15 @@ const createObject = (name: string, version: number, uid = `uid-${name}`, owner?
   },
 });
 
-describe("what controllers know of a kind", () => {
-  it("never goes back to an older state", () => {
+describe("live objects", () => {
+  it("never go back to an older state", () => {
     const objects = new LiveObjects();
     objects.observe(createObject("a", 5));
     objects.observe(createObject("a", 3));
     assert.equal(objects.get("work/a")?.metadata?.resourceVersion, "5");
   });
 
-  it("sees an object that was replaced by another of its name as gone and new", () => {
+  it("report an object that was replaced by another with the same name as deleted and added", () => {
     const objects = new LiveObjects();
     const seen: string[] = [];
     objects.onChange((object, previous) =>
@@ -37,7 +37,7 @@ describe("what controllers know of a kind", () => {
     assert.equal(objects.get("work/a")?.metadata?.uid, "second");
   });
 
-  it("finds objects by owner, and by none, as owners change", () => {
+  it("are found by owner, and without owner, as owners change", () => {
     const objects = new LiveObjects();
     const names = (owner: string) => objects.ownedBy(owner).map(({ metadata }) => metadata?.name);
     objects.observe(createObject("a", 1, "a", "one"));
@@ -47,7 +47,7 @@ describe("what controllers know of a kind", () => {
     assert.deepEqual([names("one"), names("")], [[], ["b", "a"]]);
   });
 
-  it("finds what a selector picks in a namespace, as labels change", () => {
+  it("are found by selector in a namespace, as labels change", () => {
     const objects = new LiveObjects();
     const put = (name: string, version: number, labels: Record<string, string>, namespace = "work") =>
       objects.observe({
@@ -70,7 +70,7 @@ describe("what controllers know of a kind", () => {
     assert.deepEqual(names({ matchLabels: { tier: "front" } }), ["b"]);
   });
 
-  it("takes what a new list lacks as gone", () => {
+  it("are deleted when a new list does not have them", () => {
     const objects = new LiveObjects();
     objects.replace([createObject("a", 1), createObject("b", 1)]);
     objects.replace([createObject("b", 1)]);
@@ -79,7 +79,7 @@ describe("what controllers know of a kind", () => {
     assert.equal(objects.inNamespace("work").length, 1);
   });
 
-  it("counts an object as leaving from the moment its deletion was asked for", () => {
+  it("count as leaving once their deletion was requested", () => {
     const objects = new LiveObjects();
     const object = createObject("a", 1);
     objects.observe(object);

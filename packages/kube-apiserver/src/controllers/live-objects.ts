@@ -1,6 +1,5 @@
-// All objects of one kind as a controller knows them: what the watch brought, and what the
-// controllers' own writes answered, whichever is newer. So a controller never acts twice
-// on what it did itself but has not seen yet.
+// A cache of all objects of one kind. It has the newer of what the watch delivered and what the controllers' own writes
+// returned, so that a controller does not repeat a write that the watch has not delivered yet.
 import type { LabelSelector } from "kubernetes-types/meta/v1.js";
 import { selectorMatches } from "../kinds/label-selectors.ts";
 import type { KubeObject } from "../types.ts";
@@ -16,10 +15,10 @@ export class LiveObjects<T extends KubeObject = KubeObject> {
   private readonly byLabel = new Map<string, Set<string>>();
   private readonly byNamespace = new Map<string, Map<string, T>>();
   private readonly listeners: ChangeListener<T>[] = [];
-  /** Deleted by a controller; the watch has yet to say so. */
+  /** Deleted by a controller, but not yet by the watch. */
   private readonly condemned = new Set<string>();
   private markSynced: () => void = () => undefined;
-  /** Resolves with the first list. */
+  /** Resolves after the first list. */
   readonly synced = new Promise<void>((resolve) => {
     this.markSynced = resolve;
   });
@@ -28,7 +27,7 @@ export class LiveObjects<T extends KubeObject = KubeObject> {
     return this.objects.get(key);
   }
 
-  /** In the order in which they came, as everything here. */
+  /** In the order of arrival, like all results here. */
   all(): T[] {
     return [...this.objects.values()];
   }
@@ -38,8 +37,8 @@ export class LiveObjects<T extends KubeObject = KubeObject> {
   }
 
   /**
-   * Those of a namespace that the selector picks. Only as many are looked at as have the
-   * rarest of its labels, or each of many selectors would go through every object.
+   * The objects of a namespace that match the selector. Only those with the rarest of its labels are checked, so that
+   * many selectors do not scan every object.
    */
   selectedBy(selector: LabelSelector | undefined, namespace: string): T[] {
     const picks = ({ metadata }: T) => selectorMatches(selector, metadata?.labels);
@@ -55,7 +54,7 @@ export class LiveObjects<T extends KubeObject = KubeObject> {
     return this.objects.get(this.byUid.get(uid) ?? "");
   }
 
-  /** Those that nobody owns under "". */
+  /** Objects without an owner are under "". */
   ownedBy(uid: string): T[] {
     return [...(this.byOwner.get(uid) ?? [])].flatMap((key) => this.objects.get(key) ?? []);
   }
@@ -64,7 +63,7 @@ export class LiveObjects<T extends KubeObject = KubeObject> {
     this.listeners.push(listener);
   }
 
-  /** True from the moment a deletion was asked for. */
+  /** True once a deletion was requested. */
   isLeaving({ metadata }: T): boolean {
     return metadata?.deletionTimestamp !== undefined || this.condemned.has(metadata?.uid ?? "");
   }
@@ -92,7 +91,7 @@ export class LiveObjects<T extends KubeObject = KubeObject> {
     if (known !== undefined && known.metadata?.uid === object.metadata?.uid) this.drop(key, known);
   }
 
-  /** A fresh list: what it does not have is gone. */
+  /** Replaces everything with a new list. */
   replace(objects: readonly T[]): void {
     const present = new Set(objects.map(keyOf));
     for (const [key, object] of [...this.objects]) if (!present.has(key)) this.drop(key, object);
@@ -136,7 +135,7 @@ export function keyOf({ metadata }: Pick<KubeObject, "metadata">): string {
   return `${metadata?.namespace ?? ""}/${metadata?.name ?? ""}`;
 }
 
-/** One label in one namespace; neither part of it can hold the separator. */
+/** One label in one namespace. No part can contain the separator. */
 export function labelKey(namespace: string, name: string, value: string): string {
   return `${namespace}|${name}=${value}`;
 }

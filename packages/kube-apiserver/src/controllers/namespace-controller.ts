@@ -1,5 +1,5 @@
-// Namespaces: a new one gets its default service account and the cluster's certificate
-// authority; a deleted one is emptied, kind by kind, before it may go.
+// Reconciles namespaces: creates the default service account and the CA ConfigMap in new ones, and empties deleted ones,
+// kind by kind, before they are removed.
 
 import { events } from "../kinds/events.ts";
 import { StatusError } from "../status-error.ts";
@@ -11,7 +11,7 @@ import { configMapKind, namespaceKind, serviceAccountKind } from "./watched-kind
 
 const contentFinalizer = "kubernetes";
 const rootCaName = "kube-root-ca.crt";
-/** Pods end in their own time; until then there is nothing to do but look again. */
+/** How often to check whether the pods have terminated. */
 const lookAgainMs = 1_000;
 
 export function createNamespaceController(deps: ControllerDeps): Controller {
@@ -34,7 +34,7 @@ async function reconcile(deps: ControllerDeps, key: string, signal: AbortSignal)
   const { name = "", deletionTimestamp } = namespace.metadata ?? {};
   if (deletionTimestamp === undefined) {
     await ensure(deps, serviceAccountKind, name, { metadata: { name: "default", namespace: name } }, signal);
-    // Pods find it beside their token. The server has no certificate, so it is empty.
+    // Mounted next to the pod's token. Empty, because the server has no certificate.
     const data = { "ca.crt": "" };
     await ensure(
       deps,
@@ -72,7 +72,7 @@ async function ensure(
   }
 }
 
-/** Deletes what is there and answers how much that was: 0 only when a look found nothing at all. */
+/** Deletes all objects in the namespace and returns how many it found. */
 async function empty(
   { client, view }: ControllerDeps,
   namespace: string,

@@ -1,6 +1,5 @@
-// Nodes: keeps their readiness, and answers to the knob that loses one. A lost node is
-// marked and tainted; its pods turn unready at once, and are deleted when their patience
-// with such a node (tolerationSeconds) is over.
+// Reconciles nodes: keeps them ready, and simulates lost ones. A lost node gets its conditions and taints; its pods
+// become unready immediately, and are deleted after their tolerationSeconds.
 import type { Node, NodeCondition, Pod, Taint } from "kubernetes-types/core/v1.js";
 import { equalJson } from "../json.ts";
 import { formatTimestamp, parseTimestamp } from "../timestamps.ts";
@@ -14,7 +13,7 @@ import { nodeKind, podKind } from "./watched-kinds.ts";
 const unreachable = "node.kubernetes.io/unreachable";
 const notReady = "node.kubernetes.io/not-ready";
 
-/** Which nodes are lost; changeable while everything runs. */
+/** The set of lost nodes. It can change at any time. */
 export class LostNodes {
   private readonly names = new Set<string>();
   private readonly listeners: ((name: string) => void)[] = [];
@@ -111,17 +110,17 @@ async function leave(deps: ControllerDeps, node: Node, signal: AbortSignal): Pro
   for (const pod of pods.all()) {
     if (pod.spec?.nodeName !== node.metadata?.name || !isActive(pod)) continue;
     await markUnready(deps, pod, signal);
-    const patienceMs = patienceOf(pod);
-    if (patienceMs === undefined || pods.isLeaving(pod)) continue;
-    const dueMs = (parseTimestamp(since ?? "") ?? nowMs) + patienceMs;
+    const toleratedMs = tolerationMs(pod);
+    if (toleratedMs === undefined || pods.isLeaving(pod)) continue;
+    const dueMs = (parseTimestamp(since ?? "") ?? nowMs) + toleratedMs;
     if (dueMs > nowMs) nextMs = Math.min(nextMs ?? dueMs, dueMs);
     else await deps.client.remove(podKind, refOf(pod), { uid: pod.metadata?.uid }, signal);
   }
   return nextMs === undefined ? done : { kind: "again", afterMs: nextMs - nowMs };
 }
 
-/** How long the pod stays on a node that is gone; undefined: for ever. */
-function patienceOf({ spec }: Pod): number | undefined {
+/** How long the pod stays on a lost node; undefined: forever. */
+function tolerationMs({ spec }: Pod): number | undefined {
   const taint = { key: unreachable, effect: "NoExecute" };
   const matching = (spec?.tolerations ?? []).filter((toleration) => tolerates(toleration, taint));
   if (matching.length === 0) return 0;

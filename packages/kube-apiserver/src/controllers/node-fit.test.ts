@@ -35,7 +35,7 @@ const spread = (whenUnsatisfiable: string) => [
 ];
 
 describe("the node for a pod", () => {
-  it("is one whose taints it tolerates, else none with the reason counted", () => {
+  it("has only taints that it tolerates, or the reason is counted", () => {
     assert.equal(nameOf(createPod("p", {}), placed()), "untrusted-zone-a");
     const message = nameOf(createPod("p", { tolerations: [] }), placed());
     assert.equal(
@@ -45,7 +45,7 @@ describe("the node for a pod", () => {
     );
   });
 
-  it("lies in the zone with the fewest of its kind, even if another node is emptier", () => {
+  it("is in the zone with the fewest matching pods, even if another node is emptier", () => {
     const topologySpreadConstraints = spread("ScheduleAnyway");
     const others = [
       createPod("one", { nodeName: "untrusted-zone-a" }),
@@ -58,7 +58,7 @@ describe("the node for a pod", () => {
     );
   });
 
-  it("is none when the skew may not grow and the missing zone has no node", () => {
+  it("is missing when the skew must not grow and the missing zone has no node", () => {
     const topologySpreadConstraints = spread("DoNotSchedule");
     const pod = createPod("p", { topologySpreadConstraints });
     const others = placed(createPod("one", { nodeName: "untrusted-zone-a" }));
@@ -73,7 +73,7 @@ describe("the node for a pod", () => {
     assert.equal(nameOf(pod, others, cordoned), "untrusted-zone-a");
   });
 
-  it("is near its friends where spreading does not decide", () => {
+  it("follows preferred pod affinity when spreading does not decide", () => {
     const podAffinity = {
       preferredDuringSchedulingIgnoredDuringExecution: [
         {
@@ -93,7 +93,7 @@ describe("the node for a pod", () => {
     assert.equal(nameOf(createPod("p", { affinity: { podAffinity } }), placed(friend)), "untrusted-zone-c");
   });
 
-  it("honours selectors, node affinity and cordons", () => {
+  it("respects selectors, node affinity and cordons", () => {
     const inZone = { [zoneKey]: "zone-c" };
     assert.equal(nameOf(createPod("p", { nodeSelector: inZone }), placed()), "untrusted-zone-c");
     const nodeSelectorTerms = [
@@ -114,7 +114,7 @@ describe("the node for a pod", () => {
 describe("a toleration", () => {
   const taint = { key: "k", value: "v", effect: "NoSchedule" };
 
-  it("matches by key, value and effect, where it names them", () => {
+  it("matches by key, value and effect, if set", () => {
     assert.ok(isTolerated(taint, [{ operator: "Exists" }]));
     assert.ok(isTolerated(taint, [{ key: "k", operator: "Exists" }]));
     assert.ok(isTolerated(taint, [{ key: "k", value: "v" }]));

@@ -1,7 +1,7 @@
-// Where a pod may run, and where best. No I/O.
+// Selects the node for a pod. No I/O.
 //
-// Hard rules filter (taints, selectors, affinity, DoNotSchedule); of what is left, the node
-// wins that spreads best, then the one nearest to its friends, then the emptiest.
+// Hard rules filter the nodes (taints, selectors, affinity, DoNotSchedule). The rest is ranked by spreading, then by
+// preferred pod affinity, then by the number of pods.
 import type { Affinity, Node, NodeSelectorTerm, Pod, Taint, Toleration } from "kubernetes-types/core/v1.js";
 import type { LabelSelector } from "kubernetes-types/meta/v1.js";
 import { selectorMatches } from "../kinds/label-selectors.ts";
@@ -11,7 +11,7 @@ export type Fit =
   | { readonly kind: "node"; readonly name: string }
   | { readonly kind: "none"; readonly message: string };
 
-/** What is known of the pods that have a node. */
+/** The pods that already have a node. */
 export interface Placement {
   podsMatching(selector: LabelSelector | undefined, namespace: string): readonly Pod[];
   countOn(node: string): number;
@@ -28,13 +28,13 @@ export function findNode(pod: Pod, nodes: readonly Node[], placement: Placement)
   const allowed = possible.filter((node) => spreads.every((spread) => keepsSkew(spread, node)));
   if (possible.length > allowed.length)
     refusals.set("node(s) didn't match pod topology spread constraints", possible.length - allowed.length);
-  const friends = friendsOf(pod, nodes, placement);
+  const preferred = preferredDomains(pod, nodes, placement);
   const [best] = allowed
     .map((node) => ({
       name: nameOf(node),
       cost: [
         spreads.reduce((sum, { key, counts }) => sum + (counts.get(domainOf(node, key)) ?? 0), 0),
-        -friends.reduce(
+        -preferred.reduce(
           (sum, { key, weight, domains }) => sum + (domains.has(domainOf(node, key)) ? weight : 0),
           0,
         ),
@@ -108,7 +108,7 @@ interface Spread {
   readonly key: string;
   readonly maxSkew: number;
   readonly isHard: boolean;
-  /** Pods that the constraint counts, by the domain they are in. */
+  /** The pods that the constraint counts, by topology domain. */
   readonly counts: ReadonlyMap<string, number>;
 }
 
@@ -135,8 +135,8 @@ function keepsSkew({ key, maxSkew, isHard, counts }: Spread, node: Node): boolea
   return !isHard || (count !== undefined && count + 1 - Math.min(...counts.values()) <= maxSkew);
 }
 
-/** Where the pods are that this one likes to be near. */
-function friendsOf(
+/** The pods that this one prefers to run near, by domain. */
+function preferredDomains(
   pod: Pod,
   nodes: readonly Node[],
   placement: Placement,
@@ -145,10 +145,10 @@ function friendsOf(
   return terms.map(({ weight, podAffinityTerm }) => {
     const { topologyKey: key, labelSelector, namespaces = [pod.metadata?.namespace ?? ""] } = podAffinityTerm;
     const byName = new Map(nodes.map((node) => [nameOf(node), domainOf(node, key)]));
-    const friends = namespaces
+    const preferred = namespaces
       .flatMap((namespace) => placement.podsMatching(labelSelector, namespace))
       .filter(isLasting);
-    const domains = new Set(friends.map((other) => byName.get(other.spec?.nodeName ?? "") ?? ""));
+    const domains = new Set(preferred.map((other) => byName.get(other.spec?.nodeName ?? "") ?? ""));
     domains.delete("");
     return { key, weight, domains };
   });

@@ -1,5 +1,5 @@
-// The machines of the cluster: nodes with plenty of room, which the node controller keeps Ready and whose pods the
-// kubelet walks through their lives. Nothing runs on them.
+// Creates nodes with large capacity. The node controller keeps them ready, and the simulated kubelet reports their pods.
+// Nothing runs on them.
 import type { Node, Taint } from "kubernetes-types/core/v1.js";
 import type { ApiHandler } from "../handler.ts";
 import { StatusError } from "../status-error.ts";
@@ -19,7 +19,7 @@ const threeZones: readonly NodeOptions[] = ["zone-a", "zone-b", "zone-c"].map((z
   zone,
 }));
 
-/** Creates the nodes that are not there yet, so that calling it again changes nothing. Default: one in each of three zones. */
+/** Creates the missing nodes, so that calling it again changes nothing. Default: one node in each of three zones. */
 export async function createNodes(
   handler: ApiHandler,
   signal: AbortSignal,
@@ -37,7 +37,7 @@ export async function createNodes(
 
 export function nodeOf({ name, zone = "zone-a", labels, taints }: NodeOptions, index: number): Node {
   const room = { cpu: "64", memory: "256Gi", "ephemeral-storage": "1Ti", pods: "5k" };
-  // A range per node keeps the addresses of pods distinct over the cluster.
+  // A range per node makes pod addresses unique in the cluster.
   const podCIDR = `10.${100 + index}.0.0/16`;
   return {
     metadata: {

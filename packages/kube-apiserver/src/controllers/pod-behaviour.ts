@@ -1,24 +1,24 @@
-// How the pods of the stand-in behave: the knobs of a test or a demo. Rules say for which
-// pods; later rules win, field by field, and all of it can change while pods run.
+// Configures how simulated pods behave, for tests and demos. Rules select pods; later rules override earlier ones, field
+// by field. Rules can change while pods run.
 import type { Pod } from "kubernetes-types/core/v1.js";
 
 export interface PodBehaviour {
-  /** From being on a node to the image being there. */
+  /** From scheduled to image pulled. */
   readonly pullMs: number;
-  /** The registry's answer: "missing" gives ErrImagePull and ImagePullBackOff. */
+  /** "missing" gives ErrImagePull and ImagePullBackOff. */
   readonly image: "present" | "missing";
-  /** From the image being there to the container running. */
+  /** From image pulled to running. */
   readonly startMs: number;
-  /** From running to ready, on top of the probe's initial delay; "never" stays unready. */
+  /** From running to ready, in addition to the probe's initial delay; "never" stays unready. */
   readonly readyMs: number | "never";
-  /** The container ends this long after each start and is started again with a growing pause. */
+  /** The container crashes this long after each start, and is restarted with back-off. */
   readonly crashAfterMs: number | "never";
-  /** From the signal to the end; longer than the grace period means killed. */
+  /** From SIGTERM to exit. If it is longer than the grace period, the container is killed. */
   readonly stopMs: number;
 }
 
 export interface BehaviourRule {
-  /** Stars stand for anything: "*\/broken:*". */
+  /** A glob pattern: "*\/broken:*". */
   readonly image?: string;
   readonly matches?: (pod: Pod) => boolean;
   readonly behaviour: Partial<PodBehaviour>;

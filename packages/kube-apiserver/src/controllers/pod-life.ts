@@ -1,9 +1,9 @@
-// The life of a pod on its node, step by step. No I/O and no timers: from where the pod is
-// and how long it has been there to what comes next and when.
+// The state machine of a pod on its node. No I/O and no timers: from the current stage and its start it computes the next
+// stage and when it is due.
 //
-//   assigned -> creating -> running -> ready          the good way
+//   assigned -> creating -> running -> ready          the normal path
 //               creating -> pull-failed <-> pull-backoff
-//               running/ready -> crashed -> running    with a growing pause
+//               running/ready -> crashed -> running    with back-off
 import type { Pod } from "kubernetes-types/core/v1.js";
 import type { PodBehaviour } from "./pod-behaviour.ts";
 
@@ -20,7 +20,7 @@ export interface PodLife {
   readonly stage: Stage;
   /** Monotonic time at which the stage began. */
   readonly sinceMs: number;
-  /** Failed pulls or crashes so far, each of which makes the next pause longer. */
+  /** Failed pulls or crashes so far; each increases the back-off. */
   readonly failures: number;
   /** Monotonic time of the last start of the containers. */
   readonly startedMs: number;
@@ -38,7 +38,7 @@ export function startLife(nowMs: number): PodLife {
   return { stage: "assigned", sinceMs: nowMs, failures: 0, startedMs: nowMs };
 }
 
-/** Takes a pod up where another run of the stand-in left it. */
+/** Continues a pod that a previous run of the simulated kubelet left. */
 export function resumeLife({ status }: Pod, nowMs: number): PodLife {
   const first = status?.containerStatuses?.[0];
   const waiting = first?.state?.waiting?.reason;
@@ -81,24 +81,24 @@ export function nextStep(life: PodLife, pod: Pod, behaviour: PodBehaviour): Next
       if (crashMs !== undefined && (readyMs === undefined || crashMs <= readyMs))
         return { kind: "wait", untilMs: crashMs, stage: "crashed" };
       if (readyMs !== undefined) return { kind: "wait", untilMs: readyMs, stage: "ready" };
-      // A knob turned while the pod runs can take its readiness away again.
+      // A rule that changes while the pod runs can make it unready again.
       if (stage === "ready" && behaviour.readyMs === "never") return after(0, "running");
       return { kind: "stay" };
     }
     case "crashed":
-      // The first restart is tried at once; only then the pauses begin.
+      // The first restart is immediate; back-off begins with the second.
       return after(failures <= 1 ? 0 : pauseMs(failures - 1), "running");
   }
 }
 
-/** The life after the step was taken. */
+/** The state after the transition. */
 export function advance(life: PodLife, stage: Stage, nowMs: number): PodLife {
   const isFailure = stage === "pull-failed" || stage === "crashed";
   const isStart = stage === "running" && life.stage !== "ready";
   return {
     stage,
     sinceMs: nowMs,
-    // An image that comes at last starts the count anew: what follows are crashes, not pulls.
+    // A successful pull resets the count: later failures are crashes, not pulls.
     failures: isFailure ? life.failures + 1 : life.stage === "pull-backoff" && isStart ? 0 : life.failures,
     startedMs: isStart ? nowMs : life.startedMs,
   };

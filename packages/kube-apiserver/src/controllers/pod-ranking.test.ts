@@ -16,7 +16,7 @@ const createPod = (
   },
 });
 
-describe("the pods that a ReplicaSet gives up first", () => {
+describe("the pods that a ReplicaSet deletes first", () => {
   it("are those without a node, then pending, unready, crowded, newly ready and young ones", () => {
     const ready = "2026-01-01T00:01:00Z";
     const ranked = rankForRemoval([

@@ -1,10 +1,10 @@
-// Which pods a ReplicaSet gives up first: those that do the least, then the youngest.
+// Ranks the pods that a ReplicaSet deletes first: the least useful, then the youngest.
 import type { Pod } from "kubernetes-types/core/v1.js";
 import { conditionOf, isReady, restartsOf } from "./pod-state.ts";
 
 const costAnnotation = "controller.kubernetes.io/pod-deletion-cost";
 
-/** Least worth keeping first. */
+/** The pods to delete first come first. */
 export function rankForRemoval(pods: readonly Pod[]): Pod[] {
   const crowding = new Map<string, number>();
   for (const { spec } of pods) {
@@ -17,7 +17,7 @@ export function rankForRemoval(pods: readonly Pod[]): Pod[] {
     isReady(pod) ? 1 : 0,
     Number(pod.metadata?.annotations?.[costAnnotation] ?? 0),
     -(crowding.get(pod.spec?.nodeName ?? "") ?? 0),
-    // Of two that are ready the one that has been so for longer stays; ISO times sort as text.
+    // Of two ready pods, the one that has been ready longer stays. ISO times sort as text.
     inverted(conditionOf(pod, "Ready")?.lastTransitionTime),
     -restartsOf(pod),
     inverted(pod.metadata?.creationTimestamp),

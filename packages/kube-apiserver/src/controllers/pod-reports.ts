@@ -1,4 +1,4 @@
-// What a kubelet writes into a pod's status in each stage of its life. No I/O.
+// Computes the pod status that a kubelet reports in each stage. No I/O.
 import type {
   ContainerState,
   ContainerStatus,
@@ -65,7 +65,7 @@ function lastStateOf(
   now: string,
 ): ContainerState {
   if (stage === "crashed" && failures > 1) return endedState(known, now, "Error", 1);
-  // An end that was shown as the present state becomes the last one with the restart.
+  // On a restart, the terminated state becomes the last state.
   if (stage === "running" && known?.state?.terminated !== undefined) return known.state;
   return known?.lastState ?? {};
 }
@@ -131,7 +131,7 @@ function conditions(pod: Pod, isReady: boolean, now: string): PodCondition[] {
   return [...own, ...known.filter(({ type }) => !wanted.some((condition) => condition.type === type))];
 }
 
-/** The last report before the pod goes. */
+/** The final status of a pod before it is removed. */
 export function endReport(pod: Pod, now: string, wasKilled: boolean): PodStatus {
   const containers = (pod.status?.containerStatuses ?? []).map((container) => ({
     ...container,

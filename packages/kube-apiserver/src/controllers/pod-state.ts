@@ -1,4 +1,4 @@
-// What a pod's status means to those who count pods.
+// Interprets a pod's status, for controllers that count pods.
 import type { Pod, PodCondition } from "kubernetes-types/core/v1.js";
 import { parseTimestamp } from "../timestamps.ts";
 
@@ -10,7 +10,7 @@ export function isReady(pod: Pod): boolean {
   return conditionOf(pod, "Ready")?.status === "True";
 }
 
-/** Neither ended nor on its way out. */
+/** Neither terminated nor being deleted. */
 export function isActive({ metadata, status }: Pod): boolean {
   return !isFinished({ status } as Pod) && metadata?.deletionTimestamp === undefined;
 }
@@ -19,7 +19,7 @@ export function isFinished({ status }: Pod): boolean {
   return status?.phase === "Succeeded" || status?.phase === "Failed";
 }
 
-/** When the pod counts as available: ready for so long. Undefined while it is not ready. */
+/** When the pod becomes available: ready for minReadySeconds. Undefined while it is not ready. */
 export function availableAtMs(pod: Pod, minReadySeconds: number): number | undefined {
   if (!isReady(pod)) return undefined;
   const since = parseTimestamp(conditionOf(pod, "Ready")?.lastTransitionTime ?? "") ?? 0;

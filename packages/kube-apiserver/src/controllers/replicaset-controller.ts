@@ -1,4 +1,4 @@
-// ReplicaSets: as many pods as they ask for, no more, and a status that says how they are.
+// Reconciles ReplicaSets: creates and deletes pods to match the replicas, and writes the status.
 import type { ReplicaSet, ReplicaSetStatus } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
 import { equalJson } from "../json.ts";
@@ -22,7 +22,7 @@ import { rankForRemoval } from "./pod-ranking.ts";
 import { availableAtMs, isActive, isFinished, isReady } from "./pod-state.ts";
 import { podKind, replicaSetKind } from "./watched-kinds.ts";
 
-/** One pass makes and removes no more than this, so that one huge set does not hold up the others. */
+/** Pods created and deleted in one pass at most, so that one huge set does not delay the others. */
 const burstMax = 500;
 
 export function createReplicaSetController(deps: ControllerDeps): Controller {
@@ -37,7 +37,7 @@ export function createReplicaSetController(deps: ControllerDeps): Controller {
       const owner = state === undefined ? undefined : controllerOwner(state);
       if (owner?.kind === "ReplicaSet") queue.add(`${state?.metadata?.namespace}/${owner.name}`);
     }
-    // A pod without a controller may belong to any set that selects it.
+    // A pod without a controller may be adopted by any set that selects it.
     if (pod === undefined || controllerOwner(pod) !== undefined || !isActive(pod)) return;
     for (const set of view.of(replicaSetKind).inNamespace(pod.metadata?.namespace ?? "")) {
       if (selects(set, pod)) queue.add(keyOf(set));
@@ -66,7 +66,7 @@ function selects({ spec, metadata }: ReplicaSet, pod: Pod): boolean {
   );
 }
 
-/** Takes in pods that match and have no controller, lets go of its own that match no more. */
+/** Adopts matching pods without a controller, and releases its own that no longer match. */
 async function claimPods(deps: ControllerDeps, set: ReplicaSet, signal: AbortSignal): Promise<Pod[]> {
   const pods = deps.view.of(podKind);
   const own = pods.ownedBy(set.metadata?.uid ?? "").filter((pod) => isControlledBy(pod, set));
@@ -141,7 +141,7 @@ function podOf(set: ReplicaSet): Pod {
   };
 }
 
-/** Answers in how many milliseconds the next pod will have been ready for long enough. */
+/** Returns the milliseconds until the next pod becomes available. */
 async function writeStatus(
   deps: ControllerDeps,
   set: ReplicaSet,
@@ -182,8 +182,8 @@ function statusOf(
       ? others
       : [
           ...others,
-          // The first failure stands for all of its kind: their messages differ in the names of
-          // pods that were never made, and each new one would be a change that brings the key up again.
+          // Keeps the first message: later ones differ only in the names of pods that were never created, and each would
+          // be a change that triggers another reconcile.
           known ?? {
             type: "ReplicaFailure",
             status: "True",
@@ -194,7 +194,7 @@ function statusOf(
         ];
   return {
     replicas: active.length,
-    // Zeroes are left out, as the real server's types do, or every write would look like a change.
+    // Zeros are omitted, as in the real server's types, because otherwise every write would look like a change.
     ...(labelled === 0 ? {} : { fullyLabeledReplicas: labelled }),
     ...(ready === 0 ? {} : { readyReplicas: ready }),
     ...(available === 0 ? {} : { availableReplicas: available }),

@@ -20,7 +20,7 @@ describe("a rolling update", () => {
       ({ maxSurge, maxUnavailable, replicas }) => maxSurge + maxUnavailable > 0 && maxUnavailable <= replicas,
     );
 
-  it("never grows beyond the surge, and never takes available pods below the promise", () => {
+  it("never exceeds maxSurge, and never goes below the minimum of available pods", () => {
     fc.assert(
       fc.property(limits, setState, fc.array(setState, { maxLength: 3 }), (bounds, newSet, old) => {
         const grown = nextNewSize(bounds, newSet, old);
@@ -37,7 +37,7 @@ describe("a rolling update", () => {
     );
   });
 
-  it("arrives from anywhere when every pod becomes available", () => {
+  it("finishes from any state when every pod becomes available", () => {
     fc.assert(
       fc.property(limits, setState, fc.array(setState, { maxLength: 3 }), (bounds, newSet, old) => {
         assert.deepEqual(settle(bounds, newSet, old), [bounds.replicas, 0]);
@@ -45,7 +45,7 @@ describe("a rolling update", () => {
     );
   });
 
-  it("rounds a surge up and what may be missing down, but never both to nothing", () => {
+  it("rounds maxSurge up and maxUnavailable down, but never both to 0", () => {
     const spec = (maxSurge: string, maxUnavailable: string, replicas: number) =>
       limitsOf({
         spec: {

@@ -1,8 +1,8 @@
-// How a rolling update moves: the next sizes of a Deployment's ReplicaSets, from what they
-// are and how many of their pods are available. No I/O.
+// Computes the next sizes of a Deployment's ReplicaSets in a rolling update, from their current sizes and available pods.
+// No I/O.
 //
 // - Never more pods than replicas + maxSurge.
-// - Never fewer available than replicas - maxUnavailable, as far as that is in our hands.
+// - Never scales down below replicas - maxUnavailable available pods.
 import type { Deployment, ReplicaSet } from "kubernetes-types/apps/v1.js";
 
 export interface Limits {
@@ -17,7 +17,7 @@ export function limitsOf({ spec }: Deployment): Limits {
   const { maxSurge = 0, maxUnavailable = 0 } = (isRolling ? spec?.strategy?.rollingUpdate : undefined) ?? {};
   const surge = share(maxSurge, replicas, Math.ceil);
   const unavailable = Math.min(share(maxUnavailable, replicas, Math.floor), replicas);
-  // Both 0 after rounding would let nothing ever move.
+  // With both 0 after rounding, the rollout could never progress.
   return { replicas, maxSurge: surge, maxUnavailable: surge === 0 && unavailable === 0 ? 1 : unavailable };
 }
 
@@ -57,7 +57,7 @@ export function nextOldSizes(
   const minAvailable = limits.replicas - limits.maxUnavailable;
   const newUnavailable = sizeOf(newSet) - availableOf(newSet);
   let spare = sum([...old, newSet], sizeOf) - minAvailable - newUnavailable;
-  // Pods that serve nobody go first: they cost nothing, and may be what blocks the way.
+  // Unavailable pods go first: removing them costs no availability, and they may block the rollout.
   for (const set of old) {
     const broken = Math.min(Math.max(sizeOf(set) - availableOf(set), 0), Math.max(spare, 0));
     if (broken === 0) continue;

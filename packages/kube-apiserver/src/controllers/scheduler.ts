@@ -1,4 +1,4 @@
-// Gives every pod a node, or says why it has none yet.
+// Binds every pod to a node, or reports why it cannot be scheduled.
 import type { Node, Pod } from "kubernetes-types/core/v1.js";
 import { equalJson } from "../json.ts";
 import { formatTimestamp } from "../timestamps.ts";
@@ -81,7 +81,7 @@ async function schedule(
     target: { apiVersion: "v1", kind: "Node", name: fit.name },
   };
   await deps.client.post(podKind, ref, "binding", binding, signal);
-  // The next pod must be placed with this one in its place.
+  // The next pod must be scheduled with this one taken into account.
   const bound = await deps.client.get(podKind, ref, signal);
   if (bound !== undefined) pods.observe(bound);
   return done;

@@ -15,8 +15,8 @@ const step = fc.record({
   selector: fc.option(selector, { nil: undefined }),
 });
 
-describe("the selectors that may pick an object", () => {
-  it("are all that do, whatever was set and removed before", () => {
+describe("the selectors that may match an object", () => {
+  it("include all that match, whatever was set and removed before", () => {
     fc.assert(
       fc.property(fc.array(step), labels, namespace, (steps, objectLabels, place) => {
         const index = new SelectorIndex();
@@ -37,7 +37,7 @@ describe("the selectors that may pick an object", () => {
     );
   });
 
-  it("are not those that name a label which the object lacks", () => {
+  it("exclude those with a label that the object does not have", () => {
     const index = new SelectorIndex();
     for (let number = 0; number < 100; number++) {
       index.set(`k${number}`, { matchLabels: { shared: "yes", own: String(number) } }, "one");

@@ -1,5 +1,5 @@
-// Which of many selectors might pick an object, found by the object's labels: asking each
-// of them about every change would make a cluster slow with the square of its size.
+// Finds the selectors that may match an object by its labels. Checking every selector on every change would take
+// quadratic time.
 import type { LabelSelector } from "kubernetes-types/meta/v1.js";
 import type { KubeObject } from "../types.ts";
 import { labelKey, labelKeysOf } from "./live-objects.ts";
@@ -11,7 +11,7 @@ export class SelectorIndex {
   set(key: string, selector: LabelSelector | undefined, namespace: string): void {
     this.remove(key);
     const labels = Object.entries(selector?.matchLabels ?? {});
-    // One of its labels is enough, and the one that the fewest share tells most.
+    // One label is enough; the one that the fewest selectors share is the most selective.
     const [place = namespace] = labels
       .map(([name, value]) => labelKey(namespace, name, value))
       .sort((left, right) => this.sizeOf(left) - this.sizeOf(right));
@@ -27,7 +27,7 @@ export class SelectorIndex {
     if (keys?.size === 0) this.keysAt.delete(place);
   }
 
-  /** Keys of all selectors that pick the object, and of some that do not. */
+  /** The keys of all selectors that match the object, and of some that do not. */
   candidates(object: KubeObject): string[] {
     const places = [object.metadata?.namespace ?? "", ...labelKeysOf(object)];
     return places.flatMap((place) => [...(this.keysAt.get(place) ?? [])]);

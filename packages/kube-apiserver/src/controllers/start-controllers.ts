@@ -1,7 +1,7 @@
-// What makes the API server a cluster: all controllers, started and stopped together.
+// Starts and stops all controllers, which make the API server a cluster.
 //
-// Everything runs on the injected clock and random and through the API alone, so a run can
-// be repeated. After the signal nothing is left: no watch, no timer, no pending write.
+// They use only the injected clock and randomness and the API, so a run can be repeated. After the signal aborts, no
+// watch, timer or pending write is left.
 import { type ApiServerDeps, onAbort } from "../clock.ts";
 import type { ApiHandler } from "../handler.ts";
 import type { ObjectRef } from "../types.ts";
@@ -20,7 +20,7 @@ import { createScheduler } from "./scheduler.ts";
 import { podKind } from "./watched-kinds.ts";
 
 export interface ControllersDeps extends ApiServerDeps {
-  /** Told of failed attempts, each of which is made again. */
+  /** Called for failed attempts, which are retried. */
   onError?(controller: string, key: string, error: unknown): void;
 }
 
@@ -32,7 +32,7 @@ export interface RunningControllers {
   /** How pods behave; rules can be set and removed at any time. */
   readonly behaviours: PodBehaviours;
   readonly nodes: LostNodes;
-  /** Ends a pod's containers from outside, as an operator's `kubectl delete --now` would. */
+  /** Deletes a pod as `kubectl delete --now` does. */
   killPod(pod: ObjectRef, signal: AbortSignal): Promise<void>;
   /** Resolves when the signal has aborted and everything has ended. */
   readonly done: Promise<void>;
@@ -75,7 +75,7 @@ async function runAll(
   if (signal.aborted) return;
   const watching = view.run(signal);
   const stopped = new Promise<void>((resolve) => void onAbort(signal, resolve));
-  // Before the first lists are in, everything would look absent, and be made or collected.
+  // Before the first lists, all objects would look absent, and would be created again or garbage-collected.
   await Promise.race([view.synced(), stopped]);
   await Promise.all(controllers.map((controller) => controller.run(signal)));
   await watching;

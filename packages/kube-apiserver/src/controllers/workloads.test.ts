@@ -78,7 +78,7 @@ describe("ReplicaSets", () => {
     assert.equal((await getSet("web")).status?.availableReplicas, 1);
   });
 
-  it("replace a pod that is deleted, and give up unready ones first when they shrink", async () => {
+  it("replace a deleted pod, and delete unready ones first when they scale down", async () => {
     await cluster.must("POST", sets, replicaSet("web", 2));
     await clock.advance(2_000);
     const before = names(await cluster.pods("work"));
@@ -98,7 +98,7 @@ describe("ReplicaSets", () => {
     assert.deepEqual(names(await cluster.pods("work")), [before[1]]);
   });
 
-  it("adopt matching pods that have no owner, and let go of pods that match no more", async () => {
+  it("adopt matching pods without an owner, and release pods that no longer match", async () => {
     const template = untrustedTemplate({ app: "web" });
     await cluster.must("POST", pods, { ...template, metadata: { name: "stray", labels: { app: "web" } } });
     await cluster.must("POST", sets, replicaSet("web", 2));
@@ -115,7 +115,7 @@ describe("ReplicaSets", () => {
     assert.equal(stray?.metadata?.ownerReferences, undefined);
   });
 
-  it("say why they cannot make a pod, and make it once they can", async () => {
+  it("report why they cannot create a pod, and create it once they can", async () => {
     const set = replicaSet("web", 1);
     const { spec } = (set["spec"] as { template: { spec: Record<string, unknown> } }).template;
     spec["runtimeClassName"] = "other";
@@ -144,7 +144,7 @@ describe("Deployments", () => {
       Object.assign(template.spec.containers[0] ?? {}, { image });
     });
 
-  it("roll to a new template without ever having less than they promise", async () => {
+  it("roll to a new template without going below the minimum of available pods", async () => {
     await cluster.must("POST", deployments, deployment("web", 3, "app:1", { strategy: rolling }));
     await clock.advance(5_000);
     assert.equal((await getDeployment("web")).status?.availableReplicas, 3);
@@ -173,7 +173,7 @@ describe("Deployments", () => {
     assert.deepEqual((await listSets()).map(({ spec }) => spec?.replicas).sort(), [0, 3]);
   });
 
-  it("stop rolling at a template whose pods never get ready, and say so after the deadline", async () => {
+  it("stop rolling at a template whose pods never become ready, and report it after the deadline", async () => {
     const spec = { strategy: rolling, progressDeadlineSeconds: 60 };
     await cluster.must("POST", deployments, deployment("web", 2, "app:1", spec));
     await clock.advance(5_000);
@@ -189,7 +189,7 @@ describe("Deployments", () => {
     assert.deepEqual([progressing?.status, progressing?.reason], ["False", "ProgressDeadlineExceeded"]);
   });
 
-  it("go back to an old template with the ReplicaSet that has it", async () => {
+  it("roll back to an old template with its ReplicaSet", async () => {
     await cluster.must("POST", deployments, deployment("web", 1));
     await clock.advance(3_000);
     const [first] = await listSets();
@@ -205,7 +205,7 @@ describe("Deployments", () => {
     assert.equal(active[0]?.metadata?.annotations?.["deployment.kubernetes.io/revision"], "3");
   });
 
-  it("with Recreate never run both templates at a time", async () => {
+  it("never run both templates at once with Recreate", async () => {
     await cluster.must(
       "POST",
       deployments,
@@ -244,14 +244,14 @@ describe("Deployments", () => {
   });
 });
 
-describe("what owners leave behind", () => {
+describe("dependents of a deleted owner", () => {
   const body = (propagationPolicy: string) => ({
     kind: "DeleteOptions",
     apiVersion: "v1",
     propagationPolicy,
   });
 
-  it("is collected after a background deletion, down to the last grandchild", async () => {
+  it("are deleted after a background deletion, at all levels", async () => {
     await cluster.must("POST", deployments, deployment("web", 2));
     await clock.advance(3_000);
     await cluster.must("DELETE", `${deployments}/web`, body("Background"));
@@ -260,7 +260,7 @@ describe("what owners leave behind", () => {
     assert.deepEqual(await cluster.pods("work"), []);
   });
 
-  it("goes first when the deletion is a foreground one", async () => {
+  it("are deleted first in a foreground deletion", async () => {
     await cluster.must("POST", deployments, deployment("web", 2));
     await clock.advance(3_000);
     await cluster.must("DELETE", `${deployments}/web`, body("Foreground"));
@@ -272,7 +272,7 @@ describe("what owners leave behind", () => {
     assert.deepEqual(await cluster.pods("work"), []);
   });
 
-  it("stays, without owner, when the deletion says orphan", async () => {
+  it("stay, without owner, in an orphan deletion", async () => {
     await cluster.must("POST", sets, replicaSet("web", 2));
     await clock.advance(3_000);
     const before = names(await cluster.pods("work"));
@@ -284,7 +284,7 @@ describe("what owners leave behind", () => {
     assert.ok(left.every(({ metadata }) => metadata?.ownerReferences === undefined));
   });
 
-  it("stays as long as one of several owners lives", async () => {
+  it("stay while one of several owners exists", async () => {
     const maps = "/api/v1/namespaces/work/configmaps";
     type Owner = { metadata: { uid: string } };
     const first = await cluster.must<Owner>("POST", maps, { metadata: { name: "first" } });
@@ -310,7 +310,7 @@ describe("what owners leave behind", () => {
     assert.equal((await cluster.request("GET", `${maps}/child`)).status, 404);
   });
 
-  it("is collected among custom resources too", async () => {
+  it("are deleted for custom resources too", async () => {
     await cluster.must("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
       metadata: { name: "policies.example.com" },
       spec: {

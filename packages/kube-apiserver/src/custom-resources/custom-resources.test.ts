@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { administrator, createApiServer } from "../api-server.ts";
 import { type JsonObject, listAt, stringAt, valueAt } from "../json.ts";
-import type { ApiRequest, WholeAnswer } from "../request.ts";
+import type { ApiRequest, WholeResponse } from "../request.ts";
 import { createSeededRandom, FakeClock } from "../testing.ts";
 
 const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -62,7 +62,7 @@ async function start() {
   const clock = new FakeClock();
   const server = createApiServer({ clock, random: createSeededRandom(7) });
   const ask = (request: ApiRequest) =>
-    server.handle({ ...request, user: administrator }) as WholeAnswer & { readonly body: JsonObject };
+    server.handle({ ...request, user: administrator }) as WholeResponse & { readonly body: JsonObject };
   ask({ method: "POST", path: definitions, body: definition() });
   await clock.advance(0);
   return { server, clock, ask };
@@ -72,11 +72,11 @@ function thing(name: string, spec: JsonObject, rest: JsonObject = {}): JsonObjec
   return { apiVersion: "example.com/v1", kind: "Thing", metadata: { name }, spec, ...rest };
 }
 
-test("a definition is established after a moment, and only then served", async () => {
+test("a definition is established a moment later, and only then served", async () => {
   const clock = new FakeClock();
   const server = createApiServer({ clock, random: createSeededRandom(7) });
   const ask = (request: ApiRequest) =>
-    server.handle({ ...request, user: administrator }) as WholeAnswer & { readonly body: JsonObject };
+    server.handle({ ...request, user: administrator }) as WholeResponse & { readonly body: JsonObject };
   ask({ method: "POST", path: definitions, body: definition() });
   assert.equal(ask({ method: "GET", path: things }).status, 404);
   await clock.advance(0);
@@ -116,7 +116,7 @@ test("unknown fields are dropped, absent ones get their defaults", async () => {
   assert.deepEqual(created.warnings, ['unknown field "spec.nope"', 'unknown field "top"']);
 });
 
-test("what the schema forbids is refused with one cause per field", async () => {
+test("schema violations are rejected with one cause per field", async () => {
   const { ask } = await start();
   const spec = { size: 9, color: "green", port: true, parts: [{}, { name: "x" }, { name: "x" }] };
   const { status, body } = ask({ method: "POST", path: things, body: thing("a", spec) });
@@ -134,7 +134,7 @@ test("what the schema forbids is refused with one cause per field", async () => 
   ]);
 });
 
-test("apply merges keyed lists of a custom resource, and undeclared fields are refused", async () => {
+test("apply merges keyed lists of a custom resource, and rejects undeclared fields", async () => {
   const { ask } = await start();
   const apply = (fieldManager: string, spec: JsonObject) =>
     ask({
@@ -157,7 +157,7 @@ test("apply merges keyed lists of a custom resource, and undeclared fields are r
   );
 });
 
-test("an update must name the version it replaces, and status keeps metadata out", async () => {
+test("an update must have the version it replaces, and /status cannot change metadata", async () => {
   const { ask } = await start();
   ask({ method: "POST", path: things, body: thing("a", { size: 3 }) });
   const blind = ask({ method: "PUT", path: `${things}/a`, body: thing("a", { size: 4 }) });
@@ -193,7 +193,7 @@ test("a table shows the columns of the definition", async () => {
   assert.deepEqual(valueAt(listAt(body, "rows")[0], "cells"), ["a", 3]);
 });
 
-test("a deleted definition takes its instances with it", async () => {
+test("deleting a definition deletes its instances", async () => {
   const { ask, clock, server } = await start();
   ask({ method: "POST", path: things, body: thing("a", {}) });
   const deleting = ask({ method: "DELETE", path: `${definitions}/things.example.com` });

@@ -1,5 +1,5 @@
-// Reads the JSON of a custom resource: fields that its schema does not know are dropped,
-// absent ones get their defaults. Wrong types stay, for validation to name them.
+// Decodes a custom resource: prunes unknown fields and fills in defaults. Wrong types stay, so that validation can
+// report them.
 import { builtinSchema } from "../builtin-schemas.ts";
 import { type Decoded, decodeTyped } from "../decode.ts";
 import { copyJson, fieldOf, isObject, type Json, type JsonObject, setField } from "../json.ts";
@@ -9,8 +9,8 @@ const objectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const typeFields = new Set(["apiVersion", "kind", "metadata"]);
 
 /**
- * Nulls where none are allowed vanish from what a client sends, and stay in what an apply
- * has merged, for validation to refuse.
+ * Nulls that the schema does not allow are dropped from what a client sends, and kept in the result of an apply, so that
+ * validation rejects them.
  */
 export function decodeCustom(schema: Schema, sent: JsonObject, nulls: "drop" | "keep"): Decoded {
   const unknownFields: string[] = [];

@@ -1,5 +1,5 @@
-// What makes definitions live: accepts their names, serves their instances once they are
-// established, and removes all instances before a definition goes.
+// Establishes CustomResourceDefinitions: accepts their names, serves their kinds, and deletes all instances before a
+// definition is removed.
 import type { CustomResourceDefinition } from "kubernetes-types/apiextensions/v1.js";
 import { recordUpdate } from "../apply/field-manager.ts";
 import { FieldSet } from "../apply/field-set.ts";
@@ -15,7 +15,7 @@ import { servedVersions } from "./served-versions.ts";
 
 const { group, plural } = customresourcedefinitions.kind;
 
-/** Follows the definitions in the store; answers how to stop. */
+/** Follows the definitions in the store. Returns a function that stops it. */
 export function startEstablishing(core: Core): () => void {
   const timers = new Set<{ cancel(): void }>();
   const soon = (step: () => void): void => {

@@ -1,5 +1,5 @@
-// The part of JSONPath that printer columns and scale subresources use: fields, indexes,
-// wildcards and comparisons with a text. The first match counts.
+// Implements the part of JSONPath that printer columns and scale subresources use: fields, indexes, wildcards and
+// comparisons with a string. Returns the first match.
 import { fieldOf, isObject, type Json } from "../json.ts";
 
 const step = /\.([\w-]+|\*)|\['([^']+)'\]|\[(\d+|\*)\]|\[\?\(@\.([\w.-]+)\s*==\s*["']([^"']*)["']\)\]|\\\./gy;

@@ -1,4 +1,4 @@
-// What a CustomResourceDefinition serves: one resource per served version.
+// Builds the served resources of a CustomResourceDefinition: one per served version.
 import type {
   CustomResourceColumnDefinition,
   CustomResourceDefinition,
@@ -60,7 +60,7 @@ function servedVersion(
   };
 }
 
-/** Everything but metadata counts, and status only where it has no endpoint of its own. */
+/** All fields except metadata, and except status if it has its own endpoint. */
 function generationPaths(own: Schema, hasStatus: boolean): string[][] {
   const names = new Set([...(own.properties?.keys() ?? []), "spec", "status"]);
   for (const name of ["apiVersion", "kind", "metadata"]) names.delete(name);

@@ -1,5 +1,4 @@
-// Checks a custom resource against its schema, and says what is wrong in the words of the
-// real server.
+// Validates a custom resource against its schema, with the real server's messages.
 
 import { duplicate, invalidValue, required, tooLong, unsupported } from "../causes.ts";
 import { fieldOf, isObject, type Json } from "../json.ts";

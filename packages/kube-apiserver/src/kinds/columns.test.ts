@@ -113,7 +113,7 @@ describe("kubectl get", () => {
     assert.deepEqual(row("poddisruptionbudgets", budget), ["s", "N/A", "1", "2", "30m"]);
   });
 
-  it("shows what a node is and whether it takes pods", () => {
+  it("shows a node's status, role and address", () => {
     const node = {
       metadata: { name: "n", creationTimestamp: created, labels: { "node-role.kubernetes.io/worker": "" } },
       spec: { unschedulable: true },
@@ -126,7 +126,7 @@ describe("kubectl get", () => {
     assert.deepEqual(cells.slice(0, 6), ["n", "Ready,SchedulingDisabled", "worker", "30m", "", "1.2.3.4"]);
   });
 
-  it("tells the same event in both of its forms", () => {
+  it("shows the same event in both API versions", () => {
     const core = {
       metadata: { name: "e" },
       type: "Normal",

@@ -1,4 +1,4 @@
-// The rules of containers: names, images, ports, environment, resources, mounts.
+// Validates containers: names, images, ports, environment, resources, mounts.
 import type {
   Container,
   ContainerPort,
@@ -22,7 +22,7 @@ import {
 export interface ContainerSurroundings {
   /** Names of the volumes that mounts may refer to. */
   readonly volumes: ReadonlySet<string>;
-  /** Names taken by containers before this one; each check adds its own. */
+  /** Names of the previous containers; each check adds its own. */
   readonly names: Set<string>;
   readonly hostNetwork: boolean;
 }
@@ -91,7 +91,7 @@ function checkPorts(field: string, ports: readonly ContainerPort[], hostNetwork:
   });
 }
 
-// The same name twice is not refused: the last one wins when the container starts.
+// Duplicate names are allowed: the last one wins when the container starts.
 function checkEnv(field: string, { name = "", value = "", valueFrom }: EnvVar): Causes {
   const found: KubeStatusCause[] = [];
   if (name === "") found.push(required(`${field}.name`));
@@ -176,19 +176,17 @@ function checkMounts(field: string, mounts: readonly VolumeMount[], volumes: Rea
     paths.add(mountPath);
     if (subPath !== "" && subPathExpr !== "")
       found.push(forbiddenField(`${at}.subPathExpr`, "subPathExpr and subPath are mutually exclusive"));
-    // The real server leaves the index out here.
+    // The real server omits the index here.
     if (subPath !== "") found.push(...checkLocalPath(`${field}.subPath`, subPath));
     return found;
   });
 }
 
-/** A path inside something: relative, and never climbing out of it. */
+/** A relative path without "..". */
 export function checkLocalPath(field: string, path: string): Causes {
   if (path.startsWith("/")) return [invalidValue(field, path, "must be a relative path")];
   return path.split("/").includes("..") ? [invalidValue(field, path, "must not contain '..'")] : [];
 }
-
-// The rules of resource requests and limits.
 
 const standardNames = new Set(["cpu", "memory", "ephemeral-storage"]);
 
@@ -227,7 +225,7 @@ function isStandard(name: string): boolean {
   return standardNames.has(name) || name.startsWith("hugepages-");
 }
 
-// Whole devices: they cannot be shared, so what is asked for must also be the limit.
+// Devices cannot be shared, so the request must equal the limit.
 function isExtended(name: string): boolean {
   return name.includes("/") && !name.includes("kubernetes.io/");
 }

@@ -1,5 +1,5 @@
-// The rules of CustomResourceDefinitions: names, versions, and a schema with a type for
-// every field. What schemas may not contain beyond that is left to the real server.
+// Validates CustomResourceDefinitions: names, versions, and a schema with a type for every field. Further rules for
+// schemas are not implemented.
 import type {
   CustomResourceDefinition,
   CustomResourceDefinitionNames,
@@ -51,7 +51,7 @@ export function checkCrdUpdate(
   previous: CustomResourceDefinition,
 ): Causes {
   const { spec: before, status } = previous;
-  // Before the names were accepted nobody can have counted on them.
+  // Before the names were accepted, they may still change.
   const isEstablished = (status?.conditions ?? []).some(
     (condition) => condition.type === "Established" && condition.status === "True",
   );
@@ -108,7 +108,7 @@ function checkVersions(versions: readonly CustomResourceDefinitionVersion[]): Ca
       found.push(required(`${at}.schema.openAPIV3Schema`));
       continue;
     }
-    // With one version the real server reports under the field that older APIs had for it.
+    // With one version, the real server reports the field of the older API.
     const field = versions.length === 1 ? "spec.validation.openAPIV3Schema" : `${at}.schema.openAPIV3Schema`;
     found.push(...checkSchema(field, schema.openAPIV3Schema, 0));
     if (schema.openAPIV3Schema.type !== "object")
@@ -129,7 +129,7 @@ function checkVersions(versions: readonly CustomResourceDefinitionVersion[]): Ca
   return found;
 }
 
-// Without a type a field could hold anything, and pruning and apply would have to guess.
+// Without a type a field could contain anything, and pruning and apply would have to guess.
 function checkSchema(field: string, schema: JSONSchemaProps, depth: number): Causes {
   if (depth > schemaDepthMax) return [];
   const { type, properties = {}, items, additionalProperties } = schema;

@@ -4,7 +4,7 @@ import { type Column, defineResource } from "../resource.ts";
 import { nameColumn } from "../table-columns.ts";
 import { checkCrd, checkCrdUpdate } from "./crd-validation.ts";
 
-/** Holds a deleted definition until all of its instances are gone. */
+/** Keeps a deleted definition until all of its instances are gone. */
 export const cleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io";
 
 const createdAt: Column<CustomResourceDefinition> = {

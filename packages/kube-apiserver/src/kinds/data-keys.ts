@@ -1,5 +1,5 @@
-// The data of Secrets and ConfigMaps: keys that can be file names, a limit to the whole,
-// and what it means to be immutable.
+// Validates the data of Secrets and ConfigMaps: keys must be file names, the total size is limited, and immutable data
+// cannot change.
 import { forbiddenField } from "../causes.ts";
 import { equalJson } from "../json.ts";
 import { type Causes, refuse } from "./field-checks.ts";
@@ -11,7 +11,7 @@ export function checkKeys(field: string, data: Readonly<Record<string, string>>)
   return Object.keys(data).flatMap((key) => refuse(`${field}[${key}]`, key, configKeyProblems(key)));
 }
 
-/** The size of what base64 text stands for. */
+/** The decoded size of base64 text. */
 export function decodedBytes(base64: string): number {
   return Buffer.byteLength(base64, "base64");
 }

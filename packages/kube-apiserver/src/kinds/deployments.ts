@@ -47,7 +47,7 @@ export const deployments = defineResource<Deployment>({
   statusSubresource: true,
   statusKeepsLabels: true,
   scale: { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" },
-  // Annotations count too: the revision that a roll-back asks for is written in one.
+  // Annotations count too, because the revision of a rollback is in one.
   generationPaths: [["spec"], ["metadata", "annotations"]],
   columns,
 
@@ -97,7 +97,7 @@ function checkStrategy(field: string, { type, rollingUpdate }: DeploymentStrateg
       : [forbiddenField(`${field}.rollingUpdate`, "may not be specified when strategy `type` is 'Recreate'")];
   }
   if (type !== "RollingUpdate") {
-    // The real server shows its own struct here rather than the type alone.
+    // The real server prints its whole struct here instead of the type.
     return [
       unsupported(field, { Type: type, RollingUpdate: rollingUpdate ?? null }, ["Recreate", "RollingUpdate"]),
     ];

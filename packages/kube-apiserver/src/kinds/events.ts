@@ -1,5 +1,5 @@
-// Events, in the two forms in which the API serves them: core/v1, which kubectl reads, and
-// events.k8s.io/v1. They are one object in the real server and two kinds here.
+// Events in both API versions: core/v1, which kubectl reads, and events.k8s.io/v1. In the real server they are one
+// object; here they are two kinds.
 import type { Event } from "kubernetes-types/core/v1.js";
 import type { Event as NewEvent } from "kubernetes-types/events/v1.js";
 import { invalidValue, required } from "../causes.ts";
@@ -9,7 +9,7 @@ import type { KubeObject, KubeStatusCause } from "../types.ts";
 import { type Causes, refuse } from "./field-checks.ts";
 import { qualifiedNameProblems } from "./names.ts";
 
-/** What the columns show, whichever form the event has. */
+/** The values of the columns, for both versions. */
 interface Story {
   readonly type?: string | undefined;
   readonly reason?: string | undefined;
@@ -130,7 +130,7 @@ function eventColumns<T extends KubeObject>(storyOf: (event: T) => Story): Colum
   ];
 }
 
-/** An event lies beside its object; those of cluster-wide objects lie in `default`. */
+/** An event must be in the namespace of its object, or in `default` for cluster-wide objects. */
 function checkSubject(field: string, subject = "", namespace = ""): Causes {
   const isRight = subject === namespace || (subject === "" && namespace === "default");
   return isRight ? [] : [invalidValue(field, subject, "does not match event.namespace")];

@@ -1,5 +1,4 @@
-// Checks of single fields that many kinds share. They give causes, so that a validation
-// reads as the list of a kind's rules.
+// Checks of single fields that many kinds share. They return causes.
 
 import { invalidValue, tooLong } from "../causes.ts";
 import type { KubeStatusCause } from "../types.ts";
@@ -10,7 +9,7 @@ export type Causes = readonly KubeStatusCause[];
 const annotationBytesMax = 256 * 1024;
 const portMax = 65_535;
 
-/** One cause per reason why the value is refused. */
+/** Returns one cause for each reason why the value is invalid. */
 export function refuse(field: string, value: unknown, reasons: readonly string[]): Causes {
   return reasons.map((reason) => invalidValue(field, value, reason));
 }
@@ -27,7 +26,7 @@ export function checkPort(field: string, value: number): Causes {
     : [invalidValue(field, value, `must be between 1 and ${portMax}, inclusive`)];
 }
 
-/** A port given by its number or by the name that a container gives it. */
+/** A port number, or the name of a container port. */
 export function checkPortOrName(field: string, value: number | string): Causes {
   return typeof value === "number" ? checkPort(field, value) : refuse(field, value, portNameProblems(value));
 }
@@ -38,7 +37,7 @@ export function checkId(field: string, value: number | undefined): Causes {
     : [invalidValue(field, value, "must be between 0 and 2147483647, inclusive")];
 }
 
-/** A share as "25%" or a count; `percentMax` where more than everything makes no sense. */
+/** A count or a percentage such as "25%"; `percentMax` limits the percentage. */
 export function checkCountOrPercent(
   field: string,
   value: number | string | undefined,
@@ -73,7 +72,7 @@ export function checkAnnotations(
   annotations: Readonly<Record<string, string>> | undefined,
 ): Causes {
   const entries = Object.entries(annotations ?? {});
-  // The domain of an annotation's key may be written in any case, that of a label's may not.
+  // The domain of an annotation key may be upper case, unlike that of a label key.
   const found = entries.flatMap(([key]) => refuse(field, key, qualifiedNameProblems(key.toLowerCase())));
   const bytes = entries.reduce(
     (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),

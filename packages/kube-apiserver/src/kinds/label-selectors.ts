@@ -1,4 +1,4 @@
-// The rules of label selectors as objects carry them (matchLabels, matchExpressions).
+// Validates and evaluates label selectors of objects (matchLabels, matchExpressions).
 import type { LabelSelector } from "kubernetes-types/meta/v1.js";
 import { forbiddenField, invalidValue, required } from "../causes.ts";
 import { matchesLabelSelector, printLabelSelector } from "../selectors.ts";
@@ -60,7 +60,7 @@ export function isEmptySelector({ matchLabels = {}, matchExpressions = [] }: Lab
   return Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
 }
 
-/** As kubectl shows it: "<none>" where nothing is asked for. */
+/** As kubectl shows it: "<none>" for an empty selector. */
 export function selectorText(selector: LabelSelector | undefined): string {
   return printLabelSelector(selector ?? {}) || "<none>";
 }

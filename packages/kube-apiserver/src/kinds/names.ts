@@ -1,5 +1,5 @@
-// What may be a name, in the forms and words of the real server. Each check gives the
-// reasons why a text is refused; an empty list means that it is fine.
+// Checks names, with the real server's rules and messages. Each check returns the reasons why a text is invalid; an
+// empty list means that it is valid.
 
 const dnsLabelMax = 63;
 const dnsSubdomainMax = 253;
@@ -56,7 +56,7 @@ export function labelValueProblems(text: string): readonly string[] {
   return problems(text, labelValueMax, labelValuePattern, labelValueText, "bytes");
 }
 
-/** Keys of labels, annotations, taints and the like: a name with an optional domain in front. */
+/** Keys of labels, annotations and taints: a name with an optional domain prefix. */
 export function qualifiedNameProblems(text: string): readonly string[] {
   const parts = text.split("/");
   const [first = "", second] = parts;
@@ -78,7 +78,7 @@ export function qualifiedNameProblems(text: string): readonly string[] {
   return found;
 }
 
-/** Keys of a Secret's or ConfigMap's data: they become file names. */
+/** Keys of the data of Secrets and ConfigMaps, which become file names. */
 export function configKeyProblems(text: string): readonly string[] {
   const found = [...problems(text, dnsSubdomainMax, configKeyPattern, configKeyText)];
   if (text === ".") found.push("must not be '.'");
@@ -95,7 +95,7 @@ export function httpHeaderProblems(text: string): readonly string[] {
   return headerPattern.test(text) ? [] : [headerText];
 }
 
-/** IANA service names: what a port may be called. */
+/** Port names: IANA service names. */
 export function portNameProblems(text: string): readonly string[] {
   const found: string[] = [];
   if (text.length > 15) found.push("must be no more than 15 characters");

@@ -1,5 +1,4 @@
-// Namespaces. Deletion empties them first: spec.finalizers holds the object until the
-// namespace controller has removed everything in it.
+// Namespaces. A deleted namespace stays, because of spec.finalizers, until the namespace controller has emptied it.
 import type { Namespace } from "kubernetes-types/core/v1.js";
 import { type Column, defineResource } from "../resource.ts";
 import { ageColumn, nameColumn } from "../table-columns.ts";
@@ -38,7 +37,7 @@ export const namespaces = defineResource<Namespace>({
     namespace.status = { phase: "Active" };
   },
   prepareUpdate(namespace, previous) {
-    // Only the finalize endpoint takes these away, or a plain update could orphan the content.
+    // Only the finalize endpoint may remove these, because a plain update could orphan the content.
     namespace.spec = { ...namespace.spec, finalizers: previous.spec?.finalizers ?? [] };
   },
   validate: ({ spec }) =>

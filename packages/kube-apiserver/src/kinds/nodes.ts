@@ -1,4 +1,4 @@
-// Nodes. A new one is tainted until its kubelet says that it is ready.
+// Nodes. A new node is tainted until its kubelet reports it as ready.
 import type { Node, NodeSpec } from "kubernetes-types/core/v1.js";
 import { duplicate, forbiddenField, invalidValue, required, unsupported } from "../causes.ts";
 import { type Column, type Draft, defineResource } from "../resource.ts";
@@ -102,7 +102,7 @@ function addressOf({ status }: Node, wanted: string): string {
   return (status?.addresses ?? []).find(({ type }) => type === wanted)?.address ?? "<none>";
 }
 
-// The real server reports taints under metadata, where they never were.
+// The real server reports taints under metadata, although they are in the spec.
 function checkTaints(taints: NonNullable<NodeSpec["taints"]>): Causes {
   const seen = new Set<string>();
   return taints.flatMap(({ key = "", value = "", effect = "" }, index) => {

@@ -1,5 +1,5 @@
-// What the real server's admission plug-ins do to a new pod: its service account and token,
-// priority, tolerations of lost nodes, its runtime class, and the labels of its node.
+// Does what the real server's admission plug-ins do with a new pod: service account and token, priority, tolerations of
+// lost nodes, runtime class, and topology labels.
 import type { Node, Pod, PodSpec, ServiceAccount } from "kubernetes-types/core/v1.js";
 import { randomSuffix } from "../identifiers.ts";
 import type { Draft, RequestContext } from "../resource.ts";
@@ -31,7 +31,7 @@ export function admitPod(pod: Draft<Pod>, context: RequestContext): void {
     throw refused(pod, `pod rejected: RuntimeClass "${runtimeClassName}" not found`);
 }
 
-/** The labels that a pod takes over from its node, so that it can read its zone from its own. */
+/** The topology labels that a pod gets from its node. */
 export function topologyOf(nodeName: string, { read }: RequestContext): Record<string, string> {
   const node = read({ group: "", plural: "nodes" }, "", nodeName) as Node | undefined;
   const entries = Object.entries(node?.metadata?.labels ?? {});
@@ -50,7 +50,7 @@ function giveServiceAccount(pod: Draft<Pod>, spec: Draft<PodSpec>, context: Requ
   const account = context.read({ group: "", plural: "serviceaccounts" }, namespace, name) as
     | ServiceAccount
     | undefined;
-  // The default account of a new namespace comes a moment later; the real server waits for it.
+  // The default account of a new namespace is created a moment later; the real server waits for it.
   if (account === undefined && name !== "default")
     throw refused(
       pod,
@@ -101,7 +101,7 @@ function givePriority(pod: Draft<Pod>, spec: Draft<PodSpec>): void {
   spec.preemptionPolicy ??= "PreemptLowerPriority";
 }
 
-// A pod leaves a node that is gone after five minutes, unless it says otherwise.
+// By default, a pod is deleted from a lost node after five minutes.
 function tolerateLostNodes(spec: Draft<PodSpec>): void {
   for (const key of lostNodeKeys) {
     const isSaid = (spec.tolerations ?? []).some(

@@ -1,5 +1,5 @@
-// What the API fills into a pod spec, whether it is a pod's own or a template's. A pod has
-// a few defaults more (see defaultPod): a template keeps those open for its pods.
+// Sets the defaults of a pod spec, in a pod or in a template. Pods have a few more defaults (see defaultPod), which
+// templates leave unset.
 import type { Container, PodSpec, Probe, ResourceRequirements, Volume } from "kubernetes-types/core/v1.js";
 import type { Draft } from "../resource.ts";
 
@@ -12,7 +12,7 @@ export function defaultPodSpec(spec: Draft<PodSpec>): void {
   spec.schedulerName ??= "default-scheduler";
   spec.securityContext ??= {};
   spec.terminationGracePeriodSeconds ??= 30;
-  // The older name of the same field; both always say the same.
+  // The deprecated name of the same field; both always have the same value.
   if (spec.serviceAccountName !== undefined) spec.serviceAccount = spec.serviceAccountName;
   else if (spec.serviceAccount !== undefined) spec.serviceAccountName = spec.serviceAccount;
   for (const volume of spec.volumes ?? []) defaultVolume(volume);
@@ -24,7 +24,7 @@ export function defaultPodSpec(spec: Draft<PodSpec>): void {
   }
 }
 
-/** Of pods alone: a template that said so too would be another template, and roll its pods. */
+/** Defaults of pods only. In a template they would change it, and trigger a rollout. */
 export function defaultPod(spec: Draft<PodSpec>): void {
   defaultPodSpec(spec);
   spec.enableServiceLinks ??= true;
@@ -59,7 +59,7 @@ function defaultContainer(container: Draft<Container>): void {
 }
 
 function defaultProbe(probe: Draft<Probe>): void {
-  // Zero means "not said" in these fields, as it does for a missing one.
+  // Zero means "not set" in these fields.
   probe.timeoutSeconds ||= 1;
   probe.periodSeconds ||= 10;
   probe.successThreshold ||= 1;
@@ -96,7 +96,7 @@ function defaultVolume(volume: Draft<Volume>): void {
   }
 }
 
-/** Nobody says which image "latest" is tomorrow, so it is pulled each time. */
+/** "latest" may change, so it is pulled each time. */
 function isLatest(image: string): boolean {
   if (image.includes("@")) return false;
   const tag = image.slice(image.lastIndexOf("/") + 1).split(":")[1];

@@ -1,5 +1,4 @@
-// The rules of a pod spec, a pod's own or a template's, in the order in which the real
-// server reports them.
+// Validates a pod spec, in a pod or in a template, in the order in which the real server reports problems.
 import type { PodSpec } from "kubernetes-types/core/v1.js";
 import { forbiddenField, invalidValue, required, unsupported } from "../causes.ts";
 import type { KubeStatusCause } from "../types.ts";
@@ -48,7 +47,7 @@ function checkAllContainers(field: string, spec: PodSpec, volumes: ReadonlySet<s
   for (const list of ["containers", "initContainers"] as const) {
     for (const [index, container] of (spec[list] ?? []).entries()) {
       const at = `${field}.${list}[${index}]`;
-      // Others have to end before the pod goes on, so there is nothing to probe.
+      // Other init containers must exit before the pod continues, so they cannot have probes.
       const isLasting = list === "containers" || container.restartPolicy === "Always";
       found.push(...checkContainer(at, container, around));
       found.push(...(isLasting ? checkHooksAndProbes(at, container) : refuseHooksAndProbes(at, container)));

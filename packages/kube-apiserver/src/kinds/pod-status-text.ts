@@ -1,4 +1,4 @@
-// The word and the numbers that `kubectl get pods` shows, made of a pod's many states.
+// Computes the status and the numbers that `kubectl get pods` shows.
 import type { ContainerState, ContainerStatus, Pod } from "kubernetes-types/core/v1.js";
 import { ageSince } from "../table-columns.ts";
 
@@ -17,7 +17,7 @@ export function statusText(pod: Pod): string {
   return status?.phase === "Failed" || status?.phase === "Succeeded" ? text : "Terminating";
 }
 
-/** How often the containers were started anew, and when last. */
+/** The number of container restarts, and the time of the last one. */
 export function restartsText({ status }: Pod, nowMs: number): string {
   const containers = status?.containerStatuses ?? [];
   const restarts = containers.reduce((sum, container) => sum + (container.restartCount ?? 0), 0);
@@ -26,7 +26,7 @@ export function restartsText({ status }: Pod, nowMs: number): string {
   return restarts === 0 || last === "" ? `${restarts}` : `${restarts} (${ageSince(last, nowMs)} ago)`;
 }
 
-// Init containers run one after the other; the first that has not ended well is the story.
+// Init containers run one after the other; the first that has not succeeded decides the status.
 function initText({ spec, status }: Pod): string | undefined {
   const containers = status?.initContainerStatuses ?? [];
   const index = containers.findIndex(({ state }) => state?.terminated?.exitCode !== 0);

@@ -1,4 +1,4 @@
-// What ReplicaSets and apps/v1 Deployments share: a selector and the template of their pods.
+// Validation that ReplicaSets and apps/v1 Deployments share: the selector and the pod template.
 import type { PodTemplateSpec } from "kubernetes-types/core/v1.js";
 import type { LabelSelector } from "kubernetes-types/meta/v1.js";
 import { forbiddenField, immutable, invalidValue, required, unsupported } from "../causes.ts";
@@ -30,7 +30,7 @@ export function checkSelector(field: string, selector: LabelSelector | null | un
   return found;
 }
 
-/** Pods that the selector does not find would be made again and again. */
+/** The selector must match the template's labels, because otherwise pods would be created endlessly. */
 export function checkTemplate(field: string, spec: TemplatedSpec): Causes {
   const { template } = spec;
   const selector = spec.selector ?? undefined;
@@ -66,12 +66,12 @@ export function checkSameSelector(
   return equalJson(selector, previous) ? [] : [immutable("spec.selector", selector ? shown(selector) : null)];
 }
 
-// In the order in which the real server writes the two parts.
+// In the field order of the real server.
 function shown({ matchLabels, matchExpressions }: LabelSelector): unknown {
   return { matchLabels, matchExpressions };
 }
 
-/** Counts of a status, none of which may be above the number of replicas. */
+/** The counts in a status must not exceed the number of replicas. */
 export function checkCounts(counts: Readonly<Record<string, number | undefined>>): Causes {
   const replicas = counts["replicas"] ?? 0;
   return Object.entries(counts).flatMap(([name, count = 0]) => {

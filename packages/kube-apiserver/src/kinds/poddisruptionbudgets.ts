@@ -1,4 +1,4 @@
-// PodDisruptionBudgets (policy/v1): how many pods an eviction must leave.
+// PodDisruptionBudgets (policy/v1).
 import type { PodDisruptionBudget } from "kubernetes-types/policy/v1.js";
 import { invalidValue, unsupported } from "../causes.ts";
 import { type Column, defineResource } from "../resource.ts";
@@ -70,7 +70,7 @@ function checkBudget({ spec = {} }: PodDisruptionBudget): Causes {
 function checkOneBound(spec: NonNullable<PodDisruptionBudget["spec"]>): Causes {
   const { minAvailable, maxUnavailable, selector, unhealthyPodEvictionPolicy } = spec;
   if (minAvailable === undefined || maxUnavailable === undefined) return [];
-  // The real server shows its own struct here.
+  // The real server prints its whole struct here.
   const shown = {
     MinAvailable: minAvailable,
     Selector: selector ?? null,

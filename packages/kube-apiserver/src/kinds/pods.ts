@@ -1,5 +1,5 @@
-// Pods. Unscheduled ones vanish when deleted; scheduled ones get a deletion timestamp and
-// stay until their kubelet confirms that the containers have ended.
+// Pods. An unscheduled pod is deleted immediately. A scheduled one gets a deletion timestamp and stays until its kubelet
+// confirms that the containers have exited.
 import type { Container, Pod, PodSpec, Toleration } from "kubernetes-types/core/v1.js";
 import { forbiddenField, required } from "../causes.ts";
 import { equalJson } from "../json.ts";
@@ -72,7 +72,7 @@ export const pods = defineResource<Pod>({
   categories: ["all"],
   schema: "io.k8s.api.core.v1.Pod",
   statusSubresource: true,
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
   subresources: ["binding", "eviction"],
   generationPaths: [["spec"]],
   selectableFields: {
@@ -135,8 +135,6 @@ function gatesText({ spec, status }: Pod): string {
   );
   return `${open.length}/${gates.length}`;
 }
-
-// What may still change in a pod once it exists: images, deadlines and added tolerations.
 
 const onlyThese =
   "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`," +

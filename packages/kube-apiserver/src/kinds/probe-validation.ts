@@ -1,4 +1,4 @@
-// The rules of probes and lifecycle hooks: exactly one handler each, and sane numbers.
+// Validates probes and lifecycle hooks: exactly one handler each, and valid numbers.
 import type {
   Container,
   ExecAction,

@@ -1,4 +1,4 @@
-// Questions that are answered and not kept: whose token is this, and may they do that.
+// TokenReviews and access reviews, which are answered but not stored.
 import type { TokenReview } from "kubernetes-types/authentication/v1.js";
 import type {
   ResourceAttributes,

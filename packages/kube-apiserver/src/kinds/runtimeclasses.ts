@@ -1,4 +1,4 @@
-// RuntimeClasses (node.k8s.io/v1): which runtime a pod's containers run in.
+// RuntimeClasses (node.k8s.io/v1).
 import type { RuntimeClass } from "kubernetes-types/node/v1.js";
 import { immutable, required } from "../causes.ts";
 import { defineResource } from "../resource.ts";

@@ -1,4 +1,4 @@
-// The rules of what decides where a pod may run: tolerations, spreading, affinity.
+// Validates the scheduling fields of a pod: tolerations, topology spread, affinity.
 import type {
   Affinity,
   NodeSelectorTerm,
@@ -58,7 +58,7 @@ export function checkSpread(field: string, constraints: readonly TopologySpreadC
     if (topologyKey === "") found.push(required(`${at}.topologyKey`, "can not be empty"));
     if (!unsatisfiable.includes(whenUnsatisfiable))
       found.push(unsupported(`${at}.whenUnsatisfiable`, whenUnsatisfiable, unsatisfiable));
-    // Each pair is compared with those after it, so the earlier one of two is named.
+    // Compared with the later ones only, so the earlier one of two duplicates is reported.
     const again = constraints
       .slice(index + 1)
       .some((other) => other.topologyKey === topologyKey && other.whenUnsatisfiable === whenUnsatisfiable);

@@ -1,4 +1,4 @@
-// Secrets. `stringData` is a way to write only: it ends up in `data`, encoded.
+// Secrets. `stringData` is write-only: it is encoded into `data`.
 import type { Secret } from "kubernetes-types/core/v1.js";
 import { immutable, invalidValue, required, tooLong } from "../causes.ts";
 import { setField } from "../json.ts";
@@ -10,7 +10,7 @@ import type { Causes } from "./field-checks.ts";
 
 const accountAnnotation = "kubernetes.io/service-account.name";
 
-/** Keys that a type promises to its readers. */
+/** The keys that each type requires. */
 const promisedKeys: Readonly<Record<string, readonly string[]>> = {
   "kubernetes.io/dockerconfigjson": [".dockerconfigjson"],
   "kubernetes.io/dockercfg": [".dockercfg"],
@@ -83,7 +83,7 @@ function checkJson(field: string, base64: string): Causes {
     JSON.parse(Buffer.from(base64, "base64").toString("utf8"));
     return [];
   } catch {
-    // Neither the value nor the parser's message, which quotes it, may leave this place.
+    // Does not include the value, nor the parser's message, which quotes it.
     return [
       invalidValue(field, "<secret contents redacted>", "invalid character looking for beginning of value"),
     ];

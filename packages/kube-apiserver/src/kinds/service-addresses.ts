@@ -1,5 +1,4 @@
-// Cluster addresses and node ports of services: given out at random, never twice, kept
-// over updates, given back with the object.
+// Allocates cluster IPs and node ports of services: at random, unique, kept on updates, and freed with the object.
 import type { Service, ServiceSpec } from "kubernetes-types/core/v1.js";
 import { invalidValue } from "../causes.ts";
 import type { Draft, RequestContext } from "../resource.ts";
@@ -11,7 +10,7 @@ const serviceResource = { group: "", plural: "services" };
 const range = { prefix: "10.96.", cidr: "10.96.0.0/16", size: 2 ** 16 };
 const nodePorts = { first: 30_000, count: 2_768 };
 
-/** An update that does not speak of addresses leaves them as they are. */
+/** Keeps the addresses if an update does not set them. */
 export function keepAddresses(service: Draft<Service>, previous: Service): void {
   const { spec } = service;
   const before = previous.spec;
@@ -54,7 +53,7 @@ export function allocateAddresses(
   if (needsNodePorts(spec)) giveNodePorts(spec, others, context.random);
 }
 
-// A headless service without selector promises nothing, so it may have both families.
+// A headless service without a selector may have both families.
 function giveFamilies(spec: Draft<ServiceSpec>): void {
   const isOpen = spec.clusterIP === "None" && Object.keys(spec.selector ?? {}).length === 0;
   spec.ipFamilies ??= isOpen ? ["IPv4", "IPv6"] : ["IPv4"];
@@ -78,7 +77,7 @@ function refuseTaken(service: KubeObject, address: string, taken: ReadonlySet<st
 }
 
 function freeAddress(taken: ReadonlySet<string>, random: () => number): string {
-  // The first and the last address of a network belong to nobody.
+  // The first and the last address of a network are reserved.
   const hosts = range.size - 2;
   const start = Math.floor(random() * hosts);
   for (let step = 0; step < hosts; step++) {

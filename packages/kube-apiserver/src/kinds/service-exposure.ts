@@ -1,8 +1,7 @@
-// From where a Service can be reached, and what goes when it no longer is.
+// Drops fields of a Service that its new type does not have.
 //
-// Most of these fields were filled in by the server. A client that changes nothing but the
-// type never spoke of them, and must not be refused for them; one that changes them as well
-// meant them, and validation tells it why they do not fit.
+// The server itself set most of these fields. A client that changes only the type did not set them, and must not get an
+// error for them. If a client also changes such a field, validation reports why it does not fit.
 import type { Service, ServiceSpec } from "kubernetes-types/core/v1.js";
 import { equalJson } from "../json.ts";
 import type { Draft } from "../resource.ts";
@@ -15,7 +14,7 @@ export function isExposed(spec: ServiceSpec): boolean {
   return hasNodePorts(spec) || (spec.type === "ClusterIP" && (spec.externalIPs ?? []).length > 0);
 }
 
-/** On an update: drops what its former type brought and its new one has no use for. */
+/** On an update: drops the fields of the previous type that the new type does not have. */
 export function dropOutgrown(service: Draft<Service>, previous: Service): void {
   const { spec } = service;
   const before = previous.spec;

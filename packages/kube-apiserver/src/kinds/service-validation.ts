@@ -1,4 +1,4 @@
-// The rules of services.
+// Validates services.
 import { isIP } from "node:net";
 import type { Service, ServicePort, ServiceSpec } from "kubernetes-types/core/v1.js";
 import { duplicate, forbiddenField, invalidValue, required, unsupported } from "../causes.ts";
@@ -54,7 +54,7 @@ function checkPorts(ports: readonly ServicePort[], type: string): Causes {
     if (nodePort !== 0 && type === "ClusterIP")
       found.push(forbiddenField(`${at}.nodePort`, "may not be used when `type` is 'ClusterIP'"));
     const key = `${protocol}/${port.port}`;
-    // The real server shows its own struct, with nothing but what is compared.
+    // The real server prints its struct with only the compared fields.
     if (numbers.has(key))
       found.push(
         duplicate(at, {

@@ -1,4 +1,4 @@
-// ServiceAccounts. Tokens are asked for at their `token` endpoint and not kept.
+// ServiceAccounts. Tokens are issued by the `token` endpoint and not stored.
 import type { ServiceAccount } from "kubernetes-types/core/v1.js";
 import { defineResource } from "../resource.ts";
 import { ageColumn, nameColumn } from "../table-columns.ts";
@@ -10,7 +10,7 @@ export const serviceaccounts = defineResource<ServiceAccount>({
   categories: [],
   schema: "io.k8s.api.core.v1.ServiceAccount",
   statusSubresource: false,
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
   subresources: ["token"],
   columns: [nameColumn, ageColumn],
 });

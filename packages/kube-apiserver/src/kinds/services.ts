@@ -1,4 +1,4 @@
-// Services. Their addresses come from one range and stay for the life of the object.
+// Services. Their addresses come from one range and never change.
 import type { Service, ServicePort, ServiceSpec } from "kubernetes-types/core/v1.js";
 import { type Column, type Draft, defineResource } from "../resource.ts";
 import { ageColumn, nameColumn } from "../table-columns.ts";
@@ -56,7 +56,7 @@ export const services = defineResource<Service>({
   schema: "io.k8s.api.core.v1.Service",
   statusSubresource: true,
   createOnUpdate: true,
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
   nameRule: "label",
   selectableFields: {
     "spec.clusterIP": ({ spec }) => spec?.clusterIP ?? "",

@@ -52,7 +52,7 @@ const service = {
 
 describe("the selector of a workload", () => {
   for (const resource of [replicasets, deployments]) {
-    it(`cannot be changed once it is there (${resource.kind.kind})`, () => {
+    it(`cannot be changed after creation (${resource.kind.kind})`, () => {
       const { causes } = update(resource, workload, (object) => {
         set("spec.selector", { matchLabels: { x: "y" } })(object);
         set("spec.template.metadata.labels", { x: "y" })(object);
@@ -105,7 +105,7 @@ describe("a pod that exists", () => {
     });
   }
 
-  it("takes over the zone of the node that it is created on, and nothing else", () => {
+  it("gets only the zone of the node that it is created on", () => {
     const zone = { "topology.kubernetes.io/zone": "z" };
     const node = { kind: "Node", metadata: { name: "one", labels: { ...zone, disk: "fast" } } };
     const onNode = { ...pod, spec: { ...pod.spec, nodeName: "one" } };
@@ -133,7 +133,7 @@ describe("a service's addresses", () => {
     assert.deepEqual(causes, ['spec.clusterIPs[0]: Invalid value: ["10.96.0.77"]: may not change once set']);
   });
 
-  it("are never given out twice", () => {
+  it("are never allocated twice", () => {
     const taken: KubeObject[] = [];
     for (let index = 0; index < 50; index++) {
       const input = { ...service, metadata: { name: `s${index}`, namespace: "n" } };
@@ -149,7 +149,7 @@ describe("a service's addresses", () => {
     );
   });
 
-  it("go when it becomes a name only, and ports come when it opens to the outside", () => {
+  it("are freed for ExternalName, and node ports are allocated for an external type", () => {
     const named = update(services, service, (object) => {
       set("spec.type", "ExternalName")(object);
       set("spec.externalName", "example.com")(object);
@@ -164,7 +164,7 @@ describe("a service's addresses", () => {
     assert.ok(port !== undefined && port.nodePort >= 30_000 && port.nodePort < 32_768);
   });
 
-  it("are refused when they come together with a type that has no use for them", () => {
+  it("are rejected together with a type that does not have them", () => {
     const exposed = { ...service, spec: { ...service.spec, type: "LoadBalancer" } };
     const { causes } = update(services, exposed, (object) => {
       set("spec.type", "ClusterIP")(object);
@@ -184,7 +184,7 @@ describe("a service's addresses", () => {
     assert.deepEqual(named.causes, ["spec.clusterIPs: Forbidden: may not be set for ExternalName services"]);
   });
 
-  it("of a load balancer are no longer reported once it is none", () => {
+  it("of a load balancer are removed from the status when the type changes", () => {
     const exposed = { ...service, spec: { ...service.spec, type: "LoadBalancer" } };
     const { object } = createThrough(services, exposed);
     const previous = { ...object, status: { loadBalancer: { ingress: [{ ip: "192.0.2.1" }] } } };
@@ -195,16 +195,16 @@ describe("a service's addresses", () => {
   });
 });
 
-describe("what is sealed", () => {
+describe("immutable fields", () => {
   const sealed = { metadata: { name: "x" }, data: { a: "Yg==" }, immutable: true };
 
-  it("is the type of a secret, always", () => {
+  it("include the type of a secret", () => {
     const { causes } = update(secrets, { metadata: { name: "x" } }, set("type", "other"));
     assert.deepEqual(causes, ['type: Invalid value: "other": field is immutable']);
   });
 
   for (const resource of [secrets, configmaps]) {
-    it(`is the data of an immutable ${resource.singular}, and the seal itself`, () => {
+    it(`include the data of an immutable ${resource.singular}, and the immutable field itself`, () => {
       const why = "Forbidden: field is immutable when `immutable` is set";
       assert.deepEqual(update(resource, sealed, set("data", { a: "Yw==" })).causes, [`data: ${why}`]);
       assert.deepEqual(update(resource, sealed, set("immutable", false)).causes, [`immutable: ${why}`]);
@@ -212,7 +212,7 @@ describe("what is sealed", () => {
     });
   }
 
-  it("is the handler of a runtime class and the address range of a node", () => {
+  it("include the handler of a runtime class and the address range of a node", () => {
     const runtimeClass = { metadata: { name: "x" }, handler: "one" };
     const { causes } = update(runtimeclasses, runtimeClass, set("handler", "two"));
     assert.deepEqual(causes, ['handler: Invalid value: "two": field is immutable']);
@@ -224,7 +224,7 @@ describe("what is sealed", () => {
     assert.equal(moved.causes.length, 1);
   });
 
-  it("is what a definition's instances are called, once it is established", () => {
+  it("include the names of a definition, once it is established", () => {
     const version = {
       name: "v1",
       served: true,
@@ -253,7 +253,7 @@ describe("what is sealed", () => {
 });
 
 describe("a namespace", () => {
-  it("keeps its finalizer whatever an update says, and shows when it is going", () => {
+  it("keeps its finalizer on any update, and shows when it is terminating", () => {
     const { object, causes } = update(namespaces, { metadata: { name: "n" } }, set("spec.finalizers", []));
     assert.deepEqual(causes, []);
     assert.deepEqual(object["spec"], { finalizers: ["kubernetes"] });

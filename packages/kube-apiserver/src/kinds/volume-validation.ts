@@ -1,4 +1,4 @@
-// The rules of volumes, for the sources that workloads here use; other sources pass.
+// Validates volumes with common sources; other sources are not checked.
 import type { KeyToPath, Volume, VolumeProjection } from "kubernetes-types/core/v1.js";
 import { duplicate, forbiddenField, invalidValue, required } from "../causes.ts";
 import type { KubeStatusCause } from "../types.ts";
@@ -11,7 +11,7 @@ const tokenSecondsMax = 2 ** 32;
 
 export interface CheckedVolumes {
   readonly causes: Causes;
-  /** Names of the volumes without a mistake: no mount finds any other. */
+  /** The names of valid volumes; mounts can refer only to these. */
   readonly sound: ReadonlySet<string>;
 }
 

@@ -1,4 +1,4 @@
-// RFC 6902. A patch is applied as a whole or not at all.
+// JSON patch (RFC 6902). A patch is applied as a whole or not at all.
 import { copyJson, equalJson, fieldOf, isObject, type Json, type JsonObject, setField } from "../json.ts";
 
 export class JsonPatchError extends Error {
@@ -8,7 +8,7 @@ export class JsonPatchError extends Error {
 type Container = JsonObject | Json[];
 
 export function applyJsonPatch(target: Json, patch: readonly unknown[]): Json {
-  // Operations change one copy in place; the caller sees it only when all of them fit.
+  // Operations change a copy in place, which is returned only if all of them succeed.
   const holder: JsonObject = { root: copyJson(target) };
   for (const operation of patch) {
     if (!isObject(operation)) throw new JsonPatchError("operation is not an object");
@@ -91,7 +91,7 @@ function remove(root: Container, path: readonly string[]): Json {
   return removed;
 }
 
-// The real server's patch library takes the replacement of an absent member for an addition.
+// The real server's patch library treats a replacement of an absent member as an addition.
 function replace(root: Container, path: readonly string[], value: Json): void {
   if (Array.isArray(parentOf(root, path))) remove(root, path);
   add(root, path, value);

@@ -1,4 +1,4 @@
-// RFC 7386: null removes, objects merge, everything else replaces.
+// JSON merge patch (RFC 7386): null removes, objects merge, everything else replaces.
 import { fieldOf, isObject, type Json, type JsonObject, setField } from "../json.ts";
 
 export function applyMergePatch(target: Json | undefined, patch: Json): Json {

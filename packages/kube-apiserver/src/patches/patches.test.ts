@@ -21,7 +21,7 @@ test("a JSON patch applies all of its operations", () => {
   assert.deepEqual(target, { a: { b: [1, 2, 3] }, "x/y": 1 });
 });
 
-test("a JSON patch that does not fit is refused", () => {
+test("a JSON patch that does not apply is rejected", () => {
   for (const operation of [
     { op: "test", path: "/a", value: 2 },
     { op: "remove", path: "/none" },
@@ -78,7 +78,7 @@ test("a strategic patch merges lists by their key", () => {
   );
 });
 
-test("a strategic patch replaces lists that have no key, and whole maps when told", () => {
+test("a strategic patch replaces lists without a key, and whole maps with $patch: replace", () => {
   const patched = applyStrategicPatch(
     schema,
     { tolerations: [{ key: "a" }], nodeSelector: { a: "1" }, hostNetwork: true },
@@ -87,7 +87,7 @@ test("a strategic patch replaces lists that have no key, and whole maps when tol
   assert.deepEqual(patched, { tolerations: [{ key: "b" }], nodeSelector: { b: "2" } });
 });
 
-test("a strategic patch takes values out of lists of plain values", () => {
+test("a strategic patch removes values from lists of primitives", () => {
   const metadata = builtinSchema("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
   const patched = applyStrategicPatch(
     metadata,

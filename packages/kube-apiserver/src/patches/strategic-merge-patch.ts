@@ -1,7 +1,6 @@
-// Strategic merge patch: like a merge patch, but lists whose items have a key are merged
-// item by item, and a few directives ($patch, $deleteFromPrimitiveList, $retainKeys,
-// $setElementOrder) say what a plain merge cannot. kubectl label, annotate, scale,
-// rollout restart and client-side apply send these.
+// Strategic merge patch: like a merge patch, but keyed lists are merged item by item, and there are directives ($patch,
+// $deleteFromPrimitiveList, $retainKeys, $setElementOrder). kubectl label, annotate, scale, rollout restart and
+// client-side apply send these.
 import { equalJson, fieldOf, isObject, type Json, type JsonObject, setField } from "../json.ts";
 import { fieldSchema, type Property, type Schema } from "../schema.ts";
 
@@ -81,8 +80,8 @@ function mergeList(property: Property, present: readonly Json[], patch: readonly
   return merged;
 }
 
-// The order that was asked for, or else that of the patch, holds for the items it names.
-// The others go in front of the first of these that they were in front of before.
+// Items in $setElementOrder, or else in the patch, are sorted as listed there. Other items keep their place before the
+// first listed item that they preceded.
 function orderList(
   property: Property | undefined,
   before: JsonObject,

@@ -1,4 +1,4 @@
-// pods/<name>/binding: the scheduler's word that a pod runs on a node from now on.
+// Handles pods/<name>/binding, with which the scheduler assigns a pod to a node.
 import { contextOf, keyOf, type Scope, timestampOf } from "../core.ts";
 import { copyJson, isObject, type JsonObject, listAt, stringAt, valueAt } from "../json.ts";
 import { topologyOf } from "../kinds/pod-admission.ts";

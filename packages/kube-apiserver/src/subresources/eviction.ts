@@ -1,4 +1,4 @@
-// pods/<name>/eviction: a delete that asks the pod's disruption budget first.
+// Handles pods/<name>/eviction: a delete that respects the pod's disruption budget.
 import type { PodDisruptionBudget } from "kubernetes-types/policy/v1.js";
 import { keyOf, type Scope, timestampOf } from "../core.ts";
 import { deleteObject } from "../delete.ts";
@@ -46,7 +46,7 @@ export function evictPod(scope: Scope, body: unknown): JsonObject {
   return createdBody();
 }
 
-/** Pods that do not run, or are going anyway, cost no availability. */
+/** Pods that do not run, or are already being deleted, do not affect availability. */
 function needsBudget(pod: StoredObject): boolean {
   const phase = stringAt(pod, "status", "phase") ?? "";
   const isIdle = ["Succeeded", "Failed", "Pending"].includes(phase);
@@ -63,7 +63,7 @@ function budgetsOf({ core, namespace }: Scope, pod: StoredObject): StoredObject[
   });
 }
 
-/** A pod that is not ready may go if the budget says so, or if enough others are healthy. */
+/** A pod that is not ready may be evicted if the budget's policy allows it, or if enough others are healthy. */
 function isSparedByPolicy(object: StoredObject, pod: StoredObject): boolean {
   const isReady = listAt(pod, "status", "conditions").some(
     (condition) => stringAt(condition, "type") === "Ready" && stringAt(condition, "status") === "True",

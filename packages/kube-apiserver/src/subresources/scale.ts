@@ -1,4 +1,4 @@
-// <workload>/<name>/scale: the number of replicas, in the same form for every kind.
+// Handles <workload>/<name>/scale: the number of replicas, in the same form for all kinds.
 import { recordUpdate } from "../apply/field-manager.ts";
 import type { Scope } from "../core.ts";
 import { readJsonPath } from "../custom-resources/json-path.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { administrator, createApiServer } from "../api-server.ts";
 import { type JsonObject, listAt, stringAt, valueAt } from "../json.ts";
-import type { ApiRequest, WholeAnswer } from "../request.ts";
+import type { ApiRequest, WholeResponse } from "../request.ts";
 import { createSeededRandom, FakeClock } from "../testing.ts";
 
 const core = "/api/v1/namespaces/default";
@@ -11,7 +11,7 @@ function start() {
   const clock = new FakeClock();
   const server = createApiServer({ clock, random: createSeededRandom(7) });
   const ask = (request: ApiRequest) =>
-    server.handle({ ...request, user: administrator }) as WholeAnswer & { readonly body: JsonObject };
+    server.handle({ ...request, user: administrator }) as WholeResponse & { readonly body: JsonObject };
   const post = (path: string, body: JsonObject) => ask({ method: "POST", path, body });
   const merge = (path: string, body: JsonObject) =>
     ask({ method: "PATCH", path, contentType: "application/merge-patch+json", body });
@@ -39,7 +39,7 @@ function tokenRequest(spec: JsonObject): JsonObject {
   return { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec };
 }
 
-test("a pod is bound once", () => {
+test("a pod can be bound only once", () => {
   const { ask, post } = start();
   assert.equal(post(`${core}/pods/p/binding`, binding("n1")).status, 201);
   const { body } = ask({ method: "GET", path: `${core}/pods/p` });
@@ -49,7 +49,7 @@ test("a pod is bound once", () => {
   assert.match(String(again.body["message"]), /pod p is already assigned to node "n1"$/);
 });
 
-test("a bound pod has the labels of the binding, and the zone of its node above all", () => {
+test("a bound pod has the labels of the binding, overridden by the zone of its node", () => {
   const { ask, post } = start();
   const labels = { "topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r", disk: "fast" };
   post("/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name: "n1", labels } });
@@ -64,7 +64,7 @@ test("a bound pod has the labels of the binding, and the zone of its node above 
   });
 });
 
-test("a pod on a node is given time to end; one that is on none goes at once", () => {
+test("a scheduled pod gets a grace period, and an unscheduled one is deleted immediately", () => {
   const { ask, post, clock } = start();
   post(`${core}/pods/p/binding`, binding("n1"));
   const deleting = ask({ method: "DELETE", path: `${core}/pods/p` });
@@ -79,7 +79,7 @@ test("a pod on a node is given time to end; one that is on none goes at once", (
   assert.equal(clock.timerCount, 0);
 });
 
-test("an eviction asks the disruption budget", () => {
+test("an eviction respects the disruption budget", () => {
   const { ask, post, merge } = start();
   merge(`${core}/pods/p/status`, {
     status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] },
@@ -114,7 +114,7 @@ test("an eviction asks the disruption budget", () => {
   assert.equal(valueAt(ask({ method: "GET", path: `${budgets}/b` }).body, "status", "disruptionsAllowed"), 0);
 });
 
-test("a token says whose it is while its pod lives, for its audience and its time", async () => {
+test("a token identifies its owner while its pod exists, for its audience and lifetime", async () => {
   const { ask, post, clock } = start();
   const boundObjectRef = { kind: "Pod", apiVersion: "v1", name: "p" };
   const request = tokenRequest({ audiences: ["krane"], expirationSeconds: 600, boundObjectRef });
@@ -148,7 +148,7 @@ test("a token says whose it is while its pod lives, for its audience and its tim
   assert.match(String(review({ token: fresh, audiences: ["krane"] })["error"]), /invalidated/);
 });
 
-test("a token is not issued for too short a time or for a pod that is not there", () => {
+test("a token is not issued for too short a lifetime or for a missing pod", () => {
   const { post } = start();
   const path = `${core}/serviceaccounts/default/token`;
   assert.equal(post(path, tokenRequest({ expirationSeconds: 60 })).status, 422);
@@ -175,7 +175,7 @@ test("scaling changes the replicas and is owned by the scale endpoint", () => {
   assert.deepEqual(own?.["fieldsV1"], { "f:spec": { "f:replicas": {} } });
 });
 
-test("access reviews answer from the rules", () => {
+test("access reviews follow the rules", () => {
   const clock = new FakeClock();
   const rules = [
     { user: "joe", verbs: ["get", "list"], apiGroups: [""], resources: ["pods"], namespaces: ["default"] },
@@ -185,8 +185,8 @@ test("access reviews answer from the rules", () => {
     const spec = { user: "joe", resourceAttributes: { verb, resource: "pods", namespace } };
     const body = { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec };
     const path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-    const answer = server.handle({ method: "POST", path, body, user: administrator }) as WholeAnswer;
-    return valueAt(answer.body, "status", "allowed");
+    const response = server.handle({ method: "POST", path, body, user: administrator }) as WholeResponse;
+    return valueAt(response.body, "status", "allowed");
   };
   assert.deepEqual(
     [allowed("get", "default"), allowed("delete", "default"), allowed("get", "x")],

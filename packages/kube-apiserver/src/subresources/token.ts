@@ -1,4 +1,4 @@
-// serviceaccounts/<name>/token: a TokenRequest.
+// Handles serviceaccounts/<name>/token: TokenRequests.
 
 import { invalidValue } from "../causes.ts";
 import { type Scope, timestampOf } from "../core.ts";

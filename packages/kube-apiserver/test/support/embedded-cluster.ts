@@ -10,14 +10,14 @@ import {
   startControllers,
 } from "../../src/controllers/start-controllers.ts";
 import { createHandler } from "../../src/handler.ts";
-import type { ApiRequest, WholeAnswer } from "../../src/request.ts";
+import type { ApiRequest, WholeResponse } from "../../src/request.ts";
 import { createSeededRandom } from "../../src/testing.ts";
 import { pooledNodes } from "./pooled-nodes.ts";
 
 export interface TestCluster extends RunningControllers {
   /** Everything in the store, as text, for comparing whole runs. */
   dump(): string;
-  request(method: ApiRequest["method"], path: string, body?: unknown): Promise<WholeAnswer>;
+  request(method: ApiRequest["method"], path: string, body?: unknown): Promise<WholeResponse>;
   /** Ends every open watch, as a restarting server would. */
   closeWatches(): void;
   /** Fails unless the server agrees. */

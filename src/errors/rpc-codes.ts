@@ -1,15 +1,15 @@
-// The codes with which krane's own services answer, whatever made them. The message of an answer says more.
+// The RPC codes that krane's own services return, with their meaning and remedy. The message of an error has the details.
 
-export interface RpcAnswerEntry {
+export interface RpcCodeEntry {
   readonly means: string;
   readonly remedy: string;
 }
 
-export type RpcAnswer = keyof typeof rpcAnswers;
+export type RpcCode = keyof typeof rpcCodes;
 
-export const rpcAnswers = {
+export const rpcCodes = {
   canceled: {
-    means: "The caller went away before the answer.",
+    means: "The caller disconnected before the response.",
     remedy: "Nothing. If that was not intended, check its timeout and any proxy in between.",
   },
   invalid_argument: {
@@ -17,12 +17,11 @@ export const rpcAnswers = {
     remedy: "Correct the field. The same request will be rejected again.",
   },
   deadline_exceeded: {
-    means:
-      "The time for the call is over: an order is not applied yet, or a stream reached its maximum duration.",
-    remedy: "Open the stream again. An order stays and is still carried out: watch its state.",
+    means: "The call timed out: an order is not applied yet, or a stream reached its maximum duration.",
+    remedy: "Open the stream again. An order stays in force and is still applied: watch its state.",
   },
   not_found: {
-    means: "There is no such object, environment, secret, blocked deletion or service.",
+    means: "The object, environment, secret, held-back deletion or service does not exist.",
     remedy: "Check the id, the region and the spelling.",
   },
   already_exists: {
@@ -36,11 +35,11 @@ export const rpcAnswers = {
   },
   resource_exhausted: {
     means: "Too many calls or streams at a time, or too much data.",
-    remedy: "Wait, then try again with fewer calls at a time.",
+    remedy: "Wait, then retry with fewer concurrent calls.",
   },
   failed_precondition: {
     means: "The state of the object, or of krane, does not allow the call.",
-    remedy: "Change first what the message names. Trying again without that does not help.",
+    remedy: "Fix what the message names first. Retrying alone does not help.",
   },
   aborted: {
     means: "The object changed since the caller read it.",
@@ -48,7 +47,7 @@ export const rpcAnswers = {
   },
   out_of_range: {
     means: "A stream asked for a version above the newest one, for example after a database was restored.",
-    remedy: "Open the stream again from version 0. Agents do so by themselves.",
+    remedy: "Open the stream again from version 0. Agents do so automatically.",
   },
   unimplemented: {
     means: "The port does not serve this call.",
@@ -61,13 +60,13 @@ export const rpcAnswers = {
       "Read krane's log of that time: the error is there with its code and its stack. If nothing that krane needs is down, report it as a bug.",
   },
   unavailable: {
-    means: "krane is starting or stopping, or something that it needs does not answer.",
+    means: "krane is starting or stopping, or something that it needs does not respond.",
     remedy:
-      "Try again with growing pauses, or after the time in `Retry-After`. If it lasts, read krane's log for what does not answer.",
+      "Retry with back-off, or after the time in `Retry-After`. If it lasts, check krane's log for what does not respond.",
   },
   unauthenticated: {
     means: "The call has no token, or one that krane does not accept.",
     remedy:
       "Send a valid token as `Authorization: Bearer`. After a rotation, check that the caller has the new one.",
   },
-} as const satisfies Readonly<Record<string, RpcAnswerEntry>>;
+} as const satisfies Readonly<Record<string, RpcCodeEntry>>;

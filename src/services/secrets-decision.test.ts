@@ -7,7 +7,7 @@ import { type ErrorCode, errorCatalogue } from "../errors/error-catalogue.ts";
 import type { ErrorClassEntry } from "../errors/error-entry.ts";
 import { KubeApiError } from "../kube/errors.ts";
 import { VaultError } from "../vault/vault-error.ts";
-import { answerTo, failureOf } from "./secrets-decision.ts";
+import { callerError, failureOf } from "./secrets-decision.ts";
 
 const { signal } = new AbortController();
 
@@ -17,13 +17,13 @@ const makers = {
   DeadlineError: () => new DeadlineError(5),
 };
 
-test("a pod hears of each failure the RPC code that the catalogue of errors promises", () => {
+test("a pod gets the RPC code that the error catalogue promises for each failure", () => {
   for (const [name, make] of Object.entries(makers)) {
     const { codes }: ErrorClassEntry = errorCatalogue[name as keyof typeof makers];
     for (const [code, { rpc, rpcOfSecrets = rpc }] of Object.entries(codes)) {
       const promised = codeFromString(rpcOfSecrets ?? "");
-      assert.equal(answerTo(failureOf(make(code), signal)).code, promised, `${name} ${code}`);
+      assert.equal(callerError(failureOf(make(code), signal)).code, promised, `${name} ${code}`);
     }
   }
-  assert.equal(answerTo(failureOf(new TypeError("a bug"), signal)).code, Code.Internal);
+  assert.equal(callerError(failureOf(new TypeError("a bug"), signal)).code, Code.Internal);
 });
