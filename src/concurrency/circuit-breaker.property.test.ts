@@ -14,7 +14,7 @@ interface Call {
   end(result: Result): Promise<void>;
 }
 
-/** The time between two transitions, and what came of the calls admitted in it. */
+/** The time between two transitions, and the results of the calls admitted in it. */
 interface Phase {
   readonly state: CircuitState;
   readonly sinceMs: number;
@@ -36,7 +36,7 @@ class Observed {
       observer: { onTransition: (from, to) => this.judgeTransition(from, to) },
     },
   );
-  /** The observer may not throw, so what it found wrong is kept for the end. */
+  /** The observer must not throw, so its findings are kept for the end. */
   readonly faults: string[] = [];
 
   /** Starts a call; it is admitted exactly when the phase says so. */
@@ -85,7 +85,7 @@ class Observed {
       this.phase = { ...this.phase, failedAtMs: [], succeeded: 0, inFlight: 0 };
   }
 
-  /** The state is what the results of this phase's own calls make it, and nothing else. */
+  /** The state follows from the results of this phase's own calls, and nothing else. */
   judge(): void {
     const { state, sinceMs, failedAtMs, succeeded } = this.phase;
     const nowMs = this.clock.nowMs();

@@ -108,7 +108,7 @@ function fold(wishes: readonly Wish[]): Wish {
   };
 }
 
-/** The real queue, with handlers that wait to be finished, held to what must be true of any queue. */
+/** The real queue, with handlers that wait to be finished, checked against the invariants of any queue. */
 class QueueUnderTest {
   readonly clock = new FakeClock();
   readonly started: string[] = [];

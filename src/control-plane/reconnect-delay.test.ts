@@ -5,7 +5,7 @@ import { createReconnectDelay, type EndedConnection } from "./desired-stream.ts"
 
 const futile: EndedConnection = { broughtMessages: false, livedMs: 20, code: "unavailable" };
 
-/** The shortest and the longest of many first, second, third ... waits after connections that ended so. */
+/** The shortest and the longest of many first, second, third ... delays after connections that ended this way. */
 function spread(ended: EndedConnection, attempts: number) {
   const ranges = Array.from({ length: attempts }, () => ({ min: Number.POSITIVE_INFINITY, max: 0 }));
   for (let seed = 1; seed <= 2_000; seed++) {

@@ -12,7 +12,7 @@ import type { LiveEntry, OwnedObject, Step } from "./plan.ts";
 import { SlowLane } from "./slow-lane.ts";
 
 const never = new AbortController().signal;
-const untouched = () => assert.fail("nothing is asked of the cluster");
+const untouched = () => assert.fail("the cluster must not be called");
 const ref = { namespace: "acme", name: "web" };
 const asWanted: LiveEntry = {
   uid: "u_1",
@@ -23,12 +23,12 @@ const asWanted: LiveEntry = {
 };
 
 function applierOf(calls: Partial<KubeApi> = {}, clock = new FakeClock()): StepsApplier {
-  const nobody = createKubeApi({ send: untouched, stream: untouched, close: async () => undefined });
+  const unreachable = createKubeApi({ send: untouched, stream: untouched, close: async () => undefined });
   const lane = new SlowLane(backoffs.slow, { clock, random: createSeededRandom(1) });
-  return new StepsApplier({ api: { ...nobody, ...calls }, clock, drift: new DriftMemory(clock), lane });
+  return new StepsApplier({ api: { ...unreachable, ...calls }, clock, drift: new DriftMemory(clock), lane });
 }
 
-/** `stored`: what the server makes of it. */
+/** `stored`: what the server stores for it. */
 function objectStep(
   live: LiveEntry | undefined,
   { contentHash = "wanted", stored = "wanted" } = {},
@@ -64,17 +64,33 @@ const cases: readonly { readonly name: string; readonly step: Step; readonly isD
   { name: "a namespace that was never seen", step: { kind: "namespace", name: "acme" }, isDone: false },
   { name: "a key that is ready", step: { kind: "await", key: "policy", isReady: true }, isDone: true },
   { name: "a key that is not ready", step: { kind: "await", key: "policy", isReady: false }, isDone: false },
-  { name: "an object as wanted", step: objectStep(asWanted), isDone: true },
+  { name: "an object in sync", step: objectStep(asWanted), isDone: true },
   { name: "an object that is absent", step: objectStep(undefined), isDone: false },
-  { name: "one that is being deleted", step: objectStep({ ...asWanted, deleting: true }), isDone: false },
-  { name: "one that is not krane's", step: objectStep({ ...asWanted, ownership: foreign }), isDone: false },
-  { name: "one of another id", step: objectStep({ ...asWanted, ownership: otherId }), isDone: false },
-  { name: "other content", step: objectStep({ ...asWanted, contentHash: "edited" }), isDone: false },
-  { name: "what has to be read first", step: checked, isDone: false },
-  { name: "objects beside that are as wanted", step: eachOf(objectStep(asWanted)), isDone: true },
-  { name: "one of those beside is not", step: eachOf(objectStep(asWanted), checked), isDone: false },
   {
-    name: "a plan that is not complete",
+    name: "an object that is being deleted",
+    step: objectStep({ ...asWanted, deleting: true }),
+    isDone: false,
+  },
+  {
+    name: "an object that is not krane's",
+    step: objectStep({ ...asWanted, ownership: foreign }),
+    isDone: false,
+  },
+  { name: "an object of another id", step: objectStep({ ...asWanted, ownership: otherId }), isDone: false },
+  {
+    name: "an object with other content",
+    step: objectStep({ ...asWanted, contentHash: "edited" }),
+    isDone: false,
+  },
+  { name: "an object that has to be checked first", step: checked, isDone: false },
+  { name: "independent objects in sync", step: eachOf(objectStep(asWanted)), isDone: true },
+  {
+    name: "independent objects, one of them unchecked",
+    step: eachOf(objectStep(asWanted), checked),
+    isDone: false,
+  },
+  {
+    name: "an unmet precondition",
     step: { kind: "unmet", reason: "no such kind" },
     isDone: false,
   },

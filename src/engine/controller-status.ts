@@ -48,6 +48,9 @@ const outcomes: Readonly<Record<Outcome, ObjectStatus_Outcome>> = {
   blocked: ObjectStatus_Outcome.BLOCKED,
 };
 
+/** Outcomes that settle a version without applying it. */
+const refusals: ReadonlySet<Outcome> = new Set(["parked", "conflict"]);
+
 export interface ControllerFacts {
   readonly name: string;
   readonly stream: StreamStatus;
@@ -104,45 +107,6 @@ export function controllerStatusMessage(facts: ControllerFacts): ControllerStatu
   });
 }
 
-export interface ObjectFilter {
-  readonly onlyTroubled?: boolean;
-  /** Rejected objects first, then by key; for callers that read only the first page. */
-  readonly refusedFirst?: boolean;
-  /** Only keys that sort after this one. */
-  readonly after?: string | undefined;
-  /** How many at most; default all. */
-  readonly limit?: number | undefined;
-}
-
-export interface ObjectFacts {
-  readonly controller: string;
-  readonly key: string;
-  readonly id: string;
-  readonly entry: DesiredEntry<unknown> | undefined;
-  readonly record: OutcomeRecord | undefined;
-  readonly readiness: { readonly ready: number; readonly total: number };
-  readonly failing: string;
-}
-
-export function objectStatusMessage(facts: ObjectFacts): ObjectStatus {
-  const { controller, key, id, entry, record, readiness, failing } = facts;
-  return create(ObjectStatusSchema, {
-    controller,
-    key,
-    id,
-    desiredVersion: entry?.version ?? 0n,
-    appliedVersion: record?.appliedVersion ?? 0n,
-    desired: desiredOf(entry),
-    outcome: outcomes[record?.outcome ?? "pending"],
-    reason: record?.reason ?? "",
-    ...(record?.fieldPath === undefined ? {} : { fieldPath: record.fieldPath }),
-    attempts: record?.attempts ?? 0,
-    sinceMs: wholeMs(record?.sinceMs ?? 0),
-    ...readiness,
-    failing,
-  });
-}
-
 export function blockedDeletionMessage(controller: string, one: SuspectedDeletion): BlockedDeletion {
   return create(BlockedDeletionSchema, {
     controller,
@@ -153,18 +117,6 @@ export function blockedDeletionMessage(controller: string, one: SuspectedDeletio
     firstSuspectedMs: wholeMs(one.firstSuspectedMs),
   });
 }
-
-function desiredOf(entry: DesiredEntry<unknown> | undefined): ObjectStatus_Desired {
-  if (entry === undefined) return ObjectStatus_Desired.UNSPECIFIED;
-  return entry.want.kind === "delete" ? ObjectStatus_Desired.DELETE : ObjectStatus_Desired.APPLY;
-}
-
-function wholeMs(ms: number): bigint {
-  return BigInt(Math.round(ms));
-}
-
-/** Outcomes that settle a version without applying it. */
-const refusals: ReadonlySet<Outcome> = new Set(["parked", "conflict"]);
 
 /** Where a controller knows objects from: desired, live, or only remembered. */
 export interface KnownObjects<Spec> {
@@ -184,17 +136,17 @@ export function countObjects<Spec>({ definition, store, statuses }: KnownObjects
   return count;
 }
 
-function keysOf<Spec>({ definition, store, statuses }: KnownObjects<Spec>): ReadonlySet<string> {
-  const seen = new Set<string>();
-  for (const { key } of definition.managed()) seen.add(key);
-  for (const { key } of store.entries()) seen.add(key);
-  for (const key of statuses.keys()) seen.add(key);
-  return seen;
+export interface ObjectFilter {
+  readonly onlyTroubled?: boolean;
+  /** Rejected objects first, then by key; for callers that read only the first page. */
+  readonly refusedFirst?: boolean;
+  /** Only keys that sort after this one. */
+  readonly after?: string | undefined;
+  /** How many at most; default all. */
+  readonly limit?: number | undefined;
 }
 
-/**
- * Sorted by key, unless `refusedFirst` is set. Messages are built only for the requested page.
- */
+/** Sorted by key, unless `refusedFirst` is set. Messages are built only for the requested page. */
 export function listObjects<Spec>(
   known: KnownObjects<Spec>,
   { onlyTroubled, refusedFirst = false, after = "", limit }: ObjectFilter,
@@ -217,4 +169,50 @@ export function listObjects<Spec>(
       failing: failing.get(key) ?? "",
     }),
   );
+}
+
+interface ObjectFacts {
+  readonly controller: string;
+  readonly key: string;
+  readonly id: string;
+  readonly entry: DesiredEntry<unknown> | undefined;
+  readonly record: OutcomeRecord | undefined;
+  readonly readiness: { readonly ready: number; readonly total: number };
+  readonly failing: string;
+}
+
+function objectStatusMessage(facts: ObjectFacts): ObjectStatus {
+  const { controller, key, id, entry, record, readiness, failing } = facts;
+  return create(ObjectStatusSchema, {
+    controller,
+    key,
+    id,
+    desiredVersion: entry?.version ?? 0n,
+    appliedVersion: record?.appliedVersion ?? 0n,
+    desired: desiredOf(entry),
+    outcome: outcomes[record?.outcome ?? "pending"],
+    reason: record?.reason ?? "",
+    ...(record?.fieldPath === undefined ? {} : { fieldPath: record.fieldPath }),
+    attempts: record?.attempts ?? 0,
+    sinceMs: wholeMs(record?.sinceMs ?? 0),
+    ...readiness,
+    failing,
+  });
+}
+
+function keysOf<Spec>({ definition, store, statuses }: KnownObjects<Spec>): ReadonlySet<string> {
+  const seen = new Set<string>();
+  for (const { key } of definition.managed()) seen.add(key);
+  for (const { key } of store.entries()) seen.add(key);
+  for (const key of statuses.keys()) seen.add(key);
+  return seen;
+}
+
+function desiredOf(entry: DesiredEntry<unknown> | undefined): ObjectStatus_Desired {
+  if (entry === undefined) return ObjectStatus_Desired.UNSPECIFIED;
+  return entry.want.kind === "delete" ? ObjectStatus_Desired.DELETE : ObjectStatus_Desired.APPLY;
+}
+
+function wholeMs(ms: number): bigint {
+  return BigInt(Math.round(ms));
 }

@@ -151,7 +151,7 @@ test("an invalid message keeps the last proven spec of the same id", () => {
   const store = new DesiredStore<string>(new FakeClock());
   const proven = () => store.get("a")?.proven;
   store.receive(invalid("a", 1n));
-  assert.equal(proven(), undefined, "there was none");
+  assert.equal(proven(), undefined, "no spec was proven before");
   store.receive(apply("a", 2n, "two"));
   store.receive(invalid("a", 3n));
   store.receive(invalid("a", 4n));
@@ -159,7 +159,7 @@ test("an invalid message keeps the last proven spec of the same id", () => {
   store.forgetVersions();
   assert.equal(proven(), "two");
   store.receive({ ...invalid("a", 5n), id: "another" });
-  assert.equal(proven(), undefined, "it was that of another id");
+  assert.equal(proven(), undefined, "the last spec had another id");
   store.receive(apply("a", 6n, "six"));
   store.receive(remove("a", 7n));
   assert.equal(proven(), undefined, "it is being deleted");
@@ -252,26 +252,26 @@ test("a fingerprint is known as long as the last response matches the entry", ()
   assert.equal(answer(5n, "five", "print of five"), "changed");
   assert.equal(known(), "print of five");
   store.receive(apply("a", 5n, "five"));
-  assert.equal(known(), "print of five", "the stream has told the same");
+  assert.equal(known(), "print of five", "the stream sent the same content");
 
   store.receive(apply("a", 6n, "six"));
-  assert.equal(known(), undefined, "the stream has told something newer");
+  assert.equal(known(), undefined, "the stream sent a newer version");
   assert.equal(answer(6n, "six", "print of six"), "unchanged");
   assert.equal(known(), "print of six");
   store.receive(apply("a", 6n, "other"));
-  assert.equal(known(), undefined, "the stream tells something else by the same number");
+  assert.equal(known(), undefined, "the stream sent other content with the same version");
 
   assert.equal(answer(6n, "other", "print of other"), "unchanged");
   assert.equal(answer(4n, "lagging", "print of a lagging answer"), "stale");
-  assert.equal(known(), undefined, "the last answer was another one");
+  assert.equal(known(), undefined, "the last response was a different one");
   assert.equal(answer(6n, "other", "print of other"), "unchanged");
   store.forgetVersions();
-  assert.equal(known(), undefined, "its version is to be taken anew");
+  assert.equal(known(), undefined, "the versions were forgotten");
   assert.equal(answer(6n, "other", "print of other"), "changed");
   store.order(apply("a", 0n, "ordered"));
   assert.equal(known(), undefined, "an order has replaced it");
   assert.equal(answer(6n, "other"), "unchanged");
-  assert.equal(known(), undefined, "the answer came without one");
+  assert.equal(known(), undefined, "the response came without one");
 });
 
 test("a response that names another object leaves no fingerprint", () => {

@@ -8,7 +8,7 @@ const never = new AbortController().signal;
 const key = "acme/web";
 const nothingToDo: Plan = { kind: "apply", steps: [] };
 
-/** A reconciler that has looked at the key and found it as it is wanted. */
+/** A reconciler that has reconciled the key and found it in sync. */
 async function settledReconciler(plan: () => Plan = () => nothingToDo) {
   const fixture = createBareReconciler(plan);
   fixture.store.receive({ key, id: "d_1", version: 7n, want: { kind: "apply", spec: "one" } });

@@ -6,7 +6,7 @@ import { countObjects, listObjects } from "./controller-status.ts";
 import { DesiredStore } from "./desired-store.ts";
 import { ObjectStatuses } from "./object-status.ts";
 
-const untouched = () => assert.fail("a count asks nobody");
+const untouched = () => assert.fail("a count makes no calls");
 
 interface Whereabouts {
   readonly wanted?: readonly string[];

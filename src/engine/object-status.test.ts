@@ -21,13 +21,15 @@ test("attempts count failures in a row, and sinceMs is the time of the last chan
 });
 
 test("onCount is called whenever a count changes", () => {
-  const told: string[] = [];
-  const statuses = new ObjectStatuses(new FakeClock(), (outcome, count) => told.push(`${outcome} ${count}`));
+  const counts: string[] = [];
+  const statuses = new ObjectStatuses(new FakeClock(), (outcome, count) =>
+    counts.push(`${outcome} ${count}`),
+  );
   statuses.record("a", { outcome: "parked" });
   statuses.record("b", { outcome: "parked" });
   statuses.record("a", { outcome: "unchanged" });
   statuses.forget("b");
-  assert.deepEqual(told, ["parked 1", "parked 2", "parked 1", "parked 0"]);
+  assert.deepEqual(counts, ["parked 1", "parked 2", "parked 1", "parked 0"]);
   assert.equal(statuses.countOf("parked"), 0);
 });
 

@@ -7,7 +7,7 @@ import { type ControlPlaneCode, ControlPlaneError } from "../control-plane/error
 import { isOutage } from "./classify.ts";
 import { type Observation, Reporter } from "./reporter.ts";
 
-class Desk {
+class ReporterSetup {
   readonly clock = new FakeClock();
   readonly arrived: string[] = [];
   readonly world = new Map<string, string>();
@@ -68,186 +68,186 @@ class Desk {
 }
 
 test("equal reports are sent once, and any number of changes in between becomes one report", async () => {
-  const desk = new Desk();
-  for (let change = 1; change <= 100; change++) desk.set("a", `${change}`);
-  await desk.clock.settle();
-  desk.reporter.changed("a");
-  await desk.clock.settle();
-  assert.deepEqual(desk.arrived, ["a=100"]);
-  await desk.stop();
+  const setup = new ReporterSetup();
+  for (let change = 1; change <= 100; change++) setup.set("a", `${change}`);
+  await setup.clock.settle();
+  setup.reporter.changed("a");
+  await setup.clock.settle();
+  assert.deepEqual(setup.arrived, ["a=100"]);
+  await setup.stop();
 });
 
 test("a failed report is retried until it is delivered", async () => {
-  const desk = new Desk();
-  desk.failure = "unauthenticated";
-  desk.set("a", "one");
-  await desk.clock.advance(10_000);
-  const tries = desk.arrived.length;
+  const setup = new ReporterSetup();
+  setup.failure = "unauthenticated";
+  setup.set("a", "one");
+  await setup.clock.advance(10_000);
+  const tries = setup.arrived.length;
   assert.ok(tries > 1);
-  desk.failure = undefined;
-  await desk.clock.advance(60_000);
-  assert.equal(desk.arrived.length, tries + 1);
-  await desk.stop();
+  setup.failure = undefined;
+  await setup.clock.advance(60_000);
+  assert.equal(setup.arrived.length, tries + 1);
+  await setup.stop();
 });
 
 test("a rejected report is not repeated until the state changes", async () => {
-  const desk = new Desk();
-  desk.failure = "not_found";
-  desk.set("a", "one");
-  await desk.clock.advance(120_000);
-  assert.deepEqual(desk.arrived, ["a=one"]);
-  desk.set("a", "two");
-  await desk.clock.settle();
-  assert.deepEqual(desk.arrived, ["a=one", "a=two"]);
-  await desk.stop();
+  const setup = new ReporterSetup();
+  setup.failure = "not_found";
+  setup.set("a", "one");
+  await setup.clock.advance(120_000);
+  assert.deepEqual(setup.arrived, ["a=one"]);
+  setup.set("a", "two");
+  await setup.clock.settle();
+  assert.deepEqual(setup.arrived, ["a=one", "a=two"]);
+  await setup.stop();
 });
 
 test("after a few failures the breaker opens, and everything is delivered after the outage", async () => {
-  const desk = new Desk();
-  desk.failure = "unavailable";
-  for (let key = 0; key < 50; key++) desk.set(`key-${key}`, "one");
-  await desk.clock.advance(30_000);
-  assert.equal(desk.breaker.state, "open");
-  assert.ok(desk.arrived.length <= 6, `${desk.arrived.length} calls`);
-  desk.failure = undefined;
-  desk.arrived.length = 0;
-  await desk.clock.advance(300_000);
-  assert.equal(new Set(desk.arrived).size, 50);
-  assert.equal(desk.arrived.length, 50);
-  await desk.stop();
+  const setup = new ReporterSetup();
+  setup.failure = "unavailable";
+  for (let key = 0; key < 50; key++) setup.set(`key-${key}`, "one");
+  await setup.clock.advance(30_000);
+  assert.equal(setup.breaker.state, "open");
+  assert.ok(setup.arrived.length <= 6, `${setup.arrived.length} calls`);
+  setup.failure = undefined;
+  setup.arrived.length = 0;
+  await setup.clock.advance(300_000);
+  assert.equal(new Set(setup.arrived).size, 50);
+  assert.equal(setup.arrived.length, 50);
+  await setup.stop();
 });
 
 test("a report that hangs delays no other", async () => {
-  const desk = new Desk();
-  desk.hanging.add("a");
-  desk.set("a", "one");
-  for (const key of ["b", "c", "d"]) desk.set(key, "one");
-  await desk.clock.settle();
-  assert.deepEqual(desk.arrived.sort(), ["a=one", "b=one", "c=one", "d=one"]);
-  await desk.stop();
+  const setup = new ReporterSetup();
+  setup.hanging.add("a");
+  setup.set("a", "one");
+  for (const key of ["b", "c", "d"]) setup.set(key, "one");
+  await setup.clock.settle();
+  assert.deepEqual(setup.arrived.sort(), ["a=one", "b=one", "c=one", "d=one"]);
+  await setup.stop();
 });
 
 test("every report is sent again within ten minutes, spread over time", async () => {
-  const desk = new Desk();
-  for (let key = 0; key < 30; key++) desk.set(`key-${key}`, "one");
-  await desk.clock.settle();
+  const setup = new ReporterSetup();
+  for (let key = 0; key < 30; key++) setup.set(`key-${key}`, "one");
+  await setup.clock.settle();
   const perMinute: number[] = [];
   for (let minute = 1; minute <= 10; minute++) {
-    const before = desk.arrived.length;
-    await desk.clock.advance(60_000);
-    desk.reporter.resendDue();
-    await desk.clock.settle();
-    perMinute.push(desk.arrived.length - before);
+    const before = setup.arrived.length;
+    await setup.clock.advance(60_000);
+    setup.reporter.resendDue();
+    await setup.clock.settle();
+    perMinute.push(setup.arrived.length - before);
   }
-  assert.equal(desk.arrived.length, 60);
+  assert.equal(setup.arrived.length, 60);
   assert.ok(Math.max(...perMinute) < 15, perMinute.join());
-  await desk.stop();
+  await setup.stop();
 });
 
 test("a deletion is reported once, if the object was reported before or its deletion was wanted", async () => {
-  const desk = new Desk();
-  desk.reporter.changed("never-seen");
-  desk.deletesWanted.add("ordered");
-  desk.reporter.changed("ordered");
-  desk.set("known", "one");
-  await desk.clock.settle();
-  desk.world.delete("known");
-  desk.reporter.changed("known");
-  await desk.clock.advance(1_200_000);
-  desk.reporter.resendDue();
-  await desk.clock.settle();
-  assert.deepEqual(desk.arrived.sort(), ["known=gone", "known=one", "ordered=gone"]);
-  await desk.stop();
+  const setup = new ReporterSetup();
+  setup.reporter.changed("never-seen");
+  setup.deletesWanted.add("ordered");
+  setup.reporter.changed("ordered");
+  setup.set("known", "one");
+  await setup.clock.settle();
+  setup.world.delete("known");
+  setup.reporter.changed("known");
+  await setup.clock.advance(1_200_000);
+  setup.reporter.resendDue();
+  await setup.clock.settle();
+  assert.deepEqual(setup.arrived.sort(), ["known=gone", "known=one", "ordered=gone"]);
+  await setup.stop();
 });
 
 test("undelivered reports are sent at once after a sign of life", async () => {
-  const desk = new Desk();
-  desk.failure = "unavailable";
-  for (let key = 0; key < 50; key++) desk.set(`key-${key}`, "one");
-  await desk.clock.advance(30_000);
-  assert.equal(desk.breaker.state, "open");
-  desk.failure = undefined;
-  desk.arrived.length = 0;
-  desk.reporter.retryMissed();
+  const setup = new ReporterSetup();
+  setup.failure = "unavailable";
+  for (let key = 0; key < 50; key++) setup.set(`key-${key}`, "one");
+  await setup.clock.advance(30_000);
+  assert.equal(setup.breaker.state, "open");
+  setup.failure = undefined;
+  setup.arrived.length = 0;
+  setup.reporter.retryMissed();
   // Ten are the breaker's probes; the others were turned away meanwhile and wait for a second or two.
-  await desk.clock.advance(3_000);
-  assert.equal(new Set(desk.arrived).size, 50);
-  assert.equal(desk.breaker.state, "closed");
-  desk.arrived.length = 0;
-  desk.reporter.retryMissed();
-  await desk.clock.settle();
-  assert.deepEqual(desk.arrived, [], "nothing was missed any more");
-  await desk.stop();
+  await setup.clock.advance(3_000);
+  assert.equal(new Set(setup.arrived).size, 50);
+  assert.equal(setup.breaker.state, "closed");
+  setup.arrived.length = 0;
+  setup.reporter.retryMissed();
+  await setup.clock.settle();
+  assert.deepEqual(setup.arrived, [], "nothing was missed any more");
+  await setup.stop();
 });
 
 test("probes back off if the control plane gives signs of life but fails every report", async () => {
-  const desk = new Desk();
-  desk.failure = "unavailable";
-  for (let key = 0; key < 50; key++) desk.set(`key-${key}`, "one");
+  const setup = new ReporterSetup();
+  setup.failure = "unavailable";
+  for (let key = 0; key < 50; key++) setup.set(`key-${key}`, "one");
   const perMinute: number[] = [];
   for (let minute = 1; minute <= 5; minute++) {
-    const before = desk.arrived.length;
+    const before = setup.arrived.length;
     for (let second = 0; second < 60; second++) {
-      desk.reporter.retryMissed();
-      await desk.clock.advance(1_000);
+      setup.reporter.retryMissed();
+      await setup.clock.advance(1_000);
     }
-    perMinute.push(desk.arrived.length - before);
+    perMinute.push(setup.arrived.length - before);
   }
   assert.ok((perMinute[0] ?? 0) <= 20, perMinute.join());
   assert.ok((perMinute[4] ?? 0) <= 5, perMinute.join());
-  desk.failure = undefined;
-  desk.arrived.length = 0;
-  await desk.clock.advance(60_000);
-  desk.reporter.retryMissed();
-  await desk.clock.advance(63_000);
-  assert.equal(new Set(desk.arrived).size, 50);
-  await desk.stop();
+  setup.failure = undefined;
+  setup.arrived.length = 0;
+  await setup.clock.advance(60_000);
+  setup.reporter.retryMissed();
+  await setup.clock.advance(63_000);
+  assert.equal(new Set(setup.arrived).size, 50);
+  await setup.stop();
 });
 
 test("a sign of life too soon after the last probe schedules a later one", async () => {
-  const desk = new Desk();
-  desk.failure = "unavailable";
-  for (let key = 0; key < 10; key++) desk.set(`key-${key}`, "one");
-  await desk.clock.advance(30_000);
-  desk.reporter.retryMissed();
-  await desk.clock.settle();
-  desk.failure = undefined;
-  desk.arrived.length = 0;
-  desk.reporter.retryMissed();
-  await desk.clock.settle();
-  assert.deepEqual(desk.arrived, []);
-  await desk.clock.advance(5_000);
-  assert.equal(new Set(desk.arrived).size, 10);
-  await desk.stop();
+  const setup = new ReporterSetup();
+  setup.failure = "unavailable";
+  for (let key = 0; key < 10; key++) setup.set(`key-${key}`, "one");
+  await setup.clock.advance(30_000);
+  setup.reporter.retryMissed();
+  await setup.clock.settle();
+  setup.failure = undefined;
+  setup.arrived.length = 0;
+  setup.reporter.retryMissed();
+  await setup.clock.settle();
+  assert.deepEqual(setup.arrived, []);
+  await setup.clock.advance(5_000);
+  assert.equal(new Set(setup.arrived).size, 10);
+  await setup.stop();
 });
 
 test("a sign of life does not cut short a wait that the control plane asked for", async () => {
-  const desk = new Desk();
-  desk.failure = "unavailable";
-  desk.retryAfterMs = 300_000;
-  desk.set("a", "one");
-  await desk.clock.settle();
-  desk.reporter.retryMissed();
-  await desk.clock.advance(60_000);
-  assert.deepEqual(desk.arrived, ["a=one"]);
-  await desk.stop();
+  const setup = new ReporterSetup();
+  setup.failure = "unavailable";
+  setup.retryAfterMs = 300_000;
+  setup.set("a", "one");
+  await setup.clock.settle();
+  setup.reporter.retryMissed();
+  await setup.clock.advance(60_000);
+  assert.deepEqual(setup.arrived, ["a=one"]);
+  await setup.stop();
 });
 
 test("a report in flight when the sign of life came does not wait for its old back-off", async () => {
-  const desk = new Desk();
-  desk.failure = "unavailable";
-  desk.set("a", "one");
+  const setup = new ReporterSetup();
+  setup.failure = "unavailable";
+  setup.set("a", "one");
   // Long enough for a back-off of half a minute and more.
-  await desk.clock.advance(200_000);
-  const tries = desk.arrived.length;
-  desk.slow = true;
-  while (desk.arrived.length === tries) await desk.clock.advance(1_000);
-  desk.reporter.retryMissed();
-  desk.slow = false;
-  desk.failure = undefined;
-  desk.endSlow();
-  await desk.clock.advance(5_000);
-  assert.equal(desk.arrived.length, tries + 2);
-  assert.equal(desk.reporter.dueCount, 0);
-  await desk.stop();
+  await setup.clock.advance(200_000);
+  const tries = setup.arrived.length;
+  setup.slow = true;
+  while (setup.arrived.length === tries) await setup.clock.advance(1_000);
+  setup.reporter.retryMissed();
+  setup.slow = false;
+  setup.failure = undefined;
+  setup.endSlow();
+  await setup.clock.advance(5_000);
+  assert.equal(setup.arrived.length, tries + 2);
+  assert.equal(setup.reporter.dueCount, 0);
+  await setup.stop();
 });

@@ -14,16 +14,16 @@ const keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 type Answering = (id: string, signal: AbortSignal, knownPrint?: string) => Promise<DesiredAnswer<string>>;
 
-interface Surroundings {
+interface ResyncSetup {
   readonly inCluster?: readonly string[];
   readonly inOrder?: readonly string[];
   readonly companions?: readonly string[];
 }
 
-/** A resync of eight keys that the stream has brought, two questions at a time. */
+/** A resync of eight keys from the stream, with two requests at a time. */
 function resyncOf(
   getDesired: Answering,
-  { inCluster = [], inOrder = [], companions = [] }: Surroundings = {},
+  { inCluster = [], inOrder = [], companions = [] }: ResyncSetup = {},
 ) {
   const clock = new FakeClock();
   const store = new DesiredStore<string>(clock);

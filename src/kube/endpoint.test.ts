@@ -236,7 +236,7 @@ test("a rejected credential is renewed once for all requests, and at most once a
   await clock.advance(1_000);
   prints(printed("two"));
   const last = renewed[0] ?? assert.fail();
-  assert.equal(await credentials.renew(last, signal), last, "the same token again is no reason to try again");
+  assert.equal(await credentials.renew(last, signal), last, "the same token again must not cause a retry");
 });
 
 test("an exec plugin with an unknown version, or that is always interactive, is an error", async () => {

@@ -6,7 +6,7 @@ import { annotationKeys, fieldManager } from "./labels.ts";
 const message = Uint8Array.of(10, 4, 97, 99, 109, 101);
 const blob = "eyJzZWNyZXRzIjp7fX0=";
 
-/** An object whose annotations krane has applied, but for those that somebody else has. */
+/** An object whose annotations krane has applied, except for those that somebody else wrote. */
 function metadata(annotations: Record<string, string>, ofOthers: readonly string[] = []) {
   const own = Object.keys(annotations).filter((key) => !ofOthers.includes(key));
   const fields = { "f:annotations": Object.fromEntries(own.map((key) => [`f:${key}`, {}])) };

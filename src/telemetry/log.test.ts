@@ -264,7 +264,7 @@ test("an object never gets into a line, neither as a field nor under an unlisted
     readonly value = canary;
   }
   const { log, lines } = createFixture();
-  // @ts-expect-error an object is no field value
+  // @ts-expect-error an object is not a field value
   log.info("x", { reason: new Token() });
   // @ts-expect-error the name is not in the list
   log.info("x", { token: canary });

@@ -116,7 +116,7 @@ async function failuresOf(metrics: Metrics, signal: string): Promise<number> {
   return found.points.find(({ labels }) => labels["signal"] === signal)?.value ?? 0;
 }
 
-/** A span of the test's own, inside what goes on around it. */
+/** A span of the test itself, inside the current span. */
 const step = {
   name: "step",
   subject: "letter",

@@ -29,7 +29,7 @@ function createTestVault(
   return createEmbeddedVault({ format: "krane", ...rest }, deps);
 }
 
-/** A storage that tells which paths it was asked for. */
+/** A storage that records the requested paths. */
 function watched(storage: VaultStorage) {
   const asked: string[] = [];
   const read: VaultStorage["read"] = (objectKey, aborted) => {

@@ -51,17 +51,17 @@ test("two keys with the same id are rejected, the same key twice is not", () => 
 test("a change of the file is followed, and an invalid one keeps the current keys", async () => {
   const [first, second] = [generateMasterKey(1), generateMasterKey(2)];
   let text = first;
-  const told: string[] = [];
+  const failures: string[] = [];
   const source = createMasterKeySource(
     { current: async () => new Secret(text), refresh: () => undefined },
-    (error) => told.push(error.message),
+    (error) => failures.push(error.message),
   );
   const newest = async () => (await source.current(signal)).newest.id;
   const before = await newest();
   text = `${first}\nbm90IGEga2V5`;
   assert.equal(await newest(), before);
   assert.equal(await newest(), before);
-  assert.equal(told.length, 1, "said once, not at every look");
+  assert.equal(failures.length, 1, "reported once, not at every read");
   text = `${first}\n${second}`;
   assert.notEqual(await newest(), before);
 });

@@ -236,7 +236,7 @@ function verdictOn(operation: string, error: unknown): { code: VaultErrorCode; r
       return { code: "unauthenticated", reason: "the vault rejected the token; check vault.token" };
     case Code.NotFound:
     case Code.Unimplemented:
-      return { code: "internal", reason: "there is no vault at this address; check vault.url" };
+      return { code: "internal", reason: "no vault at this address; check vault.url" };
     case Code.Unavailable:
     case Code.Aborted:
     case Code.Canceled:

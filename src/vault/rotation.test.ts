@@ -19,7 +19,7 @@ interface Sample {
   readonly value: EncryptedValue;
 }
 
-/** Some keyrings with two data keys each, all under the old master key. */
+/** Some keyrings with two data keys each, all wrapped by the old master key. */
 async function fill(storage: VaultStorage, format: "krane" | "original" = "krane"): Promise<Sample[]> {
   const vault = createTestVault({ storage, keys: [oldKey], encryptionsMax: 2, format });
   const samples: Sample[] = [];
@@ -29,7 +29,7 @@ async function fill(storage: VaultStorage, format: "krane" | "original" = "krane
   return samples;
 }
 
-/** A fresh process has nothing in memory: it sees only what is stored. */
+/** A new process with nothing cached: it sees only what is stored. */
 async function assertReadable(storage: VaultStorage, keys: readonly string[], samples: readonly Sample[]) {
   const vault = createTestVault({ storage, keys });
   for (const { keyring, data, value } of samples)
