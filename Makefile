@@ -5,7 +5,7 @@ MAKEFLAGS += --no-builtin-rules
 SHELL := /bin/sh
 
 TS := node --import tsx
-# Folders are listed too: their time changes when a file in them is deleted, which no file's does.
+# Folders are listed too: a deleted file changes the time of its folder, but of no other file.
 SOURCES := $(shell find src packages test tools bench proto -mindepth 1 \( -name node_modules -o -name dist \) -prune -o -print) \
 	src/. packages/. test/. tools/. bench/. proto/.
 PRODUCT := $(filter src/% packages/%,$(SOURCES))
@@ -15,17 +15,17 @@ PRODUCT := $(filter src/% packages/%,$(SOURCES))
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-dev: bin/krane ## Run a cluster, a control plane and the agent in one process, to look at and play with
+dev: bin/krane ## Run a cluster, a control plane and the agent in one process, to try krane out
 	bin/krane dev
 
 test: ## Install, check and run every test
 	@$(MAKE) --no-print-directory --jobs=2 check build .cache/node24
 	$(TS) tools/run-tests.ts
 
-test-long: check build .cache/node24 ## The exhaustive forms of what `make test` samples (hours)
+test-long: check build .cache/node24 ## Run the exhaustive versions of the tests that `make test` samples (hours)
 	KRANE_TEST_LONG=1 $(TS) tools/run-tests.ts
 
-check: .cache/checked ## Format, lint, layers and types
+check: .cache/checked ## Check format, lint, layers and types
 	@echo "check: clean"
 
 build: bin/krane dist/index.js ## Bundle the program into one file, bin/krane, and the libraries into dist/
@@ -38,21 +38,21 @@ pack: build ## Pack krane and @krane/kube-apiserver as npm would publish them, i
 gen: .cache/installed ## Generate src/gen from proto/
 	$(TS) tools/generate.ts
 
-deploy: .cache/installed ## Generate the rights and the plain manifests in deploy/
+deploy: .cache/installed ## Generate the RBAC rules and the plain manifests in deploy/
 	$(TS) tools/render-deploy.ts
 
-kube: .cache/installed ## Build the real Kubernetes for tests into the cache (first time: 6 minutes and more)
+kube: .cache/installed ## Build the real Kubernetes for tests into the cache (the first time takes 6 minutes or more)
 	$(TS) tools/build-kube.ts
 
-cluster: .cache/installed ## Run a real control plane for yourself until Ctrl-C
+cluster: .cache/installed ## Run a real Kubernetes control plane until Ctrl-C
 	$(TS) test/support/run-cluster.ts
 
-bench: build ## Measure; prints ratios beside the raw limit
+bench: build ## Run the benchmarks; prints each figure with its ratio to the raw limit
 	$(TS) bench/run.ts
 
 install: .cache/installed ## Install the pinned npm packages
 
-clean: ## Remove what was built here (not the Kubernetes cache)
+clean: ## Remove build results (not the Kubernetes cache)
 	rm -rf bin dist packages/*/dist .cache node_modules tools/node24/node_modules
 
 .cache/installed: package.json package-lock.json .npmrc $(wildcard packages/*/package.json)

@@ -1,5 +1,5 @@
-// `make kube`: has the control plane's binaries and the S3 server built, and prints where
-// the control plane's are.
+// `make kube`: builds the control plane's binaries and the S3 server, and prints the folder
+// of the control plane's binaries.
 
 import { resolveGoTool, s3Server } from "./go-tool.ts";
 import { resolveKubeBinaries } from "./kube-binaries.ts";

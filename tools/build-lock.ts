@@ -1,8 +1,8 @@
 // Lets one process build while others wait for its result.
 //
-// The lock only saves work: a build becomes visible by one rename, so two
-// holders at once (after a laptop slept, say) cost time and break nothing. That
-// is why a lock whose holder stopped touching it may simply be taken.
+// The lock only saves work: a build becomes visible by one rename, so two holders at once
+// (for example after a laptop slept) cost time and break nothing. That is why a lock that
+// its holder stopped touching may simply be taken over.
 
 import { mkdir, open, rm, stat, utimes } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -29,7 +29,7 @@ export async function withBuildLock<T>(
   }
   const touch = setInterval(() => {
     const now = new Date();
-    // A lock that vanished has been taken over; the rename at the end decides.
+    // A missing lock has been taken over; the rename at the end decides.
     utimes(path, now, now).catch(() => undefined);
   }, touchEveryMs);
   try {

@@ -1,4 +1,4 @@
-// Builds what npm publishes of a package in packages/: its dist/ folder, with a package.json of its own.
+// Builds the published form of a package in packages/: its dist/ folder, with a separate package.json.
 //
 // In the work tree the package's `exports` name its TypeScript sources, so that tests and tools need no build. npm
 // installs into node_modules, where Node reads no TypeScript, so the published `exports` name JavaScript and types.

@@ -1,6 +1,6 @@
 // Bundles the program into one file without dependencies, bin/krane, and the libraries into their dist/ folders,
-// which leave their dependencies to npm. Names and lines are kept, so that a stack trace can be read; white space
-// of the program goes, because Node holds its text in memory for as long as it runs.
+// which leave their dependencies to npm. Names and lines are kept, so that stack traces are readable; the program's
+// white space is removed, because Node keeps its text in memory as long as it runs.
 import { execFile } from "node:child_process";
 import { chmod, readFile, rm } from "node:fs/promises";
 import { resolve } from "node:path";
@@ -22,29 +22,29 @@ const shared = {
   logLevel: "warning",
 } satisfies BuildOptions;
 
-/** How the program is made of its parts. What a benchmark measures is made alike. */
+/** How the program is bundled. Benchmarks bundle in the same way. */
 export const programOptions = {
   ...shared,
   minifyWhitespace: true,
   lineLimit: 160,
-  // Where a package has both, its ES modules: of those, what is not used stays out.
+  // Prefer ES modules if a package has both: unused parts of them are left out.
   mainFields: ["module", "main"],
 } satisfies BuildOptions;
 
 /**
- * Packages written for CommonJS ask for Node's own modules with require(), which an ES module
+ * CommonJS packages load Node's modules with require(), which an ES module
  * does not have.
  */
 export const requireBanner = `import { createRequire as createRequireForBundle } from "node:module";
 const require = createRequireForBundle(import.meta.url);`;
 
 /**
- * Room for new objects, 4 MB. Node begins with 1 MB, which is full after every few questions of a resync, and goes
- * up to 16, which is memory that nobody needs. It cannot be changed once Node runs.
+ * Space for new objects, 4 MB. Node starts with 1 MB, which fills up after every few requests of a resync, and grows
+ * to 16, which is more memory than needed. It cannot be changed once Node runs.
  */
 export const nodeFlags = ["--min-semi-space-size=4", "--max-semi-space-size=4"] as const;
 
-/** To a shell its second line is a command that does nothing and one that starts Node; to Node it is a string. */
+/** To a shell, the second line is a command that does nothing and one that starts Node; to Node it is a string. */
 const launcher = `#!/bin/sh\n":" //; exec node ${nodeFlags.join(" ")} "$0" "$@"`;
 
 export interface BundleOptions {
@@ -52,7 +52,7 @@ export interface BundleOptions {
   readonly outfile: string;
 }
 
-/** Returns what went into the bundle, and by which imports. */
+/** Returns the files in the bundle and their imports. */
 export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
   const result = await build({
     ...programOptions,
@@ -61,8 +61,8 @@ export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
     outfile,
     define: {
       ...(await identity()),
-      // The S3 library says at every start which Node its later versions will need. Which version
-      // of it krane has, and which Node that takes, is decided here and not by who runs it.
+      // The S3 library warns at every start which Node its later versions will need. The versions of
+      // both are decided here, not by the user.
       "process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED": '"true"',
     },
     banner: { js: `${launcher}\n${requireBanner}` },
@@ -73,8 +73,8 @@ export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
 }
 
 /**
- * The two entries share their common parts. In a copy of its own each, an error that the test cluster throws
- * would be of another class than the one that the controllers look for.
+ * The two entries share their common parts. With separate copies, an error thrown by the test cluster would have
+ * another class than the one that the controllers check for.
  */
 export async function bundleLibrary(outdir: string): Promise<void> {
   const resolved = resolve(root, outdir);
@@ -96,7 +96,7 @@ async function identity(): Promise<Record<string, string>> {
   return { KRANE_VERSION: JSON.stringify(version), KRANE_REVISION: JSON.stringify(await revision()) };
 }
 
-/** The commit, marked when files differ from it; "unknown" where there is no git or no repository. */
+/** The commit, marked if files differ from it; "unknown" without git or a repository. */
 async function revision(): Promise<string> {
   try {
     const git = async (...args: string[]) =>

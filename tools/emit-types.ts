@@ -1,6 +1,5 @@
-// Writes the declarations of a package: those that its entries lead to and no others. They may name only
-// packages that whoever installs it gets along with it; a type that leads elsewhere would silently be
-// `any` for them.
+// Writes the type declarations of a package: those that its entries reach, and no others. They may refer only to
+// packages that are installed with it; a type from elsewhere would silently be `any` for its users.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,7 +7,7 @@ import ts from "typescript";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** `entries` are below src/ of the folder. Types are checked by `make check`; here they are only written down. */
+/** `entries` are below src/ of the folder. Types are checked by `make check`; here they are only written. */
 export async function emitTypes(folder: string, entries: readonly string[], outdir: string): Promise<void> {
   const source = join(folder, "src");
   const files = entries.map((entry) => join(folder, entry));
@@ -26,7 +25,7 @@ export async function emitTypes(folder: string, entries: readonly string[], outd
         waiting.push(declarationName(source, join(source, dirname(name), fileName)));
       else if (!fileName.startsWith("node:") && !shipped.some((one) => isOf(one, fileName)))
         throw new Error(
-          `${join(source, name)}: the published types lead to ${fileName}, which is no dependency`,
+          `${join(source, name)}: the published types refer to ${fileName}, which is not a dependency`,
         );
     }
   }
@@ -36,7 +35,7 @@ export async function emitTypes(folder: string, entries: readonly string[], outd
   }
 }
 
-/** The texts by their names below `source`. */
+/** The texts, by their names below `source`. */
 function declarationsOf(source: string, files: readonly string[]): Map<string, string> {
   const { config } = ts.readConfigFile(join(root, "tsconfig.json"), ts.sys.readFile);
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);

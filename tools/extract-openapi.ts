@@ -1,5 +1,5 @@
-// Writes packages/kube-apiserver/src/schema/: what the embedded API server knows about the
-// fields of built-in kinds, taken from a real API server's OpenAPI documents.
+// Writes packages/kube-apiserver/src/schema/: the fields of built-in kinds for the embedded
+// API server, taken from a real API server's OpenAPI documents.
 //
 //   node --import tsx tools/extract-openapi.ts
 //
@@ -95,7 +95,7 @@ function core(kind: string): string {
   return `io.k8s.api.core.v1.${kind}`;
 }
 
-/** Drops prose and example data; only what a machine reads stays. */
+/** Drops descriptions and examples, and keeps what the server uses. */
 function withoutProse(node: Definition): Definition {
   const kept: Definition = {};
   for (const [key, value] of Object.entries(node)) {
@@ -176,7 +176,7 @@ async function loadDefinitions(signal: AbortSignal): Promise<Map<string, Definit
     const all = new Map<string, Definition>();
     for (const document of documents) {
       const { status, body } = await requestApi(cluster, { path: `/openapi/v3/${document}` });
-      if (status !== 200) throw new Error(`/openapi/v3/${document} answers ${status}`);
+      if (status !== 200) throw new Error(`/openapi/v3/${document} returned ${status}`);
       const { components } = body as { components: { schemas: Record<string, Definition> } };
       for (const [name, schema] of Object.entries(components.schemas)) all.set(name, withoutProse(schema));
     }

@@ -1,4 +1,4 @@
-// Writes src/gen from proto/, as buf.gen.yaml says: with the pinned generator of
+// Generates src/gen from proto/ as configured in buf.gen.yaml, with the generator pinned in
 // package.json and without the network.
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";

@@ -1,11 +1,11 @@
-// Runs the `go` command and keeps the end of what it says, for error messages.
+// Runs the `go` command and keeps the end of its output for error messages.
 
 import { spawn } from "node:child_process";
 import { goBuildEnv } from "./kube-recipe.ts";
 
 const outputCharsMax = 1_000_000;
 
-/** `go` ran and refused; `output` is what it said on stderr. */
+/** `go` failed; `output` is its stderr. */
 export class GoCommandError extends Error {
   readonly output: string;
 
@@ -16,8 +16,8 @@ export class GoCommandError extends Error {
     this.output = output;
   }
 
-  // An unreachable module proxy is a fact about the machine, unlike code that
-  // does not compile, which is a fault of the pins.
+  // An unreachable module proxy is a problem of the machine, unlike code that does not
+  // compile, which is a problem of the pins.
   get isDownloadFailure(): boolean {
     return /dial tcp|no such host|i\/o timeout|TLS handshake|connection re(?:fused|set)|GOPROXY=off|proxyconnect/.test(
       this.output,

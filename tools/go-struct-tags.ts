@@ -1,6 +1,6 @@
-// Reads from Go sources what OpenAPI does not say: which fields of a Kubernetes type are
-// pointers, and which are left out of JSON when empty. `hostNetwork: false` vanishes from
-// a stored pod and `automountServiceAccountToken: false` stays, only because of this.
+// Reads from Go sources what OpenAPI lacks: which fields of a Kubernetes type are pointers,
+// and which are left out of JSON when empty. Only because of this, `hostNetwork: false`
+// vanishes from a stored pod and `automountServiceAccountToken: false` stays.
 
 export interface GoField {
   readonly pointer: boolean;

@@ -1,5 +1,5 @@
-// A single Go program that tests use: pinned by the go.mod of its folder, built once into the cache. What
-// keeps it from being there is a value, as with the Kubernetes binaries: a machine without Go runs every
+// Builds a Go program that tests use: pinned by the go.mod of its folder, built once into the cache. If it cannot
+// be built, the reason is returned as a value, as for the Kubernetes binaries: a machine without Go runs every
 // other test.
 
 import { createHash } from "node:crypto";
@@ -19,7 +19,7 @@ export interface GoTool {
 
 export type GoBinary =
   | { readonly kind: "ready"; readonly path: string }
-  /** What is not there and how to get it, as one line. */
+  /** What is missing and how to get it, on one line. */
   | { readonly kind: "missing"; readonly what: string };
 
 export const grpcurl: GoTool = {
@@ -67,7 +67,7 @@ export async function resolveGoTool(
   return { kind: "ready", path };
 }
 
-/** Complete under its name, or not there: a build that was killed must not look finished. */
+/** Complete or absent: a build that was killed must not look finished. */
 async function buildTo(
   path: string,
   { importPath }: GoTool,
@@ -84,7 +84,7 @@ async function buildTo(
   }
 }
 
-/** Whatever changes the result of a build is part of the name. */
+/** Everything that changes the result of a build is part of the name. */
 function cacheKey({ importPath }: GoTool, pins: readonly string[]): string {
   const facts = [process.platform, process.arch, ...Object.values(goBuildEnv), ...flags, importPath, ...pins];
   return createHash("sha256").update(facts.join("\n")).digest("hex").slice(0, 12);

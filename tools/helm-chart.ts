@@ -1,5 +1,5 @@
-// The chart as plain manifests, rendered by the pinned Helm. Each folder of the chart's templates becomes one file, so
-// that a part can be applied without the others; rights that not every agent needs lie in a folder of their own.
+// Renders the chart as plain manifests with the pinned Helm. Each folder of the chart's templates becomes one file, so
+// that a part can be applied without the others; rights that not every agent needs are in a separate folder.
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -11,17 +11,17 @@ const heading = "# Rendered from deploy/chart/krane by `make deploy`: change the
 const release = ["krane", chartDir, "--namespace", "krane"];
 const bytesMax = 16 * 2 ** 20;
 
-/** What the chart gives with these values, as Helm prints it. */
+/** The chart rendered with these values, as Helm prints it. */
 export function renderChart(helm: string, values: readonly string[], signal: AbortSignal): Promise<string> {
   return runHelm(helm, ["template", ...release, ...values], signal);
 }
 
-/** Resolves with what Helm says; rejects when it finds something wrong. */
+/** Resolves with Helm's output; rejects when it finds a problem. */
 export function lintChart(helm: string, values: readonly string[], signal: AbortSignal): Promise<string> {
   return runHelm(helm, ["lint", "--strict", chartDir, ...values], signal);
 }
 
-/** Every file of deploy/manifests by its path in there. */
+/** Every file of deploy/manifests, by its path there. */
 export async function renderManifests(
   helm: string,
   signal: AbortSignal,
@@ -52,7 +52,7 @@ function withoutSource(document: string): string {
 }
 
 async function runHelm(helm: string, args: readonly string[], signal: AbortSignal): Promise<string> {
-  // Nothing of the user's own Helm (plugins, repositories, a kubeconfig) has a say in the result.
+  // The user's own Helm setup (plugins, repositories, a kubeconfig) must not affect the result.
   const env = { PATH: process.env["PATH"], HOME: "/nonexistent", HELM_PLUGINS: "/nonexistent" };
   const { stdout } = await promisify(execFile)(helm, args, { env, maxBuffer: bytesMax, signal });
   return stdout;

@@ -1,6 +1,6 @@
-// Finds the binaries of a real control plane: ready-made ones, cached ones, or
-// freshly built ones. What keeps them from being there is a value, not an
-// exception, because a machine without Go still runs every other test.
+// Finds the binaries of a real control plane: provided, cached or freshly built. If they
+// are not available, the reason is returned as a value, not thrown, because a machine
+// without Go still runs every other test.
 
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ export type KubeBinaries =
   | { readonly kind: "ready"; readonly dir: string }
   | {
       readonly kind: "missing";
-      /** What is not there and how to get it, as one line. */
+      /** What is missing and how to get it, on one line. */
       readonly what: string;
       /** Whether this machine has Go, so that CI can tell a skip from a misconfiguration. */
       readonly goPresent: boolean;

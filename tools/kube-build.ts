@@ -1,4 +1,4 @@
-// Turns the recipe into a folder of binaries.
+// Builds the binaries of the recipe into a folder.
 //
 // The folder appears under its final name only when it is complete: everything
 // is made beside it and renamed at the end, so a build that was killed never
@@ -25,7 +25,7 @@ export async function buildKube(options: BuildOptions, signal: AbortSignal): Pro
     `${targetDir}.lock`,
     () => report("kube: another process is building the same binaries; waiting for it"),
     async () => {
-      // Whoever held the lock before may have finished the same build.
+      // The previous holder of the lock may have finished the same build.
       if ((await missingFiles(targetDir)).length > 0) {
         await rm(targetDir, { recursive: true, force: true });
         await buildAll(options, signal);
@@ -79,7 +79,7 @@ async function runStep(
     throw new Error(`go mod download did not say where ${step.from.module} is`);
   }
   await copyFile(join(String(downloaded.Dir), step.from.path), target);
-  // The module cache is read-only; a copy that stays so resists ordinary cleaning.
+  // The module cache is read-only; a read-only copy could not be deleted in the usual way.
   await chmod(target, 0o644);
 }
 
@@ -99,8 +99,8 @@ async function timed(
   report(`${label} done in ${secondsSince(begun)} s`);
 }
 
-// The target may have been filled meanwhile by a second holder of the lock; its
-// files are as good as ours.
+// A second holder of the lock may have filled the target meanwhile; its files are
+// equivalent.
 async function publish(workDir: string, targetDir: string): Promise<void> {
   try {
     await rename(workDir, targetDir);

@@ -35,14 +35,14 @@ export const forbidden: readonly IForbiddenRuleType[] = [
     name: "package-stands-alone",
     severity: "error",
     comment:
-      "a package in packages/ imports nothing of krane, its tests neither: take it as an argument, or move it in",
+      "a package in packages/ and its tests must not import krane: take it as an argument, or move it in",
     from: { path: "^packages/" },
     to: { path: "^(src|test|tools|bench)/" },
   },
   {
     name: "package-by-its-name",
     severity: "error",
-    comment: "import what the package exports, by its name: its other files are its own business",
+    comment: "import the package by its name: its other files are internal",
     from: { path: "^(src|test|tools|bench)/" },
     to: { path: "^packages/[^/]+/src/", pathNot: "^packages/[^/]+/src/(index|testing)\\.ts$" },
   },
@@ -93,7 +93,7 @@ export const forbidden: readonly IForbiddenRuleType[] = [
   {
     name: "resolvable",
     severity: "error",
-    comment: "this import leads nowhere: check the spelling and the .ts extension",
+    comment: "this import cannot be resolved: check the spelling and the .ts extension",
     from: {},
     to: { couldNotResolve: true },
   },

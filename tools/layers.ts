@@ -4,15 +4,15 @@
 
 export interface Layer {
   readonly folder: string;
-  /** What lives here, in a few words. */
+  /** What it contains, in a few words. */
   readonly holds: string;
-  /** What to do when code here wants to reach up or sideways. */
+  /** What to do when code here needs something from above or beside it. */
   readonly instead: string;
-  /** Folders of its own row that it may import all the same. */
+  /** Folders of the same row that it may import nevertheless. */
   readonly alsoImports?: readonly string[];
-  /** The only folders that it may import besides itself, where they are fewer than those below. */
+  /** The only folders that it may import besides itself, if fewer than all below. */
   readonly onlyImports?: readonly string[];
-  /** It may also import kube/types.ts, which holds no code. */
+  /** It may also import kube/types.ts, which contains no code. */
   readonly mayNameKubeTypes?: true;
   /** It may import the packages in packages/, none of which is for production. */
   readonly mayImportPackages?: true;

@@ -1,4 +1,4 @@
-// `make deploy`: writes what of deploy/ is generated. The rights from the list of calls, and the plain manifests from
+// `make deploy`: writes the generated parts of deploy/: the rights from the list of calls, and the plain manifests from
 // the chart.
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";

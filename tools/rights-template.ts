@@ -1,5 +1,5 @@
-// The list of calls as rules of RBAC, in the words of a Helm template. The reason of each row stands before its rule,
-// because whoever installs krane reads the rules and not the program.
+// Renders the list of calls as RBAC rules in a Helm template. Each rule is preceded by its reason, because the people
+// who install krane read the rules and not the program.
 import type { ClusterCall } from "../src/kinds/cluster-call.ts";
 
 export function rightsTemplate(calls: readonly ClusterCall[]): string {

@@ -1,6 +1,6 @@
-// `make test`: every test, in the order in which a person wants to hear of a failure.
-// The unit tests run twice, on this Node and on the one that production uses; tests of
-// whole processes and of the cluster once, beside each other. Stops at the first suite that is red.
+// `make test`: runs every test, ordered so that the most useful failures show first. The unit tests run twice, on this
+// Node and on the one used in production; tests of whole processes and of the cluster run once, side by side. Stops at the
+// first suite that fails.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
@@ -8,7 +8,7 @@ import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { resolveKubeBinaries } from "./kube-binaries.ts";
 
-// These take longest, and mostly wait. They come first, so that none of them is left alone at the end.
+// These take longest, and mostly wait. They start first, so that none of them runs alone at the end.
 const longest = [
   "test/integration/agent/killed.test.ts",
   "test/integration/agent/without-cilium.test.ts",
@@ -58,11 +58,11 @@ interface Suite {
   readonly node: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Two suites at once would be hard to read, so what the second one says is kept until this is over. */
+  /** The output of two suites at once is hard to read, so the second one's is kept until this is over. */
   readonly silentDuring?: Promise<unknown>;
 }
 
-/** Whether it is green. */
+/** Whether it passed. */
 async function run({ title, node, args, env, silentDuring }: Suite): Promise<boolean> {
   const output = silentDuring === undefined ? "inherit" : "pipe";
   if (output === "inherit") console.log(`\n== ${title}`);
@@ -90,7 +90,7 @@ async function mustRun(suite: Suite): Promise<void> {
   if (!(await run(suite))) process.exit(1);
 }
 
-// A terminal interrupts the suites as well, and they have things to remove: their end is waited for.
+// Ctrl-C in a terminal reaches the suites too, and they clean up: wait for their end.
 process.on("SIGINT", () => undefined);
 
 const unit = [...testFiles("src"), ...testFiles("packages", packageTests)];
@@ -119,13 +119,13 @@ if (node24)
     title: `unit tests, Node 24 (${unit.length} files)`,
     node: node24,
     args: ["tools/test-suite.ts", `${cores}`, ...unit],
-    // Its processes load much the same modules, and compile them once for all.
+    // Its processes load mostly the same modules, and share the compiled code.
     env: { NODE_COMPILE_CACHE: resolve(".cache/compiled") },
   });
 else if (process.env["CI"] === "true") throw new Error("Node 24 is not installed: run `make .cache/node24`");
 else console.error("SKIPPED: unit tests on Node 24: no npm package of it for this platform");
 
-// Building Kubernetes takes every core for minutes, which the tests beside it would not stand.
+// Building Kubernetes takes every core for minutes, which would make the tests beside it fail.
 await resolveKubeBinaries(process.env, { report: console.error }, new AbortController().signal);
 const env = { KRANE_TEST_PROGRAM: resolve("bin/krane") };
 const wholeGreen = run({

@@ -1,12 +1,12 @@
-// Takes the types out of every module, for a Node that cannot do it by itself: Node 24 runs this, and Node 20 then
-// runs what it leaves in .cache/stripped (see stripped-modules.ts). A compiler at the start of each of some hundred
-// processes costs more than the tests in most of them. Types become blanks, so that a line and a column of a stack
-// trace are those of the source.
+// Strips the types from every module, for a Node that cannot do so itself: Node 24 runs this, and Node 20 then runs
+// the result in .cache/stripped (see stripped-modules.ts). A compiler at the start of each of some hundred processes
+// costs more than the tests in most of them. Types become blanks, so that lines and columns in stack traces match
+// the source.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import * as nodeModule from "node:module";
 import { dirname, join } from "node:path";
 
-// The declarations here are those of the oldest Node that krane runs on, which does not have it.
+// The type declarations here are those of the oldest supported Node, which lacks this function.
 const { stripTypeScriptTypes } = nodeModule as unknown as { stripTypeScriptTypes(code: string): string };
 const target = ".cache/stripped";
 

@@ -1,5 +1,5 @@
-// Gives Node, for each module of this project, the text without types that strip-types.ts has written. The module
-// keeps its own address, so that what it finds beside itself and what a stack trace says do not change.
+// Makes Node load, for each module of this project, the text without types that strip-types.ts has written. The
+// module keeps its URL, so that relative imports and stack traces do not change.
 //
 //   node --import ./.cache/stripped/tools/stripped-modules.mjs <file>.ts
 import { readFile } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { isMainThread } from "node:worker_threads";
 const stripped = new URL("../", import.meta.url);
 const project = new URL("../../", stripped);
 
-// Node loads this file a second time, in the thread that answers for the modules.
+// Node loads this file a second time, in the thread of the module hooks.
 if (isMainThread) register(import.meta.url);
 
 export const load: LoadHook = async (url, context, nextLoad) => {

@@ -1,9 +1,9 @@
-// Runs test files in the order in which they are named, so many at once:
+// Runs test files in the given order, a given number at a time:
 //
 //   node --import tsx tools/test-suite.ts <at once> <file>...
 //
-// `node --test` sorts them, and then a long one that comes late is waited for by a machine that has nothing else
-// to do. Files run with the options that this process was given.
+// `node --test` sorts them, and then a long one that starts late keeps an otherwise idle machine waiting. Files run
+// with the options of this process.
 import { resolve } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";

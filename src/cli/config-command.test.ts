@@ -70,7 +70,7 @@ key_file = "key"
     assert.equal(code, 78);
     assert.match(
       stderr,
-      /^krane: server\.admin_tokens: the token of ann is also that of the agents of a\.b; /,
+      /^krane: server\.admin_tokens: the token of ann is also an agent token of region a\.b; /,
     );
     assert.doesNotMatch(stderr, new RegExp(token));
   });

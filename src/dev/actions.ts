@@ -1,4 +1,4 @@
-// What a person would try, one key each, and on which kinds of object it can be tried.
+// The actions of `krane dev`, one key each, and the kinds of object that each applies to.
 import type { KindName } from "../kinds/kinds.ts";
 import { deploymentActions } from "./deployment-actions.ts";
 import { DevError } from "./dev-error.ts";
@@ -35,7 +35,7 @@ const ownActions: { readonly [K in KindName]?: KindActions<K> } = {
   policy: policyActions,
 };
 
-/** Does what a key stands for to the object with the given id. */
+/** Runs the action of a key on the object with the given id. */
 export async function runAction(
   action: Action,
   region: ActionRegion,
@@ -45,17 +45,17 @@ export async function runAction(
   if (action.about === "region") return action.run(region);
   const { title, name } = action;
   const object = (await loadWantedObjects(region, signal)).find((one) => one.id === id);
-  if (object === undefined) throw new DevError("nothing_to_do", `${title}: choose an object first`);
+  if (object === undefined) throw new DevError("nothing_to_do", `${title}: select an object first`);
   const { kind, isWanted, spec } = object;
-  // Those of a kind are only given objects of that kind.
+  // An action of a kind is only given objects of that kind.
   const own = ownActions[kind] as KindActions<KindName> | undefined;
   const run = own?.[name] ?? sharedActions(kind)[name];
-  if (run === undefined) throw new DevError("nothing_to_do", `${title}: not for a ${kind}`);
+  if (run === undefined) throw new DevError("nothing_to_do", `${title}: not available for a ${kind}`);
   if (!isWanted) throw new DevError("nothing_to_do", `${title}: ${spec.k8sName} is being deleted`);
   return run(region, object, signal);
 }
 
 async function cutStreams({ faults }: ActionRegion): Promise<string> {
   faults.cutStreams();
-  return "cut every stream of the control plane; krane comes back by itself";
+  return "cut every stream of the control plane; krane reconnects";
 }

@@ -1,5 +1,5 @@
-// The agent as a person sees it: through AgentService on its RPC port, with its token. What `krane dev` shows is
-// therefore what anybody can ask a production agent for.
+// Reads the agent's state through AgentService on its RPC port, with its token. So `krane dev` shows nothing that
+// a production agent would not report too.
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { createHttpLink } from "../control-plane/transport.ts";
@@ -11,7 +11,7 @@ export interface AgentClient {
   close(): Promise<void>;
 }
 
-// A demo has a few objects; whoever made thousands sees the first of them.
+// A demo has a few objects; of thousands, only the first are shown.
 const pagesMax = 10;
 const timeoutMs = 5_000;
 

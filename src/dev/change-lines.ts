@@ -1,5 +1,5 @@
-// What changed between two looks at the region, one line each: the output of --headless, and the recent events
-// of the live view. Pure.
+// Lists what changed between two states of the region, one line per change: the output of --headless, and the
+// recent events of the live view. Pure.
 import { allKinds, type KindName } from "../kinds/kinds.ts";
 import { printable } from "../telemetry/printable.ts";
 import { type DevObject, type DevState, isSettled } from "./dev-state.ts";
@@ -19,7 +19,7 @@ export function changeLines(before: DevState | undefined, after: DevState): read
   return [...lines, ...settledLines(before, after)];
 }
 
-/** Kind by kind: they come to rest at different times, a sentinel only after half a minute without trouble. */
+/** Per kind, because kinds settle at different times: a sentinel only after half a minute without trouble. */
 function settledLines(before: DevState | undefined, after: DevState): readonly string[] {
   return allKinds.flatMap(({ name, plural, makesPods }) => {
     const objects = ofKind(after, name);
@@ -46,7 +46,7 @@ export function describeObject(object: DevObject): string {
   return `${titleOf(object)}: desired v${desiredVersion}, applied v${appliedVersion},${ready} ${statusText(object)}`;
 }
 
-/** The last outcome, and why, as one line whatever a server has put into its messages. */
+/** The last outcome and its reason, on one line even if a message contains line breaks. */
 export function statusText({ want, outcome, reason, failing }: DevObject): string {
   const isDeleting = want === "delete" && outcome !== "deleted" && reason === "";
   const parts = [isDeleting ? "deleting" : outcome];

@@ -1,8 +1,8 @@
-// The definition of CiliumNetworkPolicy for the embedded cluster, as far as krane's policies need it. Without
-// it krane would hold every deployment back (K8).
+// The CustomResourceDefinition of CiliumNetworkPolicy for the embedded cluster, limited to what krane's policies
+// need. Without it krane would hold every deployment back (K8).
 import type { CustomResourceDefinition } from "kubernetes-types/apiextensions/v1.js";
 
-// The published types leave this field of a schema out.
+// The published types lack this field of a schema.
 const preservesUnknownFields = { "x-kubernetes-preserve-unknown-fields": true };
 const rule = { type: "object", ...preservesUnknownFields };
 

@@ -1,4 +1,4 @@
-// What happens in a cluster without anybody asking krane: pods die, images crash, people edit objects.
+// Faults in the cluster itself: pods die, images crash, people edit objects.
 import { DeadlineError, withTimeout } from "../concurrency/abort.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { pods } from "../kube/resources.ts";
@@ -10,7 +10,7 @@ import { loadWantedObjects } from "./wanted-objects.ts";
 export interface PodsOf {
   readonly namespace: string;
   readonly labelSelector: string;
-  /** Whose pods they are. */
+  /** The owner of the pods. */
   readonly name: string;
 }
 
@@ -31,7 +31,7 @@ export async function killOnePod(
 
 const crashAfterMs = 1_000;
 
-/** In every object that runs the image. */
+/** Affects every object that runs the image. */
 export async function toggleImageCrash(
   region: ActionRegion,
   image: string,
@@ -39,7 +39,7 @@ export async function toggleImageCrash(
 ): Promise<string> {
   const { behaviours } = region.cluster;
   if (behaviours === undefined)
-    throw new DevError("nothing_to_do", "images crash at will only in the embedded cluster");
+    throw new DevError("nothing_to_do", "images can be made to crash only in the embedded cluster");
   const rule = `crash ${image}`;
   const objects = await loadWantedObjects(region, signal);
   const affected = objects.filter(({ spec }) => "image" in spec && spec.image === image).length;
@@ -51,14 +51,14 @@ export async function toggleImageCrash(
   }
   behaviours.set(rule, { image, behaviour: { crashAfterMs } });
   const where = affected === 1 ? "one object" : `${affected} objects`;
-  return `${image} crashes from now on, in ${where}; the same key mends it`;
+  return `${image} now crashes, in ${where}; press the key again to fix it`;
 }
 
 export interface HandEdit<T extends KubeObject> {
   readonly kind: ResourceKind<T>;
-  /** What somebody else applies by force. */
+  /** What is applied by force. */
   readonly manifest: T;
-  /** What was done, as the beginning of a sentence. */
+  /** What was done, as the first part of a sentence. */
   readonly told: string;
   isRepaired(live: T): boolean;
 }
@@ -66,16 +66,16 @@ export interface HandEdit<T extends KubeObject> {
 const stranger = "somebody";
 const repairTimeoutMs = 10_000;
 
-// A repair takes milliseconds and would go unseen, so the edit stays to see it.
+// A repair takes milliseconds and would go unnoticed, so the edit waits for it.
 export async function editByHand<T extends KubeObject>(
   { cluster, clock }: ActionRegion,
   { kind, manifest, told, isRepaired }: HandEdit<T>,
   signal: AbortSignal,
 ): Promise<string> {
   const { namespace = "", name = "" } = manifest.metadata ?? {};
-  // Applying onto nothing would make an object that krane takes for somebody else's.
+  // Applying it before it exists would create an object that krane does not own.
   const live = await cluster.api.get(kind, { namespace, name }, { detail: "metadata" }, signal);
-  if (live === undefined) throw new DevError("nothing_to_do", `${kind.kind} ${name} is not there yet`);
+  if (live === undefined) throw new DevError("nothing_to_do", `${kind.kind} ${name} does not exist yet`);
   const options = { fieldManager: stranger, force: true };
   const { object } = await cluster.api.apply(kind, manifest, options, signal);
   const startedMs = clock.nowMs();
@@ -86,7 +86,7 @@ export async function editByHand<T extends KubeObject>(
     throw error;
   });
   const tookMs = Math.round(clock.nowMs() - startedMs);
-  return repaired ? `${told}; krane put it right after ${tookMs} ms` : `${told}; krane did not put it right`;
+  return repaired ? `${told}; krane repaired it after ${tookMs} ms` : `${told}; krane did not repair it`;
 }
 
 async function waitForChange<T extends KubeObject>(

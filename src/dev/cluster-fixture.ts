@@ -1,5 +1,5 @@
-// The cluster that krane's pods are written for: untrusted and sentinel nodes in three
-// zones, each pool behind its taint, and the runtime class of untrusted code.
+// Creates what krane's pods expect of a cluster: untrusted and sentinel nodes in three
+// zones, each pool with its taint, and the runtime class for untrusted code.
 import { type ApiHandler, createNodes, type NodeOptions } from "@krane/kube-apiserver";
 
 const pools = [
@@ -16,7 +16,7 @@ const nodes: readonly NodeOptions[] = pools.flatMap(({ pool, taint }) =>
   })),
 );
 
-/** Creates what is not there yet, so that calling it again changes nothing. */
+/** Creates what is missing, so that a second call changes nothing. */
 export async function createFixture(handler: ApiHandler, signal: AbortSignal): Promise<void> {
   const path = "/apis/node.k8s.io/v1/runtimeclasses";
   const body = {
@@ -27,6 +27,6 @@ export async function createFixture(handler: ApiHandler, signal: AbortSignal): P
   };
   const answer = await handler({ method: "POST", path, contentType: "application/json", body }, signal);
   if (answer.kind === "whole" && answer.status >= 300 && answer.status !== 409)
-    throw new Error(`cannot create the runtime class of untrusted code: ${JSON.stringify(answer.body)}`);
+    throw new Error(`cannot create the runtime class for untrusted code: ${JSON.stringify(answer.body)}`);
   await createNodes(handler, signal, nodes);
 }

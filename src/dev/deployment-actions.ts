@@ -1,4 +1,4 @@
-// What a person would try with a deployment.
+// The actions for a deployment.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { replicaSets } from "../kube/resources.ts";
 import { labelKeys } from "../model/labels.ts";
@@ -11,15 +11,15 @@ type Deployment = WantedObject<"deployment">;
 
 export const deploymentActions: KindActions<"deployment"> = { deployNext, toggleBadSpec, editBehindBack };
 
-// As at the real control plane, a new version is a new deployment beside the old one, which goes when
-// somebody, there the router and here a person, no longer needs it.
+// As with a real control plane, a new version is a new deployment beside the old one, which is deleted
+// once traffic no longer needs it: there by the router, here by the user.
 async function deployNext(region: ActionRegion, { spec }: Deployment, signal: AbortSignal): Promise<string> {
   const taken = new Set((await loadWantedObjects(region, signal)).map((object) => object.spec.k8sName));
   const k8sName = nextName(spec.k8sName, taken);
   const image = nextImage(spec.image);
   const next = { ...spec, k8sName, image, deploymentId: deploymentIdOf(k8sName) };
   const version = await applyWanted(region, "deployment", next);
-  return `asked for ${k8sName} with ${image} (v${version}); delete ${spec.k8sName} when it is ready`;
+  return `requested ${k8sName} with ${image} (v${version}); delete ${spec.k8sName} when it is ready`;
 }
 
 const badPort = 99_999;
@@ -27,7 +27,7 @@ const badPort = 99_999;
 async function toggleBadSpec({ faults, name }: ActionRegion, { id, spec }: Deployment): Promise<string> {
   const port = spec.port === badPort ? 8080 : badPort;
   const version = await faults.editUnchecked(name, "deployment", id, (kept) => ({ ...kept, port }));
-  return `asked for port ${port} on ${spec.k8sName} (v${version})`;
+  return `requested port ${port} on ${spec.k8sName} (v${version})`;
 }
 
 function editBehindBack(region: ActionRegion, { spec }: Deployment, signal: AbortSignal): Promise<string> {

@@ -1,4 +1,4 @@
-// What keeps `krane dev` from starting or an action from being done, in words for the person at the keyboard.
+// Why `krane dev` does not start or an action failed, in words for the user.
 import { CodedError } from "../errors/coded-error.ts";
 
 export class DevError extends CodedError<"DevError"> {

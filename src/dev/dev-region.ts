@@ -1,5 +1,4 @@
-// A whole region in one process: a cluster, a control plane and an agent between them, with the sample
-// scenario.
+// A complete region in one process: a cluster, a control plane and an agent, with the sample scenario.
 
 import type { PodBehaviour } from "@krane/kube-apiserver";
 import type { AgentDeps } from "../agent/agent-deps.ts";
@@ -25,7 +24,7 @@ export interface DevPorts {
   readonly kube: number;
   readonly control: number;
   readonly rpc: number;
-  /** 0 for none. */
+  /** 0 turns it off. */
   readonly metrics: number;
 }
 
@@ -33,7 +32,7 @@ export type ClusterChoice =
   | {
       readonly kind: "embedded";
       readonly kubeconfigPath: string;
-      /** How its pods behave; the default takes a second to Ready. */
+      /** How its pods behave; by default they become Ready after a second. */
       readonly behaviour?: Partial<PodBehaviour>;
     }
   | { readonly kind: "real"; readonly kubeconfigPath: string };
@@ -41,12 +40,12 @@ export type ClusterChoice =
 export interface DevOptions {
   readonly ports: DevPorts;
   readonly cluster: ClusterChoice;
-  /** Where to write a contexts file for the command line; without it there is none. */
+  /** Where to write a contexts file for the command line; undefined writes no file. */
   readonly cliContextPath?: string | undefined;
 }
 
 export interface DevDeps extends AgentDeps, EmbeddedClusterDeps {
-  /** Text that cannot be guessed. */
+  /** Generates unguessable text. */
   createToken(): string;
 }
 
@@ -58,11 +57,11 @@ export interface DevRegion {
   readonly faults: Faults;
   readonly agent: AgentClient;
   readonly cliContextPath: string | undefined;
-  /** Where to look, by name. */
+  /** By name. */
   readonly urls: Readonly<Record<"kubernetes" | "control plane" | "agent" | "metrics", string>>;
 }
 
-// Everything is in the clear and meant for whoever sits at this machine; nobody else on the network gets in.
+// Everything is unencrypted, and meant for the user of this machine; it only listens on loopback.
 const loopback = "127.0.0.1";
 
 /** Its parts stop with the stack. */
@@ -144,7 +143,7 @@ async function writeCliContext(path: string, server: string, token: Secret, deps
     await deps.writeTextFile(path, renderCliContext({ name: "dev", server, region: devRegion, token }));
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    const advice = "choose another place with --write-kubeconfig";
+    const advice = "choose another path with --write-kubeconfig";
     throw new DevError("file_unusable", `cannot write ${path}: ${reason}; ${advice}`, { cause });
   }
 }
@@ -161,7 +160,7 @@ function startCluster(
 async function askForSample(admin: Admin, cluster: ClusterChoice["kind"]): Promise<void> {
   const region = { admin, name: devRegion };
   for (const deployment of sampleDeployments()) await applyWanted(region, "deployment", deployment);
-  // Where pods are real a sentinel would need an image and databases that nobody has at hand.
+  // On a real cluster a sentinel would need an image and databases that are not available.
   if (cluster === "embedded") await applyWanted(region, "sentinel", sampleSentinel());
   await applyWanted(region, "policy", samplePolicy(), policedDeployment);
 }

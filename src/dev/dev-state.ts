@@ -1,5 +1,5 @@
-// One look at the region: what the control plane wants and was told, beside what the agent did. Everything that
-// is shown comes from here, so that the live view and the lines of --headless never tell different stories.
+// One snapshot of the region: the control plane's desired state and reports, beside the agent's own state. Both the
+// live view and the lines of --headless are made from it, so that they never disagree.
 import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../gen/ctrl/v1/deployment_pb.ts";
 import {
   type ControllerStatus,
@@ -14,7 +14,7 @@ import { loadWantedObjects, type WantedObject } from "./wanted-objects.ts";
 
 export interface DevState {
   readonly stream: string;
-  /** By kind and key; objects whose deletion is done are no longer there. */
+  /** By kind and key; objects whose deletion is done are left out. */
   readonly objects: readonly DevObject[];
 }
 
@@ -22,20 +22,20 @@ export interface DevObject {
   readonly kind: KindName;
   /** `namespace/name`. */
   readonly key: string;
-  /** Empty where the control plane knows nothing of it. */
+  /** Empty if the control plane does not know it. */
   readonly id: string;
-  /** Empty where it has none. */
+  /** Empty without one. */
   readonly environment: string;
   readonly image: string;
   readonly want: "run" | "delete" | "unknown";
   readonly desiredVersion: bigint;
   readonly appliedVersion: bigint;
-  /** Absent where no pods run for it. */
+  /** Absent if it has no pods. */
   readonly pods?: DevPods;
-  /** Instances that the control plane was told are failing. */
+  /** Instances reported to the control plane as failing. */
   readonly failing: number;
   readonly outcome: string;
-  /** Empty where all is well. */
+  /** Empty if all is well. */
   readonly reason: string;
 }
 
@@ -63,7 +63,7 @@ export async function loadDevState(region: DevRegion, signal: AbortSignal): Prom
   return { stream: streamsText(status?.controllers ?? []), objects: [...shown, ...others].sort(compare) };
 }
 
-/** Whether everything that is wanted runs as wanted. */
+/** Whether every desired object is up to date and ready. */
 export function isSettled(objects: readonly DevObject[]): boolean {
   return objects.every(isHealthy);
 }
@@ -139,7 +139,7 @@ type Inspected = Pick<DevObject, "appliedVersion" | "outcome" | "reason">;
 function inspected(object: ObjectStatus | undefined): Inspected {
   if (object === undefined) return { appliedVersion: 0n, outcome: "pending", reason: "" };
   const { appliedVersion, outcome, reason, fieldPath } = object;
-  // Most reasons name the field themselves.
+  // Most reasons already name the field.
   const where = fieldPath === undefined || reason.includes(fieldPath) ? "" : `${fieldPath}: `;
   return { appliedVersion, outcome: outcomeText(outcome), reason: `${where}${reason}` };
 }
@@ -152,7 +152,7 @@ function outcomeText(outcome: ObjectStatus_Outcome): string {
   return outcomeTexts.get(outcome) ?? "unknown";
 }
 
-/** One word where all streams are alike, which is nearly always. */
+/** One word if all streams are in the same state, which is nearly always. */
 function streamsText(controllers: readonly ControllerStatus[]): string {
   const texts = controllers.map(streamText);
   const [first = "not open"] = texts;

@@ -1,5 +1,5 @@
-// The cluster within this process: the embedded API server on a loopback port, with the controllers that make
-// it live, and a kubeconfig for kubectl and the agent. Nothing of it outlives stop().
+// Runs a cluster inside this process: the embedded API server on a loopback port with its controllers, and a
+// kubeconfig for kubectl and the agent. stop() removes all of it.
 
 import {
   type ApiServer,
@@ -25,7 +25,7 @@ import { devNamespace } from "./scenario.ts";
 
 export interface EmbeddedClusterOptions {
   readonly port: number;
-  /** Where the kubeconfig is written; removed again by stop(). */
+  /** Where the kubeconfig is written; removed by stop(). */
   readonly kubeconfigPath: string;
   readonly behaviour?: Partial<PodBehaviour>;
 }
@@ -33,7 +33,7 @@ export interface EmbeddedClusterOptions {
 export interface EmbeddedClusterDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** Makes missing folders. */
+  /** Creates missing folders. */
   writeTextFile(path: string, text: string): Promise<void>;
   removeFile(path: string): Promise<void>;
 }
@@ -69,7 +69,7 @@ async function openCluster(
   } catch (cause) {
     await http.stop();
     const reason = cause instanceof Error ? cause.message : String(cause);
-    const advice = "choose another place with --write-kubeconfig";
+    const advice = "choose another path with --write-kubeconfig";
     throw new DevError("file_unusable", `cannot write ${kubeconfigPath}: ${reason}; ${advice}`, { cause });
   }
   const stopping = new AbortController();
@@ -92,15 +92,15 @@ async function openCluster(
 
 async function listen(server: ApiServer, port: number): Promise<HttpServerHandle> {
   try {
-    // kubectl sends no token over plain HTTP, so whoever reaches the port is let in: that is this machine
-    // alone, and nothing that these pods are said to run is really run.
+    // kubectl sends no token over plain HTTP, so every connection is accepted: the port is only open on this
+    // machine, and these pods do not run anything.
     return await startHttpServer(server, { port, anonymous: administrator });
   } catch (cause) {
     throw explainListenFailure("--kube-port", port, cause as NodeJS.ErrnoException);
   }
 }
 
-/** JSON is YAML as well. */
+/** JSON is valid YAML. */
 function kubeconfigText(server: string): string {
   const name = "krane-dev";
   const config = {

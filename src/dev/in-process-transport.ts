@@ -1,4 +1,4 @@
-// The embedded API server as a KubeTransport: krane's client reaches it by direct calls instead of a socket.
+// A KubeTransport that calls the embedded API server directly instead of through a socket.
 
 import {
   type ApiServer,
@@ -19,7 +19,7 @@ export function createInProcessTransport(server: ApiServer, options: InProcessOp
       const answer = await handler(request, AbortSignal.any([signal, closing.signal]));
       if (answer.kind === "whole") return responseOf(answer);
       answer.close();
-      throw new KubeApiError("malformed", `${request.path} answered with a stream`);
+      throw new KubeApiError("malformed", `${request.path} returned a stream`);
     },
     async stream(request, signal): Promise<KubeStream> {
       const answer = await handler(request, AbortSignal.any([signal, closing.signal]));
@@ -33,7 +33,7 @@ export function createInProcessTransport(server: ApiServer, options: InProcessOp
 }
 
 async function* nothing(): AsyncGenerator<never> {
-  // A refused watch has no events.
+  // A rejected watch has no events.
 }
 
 function responseOf({ status, body, retryAfterSeconds }: WholeResponse): KubeResponse {

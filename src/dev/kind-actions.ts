@@ -1,5 +1,5 @@
-// What can be done to an object: through the control plane's admin API for wishes, through the Kubernetes API for what
-// happens behind krane's back. Each answers with a sentence about what it did.
+// The actions on an object: desired changes go through the control plane's admin API, faults through the Kubernetes
+// API, behind krane's back. Each returns a sentence about what it did.
 import type { KindName } from "../kinds/kinds.ts";
 import type { DevRegion } from "./dev-region.ts";
 import type { WantedObject } from "./wanted-objects.ts";
@@ -24,5 +24,5 @@ export type RunAction<K extends KindName> = (
   signal: AbortSignal,
 ) => Promise<string>;
 
-/** What is left out makes no sense for that kind. */
+/** Actions that make no sense for a kind are left out. */
 export type KindActions<K extends KindName> = Readonly<Partial<Record<ActionName, RunAction<K>>>>;

@@ -1,4 +1,4 @@
-// What a person would try with a policy. It has no pods.
+// The actions for a policy, which has no pods.
 import { isDeepStrictEqual } from "node:util";
 import { policyKind } from "../kinds/policy/policy-document.ts";
 import { type CustomObject, ciliumNetworkPolicies } from "../kube/resources.ts";
@@ -17,7 +17,7 @@ async function toggleBadSpec({ faults, name }: ActionRegion, { id, spec }: Polic
   const kind = document.kind === otherKind ? policyKind : otherKind;
   const policy = new TextEncoder().encode(JSON.stringify({ ...document, kind }));
   const version = await faults.editUnchecked(name, "policy", id, (kept) => ({ ...kept, policy }));
-  return `asked for a ${kind} as ${spec.k8sName} (v${version})`;
+  return `requested a ${kind} as ${spec.k8sName} (v${version})`;
 }
 
 function editBehindBack(region: ActionRegion, { spec }: Policy, signal: AbortSignal): Promise<string> {
@@ -32,7 +32,7 @@ function editBehindBack(region: ActionRegion, { spec }: Policy, signal: AbortSig
   return editByHand(region, { kind: ciliumNetworkPolicies, manifest, told, isRepaired }, signal);
 }
 
-/** The sample's own, so that it is known to be JSON. */
+/** The sample's own text, so it is known to be JSON. */
 function documentOf({ policy }: Policy["spec"]): CustomObject {
   return JSON.parse(new TextDecoder().decode(policy));
 }

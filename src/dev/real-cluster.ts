@@ -1,5 +1,5 @@
-// A cluster of somebody's own. Before anything is started it is searched for objects of another krane: two
-// agents with different control planes on one cluster would each suspect and repair what is the other's.
+// Uses an existing cluster. It is first searched for objects of another krane: two agents with different control
+// planes on one cluster would each hold back and repair the other's objects.
 
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import type { KubeApi } from "../kube/api.ts";
@@ -16,12 +16,12 @@ import { DevError } from "./dev-error.ts";
 import { devNamespace, devWorkspaceId } from "./scenario.ts";
 
 const connections = 4;
-// An API server that was just started, or just learnt of a new kind, asks for patience.
+// An API server that has just started, or just got a new kind, asks clients to retry.
 const attemptsMax = 10;
 const pauseMs = 1_000;
 
 const foreign = `${labelKeys.managedBy}=${managedBy},${labelKeys.workspaceId}!=${devWorkspaceId}`;
-// A policy of the control plane does not say whose workspace it is for; the namespace of an earlier run does.
+// A policy does not name its workspace; the namespace identifies what an earlier run left.
 const elsewhere = { fieldSelector: `metadata.namespace!=${devNamespace}` };
 const searchedKinds: readonly ResourceKind[] = [replicaSets, appsDeployments, ciliumNetworkPolicies];
 
@@ -56,8 +56,8 @@ async function refuseForeignObjects(
     const { namespace, name } = found.metadata ?? {};
     throw new DevError(
       "cluster_in_use",
-      `--kubeconfig: the cluster at ${server} is looked after by another krane (it made ${kind.kind} ` +
-        `${namespace}/${name}); take one without krane, or leave the flag out for a cluster in this process`,
+      `--kubeconfig: the cluster at ${server} is managed by another krane (it created ${kind.kind} ` +
+        `${namespace}/${name}); use one without krane, or omit the flag to use an embedded cluster`,
     );
   }
 }
@@ -75,7 +75,7 @@ async function findForeign(
       return page.items[0];
     } catch (error) {
       if (!(error instanceof KubeApiError)) throw error;
-      // A cluster without Cilium has no policies of anybody.
+      // A cluster without Cilium has no policies at all.
       if (error.status === 404) return undefined;
       const isBusy = error.status === 429 || error.status === 503;
       if (!isBusy || attempt === attemptsMax) throw error;

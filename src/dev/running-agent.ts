@@ -1,5 +1,5 @@
-// The agent of `krane dev`: the same run() as in production, with a configuration that is read by the same
-// parser, so that what works here works there.
+// Runs the agent of `krane dev`: the same run() as in production, with a configuration read by the same parser, so
+// that what works here works there.
 import type { AgentDeps } from "../agent/agent-deps.ts";
 import { run } from "../agent/run.ts";
 import { linkSignals } from "../concurrency/abort.ts";
@@ -12,13 +12,13 @@ import { devRegion } from "./scenario.ts";
 
 export interface DevAgentOptions {
   readonly rpcPort: number;
-  /** 0 for none. */
+  /** 0 turns it off. */
   readonly metricsPort: number;
   readonly controlUrl: string;
   readonly controlToken: string;
   readonly agentToken: string;
   readonly kubeconfigPath: string;
-  /** A cluster without Cilium can show nothing otherwise. */
+  /** Without this, nothing would run on a cluster without Cilium. */
   readonly networkPolicy: Config["isolation"]["networkPolicy"];
 }
 
@@ -36,10 +36,10 @@ export function agentConfig(options: DevAgentOptions): Config {
   };
   const outcome = parseConfig({ env: {}, flags, randomId: () => "kraneDev" });
   if (outcome.kind === "valid") return outcome.config;
-  throw new TypeError(`the configuration of krane dev is wrong: ${renderProblems(outcome.problems)}`);
+  throw new TypeError(`the configuration of krane dev is invalid: ${renderProblems(outcome.problems)}`);
 }
 
-/** Has started when the agent has. A start that fails leaves nothing running. */
+/** Resolves once the agent has started. A failed start leaves nothing running. */
 export function agentStep(options: DevAgentOptions, deps: AgentDeps): Step {
   return {
     name: "agent",
@@ -70,7 +70,7 @@ export function agentStep(options: DevAgentOptions, deps: AgentDeps): Step {
       return {
         failed,
         async stop() {
-          // Its error is known by then, and need not be told twice.
+          // Its error has been reported already.
           if (hasFailed) return;
           stopping.abort();
           await ended;
@@ -80,7 +80,7 @@ export function agentStep(options: DevAgentOptions, deps: AgentDeps): Step {
   };
 }
 
-/** The agent names its settings, which a user of `krane dev` has never seen. */
+/** Replaces the agent's setting names, which a user of `krane dev` has never seen, by flags. */
 function inTermsOfFlags(error: unknown, { rpcPort, metricsPort }: DevAgentOptions): unknown {
   if (!(error instanceof ServiceError) || !(error.cause instanceof Error)) return error;
   const isRpc = error.message.startsWith("rpc_port");

@@ -1,6 +1,6 @@
-// What `krane dev` asks for at first: three deployments in two environments of one workspace, the sentinel that
-// one of them is reached through, and a policy that lets it, as a control plane has them. All of it carries the id of a workspace that exists nowhere
-// else, which is how a later `krane dev` knows what an earlier one left in a cluster.
+// The sample scenario of `krane dev`: three deployments in two environments of one workspace, the sentinel in
+// front of one of them, and a policy that lets its traffic in. All of it carries a workspace id that exists nowhere
+// else, by which a later `krane dev` recognizes what an earlier one left in a cluster.
 
 import type { ApplyInit } from "../kinds/kinds.ts";
 import { policyApiVersion, policyKind } from "../kinds/policy/policy-document.ts";
@@ -13,7 +13,7 @@ export const devWorkspaceId = "ws_krane_dev";
 type DeploymentInit = ApplyInit<"deployment">;
 
 // Real images, so that the same scenario runs on a real cluster; the embedded one pulls nothing. Each deployment
-// has one of its own, so that one can crash without the others.
+// has a different one, so that one can crash without the others.
 export function sampleDeployments(): readonly DeploymentInit[] {
   return [
     sampleDeployment("web-1", "env_production", "docker.io/nginxinc/nginx-unprivileged:1.25", 2),
@@ -57,7 +57,7 @@ export function sampleSentinel(): ApplyInit<"sentinel"> {
   };
 }
 
-/** The deployment that it lets traffic in to, and that it goes with. */
+/** The deployment that it lets traffic in to, and that it is deleted with. */
 export const policedDeployment = deploymentIdOf("web-1");
 
 export function samplePolicy(): ApplyInit<"policy"> {
@@ -87,12 +87,12 @@ export function samplePolicy(): ApplyInit<"policy"> {
   };
 }
 
-/** Every version of a workload is a deployment of its own, with a name and an id of its own. */
+/** Every version of a workload is a separate deployment, with a different name and id. */
 export function deploymentIdOf(name: string): string {
   return `d_${name}`;
 }
 
-/** `web-1` becomes `web-2`, or the next one that nobody has: a name is never given out twice. */
+/** `web-1` becomes `web-2`, or the next unused number: a name is never used twice. */
 export function nextName(name: string, taken: ReadonlySet<string>): string {
   const base = name.replace(/-\d+$/, "");
   for (let number = Number(/-(\d+)$/.exec(name)?.[1] ?? 1) + 1; ; number++) {
@@ -101,7 +101,7 @@ export function nextName(name: string, taken: ReadonlySet<string>): string {
   }
 }
 
-/** The last number of the tag, one higher. */
+/** Increments the last number of the tag. */
 export function nextImage(text: string): string {
   const next = text.replace(
     /:(.*?)(\d+)$/,

@@ -1,4 +1,4 @@
-// What a person would try with a sentinel.
+// The actions for a sentinel.
 import type { Deployment as AppsDeployment } from "kubernetes-types/apps/v1.js";
 import { appsDeployments } from "../kube/resources.ts";
 import { labelKeys, sentinelNamespace as namespace } from "../model/labels.ts";
@@ -11,17 +11,17 @@ type Sentinel = WantedObject<"sentinel">;
 
 export const sentinelActions: KindActions<"sentinel"> = { deployNext, toggleBadSpec, editBehindBack };
 
-// Unlike a deployment, a sentinel keeps its name and is rolled over to its new image.
+// Unlike a deployment, a sentinel keeps its name and rolls out its new image.
 async function deployNext(region: ActionRegion, { spec }: Sentinel): Promise<string> {
   const image = nextImage(spec.image);
   const version = await applyWanted(region, "sentinel", { ...spec, image });
-  return `asked for ${image} on ${spec.k8sName} (v${version})`;
+  return `requested ${image} on ${spec.k8sName} (v${version})`;
 }
 
 async function toggleBadSpec({ faults, name }: ActionRegion, { id, spec }: Sentinel): Promise<string> {
   const cpuMillicores = spec.cpuMillicores === 0n ? 100n : 0n;
   const version = await faults.editUnchecked(name, "sentinel", id, (kept) => ({ ...kept, cpuMillicores }));
-  return `asked for ${cpuMillicores} millicores on ${spec.k8sName} (v${version})`;
+  return `requested ${cpuMillicores} millicores on ${spec.k8sName} (v${version})`;
 }
 
 function editBehindBack(region: ActionRegion, { id, spec }: Sentinel, signal: AbortSignal): Promise<string> {

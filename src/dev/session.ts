@@ -1,5 +1,5 @@
-// The life of one `krane dev` once its region runs: looks at the region a few times a second and tells what
-// changed, until it is stopped or the agent fails. With a screen it also redraws, and does what keys say.
+// Runs one `krane dev` session: polls the region a few times a second and shows what changed, until it is stopped
+// or the agent fails. With a screen it also redraws and handles keys.
 import { isAbort } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { type Action, actions, runAction } from "./actions.ts";
@@ -8,19 +8,19 @@ import type { DevRegion } from "./dev-region.ts";
 import { type DevState, loadDevState } from "./dev-state.ts";
 import { renderView, type ViewSize } from "./view.ts";
 
-/** What a session needs of a terminal. */
+/** What a session needs from a terminal. */
 export interface Screen {
   size(): ViewSize;
-  /** Shows these lines and nothing else. */
+  /** Replaces the whole screen with these lines. */
   draw(lines: readonly string[]): void;
 }
 
 const lookEveryMs = 200;
-// One look that fails is a hiccup of a busy machine; many in a row are an agent that is gone.
+// A single failed poll can happen on a busy machine; many in a row mean that the agent is gone.
 const failuresMax = 20;
 const recentMax = 50;
 
-/** Calls back with every state. Rejects when the agent no longer answers; resolves when the signal aborts. */
+/** Calls back with every state. Rejects when the agent no longer responds; resolves when the signal aborts. */
 export async function watchRegion(
   region: DevRegion,
   onState: (state: DevState) => void,
@@ -78,7 +78,7 @@ export class LiveSession {
     await this.pending;
   }
 
-  /** Keys are done one after the other, so that two quick presses of `+` are two more pods. */
+  /** Keys are handled one after the other, so that two quick presses of `+` give two more pods. */
   press(key: string, signal: AbortSignal): void {
     if (this.showsHelp) this.showsHelp = false;
     else if (key === "?" || key === "h") this.showsHelp = true;
@@ -102,7 +102,7 @@ export class LiveSession {
 
   private show(state: DevState): void {
     const lines = changeLines(this.state, state);
-    // What the table shows anyway at the first look is no news.
+    // The first state is in the table already, so it is not an event.
     if (this.state !== undefined) for (const line of lines) this.tell(line);
     this.state = state;
     const ids = this.ids();

@@ -1,4 +1,4 @@
-// What can be tried with objects of any kind, or of any that makes pods.
+// The actions for objects of any kind, or of any kind with pods.
 import { type KindName, kindOf } from "../kinds/kinds.ts";
 import { killOnePod, toggleImageCrash } from "./cluster-faults.ts";
 import type { ActionRegion, KindActions } from "./kind-actions.ts";
@@ -19,12 +19,12 @@ export function sharedActions(kind: KindName): KindActions<KindName> {
 async function scale({ admin }: ActionRegion, { spec, view }: WantedObject, by: number): Promise<string> {
   const replicas = Math.max(0, ("replicas" in spec ? spec.replicas : 0) + by);
   const { version } = await admin.scaleObject({ ...refOf(view), replicas });
-  return `asked for ${replicas} of ${spec.k8sName} (v${version})`;
+  return `scaled ${spec.k8sName} to ${replicas} (v${version})`;
 }
 
 async function orderDeletion({ admin }: ActionRegion, { spec, view }: WantedObject): Promise<string> {
   const { version } = await admin.deleteObject(refOf(view));
-  return `asked for the deletion of ${spec.k8sName} (v${version})`;
+  return `requested the deletion of ${spec.k8sName} (v${version})`;
 }
 
 function refOf({ ref }: WantedObject["view"]) {

@@ -53,7 +53,7 @@ const model: ViewModel = {
   region: "local.dev",
   state: { stream: "open", objects: [api, preview, web, policy] },
   chosen: "d_web-1",
-  recent: ["asked for 3 of web-1 (v4)", "stream: open"],
+  recent: ["scaled web-1 to 3 (v4)", "stream: open"],
   showsHelp: false,
 };
 
@@ -78,10 +78,10 @@ krane dev, region local.dev, streams open
 > deployment  krane-dev/web-1      env_production  nginx-unprivileged:1.25  v4       v4       2/2    unchanged
   policy      krane-dev/to-web-1                                            v4       v4       -      unchanged
 
-  asked for 3 of web-1 (v4)
+  scaled web-1 to 3 (v4)
   stream: open
 
-  up/down choose   + scale up   - scale down   n new version   d delete   b bad spec   p kill a pod   c crash the image
+  up/down select   + scale up   - scale down   n new version   d delete   b bad spec   p kill a pod   c crash the image
   e edit behind krane's back   s cut the streams   ? help   q quit
 `,
     );
@@ -103,10 +103,10 @@ krane dev, region local.dev, streams open
 > deployment  krane-dev/web-1      v4       v4       2/2    unchanged
   policy      krane-dev/to-web-1   v4       v4       -      unchanged
 
-  asked for 3 of web-1 (v4)
+  scaled web-1 to 3 (v4)
   stream: open
 
-  up/down choose   + scale up   - scale down   n new version   d delete
+  up/down select   + scale up   - scale down   n new version   d delete
   b bad spec   p kill a pod   c crash the image   e edit behind krane's back
   s cut the streams   ? help   q quit
 `,
@@ -136,8 +136,8 @@ krane dev, region local.dev, streams open
     assert.doesNotMatch(page, /LAST OUTCOME/);
   });
 
-  test("says when nothing is asked for", () => {
-    assert.match(rendered(80, 24, false, { state: { stream: "open", objects: [] } }), /nothing is asked for/);
+  test("shows that there are no objects", () => {
+    assert.match(rendered(80, 24, false, { state: { stream: "open", objects: [] } }), /no objects/);
   });
 
   test("with colours is green where all is well, red in trouble and yellow on the way", () => {

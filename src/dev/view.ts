@@ -1,5 +1,5 @@
-// The screen of `krane dev` as a pure function: what is known in, lines out, none of them wider or more than
-// the terminal has room for. The table of objects comes before everything else when room is short.
+// Renders the screen of `krane dev`, as a pure function from state to lines that fit the terminal. When space is
+// short, the table of objects has priority.
 
 import { printable } from "../telemetry/printable.ts";
 import { actions } from "./actions.ts";
@@ -7,17 +7,17 @@ import { statusText } from "./change-lines.ts";
 import { type DevObject, type DevState, isHealthy } from "./dev-state.ts";
 
 export interface ViewModel {
-  /** Where to look, by name. */
+  /** By name. */
   readonly urls: Readonly<Record<string, string>>;
   readonly kubeconfigPath: string;
-  /** Undefined where there was no place for one. */
+  /** Undefined if no file could be written. */
   readonly cliContextPath: string | undefined;
   readonly region: string;
-  /** Undefined before the first look. */
+  /** Undefined before the first poll. */
   readonly state: DevState | undefined;
-  /** The id of the chosen object. */
+  /** The id of the selected object. */
   readonly chosen: string;
-  /** What happened lately, oldest first. */
+  /** Recent events, oldest first. */
   readonly recent: readonly string[];
   readonly showsHelp: boolean;
 }
@@ -36,7 +36,7 @@ export function renderView(model: ViewModel, size: ViewSize): readonly string[] 
   const body = model.showsHelp ? helpLines.map(clip).slice(0, size.rows) : tableLines(model, size);
   const recent = model.recent.slice(-recentMax).map((line) => clip(`  ${printable(line)}`));
   const foot = footLines(size.columns);
-  // What is left out first comes last here.
+  // In order of priority: later parts are left out first.
   let room = size.rows - body.length;
   const take = (lines: readonly string[]): readonly string[] => {
     if (lines.length === 0 || lines.length + 1 > room) return [];
@@ -100,8 +100,8 @@ function tableLines({ state, chosen }: ViewModel, size: ViewSize): readonly stri
     return clipped(start, columns, status === "") + (colours ? painted(object, status) : status);
   });
   const heading = clipped(`  ${padded(titles)}LAST OUTCOME`, columns);
-  if (lines.length === 0) lines.push(clipped("  nothing is asked for", columns));
-  // The chosen one stays in sight where not all of them have room.
+  if (lines.length === 0) lines.push(clipped("  no objects", columns));
+  // The selected object stays visible if not all of them fit.
   const room = Math.max(0, rowsMax - 1);
   const chosenIndex = objects.findIndex(({ id }) => id !== "" && id === chosen);
   const first = Math.max(0, chosenIndex + 1 - room);
@@ -116,7 +116,7 @@ function painted(object: DevObject, text: string): string {
 }
 
 const keyTitles: readonly (readonly [key: string, title: string])[] = [
-  ["up/down", "choose"],
+  ["up/down", "select"],
   ...actions.map(({ key, title }) => [key, title] as const),
   ["?", "help"],
   ["q", "quit"],
@@ -136,21 +136,21 @@ function footLines(columns: number): readonly string[] {
 }
 
 const helpLines: readonly string[] = [
-  "A control plane asks for deployments, for the sentinels in front of them and for network policies; krane",
-  "makes them so in the cluster and tells what runs.",
+  "The control plane requests deployments, the sentinels in front of them and network policies; krane applies",
+  "them to the cluster and reports what is running.",
   "",
-  "  + -   asks the control plane for more or fewer pods of the chosen object",
-  "  n     asks for a new version of it: of a deployment a new one beside it, of a sentinel a new image",
-  "  d     asks for its deletion",
-  "  b     asks for what cannot be: krane says what is wrong with which field; again mends it",
-  "  p     kills one of its pods: Kubernetes makes another, krane reports both",
-  "  c     makes its image crash: krane reports what fails; again mends it",
-  "  e     edits it with kubectl's means: krane puts it right at once",
-  "  s     cuts the streams from the control plane: krane reconnects and goes on where it was",
+  "  + -   scale the selected object up or down",
+  "  n     request a new version: a deployment gets a successor beside it, a sentinel a new image",
+  "  d     delete it",
+  "  b     request an invalid spec: krane reports which field is wrong; press again to fix it",
+  "  p     kill one of its pods: Kubernetes replaces it, krane reports both",
+  "  c     make its image crash: krane reports what fails; press again to fix it",
+  "  e     edit it as kubectl would: krane repairs it at once",
+  "  s     cut the streams from the control plane: krane reconnects and continues where it was",
   "",
-  "A line shows the version that is desired, the one that was applied, the pods that are ready, and what came",
-  "of krane's last attempt. A sentinel's pod counts once it was ready for 30 seconds; a policy has no pods.",
-  "Use kubectl with the KUBECONFIG above, and krane with the KRANE_CONFIG, for things that have no key.",
+  "A row shows the desired version, the applied version, the ready pods, and the result of krane's last",
+  "attempt. A sentinel's pod counts once it has been ready for 30 seconds; a policy has no pods.",
+  "For everything else, use kubectl with the KUBECONFIG above, or krane with the KRANE_CONFIG.",
   "",
   "Any key closes this page; q quits.",
 ];

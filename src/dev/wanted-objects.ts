@@ -1,4 +1,4 @@
-// What the control plane wants, by its admin API.
+// The desired state of the control plane, through its admin API.
 import type { ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
 import { ObjectView_Desired as Desired } from "../gen/krane/admin/v1/admin_pb.ts";
 import type { ApplyInit, ApplyMessage, KindName } from "../kinds/kinds.ts";
@@ -18,7 +18,7 @@ export interface WantedRegion {
   readonly admin: Admin;
 }
 
-/** All of them, also those whose deletion is done. */
+/** All of them, including those whose deletion is done. */
 export async function loadWantedObjects(
   { admin, name: region }: WantedRegion,
   signal: AbortSignal,
@@ -38,14 +38,14 @@ export async function loadWantedObjects(
   return objects;
 }
 
-/** Asks for an object; gives the version. */
+/** Applies an object; returns its version. */
 export async function applyWanted<K extends KindName>(
   { admin, name: region }: WantedRegion,
   kind: K,
   value: ApplyInit<K>,
   deploymentId = "",
 ): Promise<bigint> {
-  // The kind says which message it is.
+  // The kind determines the message type.
   const spec = { spec: { case: kind, value } } as Parameters<typeof admin.applyObject>[0]["spec"];
   return (await admin.applyObject({ region, spec, deploymentId })).version;
 }

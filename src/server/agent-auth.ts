@@ -1,6 +1,6 @@
-// Lets agents in by tokens that each belong to one region. A token that stands with
-// several regions speaks for all of them; a region may have several tokens, which is how
-// one is replaced without an outage.
+// Authenticates agents by bearer tokens, each of which belongs to one region. A token listed
+// for several regions is valid for all of them. A region may have several tokens, so that
+// one can be replaced without an outage.
 import type { Interceptor } from "@connectrpc/connect";
 import type { Secret } from "../config/secret.ts";
 import type { SecretSource } from "../config/secret-source.ts";
@@ -12,16 +12,16 @@ import { readAgentTokens } from "./config/token-lines.ts";
 interface TokenTable {
   readonly source: Secret;
   readonly digests: readonly Buffer[];
-  /** In the order of the digests. */
+  /** In the same order as the digests. */
   readonly regions: readonly string[];
 }
 
-/** The source holds the lines of region and token; see token-lines.ts. */
+/** The source holds lines of region and token; see token-lines.ts. */
 export function createAgentAuth(source: SecretSource): Interceptor {
   let table: TokenTable | undefined;
   return createAdmission(async ({ header, values, signal }) => {
     const secret = await source.current(signal);
-    // With hundreds of regions the digests are worth keeping for as long as the file is the same.
+    // With hundreds of regions it pays to keep the digests until the file changes.
     if (table?.source.reveal() !== secret.reveal()) table = createTable(secret);
     const { digests, regions } = table ?? createTable(secret);
     const matches = matchBearer(header, digests);

@@ -1,16 +1,16 @@
-// Which regions a caller may speak for, carried with the call from where its token was
-// looked at to where the region is known. Nothing carried means all of them.
+// The regions that a caller may act for, attached to the call when its token is checked.
+// No value means all regions.
 import { Code, ConnectError, type ContextValues, createContextKey } from "@connectrpc/connect";
 
 const allowedRegions = createContextKey<ReadonlySet<string> | undefined>(undefined, {
-  description: "the regions that the caller may speak for",
+  description: "the regions that the caller may act for",
 });
 
 export function allowRegions(values: ContextValues, regions: ReadonlySet<string>): void {
   values.set(allowedRegions, regions);
 }
 
-/** `permission_denied` for every region that is not the caller's, whether it exists or not. */
+/** Throws `permission_denied` for every region that is not the caller's, whether it exists or not. */
 export function assertMaySpeakFor(region: string, values: ContextValues): void {
   const regions = values.get(allowedRegions);
   if (regions !== undefined && !regions.has(region)) {

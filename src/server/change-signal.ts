@@ -1,10 +1,10 @@
-// Wakes all who wait for the next change, at once and once each.
+// Wakes every waiter once, at the next change.
 import { onAbort } from "../concurrency/abort-listener.ts";
 
 export class ChangeSignal {
   private readonly waiting = new Set<() => void>();
 
-  /** How many wait; 0 after every stream has ended. */
+  /** The number of waiters; 0 after every stream has ended. */
   get size(): number {
     return this.waiting.size;
   }

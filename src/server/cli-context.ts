@@ -1,5 +1,5 @@
-// A ready-made context for the command line: whoever starts a control plane can talk to
-// it at once. It holds a token, so the file is for its owner alone.
+// Writes a context file for the command line, so that a new control plane can be used at
+// once. It holds a token, so only its owner may read the file.
 import { X509Certificate } from "node:crypto";
 import { dirname, resolve } from "node:path";
 import type { Secret } from "../config/secret.ts";
@@ -21,7 +21,7 @@ export interface CliContextDeps {
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
 }
 
-/** The text of a contexts file with this one in it. */
+/** The text of a contexts file that holds this context. */
 export function renderCliContext({ name, server, region, token, caFile }: CliContext): string {
   const fields = { server, region, token: token.reveal(), ...(caFile !== undefined && { ca_file: caFile }) };
   const lines = Object.entries(fields).map(([key, value]) => `${key} = ${tomlText(value)}`);
@@ -33,12 +33,12 @@ ${lines.join("\n")}
 `;
 }
 
-/** TOML takes the escapes of JSON, and wants one more character escaped. */
+/** TOML has the same escapes as JSON, and requires one more character to be escaped. */
 function tomlText(text: string): string {
   return JSON.stringify(text).replaceAll("\u007f", "\\u007f");
 }
 
-/** Writes one beside a token that the server made up, and returns its path. Of other tokens it knows no file. */
+/** Writes the file beside a token that the server generated, and returns its path. Other tokens get no file. */
 export async function writeCliContext(
   { tls }: ServerConfig,
   tokens: Tokens | undefined,
@@ -57,7 +57,7 @@ export async function writeCliContext(
   return path;
 }
 
-/** Such a certificate is its own authority; who issued any other one is for its owner to say. */
+/** A self-signed certificate is its own authority; for any other one, the owner has to name the issuer. */
 async function isSelfSigned(path: string, deps: CliContextDeps, signal: AbortSignal): Promise<boolean> {
   const certificate = new X509Certificate(await deps.readTextFile(path, signal));
   return certificate.checkIssued(certificate);

@@ -1,4 +1,4 @@
-// A control plane as something that can be served, on a port or within the process.
+// The agents' API of a control plane, ready to be served on a port or in-process.
 import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { ClusterService } from "../gen/ctrl/v1/cluster_service_pb.ts";
@@ -11,22 +11,22 @@ import { explainStoreError } from "./store-errors.ts";
 import type { StreamAdmission } from "./stream-admission.ts";
 import { StreamGate } from "./stream-gate.ts";
 
-/** The largest report is the instances of one deployment, about 200 bytes each. */
+/** The largest report lists the instances of one deployment, about 200 bytes each. */
 const requestBytesMax = 4 * 1024 * 1024;
-/** Below this the processor time of compressing costs more than the bytes. */
+/** Below this size, compression costs more CPU than the bytes are worth. */
 const compressBytesMin = 16 * 1024;
 
 export interface ClusterApiOptions {
   readonly store: Store;
-  /** Refuses who may not call, and says which regions a caller may speak for; see caller-regions.ts. */
+  /** Rejects unauthenticated calls and sets the regions that a caller may act for; see caller-regions.ts. */
   readonly auth: Interceptor;
-  /** Called for authenticated calls alone, in this order. */
+  /** Run in this order, for authenticated calls only. */
   readonly interceptors?: readonly Interceptor[];
-  /** Sees every call, and every answer as it goes out. */
+  /** Sees every call and every response as it goes out. */
   readonly observer?: Interceptor;
-  /** Where streams read, when not from the store itself. */
+  /** What streams read from; defaults to the store. */
   readonly changes?: ChangeSource;
-  /** How fast streams are let in; without it, all at once. */
+  /** Limits how fast streams are accepted; without it, all are accepted at once. */
   readonly admission?: StreamAdmission;
 }
 

@@ -1,6 +1,6 @@
-// ctrl.v1.ClusterService over a store. A stream and the answer to a question come from
-// the same row by the same function: an agent that was told "apply" by one and
-// "delete" by the other would do both, once a minute.
+// Implements ctrl.v1.ClusterService over a store. Streams and Get responses build their
+// message from the same row with the same function: an agent that got "apply" from one and
+// "delete" from the other would do both, once a minute.
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
@@ -16,7 +16,7 @@ import type { StreamGate } from "./stream-gate.ts";
 
 export interface ClusterServiceDeps {
   readonly store: Store;
-  /** Where streams read; the store itself, or something between. */
+  /** What streams read from: the store, or something in front of it. */
   readonly changes: ChangeSource;
   readonly streams: StreamGate;
   readonly clock: Clock;
@@ -34,14 +34,14 @@ export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<type
       return { releasedDeletions };
     },
   };
-  // The RPCs of the kinds are all the others, which the types cannot see.
+  // All other RPCs belong to kinds, which the types cannot express.
   const ofKinds: object = Object.fromEntries(
     allKinds.flatMap((kind) => Object.entries(kindHandlers(deps, kind))),
   );
   return { ...(ofKinds as Omit<ServiceImpl<typeof ClusterService>, keyof typeof ofAgents>), ...ofAgents };
 }
 
-/** What the requests of every kind have. */
+/** The fields that the requests of every kind have. */
 interface KindRequest {
   readonly region: string;
   readonly versionLastSeen: bigint;
@@ -89,7 +89,7 @@ async function desiredState(
   const row = await store.row(region, kind, id);
   if (row === undefined) throw notFound(kind, id, region);
   if (row.desired === "unreadable") {
-    throw new ConnectError(`what is wanted of ${kind} ${id} cannot be read`, Code.Internal);
+    throw new ConnectError(`the spec of ${kind} ${id} cannot be read`, Code.Internal);
   }
   return stateOf(kind, row);
 }
@@ -102,7 +102,7 @@ async function storeReport(
 ): Promise<void> {
   const read = reports?.read(request, clock.wallMs());
   if (read === undefined) return;
-  // It was read as a report of this kind.
+  // It was parsed as a report of this kind.
   const stored = await store.report(region, kind, read, read.report as ReportOf<KindName>);
   if (!stored) throw notFound(kind, read.name, region);
 }

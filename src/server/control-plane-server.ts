@@ -1,5 +1,5 @@
-// A control plane on a port: Connect, gRPC and gRPC-Web over h2c, HTTP/1.1 or TLS, with
-// health endpoints beside it.
+// Serves a control plane on a port: Connect, gRPC and gRPC-Web over h2c, HTTP/1.1 or TLS,
+// together with the health endpoints.
 import type { Clock } from "../concurrency/clock.ts";
 import { createHealth, type Health, type HealthCheck } from "../http/health.ts";
 import { routeByPath } from "../http/http-handler.ts";
@@ -15,19 +15,19 @@ import type { ClusterApi } from "./cluster-api.ts";
 import { ownUrl } from "./own-url.ts";
 
 // An agent holds one connection per controller, and there may be a thousand agents.
-// A stop tells every stream, so whoever is still there after two seconds does not read.
+// A stop ends every stream, so a client still connected two seconds later is not reading.
 const serverLimits = { connectionsMax: 10_000, connectionsPerAddressMax: 5_000, drainTimeoutMs: 2_000 };
 
 export interface ControlPlaneServerOptions {
-  /** 0 takes a free one. */
+  /** 0 picks a free port. */
   readonly port: number;
-  /** The address to listen on. Default: every one that the machine has. */
+  /** The address to listen on. Default: all addresses of the machine. */
   readonly host?: string;
   readonly tls?: TlsFiles;
   readonly limits?: Partial<HttpLimits>;
   /** The setting that the port comes from, for errors. */
   readonly setting?: string;
-  /** What readiness shows in its body. */
+  /** Shown in the body of the readiness endpoint. */
   readonly checks?: ReadonlyMap<string, HealthCheck>;
 }
 
@@ -39,15 +39,15 @@ export interface ControlPlaneServerDeps extends Traced {
 
 export interface RunningControlPlane {
   readonly port: number;
-  /** Where an agent on this machine finds it. */
+  /** The URL for agents on this machine. */
   readonly url: string;
-  /** Rejects when the port fails although nobody closed it. */
+  /** Rejects when the port fails before it was closed. */
   readonly failed: Promise<never>;
-  /** Ends the streams with `unavailable`, lets calls end, then cuts what is left; at once when in a hurry. */
+  /** Ends the streams with `unavailable`, lets calls finish, then cuts the rest; cuts at once when in a hurry. */
   close(hurry?: AbortSignal): Promise<void>;
 }
 
-/** What is served: the API of the agents, and beside it that of people where there is one. */
+/** The APIs to serve: the agents', and the admin API where there is one. */
 export interface ServedApis extends ClusterApi {
   readonly adminApi?: AdminApi | undefined;
 }
@@ -65,7 +65,7 @@ export function createControlPlaneServer(
     async start(signal) {
       const health: Health = createHealth(options.checks ?? new Map(), deps);
       const rpcs = rpcRoutes((router) => {
-        // Whoever is let in has shown a token.
+        // Every caller that gets here has presented a valid token.
         const traced = tracedRouter(router, deps.spans, () => true);
         routes(traced);
         adminApi?.routes(traced);

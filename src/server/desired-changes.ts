@@ -1,4 +1,4 @@
-// The usual changes of desired state, over the one change that every store makes.
+// The common changes of desired state, built on the one change that every store implements.
 import { type ApplyMessage, type KindName, kindOf } from "../kinds/kinds.ts";
 import { editing, putting, stopping } from "./row-rules.ts";
 import type { Author, Changed, ChangeOptions, Condition, Decide, PutOptions, Store } from "./store.ts";

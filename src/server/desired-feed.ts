@@ -1,18 +1,18 @@
 // One stream of desired state: every row above the cursor in ascending order of
 // version, then every change as it happens.
 //
-// - The cursor moves with every row, whatever can be made of it.
-// - Rows are read in small batches and only when the batch before was taken. A row that
-//   changes between two reads is sent once, as it is then.
-// - A cursor above the counter of the region comes from another life of this control
-//   plane; its client would wait for ever for numbers that it takes for old ones.
+// - The cursor moves past every row, even one that cannot be read.
+// - Rows are read in small batches, and only after the previous batch was taken. A row that
+//   changes between two reads is sent once, in its newest state.
+// - A cursor above the region's counter was issued before the database was restored or
+//   replaced. It is rejected, because its client would treat every new version as old.
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { KindName, StateMessage } from "../kinds/kinds.ts";
 import { type Store, stateOf } from "./store.ts";
 
 const batchRowsMax = 100;
 
-/** What a stream needs of a store. */
+/** What a stream needs from a store. */
 export type ChangeSource = Pick<Store, "changesSince" | "waitForChange">;
 
 export async function* desiredFeed<K extends KindName>(
@@ -27,7 +27,7 @@ export async function* desiredFeed<K extends KindName>(
     signal.throwIfAborted();
     const { rows, counter } = await store.changesSince(region, kind, cursor, batchRowsMax);
     if (cursor > counter) {
-      const message = `version ${cursor} is above the newest of region ${region}, ${counter}: begin again from 0`;
+      const message = `version ${cursor} is above the newest version of region ${region}, ${counter}: start again from 0`;
       throw new ConnectError(message, Code.OutOfRange);
     }
     for (const row of rows) {

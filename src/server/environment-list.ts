@@ -1,6 +1,6 @@
-// The environments of one region in memory. Versions are counted for the region and not
-// for each environment, so that one which is forgotten and made again has no version
-// twice.
+// The environments of one region in memory. Versions are counted per region, not per
+// environment, so that an environment that is deleted and created again never repeats a
+// version.
 import { isSameEnvironment } from "./environment-rules.ts";
 import type { EnvironmentContent, StoredEnvironment } from "./store.ts";
 
@@ -12,7 +12,7 @@ export class EnvironmentList {
     return this.byId.get(id);
   }
 
-  /** In order of id. */
+  /** Ordered by id. */
   behind(afterId: string, limit: number): readonly StoredEnvironment[] {
     const rest = [...this.byId.values()].filter(({ id }) => id > afterId);
     return rest.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit);

@@ -1,4 +1,4 @@
-// What every store asks of a change of an environment, and of its end.
+// The checks that every store makes before it changes or deletes an environment.
 
 import { allKinds, type KindName } from "../kinds/kinds.ts";
 import { quote } from "../model/field-problem.ts";
@@ -18,7 +18,7 @@ export function isSameEnvironment(environment: StoredEnvironment, wanted: Enviro
   return [...wanted.secrets].every(([name, value]) => secrets.get(name) === value);
 }
 
-/** What a change comes to, for history: whom the environment belongs to, and each secret by its name alone (K7). */
+/** A change as history entries: the owner, and each secret by name only (K7). */
 export function environmentNews(
   before: StoredEnvironment | undefined,
   after: StoredEnvironment,
@@ -43,9 +43,9 @@ export function removalOf({ id, version }: Pick<StoredEnvironment, "id" | "versi
 }
 
 /**
- * The fields that a change would give another value, and the values that have to stay as long as something of the
- * environment is in use; undefined where it stays whose it is. One of nobody may become anybody's. Throws `in_use`
- * where a secret would go along: whoever gets the environment could run pods that read it.
+ * Returns the fields whose value would change but must stay while an object of the environment is in use, in words;
+ * undefined if the owner stays the same. An environment without an owner may get any owner. Throws `in_use` if a
+ * secret would change hands too: the new owner could run pods that read it.
  */
 export function keptOwner(
   before: StoredEnvironment | undefined,
@@ -61,17 +61,17 @@ export function keptOwner(
   const kept = changed.map(([field, old = ""]) => `${field} must stay ${quote(old)}`).join(", ");
   const taken = [...wanted.secrets].find(([name, value]) => secrets.get(name) === value);
   if (taken === undefined) return kept;
-  throw new StoreError("in_use", `${kept}: environment ${id} has the secret ${taken[0]}: unset it first`);
+  throw new StoreError("in_use", `${kept}: environment ${id} has the secret ${taken[0]}; unset it first`);
 }
 
-/** The kinds of object that belong to an environment: their messages name one. */
+/** The kinds of object that belong to an environment: their specs name one. */
 export const tenantKinds: readonly KindName[] = allKinds
   .filter(({ applySchema }) => "environmentId" in applySchema.field)
   .map(({ name }) => name);
 
 /**
- * Throws `in_use` when one of the rows is wanted and of the environment, or cannot be read, and may be. `refused` says
- * what cannot be then, where it is not the call as a whole.
+ * Throws `in_use` when one of the rows is desired and in the environment, or is unreadable and may belong to it.
+ * `refused` names the part of the call that is not possible; undefined means the whole call.
  */
 export function assertUnused(
   id: string,
@@ -86,8 +86,8 @@ export function assertUnused(
   if (user === undefined) return;
   const whose =
     user.desired === "unreadable"
-      ? `was written by a newer server and may be of environment ${id}`
-      : `of environment ${id} is wanted`;
+      ? `was written by a newer server and may belong to environment ${id}`
+      : `still uses environment ${id}`;
   const what = refused === undefined ? "" : `${refused}: `;
-  throw new StoreError("in_use", `${what}${kind} ${user.id} ${whose}: delete it first`);
+  throw new StoreError("in_use", `${what}${kind} ${user.id} ${whose}; delete it first`);
 }

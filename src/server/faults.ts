@@ -1,4 +1,4 @@
-// What can go wrong at a control plane, as buttons, for tests and `krane dev`.
+// Injects faults into a control plane, for tests and `krane dev`.
 import type { Code } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { type ApplyInit, type ApplyMessage, type KindName, kindOf } from "../kinds/kinds.ts";
@@ -8,26 +8,26 @@ import type { ClusterRpc, RpcFaults } from "./rpc-faults.ts";
 import type { StreamGate } from "./stream-gate.ts";
 
 export interface Faults {
-  /** Ends every open stream with `unavailable`; agents may come back at once. */
+  /** Ends every open stream with `unavailable`; agents may reconnect at once. */
   cutStreams(): void;
-  /** Streams stay open and bring nothing. */
+  /** Streams stay open but deliver nothing. */
   pauseStreams(): void;
   resumeStreams(): void;
-  /** Refuses the next calls of an RPC; Infinity refuses until `heal`. Plans are used up in order. */
+  /** Fails the next calls of an RPC; Infinity fails them until `heal`. Plans are used up in order. */
   failNext(rpc: ClusterRpc, code: Code, times?: number, metadata?: Readonly<Record<string, string>>): void;
-  /** Leaves the next calls of an RPC without an answer until their clients give up. */
+  /** Leaves the next calls of an RPC without a response until their clients give up. */
   hangNext(rpc: ClusterRpc, times?: number): void;
-  /** Takes back failNext, hangNext and pauseStreams. */
+  /** Undoes failNext, hangNext and pauseStreams. */
   heal(): void;
-  /** A restore from an empty backup: the region is known, its rows, reports and counter are gone. */
+  /** A restore from an empty backup: the region exists; its rows, reports and counter are gone. */
   restoreFromEmpty(region: string): void;
-  /** Numbers the next change one above this. */
+  /** The next change gets the version after this one. */
   setCounter(region: string, counter: bigint): void;
-  /** A row that became visible late, with a version that cursors have passed already. */
+  /** A row that became visible late, with a version that cursors have already passed. */
   insertBehind<K extends KindName>(region: string, kind: K, spec: ApplyInit<K>, version: bigint): void;
   /**
-   * Changes a row past the checks of the admin API, as a control plane with other rules would. Gives its version;
-   * undefined without a row.
+   * Changes a row without the checks of the admin API, as a control plane with other rules would. Returns the new
+   * version; undefined without a row.
    */
   editUnchecked<K extends KindName>(
     region: string,
@@ -35,9 +35,9 @@ export interface Faults {
     id: string,
     change: (spec: ApplyMessage<K>) => ApplyMessage<K>,
   ): Promise<bigint | undefined>;
-  /** A row that this server cannot read, as one written by a newer server; streams send its bare version. */
+  /** A row that this server cannot read, as if a newer server had written it; streams send only its version. */
   insertUnreadable<K extends KindName>(region: string, kind: K, spec: ApplyInit<K>): bigint;
-  /** How many streams are open. */
+  /** The number of open streams. */
   readonly openStreams: number;
 }
 
@@ -60,7 +60,7 @@ export function createFaults(
       streams.resume();
     },
     restoreFromEmpty(region) {
-      // Nobody restores a database under a running server.
+      // A database is never restored under a running server.
       streams.cut();
       store.clear(region);
     },

@@ -1,7 +1,7 @@
 // The releases of held-back deletions that wait for the agent of one region. A release
-// ends with the first report that no longer lists its deletion, and after ten minutes:
-// one that nobody took would otherwise let something be deleted much later that is
-// held back for another reason.
+// ends with the first report that no longer lists its deletion, or after ten minutes: an
+// unused release could otherwise allow a later deletion that is held back for another
+// reason.
 import type { BlockedDeletion } from "../gen/krane/v1/agent_pb.ts";
 import type { AgentReport, HeldDeletion } from "./store.ts";
 
@@ -11,7 +11,7 @@ export interface Release extends HeldDeletion {
   readonly atMs: number;
 }
 
-/** Those that the agent still has to hear of, by the report that it has just sent. */
+/** The releases that the agent still needs, according to the report that it just sent. */
 export function releasesFor<R extends Release>(releases: readonly R[], { report, atMs }: AgentReport): R[] {
   return releases.filter(
     (release) =>

@@ -1,10 +1,10 @@
-// The history of one region in memory: the newest entries, at most so many.
+// The history of one region in memory, limited to the newest entries.
 import type { HistoryEntry, HistoryQuery, HistoryRetention, HistorySince, NumberedEntry } from "./store.ts";
 
 const entriesMax = 1_000;
 
 export class HistoryLog {
-  /** The oldest first. */
+  /** Oldest first. */
   private entries: NumberedEntry[] = [];
   private last = 0n;
 

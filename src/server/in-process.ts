@@ -1,4 +1,4 @@
-// A whole control plane in memory, with its admin API and its faults, for tests,
+// A complete control plane in memory, with its admin API and fault injection, for tests,
 // simulation and `krane dev`. `createTransport` reaches it without a socket: calls are
 // encoded and decoded as on the wire, with the same interceptors and errors.
 import { createRouterTransport, type Interceptor, type Transport } from "@connectrpc/connect";
@@ -16,17 +16,17 @@ export interface InMemoryControlPlaneOptions {
   readonly tokens: readonly Secret[];
   /** Lines of name, role and token. Without them the admin API is not served. */
   readonly adminTokens?: Secret;
-  /** Sees every authenticated call before a fault does. */
+  /** Sees every authenticated call before faults are injected. */
   readonly interceptors?: readonly Interceptor[];
 }
 
 export interface InMemoryControlPlane extends ClusterApi {
   readonly store: MemoryStore;
-  /** A client of the admin API, which needs no token. */
+  /** A client of the admin API; it needs no token. */
   readonly admin: Admin;
   readonly adminApi: AdminApi | undefined;
   readonly faults: Faults;
-  /** A client side of its own; the interceptors are the client's. */
+  /** A new client transport; the interceptors are the client's. */
   createTransport(interceptors?: readonly Interceptor[]): Transport;
 }
 
@@ -63,5 +63,5 @@ export function createInMemoryControlPlane(
   };
 }
 
-/** A token that is given as it is needs no file. */
+/** Tokens passed as literals need no file. */
 const noFiles = { readTextFile: () => Promise.reject(new Error("no file is read here")), nowMs: () => 0 };

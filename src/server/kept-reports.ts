@@ -1,7 +1,6 @@
-// What was reported of the objects of one region. An address belongs to one instance at a
-// time: Kubernetes gives the IP of a pod that is gone to the next one, often before anybody
-// has reported the first as gone, and traffic for one customer's deployment must not be sent
-// to another's pod.
+// The reports on the objects of one region. An address belongs to one instance at a time:
+// Kubernetes gives the IP of a deleted pod to the next one, often before the deletion was
+// reported, and traffic for one customer's deployment must not be sent to another's pod.
 import type { KindName, ReportOf } from "../kinds/kinds.ts";
 import type { Instance, ObjectReport } from "../kinds/report.ts";
 
@@ -10,17 +9,17 @@ export class KeptReports {
   private readonly objectByAddress = new Map<string, string>();
 
   get<K extends KindName>(kind: K, id: string): ReportOf<K> | undefined {
-    // What is kept under the name of a kind is a report of that kind.
+    // A report stored under a kind is a report of that kind.
     return this.byObject.get(keyOf(kind, id)) as ReportOf<K> | undefined;
   }
 
-  /** Gives what is kept of it. */
+  /** Returns what is stored of it. */
   replace<K extends KindName>(kind: K, id: string, report: ReportOf<K>): ObjectReport {
     this.delete(kind, id);
     const key = keyOf(kind, id);
     const kept = withoutRepetition<ObjectReport>(report);
     for (const { address } of kept.instances ?? []) {
-      // Pods that never got an IP have no address to fight over.
+      // Pods that never got an IP have no address to conflict over.
       if (address === "") continue;
       this.releaseAddress(address);
       this.objectByAddress.set(address, key);
@@ -48,7 +47,7 @@ function keyOf(kind: KindName, id: string): string {
   return `${kind} ${id}`;
 }
 
-/** With one instance per pod and per address; of two, the later one is the newer. */
+/** Keeps one instance per pod and per address; of two, the later one is newer. */
 export function withoutRepetition<R extends ObjectReport>(report: R): R {
   return report.instances === undefined ? report : { ...report, instances: distinct(report.instances) };
 }

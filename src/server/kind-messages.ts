@@ -1,5 +1,5 @@
-// The messages of desired state, for every kind by its descriptor. What is kept of an object is its Apply message, here
-// called its spec.
+// Encodes and decodes the messages of desired state for every kind, by its descriptor. The store keeps the Apply message
+// of an object, here called its spec.
 import { clone, create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
   type ApplyInit,
@@ -9,7 +9,7 @@ import {
   type StateMessage,
 } from "../kinds/kinds.ts";
 
-/** A copy of its own, so that nobody can change a row from outside. */
+/** A copy, so that callers cannot change a stored row. */
 export function createSpec<K extends KindName>(
   kind: K,
   init: ApplyInit<K> | ApplyMessage<K>,
@@ -18,12 +18,12 @@ export function createSpec<K extends KindName>(
   return ofKind(clone(applySchema, create(applySchema, init)));
 }
 
-/** Fields that this version does not know go through both ways. */
+/** Preserves fields that this version does not know, in both directions. */
 export function encodeSpec<K extends KindName>(kind: K, spec: ApplyMessage<K>): Uint8Array {
   return toBinary(kindOf(kind).applySchema, spec);
 }
 
-/** Throws on what is not a spec. */
+/** Throws when the bytes are not a spec. */
 export function decodeSpec<K extends KindName>(kind: K, bytes: Uint8Array): ApplyMessage<K> {
   return ofKind(fromBinary(kindOf(kind).applySchema, bytes));
 }
@@ -44,7 +44,7 @@ export function deleteState<K extends KindName>(
   return createState(kind, { state: { case: "delete", value: kindOf(kind).deletionOf(spec) }, version });
 }
 
-/** Only moves the cursor of a client. */
+/** Only moves a client's cursor. */
 export function bareState<K extends KindName>(kind: K, version: bigint): StateMessage<K> {
   return createState(kind, { version });
 }
@@ -53,13 +53,13 @@ function createState<K extends KindName>(kind: K, init: StateInit): StateMessage
   return ofKind(create(kindOf(kind).stateSchema, init));
 }
 
-/** What the state messages of all kinds have in common. */
+/** The fields common to the state messages of all kinds. */
 type StateInit = {
   readonly state?: { readonly case: "apply" | "delete"; readonly value: object };
   readonly version: bigint;
 };
 
-/** The schema is the kind's, and so is the message; the types cannot follow that. */
+/** Schema and message are of the same kind, which the types cannot express. */
 function ofKind<M>(message: unknown): M {
   return message as M;
 }

@@ -1,15 +1,15 @@
-// What is known of a region's agent by all that it ever said. An agent that starts anew has
-// its whole desired state brought once more, and knows of nothing until then. What it had
-// settled before is settled all the same, and what it had trouble with is in trouble until
-// it has come to it again.
+// Merges all reports of a region's agents into what is known now. An agent that restarts
+// gets its whole desired state replayed and knows nothing until then. Versions that the
+// previous agent had settled are still settled, and its troubles stay until the new agent
+// has handled the same objects.
 //
-// - What was settled once stays settled: the one before left it in the cluster. Unless it had
-//   more trouble than it could list: what it refused is settled as well.
-// - Trouble with a version stays until this agent lists it itself, or settles that version.
-// - How much was refused in all is counted with what earlier ones left on the list, so that a
-//   count above the list still means that something is missing there.
-// - Numbers above our own counter are of another life of this control plane, as before a
-//   backup was restored. Nothing that goes by them is kept.
+// - A settled version stays settled: the previous agent left it in the cluster. The exception
+//   is an agent with more troubles than it could list, because rejected versions count as settled too.
+// - Trouble with a version stays until this agent lists it itself or settles that version.
+// - The count of rejections includes those that previous agents left on the list, so that a
+//   count above the length of the list still means that some are missing from it.
+// - Versions above the region's counter predate a restore of the database. Nothing derived
+//   from them is kept.
 import { create } from "@bufbuild/protobuf";
 import { ReportAgentStateRequestSchema } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { ControllerStatus, ObjectStatus, StreamStatus } from "../gen/krane/v1/agent_pb.ts";
@@ -18,7 +18,7 @@ import type { AgentReport } from "./store.ts";
 import { isListComplete, isSameProcess, listingOf } from "./trouble-news.ts";
 import { countsWith } from "./unlisted-refusals.ts";
 
-/** Every version up to `upTo`, but for those in `except`. */
+/** Every version up to `upTo`, except those in `except`. */
 export interface SettledVersions {
   readonly upTo: bigint;
   readonly except: readonly bigint[];
@@ -38,29 +38,29 @@ export function hasSettled({ upTo, except }: SettledVersions, version: bigint): 
   return version <= upTo && !except.includes(version);
 }
 
-/** What was heard before a report. */
+/** What was known before a report. */
 export interface HeardBefore {
-  /** What was known then. */
+  /** The merged state then. */
   readonly known?: AgentReport | undefined;
-  /** The last report as it came. */
+  /** The last report as received. */
   readonly state?: AgentReport | undefined;
 }
 
-/** What is known after a report, in the form of one. `counter` is that of the region. */
+/** The merged state after a report, in the form of a report. `counter` is the region's. */
 export function knownAfter(before: HeardBefore, now: AgentReport, counter: bigint): AgentReport {
   const { report, atMs } = now;
   const controllers = report.state?.controllers ?? [];
   const isOfAnotherLife = controllers.some(({ stream }) => settledBy(stream).upTo > counter);
   const known = isOfAnotherLife ? undefined : before.known?.report;
-  // What was refused is settled too, and of an earlier process only its list of troubles tells the two apart.
+  // Rejected versions count as settled, and for a previous process only its list of troubles tells the two apart.
   const isTold = isSameProcess(before.known, now) || (before.known && isListComplete(before.known));
   const earlier = (isTold && known?.state?.controllers) || [];
   const settled = ({ name, stream }: ControllerStatus): SettledVersions => {
     if (isOfAnotherLife) return nothing;
     return bothOf(settledBy(earlier.find((each) => each.name === name)?.stream), settledBy(stream));
   };
-  // One that is not there yet has not said anything, and takes nothing back. Names that mean nothing here are not
-  // kept: an agent that makes up new ones would have a list without an end.
+  // A controller that is not ready has reported nothing and takes nothing back. Unknown controller names are dropped:
+  // an agent that makes up new ones would grow the list without limit.
   const silent = earlier.filter(
     ({ name }) => kindOfController(name) !== undefined && !controllers.some((each) => each.name === name),
   );
@@ -82,7 +82,7 @@ export function knownAfter(before: HeardBefore, now: AgentReport, counter: bigin
           const { name, breaker } = controller;
           const { upTo: settledUpTo, except } = settled(controller);
           const stream = { settledUpTo, unsettled: [...except] };
-          // Those of a silent one have been counted already.
+          // The troubles of a silent controller have been counted already.
           const counts = countsWith(controller, silent.includes(controller) ? [] : left);
           return { name, stream, ...counts, ...(breaker && { breaker }) };
         }),
@@ -93,7 +93,7 @@ export function knownAfter(before: HeardBefore, now: AgentReport, counter: bigin
   };
 }
 
-/** Whether this agent has settled what the trouble was with, by its own word. */
+/** Whether this agent itself has settled the version that the trouble was with. */
 function isSettledTrouble(
   controllers: readonly ControllerStatus[],
   { controller, desiredVersion }: ObjectStatus,
@@ -102,7 +102,7 @@ function isSettledTrouble(
   return hasSettled(settledBy(stream), desiredVersion);
 }
 
-/** What one of the two has settled. The one that has come further has all of the other behind it. */
+/** The versions settled by either. The one that is further ahead covers all of the other. */
 function bothOf(a: SettledVersions, b: SettledVersions): SettledVersions {
   const [further, other] = a.upTo >= b.upTo ? [a, b] : [b, a];
   return { upTo: further.upTo, except: further.except.filter((version) => !hasSettled(other, version)) };

@@ -1,4 +1,4 @@
-// What the store in memory keeps of one region, and the work that touches several parts of it.
+// The data that the in-memory store keeps for one region, and the operations that span several parts of it.
 
 import { type KindName, kindNames, kindOf, perKind } from "../kinds/kinds.ts";
 import type { ObjectReport } from "../kinds/report.ts";
@@ -15,9 +15,9 @@ export interface Region {
   counter: bigint;
   tables: { readonly [K in KindName]: RowTable<K> };
   reports: KeptReports;
-  /** What the last report on each object came to, and the version that the object had then; by kind and id. */
+  /** The summary of the last report on each object and the object's version at that time; by kind and id. */
   reported: Map<string, { readonly version: bigint; readonly outcome: string }>;
-  /** Noted for what was deleted, by kind and id. */
+  /** For deleted objects, by kind and id. */
   gone: Map<string, Gone>;
   agent: Omit<AgentRecord, "region" | "newestVersion" | "newestOfKind">;
   releases: readonly Release[];
@@ -54,7 +54,7 @@ export function storedObject<K extends KindName>(
   };
 }
 
-/** Enters the report into history when it says something new. */
+/** Adds the report to history if it says something new. */
 export function recordReport(
   { tables, reported, history }: Region,
   kind: KindName,
@@ -69,7 +69,7 @@ export function recordReport(
   history.add({ by: "agent", atMs: report.atMs, kind, id, version, event: "reported", outcome });
 }
 
-/** Forgets what has been gone for longer. */
+/** Purges objects that have been gone for longer. */
 export function trimGone(region: Region, nowMs: number, ageMaxMs: number): void {
   const oldestMs = forgottenBefore(region.agent, ageMaxMs, nowMs);
   for (const kind of kindNames) {

@@ -1,6 +1,6 @@
-// The store in memory, for tests, simulation and `krane dev`. Every method does its
-// work without a pause between reading and writing, so that a row and its number
-// appear together, and each change is seen in order.
+// The store in memory, for tests, simulation and `krane dev`. No method awaits between
+// reading and writing, so a row and its version appear together, and changes become
+// visible in order.
 
 import {
   type KindName,
@@ -251,13 +251,13 @@ export class MemoryStore extends DesiredChanges implements Store {
     }
   }
 
-  /** The region as a restore from an empty backup leaves it: known, and without anything. */
+  /** The region as after a restore from an empty backup: it exists but is empty. */
   clear(region: string): void {
     Object.assign(this.region(region), emptyRegion());
     this.region(region).changed.wakeAll();
   }
 
-  /** Goes on counting from here. */
+  /** Continues counting from here. */
   setCounter(region: string, counter: bigint): void {
     this.region(region).counter = counter;
     this.region(region).changed.wakeAll();
@@ -281,12 +281,12 @@ export class MemoryStore extends DesiredChanges implements Store {
     return region.counter;
   }
 
-  /** A row as it is, with whatever version it has, and without waking anybody. */
+  /** Stores a row unchanged, with the version it has, without waking any stream. */
   insertSilently<K extends KindName>(region: string, kind: K, row: Row<K>): void {
     this.table(region, kind).put(row);
   }
 
-  /** How many streams wait for the next change of a region. */
+  /** The number of streams that wait for the next change of a region. */
   waitingCount(region: string): number {
     return this.region(region).changed.size;
   }

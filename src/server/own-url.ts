@@ -1,14 +1,14 @@
-// Where a server is found from its own machine.
+// The URL of a server as seen from its own machine.
 import { isIPv6 } from "node:net";
 
 export interface OwnAddress {
   readonly scheme: "http" | "https";
-  /** The address that it listens on; undefined for every one that the machine has. */
+  /** The address it listens on; undefined for all addresses of the machine. */
   readonly host?: string | undefined;
   readonly port: number;
 }
 
-/** The name that certificates for a machine of one's own are made for. */
+/** The name that certificates for a local machine are issued for. */
 const localName = "localhost";
 const reachedLocally = [localName, "0.0.0.0", "::", "127.0.0.1", "::1"];
 

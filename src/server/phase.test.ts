@@ -207,7 +207,7 @@ describe("where the agent refused more than it lists", () => {
     assert.equal(trouble({ ...refused, id: "p", reason: "not krane's" })?.reason, "not krane's");
     const { outcome, desiredVersion, reason = "" } = trouble() ?? {};
     assert.deepEqual([outcome, desiredVersion], [Outcome.UNSPECIFIED, version]);
-    assert.match(reason, /150 .*refused.* lists 0 of them/);
+    assert.match(reason, /150 .*rejected.* lists only 0 of them/);
   });
 
   test("a deployment that was reported to be gone after the order is gone all the same", () => {

@@ -1,11 +1,11 @@
-// How far an object has come, from what is wanted of it, what its agent says and what
-// was reported. Pure, and the only place that decides it.
+// Computes an object's phase from its desired state, its agent's state and its last report.
+// Pure, and the only place that decides it.
 //
-// - "Settled" is the agent's word: it has applied this version, or refused it for good.
-//   Until then nothing that was reported is about this version. Where it may have refused
-//   it without saying so, it is not taken for settled; see unlisted-refusals.ts.
-// - Where the agent speaks of an older version than the one wanted now, what it says is
-//   about that one.
+// - "Settled" is reported by the agent: it has applied this version, or rejected it. Until
+//   then no report is about this version. If the agent may have rejected it without listing
+//   it, it does not count as settled; see unlisted-refusals.ts.
+// - If the agent reports trouble with an older version than the desired one, the trouble is
+//   about that older version.
 import { ObjectView_Phase as Phase } from "../gen/krane/admin/v1/admin_pb.ts";
 import {
   BreakerStatus_State as Breaker,
@@ -18,7 +18,7 @@ import { hasSettled, settledBy } from "./known-state.ts";
 import type { AgentReport, Row, StoredObject } from "./store.ts";
 import { unlistedTrouble } from "./unlisted-refusals.ts";
 
-/** What the agent says about an object where something is wrong. */
+/** The trouble that the agent reports for an object. */
 export function troubleOf(
   kind: KindName,
   { id, spec }: Row<KindName>,
@@ -27,12 +27,12 @@ export function troubleOf(
   const listed = (agent?.report.troubledObjects ?? []).filter(
     ({ controller }) => kindOfController(controller)?.name === kind,
   );
-  // One that the agent only knows by its name is the one of that name.
+  // An object that the agent knows only by name is the one with that name.
   const byName = (status: ObjectStatus) => status.id === "" && status.key === kindOf(kind).keyOf(spec);
   return listed.find((status) => status.id === id) ?? listed.find(byName);
 }
 
-/** Whether the agent has applied or refused the row as it is. */
+/** Whether the agent has applied or rejected the row in its current version. */
 export function isSettled(
   kind: KindName,
   { version }: Row<KindName>,
@@ -44,7 +44,7 @@ export function isSettled(
   return isRefused || hasSettled(settledBy(controller?.stream), version);
 }
 
-/** Whether the agent has failed to report so often that it tries no more for a while. */
+/** Whether so many of the agent's reports failed that it has paused reporting. */
 function areReportsHeldBack(kind: KindName, agent: AgentReport | undefined): boolean {
   return controllerOf(kind, agent)?.breaker?.state === Breaker.OPEN;
 }
@@ -87,9 +87,9 @@ function unlistedOf(
 
 export interface PhaseFacts<K extends KindName> extends StoredObject<K> {
   readonly kind: K;
-  /** As far as is known. */
+  /** As far as known. */
   readonly isSettled: boolean;
-  /** Whether reports on objects of the kind are held back. */
+  /** Whether reports on objects of the kind are paused. */
   readonly isHeldBack: boolean;
   readonly trouble: ObjectStatus | undefined;
 }
@@ -102,8 +102,8 @@ export function phaseOf<K extends KindName>(facts: PhaseFacts<K>): Phase {
   if (!facts.isSettled) return Phase.WAITING;
   const { reports } = kindOf(facts.kind);
   if (reports === undefined) return Phase.READY;
-  // What came before the change says nothing about it, unless there was nothing new to tell since. An agent that
-  // cannot tell leaves that open.
+  // A report from before the change says nothing about it, unless the agent had nothing new to report since. An agent
+  // that cannot tell leaves that open.
   if (facts.isHeldBack && facts.reportedVersion < row.version) return Phase.PROGRESSING;
   return reports.phaseOf(row.spec, facts.report);
 }
@@ -115,9 +115,9 @@ function isGone({
   isSettled: settled,
   trouble,
 }: PhaseFacts<KindName>): boolean {
-  // Reported after the order, and hence about it.
+  // Reported after the deletion was ordered, so it is about the deletion.
   if (report?.exists === false && reportedVersion >= row.version) return true;
-  // A deletion that was refused is settled too, and what it was about is still there.
+  // A rejected deletion is settled too, and its object still exists.
   if (trouble !== undefined && trouble.desiredVersion >= row.version) return false;
   return settled && report?.exists !== true;
 }

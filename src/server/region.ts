@@ -1,7 +1,6 @@
-// Which region a call is about. Agents of different age say it in different places: a
-// string in the request, a header, or a RegionKey. Any of them will do, but those that
-// are there have to agree: taking one of two would hand a cluster the workloads of
-// another.
+// Determines the region of a call. Agents of different versions send it in different places:
+// a string in the request, a header, or a RegionKey. Any of them is enough, but all that are
+// set have to agree: picking one of two would give a cluster the workloads of another.
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { RegionKey } from "../gen/ctrl/v1/region_pb.ts";
 
@@ -12,7 +11,7 @@ export interface RegionSources {
   readonly key: RegionKey | undefined;
 }
 
-/** The region in its joined form; `invalid_argument` when there is none, or more than one. */
+/** The region in its joined form; throws `invalid_argument` when it is missing or ambiguous. */
 export function resolveRegion({ field, header, key }: RegionSources): string {
   if (field && header && field !== header) throw disagreement(field, header);
   const text = field || header || "";
@@ -20,7 +19,7 @@ export function resolveRegion({ field, header, key }: RegionSources): string {
   if (text === "" && joined === "") {
     throw new ConnectError("the region is missing: set X-Krane-Region", Code.InvalidArgument);
   }
-  // An agent whose platform is set on its own may call its region by the name alone.
+  // An agent with a separate platform setting may send the bare name as its region.
   const agree = text === "" || joined === "" || text === joined || text === key?.name;
   if (!agree) throw disagreement(text, joined);
   return text || joined;
@@ -31,5 +30,5 @@ function joinedForm({ name, platform }: RegionKey): string {
 }
 
 function disagreement(one: string, other: string): ConnectError {
-  return new ConnectError(`the call names two regions, ${one} and ${other}`, Code.InvalidArgument);
+  return new ConnectError(`the call names two different regions, ${one} and ${other}`, Code.InvalidArgument);
 }

@@ -1,9 +1,9 @@
-// What an agent may have the control plane keep of its state. The store holds up every other
-// report of the region while it enters one: an agent that lists everything it has, or quotes
-// a whole log in a reason, would stop its region with it. What is cut is for people to read,
-// and the agent itself has all of it.
+// Limits how much of an agent's state report the control plane keeps. Storing one report
+// blocks all others of the region: an agent that lists everything it has, or quotes a whole
+// log in a reason, would block its region. What is cut off is for people to read, and the
+// agent itself still has all of it.
 //
-// Every field is gone through, so that one which a later version adds has its limit too.
+// Every field is visited, so that a field added by a later version is limited too.
 import { clone } from "@bufbuild/protobuf";
 import {
   isReflectList,
@@ -21,20 +21,20 @@ import {
 const listMax = 200;
 /** A name in the cluster with its namespace has at most 317 characters. */
 const textMax = 1_000;
-/** The largest number that a database holds. */
+/** The largest integer that the database can store. */
 const numberMax = 2n ** 63n - 1n;
 
-/** A copy within the limits, without control characters, which a terminal obeys and a database refuses. */
+/** A copy within the limits, without control characters, which terminals interpret and databases reject. */
 export function limitReport(report: ReportAgentStateRequest): ReportAgentStateRequest {
   const limited = clone(ReportAgentStateRequestSchema, {
     ...report,
-    // Before the copy is made: a list that is too long costs no memory twice.
+    // Before the copy is made, so that an oversized list is not held in memory twice.
     troubledObjects: report.troubledObjects.slice(0, listMax),
     blockedDeletions: report.blockedDeletions.slice(0, listMax),
   });
   for (const { stream } of limited.state?.controllers ?? []) {
-    // The one list that is not for people: what is cut off it would be taken for settled. As an agent does that
-    // has much to do, it tells of its cursor alone.
+    // The one list that is not for people: entries cut off would count as settled. So only the cursor is kept, as an
+    // agent with a lot of work reports it.
     if (stream !== undefined && stream.unsettled.length > listMax)
       Object.assign(stream, { settledUpTo: stream.cursor, unsettled: [] });
   }
@@ -48,7 +48,7 @@ function limitFields(message: ReflectMessage): void {
     if (!message.isSet(field)) continue;
     const value: unknown = message.get(field);
     if (isReflectMap(value)) {
-      // There is none yet. One that comes is to be limited as the lists are, and until then is not kept.
+      // No such field exists yet. A future one needs a limit as the lists have; until then it is dropped.
       message.clear(field);
     } else if (isReflectList(value)) {
       const items = [...value].slice(0, listMax);

@@ -1,12 +1,12 @@
-// What every store asks of a change before it makes it, in the same words.
+// The checks that every store makes before a change, with the same errors.
 import { type ApplyMessage, type KindName, kindOf } from "../kinds/kinds.ts";
 import { createSpec, encodeSpec } from "./kind-messages.ts";
 import { type Condition, type Decide, type PutOptions, type Row, StoreError, type Wanted } from "./store.ts";
 
 export interface IdentityFacts {
-  /** The row of this kind that has the name of the spec; undefined when none has. */
+  /** The row of this kind that has the name in the spec; undefined if no row has it. */
   readonly nameHolder: string | undefined;
-  /** The name that the row with this id has; undefined without a row. */
+  /** The name of the row with this id; undefined without a row. */
   readonly nameBefore: string | undefined;
 }
 
@@ -19,17 +19,17 @@ export function checkIdentity<K extends KindName>(
   const { idOf, uniqueNameOf } = kindOf(kind);
   const name = uniqueNameOf(spec);
   if (id === "" || spec.k8sName === "" || idOf(spec) !== id) {
-    throw new StoreError("incomplete", `a ${kind} needs an id and a name that stay`);
+    throw new StoreError("incomplete", `a ${kind} needs an id and a name that never change`);
   }
   if (nameHolder !== undefined && nameHolder !== id) {
-    throw new StoreError("name_taken", `${kind} ${nameHolder} has the name ${name} already`);
+    throw new StoreError("name_taken", `${kind} ${nameHolder} already has the name ${name}`);
   }
   if (nameBefore !== undefined && nameBefore !== name) {
     throw new StoreError("name_changed", `${kind} ${id} is called ${nameBefore}, not ${name}`);
   }
 }
 
-/** Wanted as described, whatever was there. */
+/** Sets the spec, whatever was stored before. */
 export function putting<K extends KindName>(spec: ApplyMessage<K>, options: PutOptions = {}): Decide<K> {
   const { deploymentId } = options;
   return (row) => {
@@ -45,7 +45,7 @@ export function editing<K extends KindName>(
 ): Decide<K> {
   return (row) =>
     rewrite(kind, row, condition, (wanted) => {
-      // A copy: one that is changed in its place would look as if nothing had changed.
+      // A copy: if the spec were edited in place, the row would look unchanged.
       const spec = createSpec(kind, wanted.spec);
       return { ...wanted, spec: change(spec) };
     });
@@ -74,13 +74,10 @@ export function checkVersion(
 ): void {
   const version = at?.version ?? 0n;
   if (expectedVersion === undefined || expectedVersion === version) return;
-  // Most who ask cannot see it any more, and would otherwise be told to look at what is not there.
+  // Most callers can no longer see a stopped object and should not be told to look at it.
   if (expectedVersion === 0n && at?.desired === "stopped") return;
-  const found = at === undefined ? "there is none" : `it is at version ${version}`;
-  throw new StoreError(
-    "version_mismatch",
-    `${found}, and not at version ${expectedVersion}: look at it again`,
-  );
+  const found = at === undefined ? "it does not exist" : `it is at version ${version}`;
+  throw new StoreError("version_mismatch", `${found}, not at version ${expectedVersion}; read it again`);
 }
 
 /** Whether a change would leave the row as it is, byte for byte. */
@@ -96,6 +93,6 @@ export function unreadable(kind: KindName, id: string): StoreError {
 export function unknownRegion(region: string): StoreError {
   return new StoreError(
     "unknown_region",
-    `region ${region} is not registered; a token for it in server.agent_tokens makes it known`,
+    `region ${region} is not registered; add a token for it to server.agent_tokens`,
   );
 }

@@ -1,6 +1,6 @@
-// The rows of one kind in one region, by id, by name and in order of version. A change
-// appends; what it made stale stays in the order until more than half of it is, so that
-// neither a change nor the next batch of a stream costs more with many rows.
+// The rows of one kind in one region, indexed by id, by name and by version. A change
+// appends to the version index; stale entries stay until they are more than half of it, so
+// that neither a change nor a stream's next batch gets slower with many rows.
 import { type KindName, kindOf } from "../kinds/kinds.ts";
 import type { Row } from "./store.ts";
 
@@ -52,7 +52,7 @@ export class RowTable<K extends KindName> {
     return 0n;
   }
 
-  /** All rows, in order of version. */
+  /** All rows, ordered by version. */
   current(): Row<K>[] {
     return this.inOrder.filter((row) => this.byId.get(row.id) === row);
   }
@@ -67,7 +67,7 @@ export class RowTable<K extends KindName> {
     return rows;
   }
 
-  /** The first place behind every row up to this version. */
+  /** The first index after every row up to this version. */
   private indexAfter(version: bigint): number {
     let low = 0;
     let high = this.inOrder.length;

@@ -1,5 +1,5 @@
-// Failures on demand, for tests and `krane dev`: the next calls of an RPC are refused
-// with a code, or left without an answer. Works on the way in, so nothing is stored.
+// Makes the next calls of an RPC fail with a code, or hang, for tests and `krane dev`.
+// Faults apply to requests, so nothing is stored.
 import { type Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { onAbort } from "../concurrency/abort-listener.ts";
 import type { ClusterService } from "../gen/ctrl/v1/cluster_service_pb.ts";
@@ -23,7 +23,7 @@ export class RpcFaults {
     this.plan(rpc, { kind: "hang" }, times);
   }
 
-  /** Forgets what is planned. Calls that hang go on hanging until their clients give up. */
+  /** Drops the planned faults. Calls that already hang stay so until their clients give up. */
   clear(): void {
     this.byRpc.clear();
   }

@@ -1,5 +1,5 @@
-// `krane server` as a whole: a checked configuration and the outside world in, a running
-// control plane out.
+// Runs `krane server`: takes a checked configuration and its dependencies, and runs a
+// control plane until it is stopped.
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
 import type { SecretSource } from "../config/secret-source.ts";
@@ -45,22 +45,22 @@ export interface ServerDeps {
   readonly uid: number | undefined;
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
   createToken(): string;
-  /** Tells a person what is going on. */
+  /** Shows progress to a person. */
   progress(line: string): void;
   onStarted(server: StartedServer): void;
 }
 
 export interface StartedServer {
-  /** What it keeps everything in, for a program around it. */
+  /** The store, for a program that embeds the server. */
   readonly store: Store;
   readonly port: number;
   readonly url: string;
   readonly metricsUrl: string | undefined;
   readonly regions: readonly string[];
-  /** The file with the tokens of the agents, where the server made it. */
+  /** The file with the agents' tokens, if the server generated it. */
   readonly tokensPath: string | undefined;
   readonly hasAdminApi: boolean;
-  /** A contexts file for the command line, where the server made the token for it. */
+  /** A contexts file for the command line, if the server generated its token. */
   readonly cliContextPath: string | undefined;
 }
 
@@ -68,7 +68,7 @@ const streamsOpenMax = 20_000;
 const trimEveryMs = 10 * 60_000;
 const regionsEveryMs = 5_000;
 
-// PostgreSQL alone may take 20 s to write everything down, after calls that are under way have ended.
+// PostgreSQL alone may take 20 s to shut down, after calls in progress have ended.
 const lifecycle: LifecycleOptions = { stopTimeoutMs: 60_000, forceTimeoutMs: 25_000 };
 
 /** Runs until the signal aborts or something fails; resolves after a clean stop. */
@@ -96,7 +96,7 @@ async function startServer(
     "database",
     (starting) =>
       openServerDatabase(config.database, deps, starting).catch((error: unknown) => {
-        // A database that is told to stop while it starts fails in words of its own.
+        // A database that is told to stop while it starts fails with its own errors.
         starting.throwIfAborted();
         throw error;
       }),
@@ -182,7 +182,7 @@ function createApis(
   };
 }
 
-/** Also reads the files: a mistake in them is heard of now. */
+/** Also reads the files, so that mistakes in them show at start. */
 async function checkApart(agents: Tokens, people: Tokens, signal: AbortSignal): Promise<void> {
   const lists = [await people.source.current(signal), await agents.source.current(signal)] as const;
   const [problem] = tokensApart(...lists).problems;
@@ -196,7 +196,7 @@ function startPort(
   deps: ServerDeps & Traced,
   signal: AbortSignal,
 ): Promise<RunningControlPlane> {
-  // What the database says of itself is for the log; this is told to anybody who asks.
+  // The database's own error goes to the log; this one is shown to any caller.
   const isReadable = () =>
     store.regions().then(
       () => undefined,
@@ -220,11 +220,11 @@ async function registerRegions(
   return [...wanted];
 }
 
-/** Keeps the history within its limits, and takes in regions that the tokens name later. */
+/** Keeps the history within its limits, and registers regions that are added to the tokens later. */
 function loopsStep(config: ServerConfig, store: Store, source: SecretSource, deps: ServerDeps): Step {
   const { clock, random, log } = deps;
   const onFailure = (name: string, error: unknown) =>
-    log.warn("a task failed and is tried again", { component: name, error });
+    log.warn("a task failed and will be retried", { component: name, error });
   const every = (name: string, delayMs: number, work: (signal: AbortSignal) => Promise<unknown>) =>
     startLoop(
       name,

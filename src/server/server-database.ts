@@ -1,4 +1,4 @@
-// The database of a server: one that is there already, or one that it runs itself.
+// Opens the server's database: an existing PostgreSQL, or an embedded one that the server runs itself.
 import type { ClientConfig } from "pg";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
@@ -17,18 +17,18 @@ export interface ServerDatabaseDeps {
   /** Of this process; PostgreSQL does not run as root. */
   readonly uid: number | undefined;
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
-  /** Tells a person what is going on. */
+  /** Shows progress to a person. */
   progress(line: string): void;
 }
 
 export interface ServerDatabase {
   readonly store: PostgresStore;
-  /** Rejects when a database that belongs to the server ends. */
+  /** Rejects when the embedded database ends. */
   readonly failed: Promise<never>;
   close(): Promise<void>;
 }
 
-/** A database that was started at the same moment may need a while. */
+/** A database that was started at the same time may need a while. */
 const patienceMs = 60_000;
 const retryEveryMs = 1_000;
 
@@ -51,7 +51,7 @@ export async function openServerDatabase(
   return openEmbedded(choice, deps, signal);
 }
 
-// Loaded when it is needed: an agent, and a server with a database elsewhere, have no use for it.
+// Loaded on demand: an agent, or a server with an external database, does not need it.
 async function openEmbedded(
   { dataDir, postgresBin }: Extract<DatabaseChoice, { kind: "embedded" }>,
   deps: ServerDatabaseDeps,
@@ -62,7 +62,7 @@ async function openEmbedded(
   deps.progress(`starting PostgreSQL in ${dataDir}`);
   const binaries = await findPostgresBinaries(postgresBin);
   const postgres = await startEmbeddedPostgres({ dataDir, binaries, uid: deps.uid }, deps, signal);
-  if (postgres.isAdopted) deps.progress("found it running, left by a server that was killed");
+  if (postgres.isAdopted) deps.progress("found it already running, left by a server that was killed");
   try {
     const { store, close } = await startPatiently(postgres.config, deps, signal);
     return {
@@ -100,7 +100,7 @@ async function startPatiently(
           },
         );
       }
-      if (attempt === 1) deps.progress("the database does not answer yet, waiting for it");
+      if (attempt === 1) deps.progress("the database is not responding yet; waiting for it");
     }
     await sleep(deps.clock, retryEveryMs, signal);
   }

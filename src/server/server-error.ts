@@ -1,4 +1,4 @@
-// Why a server did not start or did not go on. Each message begins with what to look at.
+// Why a server failed to start or stopped. Each message begins with what to check.
 import { CodedError } from "../errors/coded-error.ts";
 
 export class ServerError extends CodedError<"ServerError"> {

@@ -1,4 +1,4 @@
-// What a server counts of its own, beside the calls that every part of krane counts.
+// The server's own metrics, in addition to those for calls that every part of krane has.
 import type { Clock } from "../concurrency/clock.ts";
 import type { MetricDefinition } from "../telemetry/metric-catalogue.ts";
 import { createMetricRegistry } from "../telemetry/metric-registry.ts";
@@ -12,21 +12,21 @@ export const serverMetricCatalogue = {
   streamsOpen: {
     type: "gauge",
     name: "unkey_krane_server_streams_open",
-    help: "Streams of desired state that are open now.",
+    help: "Open streams of desired state.",
     labels: {},
     writer,
   },
   streamsRefused: {
     type: "counter",
     name: "unkey_krane_server_streams_refused_total",
-    help: "Streams that were told to come again later.",
+    help: "Streams rejected with a hint to retry later.",
     labels: {},
     writer,
   },
   databaseUp: {
     type: "gauge",
     name: "unkey_krane_server_database_up",
-    help: "1 while the database answers, else 0.",
+    help: "1 while the database responds, otherwise 0.",
     labels: {},
     writer,
   },
@@ -53,7 +53,7 @@ export function createServerMetrics(): ServerMetrics {
   };
 }
 
-/** Both kinds of metrics on one page. */
+/** Renders both sets of metrics on one page. */
 export function metricsPage(
   { metrics, own }: { readonly metrics: Metrics; readonly own: ServerMetrics },
   {
@@ -71,7 +71,7 @@ export function metricsPage(
   };
 }
 
-/** Never waits for a database that hangs: a scrape has to come back with what is known. */
+/** Never waits for a database that hangs: a scrape has to return what is known. */
 function isUp(store: Pick<Store, "regions">, clock: Clock): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = clock.setTimer(checkTimeoutMs, () => resolve(false));

@@ -1,22 +1,22 @@
-// One read for all streams that ask for the same. A change wakes every stream of its
-// region at once, and most of them stand at the same cursor: each asking the database on
-// its own, a fleet would cost as many queries per change as it has streams.
+// Shares one read among all streams that make the same request. A change wakes every stream
+// of its region at once, and most of them have the same cursor: with a query for each, every
+// change would cost a fleet as many queries as it has streams.
 //
-// An answer may be a little old, which is as if the stream had asked a little earlier:
-// its rows and its counter belong together, and who waits for what comes after that
-// counter is woken at once when there is more already.
+// A result may be slightly old, as if the stream had asked slightly earlier: its rows and
+// its counter belong together, and a stream that waits for changes after that counter wakes
+// at once if there are any.
 import type { Clock } from "../concurrency/clock.ts";
 import type { KindName } from "../kinds/kinds.ts";
 import type { ChangeSource } from "./desired-feed.ts";
 import type { Changes } from "./store.ts";
 
-/** A whole batch is kept for those who follow close behind, as a fleet does after a restart. */
+/** A full batch is kept for streams that follow close behind, as a fleet does after a restart. */
 const keptMs = 1_000;
 const keptMax = 64;
 
 interface Read {
   readonly answer: Promise<Changes<KindName>>;
-  /** Undefined while it runs. */
+  /** Undefined while the read runs. */
   endedMs?: number;
 }
 
@@ -40,7 +40,7 @@ export class SharedReads implements ChangeSource {
     const known = this.reads.get(key);
     const isFresh = known?.endedMs === undefined || this.clock.nowMs() - known.endedMs < keptMs;
     const read = known !== undefined && isFresh ? known : this.begin(key, region, kind, cursor, limit);
-    // The key names the kind, so the rows are of that kind.
+    // The key contains the kind, so the rows are of that kind.
     return read.answer as Promise<Changes<K>>;
   }
 
@@ -66,7 +66,7 @@ export class SharedReads implements ChangeSource {
     read.endedMs = nowMs;
     for (const [key, { endedMs }] of this.reads) {
       if (endedMs === undefined) continue;
-      // What nobody gets any more only takes memory.
+      // A result that no stream can use any more only takes memory.
       if (nowMs - endedMs >= keptMs || this.reads.size > keptMax) this.reads.delete(key);
     }
   }

@@ -1,4 +1,4 @@
-// What a client hears when the store refuses.
+// Maps store errors to the errors that clients get.
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errorCatalogue } from "../errors/error-catalogue.ts";
 import { StoreError, type StoreErrorCode } from "./store.ts";

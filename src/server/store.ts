@@ -1,15 +1,15 @@
-// What the control plane remembers: per region the desired state of every object, and
-// what the region's agent last said. The service and the admin API know only this
-// interface, so that memory can be exchanged for a database.
+// The interface of the control plane's storage: per region the desired state of every object
+// and the last reports of the region's agent. The services use only this interface, so that
+// memory and PostgreSQL are interchangeable.
 //
-// - One counter per region, shared by all kinds, numbers every change from 1 on. A row
-//   carries the number of its newest change only: a stream is the current state of all
-//   rows in order of version, not a log.
-// - A row becomes visible together with its number, and in the order of the numbers.
-//   A row that appeared behind a cursor would be seen by nobody until the next replay.
-// - A stopped row stays, so that a replay from 0 brings its delete, until the object has
-//   been gone for long. Only `remove` makes a row vanish before, which an agent takes for a
-//   suspicion and not for an order (K5).
+// - One counter per region, shared by all kinds, numbers every change, starting at 1. A row
+//   carries only the number of its newest change: a stream is the current state of all rows
+//   in order of version, not a log.
+// - A row becomes visible together with its number, and in the order of the numbers. A row
+//   that appeared behind a cursor would be missed until the next replay.
+// - A stopped row stays, so that a replay from 0 delivers its delete, until the object has
+//   been gone for long. Only `remove` drops a row earlier; an agent does not treat a missing
+//   row as an order to delete (K5).
 import { CodedError } from "../errors/coded-error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
@@ -31,41 +31,41 @@ export interface Author {
 export interface Row<K extends KindName> {
   readonly id: string;
   readonly spec: ApplyMessage<K>;
-  /** "unreadable" is what a newer server wrote and this one does not understand. */
+  /** "unreadable": written by a newer server, and not understood by this one. */
   readonly desired: "running" | "stopped" | "unreadable";
   readonly version: bigint;
-  /** The deployment that it belongs to, and is stopped with. */
+  /** The deployment that it belongs to and is stopped with. */
   readonly deploymentId?: string;
 }
 
-/** What a change makes of a row. */
+/** The new content of a row. */
 export interface Wanted<K extends KindName> {
   readonly spec: ApplyMessage<K>;
   readonly desired: "running" | "stopped";
   readonly deploymentId?: string;
 }
 
-/** The same row twice where nothing changed; undefined twice where there is none. */
+/** The same row twice if nothing changed; undefined twice if it does not exist. */
 export interface Changed<K extends KindName> {
   readonly before: Row<K> | undefined;
   readonly after: Row<K> | undefined;
 }
 
-/** What is to become of a row; undefined leaves it alone. Throws to refuse. May be called more than once. */
+/** Returns the new content of a row; undefined leaves it alone. Throws to refuse. May be called more than once. */
 export type Decide<K extends KindName> = (
   row: Row<K> | undefined,
-  /** The one that the options name; undefined where there is none. */
+  /** The environment named in the options; undefined if it does not exist. */
   environment?: StoredEnvironment,
 ) => Wanted<K> | undefined;
 
 export interface ChangeOptions {
-  /** Goes all the way and leaves everything as it was. `after` has the version of before then; 0 without a row. */
+  /** Runs all checks but writes nothing. `after` then has the previous version; 0 without a row. */
   readonly dryRun?: boolean;
-  /** The environment that the change is decided on too: it can neither change nor go before the row is written. */
+  /** The environment that the decision also depends on: it cannot change or be deleted before the row is written. */
   readonly environmentId?: string;
   /**
-   * An object that is stopped afterwards, by this change or before, takes those with it that belong to it, all or none.
-   * Those that are newer than the order are for one that is about to come, and stay.
+   * If the object is stopped afterwards, by this change or before, the objects that belong to it are stopped too, all
+   * or none. Those newer than its deletion are for a successor that is about to be created, and stay.
    */
   readonly withOwned?: boolean;
 }
@@ -80,15 +80,15 @@ export interface PutOptions extends Condition {
   readonly deploymentId?: string;
 }
 
-/** Of specs in one answer to a stream, of which many are kept at a time. The one that passes it is the last. */
+/** Limits the bytes of specs in one batch of a stream: many batches are held at a time. The last spec may exceed it. */
 export const changesBytesMax = 1024 * 1024;
 
 export interface Changes<K extends KindName> {
   /** In ascending order of version. */
   readonly rows: readonly Row<K>[];
-  /** The counter of the region at the moment of the read. */
+  /** The region's counter at the time of the read. */
   readonly counter: bigint;
-  /** Whether there may be more rows behind the last one. */
+  /** Whether there may be more rows after the last one. */
   readonly isFull: boolean;
 }
 
@@ -99,27 +99,27 @@ export interface AgentReport {
 
 export interface AgentRecord {
   readonly region: string;
-  /** The counter of the region. */
+  /** The region's counter. */
   readonly newestVersion: bigint;
-  /** Of each kind; 0 without a row. */
+  /** Per kind; 0 without a row. */
   readonly newestOfKind: Readonly<Record<KindName, bigint>>;
   readonly heartbeatAtMs?: number;
-  /** The last report, as it came. */
+  /** The last report, as received. */
   readonly state?: AgentReport;
-  /** That report with what stays true of those before it; see known-state.ts. */
+  /** That report, merged with what is still true of earlier ones; see known-state.ts. */
   readonly known?: AgentReport;
 }
 
-/** A row with what was reported on it. */
+/** A row and its last report. */
 export interface StoredObject<K extends KindName> {
   readonly row: Row<K>;
-  /** The last one; absent before the first. */
+  /** Absent before the first report. */
   readonly report?: ReportOf<K>;
-  /** The version that the row had when the report came; 0 before the first. */
+  /** The row's version when the report arrived; 0 before the first. */
   readonly reportedVersion: bigint;
 }
 
-/** A deletion that an agent holds back, by the names that the agent gave it. */
+/** A deletion that an agent holds back, under the agent's own names. */
 export interface HeldDeletion {
   readonly controller: string;
   readonly key: string;
@@ -128,24 +128,24 @@ export interface HeldDeletion {
 export interface EnvironmentContent {
   readonly workspaceId: string;
   readonly projectId: string;
-  /** From the name of each variable to its encrypted value. */
+  /** Maps each variable's name to its encrypted value. */
   readonly secrets: ReadonlyMap<string, string>;
 }
 
 export interface StoredEnvironment extends EnvironmentContent {
   readonly id: string;
-  /** Higher with every change, and never the same again within the region. */
+  /** Grows with every change, and never repeats within the region. */
   readonly version: bigint;
 }
 
-/** What has a history. */
+/** The kinds that have a history. */
 export type HistoryKind = KindName | "environment";
 
-/** One thing that happened to an object or an environment. */
+/** One event in the history of an object or an environment. */
 export interface HistoryEntry extends Author {
   readonly kind: HistoryKind;
   readonly id: string;
-  /** The version that the object had then. */
+  /** The object's version at that time. */
   readonly version: bigint;
   readonly event:
     | "set"
@@ -157,11 +157,11 @@ export interface HistoryEntry extends Author {
     | "released"
     | "secret_set"
     | "secret_unset";
-  /** What a report said, in a few words, or the name of a secret; empty for other changes. */
+  /** A short summary of a report, or the name of a secret; empty for other changes. */
   readonly outcome: string;
 }
 
-/** Numbers become visible in their order within a region, so whoever reads on from one misses nothing. */
+/** Numbers become visible in order within a region, so a reader that continues from one misses nothing. */
 export interface NumberedEntry extends HistoryEntry {
   readonly number: bigint;
 }
@@ -169,7 +169,7 @@ export interface NumberedEntry extends HistoryEntry {
 export interface HistorySince {
   /** In ascending order of number. */
   readonly entries: readonly NumberedEntry[];
-  /** The number of the newest entry of the region, whatever was asked for; 0 before the first. */
+  /** The number of the region's newest entry, regardless of the filter; 0 before the first. */
   readonly newest: bigint;
 }
 
@@ -179,7 +179,7 @@ export interface HistoryQuery {
   readonly limit: number;
 }
 
-/** What is kept of the history of a region, whichever is less. */
+/** Limits of a region's history, whichever is reached first. */
 export interface HistoryRetention {
   readonly ageMaxMs: number;
   readonly entriesMax: number;
@@ -191,8 +191,8 @@ export interface Store {
   regions(): Promise<readonly string[]>;
 
   /**
-   * Every change of desired state: decided on the row as it is, with no other change of the region in between.
-   * One that leaves every byte as it was takes no version.
+   * The primitive behind every change of desired state: decided on the current row, with no other change of the region
+   * in between. A change that leaves every byte as it was takes no version.
    */
   change<K extends KindName>(
     region: string,
@@ -202,7 +202,7 @@ export interface Store {
     author: Author,
     options?: ChangeOptions,
   ): Promise<Changed<K>>;
-  /** Makes the object wanted as described; gives its version. */
+  /** Sets the desired spec of an object; returns its version. */
   put<K extends KindName>(
     region: string,
     kind: K,
@@ -227,12 +227,12 @@ export interface Store {
     author: Author,
     condition?: Condition,
   ): Promise<bigint | undefined>;
-  /** Forgets a row and what was reported on it, without telling anybody. */
+  /** Drops a row and its reports without notifying any stream. */
   remove(region: string, kind: KindName, id: string, author: Author): Promise<boolean>;
 
   row<K extends KindName>(region: string, kind: K, id: string): Promise<Row<K> | undefined>;
   rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]>;
-  /** So many rows at most, and fewer where they are large; none only where there are no more. */
+  /** At most `limit` rows, fewer if they are large; empty only at the end. */
   changesSince<K extends KindName>(
     region: string,
     kind: K,
@@ -241,8 +241,8 @@ export interface Store {
   ): Promise<Changes<K>>;
   object<K extends KindName>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined>;
   /**
-   * In order of id, beginning behind the one given; the empty id begins with the first. So many at most, and fewer
-   * where they are large; none only where there are no more.
+   * Ordered by id, starting after the given one; the empty id starts at the first. At most `limit` objects, fewer if
+   * they are large; empty only at the end.
    */
   objects<K extends KindName>(
     region: string,
@@ -250,10 +250,10 @@ export interface Store {
     afterId: string,
     limit: number,
   ): Promise<readonly StoredObject<K>[]>;
-  /** Resolves as soon as the counter is not the one seen; rejects with the signal's reason. */
+  /** Resolves as soon as the counter differs from the one seen; rejects with the signal's reason. */
   waitForChange(region: string, counterSeen: bigint, signal: AbortSignal): Promise<void>;
 
-  /** False when no object of the kind has the name in the region, or it has another id than the one given. */
+  /** False when no object of the kind has the name in the region, or it has a different id than the one given. */
   report<K extends KindName>(
     region: string,
     kind: K,
@@ -261,18 +261,18 @@ export interface Store {
     report: ReportOf<K>,
   ): Promise<boolean>;
   reportHeartbeat(region: string, atMs: number): Promise<void>;
-  /** Enters into history what got into trouble or out of it, and gives the releases that are for this agent. */
+  /** Adds new and resolved troubles to history, and returns the releases for this agent. */
   reportAgent(region: string, report: AgentReport): Promise<readonly HeldDeletion[]>;
-  /** Keeps a release until a report no longer lists its deletion. False when the last report lists none. */
+  /** Keeps a release until a report no longer lists its deletion. False when the last report does not list it. */
   releaseDeletion(region: string, deletion: HeldDeletion, author: Author): Promise<boolean>;
 
-  /** One per region, whether anything was heard of it or not; of one region alone if it is named. */
+  /** One per region, whether its agent ever connected or not; only the given region if one is named. */
   agents(region?: string): Promise<readonly AgentRecord[]>;
 
   /**
-   * Decided on the environment as it is; undefined leaves it alone. What changes nothing takes no version. Rejects with
-   * `in_use` where it would become somebody else's with a secret in it, or while something of it is wanted. `decide` may
-   * be called more than once.
+   * Decided on the current environment; undefined leaves it alone. A change without effect takes no version. Rejects
+   * with `in_use` if the owner would change while the environment has a secret or a desired object uses it. `decide`
+   * may be called more than once.
    */
   changeEnvironment(
     region: string,
@@ -280,27 +280,27 @@ export interface Store {
     decide: (environment: StoredEnvironment | undefined) => EnvironmentContent | undefined,
     author: Author,
   ): Promise<StoredEnvironment | undefined>;
-  /** False when there is none; rejects with `in_use` while an object is wanted that is of it, or may be. */
+  /** False when it does not exist; rejects with `in_use` while a desired object uses it or may use it. */
   removeEnvironment(region: string, id: string, author: Author): Promise<boolean>;
   environment(region: string, id: string): Promise<StoredEnvironment | undefined>;
-  /** In order of id, beginning behind the one given; the empty id begins with the first. */
+  /** Ordered by id, starting after the given one; the empty id starts at the first. */
   environments(region: string, afterId: string, limit: number): Promise<readonly StoredEnvironment[]>;
 
-  /** What happened, the newest first. Reports are entered when they say something new. */
+  /** History, newest first. Reports are added when they say something new. */
   history(region: string, query: HistoryQuery): Promise<readonly NumberedEntry[]>;
-  /** What happened after the entry with this number. */
+  /** The history after the entry with this number. */
   historySince(region: string, number: bigint, query: HistoryQuery): Promise<HistorySince>;
   /**
-   * Forgets the history that is older, or more, than is kept, and objects that were stopped and have been gone for as
-   * long, from the first call that finds them so; see gone-objects.ts.
+   * Purges history beyond its limits, and stopped objects that have been gone for as long, counted from the first call
+   * that finds them gone; see gone-objects.ts.
    */
   trimHistory(retention: HistoryRetention, nowMs: number): Promise<void>;
 }
 
-/** What goes out for a row, by stream and by answer alike. */
+/** The message for a row, the same in streams and in Get responses. */
 export function stateOf<K extends KindName>(kind: K, row: Row<K>): StateMessage<K> {
   if (row.desired === "running") return applyState(kind, row.spec, row.version);
   if (row.desired === "stopped") return deleteState(kind, row.spec, row.version);
-  // Left out, the row would hold the cursor of the client below it for ever.
+  // If the row were left out, the client's cursor would stay below it for ever.
   return bareState(kind, row.version);
 }

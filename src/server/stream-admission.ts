@@ -1,28 +1,29 @@
-// How fast streams are let in. After a restart a whole fleet comes back within seconds,
-// and each stream begins by reading; who comes too early is told when to come again.
+// Limits how fast streams are accepted. After a restart a whole fleet reconnects within
+// seconds, and each stream begins with a read; a stream that comes too early is told when
+// to retry.
 //
-// Each refusal is given the next free place in a line, so that the refused come back
-// spread over the time that the line takes, and not all at the same second.
+// Each rejected stream gets the next free slot in a queue, so that retries are spread over
+// the length of the queue instead of arriving in the same second.
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 
 export interface StreamAdmissionOptions {
   readonly perSecond: number;
-  /** No more than these are open at a time. */
+  /** The maximum number of open streams. */
   readonly openMax: number;
 }
 
-/** Agents wait no longer than this, whatever they are told. */
+/** Agents wait no longer than this, whatever the hint. */
 const waitMaxSeconds = 60;
 const fullWaitSeconds = 30;
 
 export class StreamAdmission {
   private readonly options: StreamAdmissionOptions;
   private readonly deps: { readonly clock: Clock; onRefused?(): void };
-  /** How many may come in now; refilled up to a second's worth. */
+  /** How many may be accepted now; refilled up to one second's worth. */
   private places: number;
   private filledAtMs: number;
-  /** When the last place of the line will be free. */
+  /** When the last slot of the queue will be free. */
   private lineEndsMs = 0;
 
   constructor(options: StreamAdmissionOptions, deps: { readonly clock: Clock; onRefused?(): void }) {
@@ -32,10 +33,10 @@ export class StreamAdmission {
     this.filledAtMs = deps.clock.nowMs();
   }
 
-  /** Throws `unavailable` with a hint when to come again. */
+  /** Throws `unavailable` with a retry hint. */
   admit(openCount: number): void {
     if (openCount >= this.options.openMax)
-      throw this.refusal(fullWaitSeconds, "as many streams as it can hold are open");
+      throw this.refusal(fullWaitSeconds, "the maximum number of streams is open");
     const { perSecond } = this.options;
     const nowMs = this.deps.clock.nowMs();
     this.places = Math.min(perSecond, this.places + ((nowMs - this.filledAtMs) / 1_000) * perSecond);
@@ -46,12 +47,12 @@ export class StreamAdmission {
     }
     this.lineEndsMs = Math.max(this.lineEndsMs, nowMs) + 1_000 / perSecond;
     const waitSeconds = Math.min(waitMaxSeconds, Math.ceil((this.lineEndsMs - nowMs) / 1_000));
-    throw this.refusal(waitSeconds, "many streams are coming back at once");
+    throw this.refusal(waitSeconds, "many streams are reconnecting at once");
   }
 
   private refusal(waitSeconds: number, reason: string): ConnectError {
     this.deps.onRefused?.();
-    const message = `${reason}; come again in ${waitSeconds} s`;
+    const message = `${reason}; retry in ${waitSeconds} s`;
     return new ConnectError(message, Code.Unavailable, { "retry-after": `${waitSeconds}` });
   }
 }

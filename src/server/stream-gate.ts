@@ -1,6 +1,6 @@
-// The open streams of a control plane, as one thing that can be cut, held and closed.
-// A stream that is ended from here ends with `unavailable` and a hint when to come
-// back, so that the agents of a whole fleet know that it was not their fault.
+// Controls the open streams of a control plane as a group: cut, pause and close. A stream
+// ended from here fails with `unavailable` and a retry hint, so that agents know that it
+// was not their fault.
 import { Code, ConnectError } from "@connectrpc/connect";
 import { linkSignals } from "../concurrency/abort.ts";
 import { onAbort } from "../concurrency/abort-listener.ts";
@@ -21,15 +21,15 @@ export class StreamGate {
     this.admission = admission;
   }
 
-  /** How many streams are open. */
+  /** The number of open streams. */
   get openCount(): number {
     return this.open.size;
   }
 
   /**
    * Runs a stream under this gate until it ends, its client is gone or the gate ends it.
-   * The stream is asked for its next message only when the one before was taken, so
-   * what a slow client makes the server hold is one message and the client's window.
+   * The next message is requested only after the previous one was taken, so a slow client
+   * makes the server hold at most one message and the client's window.
    */
   async *guard<T>(
     stream: (signal: AbortSignal) => AsyncIterable<T>,
@@ -39,8 +39,8 @@ export class StreamGate {
     linked.signal.throwIfAborted();
     this.admission?.admit(this.open.size);
     this.open.add(linked.signal);
-    // A client within the process that cancels between two messages never asks again,
-    // so that nothing below this line runs.
+    // An in-process client that cancels between two messages never asks again, so nothing
+    // below this line would run.
     onAbort(linked.signal, () => this.open.delete(linked.signal));
     try {
       for await (const message of stream(linked.signal)) {
@@ -53,7 +53,7 @@ export class StreamGate {
     }
   }
 
-  /** Ends every open stream. New ones are let in. */
+  /** Ends every open stream. New ones are accepted. */
   cut(): void {
     const ended = this.current;
     if (!this.closed) this.current = new AbortController();

@@ -1,6 +1,5 @@
-// The tokens that agents and people come with: from the configuration, or, for a server
-// that keeps its data in a folder of its own and was told of none, made up once and kept
-// there.
+// Loads the tokens of agents and people: from the configuration, or, for a server with a
+// data folder and no configured tokens, generated once and kept in that folder.
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../concurrency/clock.ts";
@@ -22,13 +21,13 @@ export interface TokenFilesDeps {
 
 export interface Tokens {
   readonly source: SecretSource;
-  /** The file that holds them, where the server chose it. */
+  /** The file that holds them, if the server chose it. */
   readonly path: string | undefined;
 }
 
 export const firstRegion = "local.dev";
 
-/** A list that the server begins when it was told of none. */
+/** A list that the server creates when none is configured. */
 interface FirstList {
   readonly setting: SecretSetting;
   readonly fileName: string;
@@ -49,14 +48,14 @@ const firstAdminTokens: FirstList = {
     `# Name, role (read-only or read-write) and token; one line each. Read again when it changes.\nadmin read-write ${token}\n`,
 };
 
-/** A server without tokens of agents has a database of its own. */
+/** A server without configured agent tokens has an embedded database. */
 export async function openAgentTokens(config: ServerConfig, deps: TokenFilesDeps): Promise<Tokens> {
   const tokens = await openTokens(config.agentTokens, firstAgentTokens, config, deps);
-  if (tokens === undefined) throw new Error("a server needs the tokens of its agents");
+  if (tokens === undefined) throw new Error("a server needs agent tokens");
   return tokens;
 }
 
-/** Undefined where there is no admin API. */
+/** Undefined without an admin API. */
 export function openAdminTokens(config: ServerConfig, deps: TokenFilesDeps): Promise<Tokens | undefined> {
   return openTokens(config.adminTokens, firstAdminTokens, config, deps);
 }
@@ -74,7 +73,7 @@ async function openTokens(
       {
         readTextFile: deps.readTextFile,
         nowMs: () => deps.clock.nowMs(),
-        onFailure: (error) => deps.log.warn("tokens not renewed, keeping those in use", { error }),
+        onFailure: (error) => deps.log.warn("cannot reload the tokens; keeping the current ones", { error }),
       },
       setting.kind,
     );
@@ -86,8 +85,9 @@ async function openTokens(
 }
 
 /**
- * Under another name first: a half-written token would be refused at the next start. That name is always a new file:
- * in a folder of somebody else, what is there may be a link to any file that this process can write, or readable to all.
+ * Writes under a temporary name first: a half-written token would be rejected at the next start. The temporary file is
+ * always new: in a folder owned by somebody else, an existing one may be a link to any file that this process can
+ * write, or be readable to all.
  */
 export async function writePrivately(path: string, text: string): Promise<void> {
   await rm(`${path}.new`, { force: true });
@@ -95,7 +95,7 @@ export async function writePrivately(path: string, text: string): Promise<void> 
   await rename(`${path}.new`, path);
 }
 
-/** A file that is there and cannot be read holds tokens that are in use, and may not be replaced. */
+/** A file that exists but cannot be read holds tokens in use, and must not be replaced. */
 async function isThere(path: string): Promise<boolean> {
   try {
     await readFile(path, "utf8");

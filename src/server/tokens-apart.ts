@@ -1,5 +1,6 @@
-// One token for both lists would let every agent do what people may. The start refuses it; the
-// lists may change afterwards, and then the token opens the API of the agents alone.
+// Keeps the tokens of agents and people apart: a token on both lists would give every agent the
+// rights of a person. The server does not start with one; if the lists change later, such a token
+// only works for the agents' API.
 import type { Secret } from "../config/secret.ts";
 import { type AdminToken, readAdminTokens, readAgentTokens } from "./config/token-lines.ts";
 import { ServerError } from "./server-error.ts";
@@ -10,7 +11,7 @@ export interface TokensApart {
   readonly problems: readonly ServerError[];
 }
 
-/** The tokens of people that are not also those of agents. */
+/** The tokens of people that are not also agents' tokens. */
 export function tokensApart(people: Secret, agents: Secret | undefined): TokensApart {
   const ofAgents = agents === undefined ? [] : readAgentTokens(agents);
   const regionsByToken = new Map(ofAgents.map(({ region, token }) => [token.reveal(), region]));
@@ -25,6 +26,6 @@ export function tokensApart(people: Secret, agents: Secret | undefined): TokensA
 }
 
 function sharedToken(name: string, region: string): ServerError {
-  const message = `the token of ${name} is also that of the agents of ${region}; give each its own`;
+  const message = `the token of ${name} is also an agent token of region ${region}; use different tokens`;
   return new ServerError("tokens_shared", `server.admin_tokens: ${message}`);
 }

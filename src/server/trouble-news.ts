@@ -1,5 +1,5 @@
-// What a report of an agent says that the one before did not: which objects got into
-// trouble, or into another kind of it, and which came out.
+// Compares an agent's report with the previous one: which objects got into trouble, or into
+// a different kind of it, and which recovered.
 import { type ObjectStatus, ObjectStatus_Outcome as Outcome } from "../gen/krane/v1/agent_pb.ts";
 import { kindOfController } from "../kinds/kinds.ts";
 import type { AgentReport, HistoryEntry } from "./store.ts";
@@ -11,11 +11,11 @@ const outcomeWords: Partial<Record<Outcome, string>> = {
   [Outcome.BLOCKED]: "deletion held back",
 };
 
-/** An agent that lists as many may have more, so that one which is missing may be in trouble all the same. */
+/** An agent that lists this many may have more, so an object that is not listed may still be in trouble. */
 const completeBelow = 100;
 const outcomeCharsMax = 300;
 
-/** Entries for history, in the order of the report. Objects without an id are left out: history is by id. */
+/** History entries, in the order of the report. Objects without an id are left out: history is by id. */
 export function troubleNews(before: AgentReport | undefined, after: AgentReport): HistoryEntry[] {
   const old = byObject(before?.report.troubledObjects ?? []);
   const now = byObject(after.report.troubledObjects);
@@ -24,7 +24,7 @@ export function troubleNews(before: AgentReport | undefined, after: AgentReport)
     const isNews = known === undefined || gist(known) !== gist(status);
     return isNews ? entryOf(status, "troubled", troubleText(status), after.atMs) : [];
   });
-  // One that has just started has not tried anything yet, and knows of no trouble.
+  // An agent that has just started has not tried anything yet, and knows of no trouble.
   if (!isSameProcess(before, after) || !isListComplete(after)) return troubled;
   const isListed = listingOf(after.report.troubledObjects);
   const recovered = [...old.values()].flatMap((status) =>
@@ -33,21 +33,21 @@ export function troubleNews(before: AgentReport | undefined, after: AgentReport)
   return [...troubled, ...recovered];
 }
 
-/** Also by when it started: a person may have given the agent an id that outlives it. */
+/** Also compares the start time: the agent's id may be configured and outlive the process. */
 export function isSameProcess(a: AgentReport | undefined, b: AgentReport): boolean {
   const [one, other] = [a?.report.state, b.report.state];
   return one?.instanceId === other?.instanceId && one?.startedAtMs === other?.startedAtMs;
 }
 
-/** Whether an object that is not listed is in no trouble. */
+/** Whether an object that is not listed is certainly not in trouble. */
 export function isListComplete({ report }: AgentReport): boolean {
   return report.troubledObjects.length < completeBelow;
 }
 
-/** Whether an object is among those listed. */
+/** Whether an object is listed. */
 export function listingOf(statuses: readonly ObjectStatus[]): (status: ObjectStatus) => boolean {
   const listed = byObject(statuses);
-  // An order to delete has no id in it, so that one in trouble may be listed by its name alone from then on.
+  // A deletion carries no id, so an object in trouble may from then on be listed by its name only.
   return (status) => listed.has(nameOf(status, status.id)) || listed.has(nameOf(status, ""));
 }
 
@@ -55,7 +55,7 @@ function byObject(statuses: readonly ObjectStatus[]): Map<string, ObjectStatus> 
   return new Map(statuses.map((status) => [nameOf(status, status.id), status]));
 }
 
-/** Those without an id are told apart by their names in the cluster. */
+/** Objects without an id are told apart by their names in the cluster. */
 function nameOf({ controller, key }: ObjectStatus, id: string): string {
   return id === "" ? `${controller} key ${key}` : `${controller} id ${id}`;
 }
@@ -66,7 +66,7 @@ function troubleText({ outcome, reason, failing }: ObjectStatus): string {
   return text.length > outcomeCharsMax ? `${text.slice(0, outcomeCharsMax)}...` : text;
 }
 
-/** Numbers in a reason are attempts and waiting times, which are no news. */
+/** Numbers in a reason are attempts and delays, which are not news. */
 function gist(status: ObjectStatus): string {
   return `${status.desiredVersion} ${troubleText(status).replaceAll(/\d+/g, "#")}`;
 }

@@ -1,8 +1,8 @@
-// Whether an agent names everything that it refused. A refusal settles a version just as
-// carrying it out does, and only the list of troubles tells the two apart. That list is cut
-// at 100 objects, and other kinds of trouble take places in it too; the counts are complete.
-// Where they say more, one that is not on the list may be done or refused: a deletion that
-// was refused would otherwise be shown as carried out.
+// Detects when an agent rejected more objects than it lists. A rejection settles a version just
+// as applying it does, and only the list of troubles tells the two apart. That list is cut at
+// 100 objects, shared with other kinds of trouble; the counts are complete. If the counts are
+// higher, an object that is not listed may be applied or rejected: without this check, a
+// rejected deletion would be shown as done.
 import { create } from "@bufbuild/protobuf";
 import type { ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import {
@@ -14,10 +14,10 @@ import {
 
 type RefusalCounts = Pick<ControllerStatus, "parked" | "conflicts">;
 
-/** What a field of a message holds. */
+/** The value type of a message field. */
 const countMax = 2 ** 32 - 1;
 
-/** What the agent says about an object that it does not list; undefined where that means that all is well. */
+/** The status of an object that the agent does not list; undefined if that means that all is well. */
 export function unlistedTrouble(
   controller: ControllerStatus,
   { troubledObjects }: ReportAgentStateRequest,
@@ -28,11 +28,11 @@ export function unlistedTrouble(
   const { parked, conflicts } = listedRefusals(name, troubledObjects);
   const listed = parked + conflicts;
   if (listed >= refused) return undefined;
-  const reason = `whether it was carried out is not known: ${refused} objects of ${name} were refused, and the agent lists ${listed} of them`;
+  const reason = `unknown whether it was applied: ${refused} objects of ${name} were rejected, and the agent lists only ${listed} of them`;
   return create(ObjectStatusSchema, { ...object, controller: name, outcome: Outcome.UNSPECIFIED, reason });
 }
 
-/** The counts of a controller together with troubles that it did not count. */
+/** The counts of a controller, plus troubles that it did not count. */
 export function countsWith(
   { name, parked, conflicts }: ControllerStatus,
   others: readonly ObjectStatus[],

@@ -53,9 +53,9 @@ describe("a refused call in plain words", () => {
   });
 
   test("says the remedy of the server once", () => {
-    const readOnly = "the token bob may only read: use one with the role read-write";
+    const readOnly = "the token bob is read-only; use one with the role read-write";
     assert.deepEqual(explained(answered(Code.PermissionDenied, readOnly)), ["denied", readOnly]);
-    const stale = "it is at version 2, and not at version 1: look at it again";
+    const stale = "it is at version 2, not at version 1; read it again";
     assert.deepEqual(explained(answered(Code.Aborted, stale)), [
       "failed",
       `${stale}, and give its version with --if-version`,

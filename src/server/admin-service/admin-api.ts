@@ -1,4 +1,4 @@
-// The admin API as something that can be served beside the API of the agents.
+// The admin API, ready to be served beside the agents' API.
 import { Code, ConnectError, type ConnectRouter, type Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../../concurrency/clock.ts";
 import type { SecretSource } from "../../config/secret-source.ts";
@@ -14,22 +14,22 @@ import { createAdminService } from "./admin-service.ts";
 /** The largest request is a deployment with its secrets, which are at most 96 KiB. */
 const requestBytesMax = 1024 * 1024;
 const compressBytesMin = 16 * 1024;
-/** More at a time would only wait for the database, beside the agents. */
+/** More concurrent calls would only wait for the database and slow down the agents. */
 const callLimits = { runningMax: 32, waitingMax: 256 };
 
 export interface AdminApiOptions {
   readonly store: Store;
   /** Lines of name, role and token. */
   readonly tokens: SecretSource;
-  /** Lines of region and token, none of which opens this API. */
+  /** Lines of region and token; none of these tokens is accepted here. */
   readonly agentTokens?: SecretSource;
-  /** Sees every call, and every answer as it goes out. */
+  /** Sees every call and every response as it goes out. */
   readonly observer?: Interceptor;
 }
 
 export interface AdminApi {
   routes(router: ConnectRouter): void;
-  /** Ends the streams that are open. */
+  /** Ends the open streams. */
   close(): void;
 }
 
@@ -52,14 +52,14 @@ export function createAdminApi(
   };
 }
 
-/** Streams have places of their own. */
+/** Streams have their own limit. */
 function limitCalls(): Interceptor {
   const slots = new CallSlots(callLimits);
   return (next) => (request) => {
     if (request.stream) return next(request);
     const running = slots.run(() => next(request), request.signal);
     if (running === undefined) {
-      throw new ConnectError("too many calls at a time: try again in a moment", Code.ResourceExhausted);
+      throw new ConnectError("too many concurrent calls; retry in a moment", Code.ResourceExhausted);
     }
     return running;
   };

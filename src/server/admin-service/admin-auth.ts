@@ -1,5 +1,5 @@
-// Lets people and their programs in, by tokens with a name and a role. The name stands
-// in history beside what was done with the token.
+// Authenticates callers of the admin API by tokens with a name and a role. History records
+// the name with every change made with the token.
 import {
   Code,
   ConnectError,
@@ -16,14 +16,14 @@ import type { AdminToken } from "../config/token-lines.ts";
 import { tokensApart } from "../tokens-apart.ts";
 import { onlyReads } from "./method-roles.ts";
 
-const callerName = createContextKey("", { description: "the name of the token that the call carries" });
+const callerName = createContextKey("", { description: "the name of the call's token" });
 
-/** In whose name a call is made. */
+/** The name that a call is made in. */
 export function callerOf(values: ContextValues): string {
   return values.get(callerName);
 }
 
-/** Lets every call in, in one name; for callers within the process. */
+/** Accepts every call, under one name; for in-process callers. */
 export function createCaller(name: string): Interceptor {
   return (next) => (request) => {
     request.contextValues.set(callerName, name);
@@ -32,18 +32,18 @@ export function createCaller(name: string): Interceptor {
 }
 
 interface TokenTable {
-  /** The lists that it was made of. */
+  /** The lists that it was built from. */
   readonly people: Secret;
   readonly agents: Secret | undefined;
   readonly digests: readonly Buffer[];
-  /** In the order of the digests. */
+  /** In the same order as the digests. */
   readonly tokens: readonly AdminToken[];
 }
 
 export interface AdminAuthSources {
   /** Lines of name, role and token; see token-lines.ts. */
   readonly tokens: SecretSource;
-  /** Lines of region and token. What stands there is let in by the API of the agents alone. */
+  /** Lines of region and token. These tokens are only accepted by the agents' API. */
   readonly agentTokens?: SecretSource | undefined;
 }
 
@@ -64,7 +64,7 @@ export function createAdminAuth(
     const matches = matchBearer(header, digests).flatMap((index) => tokens[index] ?? []);
     const caller = matches.find(({ role }) => role === "read-write") ?? matches[0];
     if (caller?.role !== "read-write" && !onlyReads(method.localName)) {
-      const message = `the token ${caller?.name ?? ""} may only read: use one with the role read-write`;
+      const message = `the token ${caller?.name ?? ""} is read-only; use one with the role read-write`;
       throw new ConnectError(message, Code.PermissionDenied);
     }
     values.set(callerName, caller?.name ?? "");
@@ -73,6 +73,6 @@ export function createAdminAuth(
 
 function createTable(lists: Pick<TokenTable, "people" | "agents">, log: Log): TokenTable {
   const { tokens, problems } = tokensApart(lists.people, lists.agents);
-  for (const error of problems) log.error("a token is refused by the admin API", { error });
+  for (const error of problems) log.error("a token is not accepted by the admin API", { error });
   return { ...lists, digests: tokens.map(({ token }) => digestOf(token)), tokens };
 }

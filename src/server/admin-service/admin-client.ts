@@ -1,5 +1,5 @@
-// A client of the admin API for whoever has the store itself: no socket and no token, but
-// the messages, the checks and the errors of the wire.
+// A client of the admin API for callers that have the store itself: no socket and no token,
+// but the same messages, checks and errors as over the wire.
 import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
 import type { Clock } from "../../concurrency/clock.ts";
 import { AdminService } from "../../gen/krane/admin/v1/admin_pb.ts";
@@ -10,10 +10,10 @@ import { explainStoreError } from "../store-errors.ts";
 import { createCaller } from "./admin-auth.ts";
 import { createAdminService } from "./admin-service.ts";
 
-/** What people and programs ask of a control plane: krane.admin.v1.AdminService. */
+/** The client of krane.admin.v1.AdminService. */
 export type Admin = Client<typeof AdminService>;
 
-/** `by`: in whose name changes are made. */
+/** `by`: the author recorded for changes. */
 export function createAdminClient(
   store: Store,
   by: string,

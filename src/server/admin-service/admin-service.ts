@@ -1,4 +1,4 @@
-// krane.admin.v1.AdminService over a store: which call is which function.
+// Implements krane.admin.v1.AdminService over a store: maps each call to its function.
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { linkSignals } from "../../concurrency/abort.ts";
 import type { Clock } from "../../concurrency/clock.ts";
@@ -27,14 +27,14 @@ import { parseRegion } from "./object-refs.ts";
 export interface AdminServiceDeps {
   readonly store: Store;
   readonly clock: Clock;
-  /** Ends every stream, when the server stops. */
+  /** Ends every stream when the server stops. */
   readonly stopping: AbortSignal;
 }
 
 const watchersMax = 100;
-/** Of all tokens with the same name: a program that opens one after another keeps nobody else out. */
+/** Per token name: a program that keeps opening streams does not lock out the others. */
 const watchersPerNameMax = 25;
-/** A watcher that nobody looks at any more ends, and one that is looked at goes on where it was. */
+/** An abandoned watch ends, and an active one continues where it was. */
 const watchMaxMs = 15 * 60_000;
 
 export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof AdminService> {
@@ -80,6 +80,6 @@ async function releaseDeletion(store: Store, request: ReleaseDeletionRequest, au
     return { ...request, region: parseRegion(request.region, refuse) };
   });
   if (await store.releaseDeletion(region, { controller, key }, author)) return {};
-  const message = `the agent of region ${region} does not list a deletion of ${key} (${controller}) as held back; it lists 100 at most`;
+  const message = `the agent of region ${region} is not holding back a deletion of ${key} (${controller}), or does not list it (it lists at most 100)`;
   throw new ConnectError(message, Code.NotFound);
 }

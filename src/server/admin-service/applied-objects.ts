@@ -1,6 +1,6 @@
-// From the object of a request to what the store keeps. It is checked with the same
-// functions as in the agent, so that what the agent would park is refused here, while
-// somebody is there to hear it.
+// Converts the object in a request to what the store keeps. It is checked with the agent's
+// own functions, so that a spec that the agent would reject is rejected here, while the
+// caller can still fix it.
 import type { ObjectSpec } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { type ApplyMessage, allKinds, type KindName, kindOf, oneOf } from "../../kinds/kinds.ts";
 import type { ParsedMessage, Refuse } from "../../model/field-problem.ts";
@@ -11,10 +11,10 @@ export interface AppliedObject {
   readonly spec: ApplyMessage<KindName>;
 }
 
-// Where an agent runs, and from where it lets images come, is known to that agent alone.
+// Only the agent knows where it runs and which registries it allows.
 const rules = { registries: [] };
 
-/** Undefined where nothing can be made of it, which was refused then. */
+/** Undefined if it was rejected. */
 export function parseObject(object: ObjectSpec | undefined, refuse: Refuse): AppliedObject | undefined {
   const { spec } = object ?? {};
   if (spec?.case === undefined) {

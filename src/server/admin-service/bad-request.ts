@@ -1,5 +1,5 @@
-// What is wrong with a request, field by field: in words for people, and as details for
-// programs.
+// Collects what is wrong with a request, field by field: as text for people, and as error
+// details for programs.
 import { Code, ConnectError } from "@connectrpc/connect";
 import { FieldProblemSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import {
@@ -17,7 +17,7 @@ export function badRequest(problems: readonly FieldProblem[]): ConnectError {
   return new ConnectError(describeProblems(problems), Code.InvalidArgument, undefined, details);
 }
 
-/** What the parser makes of the request; throws when it refused anything. */
+/** Returns the result of the parser; throws if it rejected anything. */
 export function checked<T>(parse: (refuse: Refuse) => T): T {
   const outcome = collectProblems(parse);
   if (outcome.kind === "invalid") throw badRequest(outcome.problems);

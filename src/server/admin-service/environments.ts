@@ -1,5 +1,5 @@
-// The calls about environments and their secrets. Values come encrypted and never go
-// out again; see object-changes.ts for where deployments get them.
+// The calls for environments and their secrets. Values arrive encrypted and are never
+// returned; see object-changes.ts for how deployments get them.
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
@@ -50,11 +50,11 @@ export async function deleteEnvironment(store: Store, request: DeleteEnvironment
   return {};
 }
 
-/** Read in batches, because the secrets of one environment may have 96 KiB, and only their names are kept. */
+/** Small batches, because an environment may have 96 KiB of secrets, of which only the names are kept. */
 const batchMax = 50;
-/** What a client has to take at once; a page has one environment at least. */
+/** Limits the size of a page; a page has at least one environment. */
 const pageBytesMax = 4 * 1024 * 1024;
-/** Of an answer that is not in pages: half of what the command line takes. */
+/** For a response without pages: half of what the command line accepts. */
 const answerBytesMax = 16 * 1024 * 1024;
 
 export async function listEnvironments(store: Store, request: ListEnvironmentsRequest, signal: AbortSignal) {
@@ -72,9 +72,9 @@ export async function listEnvironments(store: Store, request: ListEnvironmentsRe
     }
     bytes += viewBytes;
     environments.push(view);
-    // Whoever does not ask for pages would not ask for the next one either.
+    // A client that does not ask for pages would not ask for the next one either.
     if (!isPaged && bytes > answerBytesMax) {
-      const message = `region ${region} has more environments and names of secrets than fit into an answer: ask with page_size`;
+      const message = `region ${region} has more environments and secret names than fit into one response; set page_size`;
       throw new ConnectError(message, Code.ResourceExhausted);
     }
   }
@@ -104,11 +104,11 @@ export async function setSecret(store: Store, request: SetSecretRequest, author:
     region,
     environmentId,
     (before) => {
-      // Made with its first secret, a mistyped environment would be one of nobody that no deployment takes from.
+      // If the first secret created it, a mistyped environment would have no owner, and no deployment would use it.
       if (before === undefined) throw noEnvironment(environmentId, region);
       const secrets = new Map(before.secrets).set(name, request.encrypted);
       if (secretsBlob(secrets).length > blobBytesMax) {
-        const message = `makes the secrets of the environment longer than ${blobBytesMax} bytes, which no pod can take`;
+        const message = `would make the environment's secrets longer than ${blobBytesMax} bytes, the most a pod can take`;
         throw badRequest([{ path: "encrypted", message }]);
       }
       return { ...before, secrets };
@@ -160,7 +160,7 @@ function environmentView({ id, workspaceId, projectId, secrets, version }: Store
 
 function noEnvironment(id: string, region: string): ConnectError {
   return new ConnectError(
-    `no environment ${id} in region ${region}; one comes to be with a document of kind Environment`,
+    `no environment ${id} in region ${region}; apply a document of kind Environment to create it`,
     Code.NotFound,
   );
 }

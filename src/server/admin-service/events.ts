@@ -15,7 +15,7 @@ import { parseHistoryKind, parseRegion, refOf } from "./object-refs.ts";
 
 const limitDefault = 100;
 const limitMax = 1_000;
-/** Reports are not announced as changes are, so they are looked for. */
+/** Reports are not announced as changes are, so they are polled. */
 const pollEveryMs = 1_000;
 const batchMax = 200;
 
@@ -31,14 +31,14 @@ export interface EventFeedDeps {
   readonly clock: Clock;
 }
 
-/** What goes out on a watch; the first has no event. */
+/** A message on a watch; the first has no event. */
 export interface WatchAnswer {
   readonly event?: Event;
-  /** Where a stream goes on that misses nothing of what this one has not brought. */
+  /** Where a new stream can continue without missing anything after this message. */
   readonly position: bigint;
 }
 
-/** Ends with the signal, without an error when that was the end of its time. */
+/** Ends with the signal; without an error if the watch reached its maximum duration. */
 export async function* eventFeed(
   { store, clock }: EventFeedDeps,
   request: WatchEventsRequest,
@@ -51,7 +51,7 @@ export async function* eventFeed(
       ? await beginning(store, region, { ...query, limit: Math.min(request.backlog, limitMax) })
       : { newest: request.after, backlog: [] };
   const [first] = backlog;
-  // Also for one that is lost before anything happens, and else could only begin anew.
+  // Sent first, so that a stream lost before anything happens can also be continued.
   yield { position: first === undefined ? start : first.number - 1n };
   yield* backlog.map(answer);
   let cursor = start;
@@ -62,20 +62,20 @@ export async function* eventFeed(
       cursor = entry.number;
     }
     if (entries.length === batchMax) continue;
-    // Also downwards: the history of a restored database begins again at a lower number.
+    // Also lower: the history of a restored database starts again at a lower number.
     cursor = newest;
     await untilNews(store, clock, region, signal);
   }
 }
 
-/** What comes in between the two reads is left to what follows: of more than the limit, a backlog has the last alone. */
+/** Entries added between the two reads are left to the watch; a backlog above the limit keeps its newest entries. */
 async function beginning(store: Store, region: string, query: HistoryQuery) {
   const { newest } = await store.historySince(region, 0n, { ...query, limit: 0 });
   const entries = await store.history(region, query);
   return { newest, backlog: entries.filter(({ number }) => number <= newest).reverse() };
 }
 
-/** Resolves with the next change of the region, or a second later; at the latest when the signal aborts. */
+/** Resolves with the next change of the region, or after a second; at the latest when the signal aborts. */
 async function untilNews(store: Store, clock: Clock, region: string, signal: AbortSignal): Promise<void> {
   const linked = linkSignals(signal);
   try {

@@ -1,16 +1,16 @@
-// What of an object cannot change while it is wanted: whom it belongs to, and where in the cluster it is.
+// Rejects changes to fields that are fixed while an object is desired: its owner, and its place in the cluster.
 //
 // - The secrets of a deployment are encrypted for its environment. Moved to another one, its next pods could not
 //   decrypt them.
-// - Selectors, labels and network policies are made of these. Under another name or namespace the object of before
-//   would be left behind in the cluster, and run on.
+// - Selectors, labels and network policies are derived from these fields. Under another name or namespace, the
+//   previous object would be left behind in the cluster, still running.
 
 import type { ApplyMessage, KindName } from "../../kinds/kinds.ts";
 import { quote } from "../../model/field-problem.ts";
 import type { Row } from "../store.ts";
 import { checked } from "./bad-request.ts";
 
-// By the names that the .proto files give them, in the order of a person's description.
+// By their names in the .proto files, in the order of a document.
 const keptFields = [
   ["workspace_id", "workspaceId"],
   ["project_id", "projectId"],
@@ -19,7 +19,7 @@ const keptFields = [
   ["k8s_name", "k8sName"],
 ] as const;
 
-/** Throws with every field that would change. What is stopped, or cannot be read, is replaced as a whole. */
+/** Throws with every field that would change. A stopped or unreadable object is replaced as a whole. */
 export function checkKeptFields<K extends KindName>(
   kind: K,
   row: Row<K> | undefined,
@@ -33,10 +33,7 @@ export function checkKeptFields<K extends KindName>(
     for (const [path, field] of keptFields) {
       const value = before[field];
       if (typeof value !== "string" || value === after[field]) continue;
-      refuse(
-        `${kind}.${path}`,
-        `must stay ${quote(value)} as long as ${kind} ${row.id} is wanted: give what you apply a new id`,
-      );
+      refuse(`${kind}.${path}`, `must stay ${quote(value)} while ${kind} ${row.id} exists; use a new id`);
     }
   });
 }

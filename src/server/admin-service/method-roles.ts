@@ -1,5 +1,5 @@
-// What each call does, as one list: a method that is missing here is one that nobody
-// thought about, and the types do not let it pass.
+// Lists whether each method reads or writes. The types require an entry for every method,
+// so that none is added without a decision.
 import type { AdminService } from "../../gen/krane/admin/v1/admin_pb.ts";
 
 export type AdminMethod = keyof typeof AdminService.method;
@@ -21,7 +21,7 @@ export const methodEffects: Readonly<Record<AdminMethod, "reads" | "writes">> = 
   unsetSecret: "writes",
 };
 
-/** Whatever is not known to read alone needs the right to write. */
+/** Any method not listed as reading requires the right to write. */
 export function onlyReads(method: string): boolean {
   return Object.hasOwn(methodEffects, method) && methodEffects[method as AdminMethod] === "reads";
 }

@@ -1,4 +1,4 @@
-// The calls that change what is wanted: apply and scale. See object-deletion.ts for delete.
+// The calls that change desired state: apply and scale. See object-deletion.ts for delete.
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type ApplyObjectRequest,
@@ -23,7 +23,7 @@ import { checkKeptFields } from "./kept-fields.ts";
 import { type ParsedRef, parseRef, parseRegion } from "./object-refs.ts";
 import { secretsBlob } from "./secrets-blob.ts";
 
-/** Of an object that belongs to an environment. */
+/** The fields of an object that belongs to an environment. */
 type TenantSpec = Extract<ApplyMessage<KindName>, { readonly environmentId: string }>;
 
 export async function applyObject(store: Store, request: ApplyObjectRequest, author: Author) {
@@ -49,9 +49,9 @@ function parseApply(request: ApplyObjectRequest) {
     const { deploymentId } = request;
     if (deploymentId !== "" && !owned.some(({ name }) => name === object?.kind)) {
       const plurals = owned.map(({ plural }) => plural).join(" and ");
-      refuse("deployment_id", `is for ${plurals} alone: leave it empty`);
+      refuse("deployment_id", `is only for ${plurals}; leave it empty`);
     } else if (deploymentId !== "") parseId("deployment_id", deploymentId, refuse);
-    // Only seen where something was refused.
+    // Only used if something was rejected.
     return { region, object: object as AppliedObject, deploymentId };
   });
 }
@@ -66,8 +66,8 @@ function keeping(kind: KindName, spec: ApplyMessage<KindName>, options: PutOptio
 }
 
 /**
- * An object takes the secrets of its environment when it comes to be, and keeps them: its pods would otherwise change
- * with every secret, and a rollback would not bring back what ran before.
+ * An object takes the secrets of its environment when it is created, and keeps them: otherwise its pods would change
+ * with every secret, and a rollback would not restore what ran before.
  */
 function withSecrets(kind: KindName, requested: TenantSpec, options: PutOptions): Decide<KindName> {
   const { secrets } = kindOf(kind);
@@ -77,12 +77,12 @@ function withSecrets(kind: KindName, requested: TenantSpec, options: PutOptions)
     if (environment !== undefined) checkOwner(kind, environment, requested);
     if (wanted === undefined || secrets === undefined || secrets.blobOf(requested).length > 0) return wanted;
     const blob = row?.desired === "running" ? secrets.blobOf(row.spec) : environmentBlob(kind, environment);
-    // The same message, of the same kind, but for its blob.
+    // The same message of the same kind, apart from its blob.
     return { ...wanted, spec: secrets.withBlob(requested, blob) as TenantSpec };
   };
 }
 
-/** Checked as one that comes with a request is: pods would otherwise start without their variables. */
+/** Checked as a blob in a request is: otherwise pods would start without their variables. */
 function environmentBlob(kind: KindName, environment: StoredEnvironment | undefined): Uint8Array {
   const blob = secretsBlob(environment?.secrets ?? new Map());
   checked((refuse) =>
@@ -91,7 +91,7 @@ function environmentBlob(kind: KindName, environment: StoredEnvironment | undefi
   return blob;
 }
 
-/** Whoever names the environment of somebody else would otherwise get the secrets of somebody else. */
+/** Otherwise a caller could get another owner's secrets by naming that owner's environment. */
 function checkOwner(kind: KindName, environment: StoredEnvironment, spec: TenantSpec): void {
   const { id, workspaceId, projectId } = environment;
   checked((refuse) => {

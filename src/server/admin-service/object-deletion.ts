@@ -1,5 +1,5 @@
-// The call that orders a deletion. What belongs to the object, as the policies of a deployment, goes with it, in the
-// same change.
+// The call that orders a deletion. Objects that belong to the deleted one, such as the policies of a deployment, are
+// deleted in the same change.
 import type { DeleteObjectRequest } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { KindName } from "../../kinds/kinds.ts";
 import { stopping } from "../row-rules.ts";
@@ -11,7 +11,7 @@ export async function deleteObject(store: Store, request: DeleteObjectRequest, a
   const ref = parseRef(request.ref);
   const { region, kind, id } = ref;
   const condition = conditionOf(request);
-  // The version of one that is stopped already is that of the order, which whoever repeats it cannot know.
+  // The version of a stopped object is that of its deletion, which a caller that repeats the call cannot know.
   const decide = (row: Row<KindName> | undefined) =>
     stopping(kind, row?.desired === "stopped" ? {} : condition)(row);
   const { after } = await store.change(region, kind, id, decide, author, { withOwned: true });

@@ -30,11 +30,11 @@ export async function getObject(store: Store, request: GetObjectRequest) {
   };
 }
 
-/** Objects are read in batches until the page is full, so that a filter that few pass costs no memory. */
+/** Objects are read in batches until the page is full, so that a filter with few matches costs no memory. */
 const batchMax = 100;
-/** What a client has to take at once; a page has one object at least. */
+/** Limits the size of a page; a page has at least one object. */
 const pageBytesMax = 4 * 1024 * 1024;
-/** What one call may cost. Beyond it the page ends, with few objects or none, and the next call goes on. */
+/** Limits the cost of one call. Beyond it the page ends, with few objects or none, and the next call continues. */
 const readMax = 2_000;
 
 export async function listObjects(store: Store, request: ListObjectsRequest, signal: AbortSignal) {
@@ -73,7 +73,7 @@ interface Reading extends PageStart {
   readonly agent: AgentReport | undefined;
 }
 
-/** With the place of each kind among all kinds, which a page goes by. */
+/** With the position of each kind, which page tokens refer to. */
 async function* viewsBehind(
   store: Store,
   region: string,
@@ -85,9 +85,9 @@ async function* viewsBehind(
     const place = String(kindNames.indexOf(kind));
     if (after !== undefined && place < after.controller) continue;
     for (let cursor = after?.controller === place ? after.key : ""; ; ) {
-      // Nobody waits for the answer to a call that was given up.
+      // Stop when the call was cancelled.
       signal.throwIfAborted();
-      // One more than a page shows that there is another.
+      // One more than the page size, to see whether there is another page.
       const batch = await store.objects(region, kind, cursor, Math.min(size + 1, batchMax));
       for (const object of batch) yield { view: objectView(region, kind, object, agent), place };
       const end = batch.at(-1);

@@ -1,4 +1,4 @@
-// The names of kinds, regions and objects, from the wire and back.
+// Converts kinds, regions and object references from and to the wire.
 import { create } from "@bufbuild/protobuf";
 import { ObjectKind, type ObjectRef, ObjectRefSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { type KindName, kindNames, perKind } from "../../kinds/kinds.ts";
@@ -32,7 +32,7 @@ export function parseRef(ref: ObjectRef | undefined): ParsedRef {
     if (wireKind === ObjectKind.UNSPECIFIED) refuse("ref.kind", "is required");
     return {
       region: parseRegion(ref?.region ?? "", refuse, "ref.region"),
-      // Only seen where the kind was refused.
+      // Only used if the kind was rejected.
       kind: kind ?? "deployment",
       id: parseLookupId("ref.id", ref?.id ?? "", refuse),
     };
@@ -46,21 +46,21 @@ export function parseRegion(region: string, refuse: Refuse, path = "region"): st
 
 /** Undefined for all kinds. */
 export function parseKind(path: string, kind: ObjectKind, refuse: Refuse): KindName | undefined {
-  if (kind === ObjectKind.ENVIRONMENT) refuse(path, "is an environment, which is no object of a cluster");
+  if (kind === ObjectKind.ENVIRONMENT) refuse(path, "is an environment, which is not a cluster object");
   const known = parseHistoryKind(path, kind, refuse);
   return known === "environment" ? undefined : known;
 }
 
-/** Undefined for all that has a history. */
+/** Undefined for everything that has a history. */
 export function parseHistoryKind(path: string, kind: ObjectKind, refuse: Refuse): HistoryKind | undefined {
   const known = ([...kindNames, "environment"] as const).find((each) => wireKinds[each] === kind);
   if (known === undefined && kind !== ObjectKind.UNSPECIFIED) {
-    refuse(path, `is ${kind}, which this server does not know`);
+    refuse(path, `is ${kind}, which is unknown to this server`);
   }
   return known;
 }
 
-/** An id to look for need not be one that could be given out now. */
+/** An id to look up need not be valid for a new object. */
 function parseLookupId(path: string, id: string, refuse: Refuse): string {
   if (id === "") refuse(path, "is required");
   return id;

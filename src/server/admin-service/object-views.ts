@@ -1,5 +1,5 @@
-// One object as people see it: what is wanted, what the agent made of it, what runs.
-// Encrypted values stay here; of secrets only the names go out.
+// One object as shown to people: its desired state, its phase and what is running.
+// Encrypted values are not included; only the names of secrets are.
 import { create } from "@bufbuild/protobuf";
 import {
   ObjectView_Desired as Desired,
@@ -47,7 +47,7 @@ export function objectView<K extends KindName>(
 
 function specView<K extends KindName>(kind: K, spec: ApplyMessage<K>): ObjectSpec {
   const value = kindOf(kind).secrets?.withBlob(spec, new Uint8Array()) ?? spec;
-  // The kind says which message it is.
+  // The kind determines the message type.
   return create(ObjectSpecSchema, { spec: { case: kind, value } as ObjectSpec["spec"] });
 }
 

@@ -1,6 +1,5 @@
-// The secrets of an environment in the form in which a deployment has them: the JSON of
-// ctrl.v1.SecretsConfig, with its names in order, so that the same secrets are the same
-// bytes.
+// Encodes an environment's secrets as a deployment has them: the JSON of
+// ctrl.v1.SecretsConfig with sorted names, so that the same secrets give the same bytes.
 
 export function secretsBlob(secrets: ReadonlyMap<string, string>): Uint8Array {
   if (secrets.size === 0) return new Uint8Array();

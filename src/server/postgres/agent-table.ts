@@ -1,6 +1,6 @@
-// What is known of the agents, in the table `agents`, and what is kept for them in
-// `releases`. Whoever reports or releases holds the row of the region, so that a release
-// is not lost between the report that it goes by and the next one.
+// The state of the agents, in the table `agents`, and pending releases, in `releases`.
+// Reports and releases lock the region's row, so that no release is lost between the
+// report it is based on and the next one.
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ReportAgentStateRequestSchema } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import { type KindName, kindNames, kindOfController, perKind } from "../../kinds/kinds.ts";
@@ -97,7 +97,7 @@ export class AgentTable {
   }
 }
 
-/** The end of an index, whatever the number of rows. */
+/** Reads the end of an index, so its cost does not grow with the number of rows. */
 function newestOf(kind: KindName): string {
   return `(SELECT coalesce(max(o.version), 0) FROM objects o WHERE o.region = a.region AND o.kind = '${kind}') AS ${kind}`;
 }
@@ -107,8 +107,8 @@ interface Heard extends Pick<AgentRecord, "state" | "known"> {
 }
 
 async function lockState(session: Session, region: string): Promise<Heard> {
-  // In two steps: of a row that had to be waited for, the counter beside it would be that of before the wait, and
-  // an agent that is not behind would look as if it were ahead.
+  // In two steps: if the first statement had to wait for the row, a counter read with it would be from before the wait,
+  // and an agent that is not behind would look as if it were ahead.
   await session.query("SELECT 1 FROM agents WHERE region = $1 FOR UPDATE", [region]);
   const [row] = await session.query<StateRow>(
     `SELECT ${stateColumns} FROM agents a JOIN regions r ON r.name = a.region WHERE a.region = $1`,

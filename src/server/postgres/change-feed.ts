@@ -1,7 +1,7 @@
-// Tells waiting streams that the counter of a region has moved. One connection per
-// process listens for the notifications that every change sends with its commit, and
-// asks for all counters every few seconds and after each reconnect: a notification can
-// be lost with a connection, a counter cannot.
+// Wakes waiting streams when a region's counter has moved. One connection per process
+// listens for the notifications that every change sends with its commit, and reads all
+// counters every few seconds and after each reconnect: a notification can be lost with a
+// connection, a counter cannot.
 import type { ClientBase } from "pg";
 import { linkSignals } from "../../concurrency/abort.ts";
 import { createBackoff } from "../../concurrency/backoff.ts";
@@ -25,7 +25,7 @@ export interface ChangeFeedDeps {
 }
 
 interface RegionState {
-  /** The highest counter heard of. */
+  /** The highest counter seen. */
   counter: bigint;
   readonly changed: ChangeSignal;
 }
@@ -42,13 +42,13 @@ export class ChangeFeed {
     return this.regions.has(region);
   }
 
-  /** Told of a counter by whoever has just read one. */
+  /** Takes a counter that the caller has just read. */
   learn(region: string, counter: bigint): void {
     const state = this.state(region);
     if (state.counter < counter) this.move(state, counter);
   }
 
-  /** Resolves once a counter above the one seen was heard of. */
+  /** Resolves once the counter is above the one given. */
   async wait(region: string, counterSeen: bigint, signal: AbortSignal): Promise<void> {
     const state = this.state(region);
     if (state.counter <= counterSeen) await state.changed.wait(signal);
@@ -66,13 +66,14 @@ export class ChangeFeed {
     while (!signal.aborted) {
       try {
         await this.listen(signal, () => {
-          if (isDown) log.info("changes are announced by the database again");
+          if (isDown) log.info("listening for changes in the database again");
           isDown = false;
           backoff.reset();
         });
       } catch (error) {
         if (signal.aborted) return;
-        if (!isDown) log.warn("the database announces no changes until it is back", { error });
+        if (!isDown)
+          log.warn("lost the connection that listens for changes in the database; reconnecting", { error });
         isDown = true;
       }
       await sleep(clock, backoff.nextMs(), signal).catch(() => undefined);
@@ -106,9 +107,8 @@ export class ChangeFeed {
     for (const { name, counter } of rows) {
       const state = this.state(name);
       const read = BigInt(counter);
-      // Also one that is lower: the database was restored, and streams must find out. But not below what was
-      // announced while the answer was on its way: a stream that goes by the older number would sleep
-      // over the change.
+      // A lower counter counts too: the database was restored, and streams must notice. But it must not go below what
+      // was announced while this read was in progress: a stream that used the older number would miss the change.
       const isNews = read > state.counter || state.counter === before.get(name);
       if (isNews && state.counter !== read) this.move(state, read);
     }

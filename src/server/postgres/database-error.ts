@@ -1,11 +1,11 @@
-// What a failure of PostgreSQL means: which undid everything and may be tried again,
-// which leave open what became of the work, and which are mistakes of ours.
+// Classifies PostgreSQL failures: those that undid everything and may be retried, those
+// with an unknown outcome, and bugs of ours.
 import { CodedError } from "../../errors/coded-error.ts";
 import type { ErrorCode } from "../../errors/error-catalogue.ts";
 
 export type FailureKind = ErrorCode<"DatabaseFailure">;
 
-/** A statement that failed. Its message is for the log and not for clients. */
+/** A statement that failed. Its message is for the log, not for clients. */
 export class DatabaseFailure extends CodedError<"DatabaseFailure"> {
   override readonly name = "DatabaseFailure";
 
@@ -15,14 +15,14 @@ export class DatabaseFailure extends CodedError<"DatabaseFailure"> {
 }
 
 const conflicts: readonly string[] = ["40001", "40P01"];
-/** A lock or a statement that took too long, a database that became a standby, one that ends or starts. */
+/** A lock or statement timeout, a database that became a standby, or one that is starting or stopping. */
 const awayCodes: readonly string[] = ["55P03", "57014", "25006", "25P03"];
-/** Connection trouble, lack of resources, intervention by an operator, trouble of the system. */
+/** Connection errors, lack of resources, operator intervention, system errors. */
 const awayClasses: readonly string[] = ["08", "53", "57", "58"];
 
 export function failureKind(error: unknown): FailureKind {
   const code = sqlState(error);
-  // What has no code of PostgreSQL came from the socket or from the wait for one.
+  // An error without a PostgreSQL code came from the socket or from waiting for one.
   if (code === undefined) return "away";
   if (conflicts.includes(code)) return "conflict";
   return awayCodes.includes(code) || awayClasses.includes(code.slice(0, 2)) ? "away" : "refused";

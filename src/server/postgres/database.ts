@@ -1,7 +1,7 @@
-// PostgreSQL as the store uses it: a few connections, each with limits of its own, and
-// two ways to work. A read may be tried again whatever happened. A transaction may be
-// tried again until its COMMIT was sent: from then on nobody knows whether it counts,
-// and the caller hears `unavailable` instead of a change being made twice.
+// The store's access to PostgreSQL: a small pool of connections with limits, and two ways
+// to work. A read may be retried after any failure. A transaction may be retried until its
+// COMMIT was sent: from then on its outcome is unknown, and the caller gets `unavailable`
+// rather than a change being made twice.
 import type { ClientBase, ClientConfig, Pool, PoolClient } from "pg";
 import { type Clock, sleep } from "../../concurrency/clock.ts";
 import { type Random, uniform } from "../../concurrency/random.ts";
@@ -15,7 +15,7 @@ export interface DatabaseDeps {
   readonly log: Log;
 }
 
-/** One connection while it is ours. */
+/** One connection while it is checked out. */
 export interface Session {
   query<R extends object>(sql: string, values?: readonly unknown[]): Promise<readonly R[]>;
 }
@@ -24,12 +24,12 @@ const connectionsMax = 10;
 const attemptsMax = 3;
 const retryWaitMs = 100;
 const connectTimeoutMs = 3_000;
-/** Beyond the limit that the database itself keeps, for one that does not answer at all. */
+/** Longer than the database's own limit, for a database that does not respond at all. */
 const answerTimeoutMs = 12_000;
 
-// A server that was stopped in the middle of a transaction holds the counter of a region:
-// the database ends such a transaction by itself. A role may have been told not to wait
-// for the disk, which would lose changes that were acknowledged.
+// A server that was paused in the middle of a transaction holds the counter of a region:
+// the database ends such a transaction. A role may have synchronous_commit off, which would
+// lose acknowledged changes.
 const sessionSetup = `
   SELECT set_config('search_path', 'krane', false),
          set_config('application_name', 'krane server', false),
@@ -54,7 +54,7 @@ export class Database {
     return this.retrying((session) => session.query<R>(sql, values));
   }
 
-  /** All of the work or nothing of it. The work may run more than once. */
+  /** All of the work or none of it. The work may run more than once. */
   async transact<T>(work: (session: Session) => Promise<T>): Promise<T> {
     return this.retrying(async (session, committing) => {
       await session.query("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
@@ -81,7 +81,7 @@ export class Database {
         if (!(error instanceof DatabaseFailure) || error.code === "refused") throw error;
         const isOpen = isCommitting && error.code === "away";
         if (isOpen || attempt === attemptsMax) throw unavailable(error);
-        this.deps.log.warn("the database failed, trying again", { attempt, error });
+        this.deps.log.warn("the database failed; retrying", { attempt, error });
       }
       const waitMs = uniform(this.deps.random, retryWaitMs / 2, retryWaitMs) * 2 ** attempt;
       await sleep(this.deps.clock, waitMs, new AbortController().signal);
@@ -90,7 +90,7 @@ export class Database {
 
   private async withSession<T>(work: (session: Session) => Promise<T>): Promise<T> {
     const client = await this.pool.connect().catch((error: unknown) => {
-      // Whatever keeps us out, nothing has been done, and it may be better soon.
+      // Whatever the reason, nothing has been done yet, and a retry may succeed.
       throw new DatabaseFailure(error, "away");
     });
     try {
@@ -98,7 +98,7 @@ export class Database {
       client.release();
       return result;
     } catch (error) {
-      // A connection that is in doubt is closed, which also undoes what it was doing.
+      // A connection in an unknown state is closed, which also rolls back what it was doing.
       const isUsable = !(error instanceof DatabaseFailure && error.code === "away");
       client.release(!(isUsable && (await rolledBack(client))));
       throw error;
@@ -106,7 +106,7 @@ export class Database {
   }
 }
 
-/** Opens nothing yet. `pg` is loaded here, because only the control plane needs it. */
+/** Opens no connection yet. `pg` is loaded here, because only the control plane needs it. */
 export async function createDatabase(config: ClientConfig, deps: DatabaseDeps): Promise<Database> {
   const { Pool: PoolOfClients } = await import("pg");
   const pool = new PoolOfClients({
@@ -117,21 +117,21 @@ export async function createDatabase(config: ClientConfig, deps: DatabaseDeps): 
     keepAlive: true,
     idleTimeoutMillis: 60_000,
     maxLifetimeSeconds: 1_800,
-    // Its type has it return nothing; the pool waits for what it returns all the same.
+    // Its type says it returns nothing, but the pool awaits what it returns.
     onConnect: setUpSession as (client: ClientBase) => void,
   });
-  // One that breaks while somebody uses it fails that query; without a listener it would end the process too.
+  // A connection that breaks while in use fails its query; without a listener it would also end the process.
   pool.on("connect", (client) => void client.on("error", () => undefined));
-  // A connection that breaks while nobody uses it is replaced by the next one.
+  // A connection that breaks while idle is replaced by the next one.
   pool.on("error", (error) => deps.log.warn("an idle connection to the database was lost", { error }));
   return new Database(pool, deps);
 }
 
-/** A connection of its own, for work that no pool can do: listening, migrating, locking. */
+/** A dedicated connection, for work that cannot use a pool: listening, migrating, locking. */
 export async function connectAlone(
   config: ClientConfig,
   applicationName = "krane server",
-  // Zero for work that takes as long as there is data.
+  // Zero for work whose duration grows with the data.
   queryTimeoutMs = answerTimeoutMs,
 ): Promise<ClientBase & { end(): Promise<void> }> {
   const { Client } = await import("pg");
@@ -165,10 +165,10 @@ function sessionOf(client: PoolClient): Session {
   };
 }
 
-/** PostgreSQL keeps no NUL characters. They reach us in names that a client made up. */
+/** PostgreSQL cannot store NUL characters. They can arrive in names chosen by a client. */
 function checkText(values: readonly unknown[]): void {
   if (values.flat().some((value) => typeof value === "string" && value.includes("\0"))) {
-    throw new StoreError("incomplete", "a name or an id has a NUL character in it");
+    throw new StoreError("incomplete", "a name or an id contains a NUL character");
   }
 }
 
@@ -182,5 +182,5 @@ async function rolledBack(client: PoolClient): Promise<boolean> {
 }
 
 function unavailable(cause: DatabaseFailure): StoreError {
-  return new StoreError("unavailable", "the database does not answer", { cause });
+  return new StoreError("unavailable", "the database is unavailable", { cause });
 }

@@ -1,4 +1,4 @@
-// Rows of the table `environments` from what the service knows.
+// Converts rows of the table `environments`.
 import { fromBinary } from "@bufbuild/protobuf";
 import { SecretsConfigSchema } from "../../gen/ctrl/v1/secrets_pb.ts";
 import type { StoredEnvironment } from "../store.ts";
@@ -14,7 +14,7 @@ export interface EnvironmentRow {
 
 export const environmentColumns = "e.id, e.workspace_id, e.project_id, e.secrets, e.version";
 
-/** For whoever holds the row of the region, which every change of an environment waits for. */
+/** The caller must hold the lock on the region's row, which every change of an environment waits for. */
 export async function readEnvironment(
   session: Session,
   region: string,

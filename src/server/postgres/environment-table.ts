@@ -1,5 +1,5 @@
-// Environments and their encrypted secrets, in the table `environments`. A change holds
-// up every other change of its region, so that it is decided on what is really there.
+// Environments and their encrypted secrets, in the table `environments`. A change locks
+// its region, so that it is decided on current data.
 import { create, toBinary } from "@bufbuild/protobuf";
 import { SecretsConfigSchema } from "../../gen/ctrl/v1/secrets_pb.ts";
 import type { KindName } from "../../kinds/kinds.ts";
@@ -76,8 +76,8 @@ export class EnvironmentTable {
   }
 
   /**
-   * Who uses it is looked up before the region is held, because that takes as long as there are objects. What has
-   * changed since has a higher version, and is looked at once more while nothing can change.
+   * Looks for users before it locks the region, because that takes longer with more objects. Rows changed since then
+   * have higher versions, and are checked again under the lock.
    */
   private async assertUnused(use: EnvironmentUse): Promise<SeenVersions> {
     const seen = new Map<KindName, string>();
@@ -86,7 +86,7 @@ export class EnvironmentTable {
     return seen;
   }
 
-  /** One, or those behind an id in order of id. */
+  /** One environment, or those after an id, ordered by id. */
   async list(
     region: string,
     range: { readonly id: string } | { readonly afterId: string; readonly limit: number },
@@ -107,13 +107,13 @@ export class EnvironmentTable {
 }
 
 type Read = (sql: string, values: readonly unknown[]) => Promise<readonly ObjectRow[]>;
-/** The version up to which nothing of a kind uses an environment. */
+/** The version up to which no object of a kind uses an environment. */
 type SeenVersions = ReadonlyMap<KindName, string>;
 
 interface EnvironmentUse {
   readonly region: string;
   readonly id: string;
-  /** What cannot be while it is used, where it is not the call as a whole. */
+  /** Names the part of the call that is not possible while it is used; undefined means the whole call. */
   readonly refused?: string | undefined;
 }
 
@@ -122,7 +122,7 @@ async function assertStillUnused(session: Session, use: EnvironmentUse, seen: Se
   for (const [kind, version] of seen) await assertUnusedBehind(read, kind, version, use);
 }
 
-/** Throws where a row behind the version uses the environment; resolves with the version of the last row. */
+/** Throws if a row after the version uses the environment; resolves with the version of the last row. */
 async function assertUnusedBehind(
   read: Read,
   kind: KindName,

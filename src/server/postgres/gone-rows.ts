@@ -1,6 +1,6 @@
-// Notes in the table `objects` since when nothing has been left of what was deleted, and
-// forgets it once that is long enough. What is to be done is found without holding
-// anything up; what was changed meanwhile has another version, and is left alone.
+// Notes in the table `objects` since when a deleted object has been gone, and purges it
+// once that is long enough. Candidates are found without a lock; a row that changed
+// meanwhile has another version and is left alone.
 
 import { type KindName, kindNames, kindOf } from "../../kinds/kinds.ts";
 import { forgottenBefore, type Gone, goneSince, type HeardOfAgent } from "../gone-objects.ts";
@@ -26,7 +26,7 @@ interface Found {
 
 export interface GoneLimits {
   readonly nowMs: number;
-  /** What has been gone for longer is forgotten. */
+  /** Objects gone for longer are purged. */
   readonly ageMaxMs: number;
 }
 
@@ -74,7 +74,7 @@ function look(kind: KindName, row: StoppedRow, agent: HeardOfAgent, nowMs: numbe
   const version = BigInt(row.version);
   const before =
     gone_version === null ? undefined : { version: BigInt(gone_version), atMs: Number(gone_at_ms) };
-  // Its instances say nothing about whether it is gone, and are not read.
+  // Its instances do not matter for whether it is gone, and are not read.
   const object = storedObject(kind, row, []);
   return { id, version, before, gone: goneSince(kind, object, agent, before, nowMs) };
 }
@@ -86,7 +86,7 @@ async function write(
   found: readonly Found[],
   oldestMs: number,
 ): Promise<void> {
-  // Reports wait too: one that is under way, and says that the object is there again, would go with the row.
+  // Locks out reports too: one in progress that says that the object exists again would be deleted with the row.
   await session.query("SELECT 1 FROM agents WHERE region = $1 FOR UPDATE", [region]);
   await lockRegion(session, region);
   await session.query(

@@ -1,4 +1,4 @@
-// What happened, in the table `history`, and the end of what is kept of it.
+// History, in the table `history`, and its purging.
 import { unknownRegion } from "../row-rules.ts";
 import type {
   HistoryEntry,
@@ -12,7 +12,7 @@ import type { Database, Session } from "./database.ts";
 import { withinRange } from "./object-rows.ts";
 
 const answerEntriesMax = 1_000;
-/** Small enough to be done within the time that one statement has. */
+/** Small enough to finish within the statement timeout. */
 const trimEntriesMax = 10_000;
 
 const entryColumns = "h.number, h.at_ms, h.author, h.kind, h.id, h.version, h.event, h.outcome";
@@ -97,7 +97,7 @@ export class HistoryTable {
   }
 }
 
-/** In one statement, however many they are. The table gives each its number, in this order. */
+/** Adds all entries in one statement. The table numbers them in this order. */
 export async function addHistory(
   session: Session,
   region: string,

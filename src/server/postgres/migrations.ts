@@ -1,21 +1,21 @@
-// The tables, as a list of steps that is only ever appended to. Each step runs once, in
-// a transaction of its own together with the note that it ran, and under a lock of the
+// Creates and migrates the tables, as a list of steps that is only ever appended to. Each
+// step runs once, in one transaction with the note that it ran, and under a lock on the
 // whole database, so that servers which start at the same time wait for one another.
 //
-// Older servers are at work meanwhile. What needs their tables for itself takes all of them
-// before it does anything, gives up at once where one is busy, and begins anew: it would
-// otherwise hold them up, or stand in a circle with them. What takes time with much data
-// goes in bits that need no table for themselves.
+// Older servers keep running meanwhile. A step that needs exclusive table locks takes all
+// of them first, gives up at once if one is busy, and starts again: otherwise it would
+// block the older servers or deadlock with them. Work that takes long with much data is
+// done in batches that need no exclusive lock.
 //
-// A database that is ahead of this list belongs to a newer server. Steps are additive,
-// so an older server beside it goes on working; it leaves what it does not know alone.
+// A database that is ahead of this list belongs to a newer server. Steps are additive, so
+// an older server beside it keeps working; it leaves what it does not know alone.
 import type { ClientBase } from "pg";
 import { sqlState } from "./database-error.ts";
 
-/** Any number, as long as it is the same in every version of krane. */
+/** Any number that never changes between versions of krane. */
 export const migrationLock = 4_738_105_221;
 
-/** What a step does at once; or bit by bit, each time behind the last thing that it did, until it finds nothing. */
+/** A step runs at once; or in batches, each continuing after the previous one, until nothing is left. */
 type Step = string | { readonly eachBehind: string };
 
 const steps: readonly Step[] = [
@@ -26,8 +26,8 @@ const steps: readonly Step[] = [
     ordinal    bigint GENERATED ALWAYS AS IDENTITY
   );
 
-  -- The spec is kept as protobuf, which carries fields through that this server does not
-  -- know. "format" says how to read it; whoever does not know the number leaves the row alone.
+  -- The spec is kept as protobuf, which preserves fields that this server does not know.
+  -- "format" says how to read it; a server that does not know the number leaves the row alone.
   CREATE TABLE objects (
     region        text NOT NULL REFERENCES regions (name),
     kind          text NOT NULL,
@@ -46,7 +46,7 @@ const steps: readonly Step[] = [
   CREATE UNIQUE INDEX objects_version ON objects (region, version) WHERE version > 0;
   CREATE INDEX objects_stream ON objects (region, kind, version);
 
-  -- Apart from regions, whose rows are locked by every change of desired state.
+  -- Separate from regions, whose rows are locked by every change of desired state.
   CREATE TABLE agents (
     region          text PRIMARY KEY REFERENCES regions (name),
     heartbeat_at_ms bigint,
@@ -99,8 +99,7 @@ const steps: readonly Step[] = [
 
   CREATE INDEX objects_page ON objects (region, kind, id COLLATE "C");
 
-  -- A counter apart from that of the objects: what changes an environment is no change that an
-  -- agent could catch up with.
+  -- Separate from the objects' counter: a change of an environment is not sent to agents.
   ALTER TABLE regions ADD COLUMN environment_counter bigint NOT NULL DEFAULT 0;
   CREATE TABLE environments (
     region       text NOT NULL REFERENCES regions (name),
@@ -123,13 +122,13 @@ const steps: readonly Step[] = [
   );
 
   -- "entry" is taken when a row is written, and transactions end in any order. "number" is taken
-  -- under a lock that lasts until the commit, so that whoever reads on from one misses nothing.
-  -- The table gives it out by itself, so that an older server beside this one has its entries numbered too.
+  -- under a lock that lasts until the commit, so that a reader that continues from one misses nothing.
+  -- The table assigns it, so that the entries of an older server beside this one are numbered too.
   CREATE TABLE history_heads (
     region text PRIMARY KEY REFERENCES regions (name),
     newest bigint NOT NULL
   );
-  -- What is there already gets its "entry" for a number, in the next step.
+  -- Existing rows get their "entry" as their number, in the next step.
   ALTER TABLE history ADD COLUMN number bigint;
   INSERT INTO history_heads SELECT r.name, h.entry FROM regions r CROSS JOIN LATERAL (
     SELECT entry FROM history WHERE region = r.name ORDER BY entry DESC LIMIT 1
@@ -143,7 +142,7 @@ const steps: readonly Step[] = [
   END $$;
   CREATE TRIGGER history_number BEFORE INSERT ON history
     FOR EACH ROW EXECUTE FUNCTION number_history();
-  -- Partial, so that they are made in no time while nothing has a number.
+  -- Partial, so that they are created instantly while no row has a number.
   CREATE UNIQUE INDEX history_number ON history (region, number) WHERE number IS NOT NULL;
   CREATE INDEX history_object_number ON history (region, kind, id, number) WHERE number IS NOT NULL;
   `,
@@ -158,11 +157,11 @@ const steps: readonly Step[] = [
   `
   LOCK TABLE agents, objects IN ACCESS EXCLUSIVE MODE;
 
-  -- What is known after the report of that time. One of another time than the last report was left
-  -- behind by an older server, which does not write it.
+  -- The merged state after the report of that time. If the time is not that of the last report, an older
+  -- server, which does not write this column, stored that report.
   ALTER TABLE agents ADD COLUMN known bytea, ADD COLUMN known_at_ms bigint;
 
-  -- Since when nothing has been left of an object whose deletion was ordered with that version.
+  -- Since when an object has been gone whose deletion was ordered with that version.
   ALTER TABLE objects ADD COLUMN gone_version bigint, ADD COLUMN gone_at_ms bigint;
   -- The policies of a deployment.
   CREATE INDEX objects_owner ON objects (region, deployment_id) WHERE deployment_id IS NOT NULL;
@@ -170,34 +169,34 @@ const steps: readonly Step[] = [
 ];
 
 const quietWaitMs = 10_000;
-/** Shorter than the second after which PostgreSQL ends a circle of its own choice, which could hit an older server. */
+/** Shorter than the second after which PostgreSQL breaks a deadlock by itself, which could hit an older server. */
 const tableWaitMs = 500;
 const attemptsMax = 120;
 const lockTimeoutCode = "55P03";
-/** Another transaction was in the way: a circle of locks, or a lock that was not to be had in time. */
+/** Another transaction was in the way: a deadlock, or a lock timeout. */
 const busyCodes: readonly unknown[] = ["40P01", lockTimeoutCode];
 
 export interface MigrationOptions {
-  /** How far to go. Default: to the newest tables. */
+  /** The last step to run. Default: all steps. */
   readonly stepsMax?: number;
-  /** How long it waits before it says so, and says so again. */
+  /** How often it reports that it is waiting. */
   readonly quietMs?: number;
-  /** Called again and again while another server is at work. */
+  /** Called repeatedly while another server holds the lock. */
   onWaiting?(): void;
 }
 
-/** Brings the tables up to date; resolves with how many steps it took. */
+/** Brings the tables up to date; resolves with the number of steps it ran. */
 export async function migrate(client: ClientBase, options: MigrationOptions = {}): Promise<number> {
   const { stepsMax = steps.length, quietMs = quietWaitMs, onWaiting } = options;
   await client.query(`SET lock_timeout TO ${quietMs}`);
-  // Defaults that a role may have been given to protect it from people.
+  // Overrides defaults that may have been set on the role to protect it from people.
   await client.query("SET statement_timeout TO 0");
   await client.query("SET default_transaction_read_only TO off");
   await client.query("SET default_transaction_isolation TO 'read committed'");
   await lockMigrations(client, onWaiting);
   try {
     await client.query(`SET lock_timeout TO ${tableWaitMs}`);
-    // Asked for first: CREATE SCHEMA needs a right that a careful administrator does not give.
+    // Checked first: CREATE SCHEMA needs a privilege that a careful administrator does not grant.
     const { rows: schemas } = await client.query("SELECT 1 FROM pg_namespace WHERE nspname = 'krane'");
     if (schemas.length === 0) await client.query("CREATE SCHEMA krane");
     await client.query("SET search_path TO krane");
@@ -218,8 +217,8 @@ export async function migrate(client: ClientBase, options: MigrationOptions = {}
 }
 
 /**
- * For as long as it takes: with much data that is longer than anybody would guess, and the lock of a server that was
- * killed is free at once. Whoever gives up closes the connection.
+ * Waits without a limit: migrating much data takes an unpredictable time, and the lock of a killed server is freed at
+ * once. A caller that gives up closes the connection.
  */
 async function lockMigrations(client: ClientBase, onWaiting?: () => void): Promise<void> {
   for (;;) {
@@ -260,7 +259,7 @@ async function runBit(client: ClientBase, sql: string, behind: string | null): P
   return rows[0]?.last ?? null;
 }
 
-/** Again and again until nothing is in the way. Those who waited for us meanwhile come first. */
+/** Retries until no other transaction is in the way. Transactions that waited for us meanwhile go first. */
 async function unlessBusy<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

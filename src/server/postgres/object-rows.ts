@@ -1,14 +1,14 @@
-// Rows of the table `objects` from and to what the service knows. A row that this
-// version cannot read comes out as "unreadable" and never as nothing: left out, it would
-// look to an agent as if the object had vanished.
+// Converts rows of the table `objects`. A row that this version cannot read becomes
+// "unreadable" and is never left out: to an agent it would look as if the object had
+// vanished.
 import { type ApplyInit, type ApplyMessage, type KindName, kindOf } from "../../kinds/kinds.ts";
 import { createSpec, decodeSpec } from "../kind-messages.ts";
 import type { Row } from "../store.ts";
 
-/** Protobuf, in the shape of the kind's Apply message. */
+/** Protobuf: the kind's Apply message. */
 export const specFormat = 1;
 
-/** The largest number that the database holds. A client may ask with a larger one. */
+/** The largest integer that the database can store. A client may send a larger one. */
 const numberMax = 2n ** 63n - 1n;
 
 export function withinRange(number: bigint): bigint {
@@ -17,7 +17,7 @@ export function withinRange(number: bigint): bigint {
 
 export const objectColumns = "o.id, o.name, o.desired, o.format, o.spec, o.deployment_id, o.version";
 
-/** Numbers of 64 bits come as text. */
+/** 64-bit numbers arrive as text. */
 export interface ObjectRow {
   readonly id: string;
   readonly name: string;
@@ -49,7 +49,7 @@ export function decodeRow<K extends KindName>(kind: K, row: ObjectRow): Row<K> {
 function readSpec<K extends KindName>(kind: K, { id, format, spec }: ObjectRow): ApplyMessage<K> | undefined {
   if (format !== specFormat) return undefined;
   try {
-    // A copy: fields of bytes would otherwise be Buffers, and keep the whole answer in memory.
+    // A copy: bytes fields would otherwise be Buffers that keep the whole result in memory.
     const decoded = decodeSpec(kind, new Uint8Array(spec));
     return kindOf(kind).idOf(decoded) === id ? decoded : undefined;
   } catch {
@@ -57,7 +57,7 @@ function readSpec<K extends KindName>(kind: K, { id, format, spec }: ObjectRow):
   }
 }
 
-/** Nothing is ever sent of it but its version. */
+/** Only its version is ever sent. */
 function bareSpec<K extends KindName>(kind: K, { name }: ObjectRow): ApplyMessage<K> {
   const init: { k8sName: string } = { k8sName: name.slice(name.lastIndexOf("/") + 1) };
   return createSpec(kind, init as ApplyInit<K>);

@@ -1,10 +1,10 @@
-// Desired state in the table `objects`.
+// Desired state, in the table `objects`.
 //
-// - A change first takes the next number from the row of its region, which keeps that
-//   row locked until the commit. So the changes of a region happen one after the other,
-//   and whoever sees a number sees every row up to it.
+// - A change first takes the next version from its region's row, which keeps that row
+//   locked until the commit. So the changes of a region happen one after the other, and a
+//   reader that sees a version sees every row up to it.
 // - Rows and the counter are read in one statement, hence in one snapshot.
-// - Each change announces its number with its commit; see change-feed.ts.
+// - Each change announces its version with its commit; see change-feed.ts.
 import { type KindName, kindOf, kindsOwnedBy } from "../../kinds/kinds.ts";
 import { encodeSpec } from "../kind-messages.ts";
 import { checkIdentity, isSame, unknownRegion } from "../row-rules.ts";
@@ -50,7 +50,7 @@ export class ObjectTable {
     try {
       return await this.database.transact(work);
     } catch (error) {
-      // Who throws it has put in what was found.
+      // The thrower put the result into the error.
       if (error instanceof NothingWritten) return error.found as Changed<K>;
       throw error;
     }
@@ -150,7 +150,7 @@ export class ObjectTable {
   }
 }
 
-/** Undoes the transaction, and with it the number that it took. */
+/** Rolls the transaction back, and with it the version that it took. */
 class NothingWritten extends Error {
   readonly found: Changed<KindName>;
 
@@ -160,7 +160,7 @@ class NothingWritten extends Error {
   }
 }
 
-/** Resolves with the last one of as many as are taken. */
+/** Takes `count` versions; resolves with the last one. */
 async function takeVersions(session: Session, region: string, count: number): Promise<bigint> {
   const [row] = await session.query<{ counter: string }>(
     "UPDATE regions SET counter = counter + $2 WHERE name = $1 RETURNING counter",
@@ -174,7 +174,7 @@ function announce(session: Session, region: string, version: bigint): Promise<un
   return session.query("SELECT pg_notify($1, $2)", [changeChannel, `${version} ${region}`]);
 }
 
-/** Resolves with the version of the last one; undefined where there is none. `spare` is a version that nobody has. */
+/** Resolves with the last version taken; undefined if there are no such rows. `spare` is an unused version. */
 async function stopOwnedBy(
   session: Session,
   region: string,
@@ -210,7 +210,7 @@ async function stopOwnedBy(
   return last;
 }
 
-/** Holds up every other change of the region until the end of the transaction. */
+/** Blocks every other change of the region until the end of the transaction. */
 export async function lockRegion(session: Session, region: string): Promise<void> {
   const rows = await session.query("SELECT 1 FROM regions WHERE name = $1 FOR NO KEY UPDATE", [region]);
   if (rows.length === 0) throw unknownRegion(region);

@@ -1,4 +1,4 @@
-// The store in PostgreSQL, for any number of server processes at a time.
+// The store in PostgreSQL, shared by any number of server processes.
 import type { ClientConfig } from "pg";
 import { onAbort } from "../../concurrency/abort-listener.ts";
 import type { KindName, ReportOf } from "../../kinds/kinds.ts";
@@ -34,7 +34,7 @@ import { migrate } from "./migrations.ts";
 import { ObjectTable } from "./object-table.ts";
 import { ReportTables } from "./report-tables.ts";
 
-/** Brings the tables up to date and begins to listen. Rejects when the database cannot be reached. */
+/** Brings the tables up to date and starts listening. Rejects when the database cannot be reached. */
 export async function startPostgresStore(
   config: ClientConfig,
   deps: DatabaseDeps,
@@ -65,9 +65,9 @@ async function bringUpToDate(
   const release = onAbort(signal, () => void hangUp());
   try {
     signal.throwIfAborted();
-    const onWaiting = () => log.info("another server brings the tables up to date, waiting for it");
+    const onWaiting = () => log.info("another server is migrating the tables; waiting for it");
     const steps = await migrate(client, { onWaiting });
-    if (steps > 0) log.info("tables brought up to date", { count: steps });
+    if (steps > 0) log.info("tables migrated", { count: steps });
   } finally {
     release();
     await hangUp();
@@ -225,13 +225,13 @@ export class PostgresStore extends DesiredChanges implements Store {
   async trimHistory(retention: HistoryRetention, nowMs: number): Promise<void> {
     await this.historyTable.trim(retention, nowMs);
     for (const region of await this.regions()) {
-      // Read when its turn comes: with many regions that is a while later, and an agent may have said more.
+      // Read when its turn comes: with many regions that is a while later, and an agent may have reported since.
       const [agent = {}] = await this.agents(region);
       await trimGone(this.database, region, agent, { nowMs, ageMaxMs: retention.ageMaxMs });
     }
   }
 
-  /** How many streams of this process wait for the next change of a region. */
+  /** The number of streams in this process that wait for the next change of a region. */
   waitingCount(region: string): number {
     return this.changes.waitingCount(region);
   }

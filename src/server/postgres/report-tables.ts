@@ -1,6 +1,6 @@
-// What agents said of objects, in the tables `reports` and `instances`. The reports of a
+// Agents' reports on objects, in the tables `reports` and `instances`. The reports of a
 // region wait for one another at its row in `agents`: two that claim the same address at
-// the same time would otherwise both be refused.
+// the same time would otherwise both fail.
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ReportDeploymentStatusRequest_Update_InstanceSchema as InstanceSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
 import { type KindName, kindOf, type ReportOf } from "../../kinds/kinds.ts";
@@ -25,7 +25,7 @@ interface Reported {
   readonly body: Uint8Array;
 }
 
-/** Of specs in one answer. The one that passes it is the last. */
+/** Limits the bytes of specs in one batch. The last spec may exceed it. */
 const answerBytesMax = 4 * 1024 * 1024;
 
 export class ReportTables {
@@ -55,7 +55,7 @@ export class ReportTables {
     });
   }
 
-  /** One object, or those behind an id in order of id. Their instances are those of the report that is newest then. */
+  /** One object, or those after an id, ordered by id. Instances are those of the newest report when they are read. */
   async objects<K extends KindName>(
     region: string,
     kind: K,
@@ -120,11 +120,11 @@ export function storedObject<K extends KindName>(
   if (row.at_ms === null) return object;
   const { present: exists, body, at_ms } = row;
   const report = kindOf(kind).reports?.fromStored({ atMs: Number(at_ms), exists, instances, body });
-  // What is stored under the name of a kind was reported as one of that kind.
+  // A report stored under a kind is a report of that kind.
   return report === undefined ? object : { ...object, report: report as ReportOf<K> };
 }
 
-/** The id of the object that the report is on; undefined when there is none with that name, and id if given. */
+/** The id of the reported object; undefined when no object has that name, and id if given. */
 async function replaceReport(
   session: Session,
   { region, kind, name }: Subject,

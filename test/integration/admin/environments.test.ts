@@ -81,7 +81,7 @@ test("events tell who set which secret, and never to what", async (t) => {
   );
   assert.ok(events.every(({ ref }) => ref?.kind === ObjectKind.ENVIRONMENT));
   const ref = { region, kind: ObjectKind.ENVIRONMENT, id: environmentId };
-  await assert.rejects(admins.getObject({ ref }), hasCode(Code.InvalidArgument, /no object of a cluster/));
+  await assert.rejects(admins.getObject({ ref }), hasCode(Code.InvalidArgument, /not a cluster object/));
 });
 
 test("an environment that was never applied takes no secret, and does not come to be by one", async (t) => {

@@ -126,7 +126,7 @@ test("what an object belongs to and where it is cannot change while it is wanted
     assert.equal(error.code, Code.InvalidArgument, error.message);
     return error.findDetails(FieldProblemSchema).map(({ path, problem }) => `${path} ${problem}`);
   };
-  const rest = "as long as deployment d_1a2B3c4D is wanted: give what you apply a new id";
+  const rest = "while deployment d_1a2B3c4D exists; use a new id";
   const environmentId = "env_1a2B3c4D";
   await admins.applyEnvironment({
     region,
@@ -153,7 +153,7 @@ test("what an object belongs to and where it is cannot change while it is wanted
   await apply(policySpec());
   assert.match(
     (await problemsOf(policySpec({ k8sNamespace: "other" }))).join(),
-    /^policy\.k8s_namespace must stay "acme" as long as policy net_1a2B3c4D is wanted/,
+    /^policy\.k8s_namespace must stay "acme" while policy net_1a2B3c4D exists/,
   );
 
   await admins.deleteObject({ ref: web });
@@ -316,7 +316,7 @@ test("a deletion is not shown as done where the agent refused more than it lists
   await report(101);
   const { object } = await admins.getObject({ ref: gate });
   assert.deepEqual([object?.phase, object?.settled], [Phase.DELETING, false]);
-  assert.match(object?.trouble?.reason ?? "", /101 objects .* lists 100/);
+  assert.match(object?.trouble?.reason ?? "", /101 objects .* lists only 100/);
   const { objects } = await admins.listObjects({ region });
   assert.deepEqual(
     objects.map(({ phase }) => phase),

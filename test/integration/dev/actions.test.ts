@@ -70,13 +70,13 @@ test("the sample becomes ready, and every key does what its title says", async (
   });
 
   await t.test("e edits the ReplicaSet, and krane puts it right", async () => {
-    assert.match(await press(region, "e"), /krane put it right after \d+ ms/);
+    assert.match(await press(region, "e"), /krane repaired it after \d+ ms/);
     const live = await region.cluster.api.get(replicaSets, { namespace, name: "web-1" }, {}, never);
     assert.equal(live?.spec?.replicas, 2);
     assert.equal(live?.metadata?.labels?.["unkey.com/project.id"], "proj_krane_dev");
   });
 
-  await t.test("c crashes the image, which is reported as failing, and mends it", async () => {
+  await t.test("c crashes the image, which is reported as failing, and fixes it", async () => {
     await press(region, "c");
     await eventually("instances are reported as failing", async () => {
       assert.ok(((await objectOf(region, web))?.failing ?? 0) > 0, "not yet");
@@ -87,14 +87,17 @@ test("the sample becomes ready, and every key does what its title says", async (
     await becomes(region, web, { failing: 0, pods: { ready: 2, total: 2 } });
   });
 
-  await t.test("b asks for nonsense: the reason names the field; again mends it", async () => {
-    await press(region, "b");
-    const { reason } = await becomes(region, web, { outcome: "parked" });
-    assert.match(reason, /port must be from 1 to 65535, but is 99999/);
-    assert.equal((await webPods(region)).length, 2);
-    await press(region, "b");
-    await becomes(region, web, { reason: "", pods: { ready: 2, total: 2 } });
-  });
+  await t.test(
+    "b requests an invalid spec: the reason names the field; pressing again fixes it",
+    async () => {
+      await press(region, "b");
+      const { reason } = await becomes(region, web, { outcome: "parked" });
+      assert.match(reason, /port must be from 1 to 65535, but is 99999/);
+      assert.equal((await webPods(region)).length, 2);
+      await press(region, "b");
+      await becomes(region, web, { reason: "", pods: { ready: 2, total: 2 } });
+    },
+  );
 
   await t.test("s cuts the stream, and what is asked for afterwards arrives", async () => {
     await press(region, "s");
@@ -112,7 +115,7 @@ test("the sample becomes ready, and every key does what its title says", async (
     await eventually("web-1 is gone", async () => assert.equal(await objectOf(region, web), undefined));
     assert.deepEqual(await webPods(region), []);
     await assert.rejects(press(region, "+"), /web-1 is being deleted/);
-    await assert.rejects(press(region, "+", "d_unknown"), /choose an object/);
+    await assert.rejects(press(region, "+", "d_unknown"), /select an object/);
   });
 });
 
@@ -130,7 +133,7 @@ test("the keys do their work on a sentinel, too", async (t) => {
     ),
   );
 
-  assert.match(await press(region, "e", id), /krane put it right after \d+ ms/);
+  assert.match(await press(region, "e", id), /krane repaired it after \d+ ms/);
   assert.equal((await api.get(appsDeployments, ref, {}, never))?.spec?.replicas, 1);
 
   const before = await eventually("what the edit brought is gone", async () => {
@@ -156,7 +159,7 @@ test("the keys do their work on a sentinel, too", async (t) => {
     const live = await api.get(appsDeployments, ref, {}, never);
     assert.equal(live?.spec?.template.spec?.containers[0]?.image, "registry.example/sentinel:2");
   });
-  assert.match(await press(region, "c", id), /sentinel:2 crashes from now on, in one object/);
+  assert.match(await press(region, "c", id), /sentinel:2 now crashes, in one object/);
 
   await press(region, "d", id);
   await eventually("it is gone", async () => {
@@ -170,13 +173,13 @@ test("the keys that make sense do their work on a policy, too", async (t) => {
   const [key, id] = ["krane-dev/to-web-1", "net_web-1"];
   await settled(region, "policy", 1);
 
-  assert.match(await press(region, "e", id), /krane put it right after \d+ ms/);
+  assert.match(await press(region, "e", id), /krane repaired it after \d+ ms/);
   await press(region, "b", id);
   assert.match((await becomes(region, key, { outcome: "parked" })).reason, /policy\.kind must be/);
   await press(region, "b", id);
   await settled(region, "policy", 1);
   for (const each of ["+", "-", "n", "p", "c"])
-    await assert.rejects(press(region, each, id), /: not for a policy$/);
+    await assert.rejects(press(region, each, id), /: not available for a policy$/);
 
   await press(region, "d", "d_web-1");
   await eventually("it goes with its deployment", async () => {

@@ -110,7 +110,7 @@ describe("krane dev with a terminal", () => {
     terminal.press("+");
     terminal.press("+");
     await terminal.shows(/api-1 .*5\/5/);
-    await terminal.shows(/asked for 5 of api-1/);
+    await terminal.shows(/scaled api-1 to 5/);
     terminal.press("?");
     await terminal.shows(/Any key closes this page/);
     terminal.press("x");
@@ -159,7 +159,7 @@ describe("krane dev says what is wrong", () => {
 
   // Also where an earlier run has left its namespace: what is in it need not be of that run.
   for (const namespace of ["default", "krane-dev"])
-    test(`when the cluster is one that another krane looks after, by an object in ${namespace}`, async (t) => {
+    test(`when the cluster is one that another krane manages, by an object in ${namespace}`, async (t) => {
       const cluster = await serveCluster();
       t.after(() => cluster.stop());
       if (namespace !== "default")
@@ -167,8 +167,8 @@ describe("krane dev says what is wrong", () => {
       await cluster.api.create(replicaSets, replicaSetOfOthers(namespace), {}, never);
       const { io, exitCode } = await startOn(t, cluster.kubeconfig);
       assert.equal(await exitCode, 1);
-      assert.match(io.stderr.text, /looked after by another krane/);
-      assert.ok(io.stderr.text.includes(`(it made ReplicaSet ${namespace}/theirs)`));
+      assert.match(io.stderr.text, /managed by another krane/);
+      assert.ok(io.stderr.text.includes(`(it created ReplicaSet ${namespace}/theirs)`));
       assert.equal((await cluster.api.list(replicaSets, {}, never)).items.length, 1);
     });
 

@@ -91,7 +91,7 @@ test("a second server on the same folder is refused, and the first one goes on",
   const plan = { flags, region, run: "first", deployments: 3, changes: Number.MAX_SAFE_INTEGER };
   const first = await startServerProcess(t, plan);
   await first.changed(1);
-  await assert.rejects(startServerProcess(t, { ...plan, run: "second" }), /another krane server runs on/);
+  await assert.rejects(startServerProcess(t, { ...plan, run: "second" }), /another krane server is using/);
   await first.changed(first.changes.length + 5);
   assert.equal(await first.end("SIGTERM"), 0);
 });

@@ -28,7 +28,7 @@ export type WatchCiliumNetworkPoliciesRequest = Message<"ctrl.v1.WatchCiliumNetw
   region: string;
 
   /**
-   * The cursor of this stream; 0 asks for everything.
+   * The cursor of this stream; 0 requests everything.
    *
    * @generated from field: uint64 version_last_seen = 2;
    */
@@ -50,7 +50,7 @@ export const WatchCiliumNetworkPoliciesRequestSchema: GenMessage<WatchCiliumNetw
   messageDesc(file_ctrl_v1_cilium_network_policy, 0);
 
 /**
- * Asks for one policy; the region comes from the header.
+ * Requests one policy; the region comes from the header.
  *
  * @generated from message ctrl.v1.GetDesiredCiliumNetworkPolicyStateRequest
  */
@@ -78,8 +78,8 @@ export const GetDesiredCiliumNetworkPolicyStateRequestSchema: GenMessage<GetDesi
   messageDesc(file_ctrl_v1_cilium_network_policy, 1);
 
 /**
- * What the control plane wants of one policy. There is no report: the agent's
- * duty ends when the API server has it.
+ * The desired state of one policy. Policies are not reported: the agent is done
+ * when the API server has stored it.
  *
  * @generated from message ctrl.v1.CiliumNetworkPolicyState
  */
@@ -91,7 +91,7 @@ export type CiliumNetworkPolicyState = Message<"ctrl.v1.CiliumNetworkPolicyState
    */
   state: {
     /**
-     * It must exist, and look like this.
+     * It must exist with this spec.
      *
      * @generated from field: ctrl.v1.ApplyCiliumNetworkPolicy apply = 1;
      */
@@ -108,7 +108,7 @@ export type CiliumNetworkPolicyState = Message<"ctrl.v1.CiliumNetworkPolicyState
   } | { case: undefined; value?: undefined };
 
   /**
-   * The place of this change in the order of the region; 0 says nothing.
+   * The position of this change in the order of the region; 0 means no position.
    *
    * @generated from field: uint64 version = 3;
    */
@@ -123,27 +123,27 @@ export const CiliumNetworkPolicyStateSchema: GenMessage<CiliumNetworkPolicyState
   messageDesc(file_ctrl_v1_cilium_network_policy, 2);
 
 /**
- * One policy, written by the control plane and passed on by the agent.
+ * One policy, written by the control plane and applied by the agent.
  *
  * @generated from message ctrl.v1.ApplyCiliumNetworkPolicy
  */
 export type ApplyCiliumNetworkPolicy = Message<"ctrl.v1.ApplyCiliumNetworkPolicy"> & {
   /**
-   * Where the policy goes; overrides the namespace inside `policy`.
+   * The namespace of the policy; overrides the one inside `policy`.
    *
    * @generated from field: string k8s_namespace = 1;
    */
   k8sNamespace: string;
 
   /**
-   * What it is called; overrides the name inside `policy`.
+   * The name of the policy; overrides the one inside `policy`.
    *
    * @generated from field: string k8s_name = 2;
    */
   k8sName: string;
 
   /**
-   * What identifies the policy for good; becomes a label.
+   * The permanent id of the policy; becomes a label.
    *
    * @generated from field: string cilium_network_policy_id = 3;
    */
@@ -166,20 +166,20 @@ export const ApplyCiliumNetworkPolicySchema: GenMessage<ApplyCiliumNetworkPolicy
   messageDesc(file_ctrl_v1_cilium_network_policy, 3);
 
 /**
- * The policy to remove.
+ * The policy to delete.
  *
  * @generated from message ctrl.v1.DeleteCiliumNetworkPolicy
  */
 export type DeleteCiliumNetworkPolicy = Message<"ctrl.v1.DeleteCiliumNetworkPolicy"> & {
   /**
-   * Where it is.
+   * Its namespace.
    *
    * @generated from field: string k8s_namespace = 1;
    */
   k8sNamespace: string;
 
   /**
-   * What it is called.
+   * Its name.
    *
    * @generated from field: string k8s_name = 2;
    */

@@ -44,7 +44,7 @@ export const HeartbeatRequestSchema: GenMessage<HeartbeatRequest> = /*@__PURE__*
   messageDesc(file_ctrl_v1_cluster_service, 0);
 
 /**
- * Empty: receiving it is the answer.
+ * Empty: the response confirms receipt.
  *
  * @generated from message ctrl.v1.HeartbeatResponse
  */
@@ -59,8 +59,8 @@ export const HeartbeatResponseSchema: GenMessage<HeartbeatResponse> = /*@__PURE_
   messageDesc(file_ctrl_v1_cluster_service, 1);
 
 /**
- * The agent as it sees itself, sent when it changes and now and then. The lists
- * are cut at 100 entries each; the counts in `state` are always complete.
+ * The agent's own state, sent when it changes and periodically. The lists are
+ * cut at 100 entries each; the counts in `state` are always complete.
  *
  * @generated from message ctrl.v1.ReportAgentStateRequest
  */
@@ -80,7 +80,7 @@ export type ReportAgentStateRequest = Message<"ctrl.v1.ReportAgentStateRequest">
   troubledObjects: ObjectStatus[];
 
   /**
-   * The deletions that wait for a release.
+   * The deletions that are held back.
    *
    * @generated from field: repeated krane.v1.BlockedDeletion blocked_deletions = 3;
    */
@@ -102,14 +102,14 @@ export const ReportAgentStateRequestSchema: GenMessage<ReportAgentStateRequest> 
   messageDesc(file_ctrl_v1_cluster_service, 2);
 
 /**
- * Receiving it means that the report is stored.
+ * The response confirms that the report is stored.
  *
  * @generated from message ctrl.v1.ReportAgentStateResponse
  */
 export type ReportAgentStateResponse = Message<"ctrl.v1.ReportAgentStateResponse"> & {
   /**
-   * Blocked deletions that a person has released at the control plane. Sent
-   * until a report no longer lists them.
+   * Held-back deletions that were released at the control plane. Sent until a
+   * report no longer lists them.
    *
    * @generated from field: repeated krane.v1.ReleaseDeletionRequest released_deletions = 1;
    */
@@ -124,20 +124,20 @@ export const ReportAgentStateResponseSchema: GenMessage<ReportAgentStateResponse
   messageDesc(file_ctrl_v1_cluster_service, 3);
 
 /**
- * How an agent learns what its cluster should run and tells what it does run.
- * The control plane serves it, the agent is the client.
+ * Sends agents the desired state of their clusters and takes their reports. The
+ * control plane serves it, the agent is the client.
  *
  * Every call carries `Authorization: Bearer <token>` and `X-Krane-Region`.
- * Field numbers from 10 on in the requests are additions of krane; a server
- * that does not know them reads the same request without them.
+ * Field numbers from 10 on in the requests are krane's additions; a server that
+ * does not know them reads the same request without them.
  *
  * @generated from service ctrl.v1.ClusterService
  */
 export const ClusterService: GenService<{
   /**
    * The newest state of every deployment of the region above the cursor, in
-   * ascending order of version, then every change as it happens. The server
-   * never ends it of its own will.
+   * ascending order of version, then every change as it happens. The server never
+   * ends the stream in normal operation.
    *
    * @generated from rpc ctrl.v1.ClusterService.WatchDeployments
    */
@@ -147,7 +147,7 @@ export const ClusterService: GenService<{
     output: typeof DeploymentStateSchema;
   },
   /**
-   * The same for sentinels, with a cursor of its own.
+   * The same for sentinels, with a separate cursor.
    *
    * @generated from rpc ctrl.v1.ClusterService.WatchSentinels
    */
@@ -157,7 +157,7 @@ export const ClusterService: GenService<{
     output: typeof SentinelStateSchema;
   },
   /**
-   * The same for Cilium network policies, with a cursor of its own.
+   * The same for Cilium network policies, with a separate cursor.
    *
    * @generated from rpc ctrl.v1.ClusterService.WatchCiliumNetworkPolicies
    */
@@ -167,9 +167,10 @@ export const ClusterService: GenService<{
     output: typeof CiliumNetworkPolicyStateSchema;
   },
   /**
-   * What one deployment should look like now; asked at every resync for what
-   * the agent knows or finds in the cluster. `not_found` means that the control
-   * plane has no such deployment in this region: a suspicion, not an order.
+   * The current desired state of one deployment; called at every resync for the
+   * objects that the agent knows or finds in the cluster. `not_found` means that
+   * the control plane has no such deployment in this region; it is not an order to
+   * delete.
    *
    * @generated from rpc ctrl.v1.ClusterService.GetDesiredDeploymentState
    */
@@ -199,8 +200,8 @@ export const ClusterService: GenService<{
     output: typeof CiliumNetworkPolicyStateSchema;
   },
   /**
-   * Replaces what the control plane knows of the instances of one deployment in
-   * this region. Sending the same report twice changes nothing.
+   * Replaces the control plane's list of the instances of one deployment in this
+   * region. Sending the same report twice changes nothing.
    *
    * @generated from rpc ctrl.v1.ClusterService.ReportDeploymentStatus
    */
@@ -210,7 +211,7 @@ export const ClusterService: GenService<{
     output: typeof ReportDeploymentStatusResponseSchema;
   },
   /**
-   * Replaces what the control plane knows of one sentinel in this region.
+   * Replaces the control plane's state of one sentinel in this region.
    *
    * @generated from rpc ctrl.v1.ClusterService.ReportSentinelStatus
    */
@@ -220,8 +221,8 @@ export const ClusterService: GenService<{
     output: typeof ReportSentinelStatusResponseSchema;
   },
   /**
-   * Says that the agent of a region is alive, also while nothing changes. An
-   * addition: an agent that is answered `unimplemented` stops sending it.
+   * Reports that the agent of a region is alive, even while nothing changes. An
+   * addition: an agent that gets `unimplemented` stops sending it.
    *
    * @generated from rpc ctrl.v1.ClusterService.Heartbeat
    */
@@ -231,9 +232,8 @@ export const ClusterService: GenService<{
     output: typeof HeartbeatResponseSchema;
   },
   /**
-   * Replaces what the control plane knows of the agent itself: what it could
-   * not do, and why. An addition, left out like Heartbeat where it is
-   * `unimplemented`.
+   * Replaces the control plane's state of the agent itself: what failed, and why.
+   * An addition: like Heartbeat, an agent that gets `unimplemented` stops sending it.
    *
    * @generated from rpc ctrl.v1.ClusterService.ReportAgentState
    */

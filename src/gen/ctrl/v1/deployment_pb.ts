@@ -29,8 +29,8 @@ export type WatchDeploymentsRequest = Message<"ctrl.v1.WatchDeploymentsRequest">
   region: string;
 
   /**
-   * The version from which to go on: only higher ones are sent. 0 asks for
-   * everything, which includes a delete for whatever has been stopped.
+   * The version to continue from: only higher ones are sent. 0 requests
+   * everything, including a delete for every stopped object.
    *
    * @generated from field: uint64 version_last_seen = 2;
    */
@@ -52,7 +52,7 @@ export const WatchDeploymentsRequestSchema: GenMessage<WatchDeploymentsRequest> 
   messageDesc(file_ctrl_v1_deployment, 0);
 
 /**
- * Asks for one deployment; the region comes from the header.
+ * Requests one deployment; the region comes from the header.
  *
  * @generated from message ctrl.v1.GetDesiredDeploymentStateRequest
  */
@@ -80,20 +80,20 @@ export const GetDesiredDeploymentStateRequestSchema: GenMessage<GetDesiredDeploy
   messageDesc(file_ctrl_v1_deployment, 1);
 
 /**
- * What the control plane wants of one deployment.
+ * The desired state of one deployment.
  *
  * @generated from message ctrl.v1.DeploymentState
  */
 export type DeploymentState = Message<"ctrl.v1.DeploymentState"> & {
   /**
-   * The whole truth about it: a later state replaces an earlier one. A message
-   * with neither case only moves the cursor.
+   * The complete state: a later message replaces an earlier one. A message with
+   * neither case only moves the cursor.
    *
    * @generated from oneof ctrl.v1.DeploymentState.state
    */
   state: {
     /**
-     * It must exist, and look like this.
+     * It must exist with this spec.
      *
      * @generated from field: ctrl.v1.ApplyDeployment apply = 1;
      */
@@ -110,9 +110,9 @@ export type DeploymentState = Message<"ctrl.v1.DeploymentState"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Where this change stands in the order of all changes of the region, shared
-   * by deployments, sentinels and policies. GetDesired answers of the original
-   * carry 0, which says nothing about order.
+   * The position of this change in the order of all changes of the region, shared
+   * by deployments, sentinels and policies. GetDesired responses of the original
+   * carry 0, which means no position.
    *
    * @generated from field: uint64 version = 3;
    */
@@ -133,7 +133,7 @@ export const DeploymentStateSchema: GenMessage<DeploymentState> = /*@__PURE__*/
  */
 export type ApplyDeployment = Message<"ctrl.v1.ApplyDeployment"> & {
   /**
-   * The namespace of the workspace; created when it is missing.
+   * The namespace of the workspace; created if it is missing.
    *
    * @generated from field: string k8s_namespace = 1;
    */
@@ -147,7 +147,7 @@ export type ApplyDeployment = Message<"ctrl.v1.ApplyDeployment"> & {
   k8sName: string;
 
   /**
-   * Who owns it; becomes a label and a variable of the container.
+   * The workspace that owns it; becomes a label and a variable of the container.
    *
    * @generated from field: string workspace_id = 3;
    */
@@ -169,8 +169,8 @@ export type ApplyDeployment = Message<"ctrl.v1.ApplyDeployment"> & {
   environmentId: string;
 
   /**
-   * What identifies the deployment for good. It is the selector of the
-   * ReplicaSet, so the name of a ReplicaSet never changes its id.
+   * The permanent id of the deployment. It is the selector of the ReplicaSet, so
+   * the id of a named ReplicaSet never changes.
    *
    * @generated from field: string deployment_id = 6;
    */
@@ -205,7 +205,7 @@ export type ApplyDeployment = Message<"ctrl.v1.ApplyDeployment"> & {
   memoryMib: bigint;
 
   /**
-   * The build that made the image. Only a label.
+   * The build that produced the image. Only a label.
    *
    * @generated from field: optional string build_id = 11;
    */
@@ -235,8 +235,8 @@ export type ApplyDeployment = Message<"ctrl.v1.ApplyDeployment"> & {
   port: number;
 
   /**
-   * What stops the container: `SIGTERM`, `SIGINT`, `SIGQUIT`, `SIGKILL`, or
-   * empty for the default of Kubernetes, which is `SIGTERM`.
+   * The stop signal of the container: `SIGTERM`, `SIGINT`, `SIGQUIT`, `SIGKILL`,
+   * or empty for the default of Kubernetes, which is `SIGTERM`.
    *
    * @generated from field: string shutdown_signal = 15;
    */
@@ -260,8 +260,8 @@ export const ApplyDeploymentSchema: GenMessage<ApplyDeployment> = /*@__PURE__*/
   messageDesc(file_ctrl_v1_deployment, 3);
 
 /**
- * The deployment to remove. It carries no id: it may come long after the row
- * that knew the id is gone.
+ * The deployment to delete. It carries no id: it may be sent long after the row
+ * with the id is gone.
  *
  * @generated from message ctrl.v1.DeleteDeployment
  */
@@ -289,13 +289,13 @@ export const DeleteDeploymentSchema: GenMessage<DeleteDeployment> = /*@__PURE__*
   messageDesc(file_ctrl_v1_deployment, 4);
 
 /**
- * What really runs of one deployment in the region.
+ * The observed state of one deployment in the region.
  *
  * @generated from message ctrl.v1.ReportDeploymentStatusRequest
  */
 export type ReportDeploymentStatusRequest = Message<"ctrl.v1.ReportDeploymentStatusRequest"> & {
   /**
-   * With neither case the server answers and changes nothing.
+   * With neither case the server responds and changes nothing.
    *
    * @generated from oneof ctrl.v1.ReportDeploymentStatusRequest.change
    */
@@ -403,8 +403,8 @@ export type ReportDeploymentStatusRequest_Update_Instance = Message<"ctrl.v1.Rep
   status: ReportDeploymentStatusRequest_Update_Instance_Status;
 
   /**
-   * It was made from an earlier description of the deployment. krane kills no
-   * pod, so it runs as it is until it ends.
+   * It was created from an older version of the deployment. krane does not replace
+   * running pods, so it stays until it ends.
    *
    * @generated from field: bool outdated = 10;
    */
@@ -419,13 +419,13 @@ export const ReportDeploymentStatusRequest_Update_InstanceSchema: GenMessage<Rep
   messageDesc(file_ctrl_v1_deployment, 5, 0, 0);
 
 /**
- * The life of a pod as far as the control plane cares.
+ * The states of a pod that matter to the control plane.
  *
  * @generated from enum ctrl.v1.ReportDeploymentStatusRequest.Update.Instance.Status
  */
 export const ReportDeploymentStatusRequest_Update_Instance_Status = {
   /**
-   * The state of the pod is not known.
+   * The state of the pod is unknown.
    *
    * @generated from enum value: STATUS_UNSPECIFIED = 0;
    */
@@ -446,7 +446,7 @@ export const ReportDeploymentStatusRequest_Update_Instance_Status = {
   RUNNING: 2,
 
   /**
-   * Its container cannot start or keeps crashing.
+   * Its container cannot start or is crash-looping.
    *
    * @generated from enum value: STATUS_FAILED = 3;
    */
@@ -454,7 +454,7 @@ export const ReportDeploymentStatusRequest_Update_Instance_Status = {
 } as const;
 
 /**
- * The life of a pod as far as the control plane cares.
+ * The states of a pod that matter to the control plane.
  *
  * @generated from enum ctrl.v1.ReportDeploymentStatusRequest.Update.Instance.Status
  */
@@ -467,7 +467,7 @@ export const ReportDeploymentStatusRequest_Update_Instance_StatusSchema: GenEnum
   enumDesc(file_ctrl_v1_deployment, 5, 0, 0, 0);
 
 /**
- * Says that nothing of the deployment is left in the cluster.
+ * Reports that nothing of the deployment is left in the cluster.
  *
  * @generated from message ctrl.v1.ReportDeploymentStatusRequest.Delete
  */
@@ -488,7 +488,7 @@ export const ReportDeploymentStatusRequest_DeleteSchema: GenMessage<ReportDeploy
   messageDesc(file_ctrl_v1_deployment, 5, 1);
 
 /**
- * Empty: receiving it means that the report is stored.
+ * Empty: the response confirms that the report is stored.
  *
  * @generated from message ctrl.v1.ReportDeploymentStatusResponse
  */

@@ -13,9 +13,9 @@ export const file_ctrl_v1_region: GenFile = /*@__PURE__*/
   fileDesc("ChRjdHJsL3YxL3JlZ2lvbi5wcm90bxIHY3RybC52MSIxCglSZWdpb25LZXkSEAoIcGxhdGZvcm0YASABKAkSDAoEbmFtZRgCIAEoCUoECAMQBGIGcHJvdG8z");
 
 /**
- * Names the region that an agent looks after, in its two parts. It says the
- * same as the header `X-Krane-Region` and the `region` string of the Watch
- * requests, where both parts are joined by a dot: `us-east-1.aws`.
+ * The region that an agent manages, in its two parts. It has the same meaning as
+ * the header `X-Krane-Region` and the `region` string of the Watch requests,
+ * where both parts are joined by a dot: `us-east-1.aws`.
  *
  * @generated from message ctrl.v1.RegionKey
  */

@@ -13,17 +13,17 @@ export const file_ctrl_v1_secrets: GenFile = /*@__PURE__*/
   fileDesc("ChVjdHJsL3YxL3NlY3JldHMucHJvdG8SB2N0cmwudjEidQoNU2VjcmV0c0NvbmZpZxI0CgdzZWNyZXRzGAEgAygLMiMuY3RybC52MS5TZWNyZXRzQ29uZmlnLlNlY3JldHNFbnRyeRouCgxTZWNyZXRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AWIGcHJvdG8z");
 
 /**
- * The environment variables of a deployment, each value encrypted on its own.
- * It never travels as binary: `ApplyDeployment.encrypted_environment_variables`
+ * The environment variables of a deployment, each value encrypted separately.
+ * It is never sent as binary: `ApplyDeployment.encrypted_environment_variables`
  * and `DecryptSecretsBlobRequest.encrypted_blob` hold its JSON form, and readers
- * refuse JSON fields that are not defined here.
+ * reject JSON fields that are not defined here.
  *
  * @generated from message ctrl.v1.SecretsConfig
  */
 export type SecretsConfig = Message<"ctrl.v1.SecretsConfig"> & {
   /**
-   * From the name of a variable to what `vault.v1.EncryptResponse.encrypted`
-   * gave for its value.
+   * Maps each variable's name to the `vault.v1.EncryptResponse.encrypted` of its
+   * value.
    *
    * @generated from field: map<string, string> secrets = 1;
    */

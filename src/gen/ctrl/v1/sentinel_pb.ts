@@ -28,7 +28,7 @@ export type WatchSentinelsRequest = Message<"ctrl.v1.WatchSentinelsRequest"> & {
   region: string;
 
   /**
-   * The cursor of this stream; 0 asks for everything.
+   * The cursor of this stream; 0 requests everything.
    *
    * @generated from field: uint64 version_last_seen = 2;
    */
@@ -50,7 +50,7 @@ export const WatchSentinelsRequestSchema: GenMessage<WatchSentinelsRequest> = /*
   messageDesc(file_ctrl_v1_sentinel, 0);
 
 /**
- * Asks for one sentinel; the region comes from the header.
+ * Requests one sentinel; the region comes from the header.
  *
  * @generated from message ctrl.v1.GetDesiredSentinelStateRequest
  */
@@ -78,7 +78,7 @@ export const GetDesiredSentinelStateRequestSchema: GenMessage<GetDesiredSentinel
   messageDesc(file_ctrl_v1_sentinel, 1);
 
 /**
- * What the control plane wants of one sentinel.
+ * The desired state of one sentinel.
  *
  * @generated from message ctrl.v1.SentinelState
  */
@@ -90,7 +90,7 @@ export type SentinelState = Message<"ctrl.v1.SentinelState"> & {
    */
   state: {
     /**
-     * It must exist, and look like this.
+     * It must exist with this spec.
      *
      * @generated from field: ctrl.v1.ApplySentinel apply = 1;
      */
@@ -107,7 +107,7 @@ export type SentinelState = Message<"ctrl.v1.SentinelState"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * The place of this change in the order of the region; 0 says nothing.
+   * The position of this change in the order of the region; 0 means no position.
    *
    * @generated from field: uint64 version = 3;
    */
@@ -136,7 +136,7 @@ export type ApplySentinel = Message<"ctrl.v1.ApplySentinel"> & {
   k8sName: string;
 
   /**
-   * Who owns the environment; becomes a label and part of its configuration.
+   * The workspace that owns the environment; becomes a label and part of its configuration.
    *
    * @generated from field: string workspace_id = 2;
    */
@@ -150,14 +150,14 @@ export type ApplySentinel = Message<"ctrl.v1.ApplySentinel"> & {
   projectId: string;
 
   /**
-   * The environment whose traffic it takes.
+   * The environment whose traffic it serves.
    *
    * @generated from field: string environment_id = 4;
    */
   environmentId: string;
 
   /**
-   * What identifies the sentinel for good; the selector of all its objects.
+   * The permanent id of the sentinel; the selector of all its objects.
    *
    * @generated from field: string sentinel_id = 5;
    */
@@ -200,7 +200,7 @@ export const ApplySentinelSchema: GenMessage<ApplySentinel> = /*@__PURE__*/
   messageDesc(file_ctrl_v1_sentinel, 3);
 
 /**
- * The sentinel to remove, with all its objects.
+ * The sentinel to delete, with all its objects.
  *
  * @generated from message ctrl.v1.DeleteSentinel
  */
@@ -221,7 +221,7 @@ export const DeleteSentinelSchema: GenMessage<DeleteSentinel> = /*@__PURE__*/
   messageDesc(file_ctrl_v1_sentinel, 4);
 
 /**
- * What really runs of one sentinel in the region.
+ * The observed state of one sentinel in the region.
  *
  * @generated from message ctrl.v1.ReportSentinelStatusRequest
  */
@@ -241,7 +241,7 @@ export type ReportSentinelStatusRequest = Message<"ctrl.v1.ReportSentinelStatusR
   availableReplicas: number;
 
   /**
-   * The agent's verdict.
+   * Its health as the agent sees it.
    *
    * @generated from field: ctrl.v1.Health health = 3;
    */
@@ -279,7 +279,7 @@ export const ReportSentinelStatusRequestSchema: GenMessage<ReportSentinelStatusR
   messageDesc(file_ctrl_v1_sentinel, 5);
 
 /**
- * Empty: receiving it means that the report is stored.
+ * Empty: the response confirms that the report is stored.
  *
  * @generated from message ctrl.v1.ReportSentinelStatusResponse
  */
@@ -294,13 +294,13 @@ export const ReportSentinelStatusResponseSchema: GenMessage<ReportSentinelStatus
   messageDesc(file_ctrl_v1_sentinel, 6);
 
 /**
- * How well a sentinel serves.
+ * The health of a sentinel.
  *
  * @generated from enum ctrl.v1.Health
  */
 export const Health = {
   /**
-   * Nothing is known of it.
+   * Unknown.
    *
    * @generated from enum value: HEALTH_UNSPECIFIED = 0;
    */
@@ -314,7 +314,7 @@ export const Health = {
   HEALTHY: 1,
 
   /**
-   * It should run, and no pod is available.
+   * It should run, but no pod is available.
    *
    * @generated from enum value: HEALTH_UNHEALTHY = 2;
    */
@@ -329,7 +329,7 @@ export const Health = {
 } as const;
 
 /**
- * How well a sentinel serves.
+ * The health of a sentinel.
  *
  * @generated from enum ctrl.v1.Health
  */

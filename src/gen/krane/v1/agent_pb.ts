@@ -28,13 +28,13 @@ export const GetStatusRequestSchema: GenMessage<GetStatusRequest> = /*@__PURE__*
   messageDesc(file_krane_v1_agent, 0);
 
 /**
- * The status as it was at one moment.
+ * A snapshot of the status.
  *
  * @generated from message krane.v1.GetStatusResponse
  */
 export type GetStatusResponse = Message<"krane.v1.GetStatusResponse"> & {
   /**
-   * The agent that answered.
+   * The agent that responded.
    *
    * @generated from field: krane.v1.AgentStatus status = 1;
    */
@@ -55,14 +55,14 @@ export const GetStatusResponseSchema: GenMessage<GetStatusResponse> = /*@__PURE_
  */
 export type ListObjectsRequest = Message<"krane.v1.ListObjectsRequest"> & {
   /**
-   * Only those of this controller; empty for all.
+   * Only objects of this controller; empty for all.
    *
    * @generated from field: string controller = 1;
    */
   controller: string;
 
   /**
-   * Only those that are parked, retrying, in conflict or blocked, or whose pods
+   * Only objects that are parked, retrying, in conflict or blocked, or whose pods
    * cannot run.
    *
    * @generated from field: bool only_troubled = 2;
@@ -70,15 +70,15 @@ export type ListObjectsRequest = Message<"krane.v1.ListObjectsRequest"> & {
   onlyTroubled: boolean;
 
   /**
-   * How many to send at most. 0 leaves it to the agent, which also cuts what
-   * is too much.
+   * The maximum page size. 0 uses the agent's default; the agent also has an upper
+   * limit.
    *
    * @generated from field: uint32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * `next_page_token` of the page before; empty for the first page.
+   * `next_page_token` of the previous page; empty for the first page.
    *
    * @generated from field: string page_token = 4;
    */
@@ -107,7 +107,7 @@ export type ListObjectsResponse = Message<"krane.v1.ListObjectsResponse"> & {
   objects: ObjectStatus[];
 
   /**
-   * Asks for the page after this one; empty on the last page.
+   * The token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -122,27 +122,27 @@ export const ListObjectsResponseSchema: GenMessage<ListObjectsResponse> = /*@__P
   messageDesc(file_krane_v1_agent, 3);
 
 /**
- * Which blocked deletions to list.
+ * Which held-back deletions to list.
  *
  * @generated from message krane.v1.ListBlockedDeletionsRequest
  */
 export type ListBlockedDeletionsRequest = Message<"krane.v1.ListBlockedDeletionsRequest"> & {
   /**
-   * Only those of this controller; empty for all.
+   * Only deletions of this controller; empty for all.
    *
    * @generated from field: string controller = 1;
    */
   controller: string;
 
   /**
-   * How many to send at most; 0 leaves it to the agent.
+   * The maximum page size; 0 uses the agent's default.
    *
    * @generated from field: uint32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * `next_page_token` of the page before; empty for the first page.
+   * `next_page_token` of the previous page; empty for the first page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -157,7 +157,7 @@ export const ListBlockedDeletionsRequestSchema: GenMessage<ListBlockedDeletionsR
   messageDesc(file_krane_v1_agent, 4);
 
 /**
- * One page of blocked deletions, in order of controller and key.
+ * One page of held-back deletions, ordered by controller and key.
  *
  * @generated from message krane.v1.ListBlockedDeletionsResponse
  */
@@ -170,7 +170,7 @@ export type ListBlockedDeletionsResponse = Message<"krane.v1.ListBlockedDeletion
   blockedDeletions: BlockedDeletion[];
 
   /**
-   * Asks for the page after this one; empty on the last page.
+   * The token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -213,7 +213,7 @@ export const ReleaseDeletionRequestSchema: GenMessage<ReleaseDeletionRequest> = 
   messageDesc(file_krane_v1_agent, 6);
 
 /**
- * Empty: the release is noted.
+ * Empty: the release is recorded.
  *
  * @generated from message krane.v1.ReleaseDeletionResponse
  */
@@ -234,14 +234,14 @@ export const ReleaseDeletionResponseSchema: GenMessage<ReleaseDeletionResponse> 
  */
 export type AgentStatus = Message<"krane.v1.AgentStatus"> & {
   /**
-   * Another one after each start, so that a restart is seen.
+   * A new one after each start, so that a restart is visible.
    *
    * @generated from field: string instance_id = 1;
    */
   instanceId: string;
 
   /**
-   * The region it looks after, in its joined form, `us-east-1.aws`.
+   * The region it manages, in its joined form, `us-east-1.aws`.
    *
    * @generated from field: string region = 2;
    */
@@ -262,7 +262,7 @@ export type AgentStatus = Message<"krane.v1.AgentStatus"> & {
   startedAtMs: bigint;
 
   /**
-   * Its controllers, which share nothing and fail alone.
+   * Its controllers, which share no state and fail independently.
    *
    * @generated from field: repeated krane.v1.ControllerStatus controllers = 5;
    */
@@ -277,8 +277,7 @@ export const AgentStatusSchema: GenMessage<AgentStatus> = /*@__PURE__*/
   messageDesc(file_krane_v1_agent, 8);
 
 /**
- * One controller: a stream of desired state, a queue of keys, and what came of
- * them.
+ * One controller: a stream of desired state, a queue of keys, and the outcomes.
  *
  * @generated from message krane.v1.ControllerStatus
  */
@@ -291,36 +290,36 @@ export type ControllerStatus = Message<"krane.v1.ControllerStatus"> & {
   name: string;
 
   /**
-   * Where desired state comes from.
+   * Its stream of desired state.
    *
    * @generated from field: krane.v1.StreamStatus stream = 2;
    */
   stream?: StreamStatus | undefined;
 
   /**
-   * What waits to be done.
+   * Its queue of pending work.
    *
    * @generated from field: krane.v1.QueueStatus queue = 3;
    */
   queue?: QueueStatus | undefined;
 
   /**
-   * What guards the reports to the control plane; absent for a controller that
-   * reports nothing.
+   * The circuit breaker of its reports to the control plane; absent for a
+   * controller that reports nothing.
    *
    * @generated from field: krane.v1.BreakerStatus breaker = 4;
    */
   breaker?: BreakerStatus | undefined;
 
   /**
-   * What it sees of the cluster, by kind.
+   * Its caches of the cluster, by kind.
    *
    * @generated from field: repeated krane.v1.CacheStatus caches = 5;
    */
   caches: CacheStatus[];
 
   /**
-   * The last time that every object was asked for.
+   * The last resync, which reads every object from the control plane.
    *
    * @generated from field: krane.v1.ResyncStatus resync = 6;
    */
@@ -334,28 +333,28 @@ export type ControllerStatus = Message<"krane.v1.ControllerStatus"> & {
   objects: number;
 
   /**
-   * How many of them were refused for good until they change.
+   * How many of them were rejected until their spec changes.
    *
    * @generated from field: uint32 parked = 8;
    */
   parked: number;
 
   /**
-   * How many of them failed and will be tried again.
+   * How many of them failed and will be retried.
    *
    * @generated from field: uint32 retrying = 9;
    */
   retrying: number;
 
   /**
-   * How many deletions wait for a release.
+   * How many deletions are held back.
    *
    * @generated from field: uint32 blocked_deletions = 10;
    */
   blockedDeletions: number;
 
   /**
-   * How many of them have a name that belongs to something else in the cluster.
+   * How many of them have a name that is taken by another object in the cluster.
    *
    * @generated from field: uint32 conflicts = 11;
    */
@@ -383,21 +382,21 @@ export const ControllerStatusSchema: GenMessage<ControllerStatus> = /*@__PURE__*
  */
 export type StreamStatus = Message<"krane.v1.StreamStatus"> & {
   /**
-   * What it is doing now.
+   * Its current state.
    *
    * @generated from field: krane.v1.StreamStatus.State state = 1;
    */
   state: StreamStatus_State;
 
   /**
-   * Every version up to here is settled; the next connection goes on from it.
+   * Every version up to here is settled; the next connection continues from it.
    *
    * @generated from field: uint64 cursor = 2;
    */
   cursor: bigint;
 
   /**
-   * Why the last connection ended, for people. Empty while none has failed, and
+   * Why the last connection ended, for people. Empty if none has failed, and
    * cleared by the first message of a later one.
    *
    * @generated from field: string last_error = 3;
@@ -419,15 +418,15 @@ export type StreamStatus = Message<"krane.v1.StreamStatus"> & {
   connectedSinceMs: bigint;
 
   /**
-   * How often it was opened again since the process started.
+   * The number of reconnects since the process started.
    *
    * @generated from field: uint32 reconnects = 6;
    */
   reconnects: number;
 
   /**
-   * Every version up to here is settled, but for those in `unsettled`. Higher
-   * than `cursor` where one object holds the cursor back.
+   * Every version up to here is settled, except those in `unsettled`. Higher than
+   * `cursor` if one object holds the cursor back.
    *
    * @generated from field: uint64 settled_up_to = 7;
    */
@@ -449,7 +448,7 @@ export const StreamStatusSchema: GenMessage<StreamStatus> = /*@__PURE__*/
   messageDesc(file_krane_v1_agent, 10);
 
 /**
- * The life of a stream.
+ * The states of a stream.
  *
  * @generated from enum krane.v1.StreamStatus.State
  */
@@ -462,7 +461,7 @@ export const StreamStatus_State = {
   UNSPECIFIED: 0,
 
   /**
-   * Opening; nothing has come yet.
+   * Connecting; no message has arrived yet.
    *
    * @generated from enum value: STATE_CONNECTING = 1;
    */
@@ -491,7 +490,7 @@ export const StreamStatus_State = {
 } as const;
 
 /**
- * The life of a stream.
+ * The states of a stream.
  *
  * @generated from enum krane.v1.StreamStatus.State
  */
@@ -504,7 +503,7 @@ export const StreamStatus_StateSchema: GenEnum<StreamStatus_State> = /*@__PURE__
   enumDesc(file_krane_v1_agent, 10, 0);
 
 /**
- * The queue of one controller. It holds keys, each once.
+ * The queue of one controller. It holds each key once.
  *
  * @generated from message krane.v1.QueueStatus
  */
@@ -517,14 +516,14 @@ export type QueueStatus = Message<"krane.v1.QueueStatus"> & {
   waiting: number;
 
   /**
-   * Keys that workers are busy with.
+   * Keys that workers are processing.
    *
    * @generated from field: uint32 in_flight = 2;
    */
   inFlight: number;
 
   /**
-   * Keys that wait for their time, after a failure or by plan.
+   * Keys that are delayed, after a failure or by schedule.
    *
    * @generated from field: uint32 delayed = 3;
    */
@@ -552,7 +551,7 @@ export const QueueStatusSchema: GenMessage<QueueStatus> = /*@__PURE__*/
  */
 export type BreakerStatus = Message<"krane.v1.BreakerStatus"> & {
   /**
-   * Whether calls go through.
+   * Its current state.
    *
    * @generated from field: krane.v1.BreakerStatus.State state = 1;
    */
@@ -567,7 +566,7 @@ export const BreakerStatusSchema: GenMessage<BreakerStatus> = /*@__PURE__*/
   messageDesc(file_krane_v1_agent, 12);
 
 /**
- * The life of a circuit breaker.
+ * The states of a circuit breaker.
  *
  * @generated from enum krane.v1.BreakerStatus.State
  */
@@ -594,7 +593,7 @@ export const BreakerStatus_State = {
   OPEN: 2,
 
   /**
-   * A few calls go through to see whether it is over.
+   * A few calls go through to test whether the failure is over.
    *
    * @generated from enum value: STATE_HALF_OPEN = 3;
    */
@@ -602,7 +601,7 @@ export const BreakerStatus_State = {
 } as const;
 
 /**
- * The life of a circuit breaker.
+ * The states of a circuit breaker.
  *
  * @generated from enum krane.v1.BreakerStatus.State
  */
@@ -615,7 +614,7 @@ export const BreakerStatus_StateSchema: GenEnum<BreakerStatus_State> = /*@__PURE
   enumDesc(file_krane_v1_agent, 12, 0);
 
 /**
- * One kind of Kubernetes object as a controller sees it.
+ * A controller's cache of one kind of Kubernetes object.
  *
  * @generated from message krane.v1.CacheStatus
  */
@@ -628,7 +627,7 @@ export type CacheStatus = Message<"krane.v1.CacheStatus"> & {
   kind: string;
 
   /**
-   * How many objects are held.
+   * How many objects it holds.
    *
    * @generated from field: uint32 objects = 2;
    */
@@ -642,7 +641,7 @@ export type CacheStatus = Message<"krane.v1.CacheStatus"> & {
   synced: boolean;
 
   /**
-   * Why the list or the watch failed last, for people; empty while it works.
+   * The last error of the list or the watch, for people; empty while it works.
    *
    * @generated from field: string last_error = 4;
    */
@@ -657,7 +656,7 @@ export const CacheStatusSchema: GenMessage<CacheStatus> = /*@__PURE__*/
   messageDesc(file_krane_v1_agent, 13);
 
 /**
- * One pass over every object.
+ * A resync: one pass over every object.
  *
  * @generated from message krane.v1.ResyncStatus
  */
@@ -677,14 +676,14 @@ export type ResyncStatus = Message<"krane.v1.ResyncStatus"> & {
   lastDurationMs: bigint;
 
   /**
-   * How many objects that pass asked the control plane for.
+   * How many objects that pass read from the control plane.
    *
    * @generated from field: uint32 asked = 3;
    */
   asked: number;
 
   /**
-   * How many of the answers differed from what the stream had brought.
+   * How many responses differed from what the stream had delivered.
    *
    * @generated from field: uint32 corrected = 4;
    */
@@ -699,7 +698,7 @@ export const ResyncStatusSchema: GenMessage<ResyncStatus> = /*@__PURE__*/
   messageDesc(file_krane_v1_agent, 14);
 
 /**
- * One object that a controller looks after, with all that belongs to it.
+ * One object that a controller manages, with everything that belongs to it.
  *
  * @generated from message krane.v1.ObjectStatus
  */
@@ -712,50 +711,50 @@ export type ObjectStatus = Message<"krane.v1.ObjectStatus"> & {
   controller: string;
 
   /**
-   * What identifies it in the cluster, `namespace/name`.
+   * Its key in the cluster, `namespace/name`.
    *
    * @generated from field: string key = 2;
    */
   key: string;
 
   /**
-   * What identifies it at the control plane; empty where only its name is known.
+   * Its id at the control plane; empty if only its name is known.
    *
    * @generated from field: string id = 3;
    */
   id: string;
 
   /**
-   * The version of the newest desired state; 0 where the control plane gave none.
+   * The version of the newest desired state; 0 if the control plane sent none.
    *
    * @generated from field: uint64 desired_version = 4;
    */
   desiredVersion: bigint;
 
   /**
-   * The version that was last applied without error; 0 where there is none.
+   * The version that was last applied without error; 0 before the first.
    *
    * @generated from field: uint64 applied_version = 5;
    */
   appliedVersion: bigint;
 
   /**
-   * What the control plane wants of it.
+   * Whether the control plane wants it to exist.
    *
    * @generated from field: krane.v1.ObjectStatus.Desired desired = 6;
    */
   desired: ObjectStatus_Desired;
 
   /**
-   * What came of it.
+   * The outcome of the last attempt.
    *
    * @generated from field: krane.v1.ObjectStatus.Outcome outcome = 7;
    */
   outcome: ObjectStatus_Outcome;
 
   /**
-   * Why, for people; says what to do where something is wrong. Empty where all
-   * is well.
+   * The reason, for people, with what to do if something is wrong. Empty if all is
+   * well.
    *
    * @generated from field: string reason = 8;
    */
@@ -776,7 +775,7 @@ export type ObjectStatus = Message<"krane.v1.ObjectStatus"> & {
   attempts: number;
 
   /**
-   * Since when the outcome is what it is.
+   * Since when the outcome has been the same.
    *
    * @generated from field: int64 since_ms = 11;
    */
@@ -797,8 +796,8 @@ export type ObjectStatus = Message<"krane.v1.ObjectStatus"> & {
   total: number;
 
   /**
-   * Why pods of it cannot run, in the words of Kubernetes, e.g.
-   * `2 of 3 pods: ImagePullBackOff: no such image`. Empty where they can.
+   * Why its pods cannot run, as Kubernetes reports it, e.g.
+   * `2 of 3 pods: ImagePullBackOff: no such image`. Empty if they can.
    *
    * @generated from field: string failing = 14;
    */
@@ -813,13 +812,13 @@ export const ObjectStatusSchema: GenMessage<ObjectStatus> = /*@__PURE__*/
   messageDesc(file_krane_v1_agent, 15);
 
 /**
- * What the control plane wants.
+ * Whether an object should exist.
  *
  * @generated from enum krane.v1.ObjectStatus.Desired
  */
 export const ObjectStatus_Desired = {
   /**
-   * Found in the cluster, and not yet heard of.
+   * Found in the cluster, but the control plane has not sent it yet.
    *
    * @generated from enum value: DESIRED_UNSPECIFIED = 0;
    */
@@ -841,7 +840,7 @@ export const ObjectStatus_Desired = {
 } as const;
 
 /**
- * What the control plane wants.
+ * Whether an object should exist.
  *
  * @generated from enum krane.v1.ObjectStatus.Desired
  */
@@ -854,7 +853,7 @@ export const ObjectStatus_DesiredSchema: GenEnum<ObjectStatus_Desired> = /*@__PU
   enumDesc(file_krane_v1_agent, 15, 0);
 
 /**
- * The end of the last attempt.
+ * The outcome of the last attempt.
  *
  * @generated from enum krane.v1.ObjectStatus.Outcome
  */
@@ -874,49 +873,49 @@ export const ObjectStatus_Outcome = {
   PENDING: 1,
 
   /**
-   * Written.
+   * Applied.
    *
    * @generated from enum value: OUTCOME_APPLIED = 2;
    */
   APPLIED: 2,
 
   /**
-   * As it should be already; nothing was written.
+   * Already in sync; nothing was written.
    *
    * @generated from enum value: OUTCOME_UNCHANGED = 3;
    */
   UNCHANGED: 3,
 
   /**
-   * Gone, as it should be.
+   * Deleted, as desired.
    *
    * @generated from enum value: OUTCOME_DELETED = 4;
    */
   DELETED: 4,
 
   /**
-   * Refused for good; tried again when it changes, and now and then.
+   * Rejected; retried when the spec changes, and occasionally.
    *
    * @generated from enum value: OUTCOME_PARKED = 5;
    */
   PARKED: 5,
 
   /**
-   * Failed; will be tried again.
+   * Failed; will be retried.
    *
    * @generated from enum value: OUTCOME_RETRYING = 6;
    */
   RETRYING: 6,
 
   /**
-   * The name is taken by something that is not krane's or has another id.
+   * The name is taken by an object that is not krane's or has another id.
    *
    * @generated from enum value: OUTCOME_CONFLICT = 7;
    */
   CONFLICT: 7,
 
   /**
-   * It seems to be unwanted, but is not deleted without a release.
+   * It seems to be unwanted; the deletion is held back until it is released.
    *
    * @generated from enum value: OUTCOME_BLOCKED = 8;
    */
@@ -924,7 +923,7 @@ export const ObjectStatus_Outcome = {
 } as const;
 
 /**
- * The end of the last attempt.
+ * The outcome of the last attempt.
  *
  * @generated from enum krane.v1.ObjectStatus.Outcome
  */
@@ -937,9 +936,9 @@ export const ObjectStatus_OutcomeSchema: GenEnum<ObjectStatus_Outcome> = /*@__PU
   enumDesc(file_krane_v1_agent, 15, 1);
 
 /**
- * One deletion that the agent does not dare to make. Only an order deletes at
- * once; absence at the control plane has to be confirmed, and may just as well
- * mean that the control plane has lost its memory.
+ * One deletion that the agent holds back. Only an explicit delete is applied at
+ * once; absence at the control plane has to be confirmed, because it may also
+ * mean that the control plane has lost data.
  *
  * @generated from message krane.v1.BlockedDeletion
  */
@@ -966,14 +965,14 @@ export type BlockedDeletion = Message<"krane.v1.BlockedDeletion"> & {
   id: string;
 
   /**
-   * What is missing for a deletion, for people.
+   * What is missing before it can be deleted, for people.
    *
    * @generated from field: string reason = 4;
    */
   reason: string;
 
   /**
-   * How many passes in a row the control plane did not know it.
+   * For how many resyncs in a row the control plane did not know it.
    *
    * @generated from field: uint32 suspected_passes = 5;
    */
@@ -995,10 +994,10 @@ export const BlockedDeletionSchema: GenMessage<BlockedDeletion> = /*@__PURE__*/
   messageDesc(file_krane_v1_agent, 16);
 
 /**
- * What the agent knows about itself: what it wants, what is there, and why the
- * two differ. Served on the RPC port behind a bearer token of its own, and not
- * at all without one: names of workloads and reasons are not for everybody, and
- * a release lets something be deleted.
+ * The agent's own state: what is desired, what exists, and why the two differ.
+ * Served on the RPC port behind a separate bearer token, and not at all without
+ * one: names of workloads and reasons are not public, and a release allows a
+ * deletion.
  *
  * Times are milliseconds since 1970 by the agent's clock; 0 means never.
  *
@@ -1006,7 +1005,7 @@ export const BlockedDeletionSchema: GenMessage<BlockedDeletion> = /*@__PURE__*/
  */
 export const AgentService: GenService<{
   /**
-   * How the agent and each of its controllers are doing.
+   * The health of the agent and each of its controllers.
    *
    * @generated from rpc krane.v1.AgentService.GetStatus
    */
@@ -1016,7 +1015,7 @@ export const AgentService: GenService<{
     output: typeof GetStatusResponseSchema;
   },
   /**
-   * The objects that the agent knows, in order of controller and key.
+   * The objects that the agent knows, ordered by controller and key.
    *
    * @generated from rpc krane.v1.AgentService.ListObjects
    */
@@ -1026,8 +1025,7 @@ export const AgentService: GenService<{
     output: typeof ListObjectsResponseSchema;
   },
   /**
-   * The objects that seem to be unwanted and that the agent does not dare to
-   * delete.
+   * The deletions that the agent holds back.
    *
    * @generated from rpc krane.v1.AgentService.ListBlockedDeletions
    */
@@ -1037,9 +1035,8 @@ export const AgentService: GenService<{
     output: typeof ListBlockedDeletionsResponseSchema;
   },
   /**
-   * Says for one blocked deletion that it is right. It is done if the object is
-   * still krane's and still not wanted by the time its turn comes. `not_found`
-   * when no such deletion is blocked.
+   * Allows one held-back deletion. It is done if the object is then still krane's
+   * and still not desired. `not_found` when no such deletion is held back.
    *
    * @generated from rpc krane.v1.AgentService.ReleaseDeletion
    */

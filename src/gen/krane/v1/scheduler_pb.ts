@@ -19,7 +19,7 @@ export const file_krane_v1_scheduler: GenFile = /*@__PURE__*/
  */
 export type ApplyDeploymentRequest = Message<"krane.v1.ApplyDeploymentRequest"> & {
   /**
-   * The namespace of the workspace; created when it is missing.
+   * The namespace of the workspace; created if it is missing.
    *
    * @generated from field: string k8s_namespace = 1;
    */
@@ -33,7 +33,7 @@ export type ApplyDeploymentRequest = Message<"krane.v1.ApplyDeploymentRequest"> 
   k8sName: string;
 
   /**
-   * Who owns it.
+   * The workspace that owns it.
    *
    * @generated from field: string workspace_id = 3;
    */
@@ -54,7 +54,7 @@ export type ApplyDeploymentRequest = Message<"krane.v1.ApplyDeploymentRequest"> 
   environmentId: string;
 
   /**
-   * What identifies the deployment for good.
+   * The permanent id of the deployment.
    *
    * @generated from field: string deployment_id = 6;
    */
@@ -89,7 +89,7 @@ export type ApplyDeploymentRequest = Message<"krane.v1.ApplyDeploymentRequest"> 
   memoryMib: bigint;
 
   /**
-   * The build that made the image. Only a label.
+   * The build that produced the image. Only a label.
    *
    * @generated from field: optional string build_id = 11;
    */
@@ -103,8 +103,8 @@ export type ApplyDeploymentRequest = Message<"krane.v1.ApplyDeploymentRequest"> 
   encryptedEnvironmentVariables: Uint8Array;
 
   /**
-   * A token of the caller's, kept with the ReplicaSet and given back in `Watch`,
-   * so that the caller can tell whom a state belongs to.
+   * A token chosen by the caller, stored with the ReplicaSet and returned in
+   * `Watch`, so that the caller can match a state to its request.
    *
    * @generated from field: optional string readiness_id = 13;
    */
@@ -119,7 +119,7 @@ export const ApplyDeploymentRequestSchema: GenMessage<ApplyDeploymentRequest> = 
   messageDesc(file_krane_v1_scheduler, 0);
 
 /**
- * Empty: the order is carried out.
+ * Empty: the deployment is applied.
  *
  * @generated from message krane.v1.ApplyDeploymentResponse
  */
@@ -134,7 +134,7 @@ export const ApplyDeploymentResponseSchema: GenMessage<ApplyDeploymentResponse> 
   messageDesc(file_krane_v1_scheduler, 1);
 
 /**
- * The deployment to remove.
+ * The deployment to delete.
  *
  * @generated from message krane.v1.DeleteDeploymentRequest
  */
@@ -162,7 +162,7 @@ export const DeleteDeploymentRequestSchema: GenMessage<DeleteDeploymentRequest> 
   messageDesc(file_krane_v1_scheduler, 2);
 
 /**
- * Empty: the order is carried out.
+ * Empty: the deployment is deleted.
  *
  * @generated from message krane.v1.DeleteDeploymentResponse
  */
@@ -178,13 +178,13 @@ export const DeleteDeploymentResponseSchema: GenMessage<DeleteDeploymentResponse
 
 /**
  * One sentinel. Unlike `ctrl.v1.ApplySentinel` it begins with a namespace, so
- * every number after that is one higher.
+ * every following field number is one higher.
  *
  * @generated from message krane.v1.ApplySentinelRequest
  */
 export type ApplySentinelRequest = Message<"krane.v1.ApplySentinelRequest"> & {
   /**
-   * The namespace of its objects; krane knows only `sentinel`.
+   * The namespace of its objects; only `sentinel` is supported.
    *
    * @generated from field: string k8s_namespace = 1;
    */
@@ -198,7 +198,7 @@ export type ApplySentinelRequest = Message<"krane.v1.ApplySentinelRequest"> & {
   k8sName: string;
 
   /**
-   * Who owns the environment.
+   * The workspace that owns the environment.
    *
    * @generated from field: string workspace_id = 3;
    */
@@ -212,14 +212,14 @@ export type ApplySentinelRequest = Message<"krane.v1.ApplySentinelRequest"> & {
   projectId: string;
 
   /**
-   * The environment whose traffic it takes.
+   * The environment whose traffic it serves.
    *
    * @generated from field: string environment_id = 5;
    */
   environmentId: string;
 
   /**
-   * What identifies the sentinel for good.
+   * The permanent id of the sentinel.
    *
    * @generated from field: string sentinel_id = 6;
    */
@@ -262,7 +262,7 @@ export const ApplySentinelRequestSchema: GenMessage<ApplySentinelRequest> = /*@_
   messageDesc(file_krane_v1_scheduler, 4);
 
 /**
- * Empty: the order is carried out.
+ * Empty: the sentinel is applied.
  *
  * @generated from message krane.v1.ApplySentinelResponse
  */
@@ -277,13 +277,13 @@ export const ApplySentinelResponseSchema: GenMessage<ApplySentinelResponse> = /*
   messageDesc(file_krane_v1_scheduler, 5);
 
 /**
- * The sentinel to remove, with all its objects.
+ * The sentinel to delete, with all its objects.
  *
  * @generated from message krane.v1.DeleteSentinelRequest
  */
 export type DeleteSentinelRequest = Message<"krane.v1.DeleteSentinelRequest"> & {
   /**
-   * The namespace of its objects; krane knows only `sentinel`.
+   * The namespace of its objects; only `sentinel` is supported.
    *
    * @generated from field: string k8s_namespace = 1;
    */
@@ -305,7 +305,7 @@ export const DeleteSentinelRequestSchema: GenMessage<DeleteSentinelRequest> = /*
   messageDesc(file_krane_v1_scheduler, 6);
 
 /**
- * Empty: the order is carried out.
+ * Empty: the sentinel is deleted.
  *
  * @generated from message krane.v1.DeleteSentinelResponse
  */
@@ -320,7 +320,7 @@ export const DeleteSentinelResponseSchema: GenMessage<DeleteSentinelResponse> = 
   messageDesc(file_krane_v1_scheduler, 7);
 
 /**
- * Empty: a watch always begins with everything.
+ * Empty: a watch always starts with everything.
  *
  * @generated from message krane.v1.WatchRequest
  */
@@ -335,13 +335,13 @@ export const WatchRequestSchema: GenMessage<WatchRequest> = /*@__PURE__*/
   messageDesc(file_krane_v1_scheduler, 8);
 
 /**
- * What really runs of one object.
+ * The observed state of one object.
  *
  * @generated from message krane.v1.State
  */
 export type State = Message<"krane.v1.State"> & {
   /**
-   * Which kind of object it is.
+   * The kind of object.
    *
    * @generated from oneof krane.v1.State.state
    */
@@ -385,14 +385,14 @@ export type State_Deployment = Message<"krane.v1.State.Deployment"> & {
   deploymentK8sName: string;
 
   /**
-   * The complete list; who is missing is gone.
+   * The complete list; an instance that is not listed is gone.
    *
    * @generated from field: repeated krane.v1.State.Deployment.Instance instances = 3;
    */
   instances: State_Deployment_Instance[];
 
   /**
-   * The token of the `ApplyDeploymentRequest` that made it, if it had one.
+   * The token of the `ApplyDeploymentRequest` that created it, if it had one.
    *
    * @generated from field: optional string readiness_id = 11;
    */
@@ -456,13 +456,13 @@ export const State_Deployment_InstanceSchema: GenMessage<State_Deployment_Instan
   messageDesc(file_krane_v1_scheduler, 9, 0, 0);
 
 /**
- * The same life as in `ctrl.v1.ReportDeploymentStatusRequest`.
+ * The same states as in `ctrl.v1.ReportDeploymentStatusRequest`.
  *
  * @generated from enum krane.v1.State.Deployment.Instance.Status
  */
 export const State_Deployment_Instance_Status = {
   /**
-   * The state of the pod is not known.
+   * The state of the pod is unknown.
    *
    * @generated from enum value: STATUS_UNSPECIFIED = 0;
    */
@@ -483,7 +483,7 @@ export const State_Deployment_Instance_Status = {
   RUNNING: 2,
 
   /**
-   * Its container cannot start or keeps crashing.
+   * Its container cannot start or is crash-looping.
    *
    * @generated from enum value: STATUS_FAILED = 3;
    */
@@ -491,7 +491,7 @@ export const State_Deployment_Instance_Status = {
 } as const;
 
 /**
- * The same life as in `ctrl.v1.ReportDeploymentStatusRequest`.
+ * The same states as in `ctrl.v1.ReportDeploymentStatusRequest`.
  *
  * @generated from enum krane.v1.State.Deployment.Instance.Status
  */
@@ -552,7 +552,7 @@ export type ScrapeOpenApiSchemaRequest = Message<"krane.v1.ScrapeOpenApiSchemaRe
   name: string;
 
   /**
-   * The path to ask for by HTTP GET, on the port of the deployment, with its
+   * The path of the HTTP GET request, on the port of the deployment, with its
    * query if it has one.
    *
    * @generated from field: string path = 3;
@@ -568,7 +568,7 @@ export const ScrapeOpenApiSchemaRequestSchema: GenMessage<ScrapeOpenApiSchemaReq
   messageDesc(file_krane_v1_scheduler, 10);
 
 /**
- * The document as the instance gave it.
+ * The document as the instance returned it.
  *
  * @generated from message krane.v1.ScrapeOpenApiSchemaResponse
  */
@@ -590,7 +590,7 @@ export const ScrapeOpenApiSchemaResponseSchema: GenMessage<ScrapeOpenApiSchemaRe
 
 /**
  * Desired state by push instead of by stream, for a control plane that calls
- * the agent. It takes the same road into the cluster as the streams of
+ * the agent. It is applied in the same way as the streams of
  * `ctrl.v1.ClusterService`. The agent serves it, behind a bearer token: it can
  * create workloads.
  *
@@ -598,9 +598,9 @@ export const ScrapeOpenApiSchemaResponseSchema: GenMessage<ScrapeOpenApiSchemaRe
  */
 export const SchedulerService: GenService<{
   /**
-   * Makes a deployment exist as described. The answer means that the cluster has
-   * it; `Watch` shows what runs of it. After any other answer than
-   * `invalid_argument` the order stays, and is carried out when it can be.
+   * Applies a deployment. Success means that the cluster has it; `Watch` shows
+   * what is running. After any error except `invalid_argument` the order is kept
+   * and applied when possible.
    *
    * @generated from rpc krane.v1.SchedulerService.ApplyDeployment
    */
@@ -610,7 +610,7 @@ export const SchedulerService: GenService<{
     output: typeof ApplyDeploymentResponseSchema;
   },
   /**
-   * Makes a deployment not exist. Succeeds when there is none.
+   * Deletes a deployment. Succeeds if it does not exist.
    *
    * @generated from rpc krane.v1.SchedulerService.DeleteDeployment
    */
@@ -620,7 +620,7 @@ export const SchedulerService: GenService<{
     output: typeof DeleteDeploymentResponseSchema;
   },
   /**
-   * Makes a sentinel exist as described.
+   * Applies a sentinel.
    *
    * @generated from rpc krane.v1.SchedulerService.ApplySentinel
    */
@@ -630,7 +630,7 @@ export const SchedulerService: GenService<{
     output: typeof ApplySentinelResponseSchema;
   },
   /**
-   * Makes a sentinel not exist. Succeeds when there is none.
+   * Deletes a sentinel. Succeeds if it does not exist.
    *
    * @generated from rpc krane.v1.SchedulerService.DeleteSentinel
    */
@@ -640,8 +640,8 @@ export const SchedulerService: GenService<{
     output: typeof DeleteSentinelResponseSchema;
   },
   /**
-   * The observed state of every object that krane manages, then every change. An
-   * object that is gone has no instances, or no available replicas.
+   * The observed state of every object that krane manages, then every change. A
+   * deleted object has no instances, or no available replicas.
    *
    * @generated from rpc krane.v1.SchedulerService.Watch
    */
@@ -652,7 +652,7 @@ export const SchedulerService: GenService<{
   },
   /**
    * Fetches the OpenAPI document of a deployment from one of its instances.
-   * `failed_precondition` where the agent is not allowed to, or none is running.
+   * `failed_precondition` if the agent is not allowed to, or no instance is running.
    *
    * @generated from rpc krane.v1.SchedulerService.ScrapeOpenApiSchema
    */

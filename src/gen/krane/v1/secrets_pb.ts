@@ -64,7 +64,7 @@ export const DecryptSecretsBlobRequestSchema: GenMessage<DecryptSecretsBlobReque
  */
 export type DecryptSecretsBlobResponse = Message<"krane.v1.DecryptSecretsBlobResponse"> & {
   /**
-   * From the name of a variable to its plain value. Never to be logged.
+   * Maps each variable's name to its plain value. Must never be logged.
    *
    * @generated from field: map<string, string> env_vars = 1;
    */
@@ -79,17 +79,17 @@ export const DecryptSecretsBlobResponseSchema: GenMessage<DecryptSecretsBlobResp
   messageDesc(file_krane_v1_secrets, 1);
 
 /**
- * What krane does for the pods it has started: it turns their encrypted
- * variables into plain ones. Served on the RPC port when a vault is configured.
- * The caller has no bearer token; the token in the message is the credential.
+ * Decrypts the environment variables of pods that krane started. Served on the
+ * RPC port when a vault is configured. The caller has no bearer token; the token
+ * in the message is the credential.
  *
  * @generated from service krane.v1.SecretsService
  */
 export const SecretsService: GenService<{
   /**
-   * Decrypts all variables of the calling pod, or none. The pod proves itself
-   * by its service-account token; a pod that is not what it claims to be gets
-   * `unauthenticated` or `permission_denied` and no reason.
+   * Decrypts all variables of the calling pod, or none. The pod authenticates
+   * with its service-account token; a pod that is not what it claims to be gets
+   * `unauthenticated` or `permission_denied` without a reason.
    *
    * @generated from rpc krane.v1.SecretsService.DecryptSecretsBlob
    */

@@ -19,14 +19,14 @@ export const file_vault_v1_object: GenFile = /*@__PURE__*/
  */
 export type KeyEncryptionKey = Message<"vault.v1.KeyEncryptionKey"> & {
   /**
-   * `kek_` and an opaque rest.
+   * `kek_` followed by an opaque part.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * When it was made, in milliseconds since 1970.
+   * When it was created, in milliseconds since 1970.
    *
    * @generated from field: int64 created_at = 2;
    */
@@ -48,21 +48,21 @@ export const KeyEncryptionKeySchema: GenMessage<KeyEncryptionKey> = /*@__PURE__*
   messageDesc(file_vault_v1_object, 0);
 
 /**
- * A data key in the clear. It exists in memory only, and encrypted within
+ * A data key in plain form. It exists in memory only, and encrypted within
  * `EncryptedDataEncryptionKey`.
  *
  * @generated from message vault.v1.DataEncryptionKey
  */
 export type DataEncryptionKey = Message<"vault.v1.DataEncryptionKey"> & {
   /**
-   * `dek_` and an opaque rest.
+   * `dek_` followed by an opaque part.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * When it was made, in milliseconds since 1970.
+   * When it was created, in milliseconds since 1970.
    *
    * @generated from field: int64 created_at = 2;
    */
@@ -84,20 +84,20 @@ export const DataEncryptionKeySchema: GenMessage<DataEncryptionKey> = /*@__PURE_
   messageDesc(file_vault_v1_object, 1);
 
 /**
- * The body of a stored object: a data key under a master key.
+ * The body of a stored object: a data key encrypted with a master key.
  *
  * @generated from message vault.v1.EncryptedDataEncryptionKey
  */
 export type EncryptedDataEncryptionKey = Message<"vault.v1.EncryptedDataEncryptionKey"> & {
   /**
-   * The id of the data key within.
+   * The id of the data key.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * When the data key was made, in milliseconds since 1970.
+   * When the data key was created, in milliseconds since 1970.
    *
    * @generated from field: int64 created_at = 2;
    */
@@ -119,13 +119,13 @@ export const EncryptedDataEncryptionKeySchema: GenMessage<EncryptedDataEncryptio
   messageDesc(file_vault_v1_object, 2);
 
 /**
- * A ciphertext with all that is needed to open it but the key.
+ * A ciphertext with everything that is needed to open it, except the key.
  *
  * @generated from message vault.v1.Encrypted
  */
 export type Encrypted = Message<"vault.v1.Encrypted"> & {
   /**
-   * How it was made.
+   * The algorithm.
    *
    * @generated from field: vault.v1.Algorithm algorithm = 1;
    */
@@ -139,7 +139,7 @@ export type Encrypted = Message<"vault.v1.Encrypted"> & {
   nonce: Uint8Array;
 
   /**
-   * As long as the plain value, and 16 bytes of tag behind it.
+   * The encrypted value followed by a 16-byte tag.
    *
    * @generated from field: bytes ciphertext = 3;
    */
@@ -153,7 +153,7 @@ export type Encrypted = Message<"vault.v1.Encrypted"> & {
   encryptionKeyId: string;
 
   /**
-   * When it was made, in milliseconds since 1970.
+   * When it was created, in milliseconds since 1970.
    *
    * @generated from field: int64 time = 5;
    */
@@ -175,7 +175,7 @@ export const EncryptedSchema: GenMessage<Encrypted> = /*@__PURE__*/
   messageDesc(file_vault_v1_object, 3);
 
 /**
- * How a ciphertext was made.
+ * The encryption algorithm of a ciphertext.
  *
  * @generated from enum vault.v1.Algorithm
  */
@@ -189,7 +189,7 @@ export const Algorithm = {
 } as const;
 
 /**
- * How a ciphertext was made.
+ * The encryption algorithm of a ciphertext.
  *
  * @generated from enum vault.v1.Algorithm
  */
@@ -202,16 +202,15 @@ export const AlgorithmSchema: GenEnum<Algorithm> = /*@__PURE__*/
   enumDesc(file_vault_v1_object, 0);
 
 /**
- * What the tag of a ciphertext vouches for besides the plain value. Whoever
- * changes the mark itself, or any of what it names, gets a ciphertext that does
- * not open. A value that is not listed comes from a newer vault, and does not
- * open either.
+ * What the tag of a ciphertext authenticates besides the plain value. A
+ * ciphertext does not open if this mark, or anything that it names, was changed.
+ * An unknown value comes from a newer vault and does not open either.
  *
  * @generated from enum vault.v1.Binding
  */
 export const Binding = {
   /**
-   * Nothing more. So does the original make all of its ciphertexts.
+   * Nothing more, as in all ciphertexts of the original.
    *
    * @generated from enum value: BINDING_NONE = 0;
    */
@@ -233,10 +232,9 @@ export const Binding = {
 } as const;
 
 /**
- * What the tag of a ciphertext vouches for besides the plain value. Whoever
- * changes the mark itself, or any of what it names, gets a ciphertext that does
- * not open. A value that is not listed comes from a newer vault, and does not
- * open either.
+ * What the tag of a ciphertext authenticates besides the plain value. A
+ * ciphertext does not open if this mark, or anything that it names, was changed.
+ * An unknown value comes from a newer vault and does not open either.
  *
  * @generated from enum vault.v1.Binding
  */

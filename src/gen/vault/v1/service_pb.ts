@@ -13,7 +13,7 @@ export const file_vault_v1_service: GenFile = /*@__PURE__*/
   fileDesc("ChZ2YXVsdC92MS9zZXJ2aWNlLnByb3RvEgh2YXVsdC52MSIRCg9MaXZlbmVzc1JlcXVlc3QiIgoQTGl2ZW5lc3NSZXNwb25zZRIOCgZzdGF0dXMYASABKAkiUQoORW5jcnlwdFJlcXVlc3QSDwoHa2V5cmluZxgBIAEoCRIMCgRkYXRhGAIgASgJEhQKB2NvbnRleHQYCiABKAlIAIgBAUIKCghfY29udGV4dCI0Cg9FbmNyeXB0UmVzcG9uc2USEQoJZW5jcnlwdGVkGAEgASgJEg4KBmtleV9pZBgCIAEoCSJWCg5EZWNyeXB0UmVxdWVzdBIPCgdrZXlyaW5nGAEgASgJEhEKCWVuY3J5cHRlZBgCIAEoCRIUCgdjb250ZXh0GAogASgJSACIAQFCCgoIX2NvbnRleHQiJAoPRGVjcnlwdFJlc3BvbnNlEhEKCXBsYWludGV4dBgBIAEoCSKkAQoSRW5jcnlwdEJ1bGtSZXF1ZXN0Eg8KB2tleXJpbmcYASABKAkSNgoFaXRlbXMYAiADKAsyJy52YXVsdC52MS5FbmNyeXB0QnVsa1JlcXVlc3QuSXRlbXNFbnRyeRIXCg9iaW5kX2l0ZW1fbmFtZXMYCiABKAgaLAoKSXRlbXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIp8BChNFbmNyeXB0QnVsa1Jlc3BvbnNlEjcKBWl0ZW1zGAEgAygLMigudmF1bHQudjEuRW5jcnlwdEJ1bGtSZXNwb25zZS5JdGVtc0VudHJ5Gk8KCkl0ZW1zRW50cnkSCwoDa2V5GAEgASgJEjAKBXZhbHVlGAIgASgLMiEudmF1bHQudjEuRW5jcnlwdEJ1bGtSZXNwb25zZUl0ZW06AjgBIjwKF0VuY3J5cHRCdWxrUmVzcG9uc2VJdGVtEhEKCWVuY3J5cHRlZBgBIAEoCRIOCgZrZXlfaWQYAiABKAkiiwEKEkRlY3J5cHRCdWxrUmVxdWVzdBIPCgdrZXlyaW5nGAEgASgJEjYKBWl0ZW1zGAIgAygLMicudmF1bHQudjEuRGVjcnlwdEJ1bGtSZXF1ZXN0Lkl0ZW1zRW50cnkaLAoKSXRlbXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBInwKE0RlY3J5cHRCdWxrUmVzcG9uc2USNwoFaXRlbXMYASADKAsyKC52YXVsdC52MS5EZWNyeXB0QnVsa1Jlc3BvbnNlLkl0ZW1zRW50cnkaLAoKSXRlbXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIngKEFJlRW5jcnlwdFJlcXVlc3QSDwoHa2V5cmluZxgBIAEoCRIRCgllbmNyeXB0ZWQYAiABKAkSEwoGa2V5X2lkGAMgASgJSACIAQESFAoHY29udGV4dBgKIAEoCUgBiAEBQgkKB19rZXlfaWRCCgoIX2NvbnRleHQiNgoRUmVFbmNyeXB0UmVzcG9uc2USEQoJZW5jcnlwdGVkGAEgASgJEg4KBmtleV9pZBgCIAEoCSIWChRSZUVuY3J5cHRERUtzUmVxdWVzdCIXChVSZUVuY3J5cHRERUtzUmVzcG9uc2UyrwMKDFZhdWx0U2VydmljZRJBCghMaXZlbmVzcxIZLnZhdWx0LnYxLkxpdmVuZXNzUmVxdWVzdBoaLnZhdWx0LnYxLkxpdmVuZXNzUmVzcG9uc2USPgoHRW5jcnlwdBIYLnZhdWx0LnYxLkVuY3J5cHRSZXF1ZXN0GhkudmF1bHQudjEuRW5jcnlwdFJlc3BvbnNlEj4KB0RlY3J5cHQSGC52YXVsdC52MS5EZWNyeXB0UmVxdWVzdBoZLnZhdWx0LnYxLkRlY3J5cHRSZXNwb25zZRJKCgtFbmNyeXB0QnVsaxIcLnZhdWx0LnYxLkVuY3J5cHRCdWxrUmVxdWVzdBodLnZhdWx0LnYxLkVuY3J5cHRCdWxrUmVzcG9uc2USSgoLRGVjcnlwdEJ1bGsSHC52YXVsdC52MS5EZWNyeXB0QnVsa1JlcXVlc3QaHS52YXVsdC52MS5EZWNyeXB0QnVsa1Jlc3BvbnNlEkQKCVJlRW5jcnlwdBIaLnZhdWx0LnYxLlJlRW5jcnlwdFJlcXVlc3QaGy52YXVsdC52MS5SZUVuY3J5cHRSZXNwb25zZWIGcHJvdG8z");
 
 /**
- * Empty: there is nothing to choose.
+ * Empty: there are no options.
  *
  * @generated from message vault.v1.LivenessRequest
  */
@@ -28,13 +28,13 @@ export const LivenessRequestSchema: GenMessage<LivenessRequest> = /*@__PURE__*/
   messageDesc(file_vault_v1_service, 0);
 
 /**
- * Says that the vault serves.
+ * The vault is serving.
  *
  * @generated from message vault.v1.LivenessResponse
  */
 export type LivenessResponse = Message<"vault.v1.LivenessResponse"> & {
   /**
-   * Always `ok`; a vault that is not well does not answer.
+   * Always `ok`; a vault that is not healthy does not respond.
    *
    * @generated from field: string status = 1;
    */
@@ -55,7 +55,7 @@ export const LivenessResponseSchema: GenMessage<LivenessResponse> = /*@__PURE__*
  */
 export type EncryptRequest = Message<"vault.v1.EncryptRequest"> & {
   /**
-   * Whose data key to use.
+   * The keyring whose data key to use.
    *
    * @generated from field: string keyring = 1;
    */
@@ -178,14 +178,14 @@ export const DecryptResponseSchema: GenMessage<DecryptResponse> = /*@__PURE__*/
  */
 export type EncryptBulkRequest = Message<"vault.v1.EncryptBulkRequest"> & {
   /**
-   * Whose data key to use.
+   * The keyring whose data key to use.
    *
    * @generated from field: string keyring = 1;
    */
   keyring: string;
 
   /**
-   * From an id of the caller's choice to the plain value.
+   * Maps an id chosen by the caller to the plain value.
    *
    * @generated from field: map<string, string> items = 2;
    */
@@ -193,8 +193,8 @@ export type EncryptBulkRequest = Message<"vault.v1.EncryptBulkRequest"> & {
 
   /**
    * Binds every ciphertext to its key in `items`, as `EncryptRequest.context`
-   * does. It has to be asked for: a caller whose ids are not the names that
-   * the values are decrypted under could never open them again.
+   * does. Off by default: a caller whose ids are not the names that the values
+   * are decrypted under could never open them again.
    *
    * @generated from field: bool bind_item_names = 10;
    */
@@ -271,8 +271,8 @@ export type DecryptBulkRequest = Message<"vault.v1.DecryptBulkRequest"> & {
   keyring: string;
 
   /**
-   * From an id of the caller's choice to the encrypted value. For ciphertexts
-   * that are bound to a name, the id is that name.
+   * Maps an id chosen by the caller to the encrypted value. For ciphertexts that
+   * are bound to a name, the id is that name.
    *
    * @generated from field: map<string, string> items = 2;
    */
@@ -293,7 +293,7 @@ export const DecryptBulkRequestSchema: GenMessage<DecryptBulkRequest> = /*@__PUR
  */
 export type DecryptBulkResponse = Message<"vault.v1.DecryptBulkResponse"> & {
   /**
-   * One for each item of the request, under the same id. Never to be logged.
+   * One for each item of the request, under the same id. Must never be logged.
    *
    * @generated from field: map<string, string> items = 1;
    */
@@ -308,36 +308,36 @@ export const DecryptBulkResponseSchema: GenMessage<DecryptBulkResponse> = /*@__P
   messageDesc(file_vault_v1_service, 10);
 
 /**
- * One value to encrypt anew.
+ * One value to encrypt again.
  *
  * @generated from message vault.v1.ReEncryptRequest
  */
 export type ReEncryptRequest = Message<"vault.v1.ReEncryptRequest"> & {
   /**
-   * The keyring that it was encrypted with, and will be.
+   * The keyring of the value, before and after.
    *
    * @generated from field: string keyring = 1;
    */
   keyring: string;
 
   /**
-   * What `EncryptResponse.encrypted` gave.
+   * An `EncryptResponse.encrypted`.
    *
    * @generated from field: string encrypted = 2;
    */
   encrypted: string;
 
   /**
-   * Meant to choose a data key. Ignored: the newest is always used.
+   * Intended to choose a data key. Ignored: the newest is always used.
    *
    * @generated from field: optional string key_id = 3;
    */
   keyId?: string | undefined;
 
   /**
-   * Used for opening as in `DecryptRequest` and for closing as in
-   * `EncryptRequest`, so that this is how an unbound ciphertext gets bound. A
-   * bound one cannot lose its name here, since without it it does not open.
+   * Used to decrypt as in `DecryptRequest` and to encrypt as in `EncryptRequest`,
+   * so this is how an unbound ciphertext gets bound. A bound one cannot lose its
+   * name here, because it does not open without it.
    *
    * @generated from field: optional string context = 10;
    */
@@ -352,7 +352,7 @@ export const ReEncryptRequestSchema: GenMessage<ReEncryptRequest> = /*@__PURE__*
   messageDesc(file_vault_v1_service, 11);
 
 /**
- * The value encrypted anew.
+ * The value, encrypted again.
  *
  * @generated from message vault.v1.ReEncryptResponse
  */
@@ -380,7 +380,7 @@ export const ReEncryptResponseSchema: GenMessage<ReEncryptResponse> = /*@__PURE_
   messageDesc(file_vault_v1_service, 12);
 
 /**
- * Belongs to an RPC that the original never had; kept because its package has it.
+ * For an RPC that the original never had; kept because its package has it.
  *
  * @generated from message vault.v1.ReEncryptDEKsRequest
  */
@@ -411,19 +411,19 @@ export const ReEncryptDEKsResponseSchema: GenMessage<ReEncryptDEKsResponse> = /*
 
 /**
  * Encrypts and decrypts small values with keys that never leave it. Every
- * keyring has data keys of its own; krane uses one keyring per environment.
- * All calls but `Liveness` need `Authorization: Bearer <token>`.
+ * keyring has separate data keys; krane uses one keyring per environment.
+ * All calls except `Liveness` need `Authorization: Bearer <token>`.
  *
- * Field 10 of the requests is an addition of krane: it binds a ciphertext to
- * the name of the thing it belongs to, so that nobody who can write ciphertexts
- * can swap two of them within a keyring. A ciphertext tells by itself whether it
- * is bound. A vault that does not know the field makes unbound ciphertexts.
+ * Field 10 of the requests is an addition of krane: it binds a ciphertext to the
+ * name of the value, so that a writer of ciphertexts cannot swap two of them
+ * within a keyring. A ciphertext records whether it is bound. A vault that does
+ * not know the field makes unbound ciphertexts.
  *
  * @generated from service vault.v1.VaultService
  */
 export const VaultService: GenService<{
   /**
-   * Says that the vault serves. Needs no token.
+   * Reports that the vault is serving. Needs no token.
    *
    * @generated from rpc vault.v1.VaultService.Liveness
    */
@@ -433,7 +433,7 @@ export const VaultService: GenService<{
     output: typeof LivenessResponseSchema;
   },
   /**
-   * Encrypts one value with the newest data key of the keyring, which is made
+   * Encrypts one value with the newest data key of the keyring, which is created
    * on first use.
    *
    * @generated from rpc vault.v1.VaultService.Encrypt
@@ -477,7 +477,7 @@ export const VaultService: GenService<{
     output: typeof DecryptBulkResponseSchema;
   },
   /**
-   * Decrypts a value and encrypts it anew with the newest data key.
+   * Decrypts a value and encrypts it again with the newest data key.
    *
    * @generated from rpc vault.v1.VaultService.ReEncrypt
    */

@@ -21,20 +21,20 @@ export const file_krane_admin_v1_admin: GenFile = /*@__PURE__*/
   fileDesc("ChprcmFuZS9hZG1pbi92MS9hZG1pbi5wcm90bxIOa3JhbmUuYWRtaW4udjEipQEKCk9iamVjdFNwZWMSLgoKZGVwbG95bWVudBgBIAEoCzIYLmN0cmwudjEuQXBwbHlEZXBsb3ltZW50SAASKgoIc2VudGluZWwYAiABKAsyFi5jdHJsLnYxLkFwcGx5U2VudGluZWxIABIzCgZwb2xpY3kYAyABKAsyIS5jdHJsLnYxLkFwcGx5Q2lsaXVtTmV0d29ya1BvbGljeUgAQgYKBHNwZWMiUQoJT2JqZWN0UmVmEg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCSItCgxGaWVsZFByb2JsZW0SDAoEcGF0aBgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIqoBChJBcHBseU9iamVjdFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBHNwZWMYAiABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RTcGVjEh0KEGV4cGVjdGVkX3ZlcnNpb24YAyABKARIAIgBARIPCgdkcnlfcnVuGAQgASgIEhUKDWRlcGxveW1lbnRfaWQYBSABKAlCEwoRX2V4cGVjdGVkX3ZlcnNpb24ixQEKE0FwcGx5T2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBI6CgZjaGFuZ2UYAiABKA4yKi5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlc3BvbnNlLkNoYW5nZSJhCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASEgoOQ0hBTkdFX0NSRUFURUQQARIVChFDSEFOR0VfQ09ORklHVVJFRBACEhQKEENIQU5HRV9VTkNIQU5HRUQQAyKCAQoSU2NhbGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIQCghyZXBsaWNhcxgCIAEoBRIdChBleHBlY3RlZF92ZXJzaW9uGAMgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iPwoTU2NhbGVPYmplY3RSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEhcKD3JlcGxpY2FzX2JlZm9yZRgCIAEoBSJxChNEZWxldGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIdChBleHBlY3RlZF92ZXJzaW9uGAIgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iJwoURGVsZXRlT2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBCI6ChBHZXRPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZiJpChFHZXRPYmplY3RSZXNwb25zZRIqCgZvYmplY3QYASABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3EigKBWFnZW50GAIgASgLMhkua3JhbmUuYWRtaW4udjEuQWdlbnRWaWV3IqYBChJMaXN0T2JqZWN0c1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBGtpbmQYAiABKA4yGi5rcmFuZS5hZG1pbi52MS5PYmplY3RLaW5kEhcKD2luY2x1ZGVfZGVsZXRlZBgDIAEoCBIWCg5lbnZpcm9ubWVudF9pZBgEIAEoCRIRCglwYWdlX3NpemUYBSABKA0SEgoKcGFnZV90b2tlbhgGIAEoCSJbChNMaXN0T2JqZWN0c1Jlc3BvbnNlEisKB29iamVjdHMYASADKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSK+BQoKT2JqZWN0VmlldxImCgNyZWYYASABKAsyGS5rcmFuZS5hZG1pbi52MS5PYmplY3RSZWYSEQoJbmFtZXNwYWNlGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHdmVyc2lvbhgEIAEoBBIzCgdkZXNpcmVkGAUgASgOMiIua3JhbmUuYWRtaW4udjEuT2JqZWN0Vmlldy5EZXNpcmVkEigKBHNwZWMYBiABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RTcGVjEi8KBXBoYXNlGAcgASgOMiAua3JhbmUuYWRtaW4udjEuT2JqZWN0Vmlldy5QaGFzZRIPCgdzZXR0bGVkGAggASgIEicKB3Ryb3VibGUYCSABKAsyFi5rcmFuZS52MS5PYmplY3RTdGF0dXMSNgoKZGVwbG95bWVudBgKIAEoCzIiLmtyYW5lLmFkbWluLnYxLk9ic2VydmVkRGVwbG95bWVudBIyCghzZW50aW5lbBgLIAEoCzIgLmtyYW5lLmFkbWluLnYxLk9ic2VydmVkU2VudGluZWwSFQoNZGVwbG95bWVudF9pZBgMIAEoCRIUCgxzZWNyZXRfbmFtZXMYDSADKAkiTAoHRGVzaXJlZBIXChNERVNJUkVEX1VOU1BFQ0lGSUVEEAASEwoPREVTSVJFRF9SVU5OSU5HEAESEwoPREVTSVJFRF9TVE9QUEVEEAIipAEKBVBoYXNlEhUKEVBIQVNFX1VOU1BFQ0lGSUVEEAASEQoNUEhBU0VfV0FJVElORxABEhUKEVBIQVNFX1BST0dSRVNTSU5HEAISDwoLUEhBU0VfUkVBRFkQAxIQCgxQSEFTRV9QQVVTRUQQBBIQCgxQSEFTRV9GQUlMRUQQBRISCg5QSEFTRV9ERUxFVElORxAGEhEKDVBIQVNFX0RFTEVURUQQByKHAQoST2JzZXJ2ZWREZXBsb3ltZW50Eg4KBmV4aXN0cxgBIAEoCBJJCglpbnN0YW5jZXMYAiADKAsyNi5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0LlVwZGF0ZS5JbnN0YW5jZRIWCg5yZXBvcnRlZF9hdF9tcxgDIAEoAyJ+ChBPYnNlcnZlZFNlbnRpbmVsEhoKEmF2YWlsYWJsZV9yZXBsaWNhcxgBIAEoBRIfCgZoZWFsdGgYAiABKA4yDy5jdHJsLnYxLkhlYWx0aBIVCg1ydW5uaW5nX2ltYWdlGAMgASgJEhYKDnJlcG9ydGVkX2F0X21zGAQgASgDIiMKEUxpc3RBZ2VudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCSJPChJMaXN0QWdlbnRzUmVzcG9uc2USKQoGYWdlbnRzGAEgAygLMhkua3JhbmUuYWRtaW4udjEuQWdlbnRWaWV3Eg4KBm5vd19tcxgCIAEoAyKnAgoJQWdlbnRWaWV3Eg4KBnJlZ2lvbhgBIAEoCRIWCg5uZXdlc3RfdmVyc2lvbhgCIAEoBBIXCg9oZWFydGJlYXRfYXRfbXMYAyABKAMSEwoLc3RhdGVfYXRfbXMYBCABKAMSJAoFc3RhdGUYBSABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cxIwChB0cm91YmxlZF9vYmplY3RzGAYgAygLMhYua3JhbmUudjEuT2JqZWN0U3RhdHVzEjQKEWJsb2NrZWRfZGVsZXRpb25zGAcgAygLMhkua3JhbmUudjEuQmxvY2tlZERlbGV0aW9uEjYKD25ld2VzdF92ZXJzaW9ucxgIIAMoCzIdLmtyYW5lLmFkbWluLnYxLk5ld2VzdFZlcnNpb24iSgoNTmV3ZXN0VmVyc2lvbhIoCgRraW5kGAEgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIPCgd2ZXJzaW9uGAIgASgEImgKEUxpc3RFdmVudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCRINCgVsaW1pdBgEIAEoDSI7ChJMaXN0RXZlbnRzUmVzcG9uc2USJQoGZXZlbnRzGAEgAygLMhUua3JhbmUuYWRtaW4udjEuRXZlbnQiiQEKEldhdGNoRXZlbnRzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSKAoEa2luZBgCIAEoDjIaLmtyYW5lLmFkbWluLnYxLk9iamVjdEtpbmQSCgoCaWQYAyABKAkSDwoHYmFja2xvZxgEIAEoDRISCgVhZnRlchgFIAEoBEgAiAEBQggKBl9hZnRlciJNChNXYXRjaEV2ZW50c1Jlc3BvbnNlEiQKBWV2ZW50GAEgASgLMhUua3JhbmUuYWRtaW4udjEuRXZlbnQSEAoIcG9zaXRpb24YAiABKAQiigEKBUV2ZW50EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhINCgVhdF9tcxgCIAEoAxIKCgJieRgDIAEoCRINCgVldmVudBgEIAEoCRIPCgd2ZXJzaW9uGAUgASgEEg8KB291dGNvbWUYBiABKAkSDQoFZW50cnkYByABKAQiSQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBIOCgZyZWdpb24YASABKAkSEgoKY29udHJvbGxlchgCIAEoCRILCgNrZXkYAyABKAkiGQoXUmVsZWFzZURlbGV0aW9uUmVzcG9uc2UiagoLRW52aXJvbm1lbnQSCgoCaWQYASABKAkSFAoMd29ya3NwYWNlX2lkGAIgASgJEhIKCnByb2plY3RfaWQYAyABKAkSFAoMc2VjcmV0X25hbWVzGAQgAygJEg8KB3ZlcnNpb24YBSABKAQikwEKF0FwcGx5RW52aXJvbm1lbnRSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIKCgJpZBgCIAEoCRIUCgx3b3Jrc3BhY2VfaWQYAyABKAkSEgoKcHJvamVjdF9pZBgEIAEoCRIdChBleHBlY3RlZF92ZXJzaW9uGAUgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iTAoYQXBwbHlFbnZpcm9ubWVudFJlc3BvbnNlEjAKC2Vudmlyb25tZW50GAEgASgLMhsua3JhbmUuYWRtaW4udjEuRW52aXJvbm1lbnQiNgoYRGVsZXRlRW52aXJvbm1lbnRSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIKCgJpZBgCIAEoCSIbChlEZWxldGVFbnZpcm9ubWVudFJlc3BvbnNlIlAKF0xpc3RFbnZpcm9ubWVudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSJmChhMaXN0RW52aXJvbm1lbnRzUmVzcG9uc2USMQoMZW52aXJvbm1lbnRzGAEgAygLMhsua3JhbmUuYWRtaW4udjEuRW52aXJvbm1lbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlsKEFNldFNlY3JldFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhYKDmVudmlyb25tZW50X2lkGAIgASgJEgwKBG5hbWUYAyABKAkSEQoJZW5jcnlwdGVkGAQgASgJIkUKEVNldFNlY3JldFJlc3BvbnNlEjAKC2Vudmlyb25tZW50GAEgASgLMhsua3JhbmUuYWRtaW4udjEuRW52aXJvbm1lbnQiSgoSVW5zZXRTZWNyZXRSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIWCg5lbnZpcm9ubWVudF9pZBgCIAEoCRIMCgRuYW1lGAMgASgJIkcKE1Vuc2V0U2VjcmV0UmVzcG9uc2USMAoLZW52aXJvbm1lbnQYASABKAsyGy5rcmFuZS5hZG1pbi52MS5FbnZpcm9ubWVudCqUAQoKT2JqZWN0S2luZBIbChdPQkpFQ1RfS0lORF9VTlNQRUNJRklFRBAAEhoKFk9CSkVDVF9LSU5EX0RFUExPWU1FTlQQARIYChRPQkpFQ1RfS0lORF9TRU5USU5FTBACEhYKEk9CSkVDVF9LSU5EX1BPTElDWRADEhsKF09CSkVDVF9LSU5EX0VOVklST05NRU5UEAQyjQoKDEFkbWluU2VydmljZRJTCgpMaXN0QWdlbnRzEiEua3JhbmUuYWRtaW4udjEuTGlzdEFnZW50c1JlcXVlc3QaIi5rcmFuZS5hZG1pbi52MS5MaXN0QWdlbnRzUmVzcG9uc2USVgoLQXBwbHlPYmplY3QSIi5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlcXVlc3QaIy5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlc3BvbnNlElYKC1NjYWxlT2JqZWN0EiIua3JhbmUuYWRtaW4udjEuU2NhbGVPYmplY3RSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuU2NhbGVPYmplY3RSZXNwb25zZRJZCgxEZWxldGVPYmplY3QSIy5rcmFuZS5hZG1pbi52MS5EZWxldGVPYmplY3RSZXF1ZXN0GiQua3JhbmUuYWRtaW4udjEuRGVsZXRlT2JqZWN0UmVzcG9uc2USUAoJR2V0T2JqZWN0EiAua3JhbmUuYWRtaW4udjEuR2V0T2JqZWN0UmVxdWVzdBohLmtyYW5lLmFkbWluLnYxLkdldE9iamVjdFJlc3BvbnNlElYKC0xpc3RPYmplY3RzEiIua3JhbmUuYWRtaW4udjEuTGlzdE9iamVjdHNSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuTGlzdE9iamVjdHNSZXNwb25zZRJTCgpMaXN0RXZlbnRzEiEua3JhbmUuYWRtaW4udjEuTGlzdEV2ZW50c1JlcXVlc3QaIi5rcmFuZS5hZG1pbi52MS5MaXN0RXZlbnRzUmVzcG9uc2USWAoLV2F0Y2hFdmVudHMSIi5rcmFuZS5hZG1pbi52MS5XYXRjaEV2ZW50c1JlcXVlc3QaIy5rcmFuZS5hZG1pbi52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlMAESYgoPUmVsZWFzZURlbGV0aW9uEiYua3JhbmUuYWRtaW4udjEuUmVsZWFzZURlbGV0aW9uUmVxdWVzdBonLmtyYW5lLmFkbWluLnYxLlJlbGVhc2VEZWxldGlvblJlc3BvbnNlEmUKEEFwcGx5RW52aXJvbm1lbnQSJy5rcmFuZS5hZG1pbi52MS5BcHBseUVudmlyb25tZW50UmVxdWVzdBooLmtyYW5lLmFkbWluLnYxLkFwcGx5RW52aXJvbm1lbnRSZXNwb25zZRJoChFEZWxldGVFbnZpcm9ubWVudBIoLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUVudmlyb25tZW50UmVxdWVzdBopLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUVudmlyb25tZW50UmVzcG9uc2USZQoQTGlzdEVudmlyb25tZW50cxInLmtyYW5lLmFkbWluLnYxLkxpc3RFbnZpcm9ubWVudHNSZXF1ZXN0Gigua3JhbmUuYWRtaW4udjEuTGlzdEVudmlyb25tZW50c1Jlc3BvbnNlElAKCVNldFNlY3JldBIgLmtyYW5lLmFkbWluLnYxLlNldFNlY3JldFJlcXVlc3QaIS5rcmFuZS5hZG1pbi52MS5TZXRTZWNyZXRSZXNwb25zZRJWCgtVbnNldFNlY3JldBIiLmtyYW5lLmFkbWluLnYxLlVuc2V0U2VjcmV0UmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLlVuc2V0U2VjcmV0UmVzcG9uc2ViBnByb3RvMw", [file_ctrl_v1_cilium_network_policy, file_ctrl_v1_deployment, file_ctrl_v1_sentinel, file_krane_v1_agent]);
 
 /**
- * The description of an object, as the agent gets it.
+ * The spec of an object, as the agent gets it.
  *
  * @generated from message krane.admin.v1.ObjectSpec
  */
 export type ObjectSpec = Message<"krane.admin.v1.ObjectSpec"> & {
   /**
-   * Which kind of object it is.
+   * The kind of object.
    *
    * @generated from oneof krane.admin.v1.ObjectSpec.spec
    */
   spec: {
     /**
-     * A deployment. Its `encrypted_environment_variables` are never sent back;
-     * left empty they are those of its environment.
+     * A deployment. Its `encrypted_environment_variables` are never returned; if
+     * empty, those of its environment are used.
      *
      * @generated from field: ctrl.v1.ApplyDeployment deployment = 1;
      */
@@ -67,7 +67,7 @@ export const ObjectSpecSchema: GenMessage<ObjectSpec> = /*@__PURE__*/
   messageDesc(file_krane_admin_v1_admin, 0);
 
 /**
- * What names an object.
+ * A reference to an object.
  *
  * @generated from message krane.admin.v1.ObjectRef
  */
@@ -80,7 +80,7 @@ export type ObjectRef = Message<"krane.admin.v1.ObjectRef"> & {
   region: string;
 
   /**
-   * Which kind of object it is.
+   * The kind of object.
    *
    * @generated from field: krane.admin.v1.ObjectKind kind = 2;
    */
@@ -102,7 +102,7 @@ export const ObjectRefSchema: GenMessage<ObjectRef> = /*@__PURE__*/
   messageDesc(file_krane_admin_v1_admin, 1);
 
 /**
- * One field of a request that cannot be taken.
+ * One invalid field of a request.
  *
  * @generated from message krane.admin.v1.FieldProblem
  */
@@ -115,7 +115,7 @@ export type FieldProblem = Message<"krane.admin.v1.FieldProblem"> & {
   path: string;
 
   /**
-   * What is wrong with it and what to do.
+   * What is wrong with it and how to fix it.
    *
    * @generated from field: string problem = 2;
    */
@@ -130,13 +130,13 @@ export const FieldProblemSchema: GenMessage<FieldProblem> = /*@__PURE__*/
   messageDesc(file_krane_admin_v1_admin, 2);
 
 /**
- * The object that is wanted.
+ * The object to apply.
  *
  * @generated from message krane.admin.v1.ApplyObjectRequest
  */
 export type ApplyObjectRequest = Message<"krane.admin.v1.ApplyObjectRequest"> & {
   /**
-   * The region that shall have it.
+   * The region to apply it to.
    *
    * @generated from field: string region = 1;
    */
@@ -150,7 +150,7 @@ export type ApplyObjectRequest = Message<"krane.admin.v1.ApplyObjectRequest"> & 
   spec?: ObjectSpec | undefined;
 
   /**
-   * Only if the object is at this version; 0 if there must be none yet. Else
+   * Only if the object is at this version; 0 if it must not exist yet. Otherwise
    * `aborted`.
    *
    * @generated from field: optional uint64 expected_version = 3;
@@ -158,7 +158,7 @@ export type ApplyObjectRequest = Message<"krane.admin.v1.ApplyObjectRequest"> & 
   expectedVersion?: bigint | undefined;
 
   /**
-   * Says what would come of it and changes nothing.
+   * Reports what would change, and changes nothing.
    *
    * @generated from field: bool dry_run = 4;
    */
@@ -180,13 +180,13 @@ export const ApplyObjectRequestSchema: GenMessage<ApplyObjectRequest> = /*@__PUR
   messageDesc(file_krane_admin_v1_admin, 3);
 
 /**
- * What came of it.
+ * The result of an apply.
  *
  * @generated from message krane.admin.v1.ApplyObjectResponse
  */
 export type ApplyObjectResponse = Message<"krane.admin.v1.ApplyObjectResponse"> & {
   /**
-   * The version of the object now; with `dry_run`, the one before.
+   * The version of the object now; with `dry_run`, the previous one.
    *
    * @generated from field: uint64 version = 1;
    */
@@ -214,28 +214,28 @@ export const ApplyObjectResponseSchema: GenMessage<ApplyObjectResponse> = /*@__P
  */
 export const ApplyObjectResponse_Change = {
   /**
-   * Not known.
+   * Unknown.
    *
    * @generated from enum value: CHANGE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * There was none, or its deletion had been ordered.
+   * It did not exist, or its deletion had been ordered.
    *
    * @generated from enum value: CHANGE_CREATED = 1;
    */
   CREATED: 1,
 
   /**
-   * It was there and different.
+   * It existed and was different.
    *
    * @generated from enum value: CHANGE_CONFIGURED = 2;
    */
   CONFIGURED: 2,
 
   /**
-   * It was there exactly so; no new version was made.
+   * It was already the same; no new version was made.
    *
    * @generated from enum value: CHANGE_UNCHANGED = 3;
    */
@@ -256,7 +256,7 @@ export const ApplyObjectResponse_ChangeSchema: GenEnum<ApplyObjectResponse_Chang
   enumDesc(file_krane_admin_v1_admin, 4, 0);
 
 /**
- * How many pods an object shall have.
+ * The number of pods to scale to.
  *
  * @generated from message krane.admin.v1.ScaleObjectRequest
  */
@@ -276,7 +276,7 @@ export type ScaleObjectRequest = Message<"krane.admin.v1.ScaleObjectRequest"> & 
   replicas: number;
 
   /**
-   * Only if the object is at this version, else `aborted`.
+   * Only if the object is at this version, otherwise `aborted`.
    *
    * @generated from field: optional uint64 expected_version = 3;
    */
@@ -291,7 +291,7 @@ export const ScaleObjectRequestSchema: GenMessage<ScaleObjectRequest> = /*@__PUR
   messageDesc(file_krane_admin_v1_admin, 5);
 
 /**
- * The change is made.
+ * The change was made.
  *
  * @generated from message krane.admin.v1.ScaleObjectResponse
  */
@@ -304,7 +304,7 @@ export type ScaleObjectResponse = Message<"krane.admin.v1.ScaleObjectResponse"> 
   version: bigint;
 
   /**
-   * How many pods it was to have before.
+   * The previous number of pods.
    *
    * @generated from field: int32 replicas_before = 2;
    */
@@ -319,7 +319,7 @@ export const ScaleObjectResponseSchema: GenMessage<ScaleObjectResponse> = /*@__P
   messageDesc(file_krane_admin_v1_admin, 6);
 
 /**
- * The object that is no longer wanted.
+ * The object to delete.
  *
  * @generated from message krane.admin.v1.DeleteObjectRequest
  */
@@ -332,8 +332,8 @@ export type DeleteObjectRequest = Message<"krane.admin.v1.DeleteObjectRequest"> 
   ref?: ObjectRef | undefined;
 
   /**
-   * Only if the object is at this version, else `aborted`. Not asked of one
-   * whose deletion is ordered already, so that a call can be made again.
+   * Only if the object is at this version, otherwise `aborted`. Ignored if its
+   * deletion was already ordered, so that a call can be repeated.
    *
    * @generated from field: optional uint64 expected_version = 2;
    */
@@ -354,7 +354,7 @@ export const DeleteObjectRequestSchema: GenMessage<DeleteObjectRequest> = /*@__P
  */
 export type DeleteObjectResponse = Message<"krane.admin.v1.DeleteObjectResponse"> & {
   /**
-   * The version of the order.
+   * The version of the deletion.
    *
    * @generated from field: uint64 version = 1;
    */
@@ -390,7 +390,7 @@ export const GetObjectRequestSchema: GenMessage<GetObjectRequest> = /*@__PURE__*
   messageDesc(file_krane_admin_v1_admin, 9);
 
 /**
- * The object as it is known now.
+ * The current state of the object.
  *
  * @generated from message krane.admin.v1.GetObjectResponse
  */
@@ -403,7 +403,7 @@ export type GetObjectResponse = Message<"krane.admin.v1.GetObjectResponse"> & {
   object?: ObjectView | undefined;
 
   /**
-   * What is known of the agent that looks after it.
+   * The state of the agent that manages it.
    *
    * @generated from field: krane.admin.v1.AgentView agent = 2;
    */
@@ -424,42 +424,42 @@ export const GetObjectResponseSchema: GenMessage<GetObjectResponse> = /*@__PURE_
  */
 export type ListObjectsRequest = Message<"krane.admin.v1.ListObjectsRequest"> & {
   /**
-   * Only those of this region.
+   * Only objects of this region.
    *
    * @generated from field: string region = 1;
    */
   region: string;
 
   /**
-   * Only those of this kind; unspecified for all.
+   * Only objects of this kind; unspecified for all.
    *
    * @generated from field: krane.admin.v1.ObjectKind kind = 2;
    */
   kind: ObjectKind;
 
   /**
-   * Also those whose deletion was ordered and is done.
+   * Include objects whose deletion is done.
    *
    * @generated from field: bool include_deleted = 3;
    */
   includeDeleted: boolean;
 
   /**
-   * Only those of this environment; empty for all.
+   * Only objects of this environment; empty for all.
    *
    * @generated from field: string environment_id = 4;
    */
   environmentId: string;
 
   /**
-   * How many to send at most; 0 leaves it to the server.
+   * The maximum page size; 0 uses the server's default.
    *
    * @generated from field: uint32 page_size = 5;
    */
   pageSize: number;
 
   /**
-   * `next_page_token` of the page before; empty for the first page.
+   * `next_page_token` of the previous page; empty for the first page.
    *
    * @generated from field: string page_token = 6;
    */
@@ -487,7 +487,7 @@ export type ListObjectsResponse = Message<"krane.admin.v1.ListObjectsResponse"> 
   objects: ObjectView[];
 
   /**
-   * Asks for the page after this one; empty on the last page.
+   * The token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -502,7 +502,7 @@ export const ListObjectsResponseSchema: GenMessage<ListObjectsResponse> = /*@__P
   messageDesc(file_krane_admin_v1_admin, 12);
 
 /**
- * One object: what is wanted, what the agent made of it, and what runs.
+ * One object: its desired state, its agent's view, and what is running.
  *
  * @generated from message krane.admin.v1.ObjectView
  */
@@ -536,49 +536,49 @@ export type ObjectView = Message<"krane.admin.v1.ObjectView"> & {
   version: bigint;
 
   /**
-   * Whether it is wanted.
+   * Whether it should exist.
    *
    * @generated from field: krane.admin.v1.ObjectView.Desired desired = 5;
    */
   desired: ObjectView_Desired;
 
   /**
-   * Its description; absent where a newer server wrote it. Without secrets.
+   * Its spec without secrets; absent if a newer server wrote it.
    *
    * @generated from field: krane.admin.v1.ObjectSpec spec = 6;
    */
   spec?: ObjectSpec | undefined;
 
   /**
-   * How far it has come, put together from all below.
+   * Its phase, computed from all fields below.
    *
    * @generated from field: krane.admin.v1.ObjectView.Phase phase = 7;
    */
   phase: ObjectView_Phase;
 
   /**
-   * Whether the agent has settled this version: applied it, or refused it.
+   * Whether the agent has settled this version: applied it, or rejected it.
    *
    * @generated from field: bool settled = 8;
    */
   settled: boolean;
 
   /**
-   * What the agent says about it where something is wrong; absent where all is well.
+   * The trouble that the agent reports for it; absent if all is well.
    *
    * @generated from field: krane.v1.ObjectStatus trouble = 9;
    */
   trouble?: ObjectStatus | undefined;
 
   /**
-   * What runs of a deployment; absent before the first report.
+   * The last report on a deployment; absent before the first.
    *
    * @generated from field: krane.admin.v1.ObservedDeployment deployment = 10;
    */
   deployment?: ObservedDeployment | undefined;
 
   /**
-   * What runs of a sentinel; absent before the first report.
+   * The last report on a sentinel; absent before the first.
    *
    * @generated from field: krane.admin.v1.ObservedSentinel sentinel = 11;
    */
@@ -592,7 +592,7 @@ export type ObjectView = Message<"krane.admin.v1.ObjectView"> & {
   deploymentId: string;
 
   /**
-   * The names of the secrets that a deployment has, in order.
+   * The names of a deployment's secrets, sorted.
    *
    * @generated from field: repeated string secret_names = 13;
    */
@@ -607,13 +607,13 @@ export const ObjectViewSchema: GenMessage<ObjectView> = /*@__PURE__*/
   messageDesc(file_krane_admin_v1_admin, 13);
 
 /**
- * What is wanted of an object.
+ * Whether an object should exist.
  *
  * @generated from enum krane.admin.v1.ObjectView.Desired
  */
 export const ObjectView_Desired = {
   /**
-   * Not known: a newer server wrote it.
+   * Unknown: a newer server wrote it.
    *
    * @generated from enum value: DESIRED_UNSPECIFIED = 0;
    */
@@ -635,7 +635,7 @@ export const ObjectView_Desired = {
 } as const;
 
 /**
- * What is wanted of an object.
+ * Whether an object should exist.
  *
  * @generated from enum krane.admin.v1.ObjectView.Desired
  */
@@ -648,13 +648,13 @@ export const ObjectView_DesiredSchema: GenEnum<ObjectView_Desired> = /*@__PURE__
   enumDesc(file_krane_admin_v1_admin, 13, 0);
 
 /**
- * How far an object has come.
+ * The phase of an object.
  *
  * @generated from enum krane.admin.v1.ObjectView.Phase
  */
 export const ObjectView_Phase = {
   /**
-   * Not known.
+   * Unknown.
    *
    * @generated from enum value: PHASE_UNSPECIFIED = 0;
    */
@@ -668,28 +668,28 @@ export const ObjectView_Phase = {
   WAITING: 1,
 
   /**
-   * Settled, and not all of its pods are ready yet.
+   * Settled, but not all of its pods are ready yet.
    *
    * @generated from enum value: PHASE_PROGRESSING = 2;
    */
   PROGRESSING: 2,
 
   /**
-   * As it should be.
+   * Up to date.
    *
    * @generated from enum value: PHASE_READY = 3;
    */
   READY: 3,
 
   /**
-   * It has no pods because it should have none.
+   * Scaled to zero pods.
    *
    * @generated from enum value: PHASE_PAUSED = 4;
    */
   PAUSED: 4,
 
   /**
-   * Refused, in conflict, or its pods cannot run.
+   * Rejected, in conflict, or its pods cannot run.
    *
    * @generated from enum value: PHASE_FAILED = 5;
    */
@@ -711,7 +711,7 @@ export const ObjectView_Phase = {
 } as const;
 
 /**
- * How far an object has come.
+ * The phase of an object.
  *
  * @generated from enum krane.admin.v1.ObjectView.Phase
  */
@@ -724,7 +724,7 @@ export const ObjectView_PhaseSchema: GenEnum<ObjectView_Phase> = /*@__PURE__*/
   enumDesc(file_krane_admin_v1_admin, 13, 1);
 
 /**
- * What runs of a deployment.
+ * What is running of a deployment.
  *
  * @generated from message krane.admin.v1.ObservedDeployment
  */
@@ -744,7 +744,7 @@ export type ObservedDeployment = Message<"krane.admin.v1.ObservedDeployment"> & 
   instances: ReportDeploymentStatusRequest_Update_Instance[];
 
   /**
-   * When the agent said so.
+   * When the agent reported it.
    *
    * @generated from field: int64 reported_at_ms = 3;
    */
@@ -759,7 +759,7 @@ export const ObservedDeploymentSchema: GenMessage<ObservedDeployment> = /*@__PUR
   messageDesc(file_krane_admin_v1_admin, 14);
 
 /**
- * What runs of a sentinel.
+ * What is running of a sentinel.
  *
  * @generated from message krane.admin.v1.ObservedSentinel
  */
@@ -779,14 +779,14 @@ export type ObservedSentinel = Message<"krane.admin.v1.ObservedSentinel"> & {
   health: Health;
 
   /**
-   * The image that all of its pods run; empty while they do not agree.
+   * The image that all of its pods run; empty while they differ.
    *
    * @generated from field: string running_image = 3;
    */
   runningImage: string;
 
   /**
-   * When the agent said so.
+   * When the agent reported it.
    *
    * @generated from field: int64 reported_at_ms = 4;
    */
@@ -807,7 +807,7 @@ export const ObservedSentinelSchema: GenMessage<ObservedSentinel> = /*@__PURE__*
  */
 export type ListAgentsRequest = Message<"krane.admin.v1.ListAgentsRequest"> & {
   /**
-   * Only that of this region; empty for all.
+   * Only the agent of this region; empty for all.
    *
    * @generated from field: string region = 1;
    */
@@ -822,20 +822,20 @@ export const ListAgentsRequestSchema: GenMessage<ListAgentsRequest> = /*@__PURE_
   messageDesc(file_krane_admin_v1_admin, 16);
 
 /**
- * The agents in order of region.
+ * The agents, ordered by region.
  *
  * @generated from message krane.admin.v1.ListAgentsResponse
  */
 export type ListAgentsResponse = Message<"krane.admin.v1.ListAgentsResponse"> & {
   /**
-   * One for each region, whether it was heard of or not.
+   * One for each region, whether its agent ever connected or not.
    *
    * @generated from field: repeated krane.admin.v1.AgentView agents = 1;
    */
   agents: AgentView[];
 
   /**
-   * The time of the server, to tell ages from.
+   * The server's time, to compute ages from.
    *
    * @generated from field: int64 now_ms = 2;
    */
@@ -863,14 +863,14 @@ export type AgentView = Message<"krane.admin.v1.AgentView"> & {
   region: string;
 
   /**
-   * The newest version of anything in the region.
+   * The newest version of any object in the region.
    *
    * @generated from field: uint64 newest_version = 2;
    */
   newestVersion: bigint;
 
   /**
-   * When it last gave a sign of life.
+   * When its last heartbeat arrived.
    *
    * @generated from field: int64 heartbeat_at_ms = 3;
    */
@@ -891,7 +891,7 @@ export type AgentView = Message<"krane.admin.v1.AgentView"> & {
   state?: AgentStatus | undefined;
 
   /**
-   * The objects that something is wrong with.
+   * The objects in trouble.
    *
    * @generated from field: repeated krane.v1.ObjectStatus troubled_objects = 6;
    */
@@ -906,7 +906,7 @@ export type AgentView = Message<"krane.admin.v1.AgentView"> & {
 
   /**
    * The newest version of each kind of object. A controller that has settled
-   * everything up to it has nothing left to do.
+   * everything up to it is up to date.
    *
    * @generated from field: repeated krane.admin.v1.NewestVersion newest_versions = 8;
    */
@@ -921,7 +921,7 @@ export const AgentViewSchema: GenMessage<AgentView> = /*@__PURE__*/
   messageDesc(file_krane_admin_v1_admin, 18);
 
 /**
- * How far the desired state of one kind of object has come.
+ * The newest version of one kind of object.
  *
  * @generated from message krane.admin.v1.NewestVersion
  */
@@ -955,28 +955,28 @@ export const NewestVersionSchema: GenMessage<NewestVersion> = /*@__PURE__*/
  */
 export type ListEventsRequest = Message<"krane.admin.v1.ListEventsRequest"> & {
   /**
-   * Only those of this region.
+   * Only events of this region.
    *
    * @generated from field: string region = 1;
    */
   region: string;
 
   /**
-   * Only those of this kind; unspecified for all.
+   * Only events of this kind; unspecified for all.
    *
    * @generated from field: krane.admin.v1.ObjectKind kind = 2;
    */
   kind: ObjectKind;
 
   /**
-   * Only those of this object; empty for all.
+   * Only events of this object; empty for all.
    *
    * @generated from field: string id = 3;
    */
   id: string;
 
   /**
-   * How many at most; 0 leaves it to the server.
+   * The maximum number; 0 uses the server's default.
    *
    * @generated from field: uint32 limit = 4;
    */
@@ -997,7 +997,7 @@ export const ListEventsRequestSchema: GenMessage<ListEventsRequest> = /*@__PURE_
  */
 export type ListEventsResponse = Message<"krane.admin.v1.ListEventsResponse"> & {
   /**
-   * The newest first.
+   * Newest first.
    *
    * @generated from field: repeated krane.admin.v1.Event events = 1;
    */
@@ -1018,35 +1018,35 @@ export const ListEventsResponseSchema: GenMessage<ListEventsResponse> = /*@__PUR
  */
 export type WatchEventsRequest = Message<"krane.admin.v1.WatchEventsRequest"> & {
   /**
-   * Only those of this region.
+   * Only events of this region.
    *
    * @generated from field: string region = 1;
    */
   region: string;
 
   /**
-   * Only those of this kind; unspecified for all.
+   * Only events of this kind; unspecified for all.
    *
    * @generated from field: krane.admin.v1.ObjectKind kind = 2;
    */
   kind: ObjectKind;
 
   /**
-   * Only those of this object; empty for all.
+   * Only events of this object; empty for all.
    *
    * @generated from field: string id = 3;
    */
   id: string;
 
   /**
-   * How many of those that already happened to begin with.
+   * The number of past events to start with.
    *
    * @generated from field: uint32 backlog = 4;
    */
   backlog: number;
 
   /**
-   * Begins behind this entry, as after a stream that ended; `backlog` is ignored then.
+   * Starts after this entry, to continue an earlier stream; `backlog` is then ignored.
    *
    * @generated from field: optional uint64 after = 5;
    */
@@ -1061,7 +1061,7 @@ export const WatchEventsRequestSchema: GenMessage<WatchEventsRequest> = /*@__PUR
   messageDesc(file_krane_admin_v1_admin, 22);
 
 /**
- * One event, or the first answer, which tells where the stream begins and has none.
+ * One event. The first message has none and tells where the stream starts.
  *
  * @generated from message krane.admin.v1.WatchEventsResponse
  */
@@ -1074,7 +1074,7 @@ export type WatchEventsResponse = Message<"krane.admin.v1.WatchEventsResponse"> 
   event?: Event | undefined;
 
   /**
-   * A stream that begins `after` this misses nothing of what this one has not brought.
+   * A stream that starts `after` this misses nothing that this one has not delivered.
    *
    * @generated from field: uint64 position = 2;
    */
@@ -1089,7 +1089,7 @@ export const WatchEventsResponseSchema: GenMessage<WatchEventsResponse> = /*@__P
   messageDesc(file_krane_admin_v1_admin, 23);
 
 /**
- * One thing that happened to an object or an environment.
+ * One event in the history of an object or an environment.
  *
  * @generated from message krane.admin.v1.Event
  */
@@ -1117,21 +1117,21 @@ export type Event = Message<"krane.admin.v1.Event"> & {
 
   /**
    * `set`, `stopped`, `removed`, `reported`, `troubled`, `recovered` or `released`;
-   * of an environment `set`, `removed`, `secret_set` or `secret_unset`.
+   * for an environment `set`, `removed`, `secret_set` or `secret_unset`.
    *
    * @generated from field: string event = 4;
    */
   event: string;
 
   /**
-   * The version that the object had then.
+   * The object's version at that time.
    *
    * @generated from field: uint64 version = 5;
    */
   version: bigint;
 
   /**
-   * What was reported, in a few words, or the name of the secret; empty for other
+   * A short summary of the report, or the name of the secret; empty for other
    * changes.
    *
    * @generated from field: string outcome = 6;
@@ -1139,7 +1139,7 @@ export type Event = Message<"krane.admin.v1.Event"> & {
   outcome: string;
 
   /**
-   * Its place in the history of the region, from 1.
+   * Its number in the history of the region, starting at 1.
    *
    * @generated from field: uint64 entry = 7;
    */
@@ -1189,7 +1189,7 @@ export const ReleaseDeletionRequestSchema: GenMessage<ReleaseDeletionRequest> = 
   messageDesc(file_krane_admin_v1_admin, 25);
 
 /**
- * Empty: the release is noted.
+ * Empty: the release is recorded.
  *
  * @generated from message krane.admin.v1.ReleaseDeletionResponse
  */
@@ -1217,7 +1217,7 @@ export type Environment = Message<"krane.admin.v1.Environment"> & {
   id: string;
 
   /**
-   * Who owns it.
+   * The workspace that owns it.
    *
    * @generated from field: string workspace_id = 2;
    */
@@ -1231,7 +1231,7 @@ export type Environment = Message<"krane.admin.v1.Environment"> & {
   projectId: string;
 
   /**
-   * The names of its secrets, in order.
+   * The names of its secrets, sorted.
    *
    * @generated from field: repeated string secret_names = 4;
    */
@@ -1253,7 +1253,7 @@ export const EnvironmentSchema: GenMessage<Environment> = /*@__PURE__*/
   messageDesc(file_krane_admin_v1_admin, 27);
 
 /**
- * The environment to make known.
+ * The environment to create or change.
  *
  * @generated from message krane.admin.v1.ApplyEnvironmentRequest
  */
@@ -1273,7 +1273,7 @@ export type ApplyEnvironmentRequest = Message<"krane.admin.v1.ApplyEnvironmentRe
   id: string;
 
   /**
-   * Who owns it.
+   * The workspace that owns it.
    *
    * @generated from field: string workspace_id = 3;
    */
@@ -1287,7 +1287,7 @@ export type ApplyEnvironmentRequest = Message<"krane.admin.v1.ApplyEnvironmentRe
   projectId: string;
 
   /**
-   * Only if it is at this version; 0 if there must be none yet. Else `aborted`.
+   * Only if it is at this version; 0 if it must not exist yet. Otherwise `aborted`.
    *
    * @generated from field: optional uint64 expected_version = 5;
    */
@@ -1302,13 +1302,13 @@ export const ApplyEnvironmentRequestSchema: GenMessage<ApplyEnvironmentRequest> 
   messageDesc(file_krane_admin_v1_admin, 28);
 
 /**
- * The environment as it is now.
+ * The result.
  *
  * @generated from message krane.admin.v1.ApplyEnvironmentResponse
  */
 export type ApplyEnvironmentResponse = Message<"krane.admin.v1.ApplyEnvironmentResponse"> & {
   /**
-   * The environment.
+   * The environment as it is now.
    *
    * @generated from field: krane.admin.v1.Environment environment = 1;
    */
@@ -1323,7 +1323,7 @@ export const ApplyEnvironmentResponseSchema: GenMessage<ApplyEnvironmentResponse
   messageDesc(file_krane_admin_v1_admin, 29);
 
 /**
- * The environment to forget.
+ * The environment to delete.
  *
  * @generated from message krane.admin.v1.DeleteEnvironmentRequest
  */
@@ -1351,7 +1351,7 @@ export const DeleteEnvironmentRequestSchema: GenMessage<DeleteEnvironmentRequest
   messageDesc(file_krane_admin_v1_admin, 30);
 
 /**
- * Empty: it is forgotten.
+ * Empty: it is deleted.
  *
  * @generated from message krane.admin.v1.DeleteEnvironmentResponse
  */
@@ -1379,15 +1379,15 @@ export type ListEnvironmentsRequest = Message<"krane.admin.v1.ListEnvironmentsRe
   region: string;
 
   /**
-   * How many to send at most. 0 asks for all at once, which is refused with
-   * `resource_exhausted` where they do not fit into an answer.
+   * The maximum page size. 0 requests all at once, which fails with
+   * `resource_exhausted` if they do not fit into one response.
    *
    * @generated from field: uint32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * `next_page_token` of the page before; empty for the first page.
+   * `next_page_token` of the previous page; empty for the first page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -1408,14 +1408,14 @@ export const ListEnvironmentsRequestSchema: GenMessage<ListEnvironmentsRequest> 
  */
 export type ListEnvironmentsResponse = Message<"krane.admin.v1.ListEnvironmentsResponse"> & {
   /**
-   * In order of id.
+   * Ordered by id.
    *
    * @generated from field: repeated krane.admin.v1.Environment environments = 1;
    */
   environments: Environment[];
 
   /**
-   * Asks for the page after this one; empty on the last page.
+   * The token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -1430,7 +1430,7 @@ export const ListEnvironmentsResponseSchema: GenMessage<ListEnvironmentsResponse
   messageDesc(file_krane_admin_v1_admin, 33);
 
 /**
- * The secret to keep.
+ * The secret to store.
  *
  * @generated from message krane.admin.v1.SetSecretRequest
  */
@@ -1457,7 +1457,7 @@ export type SetSecretRequest = Message<"krane.admin.v1.SetSecretRequest"> & {
   name: string;
 
   /**
-   * What the vault made of its value.
+   * Its value, encrypted by the vault.
    *
    * @generated from field: string encrypted = 4;
    */
@@ -1472,7 +1472,7 @@ export const SetSecretRequestSchema: GenMessage<SetSecretRequest> = /*@__PURE__*
   messageDesc(file_krane_admin_v1_admin, 34);
 
 /**
- * The secret is kept.
+ * The secret is stored.
  *
  * @generated from message krane.admin.v1.SetSecretResponse
  */
@@ -1493,7 +1493,7 @@ export const SetSecretResponseSchema: GenMessage<SetSecretResponse> = /*@__PURE_
   messageDesc(file_krane_admin_v1_admin, 35);
 
 /**
- * The secret to forget.
+ * The secret to delete.
  *
  * @generated from message krane.admin.v1.UnsetSecretRequest
  */
@@ -1528,7 +1528,7 @@ export const UnsetSecretRequestSchema: GenMessage<UnsetSecretRequest> = /*@__PUR
   messageDesc(file_krane_admin_v1_admin, 36);
 
 /**
- * The secret is forgotten.
+ * The secret is deleted.
  *
  * @generated from message krane.admin.v1.UnsetSecretResponse
  */
@@ -1549,13 +1549,13 @@ export const UnsetSecretResponseSchema: GenMessage<UnsetSecretResponse> = /*@__P
   messageDesc(file_krane_admin_v1_admin, 37);
 
 /**
- * The kinds of object that krane brings to a cluster, and what else has a history.
+ * The kinds of object that krane applies to a cluster, and what else has a history.
  *
  * @generated from enum krane.admin.v1.ObjectKind
  */
 export const ObjectKind = {
   /**
-   * None: for a request to list, all of them.
+   * Not set: in a list request, all kinds.
    *
    * @generated from enum value: OBJECT_KIND_UNSPECIFIED = 0;
    */
@@ -1569,7 +1569,7 @@ export const ObjectKind = {
   DEPLOYMENT: 1,
 
   /**
-   * What stands in front of the deployments of an environment.
+   * The gateway in front of the deployments of an environment.
    *
    * @generated from enum value: OBJECT_KIND_SENTINEL = 2;
    */
@@ -1583,7 +1583,7 @@ export const ObjectKind = {
   POLICY: 3,
 
   /**
-   * An environment. It is nothing in a cluster, and stands in events alone.
+   * An environment. It has no object in a cluster, and appears only in events.
    *
    * @generated from enum value: OBJECT_KIND_ENVIRONMENT = 4;
    */
@@ -1591,7 +1591,7 @@ export const ObjectKind = {
 } as const;
 
 /**
- * The kinds of object that krane brings to a cluster, and what else has a history.
+ * The kinds of object that krane applies to a cluster, and what else has a history.
  *
  * @generated from enum krane.admin.v1.ObjectKind
  */
@@ -1604,20 +1604,20 @@ export const ObjectKindSchema: GenEnum<ObjectKind> = /*@__PURE__*/
   enumDesc(file_krane_admin_v1_admin, 0);
 
 /**
- * The control plane as people and their programs see it: what is wanted in each
- * region, what its agent made of it, and what really runs. `krane server` serves
- * it beside `ctrl.v1.ClusterService`, behind tokens of its own; one that may only
- * read gets `permission_denied` for everything that changes something.
+ * The admin API of the control plane: the desired state of each region, its
+ * agent's state, and what is running. `krane server` serves it beside
+ * `ctrl.v1.ClusterService`, with separate tokens; a read-only token gets
+ * `permission_denied` for every call that changes something.
  *
  * A bad request is `invalid_argument` with a `FieldProblem` for each field as
  * error details. Times are milliseconds since 1970 by the server's clock unless
- * said otherwise; 0 means never.
+ * noted otherwise; 0 means never.
  *
  * @generated from service krane.admin.v1.AdminService
  */
 export const AdminService: GenService<{
   /**
-   * The regions that the server knows, with what was heard of their agents.
+   * The regions that the server knows, with the state of their agents.
    *
    * @generated from rpc krane.admin.v1.AdminService.ListAgents
    */
@@ -1627,7 +1627,7 @@ export const AdminService: GenService<{
     output: typeof ListAgentsResponseSchema;
   },
   /**
-   * Makes an object wanted as described.
+   * Sets the desired spec of an object.
    *
    * @generated from rpc krane.admin.v1.AdminService.ApplyObject
    */
@@ -1637,9 +1637,8 @@ export const AdminService: GenService<{
     output: typeof ApplyObjectResponseSchema;
   },
   /**
-   * Changes how many pods an object has, and nothing else of it. `not_found`
-   * where there is no such object or it is not wanted; `invalid_argument` for a
-   * policy.
+   * Changes the number of an object's pods and nothing else. `not_found` if the
+   * object does not exist or is being deleted; `invalid_argument` for a policy.
    *
    * @generated from rpc krane.admin.v1.AdminService.ScaleObject
    */
@@ -1650,8 +1649,8 @@ export const AdminService: GenService<{
   },
   /**
    * Orders an object's deletion, and with a deployment that of its policies.
-   * `not_found` where there is no such object; succeeds where it was ordered
-   * before.
+   * `not_found` if the object does not exist; succeeds if its deletion was
+   * already ordered.
    *
    * @generated from rpc krane.admin.v1.AdminService.DeleteObject
    */
@@ -1661,7 +1660,7 @@ export const AdminService: GenService<{
     output: typeof DeleteObjectResponseSchema;
   },
   /**
-   * One object. `not_found` where there is none.
+   * One object. `not_found` if it does not exist.
    *
    * @generated from rpc krane.admin.v1.AdminService.GetObject
    */
@@ -1671,7 +1670,7 @@ export const AdminService: GenService<{
     output: typeof GetObjectResponseSchema;
   },
   /**
-   * Objects in order of kind and id.
+   * Objects, ordered by kind and id.
    *
    * @generated from rpc krane.admin.v1.AdminService.ListObjects
    */
@@ -1681,7 +1680,7 @@ export const AdminService: GenService<{
     output: typeof ListObjectsResponseSchema;
   },
   /**
-   * What happened, the newest first.
+   * History, newest first.
    *
    * @generated from rpc krane.admin.v1.AdminService.ListEvents
    */
@@ -1691,8 +1690,8 @@ export const AdminService: GenService<{
     output: typeof ListEventsResponseSchema;
   },
   /**
-   * What happens from now on, and before it the newest that already happened, in
-   * the order in which it happened. The stream ends after a while; `after` goes on.
+   * Follows history, starting with the newest past events, in the order in which
+   * they happened. The stream ends after a while; `after` continues it.
    *
    * @generated from rpc krane.admin.v1.AdminService.WatchEvents
    */
@@ -1702,8 +1701,8 @@ export const AdminService: GenService<{
     output: typeof WatchEventsResponseSchema;
   },
   /**
-   * Says that a deletion which an agent holds back is right. The agent hears of
-   * it with its next report. `not_found` where its last report knows of none.
+   * Allows a deletion that an agent holds back. The agent gets it in response to
+   * its next report. `not_found` if its last report does not list the deletion.
    *
    * @generated from rpc krane.admin.v1.AdminService.ReleaseDeletion
    */
@@ -1713,7 +1712,7 @@ export const AdminService: GenService<{
     output: typeof ReleaseDeletionResponseSchema;
   },
   /**
-   * Makes an environment known, or changes whom it belongs to.
+   * Creates an environment, or changes its owner.
    *
    * @generated from rpc krane.admin.v1.AdminService.ApplyEnvironment
    */
@@ -1723,8 +1722,8 @@ export const AdminService: GenService<{
     output: typeof ApplyEnvironmentResponseSchema;
   },
   /**
-   * Forgets an environment and its secrets. `failed_precondition` while a
-   * deployment or sentinel of it is wanted.
+   * Deletes an environment and its secrets. `failed_precondition` while a
+   * deployment or sentinel uses it.
    *
    * @generated from rpc krane.admin.v1.AdminService.DeleteEnvironment
    */
@@ -1734,7 +1733,7 @@ export const AdminService: GenService<{
     output: typeof DeleteEnvironmentResponseSchema;
   },
   /**
-   * The environments of a region in order of id.
+   * The environments of a region, ordered by id.
    *
    * @generated from rpc krane.admin.v1.AdminService.ListEnvironments
    */
@@ -1744,8 +1743,8 @@ export const AdminService: GenService<{
     output: typeof ListEnvironmentsResponseSchema;
   },
   /**
-   * Keeps a secret of an environment; `not_found` if that was never applied.
-   * The value comes encrypted by the vault and cannot be read back. Deployments
+   * Stores a secret of an environment; `not_found` if that was never applied.
+   * The value is encrypted by the vault and cannot be read back. Deployments
    * take the secrets that their environment has when they are first applied.
    *
    * @generated from rpc krane.admin.v1.AdminService.SetSecret
@@ -1756,7 +1755,7 @@ export const AdminService: GenService<{
     output: typeof SetSecretResponseSchema;
   },
   /**
-   * Forgets a secret. `not_found` where there is none.
+   * Deletes a secret. `not_found` if it does not exist.
    *
    * @generated from rpc krane.admin.v1.AdminService.UnsetSecret
    */
