@@ -12,7 +12,7 @@ function skew(sentAtMs: number, receivedAtMs: number): number | undefined {
 test("a date between request and response shows no skew", () => {
   assert.equal(skew(writtenMs, writtenMs + 10), 0);
   assert.equal(skew(writtenMs - 2_000, writtenMs + 3_000), 0);
-  // The header has whole seconds: it may have been written up to one later.
+  // The header has whole seconds, so it may have been written up to a second later.
   assert.equal(skew(writtenMs + 900, writtenMs + 950), 0);
 });
 

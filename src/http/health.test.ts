@@ -162,7 +162,7 @@ describe("health checks", () => {
     });
     health.markStarted();
     const handled = [ask("/health/ready"), ask("/health/ready"), ask("/health/ready")];
-    // Live is answered on the same event loop after the three probes have arrived.
+    // The liveness probe is handled after the three probes have arrived.
     await eventually("a run has begun", () => assert.equal(runs, 1));
     await ask("/health/live");
     finish();

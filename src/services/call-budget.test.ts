@@ -7,7 +7,7 @@ const mebibyte = 1024 * 1024;
 const isExhausted = (error: unknown) =>
   error instanceof ConnectError && error.code === Code.ResourceExhausted;
 
-/** As many calls of the largest size as are let in. */
+/** Starts calls of the largest size until one is rejected. */
 function fill(budget: CallBudget, address: string) {
   const charges = [];
   for (;;) {

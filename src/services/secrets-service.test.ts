@@ -27,7 +27,7 @@ import { createSecretsService, secretsServiceRoutes } from "./secrets-service.ts
 interface WorldOptions {
   readonly hangs?: boolean;
   readonly isReviewing?: boolean;
-  /** By kind, what is there. */
+  /** The objects in the cluster, by kind. */
   readonly objects?: Readonly<Record<string, unknown>>;
   readonly desired?: DesiredDeployments;
   readonly vault?: Pick<Vault, "decryptBulk">;
@@ -36,7 +36,7 @@ interface WorldOptions {
 const noVault: Pick<Vault, "decryptBulk"> = { decryptBulk: () => assert.fail("nobody is let through") };
 const nothingKnown: DesiredDeployments = { find: () => undefined };
 
-/** An API server to which every token is that of a pod of its own, which does not exist unless it is given. */
+/** An API server where every token belongs to a different pod, which exists only if it is given. */
 function world(options: WorldOptions = {}) {
   const {
     hangs = false,
@@ -76,7 +76,7 @@ function world(options: WorldOptions = {}) {
   const service = createSecretsService({ audience: "krane", acceptDefaultAudience: false }, deps);
   const routes = secretsServiceRoutes(() => service, deps);
   const client = createClient(SecretsService, createRouterTransport(routes));
-  /** As an address of its own, which is let in. */
+  /** Calls from a new address, which is admitted. */
   const askPastTheDoor = async (token: string) => {
     const request = create(DecryptSecretsBlobRequestSchema, { token });
     const context = { values: createContextValues(), signal: new AbortController().signal };

@@ -5,7 +5,7 @@ import { FakeClock } from "../../test/support/fake-clock.ts";
 import { peerAddress } from "./call-admission.ts";
 import { StreamPlaces, type StreamPlacesOptions } from "./stream-places.ts";
 
-/** Brings one message and then nothing, and does not listen to anybody. */
+/** Yields one message and then hangs, ignoring the signal. */
 async function* deafStream() {
   yield "first";
   await new Promise<never>(() => undefined);

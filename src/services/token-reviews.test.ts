@@ -13,7 +13,7 @@ function tokenEndingAt(wallMs: number, name = "x"): string {
   return `h.${claims}.s`;
 }
 
-/** An API server that knows every token whose name does not begin with "bad", and answers when told to. */
+/** An API server that accepts every token whose name does not begin with "bad", and responds when the test says so. */
 function world(options: Partial<TokenReviewsOptions> = {}) {
   const clock = new FakeClock();
   const asked: { readonly spec: TokenReview["spec"]; readonly signal: AbortSignal }[] = [];
@@ -45,7 +45,7 @@ function world(options: Partial<TokenReviewsOptions> = {}) {
     clock,
     asked,
     ask,
-    /** Answers are held back until the returned function is called. */
+    /** Responses are delayed until the returned function is called. */
     holdAnswers() {
       let release = () => undefined as unknown;
       hold = new Promise((resolve) => {

@@ -18,7 +18,7 @@ interface Change {
   readonly setMeta?: ReplicaSet["metadata"];
 }
 
-/** What is said of the pod in a cluster where it and its ReplicaSet differ like this. */
+/** The reason for refusing a pod, in a cluster with these changes to it and its ReplicaSet. */
 async function judged({ pod = {}, podMeta = {}, setMeta = {} }: Change): Promise<string> {
   const [own, ownSet] = [ownPod(), ownReplicaSet()];
   const objects = new Map<string, unknown>([
