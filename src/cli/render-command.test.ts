@@ -52,7 +52,7 @@ test("two documents of one sentinel are refused, also where only one of them nam
   const files = { "a.yaml": `${sentinel("one")}---\n${sentinel("one", "a.dev")}` };
   const { code, out, err } = await render(files, "-f", "a.yaml");
   assert.deepEqual([code, out], [1, ""]);
-  assert.match(err, /^krane: a\.yaml:10: id is that of another document as well, at a\.yaml:1$/m);
+  assert.match(err, /^krane: a\.yaml:10: id is already used by another document, at a\.yaml:1$/m);
 });
 
 test("rules of the configuration hold for the documents too", async () => {

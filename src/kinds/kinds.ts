@@ -26,12 +26,12 @@ export type ControllerOf<K extends KindName> = ReturnType<Awaited<ReturnType<Kin
 export const kindNames = Object.keys(kinds) as readonly KindName[];
 export const allKinds: readonly Kind<KindName>[] = Object.values(kinds);
 
-/** The kind that the admin protocol means; undefined for one that is not known here. */
+/** The kind for a value of the admin protocol; undefined if unknown. */
 export function kindOfObject(objectKind: ObjectKind | undefined): Kind<KindName> | undefined {
   return allKinds.find((kind) => kind.objectKind === objectKind);
 }
 
-/** The kind that a controller looks after; undefined for one that is not known here. */
+/** The kind that a controller manages; undefined if unknown. */
 export function kindOfController(controller: string): Kind<KindName> | undefined {
   return allKinds.find((kind) => kind.controller === controller);
 }

@@ -175,7 +175,7 @@ describe("krane apply", () => {
     const text = `${deployment("twice")}---\n${deployment("twice", "region: local.dev\n")}`;
     const { code, stderr } = await run(["apply", "-f", "a.yaml"], { "a.yaml": text });
     assert.equal(code, 1);
-    assert.match(stderr, /^krane: a\.yaml:11: id is that of another document as well, at a\.yaml:1$/m);
+    assert.match(stderr, /^krane: a\.yaml:11: id is already used by another document, at a\.yaml:1$/m);
     assert.equal((await run(["get", "deployment", "d_twice"])).code, 3);
   });
 

@@ -1,5 +1,5 @@
-// What really runs of a deployment, as the control plane wants to hear it: the complete list of its
-// instances, from the pods as they are and never from what was asked for (K9).
+// Builds the status report of a deployment: the complete list of its instances, from the observed pods and never from
+// the desired state (K9).
 import { create } from "@bufbuild/protobuf";
 import {
   type ReportDeploymentStatusRequest_Update,
@@ -21,7 +21,7 @@ export interface ObservedPod extends PodProjection {
 
 export interface ObservedDeployment {
   readonly update: ReportDeploymentStatusRequest_Update;
-  /** Equal for equal reports, so that the same news is not told twice. */
+  /** Equal for equal reports, so that the same report is not sent twice. */
   readonly fingerprint: string;
   readonly counts: InstanceCounts;
 }

@@ -62,7 +62,7 @@ test("the causes of a region at work are told apart", async (t) => {
     await want("invalid", { port: 99_999 });
     const { reason, remedy, applied } = await becauseOf("invalid-spec", "deployment", "d_invalid");
     assert.match(reason, /^port must be from 1 to 65535/);
-    assert.equal(remedy, "Correct port and apply it again.");
+    assert.equal(remedy, "Fix port and apply it again.");
     assert.equal(applied, "refused; nothing is applied");
   });
 
