@@ -1,4 +1,4 @@
-// krane agent: runs until it is told to stop.
+// krane agent: runs the agent until it gets a stop signal.
 import type { Command } from "commander";
 import { run } from "../agent/run.ts";
 import { createSystemClock } from "../concurrency/clock.ts";

@@ -1,4 +1,4 @@
-// Where to look once the agent runs: a few lines for a person at a terminal.
+// The start-up banner of the agent: its health and metrics URLs, for people at a terminal.
 import { isAbsolute, relative, sep } from "node:path";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import type { LoadedConfig } from "./config-source.ts";
@@ -15,18 +15,18 @@ export function renderAnnouncement(
       ? `http://localhost:${prometheusPort}/metrics`
       : "off (set observability.metrics.prometheus_port)";
   return `
-krane ${build.version} runs as ${config.instanceId} in ${config.region.label}
+krane ${build.version} is running as ${config.instanceId} in ${config.region.label}
 
   health          ${scheme}://localhost:${config.rpcPort}/health/ready
   metrics         ${metrics}
   configuration   ${program} config print${path === undefined ? "" : ` --config ${path}`}
 
-Ctrl-C stops it; a second one does so at once.
+Press Ctrl-C to stop, twice to stop immediately.
 
 `;
 }
 
-/** How a person calls the program from this folder; by its name where it lies outside, as when it is installed. */
+/** How to call the program from this folder: its relative path, or just `krane` if it is outside (installed). */
 export function invokedAs(programPath: string | undefined, folder: string): string {
   const path = relative(folder, programPath ?? "..");
   if (path === "" || path === ".." || path.startsWith(`..${sep}`) || isAbsolute(path)) return "krane";

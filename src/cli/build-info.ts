@@ -1,5 +1,4 @@
-// Version and revision. The bundle has them built in; from source the version is that
-// of package.json.
+// Version and revision. They are built into the bundle; when running from source, the version comes from package.json.
 import { readFileSync } from "node:fs";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 

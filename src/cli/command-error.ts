@@ -1,5 +1,5 @@
-// What a command for a person ends with when it cannot do what was asked. The message names what is wrong and
-// what to do about it; the code becomes the exit code, which scripts branch on.
+// The error of a command that could not do what the user asked. The message names the problem and what to do about it;
+// the code determines the exit code, which scripts rely on.
 import { CodedError } from "../errors/coded-error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
 

@@ -122,12 +122,12 @@ test("krane config check passes over no option that stands before the kind of fi
     const io = new FakeIo({ "server.toml": "broken" });
     const code = await main(["config", "check", option, "server"], env, io);
     assert.deepEqual([code, io.stdout.text], [64, ""]);
-    assert.match(io.stderr.text, /^krane: options stand behind server: krane config check server --/);
+    assert.match(io.stderr.text, /^krane: put options after server: krane config check server --/);
   }
 });
 
 test("krane config check names a word that it does not know, and the one that may be meant", async () => {
-  const help = "(--help shows what is possible)\n";
+  const help = "See --help.\n";
   for (const argv of [["servre"], ["servre", "--config", "server.toml"], ["sever"]]) {
     const { code, stdout, stderr } = await check(argv, {});
     assert.deepEqual([code, stdout], [64, ""]);
@@ -138,7 +138,7 @@ test("krane config check names a word that it does not know, and the one that ma
     assert.equal(code, 64);
     assert.equal(
       stderr,
-      `krane: unknown command '${word}'\n(server, vault, or no word for an agent; a file stands behind --config)\n${help}`,
+      `krane: unknown command '${word}'\n(use server, vault, or nothing for an agent; give the file with --config)\n${help}`,
     );
   }
 });

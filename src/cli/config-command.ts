@@ -1,4 +1,4 @@
-// krane config check, krane config print: look at a configuration without running it.
+// krane config check and krane config print: validate and show a configuration without running it.
 import type { Command } from "commander";
 import { findUnusableFiles } from "../agent/named-files.ts";
 import { renderConfig } from "../config/render.ts";
@@ -19,7 +19,7 @@ interface ConfigCommandDeps {
 }
 
 const checkExamples = `
-Without a word behind it, the file is that of an agent.
+Without server or vault, the file is an agent's.
 
 Examples:
   krane config check --config krane.toml            the file of krane agent
@@ -27,17 +27,17 @@ Examples:
   krane config check vault --config vault.toml      the file of krane vault serve
 `;
 
-const noKindOfFile = "server, vault, or no word for an agent; a file stands behind --config";
+const noKindOfFile = "use server, vault, or nothing for an agent; give the file with --config";
 
 export function addConfigCommands(program: Command, deps: ConfigCommandDeps, exitWith: ExitWith): void {
   const config = program
     .command("config")
-    .description("look at a configuration without running it")
+    .description("validate or show a configuration without running it")
     .addHelpText("after", "\nExamples:\n  krane config check --config krane.toml\n  krane config print\n");
   addCheck(config, deps, exitWith);
   const print = config
     .command("print")
-    .description("show every value and where it came from, without secrets");
+    .description("show every setting and where its value comes from, secrets redacted");
   addConfigOptions(print)
     .addHelpText("after", "\nExample:\n  krane config print --config krane.toml\n")
     .action(async () => exitWith(await printConfig(print, deps.env, deps.io)));
@@ -47,7 +47,7 @@ function addCheck(config: Command, { env, io }: ConfigCommandDeps, exitWith: Exi
   const { signal } = new AbortController();
   const check = config
     .command("check")
-    .description("say everything that is wrong with the file of an agent, or ok")
+    .description("report every problem in an agent's configuration, or print ok")
     .helpCommand(false);
   addConfigOptions(check)
     .addHelpText("after", checkExamples)
@@ -60,7 +60,7 @@ function addCheck(config: Command, { env, io }: ConfigCommandDeps, exitWith: Exi
     });
   const server = check
     .command("server")
-    .description("say everything that is wrong with the file of krane server, or ok");
+    .description("report every problem in a server's configuration, or print ok");
   addServerSettings(server)
     .addHelpText("after", "\nExample:\n  krane config check server --config server.toml\n")
     .action(async () => {
@@ -70,7 +70,7 @@ function addCheck(config: Command, { env, io }: ConfigCommandDeps, exitWith: Exi
     });
   const vault = check
     .command("vault")
-    .description("say everything that is wrong with the file of krane vault serve, or ok");
+    .description("report every problem in a vault's configuration, or print ok");
   addVaultServerOptions(vault)
     .addHelpText("after", "\nExample:\n  krane config check vault --config vault.toml\n")
     .action(async () => {
@@ -78,19 +78,20 @@ function addCheck(config: Command, { env, io }: ConfigCommandDeps, exitWith: Exi
       const { findVaultFileProblems } = await import("./config-files.ts");
       exitWith(judged(io, loaded && (await findVaultFileProblems(loaded, io, signal))));
     });
-  // The library would count the words and name none. Only now, because the commands below would have it from this one.
+  // Commander would only count the excess arguments; the action above names the wrong one. Set after the subcommands
+  // are added, because they would inherit it.
   check.allowExcessArguments();
 }
 
-/** In front of the word they are about an agent. Passed over, they would leave a file unread, and it would be called ok. */
+/** Options before the subcommand would be ignored, and a file that was never read would pass as ok. */
 function assertNoOptions(check: Command, other: Command): void {
   const given = check.options.find((option) => check.getOptionValueSource(option.attributeName()) === "cli");
   if (given === undefined) return;
   const right = `krane config check ${other.name()} ${given.long ?? given.flags}`;
-  throw new CommandError("usage", `options stand behind ${other.name()}: ${right} ...`);
+  throw new CommandError("usage", `put options after ${other.name()}: ${right} ...`);
 }
 
-/** What is wrong with the files that a configuration names; undefined after the configuration itself was found wrong. */
+/** Prints the problems of the files that a configuration names; `undefined` means the configuration itself is invalid. */
 function judged(io: Io, problems: readonly unknown[] | undefined): number {
   if (problems === undefined) return exitCodes.config;
   for (const problem of problems) {

@@ -1,5 +1,5 @@
-// The files that the configuration of a server or a vault names, read as a start would read them. Every problem is
-// found at once, and each begins with the setting that names the file.
+// Checks the files that a server or vault configuration names by reading them as a start would. All problems are
+// reported at once, each starting with the setting that names the file.
 import type { VaultProgramConfig } from "../config/config.ts";
 import type { Secret, SecretRef } from "../config/secret.ts";
 import { createSecretSource } from "../config/secret-source.ts";
@@ -11,7 +11,7 @@ import { tokensApart } from "../server/tokens-apart.ts";
 import { parseMasterKeys } from "../vault/master-keys.ts";
 import type { Io } from "./io.ts";
 
-/** One error for each file that cannot be used; also where both lists of tokens have one in common. */
+/** One error for each unusable file, and for each token that is in both token lists. */
 export async function findServerFileProblems(
   { database, agentTokens, adminTokens, tls }: ServerConfig,
   io: Io,
@@ -56,7 +56,7 @@ export async function findVaultFileProblems(
   );
 }
 
-/** The kind is that of the agent's setting of that name, unless another is given. */
+/** `kind` defaults to that of the agent's setting of the same name. */
 async function loadSecret(
   ref: SecretRef | undefined,
   { readTextFile }: Io,

@@ -1,5 +1,4 @@
-// From the command line to a configuration: which file, which flags, and the words for
-// a person when something is wrong with them.
+// Loads a configuration from the file and flags given on the command line, and prints its problems.
 import { randomInt } from "node:crypto";
 import { type Command, Option } from "commander";
 import type { Config } from "../config/config.ts";
@@ -16,18 +15,18 @@ import type { Environment, Io } from "./io.ts";
 
 const defaultFile = "krane.toml";
 const fileVariable = "UNKEY_CONFIG";
-const settingsHeading = "Settings (a flag wins over the environment, the environment over the file):";
+const settingsHeading = "Settings (flags override environment variables, which override the file):";
 
 export interface LoadedConfig<C = Config> extends ValidConfig<C> {
-  /** The file it came from, if there was one. */
+  /** The file it was read from, if any. */
   readonly path: string | undefined;
 }
 
-/** Gives the command `--config` and one flag per setting, or per setting that it reads. */
+/** Adds `--config` and a flag for each setting that the command reads (all by default). */
 export function addConfigOptions(command: Command, reads: (path: string) => boolean = () => true): Command {
   command.option(
     "-c, --config <path>",
-    `configuration file (default: $${fileVariable}, else ${defaultFile} here if there is one)`,
+    `configuration file (default: $${fileVariable}, else ./${defaultFile} if it exists)`,
   );
   for (const { name, path, placeholder, description, isSwitch } of configFlags) {
     if (!reads(path)) continue;
@@ -37,7 +36,7 @@ export function addConfigOptions(command: Command, reads: (path: string) => bool
   return command;
 }
 
-/** The configuration, or undefined after saying what is wrong with it. Warnings are said as well. */
+/** Returns the configuration, or undefined after printing its problems. Prints warnings, too. */
 export function loadConfig(
   command: Command,
   env: Environment,
@@ -47,7 +46,7 @@ export function loadConfig(
   return loadConfigAs(parseConfig, command, env, io, signal);
 }
 
-/** The same for a command that needs another part of it. */
+/** The same for a command that needs only a part of the configuration. */
 export async function loadConfigAs<C>(
   parse: (input: ConfigInput) => ConfigOutcome<C>,
   command: Command,
@@ -66,11 +65,11 @@ export async function loadConfigAs<C>(
 
 export interface ReadConfig<C = Config> {
   readonly outcome: ConfigOutcome<C>;
-  /** The file it came from, if there was one. */
+  /** The file it was read from, if any. */
   readonly path: string | undefined;
 }
 
-/** The same without a word, for whoever has words of its own. */
+/** The same without printing anything. */
 export async function readConfigAs<C>(
   parse: (input: ConfigInput) => ConfigOutcome<C>,
   command: Command,

@@ -1,4 +1,4 @@
-// krane dev: a whole region in one process, to look at and to play with.
+// krane dev: runs a whole region in one process, to try out krane.
 import { randomBytes } from "node:crypto";
 import { appendFileSync } from "node:fs";
 import type { Command } from "commander";
@@ -16,7 +16,7 @@ import type { Environment, Io } from "./io.ts";
 import { chooseFreePorts } from "./process/free-ports.ts";
 import { listenForStop, type StopRequest } from "./process/stop-request.ts";
 
-// The agent alone may take 30 s.
+// The agent alone may take 30 s to stop.
 const lifecycle: LifecycleOptions = { stopTimeoutMs: 40_000, forceTimeoutMs: 5_000 };
 
 export async function runDev(command: Command, env: Environment, io: Io, build: BuildInfo): Promise<number> {
@@ -25,7 +25,7 @@ export async function runDev(command: Command, env: Environment, io: Io, build: 
   try {
     const options = await devOptions(flags, env);
     if (options === undefined) {
-      io.stderr.write("krane: neither HOME nor XDG_STATE_HOME is set; say --write-kubeconfig <path>\n");
+      io.stderr.write("krane: neither HOME nor XDG_STATE_HOME is set; pass --write-kubeconfig <path>\n");
       return exitCodes.usage;
     }
     const { startDevRegion } = await import("../dev/dev-region.ts");
@@ -42,7 +42,7 @@ export async function runDev(command: Command, env: Environment, io: Io, build: 
   }
 }
 
-/** Stops first, so that the terminal is given back before anything more is said on it. */
+/** Stops first, so that the terminal is restored before anything else is printed. */
 function viewStep(region: DevRegion, flags: DevFlags, env: Environment, io: Io, stop: StopRequest): Step {
   return {
     name: "view",
@@ -72,7 +72,7 @@ async function show(
   if (terminal === undefined) {
     const print = (line: string) => {
       io.stdout.write(`${line}\n`);
-      // `krane dev | head`: what nobody reads need not run.
+      // `krane dev | head`: stop once the reader is gone.
       if (io.stdout.backlogBytes === Number.POSITIVE_INFINITY) stop.abort();
     };
     for (const [name, url] of Object.entries(region.urls)) print(`${name}: ${url}`);
@@ -144,5 +144,5 @@ function createDevLog(path: string | undefined, { version }: BuildInfo): Log {
 
 function farewell({ kind, kubeconfigPath: path }: ClusterChoice): string {
   if (kind === "embedded") return "stopped\n";
-  return `stopped; what it made is left in the cluster: kubectl --kubeconfig ${path} delete namespace krane-dev\n`;
+  return `stopped; its objects stay in the cluster; to delete them: kubectl --kubeconfig ${path} delete namespace krane-dev\n`;
 }

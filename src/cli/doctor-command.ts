@@ -1,5 +1,5 @@
-// krane doctor: looks for what would keep an agent from working, and says what to do about it. What does the looking
-// is imported when the command runs and not before.
+// krane doctor: checks everything that an agent needs, and says how to fix what is wrong. The checks are imported only
+// when the command runs.
 import { type Command, Option } from "commander";
 import { createSystemClock } from "../concurrency/clock.ts";
 import { parseConfig } from "../config/parse.ts";
@@ -20,19 +20,19 @@ interface DoctorDeps {
 
 const examples = `
 Examples:
-  krane doctor --config krane.toml            with the configuration and the credentials of an agent
-  krane doctor --config krane.toml -o json    the same for programs
+  krane doctor --config krane.toml            with the agent's configuration and credentials
+  krane doctor --config krane.toml -o json    for scripts
   krane doctor --config krane.toml --kubernetes-kubeconfig ~/.kube/config
-                                              with rights of your own, which see more of the cluster
+                                              with your own permissions, to check more of the cluster
 
-Nothing is changed. It exits with 0 where there is no problem, and with 1 where there is one.
+It changes nothing. The exit code is 0 if there is no problem, otherwise 1.
 `;
 
 export function addDoctorCommand(program: Command, deps: DoctorDeps, exitWith: (code: number) => void): void {
-  const doctor = program.command("doctor").description("look for what would keep an agent from working");
+  const doctor = program.command("doctor").description("check everything that an agent needs to run");
   addConfigOptions(doctor)
     .addOption(
-      new Option("-o, --output <format>", "how to print it")
+      new Option("-o, --output <format>", "output format")
         .choices(["table", "json", "yaml"])
         .default("table"),
     )
@@ -97,7 +97,7 @@ const marks: Readonly<Record<FindingState, Look>> = {
   skipped: { text: "-", tone: "faint" },
 };
 
-/** For files and pipes, which may not be able to show the marks. */
+/** For files and pipes, which may not support the symbols. */
 const words: typeof marks = {
   ok: { text: "ok", tone: "good" },
   warning: { text: "warning", tone: "busy" },
@@ -116,6 +116,6 @@ function renderFindings(findings: readonly Finding[], style: typeof marks, paint
     return remedy === "" ? line : `${line}${indent}${paint(`remedy: ${printable(remedy)}`, "strong")}\n`;
   });
   const count = (wanted: FindingState) => findings.filter(({ state }) => state === wanted).length;
-  const summary = `problems: ${count("problem")}, warnings: ${count("warning")}, not known: ${count("skipped")}`;
+  const summary = `problems: ${count("problem")}, warnings: ${count("warning")}, skipped: ${count("skipped")}`;
   return `${lines.join("")}\n${summary}\n`;
 }

@@ -1,5 +1,5 @@
-// Errors as lines for a person. What is expected to go wrong gets one line; only a bug
-// shows its stack, because only then the reader has to look at code.
+// Renders errors for people. Expected failures get one line; only a bug shows its stack, because only then does the
+// reader need the code.
 
 import { ConfigError } from "../config/error.ts";
 import { printableLines } from "../telemetry/printable.ts";
@@ -21,12 +21,12 @@ export function renderError(error: unknown, kind: "bug" | "failure"): string {
   const { message, stack } = error instanceof Error ? error : { message: String(error), stack: undefined };
   if (kind === "bug")
     return `krane: ${scrub(`this is a bug in krane, please report it: ${stack ?? message}`, charsMax)}\n`;
-  // A message quotes what was typed, which a script may have from anywhere.
+  // A message may quote user input with control characters.
   const lines = printableLines(scrub(message, charsMax)).split("\n");
   return lines.map((line) => `krane: ${line}\n`).join("");
 }
 
-/** What the file system said (no such file, permission denied) is the useful half. */
+/** Appends the cause, which is often the useful half: no such file, permission denied. */
 export function withReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const reason = error.cause instanceof Error ? error.cause.message : "";

@@ -1,6 +1,5 @@
-// Exit codes, after sysexits.h, so that a supervisor can tell "will not help to
-// restart" (64, 78) from "may help" (1, 70). Which error leads to which stands in the
-// catalogue of errors.
+// Exit codes, after sysexits.h, so that a supervisor can tell failures that a restart cannot fix (64, 78) from those
+// that it may fix (1, 70). The error catalogue maps error codes to them.
 import { AssertionError } from "node:assert";
 import { AgentError } from "../agent/agent-error.ts";
 import { CodedError } from "../errors/coded-error.ts";
@@ -11,34 +10,34 @@ import type { StopSignal } from "./io.ts";
 
 export const exitCodes = {
   ok: 0,
-  /** Something outside failed: a port in use, a clean-up that did not end. */
+  /** Something outside krane failed: a port is in use, a clean-up timed out. */
   failure: 1,
   /** `diff` found a difference. */
   different: 2,
-  /** There is no such object. */
+  /** The object does not exist. */
   notFound: 3,
   /** The command line is wrong. */
   usage: 64,
-  /** Nobody answers where the control plane should be. */
+  /** The control plane is unreachable. */
   unreachable: 69,
-  /** krane itself is wrong. */
+  /** A bug in krane. */
   bug: 70,
-  /** The token is not known, or may not do this. */
+  /** The token was rejected, or lacks the permission. */
   denied: 77,
-  /** The configuration, or a file it names, is wrong. */
+  /** The configuration, or a file that it names, is invalid. */
   config: 78,
-  /** As shells say it: the command to run is no program. */
+  /** As in shells: the command to run is not executable. */
   commandUnusable: 126,
-  /** As shells say it: there is no such command. */
+  /** As in shells: command not found. */
   commandMissing: 127,
 } as const satisfies Readonly<Record<ErrorExit, number>> & Readonly<Record<string, number>>;
 
-/** What a shell reports for a process that the signal ended: 130 or 143. */
+/** The exit code that a shell reports for a process ended by the signal: 130 or 143. */
 export function exitCodeOfSignal(signal: StopSignal): number {
   return signal === "SIGINT" ? 130 : 143;
 }
 
-/** The worst of all causes counts: a bug beside a failed clean-up is a bug. */
+/** A bug outranks every other cause; several different causes exit with `failure`. */
 export function exitCodeOf(error: unknown): number {
   const causes = leavesOf(error);
   if (causes.some(isBug)) return exitCodes.bug;
@@ -51,12 +50,12 @@ function exitCodeOfCause(error: unknown): number {
   return exitCodes[entry?.exit ?? "failure"];
 }
 
-/** The single errors that several at once consist of. */
+/** The individual errors inside an AggregateError. */
 export function leavesOf(error: unknown): readonly unknown[] {
   return error instanceof AggregateError ? error.errors.flatMap(leavesOf) : [error];
 }
 
-/** Whether the error, or what it wraps, is one that correct code does not throw. */
+/** Whether the error, or one that it wraps, can only come from a bug. */
 export function isBug(error: unknown): boolean {
   if (!(error instanceof Error)) return true;
   const isWrapper = error instanceof AgentError || error instanceof RuntimeError;

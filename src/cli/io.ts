@@ -1,6 +1,5 @@
-// What commands touch of the outside world, in one place, so that tests can call
-// main() with their own. Logs and results go to standard output, words for a person
-// that are not the result to standard error.
+// Everything that commands use of the outside world, so that tests can call main() with fakes. Results and logs go to
+// standard output, messages for people to standard error.
 import type { Terminal } from "./terminal/terminal.ts";
 
 export type StopSignal = "SIGINT" | "SIGTERM";
@@ -9,32 +8,32 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Output {
   readonly isTerminal: boolean;
-  /** How wide the terminal is, where it is one and says so. */
+  /** The width of the terminal, if it is one and reports it. */
   readonly columns?: number | undefined;
-  /** What was written but not yet taken by the reader. Infinite once the reader is gone. */
+  /** Bytes that were written but not read yet; infinite once the reader is gone. */
   readonly backlogBytes: number;
-  /** Never throws and never waits. */
+  /** Never throws and never blocks. */
   write(text: string): void;
 }
 
 export interface Io {
   readonly stdout: Output;
   readonly stderr: Output;
-  /** What to type to call this program again. */
+  /** How to call this program again. */
   readonly program: string;
   readonly nodeVersion: string;
-  /** The terminal that a person sits at, if there is one. Standard input is not touched by who does not ask. */
+  /** The user's terminal, if any. Standard input is left alone until this is called. */
   terminal?(): Terminal | undefined;
-  /** Rejects where there is more than `bytesMax`, which is 1 MiB unless it is said. */
+  /** Rejects a file larger than `bytesMax`, by default 1 MiB. */
   readTextFile(path: string, signal: AbortSignal, bytesMax?: number): Promise<string>;
-  /** What a person hands over: that file, or standard input without one. Exactly as it is, and UTF-8. */
+  /** Reads the file, or standard input without a path, as UTF-8 and unchanged. */
   readInput?(path: string | undefined, bytesMax: number, signal: AbortSignal): Promise<string>;
-  /** What the person at the terminal answers; undefined where nobody is there. */
+  /** The user's answer; undefined without a terminal. */
   ask?(question: string, signal: AbortSignal): Promise<string | undefined>;
-  /** The same for what must not be seen while it is typed. */
+  /** The same without echoing what is typed. */
   askHidden?(question: string, signal: AbortSignal): Promise<string | undefined>;
-  /** Calls the listener at each signal to stop, until the returned function is called. */
+  /** Calls the listener on each stop signal, until the returned function is called. */
   onStopSignal(listener: (signal: StopSignal) => void): () => void;
-  /** Ends the process at once. */
+  /** Ends the process immediately. */
   exit(code: number): void;
 }

@@ -1,5 +1,5 @@
-// From the command line to an exit code. The only place that catches everything: what
-// arrives here is told to a person on standard error and becomes the exit code.
+// Parses the command line, runs the command and returns its exit code. The only place that catches every error: it
+// prints the error to standard error and maps it to an exit code.
 import { Command, CommanderError } from "commander";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { printableLines } from "../telemetry/printable.ts";
@@ -32,7 +32,7 @@ export async function main(argv: readonly string[], env: Environment, io: Io): P
     await program.parseAsync(helpArguments(program, argv), { from: "user" });
     return exitCode;
   } catch (error) {
-    // Commander has said what it had to say by then; it throws for --help as well.
+    // Commander has already printed its message; it throws for --help, too.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
     io.stderr.write(renderErrors(error));
     return exitCodeOf(error);
@@ -40,8 +40,8 @@ export async function main(argv: readonly string[], env: Environment, io: Io): P
 }
 
 /**
- * `help secrets set` as `secrets set --help`: the library knows one level only, and shows everything for a word that
- * it does not know, as if that were right.
+ * Turns `help secrets set` into `secrets set --help`: Commander supports only one level, and shows the whole help for an
+ * unknown command instead of an error.
  */
 function helpArguments(program: Command, argv: readonly string[]): readonly string[] {
   const [first, ...words] = argv;
@@ -58,17 +58,17 @@ function helpArguments(program: Command, argv: readonly string[]): readonly stri
 
 const examples = `
 Examples:
-  krane dev                                         see it work, on a cluster within the process
-  krane apply -f hello.yaml --wait                  run something, and wait until it is ready
-  krane get deployments                             see what there is
-  krane why hello                                   see why it is not as it should be
-  krane agent --config krane.toml                   look after a cluster
-  krane server --data-dir ./krane-data              run a control plane, with a database of its own
-  krane config check --config krane.toml            find every mistake before it runs
+  krane dev                                         try krane on an embedded cluster
+  krane apply -f hello.yaml --wait                  apply documents and wait until they are ready
+  krane get deployments                             list deployments
+  krane why hello                                   explain why an object is not ready
+  krane agent --config krane.toml                   run the agent of a cluster
+  krane server --data-dir ./krane-data              run a control plane with its own database
+  krane config check --config krane.toml            validate a configuration
 
 Exit codes:
-  0 done   1 failed   2 diff found a difference   3 not found   64 wrong usage   69 nobody answers   70 bug
-  77 not allowed   78 bad configuration   126, 127 krane exec: no such program   130, 143 ended by a signal
+  0 done   1 failed   2 diff found a difference   3 not found   64 wrong usage   69 unreachable   70 bug
+  77 not allowed   78 bad configuration   126, 127 krane exec: cannot run the program   130, 143 ended by a signal
 `;
 
 const aboutHelp = "show the help of a command";
@@ -78,19 +78,19 @@ export function createProgram(env: Environment, io: Io, exitWith: (code: number)
   const build = loadBuildInfo(io.nodeVersion);
   const versionText = `krane ${build.version} (${build.revision}, Node ${build.nodeVersion})`;
   const program = new Command("krane")
-    .description("Keeps a Kubernetes cluster in the state that a remote control plane asks for.")
+    .description("Keeps a Kubernetes cluster in the state that a remote control plane wants.")
     .version(versionText, "-V, --version", "print the version")
     .helpOption("-h, --help", "show this help")
     .helpCommand("help [command]", aboutHelp)
     .addHelpText("after", examples)
-    .showHelpAfterError("(--help shows what is possible)")
+    .showHelpAfterError("See --help.")
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => io.stderr.write(text),
       outputError: (text, write) => write(printableLines(text).replace(/^error: /, "krane: ")),
     })
     .configureHelp({ showGlobalOptions: false })
-    // What stands behind the name of a command is for that command, also where the one above has the same option.
+    // Options after a subcommand belong to it, even if its parent has the same option.
     .enablePositionalOptions()
     .exitOverride();
 
@@ -109,7 +109,7 @@ export function createProgram(env: Environment, io: Io, exitWith: (code: number)
   program.commandsGroup("This program:");
   addCompletionCommand(program, deps);
   program
-    // Once more, for its place in the list; the commands that hold others have it as it was above.
+    // Again, for its place in the list; subcommand groups inherited the one above.
     .helpCommand("help [command]", aboutHelp)
     .command("version")
     .description("print the version")
@@ -119,8 +119,8 @@ export function createProgram(env: Environment, io: Io, exitWith: (code: number)
 }
 
 /**
- * What runs until it is stopped, and its configuration. A command imports what it is made of when it runs: `krane
- * get` must not wait for an agent to be read, nor an agent carry a database.
+ * The commands that run until stopped, and those for their configuration. Each imports its code only when it runs:
+ * `krane get` must not load the agent, nor the agent a database.
  */
 function addRunCommands(
   program: Command,
@@ -129,22 +129,20 @@ function addRunCommands(
 ): void {
   const agent = program.command("agent").description("run the agent until SIGTERM or SIGINT");
   addConfigOptions(agent)
-    .option("--announce", "say on standard error where to look, as on a terminal")
+    .option("--announce", "print the health and metrics URLs even without a terminal")
     .addHelpText("after", "\nExamples:\n  krane agent --config krane.toml\n  krane agent --rpc-port 9070\n")
     .action(async () => {
       const { runAgent } = await import("./agent-command.ts");
       exitWith(await runAgent(agent, env, io, build));
     });
 
-  const server = program.command("server").description("run the control plane that agents ask what to do");
+  const server = program.command("server").description("run a control plane");
   addServerOptions(server).action(async () => {
     const { runServerCommand } = await import("./server-command.ts");
     exitWith(await runServerCommand(server, env, io, build));
   });
 
-  const dev = program
-    .command("dev")
-    .description("run a whole region in one process, to look at and play with");
+  const dev = program.command("dev").description("run a whole region in one process, to try out krane");
   addDevOptions(dev).action(async () => {
     const { runDev } = await import("./dev-command.ts");
     exitWith(await runDev(dev, env, io, build));
@@ -152,6 +150,6 @@ function addRunCommands(
 
   addConfigCommands(program, { env, io }, exitWith);
 
-  const exec = program.command("exec").description("run a command with the secrets of the pod it is in");
+  const exec = program.command("exec").description("run a command with the secrets of its pod");
   addExecOptions(exec).action(async () => exitWith(await runExec(exec, env, io)));
 }

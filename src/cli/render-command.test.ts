@@ -27,7 +27,7 @@ test("mistakes in documents are said with file and line, and nothing is shown", 
   assert.equal(err, "krane: a.yaml:9: replicaz is not a known field; did you mean replicas?\n");
 });
 
-test("a sentinel is told its region, so somebody has to say it", async () => {
+test("a sentinel needs a region", async () => {
   const files = { "a.yaml": sentinel("one") };
   const silent = await render(files, "-f", "a.yaml");
   assert.equal(silent.code, 64);
@@ -40,10 +40,10 @@ test("of several regions one is chosen", async () => {
   const files = { "a.yaml": sentinel("one", "a.dev"), "b.yaml": sentinel("two", "b.dev") };
   const both = await render(files, "-f", "a.yaml", "-f", "b.yaml");
   assert.equal(both.code, 64);
-  assert.match(both.err, /a\.dev, b\.dev; choose with --region/);
+  assert.match(both.err, /several regions \(a\.dev, b\.dev\); choose one with --region/);
   const one = await render(files, "-f", "a.yaml", "b.yaml", "--region", "b.dev");
   assert.equal(one.code, 0);
-  assert.match(one.err, /1 of 2 documents are of other regions/);
+  assert.match(one.err, /skipped 1 of 2 documents, which belong to other regions/);
   assert.match(one.out, /name: gate-two\n/);
   assert.doesNotMatch(one.out, /gate-one/);
 });
@@ -52,7 +52,7 @@ test("two documents of one sentinel are refused, also where only one of them nam
   const files = { "a.yaml": `${sentinel("one")}---\n${sentinel("one", "a.dev")}` };
   const { code, out, err } = await render(files, "-f", "a.yaml");
   assert.deepEqual([code, out], [1, ""]);
-  assert.match(err, /^krane: a\.yaml:10: id is that of another document as well, at a\.yaml:1$/m);
+  assert.match(err, /^krane: a\.yaml:10: id is already used by another document, at a\.yaml:1$/m);
 });
 
 test("rules of the configuration hold for the documents too", async () => {

@@ -1,6 +1,5 @@
-// krane render: the manifests that an agent would apply for some documents, without a cluster or a control plane.
-// What reads and writes documents is imported when it runs and not before: the agent must not pay for it at its
-// start.
+// krane render: prints the manifests that an agent would apply for some documents, without a cluster or a control
+// plane. The code for documents is imported only when it runs, to keep the start of the agent fast.
 import { type Command, Option } from "commander";
 import type { Config } from "../config/config.ts";
 import { createSecretSource } from "../config/secret-source.ts";
@@ -32,26 +31,24 @@ interface RenderDeps {
 
 const examples = `
 Examples:
-  krane render -f hello.yaml                          what an agent without special settings would apply
-  krane render -f hello.yaml --config krane.toml      what the agent of this configuration would apply
+  krane render -f hello.yaml                          with the agent's default settings
+  krane render -f hello.yaml --config krane.toml      with this agent's settings
   krane render -f a.yaml -f b.yaml -o json            one List of all objects
 
-Give all documents of an environment at once: its deployments share a network policy, which lets in the ports
-of all of them. Environments and the secrets of environments are no objects of a cluster and are not shown.
+Pass all documents of an environment at once: its deployments share a network policy, which allows the ports
+of all of them. Environments and their secrets are not cluster objects and are not shown.
 `;
 
 export function addRenderCommand(program: Command, deps: RenderDeps, exitWith: (code: number) => void): void {
   const render = program
     .command("render")
-    .description("show the manifests that krane would apply, without a cluster")
-    .requiredOption("-f, --file <path...>", "a file or folder of documents, - for standard input")
+    .description("print the manifests that krane would apply, without a cluster")
+    .requiredOption("-f, --file <path...>", "files or folders of documents; - for standard input")
     .option("-c, --config <path>", "the agent's configuration: registry, secrets, isolation and region")
-    .option("--region <name>", "only documents of this region, and those that name none")
+    .option("--region <name>", "only documents of this region, or without a region")
     .option("--krane-namespace <name>", "the namespace that krane runs in")
-    .option("--show-secrets", "show the registry's password, which is left out otherwise")
-    .addOption(
-      new Option("-o, --output <format>", "how to print it").choices(["yaml", "json"]).default("yaml"),
-    )
+    .option("--show-secrets", "show the registry password (default: redacted)")
+    .addOption(new Option("-o, --output <format>", "output format").choices(["yaml", "json"]).default("yaml"))
     .addHelpText("after", examples)
     .action(async () =>
       exitWith(await runInterruptible(deps.io, (signal) => runRender(render, deps, signal))),
@@ -89,7 +86,7 @@ async function runRender(command: Command, { env, io }: RenderDeps, signal: Abor
   return exitCodes.ok;
 }
 
-/** An agent gets the documents of its own region. */
+/** An agent gets only the documents of its region. */
 async function chosen(
   documents: readonly AnyDocument[],
   wanted: string | undefined,
@@ -100,11 +97,14 @@ async function chosen(
   if (wanted === undefined && named.length > 1)
     throw new CommandError(
       "usage",
-      `the documents are of the regions ${named.join(", ")}; choose with --region`,
+      `the documents belong to several regions (${named.join(", ")}); choose one with --region`,
     );
   const taken = documents.filter((document) => document.region === undefined || document.region === region);
   const left = documents.length - taken.length;
-  if (left > 0) io.stderr.write(`krane: ${left} of ${documents.length} documents are of other regions\n`);
+  if (left > 0)
+    io.stderr.write(
+      `krane: skipped ${left} of ${documents.length} documents, which belong to other regions\n`,
+    );
   if (region === undefined) await refuseMissingRegion(taken);
   return { documents: taken, region: region ?? "" };
 }
@@ -114,7 +114,10 @@ async function refuseMissingRegion(documents: readonly AnyDocument[]): Promise<v
     const first = documents.find(({ kind }) => kind === name);
     if (first === undefined || !(await loadDocument()).namesRegion) continue;
     const { file, line } = first.source;
-    throw new CommandError("usage", `${file}:${line}: a ${name} is told its region; give it with --region`);
+    throw new CommandError(
+      "usage",
+      `${file}:${line}: the manifests of a ${name} contain its region; pass --region`,
+    );
   }
 }
 
@@ -129,10 +132,12 @@ async function settingsOf(
   const { secrets, registry, scheduler } = config;
   const { audience, endpoint } = secrets;
   if (scheduler?.scrape && kraneNamespace === undefined)
-    io.stderr.write("krane: scheduler.scrape lets krane's namespace in; say --krane-namespace to see it\n");
+    io.stderr.write(
+      "krane: scheduler.scrape allows traffic from krane's namespace; pass --krane-namespace to include it\n",
+    );
   const source =
     registry && createSecretSource(registry.password, { readTextFile: io.readTextFile, nowMs: () => 0 });
-  // Without being asked to show it, a file that only the agent may read is not read.
+  // The password file may be readable by the agent only, so it is read only when shown.
   const password = showSecrets && source ? await source.current(signal) : { reveal: () => "" };
   return {
     region,
@@ -154,10 +159,10 @@ async function print(
     const owner = each.metadata?.ownerReferences?.[0];
     if (owner?.uid === "")
       io.stderr.write(
-        `krane: ${nameOf(each)} names its ${owner.kind} by a uid that only the cluster knows; it is empty here\n`,
+        `krane: ${nameOf(each)}: the uid of its owner ${owner.kind} is set by the cluster; it is empty here\n`,
       );
     if (each.kind === "Secret" && !showSecrets)
-      io.stderr.write(`krane: the data of ${nameOf(each)} are left out; --show-secrets shows them\n`);
+      io.stderr.write(`krane: the data of ${nameOf(each)} is redacted; --show-secrets shows it\n`);
   }
   if (output === "json") {
     io.stdout.write(`${jsonText({ apiVersion: "v1", kind: "List", items: objects }, 2)}\n`);

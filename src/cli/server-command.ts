@@ -1,5 +1,5 @@
-// krane server: the control plane, until it is told to stop. What it is made of is
-// imported when the command runs and not before: an agent must not pay for it.
+// krane server: runs the control plane until it gets a stop signal. Its code is imported only when the command runs, to
+// keep the start of the agent fast.
 import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
 import { createSystemClock } from "../concurrency/clock.ts";
@@ -55,14 +55,14 @@ function renderStarted(
   const commands =
     cliContextPath === undefined ? "" : `\n  commands        export KRANE_CONFIG=${cliContextPath}`;
   return `
-krane ${version} serves ${shown}${more}
+krane ${version} is serving ${shown}${more}
 
   agents          ${url}
   admin API       ${hasAdminApi ? url : "off (set server.admin_tokens_file)"}
   health          ${url}/health/ready
   metrics         ${metricsUrl ?? "off (set observability.metrics.prometheus_port)"}${tokens}${commands}
 
-Ctrl-C stops it; a second one does so at once.
+Press Ctrl-C to stop, twice to stop immediately.
 
 `;
 }
@@ -81,7 +81,7 @@ function createServerLog(
     {
       clock: createSystemClock(),
       random: createSystemRandom(),
-      // A reader that stalls must cost lines, which are counted, and not memory.
+      // If the reader stalls, drop (and count) lines rather than buffer them.
       write(line) {
         if (stdout.backlogBytes > logBacklogBytesMax) throw new Error("standard output is not being read");
         stdout.write(line);

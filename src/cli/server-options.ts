@@ -1,4 +1,4 @@
-// From the command line to the configuration of a server.
+// The options of krane server, and its configuration from file, environment and flags.
 import { type Command, Option } from "commander";
 import { renderProblems } from "../config/render.ts";
 import type { ServerConfig } from "../server/config/server-config.ts";
@@ -6,13 +6,13 @@ import { parseServerConfig } from "../server/config/server-config.ts";
 import { allServerSettings } from "../server/config/server-settings.ts";
 import type { Environment, Io } from "./io.ts";
 
-const settingsHeading = "Settings (a flag wins over the environment, the environment over the file):";
+const settingsHeading = "Settings (flags override environment variables, which override the file):";
 
 const examples = `
 Examples:
-  krane server --data-dir ./krane-data               with a PostgreSQL of its own
+  krane server --data-dir ./krane-data               with an embedded PostgreSQL
   krane server --database-url-file db.url --agent-tokens-file tokens.txt
-                                                     with yours; any number of servers may share it
+                                                     with your own; several servers may share it
   krane server --config server.toml --listen 0.0.0.0:7091 --tls-cert-file c.pem --tls-key-file k.pem
                                                      for agents on other machines
 `;
@@ -21,7 +21,7 @@ export function addServerOptions(command: Command): Command {
   return addServerSettings(command).addHelpText("after", examples);
 }
 
-/** `--config` and one flag for each setting. */
+/** Adds `--config` and a flag for each setting. */
 export function addServerSettings(command: Command): Command {
   command.option("-c, --config <path>", "configuration file");
   for (const { flag, kind, about } of allServerSettings) {
@@ -32,7 +32,7 @@ export function addServerSettings(command: Command): Command {
   return command;
 }
 
-/** The configuration, or undefined after saying what is wrong with it. */
+/** Returns the configuration, or undefined after printing its problems. */
 export async function loadServerConfig(
   command: Command,
   env: Environment,

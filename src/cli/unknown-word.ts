@@ -1,8 +1,8 @@
-// A word where the name of a command should stand, refused as the library refuses one, with the name that may be meant.
+// Rejects an unknown subcommand as Commander does, with a suggestion.
 import type { Command } from "commander";
 import { nearestName } from "../config/nearest-key.ts";
 
-/** `otherwise`: what to say where no name is near. */
+/** `otherwise`: the hint if no name is similar. */
 export function refuseWord(command: Command, word: string, otherwise = ""): never {
   const names = command.commands.map((each) => ({ name: each.name() }));
   const near = nearestName(word, names);

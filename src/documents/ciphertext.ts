@@ -1,4 +1,4 @@
-// Whether a text is what the vault made of a value.
+// Checks whether a text is a ciphertext from the vault.
 import { fromBinary } from "@bufbuild/protobuf";
 import { EncryptedSchema } from "../gen/vault/v1/object_pb.ts";
 

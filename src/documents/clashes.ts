@@ -1,11 +1,11 @@
-// Two documents of which one would undo the other, whichever came first, or would have the other refused.
+// Finds documents that conflict: the same id or name twice, or an owner that differs from the environment's.
 import type { Document, DocumentContent } from "./document.ts";
 import type { DocumentKind } from "./document-kind.ts";
 import type { DocumentProblem } from "./problem.ts";
 
 /**
- * A document without a region may still go to that of another: whoever knows where it goes gives it that region and
- * asks again.
+ * A document without a region may still end up in that of another one: callers that know its region set it and check
+ * again.
  */
 export function clashesOf<D extends DocumentContent>(
   documents: readonly Document<D>[],
@@ -35,15 +35,15 @@ function doublesOf<D extends DocumentContent>(sorted: readonly Sorted<D>[]): rea
       if (first === undefined) seen.set(key, document);
       if (first === undefined || identity.includes("")) return [];
       const { file, line } = document.source;
-      const message = `is that of another document as well, at ${placeOf(first)}`;
+      const message = `is already used by another document, at ${placeOf(first)}`;
       return [{ file, line, path, message }];
     });
   });
 }
 
 /**
- * Documents in an environment of somebody else. The control plane knows the environment of before, if any, when it is
- * asked about them: it would refuse the one after the other has been applied.
+ * Documents whose owner differs from that of their environment. A dry run cannot find these: the control plane still
+ * has the previous environment, and would reject the document only after the new one was applied.
  */
 function strangersOf<D extends DocumentContent>(sorted: readonly Sorted<D>[]): readonly DocumentProblem[] {
   const keyOf = (region: string | undefined, id: string) => JSON.stringify([region, id]);
@@ -59,7 +59,7 @@ function strangersOf<D extends DocumentContent>(sorted: readonly Sorted<D>[]): r
     const own = kind.belongsTo?.(document);
     const environment = own && environments.get(keyOf(document.region, own.id));
     if (own === undefined || environment === undefined) return [];
-    const message = `is not that of its environment, at ${placeOf(environment)}`;
+    const message = `differs from that of its environment, at ${placeOf(environment)}`;
     const problem = (path: string, whose: string, mine: string) =>
       whose === mine || whose === "" || mine === "" ? [] : [{ ...document.source, path, message }];
     return [

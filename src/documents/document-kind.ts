@@ -1,5 +1,4 @@
-// A kind of document: its fields, and the way from a mapping to a document and back. Which kinds there are is not
-// known here; whoever reads documents hands them in.
+// A kind of document: its fields, and the conversion between a mapping and a document. Callers pass in the kinds.
 import type { FieldProblem, ParsedMessage, Refuse } from "../model/field-problem.ts";
 import type { MessageRules } from "../model/message-fields.ts";
 import type { DocumentContent } from "./document.ts";
@@ -9,7 +8,7 @@ import type { JsonValue, SourceMap } from "./source-tree.ts";
 
 export const apiVersion = "krane/v1";
 
-/** What every document may say besides the fields of its kind. */
+/** The fields of every document, besides those of its kind. */
 export const headerNames = ["apiVersion", "kind", "region"] as const;
 
 /** What the agent of a region accepts, as far as it is known here. */
@@ -17,13 +16,13 @@ export type DocumentRules = MessageRules;
 
 /** `C`: what all fields make up together; `D`: what becomes of it. */
 export interface DocumentDefinition<C, D extends DocumentContent> {
-  /** As documents write it. */
+  /** The value of `kind` in documents. */
   readonly word: string;
   readonly kind: D["kind"];
-  /** One sentence or two for the documentation. */
+  /** One or two sentences for the documentation. */
   readonly holds: string;
   readonly fields: readonly Field<C>[];
-  /** What is wrong with them, by the names of the wire. */
+  /** Their problems, by wire name. */
   judge(content: Partial<C>, rules: DocumentRules): readonly FieldProblem[];
   documentOf(content: Partial<C>): D;
   contentOf(document: D): C;
@@ -86,7 +85,7 @@ export function defineDocument<C, D extends DocumentContent>(
       for (const problem of definition.judge(content, rules)) {
         for (const field of fields) {
           const translated = field.translate(problem);
-          // What is not even of the right type has been said; the model saw a stand-in.
+          // A wrong type was already reported; the model saw a placeholder.
           if (translated !== undefined && !refused.has(field)) refuse(translated.path, translated.message);
         }
       }

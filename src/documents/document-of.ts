@@ -1,5 +1,5 @@
-// The way back: from what the control plane holds to the document that says so. What is the default is written
-// out, but for what would be empty, so that two documents of one kind can be compared field by field.
+// Converts what the control plane has back to a document. Defaults are written out, unless they are empty, so that two
+// documents of one kind can be compared field by field.
 import type { DocumentContent } from "./document.ts";
 import { apiVersion, type DocumentKind } from "./document-kind.ts";
 import type { JsonValue } from "./source-tree.ts";
@@ -17,7 +17,7 @@ export function documentOf<D extends DocumentContent>(
   return { apiVersion, kind: kind.word, ...(region !== undefined && { region }), ...kind.write(document) };
 }
 
-/** As text that `parseDocuments` takes. */
+/** As text that `parseDocuments` accepts. */
 export function renderDocuments(documents: readonly PlainDocument[]): string {
   return renderYaml(documents);
 }

@@ -1,4 +1,4 @@
-// What a document says, of whatever kind it is.
+// A parsed document of any kind.
 
 export interface DocumentContent {
   /** The word for one of its kind: "deployment". */

@@ -1,4 +1,4 @@
-// Environments: the one kind of document that is no desired state of a cluster.
+// Environment documents: the only kind that is not the desired state of a cluster.
 import { collectProblems } from "../model/field-problem.ts";
 import { parseId } from "../model/message-fields.ts";
 import { type DocumentKind, defineDocument, type EnvironmentSpec, problemsOf } from "./document-kind.ts";
@@ -17,7 +17,7 @@ const schema = defineDocument<EnvironmentSpec, EnvironmentContent>({
   kind: "environment",
   holds: "A stage of a project, such as production. It holds the secrets that its deployments get.",
   fields: [
-    field("id", "id", text, "Identifies it for good; also names the keyring of its secrets.", required),
+    field("id", "id", text, "Its permanent id; also the name of its keyring.", required),
     field("workspace", "workspaceId", text, "The id of the workspace that owns it.", required),
     field("project", "projectId", text, "The id of the project within the workspace.", required),
   ],

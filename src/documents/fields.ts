@@ -1,5 +1,5 @@
-// The fields of a document as tables: what each is called there and on the wire, how it is written, and what it
-// means. Reading, writing, complaints and the documentation all come from them.
+// The fields of a document as a table: their names in documents and on the wire, their format and meaning. Parsing,
+// rendering, error messages and the documentation are all derived from it.
 import type { FieldProblem, Refuse } from "../model/field-problem.ts";
 import type { Format } from "./formats.ts";
 import type { JsonValue, SourceMap } from "./source-tree.ts";
@@ -7,18 +7,18 @@ import type { JsonValue, SourceMap } from "./source-tree.ts";
 /** `C`: what all fields of a kind make up together. */
 export interface Field<C> {
   readonly name: string;
-  /** As the .proto file names it. */
+  /** The name in the .proto file. */
   readonly wireName: string;
   readonly words: string;
-  /** What holds where it is left out, as a document would say it. */
+  /** The default, as written in a document. */
   readonly fallback: JsonValue | undefined;
   readonly isRequired: boolean;
   /** One line for the documentation. */
   readonly holds: string;
   read(map: SourceMap, refuse: Refuse): Partial<C>;
-  /** Undefined where there is nothing to write. */
+  /** Undefined if there is nothing to write. */
   write(content: C): JsonValue | undefined;
-  /** A problem of the model in the words of the document; undefined where it is about another field. */
+  /** A problem of the model, with the document's field name; undefined if it is about another field. */
   translate(problem: FieldProblem): FieldProblem | undefined;
 }
 
@@ -46,7 +46,7 @@ export function field<C, K extends keyof C & string>(
       const entry = map.entries.get(name);
       if (entry === undefined) return fallback === undefined ? {} : partOf(fallback);
       if (entry.node.kind === "scalar" && entry.node.value === null) {
-        refuse(name, "has no value; give it one, or leave the field out");
+        refuse(name, "has no value; set one, or remove the field");
         return {};
       }
       return partOf(format.read(entry.node, name, refuse));

@@ -1,5 +1,4 @@
-// How the value of a field is written in a document, and what it is on the wire: both ways, side by side, so that
-// what is read can be written again.
+// The formats of field values: how each is read from a document to its wire value, and written back.
 
 import { quote, type Refuse } from "../model/field-problem.ts";
 import { mebibytes, millicores, wholeMebibytes, wholeMillicores } from "../model/quantities.ts";
@@ -7,9 +6,9 @@ import { refuseUnknown } from "./known-names.ts";
 import { type JsonValue, jsonOf, type SourceNode, wordOf } from "./source-tree.ts";
 
 export interface Format<T> {
-  /** What a person has to write, for the documentation and for complaints. */
+  /** What users write, for the documentation and error messages. */
   readonly words: string;
-  /** The unit that the model counts in, where the document has another. */
+  /** The model's unit, if the document uses another. */
   readonly unit?: string;
   /** The part of the wire's path that the document does not have. */
   readonly innerPath?: string;
@@ -30,7 +29,7 @@ export const text: Format<string> = {
   write: (value) => value,
 };
 
-// The model says the range of each, far below what the wire has room for.
+// The model checks the range of each field, which is far below that of the wire type.
 export const count: Format<number> = {
   words: "a whole number",
   read(node, path, refuse) {

@@ -1,5 +1,4 @@
-// Fields that a mapping does not have are refused. One that is skipped because it is mistyped would leave its
-// default in force, and nobody would notice until it matters.
+// Rejects unknown fields. A mistyped field that was skipped would silently leave its default in force.
 import { type NamedChoice, nearestName } from "../config/nearest-key.ts";
 import { quote, type Refuse } from "../model/field-problem.ts";
 import type { SourceMap } from "./source-tree.ts";

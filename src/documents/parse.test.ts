@@ -123,7 +123,7 @@ const mistakes: readonly (readonly [addition: string, ...said: string[]])[] = [
   ["replicas: 1.5", "a.yaml:11: replicas must be a whole number, but is the number 1.5"],
   ["replicas: -1", "a.yaml:11: replicas must be from 0 to 10000, but is -1"],
   ["replicas: 99999999999", "a.yaml:11: replicas must be from 0 to 10000, but is 99999999999"],
-  ["replicas:", "a.yaml:11: replicas has no value; give it one, or leave the field out"],
+  ["replicas:", "a.yaml:11: replicas has no value; set one, or remove the field"],
   ["id: d_other", 'a.yaml:11: has "id" twice; it stands in line 4 already'],
   ["buildId: 12", "a.yaml:11: buildId must be text, but is the number 12; put it into quotes"],
   ["cpu: 0.0005", 'a.yaml:11: cpu must be cores, such as 250m, 1 or 0.5, but is "0.0005"'],
@@ -158,7 +158,7 @@ const mistakes: readonly (readonly [addition: string, ...said: string[]])[] = [
   [
     "port: .inf",
     "a.yaml:11: has a number without end",
-    "a.yaml:11: port has no value; give it one, or leave the field out",
+    "a.yaml:11: port has no value; set one, or remove the field",
   ],
   ["1: x", "a.yaml:11: has a key that is no text; put it into quotes"],
   [
@@ -247,8 +247,8 @@ test("two documents that would undo each other are refused", () => {
     { name: "b.yaml", text: `${twin}---\n${rival}` },
   ];
   assert.deepEqual(complaints(files), [
-    "b.yaml:1: id is that of another document as well, at a.yaml:1",
-    "b.yaml:12: name is that of another document as well, at a.yaml:1",
+    "b.yaml:1: id is already used by another document, at a.yaml:1",
+    "b.yaml:12: name is already used by another document, at a.yaml:1",
   ]);
   assert.equal(parsed(`${hello}---\n${hello.replace("local.dev", "other.dev")}`).length, 2);
 });
@@ -262,7 +262,7 @@ workspace: ws_demo
 project: proj_other
 `;
   assert.deepEqual(complaints(`${environment}---\n${hello}`), [
-    "a.yaml:8: project is not that of its environment, at a.yaml:1",
+    "a.yaml:8: project differs from that of its environment, at a.yaml:1",
   ]);
   assert.equal(parsed(`${environment.replace("proj_other", "proj_demo")}---\n${hello}`).length, 2);
   assert.equal(parsed(`${environment.replace("local.dev", "other.dev")}---\n${hello}`).length, 2);

@@ -1,5 +1,5 @@
-// From files to documents, or to the list of everything that is wrong with them. All of it is said at once, with
-// file and line, in the words of the document: what the agent would park later is refused here.
+// Parses files to documents, or to the list of all their problems, each with file, line and field. What the agent would
+// reject later is rejected here.
 import { nearestName } from "../config/nearest-key.ts";
 import { quote, type Refuse } from "../model/field-problem.ts";
 import { clashesOf } from "./clashes.ts";
@@ -23,7 +23,7 @@ export type ParsedDocuments<D extends DocumentContent> =
 /** As much as a command reads of one file. */
 export const fileCharsMax = 4 * 1024 * 1024;
 
-// A file that is not krane's at all would give a problem for each of its lines.
+// A file that is not for krane would give a problem for each of its lines.
 const problemsMax = 100;
 
 export function parseDocuments<D extends DocumentContent>(
@@ -39,7 +39,7 @@ export function parseDocuments<D extends DocumentContent>(
   return { kind: "valid", documents };
 }
 
-/** Which object a document is about, and nothing of what it should be like. */
+/** The kind, id and region of a document, without its spec. */
 export interface DocumentName<Kind extends string> {
   readonly kind: Kind;
   readonly id: string;
@@ -52,8 +52,8 @@ export type ParsedNames<Kind extends string> =
   | { readonly kind: "invalid"; readonly problems: readonly DocumentProblem[] };
 
 /**
- * For whoever needs no more than names, such as a deletion: values that are wrong, missing or contradict each other are
- * none of its business. Fields that are not known are, because one may be a mistyped region.
+ * For callers that need only names, such as a deletion: wrong, missing or conflicting values are ignored. Unknown
+ * fields are still rejected, because one may be a mistyped region.
  */
 export function parseDocumentNames<D extends DocumentContent>(
   files: readonly DocumentFile[],
@@ -94,7 +94,7 @@ function parseFiles<D extends DocumentContent>(files: readonly DocumentFile[], r
   return { parsed, problems, report };
 }
 
-/** They are found kind by kind; a person goes through a file from top to bottom. */
+/** Problems are found kind by kind, but users read a file from top to bottom. */
 function inReadingOrder(
   problems: readonly DocumentProblem[],
   files: readonly DocumentFile[],

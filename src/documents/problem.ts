@@ -1,4 +1,4 @@
-// What is wrong with a document and where: one line each for a person who has the file open.
+// A problem in a document, with its file and line.
 
 export interface DocumentProblem {
   readonly file: string;

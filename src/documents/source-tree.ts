@@ -1,5 +1,5 @@
-// What stands in a document, with the line of each part: the tree that fields are read from. Parts may be shared,
-// where the text repeats them by an alias; a tree has no loops.
+// The syntax tree of a document, with the line of each part. Parts that an alias repeats are shared; the tree has no
+// loops.
 
 export type SourceNode = SourceMap | SourceList | SourceScalar;
 
@@ -47,7 +47,7 @@ export function jsonOf(node: SourceNode): JsonValue {
   return Object.fromEntries([...node.entries].map(([name, entry]) => [name, jsonOf(entry.node)]));
 }
 
-/** What a person would call it. */
+/** The user's word for it. */
 export function wordOf(node: SourceNode): string {
   if (node.kind === "map") return "a mapping";
   if (node.kind === "list") return "a list";

@@ -1,5 +1,5 @@
-// A value as YAML that is safe to look at: characters that command a terminal or turn the direction of writing are
-// written as escapes, which programs read back as what they were.
+// Renders a value as YAML that is safe to print: control characters and characters that change the writing direction are
+// escaped, and parsers read them back unchanged.
 import { Document, Scalar, visit } from "yaml";
 import { everyHiddenCharacter, hiddenCharacters } from "../model/hidden-characters.ts";
 

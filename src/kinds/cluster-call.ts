@@ -1,4 +1,4 @@
-// A call to the Kubernetes API that an agent makes, as a right that it has to be given.
+// A call to the Kubernetes API that an agent makes, as an RBAC permission.
 import type { ResourceKind } from "../kube/types.ts";
 
 /** As RBAC names them. A server-side apply is a `patch`, and a `create` as well where the object is new. */
@@ -16,9 +16,9 @@ export interface ClusterCall {
   readonly namespace?: string;
   /** Absent: objects of any name. */
   readonly names?: readonly string[];
-  /** One sentence, for whoever has to grant it. */
+  /** One sentence for the operator who grants it. */
   readonly why: string;
 }
 
-/** What it takes to own objects of a kind. */
+/** The verbs needed to own objects of a kind. */
 export const keep: readonly ClusterVerb[] = ["get", "list", "watch", "create", "patch", "delete"];

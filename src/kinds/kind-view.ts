@@ -1,5 +1,5 @@
-// What people are shown of an object, where it depends on the kind: `krane get`, `krane describe`, `krane why` and
-// --wait read it. Pure, from what the control plane answers.
+// How `krane get`, `krane describe`, `krane why` and --wait show an object of a kind. Pure functions of the control
+// plane's response.
 import type { ReportDeploymentStatusRequest_Update_Instance as Instance } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
 
@@ -7,19 +7,19 @@ export interface KindView {
   /** The columns of `krane get`, in their order. */
   readonly columns: readonly ColumnName[];
   podsOf(object: ObjectView): PodCounts;
-  /** The pods that the last report lists; none for a kind whose reports only count them. */
+  /** The pods listed by the last report; empty for a kind whose reports only count them. */
   listedPods(object: ObjectView): readonly ListedPod[];
-  /** When the agent last reported on it; undefined for never. */
+  /** When the agent last reported on it; undefined if never. */
   reportedAtMs(object: ObjectView): bigint | undefined;
-  /** What is wanted, in a few words; empty where the spec cannot be read. */
+  /** The desired state in a few words; empty if the spec cannot be read. */
   wantedText(object: ObjectView): string;
-  /** What the last report says, in a few words. */
+  /** The last report in a few words. */
   liveText(object: ObjectView, pods: PodCounts): string;
   /** Where spec and report differ, besides the version and the number of pods. */
   differencesOf(object: ObjectView): readonly Difference[];
-  /** Whether the last report says that it is in the cluster. */
+  /** Whether it was in the cluster at the last report. */
   stillExists(object: ObjectView): boolean;
-  /** Whether its pods are being replaced by those of a newer spec. */
+  /** Whether its pods are being replaced with those of a newer spec. */
   isRollingOut(object: ObjectView): boolean;
 }
 
@@ -38,22 +38,22 @@ export type ColumnName =
 export type ListedPod = Pick<Instance, "k8sName" | "status" | "address" | "outdated">;
 
 export interface PodCounts {
-  /** Undefined for what has no pods, and where the description cannot be read. */
+  /** Undefined for a kind without pods, and if the spec cannot be read. */
   readonly wanted: number | undefined;
   /** Whether the numbers below were reported. */
   readonly isReported: boolean;
   readonly running: number;
   readonly failed: number;
   readonly pending: number;
-  /** Of them all, those that an earlier description made. */
+  /** How many of them are from an older version. */
   readonly outdated: number;
-  /** Of these, those that do not run. */
+  /** How many of the outdated ones are not running. */
   readonly outdatedDown: number;
-  /** How many there are beyond those that are wanted. */
+  /** How many exceed the wanted number. */
   readonly surplus: number;
 }
 
-/** Of a kind without pods, and of an object that nothing was reported about. */
+/** For a kind without pods, and for an object without a report. */
 export const noPods: PodCounts = {
   wanted: undefined,
   isReported: false,

@@ -1,8 +1,8 @@
-// What a kind of desired state is, as one table: its words, its messages and RPCs, and the way to its controller.
-// A kind is known in one place; whatever else needs to know it reads its descriptor.
+// The descriptor of a kind of desired state: its names, messages, RPCs and controller. Each kind is defined in one
+// place; all other code reads its descriptor.
 //
-// A descriptor is pure and light: the command line reads it for `--help`. What runs in an agent is loaded when an agent
-// asks for it.
+// A descriptor is pure and small, because the command line reads it for `--help`. Code that runs in an agent is loaded
+// on demand.
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import type { GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { ControllerDeps, ControllerOptions } from "../engine/controller.ts";

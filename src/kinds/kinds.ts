@@ -57,12 +57,12 @@ export function kindsOwnedBy(name: KindName): readonly AnyKind[] {
   return allKinds.filter(({ owner }) => owner === name);
 }
 
-/** The kind that the admin protocol means; undefined for one that is not known here. */
+/** The kind for a value of the admin protocol; undefined if unknown. */
 export function kindOfObject(objectKind: ObjectKind | undefined): Kind<KindName> | undefined {
   return allKinds.find((kind) => kind.objectKind === objectKind);
 }
 
-/** The kind that a controller looks after; undefined for one that is not known here. */
+/** The kind that a controller manages; undefined if unknown. */
 export function kindOfController(controller: string): AnyKind | undefined {
   return allKinds.find((kind) => kind.controller === controller);
 }

@@ -1,9 +1,9 @@
-// What a kind says about the objects that the control plane answers with.
+// Finds the view for an object returned by the control plane.
 import type { ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
 import { type KindView, noPods } from "./kind-view.ts";
 import { kindOfObject } from "./kinds.ts";
 
-/** For objects of a kind that only a newer control plane knows: there is nothing to say about them. */
+/** For objects of a kind that only a newer control plane knows. */
 const unknownView: KindView = {
   columns: ["id", "name", "phase", "version", "reason"],
   podsOf: () => noPods,

@@ -1,4 +1,4 @@
-// The words that kinds with pods share.
+// Texts and columns shared by the kinds that have pods.
 import type { ColumnName, PodCounts } from "./kind-view.ts";
 
 export const workloadColumns: readonly ColumnName[] = [

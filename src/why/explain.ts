@@ -1,19 +1,19 @@
-// Why an object is not as it is wanted: the one cause that stands in the way first, in plain words.
+// Finds the one cause that explains why an object is not ready.
 //
-// The causes are looked for in an order in which each makes those behind it meaningless:
-// 1. Whether the object exists at all, can be read, or is over: then nothing else is left to explain.
-// 2. Whether anybody acts. What an agent said before it fell silent may be wrong by now.
-// 3. What the agent says about this very version. It is first-hand, and it proves that the order has arrived, so it
-//    stands before the state of the stream.
-// 4. Whether the order can arrive (the stream), and has arrived (the cursor). What runs until then is about an
-//    earlier version.
-// 5. Why pods cannot run, in the words of Kubernetes. It comes with the agent's state and not with the reports, so
-//    it holds also where those are held back.
-// 6. Numbers that were reported. They are worth nothing while reports are held back, which is said first.
+// Causes are checked in order. Once one applies, the later ones mean nothing:
+// 1. The object does not exist, cannot be read or was deleted. There is nothing else to explain.
+// 2. No agent is alive. What a silent agent last reported may be out of date.
+// 3. What the agent reports about this version. It is first-hand, and it proves that the version has arrived, so it
+//    is checked before the stream.
+// 4. The version cannot arrive (the stream is down) or has not arrived (the cursor). Until then the pods run an
+//    older version.
+// 5. Why pods cannot run, quoted from Kubernetes. This comes with the agent's state and not with its status reports,
+//    so it is valid even while reports are held back.
+// 6. Reported pod counts. They are stale while reports are held back, so that is checked first.
 //
-// That all is well is nobody's conclusion here: the control plane says so, or it is not said.
+// "Up to date" is never inferred here: only the control plane's own phase leads to it.
 //
-// Pure: the same facts give the same answer.
+// Pure: the same facts give the same explanation.
 import {
   type AgentView,
   ObjectView_Desired as Desired,
@@ -38,7 +38,7 @@ import { ago, appliedText, desiredText, differencesOf, liveText } from "./sides.
 import { summaryOf } from "./summaries.ts";
 
 export interface Question {
-  /** What was asked for, for the case that there is no such object: a kind where one was named, an id or a name. */
+  /** What the user typed, in case the object does not exist: the kind if given, and an id or a name. */
   readonly asked: { readonly kind: ObjectKind; readonly name: string };
   readonly object: ObjectView | undefined;
   readonly agent: AgentView;
@@ -47,7 +47,7 @@ export interface Question {
 interface Verdict {
   readonly cause: Cause;
   readonly reason?: string;
-  /** Instead of the usual sentence for the cause. */
+  /** Replaces the default sentence for the cause. */
   readonly summary?: string;
 }
 
@@ -83,8 +83,8 @@ function judge(facts: Facts): Verdict {
     if (verdict !== undefined) return verdict;
   }
   if (facts.object.phase === Phase.READY) return { cause: "all-well" };
-  // Reports and state of the agent come one after the other, and somebody may ask in between.
-  return { cause: "starting", summary: "It is applied, and not yet reported to be as it should." };
+  // The agent sends its state and its status reports separately; one may have arrived without the other.
+  return { cause: "starting", summary: "Applied; the agent has not reported it as ready yet." };
 }
 
 const knownPhases: ReadonlySet<Phase> = new Set([
@@ -107,7 +107,7 @@ function judgeAgent({ agent, nowMs }: Facts): Verdict | undefined {
   const heardAtMs = heartbeatAtMs > stateAtMs ? heartbeatAtMs : stateAtMs;
   if (heardAtMs === 0n) return { cause: "agent-never-seen" };
   if (nowMs - Number(heardAtMs) <= silentMs) return undefined;
-  const summary = `The agent of region ${region} was last heard ${ago(heardAtMs, nowMs)}; what is known of the cluster is as old.`;
+  const summary = `The agent of region ${region} was last heard from ${ago(heardAtMs, nowMs)}; the cluster's state may have changed since.`;
   return { cause: "agent-silent", summary };
 }
 
@@ -125,18 +125,18 @@ function judgeTrouble({ trouble, object }: Facts): Verdict | undefined {
       return { cause: "deletion-blocked", reason };
     case Outcome.UNSPECIFIED:
       if (object.settled) return undefined;
-      // Not the agent's word but that of a control plane which cannot know it from the agent.
+      // Set by the control plane, not by the agent: it cannot tell from the agent's reports.
       return {
         cause: "not-settled",
         reason,
-        summary: `The control plane cannot tell whether version ${object.version} was carried out.`,
+        summary: `The control plane cannot tell whether version ${object.version} was applied.`,
       };
     default:
       return undefined;
   }
 }
 
-/** The field is named by the reason as a rule; where Kubernetes names it beside, it is put in front. */
+/** Most reasons name the field; where Kubernetes reports it separately, it goes in front. */
 function withField({ reason, fieldPath = "" }: ObjectStatus): string {
   return fieldPath === "" || reason.includes(fieldPath) ? reason : `${fieldPath}: ${reason}`;
 }
@@ -150,7 +150,7 @@ function judgeArrival(facts: Facts): Verdict | undefined {
       cause: "stream-down",
       reason: [stream.lastErrorCode, stream.lastError].filter(Boolean).join(": "),
     };
-  // The agent keeps such an order unsettled until the object is gone, and says what holds it.
+  // The agent leaves a deletion unsettled until the object is gone, and reports what blocks it.
   if (object.desired === Desired.STOPPED) {
     const held = facts.trouble?.failing ?? earlierTrouble?.failing ?? "";
     return { cause: "deletion-in-progress", reason: held };
@@ -165,12 +165,12 @@ function judgeArrival(facts: Facts): Verdict | undefined {
   return before === "" ? { cause: "not-settled" } : { cause: "not-settled", reason: before };
 }
 
-// What an agent lists at most.
+// The most objects that an agent lists.
 const listedMax = 100;
 
 function unlistedReason({ agent, controller }: Facts): string {
   if (agent.troubledObjects.length < listedMax || !controller?.retrying) return "";
-  return `${controller.retrying} objects of ${controller.name} failed and are tried again, more than the agent can list`;
+  return `the agent is retrying ${controller.retrying} failed ${controller.name}, more than it can list`;
 }
 
 function judgePods({ trouble, object }: Facts): Verdict | undefined {
@@ -185,29 +185,29 @@ function judgeNumbers(facts: Facts): Verdict | undefined {
   const { controller, pods, object } = facts;
   if (pods.wanted === undefined) return undefined;
   if (controller?.breaker?.state === Breaker.OPEN) return { cause: "reports-held-back" };
-  // Nothing of the newest description is on its way up, so there is nothing to wait for.
+  // No pod of the newest version is starting, so there is nothing to wait for.
   if (pods.wanted > 0 && pods.outdatedDown > 0 && pods.running + pods.outdatedDown >= pods.wanted)
     return { cause: "older-pods" };
-  // Also seen while the agent has more to list than it can, or says why only a moment later.
+  // Happens when the agent has more objects to list than it can, or reports the reason a moment later.
   if (pods.running < pods.wanted && pods.failed > 0)
     return {
       cause: "pods-failing",
-      reason: `${pods.failed} of ${podsText(pods.wanted)}; the agent has not said why`,
+      reason: `${pods.failed} of ${podsText(pods.wanted)}; the agent has not reported why`,
     };
   const isMissing = pods.wanted > 0 && !pods.isReported;
   if (isMissing || pods.running < pods.wanted) {
     const missing = pods.isReported
       ? `${pods.running} of ${podsText(pods.wanted)} ready so far.`
-      : "nothing was reported yet.";
-    return { cause: "starting", summary: `It is applied, and its pods are on their way up: ${missing}` };
+      : "no status report yet.";
+    return { cause: "starting", summary: `Applied; its pods are starting: ${missing}` };
   }
   if (viewOf(object).isRollingOut(object) && pods.wanted > 0)
-    return { cause: "starting", summary: "Its pods are being replaced; those of before still serve." };
+    return { cause: "starting", summary: "Rolling out: new pods are starting, the old ones still serve." };
   if (pods.outdated > 0 && pods.wanted > 0) return { cause: "older-pods" };
   return pods.surplus > 0 ? { cause: "surplus-pods" } : undefined;
 }
 
-/** The control plane does not know it, but the agent may: then it holds back its deletion. */
+/** The control plane has no such object, but the agent may still have it and hold back its deletion. */
 function explainUnknown(asked: Question["asked"], agent: AgentView, nowMs: number): Explanation {
   const controller = controllerOf(asked.kind);
   const isMeant = (one: { readonly controller: string; readonly key: string; readonly id: string }) =>
@@ -224,18 +224,18 @@ function explainUnknown(asked: Question["asked"], agent: AgentView, nowMs: numbe
   }
   const { key, reason, suspectedPasses, firstSuspectedMs } = blocked;
   const cause = "deletion-blocked";
-  const since = `for ${suspectedPasses} ${suspectedPasses === 1 ? "pass" : "passes"}, first ${ago(firstSuspectedMs, nowMs)}`;
+  const since = `for ${suspectedPasses} ${suspectedPasses === 1 ? "resync" : "resyncs"}, first ${ago(firstSuspectedMs, nowMs)}`;
   return {
     cause,
-    summary: `${key} is in the cluster, and the control plane has not known it ${since}; krane does not dare to delete it.`,
+    summary: `${key} is in the cluster, but missing from the control plane (${since}); krane is holding back its deletion.`,
     ...unknown,
-    live: `${key} is there`,
+    live: `${key} exists`,
     reason,
     remedy: remedyOf(cause, { region, name: asked.name, controller: blocked.controller, key }),
   };
 }
 
-/** That an object is not on a list which was cut does not say that it is not in the cluster. */
+/** The list of held-back deletions may be truncated, so an object that is not on it may still be in the cluster. */
 function unlistedDeletions({ state, blockedDeletions }: AgentView, controller: string): string {
   const isMeant = (name: string) => controller === "" || name === controller;
   const held = (state?.controllers ?? [])
@@ -243,7 +243,7 @@ function unlistedDeletions({ state, blockedDeletions }: AgentView, controller: s
     .reduce((sum, each) => sum + each.blockedDeletions, 0);
   const listed = blockedDeletions.filter((each) => isMeant(each.controller)).length;
   if (listed >= held) return "";
-  return `the agent holds back ${held} deletions of what the control plane does not know, and lists ${listed} of them: this may be one of the others`;
+  return `the agent is holding back ${held} deletions and lists only ${listed} of them; this object may be one of the others`;
 }
 
 function remedyFacts({ object, agent, trouble, controller }: Facts): RemedyFacts {

@@ -1,74 +1,74 @@
-// The answer to "why is this object not as I want it?". The cause is a closed word for programs; everything else
-// is for people and may be put differently in another version.
+// The output of `krane why`. `cause` is one of a fixed set of codes that scripts can rely on; all other texts are for
+// people and may change between versions.
 import type { Difference } from "../kinds/kind-view.ts";
 
-/** In the order in which they are looked for; see explain.ts. */
+/** In the order in which they are checked; see explain.ts. */
 export const causes = [
   /** The control plane has no such object. */
   "unknown-object",
-  /** What is wanted of it, or how far it has come, was written by a newer krane. */
+  /** Its spec or its phase was written by a newer krane. */
   "unreadable",
-  /** Its deletion was ordered and is done. */
+  /** It was deleted on request. */
   "deleted",
-  /** No agent of its region was ever heard of. */
+  /** No agent of its region has ever connected. */
   "agent-never-seen",
-  /** The agent of its region has fallen silent. */
+  /** The agent of its region stopped sending heartbeats. */
   "agent-silent",
-  /** It seems to be unwanted, and nobody has said that it may be deleted. */
+  /** It is missing from the control plane, and its deletion is held back until an operator allows it. */
   "deletion-blocked",
-  /** It, or what had its name before, is being deleted and is not gone yet. */
+  /** It, or the previous object of that name, is still being deleted. */
   "deletion-in-progress",
-  /** krane cannot make sense of its description. */
+  /** krane rejected its spec. */
   "invalid-spec",
-  /** Kubernetes, or a webhook of the cluster, does not take it as it is. */
+  /** Kubernetes or an admission webhook rejected it. */
   "refused-by-cluster",
-  /** Its name belongs to something that is not krane's, or to another id. */
+  /** Its name is used by an object that is not krane's or has another id. */
   "name-taken",
-  /** Somebody else keeps changing what krane applied. */
+  /** Another field manager keeps overwriting what krane applies. */
   "contested",
-  /** The cluster lacks a kind of object that it needs. */
+  /** A CustomResourceDefinition that it needs is not installed. */
   "missing-crd",
-  /** A quota of its namespace is used up. */
+  /** A resource quota of its namespace is exhausted. */
   "quota",
   /** Its namespace is being deleted. */
   "namespace-terminating",
-  /** The cluster does not take the agent's credentials. */
+  /** The cluster rejects the agent's credentials. */
   "unauthenticated",
-  /** krane may not do in the cluster what it would have to. */
+  /** krane lacks a permission in the cluster. */
   "forbidden",
-  /** Something else failed, and is tried again. */
+  /** The last attempt failed for another reason and is retried. */
   "retrying",
-  /** The agent does not hear of changes. */
+  /** The agent's stream from the control plane is down. */
   "stream-down",
-  /** The agent has not got to its newest version yet. */
+  /** The agent has not applied the newest version yet. */
   "not-settled",
-  /** It is to have no pods, and has none. */
+  /** It is scaled to 0 pods and has none. */
   "paused",
-  /** Pods of an earlier description cannot run, and those of the newest one can. */
+  /** Pods from an older version cannot run; those of the newest one can. */
   "older-pods-failing",
   /** Its image cannot be pulled. */
   "image-pull",
-  /** Its program ends again and again. */
+  /** Its container is crash-looping. */
   "crash-loop",
-  /** Its container cannot be made from what its pods refer to. */
+  /** Its container cannot be created, for example because a Secret is missing. */
   "container-config",
-  /** No node takes its pods. */
+  /** Its pods do not fit on any node. */
   "unschedulable",
-  /** The cluster refuses to make its pods. */
+  /** The cluster refuses to create its pods. */
   "pods-refused",
-  /** A roll-out does not come to its end. */
+  /** A rollout made no progress before its deadline. */
   "rollout-stuck",
-  /** Its pods fail in another way. */
+  /** Its pods fail for another reason. */
   "pods-failing",
-  /** The agent cannot report what runs. */
+  /** The agent has paused its status reports. */
   "reports-held-back",
   /** Its pods are not all ready yet. */
   "starting",
-  /** Pods of an earlier description still run. */
+  /** Pods from an older version are still running. */
   "older-pods",
   /** It has more pods than it should. */
   "surplus-pods",
-  /** As it should be. */
+  /** Up to date. */
   "all-well",
 ] as const;
 
@@ -78,15 +78,15 @@ export interface Explanation {
   readonly cause: Cause;
   /** One sentence. */
   readonly summary: string;
-  /** What is wanted; empty where nothing is. */
+  /** The desired state; empty for an unknown object. */
   readonly desired: string;
-  /** What the agent made of it. */
+  /** What the agent has applied. */
   readonly applied: string;
-  /** What was last seen to run. */
+  /** What was last reported to run. */
   readonly live: string;
   readonly differences: readonly Difference[];
-  /** In the words of whoever said so: the agent, Kubernetes, a server. Empty where nobody had to. */
+  /** Quoted from the agent, Kubernetes or the control plane; empty if there is nothing to quote. */
   readonly reason: string;
-  /** What to do; empty where there is nothing to do. */
+  /** What to do; empty if there is nothing to do. */
   readonly remedy: string;
 }

@@ -1,5 +1,5 @@
-// The answers of `krane why`, case by case, in testdata/why: input.json is what is known, answer.json what is made
-// of it. UPDATE_GOLDEN=1 writes the latter anew; read the difference.
+// Compares the output of `krane why` with testdata/why, case by case: input.json holds the facts, answer.json the
+// expected explanation. UPDATE_GOLDEN=1 rewrites answer.json; review the diff.
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
@@ -12,10 +12,10 @@ import { type Cause, causes, type Explanation } from "./explanation.ts";
 interface GoldenInput {
   /** What the case is about. */
   readonly about: string;
-  /** What the answer must name, so that a golden file cannot be updated to another cause by mistake. */
+  /** The expected cause, so that UPDATE_GOLDEN=1 cannot change it by mistake. */
   readonly cause: Cause;
   readonly nowMs: number;
-  /** For an object that the control plane does not know. */
+  /** For an object that is missing from the control plane. */
   readonly asked?: JsonObject;
   readonly object?: JsonObject;
   readonly agent: JsonObject;
@@ -35,7 +35,7 @@ function answerTo({ asked, object, agent, nowMs }: GoldenInput): Explanation {
 }
 
 for (const name of cases)
-  test(`the answer to ${name} is that in testdata`, () => {
+  test(`explains ${name} as in testdata`, () => {
     const input = readInput(name);
     const answer = answerTo(input);
     assert.equal(answer.cause, input.cause);
@@ -46,7 +46,7 @@ for (const name of cases)
     assert.equal(text, readFileSync(file, "utf8"));
   });
 
-test("every cause has a golden answer", () => {
+test("every cause has a golden file", () => {
   const answered = new Set(cases.map((name) => readInput(name).cause));
   assert.deepEqual(
     causes.filter((cause) => !answered.has(cause)),
@@ -54,7 +54,7 @@ test("every cause has a golden answer", () => {
   );
 });
 
-test("every answer is a sentence, and says what to do unless all is as it should be", () => {
+test("every summary is a sentence, and only up-to-date and deleted objects have no remedy", () => {
   for (const name of cases) {
     const { cause, summary, remedy } = answerTo(readInput(name));
     assert.match(summary, /^\S.*\.$/s, name);

@@ -1,11 +1,11 @@
-// What the words of the agent and of Kubernetes mean. The first pattern that fits decides, so the particular
-// stands before the general: a quota that is used up is also a 403, and so is a namespace on its way out.
+// Maps reasons from the agent and from Kubernetes to causes. The first matching pattern wins, so specific ones come
+// before general ones: an exhausted quota and a terminating namespace are also 403s.
 import { isAboutOlderPods } from "../kinds/deployment/failing.ts";
 import type { Cause } from "./explanation.ts";
 
 type Pattern = readonly [RegExp, Cause];
 
-/** Of an attempt that failed and will be made again. */
+/** For an attempt that failed and is retried. */
 const attempts: readonly Pattern[] = [
   [/keeps changing|conflicts? with "/, "contested"],
   [/has no CiliumNetworkPolicy|no matches for kind|could not find the requested resource/, "missing-crd"],
@@ -17,7 +17,7 @@ const attempts: readonly Pattern[] = [
   [/: 403\b|[Ff]orbidden/, "forbidden"],
 ];
 
-/** Of pods that cannot run. */
+/** For pods that cannot run. */
 const pods: readonly Pattern[] = [
   [/is being deleted and waits for finalizer/, "deletion-in-progress"],
   [/FailedCreate\b.*exceeded quota/, "quota"],
@@ -33,7 +33,7 @@ export function causeOfAttempt(reason: string): Cause {
   return first(attempts, reason) ?? "retrying";
 }
 
-/** What krane itself refuses has no status of the API server in it. */
+/** A reason from krane's own validation contains no HTTP status. */
 export function causeOfRefusal(reason: string): Cause {
   return /: 4\d\d\b/.test(reason) ? "refused-by-cluster" : "invalid-spec";
 }

@@ -1,4 +1,4 @@
-// What to do about each cause: a sentence or two, with the command to type where there is one.
+// What to do about each cause: one or two sentences, with the command to run if there is one.
 import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
 import { allKinds, kindOfObject } from "../kinds/kinds.ts";
 import type { Cause } from "./explanation.ts";
@@ -7,16 +7,16 @@ import { podSelector } from "./pod-selector.ts";
 
 export interface RemedyFacts {
   readonly region: string;
-  /** Its id, or what was asked for. */
+  /** Its id, or the name that the user typed. */
   readonly name: string;
   readonly namespace?: string;
   readonly objectName?: string;
   readonly kind?: ObjectKind;
   readonly controller?: string;
   readonly key?: string;
-  /** The names of its pods that an earlier description made. */
+  /** The names of its pods from an older version. */
   readonly olderPods?: readonly string[];
-  /** The field that was refused. */
+  /** The field that was rejected. */
   readonly fieldPath?: string | undefined;
   /** Why the stream ended, as a Connect code. */
   readonly errorCode?: string | undefined;
@@ -28,62 +28,62 @@ const [firstPlural, ...otherPlurals] = allKinds.map(({ plural }) => plural);
 
 const remedies: Readonly<Record<Cause, Remedy>> = {
   "unknown-object": ({ region }) =>
-    `See what there is with krane get ${firstPlural} --region ${region}, and the same with ${otherPlurals.join(" and ")}. If it should exist, apply it.`,
-  unreadable: "Use a server and a command line at least as new as what wrote it, or apply the object again.",
+    `List what exists with krane get ${firstPlural} --region ${region} (or ${otherPlurals.join(", ")}). If it should exist, apply it.`,
+  unreadable:
+    "Upgrade the server and the command line to the version that wrote it, or apply the object again.",
   deleted: "",
   "agent-never-seen": ({ region }) =>
-    `Start an agent for region ${region}, and check its control.url, token and region; its log says what fails.`,
+    `Start an agent for region ${region}. If one is running, check its control.url, token and region, and its log.`,
   "agent-silent":
-    "See whether the agent's pod runs and what its log says last. Workloads go on running without it, but nothing is changed or repaired.",
+    "Check that the agent's pod is running, and read its log. Workloads keep running without it, but nothing is changed or repaired.",
   "deletion-blocked": ({ controller = "", key = "" }) =>
-    `If it is to go: krane deletions release ${controller} ${key}. If it is wanted, apply it again.`,
+    `To delete it: krane deletions release ${controller} ${key}. To keep it, apply it again.`,
   "deletion-in-progress": (facts) =>
-    `Wait a moment. If it stays, look at its finalizers, and ask whoever put them there: ${inspect(facts, "-o jsonpath={.metadata.finalizers}")}`,
+    `Wait a moment. If it stays, check its finalizers and the controllers that set them: ${inspect(facts, "-o jsonpath={.metadata.finalizers}")}`,
   "invalid-spec": ({ fieldPath }) =>
     fieldPath === undefined || fieldPath === ""
-      ? "Correct it and apply it again."
-      : `Correct ${fieldPath} and apply it again.`,
+      ? "Fix the spec and apply it again."
+      : `Fix ${fieldPath} and apply it again.`,
   "refused-by-cluster": ({ fieldPath }) =>
     fieldPath === undefined || fieldPath === ""
-      ? "Change what the reason names, here or in the cluster's admission rules. krane tries again now and then."
+      ? "Change what the reason names, in the spec or in the cluster's admission rules. krane retries from time to time."
       : `Change ${fieldPath} and apply it again, or change the cluster's admission rules.`,
   "name-taken": (facts) =>
-    `Delete or rename the other object, or give this one another name; krane never takes over what is not its own. Look at it with: ${inspect(facts, "-o yaml")}`,
+    `Delete or rename the other object, or give this one another name; krane never takes over objects that it does not own. To see the other object: ${inspect(facts, "-o yaml")}`,
   contested:
-    "Stop the other field manager from writing these fields, or change them at the control plane instead.",
+    "Stop the other field manager from writing these fields, or make the change in the control plane instead.",
   "missing-crd":
-    'Install Cilium, or at least its CustomResourceDefinitions; krane goes on by itself then. isolation.network_policy = "best-effort" runs deployments without network policies.',
+    'Install Cilium, or at least its CustomResourceDefinitions; krane then continues without a restart. To run deployments without network policies, set isolation.network_policy = "best-effort".',
   quota: ({ namespace = "" }) =>
-    `Raise the quota, free some of it, or ask for less. See: kubectl -n ${namespace} describe resourcequota`,
+    `Raise the quota, free some of it, or request less. See: kubectl -n ${namespace} describe resourcequota`,
   "namespace-terminating": ({ namespace = "" }) =>
-    `Wait until the namespace is gone; krane makes it again. If it stays: kubectl get namespace ${namespace} -o yaml`,
+    `Wait until the namespace is gone; krane then creates it again. If it stays: kubectl get namespace ${namespace} -o yaml`,
   unauthenticated:
-    "See that the agent's ServiceAccount exists, or that its kubeconfig holds a token that is still good. krane doctor tries them.",
+    "Check that the agent's ServiceAccount exists, or that its kubeconfig holds a valid token. krane doctor tests them.",
   forbidden:
-    "Give krane's ServiceAccount the right that the reason names; krane doctor checks all that it needs.",
-  retrying: "Wait for the next attempt. If it goes on, act on what the reason names.",
+    "Grant krane's ServiceAccount the permission named in the reason; krane doctor checks all permissions.",
+  retrying: "Wait for the next attempt. If it keeps failing, fix what the reason names.",
   "stream-down": ({ errorCode }) =>
     errorCode === "unauthenticated" || errorCode === "permission_denied"
-      ? "Give the agent a token that the control plane takes for its region (control.token)."
-      : "Check the network between agent and control plane, and the agent's control.url. It connects again by itself.",
-  "not-settled": "Wait a few seconds. If it stays so, krane status shows how far behind the agent is.",
+      ? "Give the agent a token that the control plane accepts for its region (control.token)."
+      : "Check the network between agent and control plane, and the agent's control.url. The agent keeps reconnecting.",
+  "not-settled": "Wait a few seconds. If nothing changes, krane status shows how far behind the agent is.",
   paused: ({ kind, name }) =>
     `To run it: krane scale ${kindOfObject(kind)?.name ?? "deployment"} ${name} --replicas 1`,
   "older-pods-failing": olderPodsOf,
   "image-pull": (facts) =>
-    `Check that the image exists and that the cluster may pull it ([registry] of the agent), then apply the right one. See: ${podsOf(facts)}`,
-  "crash-loop": (facts) => `Read the log of the program: ${logsOf(facts)}`,
-  "container-config": (facts) =>
-    `Make what the reason names, or correct the description. See: ${podsOf(facts)}`,
-  unschedulable: "Add nodes, free some room, or ask for less CPU and memory.",
-  "pods-refused": "Change what the reason names, here or in the cluster's admission rules.",
-  "rollout-stuck": (facts) => `Look at the pods that do not come up: ${podsOf(facts)}`,
-  "pods-failing": (facts) => `Look at its pods: ${podsOf(facts)}`,
+    `Check that the image exists and that the cluster may pull it (the agent's [registry] settings); fix the image and apply it again. See: ${podsOf(facts)}`,
+  "crash-loop": (facts) => `Read the log of the crashed container: ${logsOf(facts)}`,
+  "container-config": (facts) => `Create what the reason names, or fix the spec. See: ${podsOf(facts)}`,
+  unschedulable: "Add nodes, free capacity, or request less CPU and memory.",
+  "pods-refused": "Change what the reason names, in the spec or in the cluster's admission rules.",
+  "rollout-stuck": (facts) => `Check the pods that do not start: ${podsOf(facts)}`,
+  "pods-failing": (facts) => `Check its pods: ${podsOf(facts)}`,
   "reports-held-back":
-    "See why the control plane refuses or loses the agent's reports; the agent tries again within a minute.",
-  starting: (facts) => `Wait. If pods stay not ready, look at their health check: ${podsOf(facts)}`,
+    "Check why the control plane rejects or does not receive the agent's reports; the agent retries within a minute.",
+  starting: (facts) => `Wait. If pods do not become ready, check their health check: ${podsOf(facts)}`,
   "older-pods": olderPodsOf,
-  "surplus-pods": (facts) => `Wait. If they stay, see what keeps them: ${podsOf(facts)}`,
+  "surplus-pods": (facts) => `Wait. If they stay, check why: ${podsOf(facts)}`,
   "all-well": "",
 };
 

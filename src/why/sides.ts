@@ -1,5 +1,4 @@
-// The three sides of an object, each in one line: what is wanted, what the agent made of it, what runs; and where
-// they differ.
+// The desired, applied and live state of an object, each as one line of text, and the differences between them.
 import { ObjectView_Desired as Desired } from "../gen/krane/admin/v1/admin_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../gen/krane/v1/agent_pb.ts";
 import type { Difference } from "../kinds/kind-view.ts";
@@ -8,29 +7,29 @@ import type { Facts } from "./facts.ts";
 
 export function desiredText({ object }: Facts): string {
   const version = `version ${object.version}`;
-  if (object.desired === Desired.STOPPED) return `not to exist (${version})`;
+  if (object.desired === Desired.STOPPED) return `deleted (${version})`;
   const what = viewOf(object).wantedText(object);
   return what === "" ? version : `${what} (${version})`;
 }
 
-const refused: ReadonlySet<Outcome> = new Set([Outcome.PARKED, Outcome.CONFLICT]);
+const rejected: ReadonlySet<Outcome> = new Set([Outcome.PARKED, Outcome.CONFLICT]);
 
 export function appliedText({ object, trouble, earlierTrouble, controller }: Facts): string {
   const before = (trouble ?? earlierTrouble)?.appliedVersion ?? 0n;
-  const stands = before === 0n ? "nothing is applied" : `version ${before} stands`;
-  if (trouble !== undefined && refused.has(trouble.outcome)) return `refused; ${stands}`;
+  const inForce = before === 0n ? "nothing is applied" : `version ${before} stays in force`;
+  if (trouble !== undefined && rejected.has(trouble.outcome)) return `rejected; ${inForce}`;
   if (trouble !== undefined && trouble.outcome === Outcome.RETRYING)
-    return `failed ${trouble.attempts} ${trouble.attempts === 1 ? "time" : "times"} so far; ${stands}`;
+    return `failed ${trouble.attempts} ${trouble.attempts === 1 ? "time" : "times"} so far; ${inForce}`;
   if (object.settled) return `version ${object.version}`;
-  if (trouble?.outcome === Outcome.UNSPECIFIED) return "not known";
+  if (trouble?.outcome === Outcome.UNSPECIFIED) return "unknown";
   const cursor = controller?.stream?.cursor;
-  return cursor === undefined ? "not known" : `not yet; everything up to version ${cursor} is settled`;
+  return cursor === undefined ? "unknown" : `not yet; the agent has processed versions up to ${cursor}`;
 }
 
 export function liveText({ object, pods, nowMs }: Facts): string {
   const view = viewOf(object);
   const reportedAtMs = view.reportedAtMs(object);
-  if (reportedAtMs === undefined) return pods.wanted === undefined ? "" : "nothing was reported yet";
+  if (reportedAtMs === undefined) return pods.wanted === undefined ? "" : "no status report yet";
   return `${view.liveText(object, pods)} (reported ${ago(reportedAtMs, nowMs)})`;
 }
 
@@ -44,10 +43,10 @@ export function differencesOf({ object, pods, controller }: Facts): readonly Dif
   };
   const cursor = controller?.stream?.cursor;
   if (!object.settled && cursor !== undefined)
-    differ("version", `${object.version}`, `settled up to ${cursor}`);
+    differ("version", `${object.version}`, `processed up to ${cursor}`);
   if (pods.wanted !== undefined && pods.isReported) {
     differ("ready pods", `${pods.wanted}`, `${pods.running}`);
-    if (pods.outdated > 0) differ("pods of an earlier description", "0", `${pods.outdated}`);
+    if (pods.outdated > 0) differ("pods from an older version", "0", `${pods.outdated}`);
   }
   return [...differences, ...view.differencesOf(object)];
 }
@@ -59,7 +58,7 @@ const units = [
   [1_000, "s"],
 ] as const;
 
-/** `12s ago`. The clocks of two machines differ a little, so the future is now. */
+/** `12s ago`. Clocks of two machines differ a little, so a time in the future counts as now. */
 export function ago(atMs: bigint, nowMs: number): string {
   const ageMs = Math.max(0, nowMs - Number(atMs));
   const [unitMs, word] = units.find(([ms]) => ageMs >= ms) ?? [1_000, "s"];

@@ -7,51 +7,52 @@ type Summary = string | ((facts: Facts) => string);
 
 const summaries: Readonly<Record<Cause, Summary>> = {
   "unknown-object": "The control plane has no such object.",
-  unreadable: "A newer krane wrote what is wanted of it or how far it has come, and this one cannot read it.",
-  deleted: "Its deletion was ordered, and it is gone.",
-  "agent-never-seen": ({ agent }) =>
-    `No agent of region ${agent.region} was ever heard of, so nobody acts on it.`,
-  "agent-silent": ({ agent }) => `The agent of region ${agent.region} has fallen silent.`,
-  "deletion-blocked": "The agent does not dare to delete it.",
+  unreadable: "A newer krane wrote its spec or phase, and this one cannot read it.",
+  deleted: "Deleted on request.",
+  "agent-never-seen": ({ agent }) => `No agent of region ${agent.region} has ever connected.`,
+  "agent-silent": ({ agent }) => `The agent of region ${agent.region} stopped sending heartbeats.`,
+  "deletion-blocked": "The agent is holding back its deletion.",
   "deletion-in-progress": ({ object, trouble }) =>
     (trouble?.failing ?? "") === ""
-      ? `The deletion of ${object.namespace}/${object.name} is ordered and not done yet.`
-      : `${object.namespace}/${object.name} is being deleted, and something keeps it from going.`,
-  "invalid-spec": "krane cannot make sense of its description, and has parked it until it changes.",
-  "refused-by-cluster": "The cluster does not take it as it is.",
+      ? `${object.namespace}/${object.name} is being deleted.`
+      : `${object.namespace}/${object.name} is being deleted, but something blocks it.`,
+  "invalid-spec": ({ trouble }) =>
+    (trouble?.appliedVersion ?? 0n) === 0n
+      ? "The spec is invalid; nothing is applied until it changes."
+      : "The spec is invalid; krane keeps the last good version until it changes.",
+  "refused-by-cluster": "The cluster rejected it.",
   "name-taken": ({ object }) =>
-    `The name ${object.namespace}/${object.name} belongs to something else in the cluster.`,
-  contested: "Somebody else keeps changing in the cluster what krane applies.",
-  "missing-crd": "The cluster lacks a kind of object that it needs.",
-  quota: "A quota of its namespace is used up.",
+    `The name ${object.namespace}/${object.name} is taken by another object in the cluster.`,
+  contested: "Another field manager keeps overwriting what krane applies.",
+  "missing-crd": "A CustomResourceDefinition that it needs is not installed in the cluster.",
+  quota: "A resource quota of its namespace is exhausted.",
   "namespace-terminating": ({ object }) =>
-    `Namespace ${object.namespace} is being deleted, and takes nothing new.`,
-  unauthenticated: "The cluster does not take the agent's credentials.",
-  forbidden: "krane may not do in the cluster what it would have to.",
-  retrying: "The last attempt failed; the agent tries again by itself.",
+    `Namespace ${object.namespace} is being deleted, so nothing can be created in it.`,
+  unauthenticated: "The cluster rejects the agent's credentials.",
+  forbidden: "krane lacks a permission in the cluster.",
+  retrying: "The last attempt failed; the agent retries.",
   "stream-down": ({ object }) =>
-    `The agent is not connected to the control plane, and has not heard of version ${object.version}.`,
+    `The agent is not connected to the control plane and has not received version ${object.version}.`,
   "not-settled": ({ object, controller }) => {
     const { waiting = 0, inFlight = 0, delayed = 0 } = controller?.queue ?? {};
-    const queue = `${waiting} wait, ${inFlight} are being worked on, ${delayed} are put off`;
-    return `The agent has not settled version ${object.version} yet (of its objects, ${queue}).`;
+    const queue = `${waiting} waiting, ${inFlight} in flight, ${delayed} delayed`;
+    return `The agent has not applied version ${object.version} yet (its queue: ${queue}).`;
   },
-  paused: "It is to have no pods, and is as it should be.",
-  "older-pods-failing": "Pods of an earlier description cannot run, and krane replaces no pod.",
+  paused: "Up to date, scaled to 0 pods.",
+  "older-pods-failing": "Pods from an older version cannot run, and krane does not replace running pods.",
   "image-pull": "Its image cannot be pulled.",
-  "crash-loop": "Its program ends again and again.",
-  "container-config": "Its container cannot be made.",
-  unschedulable: "No node of the cluster takes its pods.",
-  "pods-refused": "The cluster refuses to make its pods.",
-  "rollout-stuck": "Its new pods do not come up; those of before are kept.",
+  "crash-loop": "The container is crash-looping.",
+  "container-config": "Its container cannot be created.",
+  unschedulable: "Its pods do not fit on any node.",
+  "pods-refused": "The cluster refuses to create its pods.",
+  "rollout-stuck": "The rollout is stuck: its new pods do not become ready, and the old ones keep running.",
   "pods-failing": "Its pods cannot run.",
-  "reports-held-back": "The agent cannot report what runs: too many reports failed, and it pauses.",
-  starting: "It is applied, and its pods are on their way up.",
+  "reports-held-back": "The agent has paused its status reports because too many failed.",
+  starting: "Applied; its pods are starting.",
   "older-pods": ({ pods }) =>
-    `It is applied, but ${pods.outdated} of its pods ${pods.outdated === 1 ? "is" : "are"} of an earlier description: krane replaces no pod.`,
-  "surplus-pods": ({ pods }) =>
-    `It is applied, and ${podsText(pods.surplus)} more than it should have ${pods.surplus === 1 ? "is" : "are"} still there.`,
-  "all-well": "It is as it should be.",
+    `Applied, but ${pods.outdated} of its pods ${pods.outdated === 1 ? "is" : "are"} from an older version: krane does not replace running pods.`,
+  "surplus-pods": ({ pods }) => `Applied, but it still has ${podsText(pods.surplus)} too many.`,
+  "all-well": "Up to date.",
 };
 
 export function summaryOf(cause: Cause, facts: Facts): string {

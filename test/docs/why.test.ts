@@ -1,4 +1,4 @@
-// docs/why.md lists every cause, each with an answer that the code really gives.
+// docs/why.md lists every cause, each with an explanation from the golden files.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -11,18 +11,18 @@ function answerFor(cause: string): Explanation {
   const answers = names.map(
     (name): Explanation => JSON.parse(readProjectFile(`testdata/why/${name}/answer.json`)),
   );
-  // The case that has the name of its cause is the plainest one.
+  // The case named like its cause is the simplest one.
   const plain = names.indexOf(cause);
   const answer = plain >= 0 ? answers[plain] : answers.find((each) => each.cause === cause);
   if (answer === undefined) throw new Error(`no golden answer for ${cause}`);
   return answer;
 }
 
-test("docs/why.md lists every cause, with what is said and what to do", () => {
+test("docs/why.md lists every cause, with an example and what to do", () => {
   const rows = causes.map((cause) => {
     const { summary, remedy } = answerFor(cause);
     return `| \`${cause}\` | ${summary} | ${remedy.replaceAll("|", "\\|")} |`;
   });
-  const table = ["| cause | what is said, for example | what to do |", "|---|---|---|", ...rows].join("\n");
+  const table = ["| cause | example | what to do |", "|---|---|---|", ...rows].join("\n");
   assertGoldenSection("docs/why.md", "causes", table);
 });

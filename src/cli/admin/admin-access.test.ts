@@ -89,33 +89,33 @@ describe("a bad context is 78, and what to do about it is said", () => {
     [
       "no file, no flags",
       { env: { HOME: "/h" } },
-      /no control plane to use: .*--server.*\/h\/\.config\/krane\/config\.toml.*krane dev/,
+      /no control plane; set it with .*--server.*\/h\/\.config\/krane\/config\.toml.*krane dev/,
     ],
     [
       "a file that is named and missing",
       { env },
-      /\/k\/config\.toml: cannot be read: no such file; KRANE_CONFIG names it/,
+      /\/k\/config\.toml: cannot be read: no such file; check KRANE_CONFIG/,
     ],
     ["an unknown context", { env: { ...env, KRANE_CONTEXT: "x" } }, /no context x: there are dev, reader/],
     [
       "a context without a file",
       { env: { HOME: "/h", KRANE_CONTEXT: "x" } },
-      /no context x: there is no file \/h/,
+      /no context x: the file \/h\S* does not exist/,
     ],
     [
       "a context without a server",
       { env: { ...env, KRANE_CONTEXT: "empty" } },
-      /context empty names no control plane: add server/,
+      /context empty has no control plane; add server/,
     ],
     [
       "a context without a token",
       { env: { ...env, KRANE_CONTEXT: "bare" } },
-      /context bare names no token: add token_file/,
+      /context bare has no token; add token_file/,
     ],
     [
       "a context without a region",
       { env: { ...env, KRANE_CONTEXT: "lost" } },
-      /no region: give it with --region.*add region to context lost/,
+      /no region; set it with --region.*add region to context lost/,
     ],
     [
       "a token file that is not there",
@@ -135,7 +135,7 @@ describe("a bad context is 78, and what to do about it is said", () => {
     [
       "the token of a context for another control plane, by a variable",
       { env: { ...env, KRANE_SERVER: "http://127.0.0.1:1" } },
-      /KRANE_SERVER: the token of context dev is for http:\/\/127\.0\.0\.1:\d+ only; give one with --token-file or KRANE_TOKEN/,
+      /KRANE_SERVER: the token of context dev is for http:\/\/127\.0\.0\.1:\d+ only; pass one with --token-file or KRANE_TOKEN/,
     ],
     [
       "the token of a context for another control plane, by a flag",
@@ -145,7 +145,7 @@ describe("a bad context is 78, and what to do about it is said", () => {
     [
       "the token of a context without a control plane of its own",
       { env: { ...env, KRANE_CONTEXT: "unbound", KRANE_SERVER: "http://127.0.0.1:1" } },
-      /KRANE_SERVER: the token of context unbound is for no control plane that it names; give one/,
+      /KRANE_SERVER: context unbound has a token but no server, so the token is not sent there; pass one/,
     ],
     ["a URL that is none", { env: { ...env, KRANE_SERVER: "localhost" } }, /KRANE_SERVER: is not a URL/],
     [
@@ -193,18 +193,18 @@ test("a file without a current context asks to choose one", async () => {
   assert.equal(code, 78);
   assert.equal(
     stderr,
-    "krane: no context is the current one: choose with krane context use NAME; there are dev, reader\n",
+    "krane: no current context; choose one with krane context use NAME; there are dev, reader\n",
   );
 });
 
 describe("a call that fails says what to do, and its exit code says what kind it is", () => {
-  test("77 where the token is not known, without showing it", async () => {
+  test("77 if the token is rejected, without showing it", async () => {
     const { code, stderr } = await run({
       env: { ...env, KRANE_TOKEN: "not-the-right-token" },
       files: files(),
     });
     assert.equal(code, 77);
-    assert.match(stderr, /does not know the token; check KRANE_TOKEN\n/);
+    assert.match(stderr, /rejected the token; check KRANE_TOKEN\n/);
     assert.doesNotMatch(stderr, /not-the-right-token/);
   });
 
@@ -212,9 +212,9 @@ describe("a call that fails says what to do, and its exit code says what kind it
     const argv = ["get", "deployments", "--token-file", "/wrong"];
     const wrong = "not-the-right-token";
     const flag = await run({ argv, env, files: { ...files(), "/wrong": wrong } });
-    assert.match(flag.stderr, /does not know the token; check --token-file \/wrong\n/);
+    assert.match(flag.stderr, /rejected the token; check --token-file \/wrong\n/);
     const context = { env: { ...env, KRANE_CONTEXT: "dev" }, files: { ...files(), "/k/token": wrong } };
-    assert.match((await run(context)).stderr, /does not know the token; check token_file of context dev\n/);
+    assert.match((await run(context)).stderr, /rejected the token; check token_file of context dev\n/);
   });
 
   test("77 where the token may only read", async () => {
@@ -228,7 +228,7 @@ describe("a call that fails says what to do, and its exit code says what kind it
     assert.equal((await run({ env: { ...env, KRANE_TOKEN: server.tokens.agent }, files: files() })).code, 77);
   });
 
-  test("69 where nobody listens, with the name of the context where the address is its own", async () => {
+  test("69 if the connection is refused, with the context if the address comes from it", async () => {
     const KRANE_SERVER = `http://127.0.0.1:${await freePort()}`;
     const { code, stderr } = await run({
       env: { ...env, KRANE_SERVER, KRANE_TOKEN: "not-for-the-context" },
@@ -237,7 +237,7 @@ describe("a call that fails says what to do, and its exit code says what kind it
     assert.equal(code, 69);
     assert.equal(
       stderr,
-      `krane: cannot reach ${KRANE_SERVER}: nobody listens there; check that it runs, and the URL\n`,
+      `krane: cannot reach ${KRANE_SERVER}: connection refused; check the URL, and that the server is running\n`,
     );
     const own = await run({
       env,
@@ -245,7 +245,7 @@ describe("a call that fails says what to do, and its exit code says what kind it
         Object.entries(files()).map(([path, text]) => [path, text.replaceAll(server.url, KRANE_SERVER)]),
       ),
     });
-    assert.match(own.stderr, /^krane: cannot reach \S+ \(context dev\): nobody listens there/);
+    assert.match(own.stderr, /^krane: cannot reach \S+ \(context dev\): connection refused/);
   });
 
   test("69 where somebody else listens", async (t) => {
@@ -261,7 +261,7 @@ describe("a call that fails says what to do, and its exit code says what kind it
       files: files(),
     });
     assert.equal(code, 69);
-    assert.match(stderr, /does not serve the admin API: check the URL/);
+    assert.match(stderr, /does not serve the admin API; check the URL/);
   });
 
   test("69 where its certificate is not trusted, until ca_file names who signed it", async (t) => {
@@ -285,7 +285,7 @@ ${more}`;
     const call = { env: { ...env, KRANE_CONTEXT: "secure" } };
     const { code, stderr } = await run({ ...call, files: files(secure("")) });
     assert.equal(code, 69);
-    assert.match(stderr, /certificate that is not trusted \(\w+\); name its CA with ca_file/);
+    assert.match(stderr, /untrusted certificate \(\w+\); set its CA with ca_file/);
     const trusting = { ...files(secure('ca_file = "ca.pem"')), "/k/ca.pem": pem.get(certFile) ?? "" };
     assert.equal((await run({ ...call, files: trusting })).code, 0);
   });

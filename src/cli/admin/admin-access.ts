@@ -1,12 +1,12 @@
-// What every command that speaks to a control plane has in common: the flags that say where to, a client, a
-// format for its output, and the same words for the same failures.
+// Shared by all commands that call a control plane: the flags for its address, a client, the output format, and the
+// error messages.
 //
 //   const get = addAdminOptions(program.command("get"), { output: true });
 //   get.action(async () => exitWith(await withAdmin(get, deps, async (admin) => { ... return exitCodes.ok; })));
 //
 // Calls take `{ signal: admin.signal }`; a stream takes `...endless` (admin-client.ts) as well. Objects are found
-// with object-search.ts, shown with table.ts, age.ts and output.ts. What a command cannot do is a CommandError.
-// Ctrl-C ends any of them with 130 and without a message: whoever pressed it knows why.
+// with object-search.ts, shown with table.ts, age.ts and output.ts. A command reports failures as CommandError.
+// Ctrl-C ends each of them with 130 and without a message.
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Command } from "commander";
 import { createSystemClock } from "../../concurrency/clock.ts";
@@ -27,23 +27,23 @@ export interface CommandDeps {
 }
 
 export interface Admin {
-  /** Calls end after 10 s. What they throw is a ConnectError, which `withAdmin` puts into words. */
+  /** Calls time out after 10 s. They throw a ConnectError, which `withAdmin` turns into a message. */
   readonly client: AdminClient;
   readonly target: AdminTarget;
-  /** The region to work in. Throws where neither flag, environment nor context names one. */
+  /** The region to work in. Throws if neither flag, environment nor context names one. */
   readonly region: string;
   readonly output: OutputFormat;
   /** Colours for standard output. */
   readonly paint: Paint;
   /** Wall time in milliseconds since 1970. */
   now(): number;
-  /** What a failed call means, in plain words. `withAdmin` does it for what a command lets pass. */
+  /** Turns a failed call into a message. `withAdmin` does this for errors that a command does not catch. */
   explain(error: ConnectError): CommandError;
   readonly signal: AbortSignal;
   close(): void;
 }
 
-/** Gives the command the flags that `openAdmin` reads. */
+/** Adds the flags that `openAdmin` reads. */
 export function addAdminOptions(
   command: Command,
   { output = false, aboutRegion }: { readonly output?: boolean; readonly aboutRegion?: string } = {},
@@ -51,7 +51,7 @@ export function addAdminOptions(
   return addTargetOptions(output ? addOutputOption(command) : command, aboutRegion);
 }
 
-/** Connects with the first call. Rejects with a CommandError where the context does not say enough. */
+/** Connects with the first call. Rejects with a CommandError if the context is incomplete. */
 export async function openAdmin(
   command: Command,
   env: Environment,
@@ -61,7 +61,7 @@ export async function openAdmin(
   const target = await loadTarget(command, env, io, signal);
   const token = await loadSecret(target.token, io, signal);
   const ca = target.caFile === undefined ? undefined : await loadFile(target.caFile, "ca_file", io, signal);
-  // An agent never gets here, and need not pay for the client at its start.
+  // Imported here to keep the start of the agent fast, which never needs it.
   const { createAdminClient } = await import("./admin-client.ts");
   const { commandErrorOf } = await import("./admin-refusal.ts");
   const { client, close } = createAdminClient({ url: target.url, token, ca });
@@ -72,7 +72,7 @@ export async function openAdmin(
     get region() {
       if (target.region !== undefined) return target.region;
       const place = target.context === undefined ? "" : `, or add region to context ${target.context.name}`;
-      throw new CommandError("config", `no region: give it with --region or KRANE_REGION${place}`);
+      throw new CommandError("config", `no region; set it with --region or KRANE_REGION${place}`);
     },
     output: outputOf(command),
     paint: createPaint(io.stdout, env),
@@ -83,7 +83,7 @@ export async function openAdmin(
   };
 }
 
-/** Runs a command that speaks to a control plane, from its flags to its exit code. */
+/** Runs a command that calls a control plane, from its flags to its exit code. */
 export async function withAdmin(
   command: Command,
   { env, io }: CommandDeps,
@@ -102,7 +102,7 @@ export async function withAdmin(
   });
 }
 
-/** What is wrong with the region of a call that failed, where it is that. By default the region of the command. */
+/** The error if a call failed because its region is unknown. `region` defaults to that of the command. */
 export async function regionFlaw(
   admin: Admin,
   error: unknown,
@@ -114,14 +114,14 @@ export async function regionFlaw(
   return unknownRegion(admin, region).catch(() => undefined);
 }
 
-/** A token as it is now. Rejects with a CommandError that names the file. */
+/** Reads a token. Rejects with an error that names the file. */
 export async function loadSecret(ref: SecretRef, io: Io, signal: AbortSignal): Promise<Secret> {
   const clock = createSystemClock();
   const deps = { readTextFile: io.readTextFile, nowMs: () => clock.nowMs() };
   return createSecretSource(ref, deps, bearerToken()).current(signal);
 }
 
-/** A text file that the context names under that key. Rejects with a CommandError that names both. */
+/** Reads the text file that the context names under the key. Rejects with a CommandError that names both. */
 export async function loadFile(path: string, key: string, io: Io, signal: AbortSignal): Promise<string> {
   try {
     return await io.readTextFile(path, signal);

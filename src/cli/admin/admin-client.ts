@@ -1,5 +1,5 @@
-// The admin API as a client sees it: Connect over HTTP/1.1, which every proxy and load balancer passes on, with a
-// token and a deadline on every call.
+// The client of the admin API: Connect over HTTP/1.1, which every proxy and load balancer supports, with a token and a
+// deadline on every call.
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
@@ -17,9 +17,9 @@ export interface AdminClientOptions {
 }
 
 const callTimeoutMs = 10_000;
-/** For a stream, which may last: `client.watchEvents(request, { signal, ...endless })`. */
+/** For a stream, which has no deadline: `client.watchEvents(request, { signal, ...endless })`. */
 export const endless = { timeoutMs: 0 } as const;
-// A page of objects with large policies; what is above it is not what a person asked for.
+// Enough for a page of objects with large policies.
 const messageBytesMax = 32 * 1024 * 1024;
 
 export function createAdminClient({ url, token, ca }: AdminClientOptions): {

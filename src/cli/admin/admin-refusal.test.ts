@@ -49,7 +49,10 @@ describe("a refused call in plain words", () => {
     ] as const;
     for (const [code, expected] of codes)
       assert.equal(explained(answered(code, "why"))[0], expected, Code[code]);
-    assert.equal(explained(answered(Code.Internal, ""))[1], "the control plane refused without a reason");
+    assert.equal(
+      explained(answered(Code.Internal, ""))[1],
+      "the control plane rejected the request without a reason",
+    );
   });
 
   test("says the remedy of the server once", () => {
@@ -58,7 +61,7 @@ describe("a refused call in plain words", () => {
     const stale = "it is at version 2, not at version 1; read it again";
     assert.deepEqual(explained(answered(Code.Aborted, stale)), [
       "failed",
-      `${stale}, and give its version with --if-version`,
+      `${stale}, and pass its version with --if-version`,
     ]);
   });
 
@@ -66,10 +69,10 @@ describe("a refused call in plain words", () => {
     assert.equal(explained(new ConnectError("broken", Code.NotFound))[0], "unreachable");
     assert.match(
       explained(new ConnectError("late", Code.DeadlineExceeded))[1] ?? "",
-      /no answer within 10 s/,
+      /no response within 10 s/,
     );
     const untrusted = Object.assign(new Error("self-signed"), { code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
     const error = new ConnectError("x", Code.Internal, undefined, undefined, untrusted);
-    assert.match(explained(error)[1] ?? "", /certificate that is not trusted .*ca_file/);
+    assert.match(explained(error)[1] ?? "", /untrusted certificate .*ca_file/);
   });
 });

@@ -1,5 +1,5 @@
-// What a failed call means to the person who made it: what happened in plain words, and what to do. Text of the
-// server is shown without the token, which servers like to quote (K7), and without anything that drives a terminal.
+// Turns a failed call into a message for the user: what happened, and what to do. The token, which some servers quote,
+// is redacted (K7), and control characters are removed.
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { FieldProblemSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { systemCodeOf } from "../../telemetry/error-description.ts";
@@ -16,7 +16,7 @@ export function commandErrorOf(
   token: string,
 ): CommandError {
   const reason = printable(scrub(error.rawMessage.replaceAll(token, "[redacted]"), reasonCharsMax));
-  // A flag or a variable may name another control plane than the context does, whose fault it is not then.
+  // Name the context only if the URL comes from it and not from a flag or variable.
   const isOfContext = target.context?.server.url === target.url;
   const from = isOfContext ? ` (context ${target.context?.name})` : "";
   const at = `${target.url}${from}`;
@@ -27,28 +27,31 @@ export function commandErrorOf(
     case Code.InvalidArgument:
       return new CommandError("failed", refusedFields(error) ?? reason);
     case Code.Unauthenticated:
-      return new CommandError("denied", `${at} does not know the token; check ${target.tokenFrom}`);
+      return new CommandError("denied", `${at} rejected the token; check ${target.tokenFrom}`);
     case Code.PermissionDenied:
-      return new CommandError("denied", reason === "" ? "the token may not do this; use another" : reason);
+      return new CommandError(
+        "denied",
+        reason === "" ? "the token lacks the permission for this; use another one" : reason,
+      );
     case Code.Aborted:
-      return new CommandError("failed", `${reason}, and give its version with --if-version`);
+      return new CommandError("failed", `${reason}, and pass its version with --if-version`);
     case Code.Unimplemented:
       return new CommandError(
         "unreachable",
-        `${at} does not serve the admin API: check the URL, and that the server has admin tokens (server.admin_tokens)`,
+        `${at} does not serve the admin API; check the URL, and that the server has admin tokens (server.admin_tokens)`,
       );
     case Code.Unavailable:
     case Code.DeadlineExceeded:
-      return new CommandError("unreachable", `${at} cannot answer now: ${reason}; try again`);
+      return new CommandError("unreachable", `${at} is unavailable: ${reason}; try again`);
     default:
       return new CommandError(
         "failed",
-        reason === "" ? "the control plane refused without a reason" : reason,
+        reason === "" ? "the control plane rejected the request without a reason" : reason,
       );
   }
 }
 
-/** An answer always has headers, and an error that the RPC library makes by itself has none. */
+/** Errors from the server have headers; those from the RPC library itself have none. */
 function isAnswer(error: ConnectError): boolean {
   return error.metadata.keys().next().done !== true;
 }
@@ -58,22 +61,25 @@ function withoutAnswer(error: ConnectError, at: string): CommandError {
   if (code !== undefined && /CERT|ISSUER|SIGNATURE|TLS|SSL/.test(code))
     return new CommandError(
       "unreachable",
-      `${at} has a certificate that is not trusted (${code}); name its CA with ca_file in the context`,
+      `${at} has an untrusted certificate (${code}); set its CA with ca_file in the context`,
     );
   const why =
     error.code === Code.DeadlineExceeded
-      ? "no answer within 10 s"
-      : (reasons[code ?? ""] ?? code ?? "the answer is not one of a krane control plane");
-  return new CommandError("unreachable", `cannot reach ${at}: ${why}; check that it runs, and the URL`);
+      ? "no response within 10 s"
+      : (reasons[code ?? ""] ?? code ?? "the response is not from a krane control plane");
+  return new CommandError(
+    "unreachable",
+    `cannot reach ${at}: ${why}; check the URL, and that the server is running`,
+  );
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "nobody listens there",
-  ECONNRESET: "the connection was cut",
-  ENOTFOUND: "there is no such host",
-  EAI_AGAIN: "the host cannot be looked up",
-  ETIMEDOUT: "no connection in time",
-  EPROTO: "it does not speak TLS",
+  ECONNREFUSED: "connection refused",
+  ECONNRESET: "connection reset",
+  ENOTFOUND: "host not found",
+  EAI_AGAIN: "DNS lookup failed",
+  ETIMEDOUT: "connection timed out",
+  EPROTO: "the server does not speak TLS",
 };
 
 function refusedFields(error: ConnectError): string | undefined {

@@ -1,4 +1,4 @@
-// Which control plane a command speaks to, and as whom: a flag wins over the environment, the environment over
+// Determines which control plane a command calls, and with which token. Flags override the environment, which overrides
 // the context.
 import type { Command } from "commander";
 import { renderProblems } from "../../config/render.ts";
@@ -19,11 +19,11 @@ import {
 } from "./context-file.ts";
 
 export interface AdminTarget {
-  /** The context it comes from; undefined where flags and environment say it all. */
+  /** The context in use; undefined if flags and environment set everything. */
   readonly context: Context | undefined;
   readonly url: string;
   readonly token: SecretRef;
-  /** Where the token is from, as a person knows it: `--token-file`, `KRANE_TOKEN`, or the context. */
+  /** Where the token comes from, for messages: `--token-file`, `KRANE_TOKEN`, or the context. */
   readonly tokenFrom: string;
   readonly caFile: string | undefined;
   readonly region: string | undefined;
@@ -38,7 +38,7 @@ interface TargetFlags {
 
 const regionHelp = "the region, such as us-east-1.aws (default: $KRANE_REGION, else the context's)";
 
-/** Gives the command the flags that say where to. */
+/** Adds the flags for the control plane, token and region. */
 export function addTargetOptions(command: Command, aboutRegion = regionHelp): Command {
   return command
     .option("--context <name>", "the context to use (default: $KRANE_CONTEXT, else the current one)")
@@ -47,7 +47,7 @@ export function addTargetOptions(command: Command, aboutRegion = regionHelp): Co
     .option("--token-file <path>", "a file with the token (default: $KRANE_TOKEN, else the context's)");
 }
 
-/** The region that somebody asked for in so many words, as opposed to one that a context has. */
+/** The region from the flag alone, not from the environment or the context. */
 export function regionFlag(command: Command): string | undefined {
   return command.opts<TargetFlags>().region;
 }
@@ -85,7 +85,7 @@ export async function loadTarget(
   };
 }
 
-/** The file with the contexts; undefined where there is none and nobody asked for one. */
+/** The contexts file; undefined if it does not exist and KRANE_CONFIG does not name it. */
 export async function loadContextFile(
   env: Environment,
   io: Io,
@@ -100,7 +100,7 @@ export async function loadContextFile(
     signal.throwIfAborted();
     if (!env["KRANE_CONFIG"] && isMissing(error)) return undefined;
     const reason = error instanceof Error ? error.message : String(error);
-    const remedy = env["KRANE_CONFIG"] ? "; KRANE_CONFIG names it" : "";
+    const remedy = env["KRANE_CONFIG"] ? "; check KRANE_CONFIG" : "";
     throw new CommandError("config", `${path}: cannot be read: ${reason}${remedy}`);
   }
   const outcome = parseContextFile({ path, text });
@@ -119,7 +119,7 @@ function chosenContext(
   if (context !== undefined) return context;
   const place =
     file === undefined
-      ? `there is no file ${contextFilePath(env) ?? ""}`
+      ? `the file ${contextFilePath(env) ?? ""} does not exist`
       : knownContexts(file.contexts.keys());
   throw new CommandError("config", `no context ${printable(name)}: ${place.trimEnd()}`);
 }
@@ -141,7 +141,7 @@ function tokenOrigin(flags: TargetFlags, env: Environment, context: Context | un
   return `${key} of context ${context.name}`;
 }
 
-/** Whoever gets somebody to set an address, in a variable or a copied command, must not get a token by it. */
+/** A context's token is sent only to its own server: a copied command or variable with another address must not leak it. */
 function contextToken(
   context: Context | undefined,
   address: NamedText | undefined,
@@ -150,11 +150,11 @@ function contextToken(
   const { url: own, token } = context?.server ?? {};
   if (context === undefined || token === undefined || address === undefined) return token;
   if (own !== undefined && new URL(own).origin === new URL(server).origin) return token;
-  const owner = own === undefined ? "no control plane that it names" : `${new URL(own).origin} only`;
-  throw new CommandError(
-    "config",
-    `${address.where}: the token of context ${context.name} is for ${owner}; give one with --token-file or KRANE_TOKEN`,
-  );
+  const problem =
+    own === undefined
+      ? `context ${context.name} has a token but no server, so the token is not sent there`
+      : `the token of context ${context.name} is for ${new URL(own).origin} only`;
+  throw new CommandError("config", `${address.where}: ${problem}; pass one with --token-file or KRANE_TOKEN`);
 }
 
 interface NamedText {
@@ -162,7 +162,7 @@ interface NamedText {
   readonly text: string;
 }
 
-// An exported but empty variable is what a template leaves behind for "nothing here".
+// Templates often export a variable that is empty, which counts as not set.
 function named(
   choices: readonly (readonly [where: string, text: string | undefined])[],
 ): NamedText | undefined {
@@ -189,14 +189,14 @@ function missingText(
   env: Environment,
 ): string {
   if (context !== undefined)
-    return `context ${context.name} names no ${what}: add ${key} to it, or give it with ${ways}`;
+    return `context ${context.name} has no ${what}; add ${key} to it, or use ${ways}`;
   if (file !== undefined && file.contexts.size > 0)
-    return `no context is the current one: choose with krane context use NAME; ${knownContexts(file.contexts.keys())}`;
+    return `no current context; choose one with krane context use NAME; ${knownContexts(file.contexts.keys())}`;
   const path = contextFilePath(env);
   const place = path === undefined ? "" : `, or write a context to ${path}`;
   return (
-    `no ${what} to use: give it with ${ways}${place}; ` +
-    "krane dev and krane server --data-dir say which KRANE_CONFIG leads to theirs"
+    `no ${what}; set it with ${ways}${place}; ` +
+    "krane dev and krane server --data-dir print the KRANE_CONFIG to use"
   );
 }
 

@@ -1,4 +1,4 @@
-// krane context: which control planes there are, and which one commands speak to.
+// krane context: lists the configured control planes, and selects the one that commands use.
 import type { Command } from "commander";
 import type { SecretRef } from "../../config/secret.ts";
 import { printable } from "../../telemetry/printable.ts";
@@ -15,8 +15,8 @@ import { type ContextFile, contextFilePath, type Endpoint, knownContexts } from 
 const examples = `
 Examples:
   krane context list                  every context; * marks the current one
-  krane context use production        speak to that one from now on
-  krane context show                  where commands go, and as whom
+  krane context use production        use it from now on
+  krane context show                  the control plane and token in use
 
 The file is $KRANE_CONFIG, else $XDG_CONFIG_HOME/krane/config.toml, else ~/.config/krane/config.toml:
 
@@ -26,7 +26,7 @@ The file is $KRANE_CONFIG, else $XDG_CONFIG_HOME/krane/config.toml, else ~/.conf
   server = "http://127.0.0.1:7091"
   region = "local.dev"
   token_file = "admin-token"          # or token = "..."; paths are relative to this file
-  # ca_file = "ca.pem"                # for https:// with a certificate of your own
+  # ca_file = "ca.pem"                # for https:// with a private CA
 
   [contexts.dev.vault]                # for krane secrets
   url = "http://127.0.0.1:7092"
@@ -40,7 +40,7 @@ export function addContextCommands(
 ): void {
   const context = program
     .command("context")
-    .description("choose the control plane that commands speak to")
+    .description("choose the control plane that commands use")
     .addHelpText("after", examples);
   context
     .command("list")
@@ -52,7 +52,7 @@ export function addContextCommands(
     .description("make a context the current one")
     .addHelpText("after", "\nExample:\n  krane context use production\n")
     .action(async (name: string) => exitWith(await runUse(name, deps)));
-  const show = context.command("show").description("show where commands go, and as whom");
+  const show = context.command("show").description("show the control plane and token in use");
   addTargetOptions(show)
     .addHelpText("after", "\nExamples:\n  krane context show\n  krane context show --context production\n")
     .action(async () => exitWith(await runShow(show, deps)));
@@ -84,7 +84,7 @@ async function runUse(name: string, { env, io }: CommandDeps): Promise<number> {
   } finally {
     stop.release();
   }
-  io.stdout.write(`context ${name} is the current one\n`);
+  io.stdout.write(`switched to context ${name}\n`);
   return exitCodes.ok;
 }
 
@@ -95,9 +95,9 @@ async function runShow(command: Command, { env, io }: CommandDeps): Promise<numb
     io.stdout.write(
       renderFields(
         [
-          ["Context", context?.name ?? "none; flags and environment say it all"],
+          ["Context", context?.name ?? "none; set by flags and environment"],
           ["Server", url],
-          ["Region", region ?? "none; give it with --region"],
+          ["Region", region ?? "none; set it with --region"],
           ["Token", env["KRANE_TOKEN"] && token.kind === "inline" ? "in KRANE_TOKEN" : placeOf(token)],
           ["CA", caFile ?? ""],
           ["Vault", vaultText(context?.vault)],
@@ -131,8 +131,8 @@ async function loadFile({ env, io }: CommandDeps): Promise<ContextFile> {
     throw new CommandError(
       "config",
       path === undefined
-        ? "no place for contexts: set KRANE_CONFIG or HOME"
-        : `there is no file ${path}: write one (krane context --help shows how), or set KRANE_CONFIG`,
+        ? "no contexts file; set KRANE_CONFIG or HOME"
+        : `the file ${path} does not exist; create it (see krane context --help), or set KRANE_CONFIG`,
     );
   } finally {
     stop.release();

@@ -79,7 +79,7 @@ FILE:3: contexts.dev.server: must begin with https:// or http://; use one of the
 FILE:4: contexts.dev.tokn: is not a known setting; did you mean token?
 FILE:6: contexts.dev.vault.uri: is not a known setting; did you mean url?
 FILE:8: contexts.open.server: would send its token over plain HTTP to a host that is not private; use https://, or reach it through a tunnel to localhost
-FILE:9: contexts.open.token: is set, and so is token_file; keep one of the two
+FILE:9: contexts.open.token: conflicts with token_file; keep one of them
 FILE:11: contexts."no way": may contain only letters, digits, "-", "_" and "."; remove the other characters
 `,
     );
@@ -88,10 +88,10 @@ FILE:11: contexts."no way": may contain only letters, digits, "-", "_" and "."; 
   test("must have the context that it calls current", () => {
     assert.match(
       problemsOf('current = "x"\n[contexts.a]\n[contexts.b]\n'),
-      /current: names no context.*there are a, b/,
+      /current: names a context that does not exist.*there are a, b/,
     );
-    assert.match(problemsOf('current = "x"\n'), /the file has none/);
-    assert.match(problemsOf("contexts = 1\n"), /one section for each context/);
+    assert.match(problemsOf('current = "x"\n'), /the file has no contexts/);
+    assert.match(problemsOf("contexts = 1\n"), /one section per context/);
     assert.match(problemsOf("contexts.a = 1\n"), /is a section/);
   });
 });
@@ -111,6 +111,6 @@ describe("another current context", () => {
 
   test("is not written where the line cannot be found", () => {
     const text = '"curr\\u0065nt" = "a"\n[contexts.a]\n[contexts.b]\n';
-    assert.throws(() => withCurrent({ path, text }, "b"), /cannot be changed by krane; write current = "b"/);
+    assert.throws(() => withCurrent({ path, text }, "b"), /krane cannot edit this file; write current = "b"/);
   });
 });

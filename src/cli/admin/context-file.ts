@@ -1,7 +1,7 @@
-// The file with the control planes that a person works with, as kubectl has its kubeconfig. Pure: text in,
-// contexts or everything that is wrong with them out. It may hold tokens, so no problem quotes a value (K7).
+// Parses the contexts file: the user's control planes, like kubectl's kubeconfig. Pure: takes the text, and returns the
+// contexts or all problems. The file may hold tokens, so problems never quote a value (K7).
 //
-// Paths in it are relative to its folder: the file and the token beside it can be moved together.
+// Paths in it are relative to its folder, so that the file and its token files can be moved together.
 import { dirname, join, resolve } from "node:path";
 import { isPrivateHost } from "../../config/insecure-url.ts";
 import { nearestName } from "../../config/nearest-key.ts";
@@ -14,7 +14,7 @@ import { shownPath } from "../../config/unknown-keys.ts";
 import { url } from "../../config/url-types.ts";
 import type { Environment } from "../io.ts";
 
-/** One endpoint and what it takes to be let in. */
+/** A server and its credentials. */
 export interface Endpoint {
   readonly url: string | undefined;
   readonly token: SecretRef | undefined;
@@ -25,13 +25,13 @@ export interface Context {
   readonly name: string;
   readonly server: Endpoint;
   readonly region: string | undefined;
-  /** Where `krane secrets` encrypts; undefined where the context names none. */
+  /** The vault that `krane secrets` encrypts with; undefined if the context has none. */
   readonly vault: Endpoint | undefined;
 }
 
 export interface ContextFile {
   readonly path: string;
-  /** The name of the context that counts when none is asked for. */
+  /** The name of the default context. */
   readonly current: string | undefined;
   readonly contexts: ReadonlyMap<string, Context>;
 }
@@ -40,7 +40,7 @@ export type ContextFileOutcome =
   | { readonly kind: "valid"; readonly file: ContextFile }
   | { readonly kind: "invalid"; readonly problems: readonly ConfigProblem[] };
 
-/** Undefined where the environment names no place of the user's own. */
+/** Undefined if none of the variables is set. */
 export function contextFilePath(env: Environment): string | undefined {
   if (env["KRANE_CONFIG"]) return env["KRANE_CONFIG"];
   const base = env["XDG_CONFIG_HOME"] || (env["HOME"] && join(env["HOME"], ".config"));
@@ -58,7 +58,7 @@ export function parseContextFile(file: { readonly path: string; readonly text: s
   const current = reader.text(["current"], contextName);
   reader.refuseOthers([], ["current", "contexts"]);
   if (current !== undefined && reader.problems.length === 0 && !contexts.has(current))
-    reader.refuse(["current"], "names no context of this file", knownContexts(contexts.keys()));
+    reader.refuse(["current"], "names a context that does not exist", knownContexts(contexts.keys()));
   return reader.problems.length > 0
     ? { kind: "invalid", problems: sortProblems(reader.problems) }
     : { kind: "valid", file: { path: file.path, current, contexts } };
@@ -66,10 +66,10 @@ export function parseContextFile(file: { readonly path: string; readonly text: s
 
 export function knownContexts(names: Iterable<string>): string {
   const list = [...names];
-  return list.length === 0 ? "the file has none; add [contexts.NAME]" : `there are ${list.join(", ")}`;
+  return list.length === 0 ? "the file has no contexts; add [contexts.NAME]" : `there are ${list.join(", ")}`;
 }
 
-/** What keeps a token from being sent there; undefined where nothing does. */
+/** Why a token must not be sent to this address; undefined if it may. */
 export function plainHttpProblem(address: string): { message: string; remedy: string } | undefined {
   if (!address.startsWith("http:") || isPrivateHost(new URL(address).hostname)) return undefined;
   return {
@@ -89,7 +89,7 @@ class Reader {
   contexts(): ReadonlyMap<string, Context> {
     const tables = this.#document.root["contexts"] ?? {};
     if (!isTable(tables)) {
-      this.refuse(["contexts"], "must hold one section for each context", "write [contexts.NAME]");
+      this.refuse(["contexts"], "must have one section per context", "write [contexts.NAME]");
       return new Map();
     }
     const contexts = new Map<string, Context>();
@@ -128,7 +128,7 @@ class Reader {
     const path = this.#file([...at, "token_file"]);
     const secret = this.text([...at, "token"], bearerToken());
     if (path !== undefined && secret !== undefined)
-      this.refuse([...at, "token"], "is set, and so is token_file", "keep one of the two");
+      this.refuse([...at, "token"], "conflicts with token_file", "keep one of them");
     if (path !== undefined) return { kind: "file", path, setting: shownPath([...at, "token"]) };
     return secret && { kind: "inline", secret };
   }
@@ -147,7 +147,7 @@ class Reader {
     return undefined;
   }
 
-  /** A mistyped key that is skipped would leave a person wondering why it has no effect. */
+  /** Rejects unknown keys: a mistyped key would otherwise have no effect, silently. */
   refuseOthers(at: readonly string[], known: readonly string[]): void {
     const table = at.length === 0 ? this.#document.root : this.#document.lookUp(at);
     if (!isTable(table)) {

@@ -1,5 +1,5 @@
-// Regions that a control plane does not know. It refuses them with a code that says no more than that something is in
-// the way, because an agent must not take it for the end of all its objects; a person gets the names to choose from.
+// Explains an unknown region. The control plane only responds with failed_precondition, so that an agent does not take
+// it for "all objects are gone"; users get the list of known regions.
 
 import { printable } from "../../telemetry/printable.ts";
 import { CommandError } from "../command-error.ts";
@@ -7,7 +7,7 @@ import type { AdminClient } from "./admin-client.ts";
 
 const namedMax = 10;
 
-/** What is wrong with the region, or undefined where the control plane knows it. */
+/** The error for an unknown region; undefined if the control plane knows it. */
 export async function unknownRegion(
   { client, signal }: { readonly client: AdminClient; readonly signal: AbortSignal },
   region: string,
@@ -18,7 +18,7 @@ export async function unknownRegion(
   const more = known.length > namedMax ? ` and ${known.length - namedMax} more` : "";
   const names =
     known.length === 0
-      ? "none is: a token for it in server.agent_tokens makes it known"
-      : `known are ${known.slice(0, namedMax).map(printable).join(", ")}${more}`;
-  return new CommandError("not_found", `region ${printable(region)} is not known; ${names}`);
+      ? "there are no regions yet; add one with a token in server.agent_tokens"
+      : `there are ${known.slice(0, namedMax).map(printable).join(", ")}${more}`;
+  return new CommandError("not_found", `unknown region ${printable(region)}; ${names}`);
 }

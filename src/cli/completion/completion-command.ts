@@ -1,4 +1,4 @@
-// krane completion: a script that teaches a shell what krane can be told.
+// krane completion: prints a shell completion script.
 import { Argument, type Command } from "commander";
 import type { Io } from "../io.ts";
 
@@ -13,7 +13,7 @@ Examples:
 export function addCompletionCommand(program: Command, { io }: { readonly io: Io }): void {
   program
     .command("completion")
-    .description("print a script for completion in a shell")
+    .description("print a shell completion script")
     .addArgument(new Argument("<shell>", "which shell").choices(["bash", "zsh", "fish"]))
     .addHelpText("after", examples)
     .action(async (shell: "bash" | "zsh" | "fish") => {

@@ -1,20 +1,19 @@
-// What can be typed, read from the program itself, so that completion knows every command and flag that there is
-// and none that there is not.
+// Collects all commands, flags and values from the Commander program, so that completion always matches it.
 import type { Command, Option } from "commander";
 
 export interface CompletedCommand {
-  /** From the program on: "krane config check". */
+  /** The full path: "krane config check". */
   readonly path: string;
   readonly about: string;
-  /** The last words of the paths below it. */
+  /** The names of its subcommands. */
   readonly below: readonly string[];
   readonly options: readonly CompletedOption[];
-  /** What its first argument may be, as far as that is known. */
+  /** The possible values of its first argument, if known. */
   readonly words: readonly string[];
 }
 
 export interface CompletedOption {
-  /** "-o" and "--output", as far as there are both. */
+  /** "-o" and "--output", or only one of them. */
   readonly names: readonly string[];
   readonly about: string;
   readonly value: CompletedValue;
@@ -24,10 +23,10 @@ export type CompletedValue =
   | { readonly kind: "none" }
   | { readonly kind: "words"; readonly words: readonly string[] }
   | { readonly kind: "file" }
-  /** Something that only the person knows. */
+  /** A value that cannot be completed. */
   | { readonly kind: "other" };
 
-/** `firstWords`: what the first argument may be, by the path of the command, where the program itself does not say. */
+/** `firstWords`: possible values of the first argument by command path, for commands that do not declare them. */
 export function completedCommands(
   program: Command,
   firstWords: ReadonlyMap<string, readonly string[]> = new Map(),
@@ -43,7 +42,7 @@ export function completedCommands(
     options: help.visibleOptions(program).map(completedOption),
     words: argument?.argChoices ?? firstWords.get(path) ?? [],
   };
-  // The command for help explains those beside it, and has no parent by which it could know them.
+  // `help` completes its sibling commands, but has no parent to look them up from.
   const helped = new Map([...firstWords, [`${path} help`, here.below.filter((word) => word !== "help")]]);
   return [
     here,
@@ -56,7 +55,7 @@ function completedOption(option: Option): CompletedOption {
   return { names, about: option.description, value: completedValue(option) };
 }
 
-/** A value that may be left out is not waited for: what follows such a flag is most often something else. */
+/** An optional value is not completed: the word after such a flag is usually something else. */
 function completedValue({ required, flags, argChoices }: Option): CompletedValue {
   if (!required) return { kind: "none" };
   if (argChoices !== undefined) return { kind: "words", words: argChoices };

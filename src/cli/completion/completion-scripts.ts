@@ -1,5 +1,5 @@
-// Completion as scripts for shells: a few lines that walk along what is typed so far, and the tables of the program.
-// Nothing is run while a person types.
+// Generates the completion scripts: lookup tables of all commands and flags, and a few lines of shell that walk along
+// the typed words. Completing never runs krane.
 import type { CompletedCommand, CompletedValue } from "./completion-model.ts";
 
 export const shells = ["bash", "zsh", "fish"] as const;
@@ -10,14 +10,14 @@ export function completionScript(shell: Shell, commands: readonly CompletedComma
   return shell === "zsh" ? `${zshStart}${bashScript(commands)}${zshEnd}` : bashScript(commands);
 }
 
-// zsh runs completions of bash. A file of its $fpath is run at the first completion in a shell, as that completion
-// itself: one that only says how to complete leaves the first Tab without an answer.
+// zsh can run bash completions. It runs a file from $fpath as the first completion itself, so a file that only
+// registered a completion function would give nothing on the first Tab.
 const zshStart = "#compdef krane\nautoload -U +X bashcompinit && bashcompinit\n";
 const zshEnd = `[[ "\${funcstack[1]}" == _krane ]] && _bash_complete -F _krane\n`;
 
-// `names` and `value` are answers of the tables (`words` is a variable of zsh's own), `wanted` the flag whose value
-// comes next. bash takes a "=" for a word of its own, so that --flag=value and --flag value look alike once it is left
-// out. Behind "--" comes a command of somebody else's.
+// `names` and `value` are results of the table lookups (`words` is a variable of zsh's own), `wanted` the flag whose
+// value comes next. bash treats "=" as a separate word, so once it is skipped, --flag=value and --flag value look alike.
+// After "--" comes another program's command line.
 function bashScript(commands: readonly CompletedCommand[]): string {
   return `# What krane can be told, for completion in the shell. Made by: krane completion
 _krane_words() {
@@ -84,11 +84,11 @@ function flagsCase({ path, options }: CompletedCommand): string {
 interface FlagValue {
   readonly path: string;
   readonly name: string;
-  /** Undefined for a flag that takes none. */
+  /** Undefined for a flag without a value. */
   readonly value: string | undefined;
 }
 
-/** A flag that means the same wherever it stands is named without its command; flags with one value share a line. */
+/** A flag that means the same in all commands is listed without a command; flags with the same value share a line. */
 function valueCases(commands: readonly CompletedCommand[]): readonly string[] {
   const patternsOf = new Map<string, Set<string>>();
   for (const { path, name, value, isSameEverywhere } of flagValues(commands)) {
@@ -101,7 +101,7 @@ function valueCases(commands: readonly CompletedCommand[]): readonly string[] {
   );
 }
 
-/** The flags that a value follows, in the same way with or without their command. */
+/** The flags that take a value, with or without a command in the same way. */
 function valuedFlags(commands: readonly CompletedCommand[]): readonly string[] {
   const names = flagValues(commands).flatMap(({ path, name, value, isSameEverywhere }) =>
     value === undefined ? [] : [isSameEverywhere ? name : `${path} ${name}`],
@@ -128,7 +128,7 @@ function valueText(value: CompletedValue): string | undefined {
   return value.kind === "file" ? "<file>" : "";
 }
 
-// The walk is that of bash; `first` asks whether an argument can still be the first of its command.
+// The same walk as in bash; `first` tests whether the word can be the first argument of its command.
 function fishScript(commands: readonly CompletedCommand[]): string {
   const paths = commands.map(({ path }) => fishQuoted(path)).join(" ");
   return `# What krane can be told, for completion in the shell. Made by: krane completion

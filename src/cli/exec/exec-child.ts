@@ -1,5 +1,4 @@
-// A command as if it had been started in krane's place: its streams are ours, signals go through to it,
-// and what ends it ends us.
+// Runs a command as a stand-in for krane: it inherits the streams, gets all signals, and its exit code becomes krane's.
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { ExecError } from "./exec-error.ts";
@@ -20,19 +19,19 @@ const passedOn: readonly NodeJS.Signals[] = [
   "SIGWINCH",
   "SIGCONT",
 ];
-// A terminal sends these to every process in its foreground, so the command has them already.
+// A terminal sends these to all foreground processes, so the command gets them anyway.
 const sentByTerminal: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT", "SIGWINCH"]);
 
 const signalBase = 128;
 
-/** Resolves with the exit code: the command's own, or 128 and the number of the signal that ended it. */
+/** Resolves with the exit code: the command's own, or 128 plus the number of the signal that ended it. */
 export async function runChild(options: ChildOptions, process: NodeJS.Process): Promise<number> {
   let child: ChildProcess | undefined;
   const isTerminal = process.stdin.isTTY === true;
   const pass = (signal: NodeJS.Signals) => {
     if (!(isTerminal && sentByTerminal.has(signal))) child?.kill(signal);
   };
-  // Before the command is there: a signal that came in between would end krane and orphan it.
+  // Before the command starts: a signal in between would end krane and orphan the command.
   for (const signal of passedOn) process.on(signal, pass);
   try {
     child = start(options);
@@ -46,11 +45,11 @@ function start({ file, args, env }: ChildOptions): ChildProcess {
   try {
     return spawn(file, args, { stdio: "inherit", env: { ...env } });
   } catch (cause) {
-    // Node reports most failures later and this one at once.
+    // Node throws this error, but emits all others as events.
     if (codeOf(cause) !== "E2BIG") throw cause;
     throw new ExecError(
       "unusable",
-      "the variables and arguments together are larger than Linux allows; 128 KiB is the most for one of them",
+      "the environment variables and arguments exceed the Linux limit; each one may have at most 128 KiB",
       { cause },
     );
   }

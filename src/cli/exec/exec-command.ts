@@ -1,5 +1,5 @@
-// krane exec: runs a command with the secrets of its deployment in its environment. It stands before the
-// program in the image of a workload, and needs nothing but the variables that krane puts into the pod.
+// krane exec: runs a command with the secrets of its deployment as environment variables. It is the entry point of a
+// workload's image, and needs only the variables that krane sets in the pod.
 import process from "node:process";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { createSystemClock } from "../../concurrency/clock.ts";
@@ -18,20 +18,20 @@ Examples:
 
 It reads UNKEY_ENCRYPTED_ENV, UNKEY_PROVIDER_ENDPOINT, UNKEY_TOKEN_PATH, UNKEY_DEPLOYMENT_ID and
 UNKEY_ENVIRONMENT_ID, which krane sets in the pods of its deployments. Without UNKEY_ENCRYPTED_ENV the command
-is run as it is. The command does not see UNKEY_* and KUBERNETES_*, except UNKEY_DEPLOYMENT_ID,
+runs without secrets. The command does not see UNKEY_* and KUBERNETES_*, except UNKEY_DEPLOYMENT_ID,
 UNKEY_ENVIRONMENT_ID, UNKEY_REGION and UNKEY_INSTANCE_ID.
 
 Exit codes:
-  that of the command, or 128 and the number of the signal that ended it
-  126 the command cannot be run   127 it was not found
-  1 no secrets   64 wrong usage   78 what krane sets in a pod is missing or wrong
+  that of the command, or 128 plus the number of the signal that ended it
+  126 the command cannot be run   127 command not found
+  1 no secrets   64 wrong usage   78 a variable that krane sets in the pod is missing or wrong
 `;
 
 export function addExecOptions(command: Command): Command {
   return command
     .argument("<command...>", "what to run, after --")
     .addOption(
-      new Option("--timeout <duration>", "how long to wait for krane when it cannot answer")
+      new Option("--timeout <duration>", "how long to retry while krane is unavailable")
         .argParser(parseTimeout)
         .default(60_000, "1m"),
     )

@@ -1,4 +1,4 @@
-// What a pod's variables say about its secrets, and the variables that its program is started with.
+// Reads the pod's variables that describe its secrets, and builds the environment of the command.
 import { isPrivateHost } from "../../config/insecure-url.ts";
 import { findVariableNameFlaw, readSecretsBlob, variables } from "../../kinds/deployment/secrets-blob.ts";
 import { tokenPath } from "../../kinds/deployment/secrets-token.ts";
@@ -10,20 +10,20 @@ export interface SecretsQuestion {
   readonly endpoint: string;
   readonly tokenPath: string;
   readonly blob: Uint8Array;
-  /** The variables that the answer has to have, no more and no fewer. */
+  /** The variables that the response must have, no more and no fewer. */
   readonly names: ReadonlySet<string>;
   readonly deploymentId: string;
   readonly environmentId: string;
 }
 
-/** What to ask krane; undefined for a deployment without secrets, which is run as it is. */
+/** The request for krane; undefined for a deployment without secrets. */
 export function parseSecretsQuestion(env: Environment): SecretsQuestion | undefined {
   const encoded = env[variables.encryptedEnvironment] ?? "";
   if (encoded === "") return undefined;
   const blob = Buffer.from(encoded, "base64");
   const secrets = isBase64(encoded) ? readSecretsBlob(blob) : undefined;
   if (secrets === undefined)
-    throw wrong(variables.encryptedEnvironment, "is not what krane puts there; was it changed on the way?");
+    throw wrong(variables.encryptedEnvironment, "is not a value that krane sets; was it changed?");
   if (secrets.size === 0) return undefined;
   for (const name of secrets.keys()) {
     const flaw = findVariableNameFlaw(name);
@@ -39,8 +39,7 @@ export function parseSecretsQuestion(env: Environment): SecretsQuestion | undefi
   };
 }
 
-// What the program may know of where it runs. Everything else that begins like this was for whoever
-// fetched the secrets.
+// Passed on to the command. All other variables with these prefixes are only for fetching the secrets.
 const keptVariables: ReadonlySet<string> = new Set([
   variables.deploymentId,
   variables.environmentId,
@@ -50,8 +49,8 @@ const keptVariables: ReadonlySet<string> = new Set([
 const ownPrefix = /^(UNKEY|KUBERNETES)_/;
 
 /**
- * The secrets win over variables of the same name, and may have any name: they belong to the same
- * tenant as the program, so LD_PRELOAD or PATH among them gives nobody a right that they lack.
+ * Secrets override variables of the same name, and may have any name: they belong to the same tenant as the command,
+ * so a secret named LD_PRELOAD or PATH gives nobody new rights.
  */
 export function childEnvironment(
   env: Environment,
@@ -61,7 +60,7 @@ export function childEnvironment(
   return Object.fromEntries([...own, ...secrets]);
 }
 
-/** The variables, if they are all there and a program can be started with them. */
+/** Returns the variables; throws if one is missing, unexpected or unusable. */
 export function checkAnswer(
   question: SecretsQuestion,
   answer: Readonly<Record<string, string>>,
@@ -69,13 +68,16 @@ export function checkAnswer(
   const received = new Map(Object.entries(answer));
   const { names } = question;
   if (received.size !== names.size || ![...names].every((name) => received.has(name)))
-    throw new ExecError("unusable", "krane answered with other variables than it was asked for; report this");
+    throw new ExecError(
+      "unusable",
+      "krane returned other variables than requested; this is a bug, please report it",
+    );
   for (const [name, value] of received) {
     if (value.includes("\0"))
       throw new ExecError(
         "unusable",
-        `the value of ${JSON.stringify(name)} has a NUL character, which no environment can hold; ` +
-          "encode the value, in base64 for example",
+        `the value of ${JSON.stringify(name)} has a NUL character, which environment variables cannot hold; ` +
+          "encode the value, for example as base64",
       );
   }
   return received;
@@ -84,18 +86,18 @@ export function checkAnswer(
 function parseEndpoint(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !["http:", "https:"].includes(url.protocol))
-    throw wrong(variables.providerEndpoint, "is no http or https URL; correct `secrets.endpoint` of krane");
+    throw wrong(variables.providerEndpoint, "is not an http or https URL; fix `secrets.endpoint` of krane");
   if (url.protocol === "http:" && !isPrivateHost(url.hostname))
     throw wrong(
       variables.providerEndpoint,
-      "would send the token of this pod in clear over a public network; use https in `secrets.endpoint` of krane",
+      "would send the pod's token unencrypted over a public network; use https in `secrets.endpoint` of krane",
     );
   return text.replace(/\/+$/, "");
 }
 
 function needed(env: Environment, name: string): string {
   const value = env[name] ?? "";
-  if (value === "") throw wrong(name, "is not set, though there are secrets; does krane run this pod?");
+  if (value === "") throw wrong(name, "is not set, but the pod has secrets; was this pod created by krane?");
   return value;
 }
 

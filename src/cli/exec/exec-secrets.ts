@@ -1,6 +1,6 @@
-// Fetches the secrets of this pod from krane. An outage is waited for, with the token read anew each time
-// because the kubelet replaces it; a refusal is final, and the container ends with it: Kubernetes starts
-// it again with a growing delay, which is what a pod that krane does not know yet needs.
+// Fetches the secrets of this pod from krane. Outages are retried, with the token read again each time because the
+// kubelet rotates it. A rejection is final and ends the container: Kubernetes then restarts it with back-off, which is
+// right for a pod that krane does not know yet.
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { type BackoffOptions, createBackoff } from "../../concurrency/backoff.ts";
@@ -20,7 +20,7 @@ export interface SecretsFetchDeps {
 
 const backoff: BackoffOptions = { initialMs: 250, maxMs: 5_000, jitter: "equal" };
 const attemptTimeoutMs = 15_000;
-// Variables are below 128 KiB each, and all of them came in one.
+// Each variable has less than 128 KiB, and all encrypted ones came in a single variable.
 const answerBytesMax = 4 * 1024 * 1024;
 const passing: ReadonlySet<ControlPlaneCode> = new Set([
   "unavailable",
@@ -28,7 +28,7 @@ const passing: ReadonlySet<ControlPlaneCode> = new Set([
   "deadline_exceeded",
 ]);
 
-/** Tries for as long as `timeoutMs`; the last attempt may go on for its own time beyond that. */
+/** Retries for `timeoutMs`; the last attempt may run beyond that. */
 export async function fetchSecrets(
   question: SecretsQuestion,
   { timeoutMs }: { readonly timeoutMs: number },
@@ -46,7 +46,7 @@ export async function fetchSecrets(
       throw new ExecError(
         "unavailable",
         `no secrets from krane at ${question.endpoint} within ${timeoutMs / 1_000} s (${outcome.reason}); ` +
-          "does it run, and does it reach the Kubernetes API and its vault?",
+          "check that krane is running and reaches the Kubernetes API and its vault",
       );
     await sleep(clock, waitMs, signal);
   }
@@ -77,7 +77,10 @@ async function ask(question: SecretsQuestion, deps: SecretsFetchDeps, signal: Ab
       (text) => text.replaceAll(token, "[redacted]"),
     );
     if (passing.has(code)) return { kind: "outage", reason: message };
-    throw new ExecError("refused", `krane at ${endpoint} gives no secrets: ${message}; ${remedyFor(code)}`);
+    throw new ExecError(
+      "refused",
+      `krane at ${endpoint} refused the secrets: ${message}; ${remedyFor(code)}`,
+    );
   }
 }
 
@@ -92,7 +95,7 @@ async function readToken(
   } catch (cause) {
     signal.throwIfAborted();
     const reason = cause instanceof Error ? cause.message : String(cause);
-    const advice = `${variables.tokenPath} has to name the file that krane mounts`;
+    const advice = `${variables.tokenPath} must name the file that krane mounts`;
     throw new ExecError("setup_wrong", `cannot read the token ${tokenPath}: ${reason}; ${advice}`, { cause });
   }
   const token = text.trim();
@@ -104,11 +107,11 @@ function remedyFor(code: ControlPlaneCode): string {
   switch (code) {
     case "unauthenticated":
     case "permission_denied":
-      return 'krane\'s log says why, in a line with component "secrets"';
+      return 'see krane\'s log, component "secrets"';
     case "unimplemented":
     case "not_found":
-      return "give krane a vault, or correct its `secrets.endpoint`: nothing there serves secrets";
+      return "nothing there serves secrets; give krane a vault, or fix its `secrets.endpoint`";
     default:
-      return "krane's log says more";
+      return "see krane's log";
   }
 }

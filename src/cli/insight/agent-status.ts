@@ -1,4 +1,4 @@
-// krane status: how the agents are doing, each controller in a line, and below what is wrong.
+// krane status: shows the state of each agent, one line per controller, followed by its problems.
 import { create } from "@bufbuild/protobuf";
 import { type AgentView, ListAgentsResponseSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import {
@@ -17,7 +17,7 @@ import type { Paint, Tone } from "../terminal/colours.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
 import { type Cell, renderTable } from "../terminal/table.ts";
 
-/** `region`: only that of this one; undefined for all. */
+/** `region`: only this region; undefined for all. */
 export async function showStatus(admin: Admin, io: Io, region: string | undefined): Promise<number> {
   const { client, signal, output, paint } = admin;
   const answer = await client.listAgents({ region: region ?? "" }, { signal });
@@ -32,7 +32,7 @@ export async function showStatus(admin: Admin, io: Io, region: string | undefine
     return exitCodes.ok;
   }
   if (answer.agents.length === 0)
-    io.stderr.write("no region is known yet; a token for one in server.agent_tokens makes it known\n");
+    io.stderr.write("no regions yet; add one with a token in server.agent_tokens\n");
   io.stdout.write(answer.agents.map((agent) => agentText(agent, Number(answer.nowMs), paint)).join("\n"));
   return exitCodes.ok;
 }
@@ -42,9 +42,9 @@ function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
   const heardAtMs = agent.heartbeatAtMs > agent.stateAtMs ? agent.heartbeatAtMs : agent.stateAtMs;
   const newest = `newest version ${newestVersion}`;
   if (heardAtMs === 0n)
-    return `Region ${printable(region)}: ${paint("no agent was ever heard of", "bad")}; ${newest}\n`;
+    return `Region ${printable(region)}: ${paint("no agent has ever connected", "bad")}; ${newest}\n`;
   const isSilent = nowMs - Number(heardAtMs) > silentMs;
-  const heard = paint(`heard ${ageOf(heardAtMs, nowMs)} ago`, isSilent ? "bad" : "good");
+  const heard = paint(`last contact ${ageOf(heardAtMs, nowMs)} ago`, isSilent ? "bad" : "good");
   const version = state === undefined ? "" : `agent ${printable(state.version)}, `;
   const title = `Region ${printable(region)}: ${version}${heard}, ${newest}\n`;
   const controllers = state?.controllers ?? [];
@@ -60,7 +60,10 @@ function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
     .flatMap((controller) => problemsOf(controller))
     .map((line) => `  ${paint(line, "bad")}\n`);
   const held = agent.blockedDeletions.length;
-  const hint = held === 0 ? "" : `  ${held} held back: krane deletions list --region ${printable(region)}\n`;
+  const hint =
+    held === 0
+      ? ""
+      : `  ${held} held-back ${held === 1 ? "deletion" : "deletions"}: krane deletions list --region ${printable(region)}\n`;
   return `${title}${indented(table)}${problems.join("")}${hint}`;
 }
 
@@ -92,11 +95,11 @@ const breakerWords: Readonly<Record<Breaker, readonly [word: string, tone: Tone 
   [Breaker.UNSPECIFIED]: ["", undefined],
   [Breaker.CLOSED]: ["sent", "good"],
   [Breaker.OPEN]: ["held back", "bad"],
-  // The next report closes it, and there is none as long as nothing changes.
+  // The next report closes the breaker, but there is nothing to report until something changes.
   [Breaker.HALF_OPEN]: ["sent", "good"],
 };
 
-/** How many versions there are beyond the last that the controller has heard of and dealt with. */
+/** How many versions the controller is behind. */
 function lagOf({ name, stream }: ControllerStatus, { newestVersions }: AgentView): number {
   const newest = newestVersions.find(({ kind }) => controllerOf(kind) === name)?.version ?? 0n;
   const { cursor = 0n, settledUpTo = 0n } = stream ?? {};
@@ -139,7 +142,9 @@ function problemsOf({ name, stream, caches }: ControllerStatus): string[] {
   const down = isDown ? [`${name}: stream: ${stream.lastErrorCode}: ${stream.lastError}`] : [];
   const blind = caches
     .filter(({ lastError }) => lastError !== "")
-    .map(({ kind, lastError, synced }) => `${name}: ${kind}: ${synced ? "" : "not known yet: "}${lastError}`);
+    .map(
+      ({ kind, lastError, synced }) => `${name}: ${kind}: ${synced ? "" : "not loaded yet: "}${lastError}`,
+    );
   return [...down, ...blind].map(printable);
 }
 

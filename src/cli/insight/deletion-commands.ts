@@ -1,5 +1,4 @@
-// krane deletions: its words and flags; what it does is imported when it is done, because an agent must not pay for
-// it at its start.
+// Flags and help of krane deletions. Its code is imported only when it runs, to keep the start of the agent fast.
 import type { Command } from "commander";
 import { addAdminOptions, type CommandDeps, withAdmin } from "../admin/admin-access.ts";
 
@@ -10,19 +9,19 @@ export function addDeletionCommands(
 ): void {
   const deletions = program
     .command("deletions")
-    .description("see and release the deletions that an agent holds back")
+    .description("list and release the deletions that an agent is holding back")
     .addHelpText(
       "after",
       `
-An agent deletes what it is told to delete. What the control plane merely does not know any more is held back where
-that may be a mistake, until somebody says that it is none.
+An agent deletes what the control plane tells it to delete. If an object merely went missing from the control plane,
+the agent holds back its deletion where that may be a mistake, until an operator releases it.
 
 Examples:
   krane deletions list
   krane deletions release deployments demo/hello
 `,
     );
-  const list = deletions.command("list").description("list what is held back");
+  const list = deletions.command("list").description("list the held-back deletions");
   addAdminOptions(list, { output: true })
     .addHelpText("after", "\nExamples:\n  krane deletions list\n  krane deletions list -o json\n")
     .action(async () =>
@@ -35,7 +34,7 @@ Examples:
     );
   const release = deletions
     .command("release <controller> <key>")
-    .description("say that a deletion is right; both are as in the list");
+    .description("allow a held-back deletion; controller and key are as in the list");
   addAdminOptions(release)
     .addHelpText("after", "\nExample:\n  krane deletions release deployments demo/hello\n")
     .action(async (controller: string, key: string) =>

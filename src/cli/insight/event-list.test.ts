@@ -45,7 +45,7 @@ async function followOver(end: ConnectError) {
 test("--follow outlives a restart before anything happened, and goes on where it was", async () => {
   const { begun, told } = await followOver(new ConnectError("it restarts", Code.Unavailable));
   assert.deepEqual(begun, [undefined, 7n]);
-  assert.equal(told, "the control plane does not answer; trying again\n");
+  assert.equal(told, "the control plane does not respond; retrying\n");
 });
 
 test("--follow goes on without a word where a stream was ended for its age", async () => {

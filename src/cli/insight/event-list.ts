@@ -1,5 +1,5 @@
-// krane events: what happened, the newest last, as a log is read; with --follow also what happens from now on. A
-// control plane that restarts meanwhile is connected to again, and goes on where it was.
+// krane events: lists events, newest last like a log; --follow also shows new ones. After a restart of the control
+// plane it reconnects and resumes where it was.
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Clock, createSystemClock, sleep } from "../../concurrency/clock.ts";
@@ -58,7 +58,7 @@ export async function listEvents(
     return exitCodes.ok;
   }
   if (events.length === 0) {
-    io.stderr.write("nothing happened yet, as far as is remembered\n");
+    io.stderr.write("no events\n");
     return exitCodes.ok;
   }
   io.stdout.write(renderTable(titles, events.map(cellsOf), paint));
@@ -78,7 +78,7 @@ async function parseSubject(
     const { object } = await findObject(admin, name, kind);
     return { kind, id: object.ref?.id ?? name };
   } catch (error) {
-    // What is forgotten still has a history under its id; what never was has none.
+    // A removed object still has events under its id.
     if (error instanceof CommandError && error.code === "not_found") return { kind, id: name, flaw: error };
     throw error;
   }
@@ -97,7 +97,7 @@ async function follow(admin: Admin, io: Io, subject: Subject, backlog: number): 
         isSilent = false;
         isAnswered = true;
         after = position;
-        // The first answer only tells where the stream begins.
+        // The first message only gives the position where the stream starts.
         if (event === undefined) continue;
         io.stdout.write(await lineOf(event, output, paint));
         if (!(await isTaken(io.stdout, clock, signal))) return exitCodes.ok;
@@ -105,12 +105,12 @@ async function follow(admin: Admin, io: Io, subject: Subject, backlog: number): 
     } catch (error) {
       signal.throwIfAborted();
       if (!isPassing(error)) throw error;
-      // The first connection has to come about: whoever mistyped the URL wants to hear of it.
+      // The first connection must succeed, so that a mistyped URL is reported.
       if (after === undefined) throw error;
-      // A control plane lets no stream last for ever. One that it ends for its age is no outage to tell of.
+      // The control plane ends every stream after a while; that is not an outage.
       const isOver = isAnswered && error instanceof ConnectError && error.code === Code.DeadlineExceeded;
       if (!isOver) {
-        if (!isSilent) io.stderr.write("the control plane does not answer; trying again\n");
+        if (!isSilent) io.stderr.write("the control plane does not respond; retrying\n");
         isSilent = true;
       }
     }
@@ -118,7 +118,7 @@ async function follow(admin: Admin, io: Io, subject: Subject, backlog: number): 
   }
 }
 
-/** Waits for a reader that is slow, and says no once it has gone away, as `head` does. */
+/** Waits for a slow reader; returns false once the reader is gone, like `head`. */
 async function isTaken(stdout: Output, clock: Clock, signal: AbortSignal): Promise<boolean> {
   while (stdout.backlogBytes > backlogBytesMax) {
     if (stdout.backlogBytes === Number.POSITIVE_INFINITY) return false;

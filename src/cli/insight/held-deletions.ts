@@ -1,4 +1,4 @@
-// krane deletions: what an agent does not dare to delete, and the word of a person that it may.
+// krane deletions: lists the deletions that an agent is holding back, and releases them.
 import { AgentViewSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
@@ -26,7 +26,7 @@ export async function listDeletions(admin: Admin, io: Io): Promise<number> {
     return exitCodes.ok;
   }
   if (deletions.length === 0) {
-    io.stderr.write(`no deletion is held back in region ${region}\n`);
+    io.stderr.write(`no held-back deletions in region ${region}\n`);
     return exitCodes.ok;
   }
   const rows = deletions.map(({ controller, key, id, suspectedPasses, firstSuspectedMs, reason }) => [
@@ -49,7 +49,7 @@ export async function releaseDeletion(
   await client.releaseDeletion({ region, controller, key }, { signal });
   io.stdout.write(`the deletion of ${printable(controller)} ${printable(key)} is released\n`);
   io.stderr.write(
-    "the agent hears of it within half a minute, and deletes it if it is still krane's and still not wanted\n",
+    "the agent gets it within half a minute, and deletes the object if it is still krane's and still unwanted\n",
   );
   return exitCodes.ok;
 }

@@ -82,19 +82,19 @@ async function run(...argv: readonly string[]) {
 }
 
 describe("krane why", () => {
-  test("answers in plain words: cause, reason, all sides, and what to do", async () => {
+  test("shows cause, reason, desired, applied and live state, and what to do", async () => {
     const { code, stdout } = await run("why", "web");
     assert.equal(code, 0);
     assert.equal(
       stdout,
-      `deployment/d_web (acme/web): krane cannot make sense of its description, and has parked it until it changes.
+      `deployment/d_web (acme/web): The spec is invalid; nothing is applied until it changes.
 
 Cause:       invalid-spec
 Reason:      port must be from 1 to 65535, but is 99999
 Desired:     1 pod of registry.example/acme/web:1, each with 250m CPU and 256Mi memory (version 1)
-Applied:     refused; nothing is applied
-Live:        nothing was reported yet
-What to do:  Correct port and apply it again.
+Applied:     rejected; nothing is applied
+Live:        no status report yet
+What to do:  Fix port and apply it again.
 `,
     );
   });
@@ -119,27 +119,27 @@ What to do:  Correct port and apply it again.
   });
 });
 
-test("krane why says of an environment that there is none, rather than that it is not known", async () => {
+test("krane why explains that no agent manages an environment", async () => {
   const owners = { workspaceId: "ws_1a2B3c4D", projectId: "proj_1a2B3c4D" };
   await server.client().applyEnvironment({ region, id: "env_1a2B3c4D", ...owners });
   const { code, stdout, stderr } = await run("why", "env_1a2B3c4D");
   assert.deepEqual([code, stdout], [64, ""]);
   assert.match(
     stderr,
-    /^krane: env_1a2B3c4D is an environment, .*krane describe env env_1a2B3c4D shows it\n$/,
+    /^krane: env_1a2B3c4D is an environment; no agent manages it, .*see krane describe env env_1a2B3c4D\n$/,
   );
 });
 
 describe("krane status", () => {
   test("shows each controller in a line, and below what is wrong", async () => {
     const { stdout } = await run("status");
-    assert.match(stdout, /^Region local\.dev: agent 1\.2\.3, heard \d+s ago, newest version 2$/m);
+    assert.match(stdout, /^Region local\.dev: agent 1\.2\.3, last contact \d+s ago, newest version 2$/m);
     assert.match(stdout, /^ {2}deployments +open +2 +0 +0 +4 +sent +3 +1 +0 +0 +0 +1$/m);
     assert.match(stdout, /^ {2}sentinels +down +0 +0 +0 +0 +held back/m);
     assert.match(stdout, /^ {2}sentinels: stream: unavailable: +\[31mno route$/m);
-    assert.match(stdout, /^ {2}cilium: cilium\.io\/CiliumNetworkPolicy: not known yet: 404 NotFound$/m);
-    assert.match(stdout, /^ {2}1 held back: krane deletions list --region local\.dev$/m);
-    assert.match(stdout, /^Region silent\.dev: no agent was ever heard of; newest version 0$/m);
+    assert.match(stdout, /^ {2}cilium: cilium\.io\/CiliumNetworkPolicy: not loaded yet: 404 NotFound$/m);
+    assert.match(stdout, /^ {2}1 held-back deletion: krane deletions list --region local\.dev$/m);
+    assert.match(stdout, /^Region silent\.dev: no agent has ever connected; newest version 0$/m);
   });
 
   test("shows one region where it is asked for, and everything to programs", async () => {
@@ -181,11 +181,7 @@ test("a region that is not known is not found, with those that are", async () =>
     ["secrets", "list", "env_1"],
   ]) {
     const { code, stdout, stderr } = await run(...argv, "--region", "nope.x");
-    assert.equal(
-      stderr,
-      "krane: region nope.x is not known; known are local.dev, silent.dev\n",
-      argv.join(" "),
-    );
+    assert.equal(stderr, "krane: unknown region nope.x; there are local.dev, silent.dev\n", argv.join(" "));
     assert.deepEqual([code, stdout], [3, ""], argv.join(" "));
   }
 });
@@ -262,7 +258,7 @@ describe("krane events --follow", () => {
     proxy.refuse(true);
     proxy.cut();
     await server.admin.setSentinel(region, applySentinel({ sentinelId: "s_2", k8sName: "two" }));
-    await eventually("the loss is told", () => assert.match(io.stderr.text, /does not answer; trying again/));
+    await eventually("the loss is told", () => assert.match(io.stderr.text, /does not respond; retrying/));
     proxy.refuse(false);
     await eventually("what happened meanwhile is told", () => assert.deepEqual(names(io), ["s_1", "s_2"]));
     io.send("SIGTERM");

@@ -1,5 +1,5 @@
-// The commands that look into what happens: why, events, status. Here are their words and flags; what they do is
-// imported when it is done, because an agent must not pay for it at its start.
+// Flags and help of why, events and status. Their code is imported only when they run, to keep the start of the agent
+// fast.
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { kindNames } from "../../kinds/kinds.ts";
 import { addAdminOptions, type CommandDeps, withAdmin } from "../admin/admin-access.ts";
@@ -18,18 +18,18 @@ export function addInsightCommands(program: Command, deps: CommandDeps, exitWith
 function addWhy(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const why = program
     .command("why <object> [id]")
-    .description("say what stands in the way of an object, and what to do");
+    .description("explain why an object is not ready, and what to do");
   addAdminOptions(why, { output: true })
     .addHelpText(
       "after",
       `
-OBJECT is ${listed(kindNames, "or")} with an ID, or alone a name or id that only one object has.
+OBJECT is ${listed(kindNames, "or")}, followed by an ID; or just a unique name or id.
 
 Examples:
   krane why hello
   krane why deployment d_hello
   krane why sentinel/gateway
-  krane why hello -o json | jq -r .cause    a word that does not change, such as image-pull
+  krane why hello -o json | jq -r .cause    a stable code such as image-pull
 `,
     )
     .action(async (first: string, second: string | undefined) =>
@@ -48,22 +48,20 @@ const limitMax = 1_000;
 function addEvents(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const events = program
     .command("events [kind] [id]")
-    .description("show what happened, the newest last")
-    .option("--follow", "go on with what happens from now on, until Ctrl-C")
+    .description("show events, newest last")
+    .option("--follow", "keep showing new events until Ctrl-C")
     .addOption(
-      new Option("--limit <n>", "how many of those that happened to show")
-        .argParser(parseLimit)
-        .default(limitDefault),
+      new Option("--limit <n>", "how many past events to show").argParser(parseLimit).default(limitDefault),
     );
   addAdminOptions(events, { output: true })
     .addHelpText(
       "after",
       `
 Examples:
-  krane events                              of everything in the region
+  krane events                              of all objects in the region
   krane events deployment d_hello
   krane events deployments --follow
-  krane events --follow -o json | jq .      one JSON value for each event
+  krane events --follow -o json | jq .      one JSON value per event
 `,
     )
     .action(async (kind: string | undefined, name: string | undefined) =>
@@ -77,7 +75,7 @@ Examples:
 }
 
 function addStatus(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
-  const status = program.command("status").description("show how the agents of all regions are doing");
+  const status = program.command("status").description("show the state of the agents of all regions");
   addAdminOptions(status, {
     output: true,
     aboutRegion: "only this region, such as us-east-1.aws (default: all)",
@@ -85,9 +83,8 @@ function addStatus(program: Command, deps: CommandDeps, exitWith: ExitWith): voi
     .addHelpText(
       "after",
       `
-CURSOR is the version up to which everything is settled, LAG how many versions there are beyond what
-the agent has dealt with, UNSETTLED how many objects wait to be settled,
-REPORTS whether what runs can be reported.
+CURSOR is the version up to which the agent has processed everything, LAG how many versions it is behind,
+UNSETTLED how many objects are still to be processed, REPORTS whether status reports are sent.
 
 Examples:
   krane status
@@ -108,5 +105,5 @@ Examples:
 function parseLimit(text: string): number {
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (limit >= 1 && limit <= limitMax) return limit;
-  throw new InvalidArgumentError(`It must be a whole number from 1 to ${limitMax}.`);
+  throw new InvalidArgumentError(`Must be a whole number from 1 to ${limitMax}.`);
 }

@@ -1,5 +1,4 @@
-// krane why: what stands in the way of one object, in plain words. The judgement is made by src/why;
-// here it gets its facts and is put on paper.
+// krane why: explains why an object is not ready. Fetches the facts, lets src/why find the cause, and prints it.
 import { create } from "@bufbuild/protobuf";
 import {
   type AgentView,
@@ -35,7 +34,7 @@ export async function explainObject(
   const asked = parseAsked(what.first, what.second);
   const { client, region, signal, output } = admin;
   const object = await lookFor(admin, asked);
-  // Asked for with the time of the server: by the clock of this machine, ages could be anything.
+  // Comes with the server's time, because this machine's clock may be off.
   const { agents, nowMs } = await client.listAgents({ region }, { signal });
   const agent = agents.find((each) => each.region === region) ?? emptyAgent(region);
   if (object === undefined && asked.kind === ObjectKind.UNSPECIFIED)
@@ -74,7 +73,7 @@ function isKindWord(text: string): boolean {
   }
 }
 
-/** Also one that is deleted: people ask about it most. */
+/** Includes deleted objects: users often ask about those. */
 async function lookFor(admin: Admin, { kind, name }: Asked): Promise<ObjectView | undefined> {
   try {
     return (await findObject(admin, name, kind)).object;
@@ -88,14 +87,14 @@ async function lookFor(admin: Admin, { kind, name }: Asked): Promise<ObjectView 
   return matching.length === 1 ? matching[0] : undefined;
 }
 
-/** "Unknown" would be untrue of it, and there is nothing else to say. */
+/** An environment exists, so "unknown object" would be wrong. */
 async function refuseEnvironment(admin: Admin, id: string): Promise<void> {
   const environments = await listEnvironments(admin, admin.region);
   if (!environments.some((each) => each.id === id)) return;
   const name = printable(id);
   throw new CommandError(
     "usage",
-    `${name} is an environment, which no agent looks after, so there is no why; krane describe env ${name} shows it`,
+    `${name} is an environment; no agent manages it, so there is nothing to explain; see krane describe env ${name}`,
   );
 }
 
@@ -132,7 +131,7 @@ function answerText(
     ["What to do", remedy],
   ] as const;
   const width = Math.max(...fields.map(([name]) => name.length)) + 1;
-  // Not cut as the cells of a table are: the end of a reason is where its point is.
+  // Never truncated like table cells: the end of a reason often matters most.
   const lines = fields
     .filter(([, text]) => text !== "")
     .map(([name, text]) => `${`${name}:`.padEnd(width)}  ${printable(text)}\n`);

@@ -144,7 +144,7 @@ test("after a refusal nothing more is sent, what was sent is told, and how many 
   const applying = plane.apply(io, loaded(...ids(1, 20).map(deployment)));
   const ended = assert.rejects(applying, {
     message:
-      "a.yaml:21: deployment/d_3: d_3 is not wanted\n12 more were not sent; apply again once this is mended",
+      "a.yaml:21: deployment/d_3: d_3 is not wanted\n12 more were not sent; run apply again once this is fixed",
   });
   await eventually("all are sent", () => assert.equal(plane.waiting.size, 7));
   await plane.answer(...[1, 2, 4, 5, 6, 7, 8].map((id) => `d_${id}`));
@@ -168,7 +168,7 @@ test("Ctrl-C ends it, and tells what had come to be", async () => {
   assert.equal(io.stdout.text, "deployment/d_2 applied (version 7)\n");
   assert.equal(
     io.stderr.text,
-    "stopped; 1 applied, 8 without an answer may have been applied, 11 more were not sent\n",
+    "stopped; 1 applied, 8 without a response may have been applied, 11 more were not sent\n",
   );
 });
 
@@ -178,7 +178,7 @@ test("what was on its way when the control plane went away is not passed over", 
   const ended = assert.rejects(applying, {
     code: "unreachable",
     message:
-      "nobody answers\n8 without an answer may have been applied, 12 more were not sent; apply again once this is mended",
+      "nobody answers\n8 without a response may have been applied, 12 more were not sent; run apply again once this is fixed",
   });
   await eventually("eight are sent", () => assert.equal(plane.waiting.size, 8));
   plane.goAway();

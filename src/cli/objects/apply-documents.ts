@@ -1,6 +1,6 @@
-// krane apply: makes documents the desired state. Where there are several, the control plane is asked about each
-// before the first is sent, so that one bad document does not leave half of them behind. Several are on their way at a
-// time; environments are there before anything that may belong to them is sent.
+// krane apply: sends documents to the control plane. Several documents are all checked with a dry run before the first
+// is sent, so that one bad document does not leave half of them applied. Requests run concurrently, but environments
+// are applied before anything that may belong to them.
 import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import {
@@ -22,7 +22,7 @@ import { objectKindOf } from "./object-names.ts";
 import { callsAtOnce, workInOrder } from "./ordered-work.ts";
 import { sendOrders, summaryOf } from "./sent-orders.ts";
 
-/** A file for another control plane would be refused once for each of its documents. What is said fits on a screen. */
+/** Documents for another control plane would all be rejected; show no more errors than fit on a screen. */
 const refusalsMax = 20;
 
 export interface ApplyOptions {
@@ -35,7 +35,7 @@ export interface ApplyOptions {
 interface Applied {
   readonly change: Change;
   readonly version: bigint;
-  /** Undefined for what no agent looks after. */
+  /** Undefined for an environment, which no agent manages. */
   readonly ref?: ObjectRef;
 }
 
@@ -46,10 +46,7 @@ export async function applyDocuments(
   options: ApplyOptions,
 ): Promise<number> {
   if (options.ifVersion !== undefined && documents.length > 1)
-    throw new CommandError(
-      "usage",
-      `--if-version is about one object, and there are ${documents.length} documents`,
-    );
+    throw new CommandError("usage", `--if-version needs exactly one document; there are ${documents.length}`);
   const [environments, others] = [
     documents.filter(({ document }) => document.kind === "environment"),
     documents.filter(({ document }) => document.kind !== "environment"),
@@ -60,7 +57,7 @@ export async function applyDocuments(
     await checkAll(admin, ordered, options, (loaded, trial) =>
       trials.push(() => tell(io, admin, loaded, trial, true)),
     );
-    // Only then: what was refused in the end must not have been promised in parts.
+    // Printed only after all checks: nothing must be promised if a later document is rejected.
     if (options.dryRun) {
       for (const tellTrial of trials) tellTrial();
       return exitCodes.ok;
@@ -70,7 +67,7 @@ export async function applyDocuments(
   const lists = createEnvironmentLists(admin);
   await sendOrders(admin, io, {
     verb: "apply",
-    // A deployment is checked against its environment, and takes its secrets, so that one has to be there.
+    // A deployment is checked against its environment and takes its secrets, so the environment must exist first.
     waves: [environments, others],
     send: (loaded) => applyOne(admin, loaded, options, lists),
     tell(loaded, applied) {
@@ -84,7 +81,7 @@ export async function applyDocuments(
   return exitCodes.ok;
 }
 
-/** Changes nothing. Rejects with all that is refused. */
+/** Changes nothing. Rejects with all problems. */
 async function checkAll(
   admin: Admin,
   documents: readonly LoadedDocument[],
@@ -143,7 +140,7 @@ async function applyOne(
   }
 }
 
-/** About one document. Who cannot be reached, lets nobody in or does not know the region says nothing about any. */
+/** A problem of one document, as opposed to an unreachable server, a rejected token or an unknown region. */
 class DocumentRefusal extends CommandError {}
 
 function isAboutDocument(error: unknown): boolean {
@@ -179,7 +176,7 @@ async function send(
   return { change, version, ref };
 }
 
-/** The protocol's cases are called as the kinds are. */
+/** The cases of the protocol's oneof are named like the kinds. */
 function specOf({ kind, spec }: AnyObjectContent): ObjectSpec["spec"] {
   return { case: kind, value: spec } as ObjectSpec["spec"];
 }

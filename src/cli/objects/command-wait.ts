@@ -1,4 +1,4 @@
-// The flags of --wait, and the wait itself with its words for a person.
+// The flags for --wait, and the wait with its output for people.
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { createSystemClock } from "../../concurrency/clock.ts";
 import { parseDuration } from "../../config/duration.ts";
@@ -17,13 +17,13 @@ export function addWaitOptions(command: Command, until: string): Command {
   return command
     .option("--wait", `wait until ${until}`)
     .addOption(
-      new Option("--timeout <duration>", "how long to wait at most")
+      new Option("--timeout <duration>", "the longest time to wait")
         .default(timeoutMsDefault, "5m")
         .argParser(parseTimeout),
     );
 }
 
-/** Nothing to wait for is no wait. Ctrl-C ends the wait and not what is waited for, which is said. */
+/** Ctrl-C ends only the wait, not the change itself, and a message says so. */
 export async function waitAndTell(admin: Admin, io: Io, plan: WaitPlan): Promise<void> {
   const { titleOf } = await import("./object-search.ts");
   const { createProgressLine } = await import("../terminal/progress-line.ts");
@@ -52,7 +52,7 @@ export async function waitAndTell(admin: Admin, io: Io, plan: WaitPlan): Promise
       admin.signal,
     );
   } catch (error) {
-    if (admin.signal.aborted) io.stderr.write("stopped waiting; what was ordered stays ordered\n");
+    if (admin.signal.aborted) io.stderr.write("stopped waiting; the change itself continues\n");
     throw error;
   }
 }
@@ -60,5 +60,5 @@ export async function waitAndTell(admin: Admin, io: Io, plan: WaitPlan): Promise
 function parseTimeout(text: string): number {
   const timeoutMs = parseDuration(text);
   if (timeoutMs !== undefined && timeoutMs > 0) return timeoutMs;
-  throw new InvalidArgumentError("It must be a duration such as 30s, 5m or 1h30m.");
+  throw new InvalidArgumentError("Must be a duration such as 30s, 5m or 1h30m.");
 }

@@ -10,14 +10,14 @@ import { deleteObjects } from "./delete-objects.ts";
 
 const region = "local.test";
 
-type Victims = Parameters<typeof deleteObjects>[2];
+type Targets = Parameters<typeof deleteObjects>[2];
 
-const deployment = (id: number, where = region): Victims[number] => ({
+const deployment = (id: number, where = region): Targets[number] => ({
   kind: "object",
   title: `deployment/d_${id}`,
   ref: create(ObjectRefSchema, { region: where, kind: ObjectKind.DEPLOYMENT, id: `d_${id}` }),
 });
-const environment: Victims[number] = { kind: "environment", title: "environment/env_1", region, id: "env_1" };
+const environment: Targets[number] = { kind: "environment", title: "environment/env_1", region, id: "env_1" };
 
 /** A control plane that answers when the test says so, and refuses what it is told to. */
 class SlowControlPlane {
@@ -25,7 +25,7 @@ class SlowControlPlane {
   readonly refused = new Map<string, Code>();
   private readonly stop = new AbortController();
 
-  delete(io: FakeIo, victims: Victims, yes = true) {
+  delete(io: FakeIo, targets: Targets, yes = true) {
     const transport = createRouterTransport(({ service }) =>
       service(AdminService, {
         deleteObject: async ({ ref }) => {
@@ -39,7 +39,7 @@ class SlowControlPlane {
       }),
     );
     const admin = adminOver(transport, region, this.stop.signal);
-    return deleteObjects(admin, io, victims, { timeout: 1_000, ...(yes && { yes }) });
+    return deleteObjects(admin, io, targets, { timeout: 1_000, ...(yes && { yes }) });
   }
 
   interrupt(): void {
@@ -69,13 +69,13 @@ const deployments = (from: number, to: number) => numbers(from, to).map((id) => 
 const names = (from: number, to: number) => numbers(from, to).map((id) => `d_${id}`);
 
 /** The question that a person is asked, who says no. */
-async function question(victims: Victims): Promise<string> {
+async function question(targets: Targets): Promise<string> {
   const asked: string[] = [];
   const ask = async (text: string) => {
     asked.push(text);
     return "n";
   };
-  assert.equal(await new SlowControlPlane().delete(Object.assign(new FakeIo(), { ask }), victims, false), 1);
+  assert.equal(await new SlowControlPlane().delete(Object.assign(new FakeIo(), { ask }), targets, false), 1);
   return asked.join("\n");
 }
 
@@ -112,7 +112,7 @@ test("Ctrl-C ends it, and says how many were deleted and how many were not", asy
   assert.deepEqual(io.stdout.text.match(/d_\d+/g), ["d_1", "d_2"]);
   assert.equal(
     io.stderr.text,
-    "deployment/d_3 is not there\nstopped; 2 deleted, 8 without an answer may have been deleted, 10 more were not sent\n",
+    "deployment/d_3 does not exist\nstopped; 2 deleted, 8 without a response may have been deleted, 10 more were not sent\n",
   );
 });
 
@@ -122,7 +122,7 @@ test("after a refusal nothing more is sent, and it is said which was refused and
   const io = new FakeIo();
   const ended = assert.rejects(plane.delete(io, [...deployments(1, 20), environment]), {
     code: "failed",
-    message: "deployment/d_3: d_3 stays\n13 more were not sent; delete again once this is mended",
+    message: "deployment/d_3: d_3 stays\n13 more were not sent; run delete again once this is fixed",
   });
   await eventually("all are sent", () => assert.equal(plane.waiting.size, 7));
   await plane.answer("d_1", "d_2", ...names(4, 8));
@@ -130,7 +130,7 @@ test("after a refusal nothing more is sent, and it is said which was refused and
   assert.equal(io.stdout.text.match(/is being deleted/g)?.length, 7);
 });
 
-test("what is not there keeps nothing else from being deleted", async () => {
+test("an object that does not exist does not stop the other deletions", async () => {
   const plane = new SlowControlPlane();
   plane.refused.set("d_1", Code.NotFound);
   const io = new FakeIo();
@@ -138,7 +138,7 @@ test("what is not there keeps nothing else from being deleted", async () => {
   await plane.answer("d_2");
   assert.equal(await deleting, 3);
   assert.equal(io.stdout.text, "deployment/d_2 is being deleted (version 7)\n");
-  assert.equal(io.stderr.text, "deployment/d_1 is not there\n");
+  assert.equal(io.stderr.text, "deployment/d_1 does not exist\n");
 });
 
 test("the question names ten and counts the others, with the environments in front", async () => {

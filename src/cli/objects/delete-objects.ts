@@ -1,4 +1,4 @@
-// krane delete: orders the deletion of what is named, after asking.
+// krane delete: deletes objects and environments, after a confirmation.
 import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { type ObjectRef, ObjectRefSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
@@ -21,23 +21,23 @@ export interface DeleteOptions {
   readonly timeout: number;
 }
 
-/** What a question names. A file may hold thousands, and a question that fills the screen is not read. */
+/** The most names in a confirmation prompt: a file may hold thousands, and nobody reads a full screen of them. */
 const namedMax = 10;
 
 const itsSecrets = " and its secrets";
 
-type Victim =
+type Target =
   | { readonly kind: "object"; readonly title: string; readonly ref: ObjectRef }
   | { readonly kind: "environment"; readonly title: string; readonly region: string; readonly id: string };
 
-type NamedVictim = Victim & { readonly detail?: string };
+type NamedTarget = Target & { readonly detail?: string };
 
-/** The object that is named. Rejects where there is none, or where it is not named well enough to go unasked. */
-export async function namedVictim(
+/** The object with that name. Rejects if it does not exist, or if the name is too loose for --yes. */
+export async function namedTarget(
   admin: Admin,
   what: { readonly kind: string; readonly name: string | undefined },
   { yes }: Pick<DeleteOptions, "yes">,
-): Promise<NamedVictim> {
+): Promise<NamedTarget> {
   const { kind, name } = parseObjectName(what.kind, what.name);
   if (name === undefined) throw new CommandError("usage", `which ${kind}? krane delete ${kind} ID`);
   if (kind === "environment") {
@@ -45,22 +45,23 @@ export async function namedVictim(
     return { kind, title, region: admin.region, id: name, detail: itsSecrets };
   }
   const { object } = await findObject(admin, name, objectKindOf(kind));
-  if (object.ref === undefined) throw new CommandError("failed", "the control plane answered without a name");
-  // A mistyped id can be the name of somebody else's object, and with --yes nobody sees which one it is.
+  if (object.ref === undefined)
+    throw new CommandError("failed", "the control plane's response has no object id");
+  // A mistyped id may match the name of another object, and with --yes nobody sees which one.
   if (yes && object.ref.id !== name && `${object.namespace}/${object.name}` !== name)
     throw new CommandError(
       "usage",
-      `with --yes, ${printable(name)} is no id and no NAMESPACE/NAME; if this is meant: ` +
+      `--yes needs an id or NAMESPACE/NAME, but ${printable(name)} is only a name; to delete it: ` +
         `krane delete ${kind} ${printable(object.ref.id)} --yes`,
     );
   const detail = ` (${printable(nameInCluster(object))})`;
   return { kind: "object", title: titleOf(object.ref), ref: object.ref, detail };
 }
 
-/** In the opposite order, because what was applied last may lean on what came before. */
-export function victimsOf(names: readonly LoadedName[]): readonly NamedVictim[] {
+/** In reverse order, because later documents may depend on earlier ones. */
+export function targetsOf(names: readonly LoadedName[]): readonly NamedTarget[] {
   return names
-    .map(({ kind, id, region, title }): NamedVictim => {
+    .map(({ kind, id, region, title }): NamedTarget => {
       if (kind === "environment") return { kind, title, region, id, detail: itsSecrets };
       return {
         kind: "object",
@@ -74,14 +75,14 @@ export function victimsOf(names: readonly LoadedName[]): readonly NamedVictim[] 
 export async function deleteObjects(
   admin: Admin,
   io: Io,
-  victims: readonly NamedVictim[],
+  targets: readonly NamedTarget[],
   options: DeleteOptions,
 ): Promise<number> {
-  if (options.ifVersion !== undefined && victims.length > 1)
-    throw new CommandError("usage", `--if-version is about one object, and there are ${victims.length}`);
-  if (options.ifVersion !== undefined && victims[0]?.kind === "environment")
-    throw new CommandError("usage", "--if-version is not possible for an environment");
-  if (!(await isAgreed(admin, io, victims, options))) {
+  if (options.ifVersion !== undefined && targets.length > 1)
+    throw new CommandError("usage", `--if-version needs exactly one object; there are ${targets.length}`);
+  if (options.ifVersion !== undefined && targets[0]?.kind === "environment")
+    throw new CommandError("usage", "--if-version does not work with environments");
+  if (!(await isAgreed(admin, io, targets, options))) {
     io.stderr.write("nothing was deleted\n");
     return exitCodes.failure;
   }
@@ -89,21 +90,21 @@ export async function deleteObjects(
   const missing: string[] = [];
   await sendOrders(admin, io, {
     verb: "delete",
-    // None goes while something of it is wanted.
+    // An environment can be deleted only after everything in it.
     waves: [
-      victims.filter(({ kind }) => kind !== "environment"),
-      victims.filter(({ kind }) => kind === "environment"),
+      targets.filter(({ kind }) => kind !== "environment"),
+      targets.filter(({ kind }) => kind === "environment"),
     ],
-    send: (victim) => orderDeletion(admin, victim, options, victims.length > 1),
-    tell(victim, { kind, version }) {
+    send: (target) => orderDeletion(admin, target, options, targets.length > 1),
+    tell(target, { kind, version }) {
       if (kind === "missing") {
-        missing.push(victim.title);
-        io.stderr.write(`${victim.title} is not there\n`);
+        missing.push(target.title);
+        io.stderr.write(`${target.title} does not exist\n`);
         return false;
       }
-      const said = victim.kind === "object" ? "is being deleted" : "is deleted";
-      io.stdout.write(`${victim.title} ${said}${version === undefined ? "" : ` (version ${version})`}\n`);
-      if (victim.kind === "object" && version !== undefined) awaited.push({ ref: victim.ref, version });
+      const said = target.kind === "object" ? "is being deleted" : "is deleted";
+      io.stdout.write(`${target.title} ${said}${version === undefined ? "" : ` (version ${version})`}\n`);
+      if (target.kind === "object" && version !== undefined) awaited.push({ ref: target.ref, version });
       return true;
     },
   });
@@ -112,8 +113,8 @@ export async function deleteObjects(
   return missing.length > 0 ? exitCodes.notFound : exitCodes.ok;
 }
 
-function regionOf(victim: Victim): string {
-  return victim.kind === "object" ? victim.ref.region : victim.region;
+function regionOf(target: Target): string {
+  return target.kind === "object" ? target.ref.region : target.region;
 }
 
 interface Deletion {
@@ -123,53 +124,52 @@ interface Deletion {
 
 async function orderDeletion(
   admin: Admin,
-  victim: Victim,
+  target: Target,
   options: DeleteOptions,
   isOneOfMany: boolean,
 ): Promise<Deletion> {
   try {
-    return await deleteOne(admin, victim, options);
+    return await deleteOne(admin, target, options);
   } catch (error) {
     if (isNotFound(error)) return { kind: "missing" };
     if (!(error instanceof ConnectError)) throw error;
-    const noRegion = await regionFlaw(admin, error, regionOf(victim));
+    const noRegion = await regionFlaw(admin, error, regionOf(target));
     const flaw = noRegion ?? admin.explain(error);
     if (!isOneOfMany || noRegion !== undefined || flaw.code !== "failed") throw flaw;
-    throw new CommandError(flaw.code, `${victim.title}: ${flaw.message}`);
+    throw new CommandError(flaw.code, `${target.title}: ${flaw.message}`);
   }
 }
 
 async function deleteOne(
   { client, signal }: Admin,
-  victim: Victim,
+  target: Target,
   { ifVersion: expectedVersion }: DeleteOptions,
 ): Promise<Deletion> {
-  if (victim.kind === "environment") {
-    await client.deleteEnvironment({ region: victim.region, id: victim.id }, { signal });
+  if (target.kind === "environment") {
+    await client.deleteEnvironment({ region: target.region, id: target.id }, { signal });
     return { kind: "ordered" };
   }
   const expected = expectedVersion === undefined ? {} : { expectedVersion };
-  const { version } = await client.deleteObject({ ref: victim.ref, ...expected }, { signal });
+  const { version } = await client.deleteObject({ ref: target.ref, ...expected }, { signal });
   return { kind: "ordered", version };
 }
 
 async function isAgreed(
   admin: Admin,
   io: Io,
-  victims: readonly NamedVictim[],
+  targets: readonly NamedTarget[],
   { yes }: DeleteOptions,
 ): Promise<boolean> {
   if (yes) return true;
-  const answer = await io.ask?.(`Delete ${listOf(victims)}? [y/N] `, admin.signal);
-  if (answer === undefined)
-    throw new CommandError("usage", "nobody is there to be asked whether it is meant: say so with --yes");
+  const answer = await io.ask?.(`Delete ${listOf(targets)}? [y/N] `, admin.signal);
+  if (answer === undefined) throw new CommandError("usage", "no terminal to confirm on; pass --yes");
   return /^y(es)?$/i.test(answer.trim());
 }
 
-/** Environments in front: their secrets cannot be brought back, so none may hide among those that are only counted. */
-function listOf(victims: readonly NamedVictim[]): string {
-  const rankOf = ({ kind }: Victim) => (kind === "environment" ? 0 : 1);
-  const ordered = victims.toSorted((one, other) => rankOf(one) - rankOf(other));
+/** Environments come first: their secrets cannot be recovered, so all must be named before the list is cut. */
+function listOf(targets: readonly NamedTarget[]): string {
+  const rankOf = ({ kind }: Target) => (kind === "environment" ? 0 : 1);
+  const ordered = targets.toSorted((one, other) => rankOf(one) - rankOf(other));
   const regions = [...new Set(ordered.map(regionOf))];
   const isOneRegion = regions.length === 1;
   const named = ordered

@@ -1,4 +1,4 @@
-// krane describe: everything that is known of one object, for a person.
+// krane describe: shows everything about one object, for people.
 import { stringify } from "yaml";
 import { documentOf } from "../../documents/document-of.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../gen/ctrl/v1/deployment_pb.ts";
@@ -87,7 +87,7 @@ function renderState(object: ObjectView, { paint, now, region }: Admin): string 
       ["Ready", ready === "" ? "" : `${ready} pods`],
       [
         "Version",
-        `${object.version}, ${object.settled ? "settled by the agent" : "not yet settled by the agent"}`,
+        `${object.version}, ${object.settled ? "processed by the agent" : "not yet processed by the agent"}`,
       ],
       ["Deployment", object.deploymentId],
       ["Secrets", object.secretNames.join(", ")],
@@ -97,12 +97,11 @@ function renderState(object: ObjectView, { paint, now, region }: Admin): string 
   );
 }
 
-/** As the document that an apply would take. */
+/** As a document that `krane apply` accepts. */
 async function renderWanted(object: ObjectView): Promise<string> {
-  if (object.desired === Desired.STOPPED) return "Wanted: nothing; its deletion was ordered\n";
+  if (object.desired === Desired.STOPPED) return "Wanted: nothing; it was deleted\n";
   const content = contentOfView(object);
-  if (content === undefined)
-    return "Wanted: what a newer control plane wrote, which this krane cannot read\n";
+  if (content === undefined) return "Wanted: written by a newer control plane; this krane cannot read it\n";
   const text = stringify(documentOf(content, await loadDocumentKinds()), {
     lineWidth: 0,
     aliasDuplicateObjects: false,

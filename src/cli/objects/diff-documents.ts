@@ -1,4 +1,4 @@
-// krane diff: what an apply of these documents would change, and an exit code that says whether it would.
+// krane diff: shows what an apply of the documents would change; the exit code tells whether anything would.
 import { ObjectView_Desired as Desired } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { idOf, loadDocumentKinds } from "../../kinds/documents.ts";
 import { printable } from "../../telemetry/printable.ts";
@@ -34,7 +34,7 @@ export async function diffDocuments(
       const changes = changesBetween(held, loaded.document, kinds);
       if (held !== undefined && changes.length === 0) return;
       exitCode = exitCodes.different;
-      const note = held === undefined ? ` is not there in ${loaded.region}; apply would create it` : "";
+      const note = held === undefined ? ` does not exist in ${loaded.region}; apply would create it` : "";
       io.stdout.write(`${admin.paint(loaded.title, "strong")}${note}\n`);
       for (const change of changes) io.stdout.write(renderChange(change, held !== undefined, admin));
     },
@@ -47,7 +47,7 @@ export async function diffDocuments(
 function renderChange({ path, before, after }: FieldChange, isThere: boolean, { paint }: Admin): string {
   const text = (value: string) => printable(value);
   const name = `  ${printable(path)}: `;
-  // Of what is not there at all, every field is new, and the line above says so.
+  // For a new object every field is new; the line above already says so.
   const from = isThere ? "none → " : "";
   if (before === undefined) return `${name}${from}${paint(text(after ?? ""), "good")}\n`;
   if (after === undefined) return `${name}${paint(text(before), "bad")} → (removed)\n`;
@@ -67,14 +67,11 @@ async function heldContent(
   try {
     const ref = { region, kind: objectKindOf(document.kind), id };
     const { object } = await client.getObject({ ref }, { signal });
-    // Whose deletion was ordered would be created anew.
+    // A deleted object would be created again.
     if (object === undefined || object.desired === Desired.STOPPED) return undefined;
     const content = contentOfView(object);
     if (content !== undefined) return content;
-    throw new CommandError(
-      "failed",
-      `${title}: a newer control plane wrote it, and this krane cannot read it`,
-    );
+    throw new CommandError("failed", `${title}: written by a newer control plane; this krane cannot read it`);
   } catch (error) {
     if (isNotFound(error)) return undefined;
     throw error;

@@ -1,4 +1,4 @@
-// What would change, field by field, in the words of the documents. Pure.
+// Compares two documents field by field, with the field names of documents. Pure.
 import { documentOf } from "../../documents/document-of.ts";
 import type { Environment, ObjectView } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { AnyContent, AnyDocumentKind, AnyObjectContent } from "../../kinds/documents.ts";
@@ -8,12 +8,12 @@ import { kinds as desiredKinds } from "../../kinds/kinds.ts";
 export interface FieldChange {
   /** As in the document: `replicas`, `healthcheck.path`, `command[2]`. */
   readonly path: string;
-  /** Undefined where there is nothing on that side. */
+  /** Undefined if the field is missing on that side. */
   readonly before: string | undefined;
   readonly after: string | undefined;
 }
 
-/** The document that says what the control plane holds; undefined where a newer server wrote it. */
+/** The document for what the control plane has; undefined if a newer server wrote it. */
 export function contentOfView({ spec, deploymentId }: ObjectView): AnyObjectContent | undefined {
   if (spec?.spec.case === undefined) return undefined;
   return { kind: spec.spec.case, spec: spec.spec.value, deploymentId } as AnyObjectContent;
@@ -36,8 +36,8 @@ export function changesBetween(
 }
 
 /**
- * Values by path. Secrets are left out: the control plane never shows the ones that it has. So is the region, which
- * is where both sides are, whether or not the document says so.
+ * Values by path. Secrets are left out because the control plane never returns them, and the region because it is the
+ * same on both sides.
  */
 function fieldsOf(
   content: AnyContent | undefined,

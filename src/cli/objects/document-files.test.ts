@@ -65,7 +65,10 @@ test("what a shell hands over as a file of its own is read", { timeout: 20_000 }
 });
 
 test("standard input is read once", async () => {
-  await assert.rejects(read("-", "-"), refuses("usage", "standard input can be read once"));
+  await assert.rejects(
+    read("-", "-"),
+    refuses("usage", "-f - was given twice, but standard input can be read only once"),
+  );
 });
 
 test("what is too large says how to make it smaller, whether it is a file or standard input", async (t) => {

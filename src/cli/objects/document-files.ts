@@ -1,5 +1,5 @@
-// The files of `-f`: single ones, all of a folder, or standard input for `-`. In the order in which they were
-// named, and within a folder by name, so that a run can be repeated.
+// Reads the files of `-f`: single files, folders, or standard input for `-`. They are read in the order given, and by
+// name within a folder, so that a run is reproducible.
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileCharsMax } from "../../documents/parse.ts";
@@ -23,7 +23,7 @@ export async function readDocumentFiles(
   signal: AbortSignal,
 ): Promise<readonly TextFile[]> {
   if (paths.filter((path) => path === "-").length > 1)
-    throw new CommandError("usage", "standard input can be read once, and -f - is there twice");
+    throw new CommandError("usage", "-f - was given twice, but standard input can be read only once");
   const files: TextFile[] = [];
   for (const path of paths) files.push(...(await readOne(path, io, signal)));
   return files;
@@ -51,11 +51,10 @@ async function readStandardInput(io: Io, signal: AbortSignal): Promise<TextFile>
 }
 
 async function readFile(path: string, io: Io, signal: AbortSignal): Promise<TextFile> {
-  // A pipe in a folder may have nobody who writes to it, and would be waited for without end. What the system lends a
-  // name to, such as /dev/stdin and the /dev/fd/63 of a shell, has a writer.
+  // Reading a named pipe without a writer would block forever. /dev/stdin and a shell's /dev/fd/63 do have a writer.
   const isPipe = (await stat(path).catch(() => undefined))?.isFIFO();
   if (isPipe && !path.startsWith("/dev/") && !path.startsWith("/proc/"))
-    throw new CommandError("failed", `${path}: is a pipe and no file; pipe it to -f - instead`);
+    throw new CommandError("failed", `${path}: is a pipe, not a file; pipe it to -f - instead`);
   return { name: path, text: await io.readTextFile(path, signal, bytesMax) };
 }
 
@@ -71,9 +70,9 @@ function unreadable(path: string, error: unknown, signal: AbortSignal): unknown 
 async function readFolder(folder: string, io: Io, signal: AbortSignal): Promise<readonly TextFile[]> {
   const names = (await readdir(folder)).filter((name) => inFolder.test(name)).sort();
   if (names.length === 0)
-    throw new CommandError("not_found", `${folder}: has no .yaml, .yml or .json file in it`);
+    throw new CommandError("not_found", `${folder}: contains no .yaml, .yml or .json file`);
   if (names.length > filesMax)
-    throw new CommandError("failed", `${folder}: has more than ${filesMax} files in it`);
+    throw new CommandError("failed", `${folder}: contains more than ${filesMax} files`);
   const files: TextFile[] = [];
   for (const name of names) {
     const path = join(folder, name);

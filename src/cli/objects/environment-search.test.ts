@@ -38,7 +38,7 @@ test("one is found on any page, and a missing one names those that there are", a
   assert.equal((await findEnvironment(adminOf(pages), "env_3")).id, "env_3");
   await assert.rejects(findEnvironment(adminOf(pages), "env_4"), {
     code: "not_found",
-    message: `no environment env_4 in region ${region}; there are env_1, env_2, env_3; a document of kind Environment makes one`,
+    message: `no environment env_4 in region ${region}; there are env_1, env_2, env_3; create one with a document of kind Environment`,
   });
-  await assert.rejects(findEnvironment(adminOf([[]]), "env_4"), /there is none at all;/);
+  await assert.rejects(findEnvironment(adminOf([[]]), "env_4"), /the region has no environments;/);
 });

@@ -1,15 +1,15 @@
-// Environments by their id, and all of a region as one list, however many pages they come in.
+// Finds an environment by id, and lists all environments of a region across pages.
 import type { Environment } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { printable } from "../../telemetry/printable.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 
 const pageSize = 500;
-// Half a million: more than one region can have, and an end for a server that never stops.
+// Half a million: more than a region can have; stops at a server that never ends its list.
 const pagesMax = 1_000;
 const suggestedMax = 5;
 
-/** In order of id. A control plane that knows no pages answers with all of them. */
+/** Sorted by id. A control plane without paging returns all at once. */
 export async function listEnvironments(
   { client, signal }: Pick<Admin, "client" | "signal">,
   region: string,
@@ -27,7 +27,7 @@ export async function listEnvironments(
 
 export type EnvironmentLists = (region: string) => Promise<readonly Environment[]>;
 
-/** Lists that are asked for once: for a thousand environments a thousand lists of a thousand would come. */
+/** Caches the list of each region: otherwise a thousand environments would mean a thousand lists of a thousand. */
 export function createEnvironmentLists(admin: Admin): EnvironmentLists {
   const lists = new Map<string, Promise<readonly Environment[]>>();
   return (region) => {
@@ -37,7 +37,7 @@ export function createEnvironmentLists(admin: Admin): EnvironmentLists {
   };
 }
 
-/** Throws `not_found` where there is none, and names those that there are. */
+/** Throws `not_found`, with some existing ids, if it does not exist. */
 export async function findEnvironment(admin: Admin, id: string): Promise<Environment> {
   const { region } = admin;
   const environments = await listEnvironments(admin, region);
@@ -45,9 +45,9 @@ export async function findEnvironment(admin: Admin, id: string): Promise<Environ
   if (found !== undefined) return found;
   const some = environments.slice(0, suggestedMax).map((each) => printable(each.id));
   const more = environments.length > some.length ? ` and ${environments.length - some.length} more` : "";
-  const there = some.length === 0 ? "there is none at all" : `there are ${some.join(", ")}${more}`;
+  const there = some.length === 0 ? "the region has no environments" : `there are ${some.join(", ")}${more}`;
   throw new CommandError(
     "not_found",
-    `no environment ${printable(id)} in region ${region}; ${there}; a document of kind Environment makes one`,
+    `no environment ${printable(id)} in region ${region}; ${there}; create one with a document of kind Environment`,
   );
 }

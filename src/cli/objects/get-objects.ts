@@ -1,4 +1,4 @@
-// krane get: what there is, as a table or for programs.
+// krane get: lists objects or shows one, as a table, JSON or YAML.
 import { create } from "@bufbuild/protobuf";
 import {
   EnvironmentSchema,
@@ -95,6 +95,6 @@ async function print(
     return;
   }
   const { titles, rows } = table();
-  // A header above nothing is noise; that there is nothing was said on standard error.
+  // An empty list was already reported on standard error; a header alone would be noise.
   if (rows.length > 0) io.stdout.write(renderTable(titles, rows, paint));
 }

@@ -1,5 +1,5 @@
-// From `-f` to documents, each with the region that it goes to. All mistakes of all files are said at once, and
-// nothing is sent while there is one.
+// Loads the documents of `-f` and determines the region of each. All problems of all files are reported at once, and
+// nothing is sent if there is one.
 import { clashesOf } from "../../documents/clashes.ts";
 import { type DocumentName, parseDocumentNames, parseDocuments } from "../../documents/parse.ts";
 import { type DocumentProblem, renderDocumentProblems } from "../../documents/problem.ts";
@@ -13,11 +13,11 @@ import { readDocumentFiles } from "./document-files.ts";
 export interface LoadedDocument {
   readonly document: AnyDocument;
   readonly region: string;
-  /** `deployment/d_web`, as it can be typed again. */
+  /** `deployment/d_web`, as commands accept it. */
   readonly title: string;
 }
 
-/** What `-f` and `--region` say. */
+/** The values of `-f` and `--region`. */
 interface FileFlags {
   readonly paths: readonly string[];
   readonly regionFlag: string | undefined;
@@ -44,7 +44,7 @@ export async function loadDocuments(
   return loaded;
 }
 
-/** An object that documents are about, whatever they say of it. */
+/** The kind, id and region of a document, without its spec. */
 export interface LoadedName {
   readonly kind: AnyDocument["kind"];
   readonly id: string;
@@ -52,7 +52,7 @@ export interface LoadedName {
   readonly title: string;
 }
 
-/** Each once, where it stands first. */
+/** Without duplicates, in the order of their first occurrence. */
 export async function loadNames(admin: Admin, io: Io, flags: FileFlags): Promise<readonly LoadedName[]> {
   const kinds = await loadDocumentKinds();
   const parsed = parseDocumentNames(await readDocumentFiles(flags.paths, io, admin.signal), kinds);
@@ -80,7 +80,7 @@ function placed(
   admin: Admin,
   { regionFlag }: FileFlags,
 ): string {
-  // A flag that a file overrides in silence would send a change to a region that nobody asked for.
+  // If a file silently overrode the flag, the change would go to a region that the user did not ask for.
   if (region !== undefined && regionFlag !== undefined && region !== regionFlag)
     throw new CommandError(
       "usage",

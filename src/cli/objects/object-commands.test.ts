@@ -97,8 +97,8 @@ describe("krane apply", () => {
     assert.equal(io.stdout.text, "");
   });
 
-  test("does not find a region that is not known, whether a flag or a document names it", async () => {
-    const known = "region nope.x is not known; known are local.dev, other.dev\n";
+  test("rejects an unknown region from a flag or a document", async () => {
+    const known = "unknown region nope.x; there are local.dev, other.dev\n";
     const two = { "a.yaml": `${deployment("a")}---\n${deployment("b")}` };
     const flag = await run(["apply", "-f", "a.yaml", "--region", "nope.x"], two);
     assert.deepEqual([flag.code, flag.stderr], [3, `krane: ${known}`]);
@@ -175,7 +175,7 @@ describe("krane apply", () => {
     const text = `${deployment("twice")}---\n${deployment("twice", "region: local.dev\n")}`;
     const { code, stderr } = await run(["apply", "-f", "a.yaml"], { "a.yaml": text });
     assert.equal(code, 1);
-    assert.match(stderr, /^krane: a\.yaml:11: id is that of another document as well, at a\.yaml:1$/m);
+    assert.match(stderr, /^krane: a\.yaml:11: id is already used by another document, at a\.yaml:1$/m);
     assert.equal((await run(["get", "deployment", "d_twice"])).code, 3);
   });
 
@@ -183,7 +183,7 @@ describe("krane apply", () => {
     const io = new FakeIo({ "a.yaml": deployment("slow", "replicas: 2\n") });
     const ended = main(["apply", "-f", "a.yaml", "--wait"], env(), io);
     await eventually("it waits", () =>
-      assert.match(io.stderr.text, /^waiting for deployment\/d_slow: not yet settled/m),
+      assert.match(io.stderr.text, /^waiting for deployment\/d_slow: the agent has not applied it yet/m),
     );
     await report("slow", 1);
     await eventually("it sees one pod", () => assert.match(io.stderr.text, /: 1\/2 pods ready\n/));
@@ -203,7 +203,7 @@ describe("krane apply", () => {
     await eventually("it waits", () => assert.match(io.stderr.text, /^waiting for /m));
     io.send("SIGINT");
     assert.equal(await ended, 130);
-    assert.match(io.stderr.text, /stopped waiting; what was ordered stays ordered\n$/);
+    assert.match(io.stderr.text, /stopped waiting; the change itself continues\n$/);
     assert.equal(io.signalListeners, 0);
   });
 });
@@ -272,7 +272,7 @@ describe("krane get", () => {
     assert.deepEqual(JSON.parse((await run(["get", "sentinels", "-o", "json"])).stdout).objects, []);
     const missing = await run(["get", "sentinel", "s_x"]);
     assert.equal(missing.code, 3);
-    assert.match(missing.stderr, /^krane: no sentinel s_x in region local\.dev; there is none at all\n$/);
+    assert.match(missing.stderr, /^krane: no sentinel s_x in region local\.dev; the region has none\n$/);
     const wrong = await run(["get", "deploymnets"]);
     assert.equal(wrong.code, 64);
     assert.match(wrong.stderr, /did you mean deployment\?/);
@@ -304,7 +304,7 @@ test("krane describe shows what is wanted, what runs and what happened", async (
     stdout,
     /^Object: +deployment\/d_told\nName: +demo\/told\nRegion: +local\.dev\nPhase: +Ready\n/,
   );
-  assert.match(stdout, /\nVersion: +\d+, settled by the agent\n/);
+  assert.match(stdout, /\nVersion: +\d+, processed by the agent\n/);
   assert.match(stdout, /\nWanted:\n {2}apiVersion: krane\/v1\n {2}kind: Deployment\n {2}id: d_told\n/);
   assert.match(stdout, /\n {2}command:\n {4}- node\n {4}- server\.js\n/);
   assert.match(stdout, /\nPods:\n {2}NAME +STATUS +ADDRESS\n {2}told-0 +Running +told-0\.demo:8080\n/);
@@ -341,7 +341,10 @@ describe("krane scale", () => {
   test("says how to name an object to whoever leaves out its kind", async () => {
     const { code, stderr } = await run(["scale", "scaled", "--replicas", "1"]);
     assert.equal(code, 64);
-    assert.match(stderr, /scaled is no kind .*: deployments, sentinels; for an object: deployment scaled\n$/);
+    assert.match(
+      stderr,
+      /unknown kind "scaled"; use deployments, sentinels; for an object: deployment scaled\n$/,
+    );
   });
 
   test("refuses what has no pods, what is not there and what is no number", async () => {
@@ -350,7 +353,7 @@ describe("krane scale", () => {
     assert.equal((await run(["scale", "deployment", "scaled", "--replicas", "-1"])).code, 64);
     const tooMany = await run(["scale", "deployment", "scaled", "--replicas", "2147483647"]);
     assert.deepEqual(
-      [tooMany.code, tooMany.stderr.includes("It must be a whole number from 0 to 10000.")],
+      [tooMany.code, tooMany.stderr.includes("Must be a whole number from 0 to 10000.")],
       [64, true],
     );
     assert.equal((await run(["scale", "deployment", "scaled"])).code, 64);
@@ -408,7 +411,7 @@ describe("krane delete", () => {
     const { stdout } = await run(["get", "deployments", "--environment", "env_past", "--deleted"]);
     assert.match(stdout, /\nd_past +demo\/past +0\/0 +Deleted /);
     const described = await run(["describe", "deployment", "d_past"]);
-    assert.match(described.stdout, /\nWanted: nothing; its deletion was ordered\n/);
+    assert.match(described.stdout, /\nWanted: nothing; it was deleted\n/);
     assert.doesNotMatch(described.stdout, /replicas/);
   });
 
@@ -422,7 +425,7 @@ describe("krane delete", () => {
     assert.equal(gone.code, 0, gone.stderr);
     const again = await run(["delete", "-f", "hello.yaml", "--yes"], { "hello.yaml": hello });
     assert.equal(again.code, 3);
-    assert.match(again.stderr, /environment\/env_hello is not there/);
+    assert.match(again.stderr, /environment\/env_hello does not exist/);
   });
 
   test("of files leaves an environment to the end, wherever it stands", async () => {
@@ -485,7 +488,10 @@ describe("krane delete", () => {
     await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("plain") });
     const { code, stderr } = await run(["delete", "deployment", "plain", "--yes"]);
     assert.equal(code, 64);
-    assert.match(stderr, /^krane: with --yes, plain is no id .*: krane delete deployment d_plain --yes\n$/);
+    assert.match(
+      stderr,
+      /^krane: --yes needs an id or NAMESPACE\/NAME, but plain is only a name; to delete it: krane delete deployment d_plain --yes\n$/,
+    );
     const view = await run(["get", "deployment", "d_plain", "-o", "json"]);
     assert.equal(JSON.parse(view.stdout).desired, "DESIRED_RUNNING");
     assert.equal((await run(["delete", "deployment", "demo/plain", "--yes"])).code, 0);
@@ -555,7 +561,7 @@ policy/p_compared
   test("shows what is not there yet, and what would be there no more", async () => {
     const created = await run(["diff", "-f", "a.yaml"], { "a.yaml": deployment("new") });
     assert.equal(created.code, 2);
-    assert.match(created.stdout, /^deployment\/d_new is not there in local\.dev; apply would create it\n/);
+    assert.match(created.stdout, /^deployment\/d_new does not exist in local\.dev; apply would create it\n/);
     await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("less", "shutdownSignal: SIGINT\n") });
     const less = await run(["diff", "-f", "a.yaml"], { "a.yaml": deployment("less") });
     assert.equal(less.stdout, 'deployment/d_less\n  shutdownSignal: "SIGINT" → (removed)\n');

@@ -1,5 +1,5 @@
-// The commands for what is wanted: apply, get, describe, scale, delete, diff. Here are their words and flags; what
-// they do is imported when it is done, because an agent must not pay for it at its start.
+// Flags and help of apply, diff, get, describe, scale and delete. Their code is imported only when they run, to keep the
+// start of the agent fast.
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { allKinds } from "../../kinds/kinds.ts";
 import { replicasMax } from "../../model/message-fields.ts";
@@ -30,21 +30,21 @@ export function addObjectCommands(program: Command, deps: CommandDeps, exitWith:
 }
 
 function addApply(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
-  const apply = program.command("apply").description("make what files describe the desired state");
+  const apply = program.command("apply").description("apply the documents in these files");
   addFiles(apply)
-    .option("--dry-run", "say what would come of it and change nothing")
-    .addOption(ifVersion("apply only if the object is at this version; 0 if there must be none"));
+    .option("--dry-run", "show what would change, and change nothing")
+    .addOption(ifVersion("apply only if the object is at this version; 0 if it must not exist"));
   addAdminOptions(addWaitOptions(apply, "everything that was applied is ready"))
     .addHelpText(
       "after",
       `
 Examples:
-  krane apply -f hello.yaml --wait          and say when it is ready
-  krane apply -f manifests/ --dry-run       every .yaml, .yml and .json of a folder
+  krane apply -f hello.yaml --wait          and wait until it is ready
+  krane apply -f manifests/ --dry-run       all .yaml, .yml and .json files of a folder
   render-my-app | krane apply -f -          from standard input
-  krane apply -f hello.yaml --if-version 7  only if nobody has changed it since
+  krane apply -f hello.yaml --if-version 7  only if nobody changed it since version 7
 
-Several documents are all checked before the first is sent, and environments are sent first.
+All documents are checked before the first one is sent. Environments are sent first.
 `,
     )
     .action(async () =>
@@ -68,7 +68,7 @@ Examples:
   krane diff -f hello.yaml
   krane diff -f manifests/ || krane apply -f manifests/
 
-Exits with 0 where nothing would change, with 2 where something would. Secrets are not compared.
+The exit code is 0 if nothing would change, 2 if something would. Secrets are not compared.
 `,
     )
     .action(async () =>
@@ -86,14 +86,14 @@ function addGet(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const get = program
     .command("get [kind] [id]")
     .description("list objects, or show one")
-    .option("--environment <id>", "only what belongs to this environment")
-    .option("--deleted", "also what was deleted");
+    .option("--environment <id>", "only objects of this environment")
+    .option("--deleted", "include deleted objects");
   addAdminOptions(get, { output: true })
     .addHelpText(
       "after",
       `
 KIND is ${kinds}, or all.
-An object is named by its id, or by its name in the cluster where only one has it.
+ID is the object's id, or its name in the cluster if that is unique.
 
 Examples:
   krane get deployments
@@ -104,7 +104,7 @@ Examples:
 `,
     )
     .action(async (kind: string | undefined, name: string | undefined) => {
-      // The first that many a person tries: that an argument is missing does not tell them what there is.
+      // Many users try this first; "missing argument" would not tell them the kinds.
       if (kind === undefined)
         throw new CommandError("usage", `which kind? krane get ${listed([...plurals, "all"], "or")}`);
       exitWith(
@@ -117,9 +117,7 @@ Examples:
 }
 
 function addDescribe(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
-  const describe = program
-    .command("describe <kind> [id]")
-    .description("show everything that is known of one object");
+  const describe = program.command("describe <kind> [id]").description("show everything about one object");
   addAdminOptions(describe)
     .addHelpText(
       "after",
@@ -175,11 +173,11 @@ Examples:
 function addDelete(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const command = program
     .command("delete [kind] [id]")
-    .description("delete an object, or everything that files describe")
-    .option("-f, --file <path...>", "files or folders with what to delete; - is standard input")
-    .option("-y, --yes", "do not ask")
+    .description("delete an object, or all objects in these files")
+    .option("-f, --file <path...>", "files or folders of documents to delete; - for standard input")
+    .option("-y, --yes", "do not ask for confirmation")
     .addOption(ifVersion("delete only if the object is at this version"));
-  addAdminOptions(addWaitOptions(command, "nothing of it is left in the cluster"))
+  addAdminOptions(addWaitOptions(command, "it is gone from the cluster"))
     .addHelpText(
       "after",
       `
@@ -188,11 +186,11 @@ KIND is ${kinds}.
 Examples:
   krane delete deployment d_hello                   asks first
   krane delete deployment d_hello --yes --wait
-  krane delete -f hello.yaml --yes                  in the opposite order of an apply
+  krane delete -f hello.yaml --yes                  in the reverse order of apply
 
-With --yes an object is named by its id, or by namespace and name as in demo/hello.
-Of files only kinds and ids matter, and environments go last.
-With a deployment its policies are deleted. An environment takes its secrets with it.
+With --yes, name the object by its id, or by namespace and name as in demo/hello.
+Only the kinds and ids in the files matter. Environments are deleted last.
+Deleting a deployment deletes its policies. Deleting an environment deletes its secrets.
 `,
     )
     .action(async (kind: string | undefined, name: string | undefined) =>
@@ -207,18 +205,21 @@ async function runDelete(
   { kind, name }: { readonly kind: string | undefined; readonly name: string | undefined },
 ): Promise<number> {
   const options = command.opts<DeleteOptions & { readonly file?: readonly string[] }>();
-  const { deleteObjects, namedVictim, victimsOf } = await import("./delete-objects.ts");
+  const { deleteObjects, namedTarget, targetsOf } = await import("./delete-objects.ts");
   if ((kind === undefined) === (options.file === undefined))
-    throw new CommandError("usage", "say what to delete: either KIND ID, or -f FILE");
-  const victims =
+    throw new CommandError("usage", "nothing to delete: pass either KIND ID or -f FILE");
+  const targets =
     kind === undefined
-      ? victimsOf(await loadFileNames(command, deps, admin))
-      : [await namedVictim(admin, { kind, name }, options)];
-  return deleteObjects(admin, deps.io, victims, options);
+      ? targetsOf(await loadFileNames(command, deps, admin))
+      : [await namedTarget(admin, { kind, name }, options)];
+  return deleteObjects(admin, deps.io, targets, options);
 }
 
 function addFiles(command: Command): Command {
-  return command.requiredOption("-f, --file <path...>", "files or folders; - is standard input");
+  return command.requiredOption(
+    "-f, --file <path...>",
+    "files or folders of documents; - for standard input",
+  );
 }
 
 async function loadFiles(command: Command, { io }: CommandDeps, admin: Admin) {
@@ -239,11 +240,11 @@ function fileFlags(command: Command) {
 function ifVersion(about: string): Option {
   return new Option("--if-version <version>", about).argParser((text) => {
     if (/^\d{1,19}$/.test(text)) return BigInt(text);
-    throw new InvalidArgumentError("It must be a version, a whole number.");
+    throw new InvalidArgumentError("Must be a version, a whole number.");
   });
 }
 
 function parseReplicas(text: string): number {
   if (/^\d{1,9}$/.test(text) && Number(text) <= replicasMax) return Number(text);
-  throw new InvalidArgumentError(`It must be a whole number from 0 to ${replicasMax}.`);
+  throw new InvalidArgumentError(`Must be a whole number from 0 to ${replicasMax}.`);
 }

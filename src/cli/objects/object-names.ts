@@ -1,5 +1,4 @@
-// How people name objects: `deployment d_web`, `deployments/d_web`, or by the name in the cluster where only one
-// object has it.
+// Parses how users name objects: `deployment d_web`, `deployments/d_web`, or by a unique name in the cluster.
 
 import { nearestName } from "../../config/nearest-key.ts";
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
@@ -8,28 +7,28 @@ import { allKinds, type KindName } from "../../kinds/kinds.ts";
 import { printable } from "../../telemetry/printable.ts";
 import { CommandError } from "../command-error.ts";
 
-/** What can be named: the objects of a cluster, and the environments of the control plane. */
+/** The kinds that commands accept: those of cluster objects, and environments. */
 export type NamedKind = KindName | "environment";
 
 const named: readonly Pick<Kind<NamedKind>, "name" | "plural" | "aliases" | "objectKind">[] = [
   ...allKinds,
-  // An object kind in events alone.
+  // An object kind only in events.
   { name: "environment", plural: "environments", aliases: ["env"], objectKind: ObjectKind.ENVIRONMENT },
 ];
 
 const namedKinds = named.map(({ name }) => name);
 
-/** What has a number of pods. */
+/** The kinds with pods. */
 export const scaledKinds = allKinds.filter(({ makesPods }) => makesPods).map(({ name }) => name);
 
-/** What a person may write for these kinds and would read aloud, for completion. */
+/** The singular and plural names of these kinds, for shell completion. */
 export function wordsOfKinds(kinds: readonly NamedKind[] = namedKinds): readonly string[] {
   return named.flatMap(({ name, plural }) => (kinds.includes(name) ? [name, plural] : []));
 }
 
 /**
- * The kind that a word stands for, in singular, plural or short. Throws where it is none of those allowed; a word alone
- * may have been meant for the name of an object.
+ * Parses a kind: singular, plural or short form. Throws if it is not allowed; `isAlone` means that no name follows, so
+ * the user may have meant the name of an object.
  */
 export function parseKind(
   word: string,
@@ -49,30 +48,30 @@ export function parseKind(
   );
   const asName = isAlone && found === undefined ? `; for an object: ${allowed[0]} ${printable(word)}` : "";
   const hint = near === undefined ? asName : `; did you mean ${near}?`;
-  throw new CommandError("usage", `${printable(word)} is no kind that this command knows: ${list}${hint}`);
+  throw new CommandError("usage", `unknown kind "${printable(word)}"; use ${list}${hint}`);
 }
 
-/** From `KIND NAME` or `KIND/NAME`; the name is undefined where only a kind was given. */
+/** Parses `KIND NAME` or `KIND/NAME`; the name is undefined if only a kind was given. */
 export function parseObjectName(
   first: string,
   second: string | undefined,
   allowed: readonly NamedKind[] = namedKinds,
 ): { readonly kind: NamedKind; readonly name: string | undefined } {
-  // As an unset variable leaves it in a script: taken for no name, it would mean all of the kind.
+  // An unset variable in a script gives an empty id; ignoring it would select all objects of the kind.
   if (second === "") throw new CommandError("usage", "the id is empty");
   const slash = first.indexOf("/");
   if (slash < 0) return { kind: parseKind(first, allowed, second === undefined), name: second };
   const name = first.slice(slash + 1);
-  if (name === "") throw new CommandError("usage", `${printable(first)}: no id behind the slash`);
+  if (name === "") throw new CommandError("usage", `${printable(first)}: no id after the slash`);
   if (second !== undefined)
     throw new CommandError(
       "usage",
-      `${printable(first)} names an object already; what is ${printable(second)}?`,
+      `${printable(first)} already names an object; unexpected argument ${printable(second)}`,
     );
   return { kind: parseKind(first.slice(0, slash), allowed), name };
 }
 
-/** As the protocol says it. */
+/** The kind's value in the protocol. */
 export function objectKindOf(kind: NamedKind): ObjectKind {
   return named.find(({ name }) => name === kind)?.objectKind ?? ObjectKind.UNSPECIFIED;
 }

@@ -1,4 +1,4 @@
-// An object as people see it in one line: pure, from what the control plane answers to words.
+// The table cells of an object, for `krane get`. Pure functions of the control plane's response.
 import {
   ObjectView_Desired as Desired,
   type Environment,
@@ -30,7 +30,7 @@ export function phaseCell({ phase }: Pick<ObjectView, "phase">): { text: string;
   return { text, tone };
 }
 
-/** How many pods are ready of how many that should be; undefined for what has no pods. */
+/** How many pods are ready and how many are wanted; undefined for a kind without pods. */
 export function readyOf(object: ObjectView): { ready: number; wanted: number } | undefined {
   const { running: ready, wanted } = viewOf(object).podsOf(object);
   if (wanted === undefined) return undefined;
@@ -42,7 +42,7 @@ export function readyText(object: ObjectView): string {
   return pods === undefined ? "" : `${pods.ready}/${pods.wanted}`;
 }
 
-/** What is wrong with it; empty where all is well. */
+/** What is wrong with it; empty if nothing is. */
 export function reasonOf({ trouble }: ObjectView): string {
   return trouble?.reason || trouble?.failing || "";
 }
@@ -94,7 +94,7 @@ const columns: Readonly<Record<ColumnName, Column>> = {
   reason: { ...wide, title: "REASON", cell: (object) => ({ text: reasonOf(object), tone: "bad" }) },
 };
 
-/** Of objects of all kinds. */
+/** For objects of all kinds in one table. */
 const mixedColumns: readonly Column[] = [
   { title: "OBJECT", cell: ({ ref }) => titleOf(ref) },
   ...(["name", "ready", "phase", "version", "environment", "reason"] as const).map((name) => columns[name]),

@@ -67,16 +67,16 @@ describe("objects by what people call them", () => {
   test("a name that several have is asked back, and not guessed", async () => {
     await assert.rejects(find("gateway"), {
       code: "usage",
-      message: "gateway could be sentinel/s_1, policy/p_1; say which by its id",
+      message: "gateway is ambiguous: sentinel/s_1, policy/p_1; use the id",
     });
   });
 
-  test("what is not there is said, with what is", async () => {
+  test("an unknown object is reported with those that exist", async () => {
     await assert.rejects(find("none", ObjectKind.SENTINEL), {
       code: "not_found",
       message: "no sentinel none in region local.test; there are sentinel/s_1",
     });
-    await assert.rejects(findObject(adminOf([]), "none"), /no object none .*; there is none at all/);
+    await assert.rejects(findObject(adminOf([]), "none"), /no object none .*; the region has none/);
   });
 });
 

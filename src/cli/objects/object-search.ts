@@ -1,4 +1,4 @@
-// Objects by what people call them, and lists of objects as one, however many pages they come in.
+// Finds an object by id or name, and lists objects across pages.
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type GetObjectResponse,
@@ -12,7 +12,7 @@ import { CommandError } from "../command-error.ts";
 import { nameOfKind } from "./object-names.ts";
 
 const pageSize = 500;
-// Half a million objects: more than one region can have, and an end for a server that never stops.
+// Half a million objects: more than a region can have; stops at a server that never ends its list.
 const pagesMax = 1_000;
 const suggestedMax = 5;
 
@@ -39,8 +39,8 @@ export async function listObjects(
 }
 
 /**
- * The object with that id, or else the only one whose name in the cluster is `namespace/name` or `name`. With no
- * kind, among all kinds. Throws `not_found` where there is none, and `usage` where there are several.
+ * The object with that id, or else the only one whose name in the cluster is `namespace/name` or `name`. Without a
+ * kind, it searches all kinds. Throws `not_found` if none matches, and `usage` if several do.
  */
 export async function findObject(
   admin: Admin,
@@ -50,8 +50,7 @@ export async function findObject(
   const { client, region, signal } = admin;
   const get = async (ref: { kind: ObjectKind; id: string }) => {
     const { object, agent } = await client.getObject({ ref: { region, ...ref } }, { signal });
-    if (object === undefined)
-      throw new CommandError("failed", "the control plane answered without an object");
+    if (object === undefined) throw new CommandError("failed", "the control plane's response has no object");
     return { object, agent };
   };
   if (kind !== ObjectKind.UNSPECIFIED) {
@@ -70,7 +69,7 @@ export async function findObject(
   return get({ kind: only.ref.kind, id: only.ref.id });
 }
 
-/** `deployment/d_web`, as it can be typed again. */
+/** `deployment/d_web`, as commands accept it. */
 export function titleOf(ref: ObjectRef | undefined): string {
   return ref === undefined ? "object" : `${nameOfKind(ref.kind)}/${printable(ref.id)}`;
 }
@@ -92,11 +91,11 @@ function notFound(
   const what = nameOfKind(kind);
   const some = candidates.slice(0, suggestedMax).map(({ ref }) => titleOf(ref));
   const more = candidates.length > some.length ? ` and ${candidates.length - some.length} more` : "";
-  const there = some.length === 0 ? "there is none at all" : `there are ${some.join(", ")}${more}`;
+  const there = some.length === 0 ? "the region has none" : `there are ${some.join(", ")}${more}`;
   return new CommandError("not_found", `no ${what} ${printable(name)} in region ${region}; ${there}`);
 }
 
 function ambiguous(name: string, matching: readonly ObjectView[]): CommandError {
   const list = matching.slice(0, suggestedMax).map(({ ref }) => titleOf(ref));
-  return new CommandError("usage", `${printable(name)} could be ${list.join(", ")}; say which by its id`);
+  return new CommandError("usage", `${printable(name)} is ambiguous: ${list.join(", ")}; use the id`);
 }

@@ -24,7 +24,7 @@ function view(phase: Phase, version = 7n, trouble?: { reason?: string; outcome?:
   return create(ObjectViewSchema, { ref, phase, version, ...(trouble && { trouble }) });
 }
 
-/** A deployment of three pods, of which some are of an earlier description. */
+/** A deployment of three pods, some of them from an older version. */
 function runs(phase: Phase, { older = 0, reportedAtMs = 1n, failing = "" } = {}): ObjectView {
   const instances = [0, 1, 2].map((index) => ({
     k8sName: `web-${index}`,
@@ -45,7 +45,7 @@ function runs(phase: Phase, { older = 0, reportedAtMs = 1n, failing = "" } = {})
 
 type Answer = ObjectView | Error | undefined;
 
-/** Asks for one object that looks like each of the answers in turn, and like the last one from then on. */
+/** Waits for one object; each poll returns the next of the answers, then always the last one. */
 function wait(
   answers: readonly Answer[],
   { goal = "ready" as "ready" | "deleted", timeoutMs = 60_000, countsOlderPods = false } = {},
@@ -73,7 +73,7 @@ function wait(
 }
 
 describe("waiting for an object", () => {
-  test("ends when it is ready, and tells each change once", async () => {
+  test("ends when it is ready, and shows each change once", async () => {
     const run = wait([
       view(Phase.READY, 6n),
       view(Phase.WAITING),
@@ -87,12 +87,12 @@ describe("waiting for an object", () => {
     assert.deepEqual(run.done, ["d_1"]);
     assert.equal(
       run.output.text,
-      "waiting for deployment/d_1: not yet seen by the control plane\nwaiting for deployment/d_1: not yet settled by the agent\nwaiting for deployment/d_1: on its way\nwaiting for deployment/d_1: 3/3 pods ready, 1 of an earlier description\n",
+      "waiting for deployment/d_1: the control plane does not show the new version yet\nwaiting for deployment/d_1: the agent has not applied it yet\nwaiting for deployment/d_1: in progress\nwaiting for deployment/d_1: 3/3 pods ready, 1 from an older version\n",
     );
     assert.equal(run.clock.timerCount, 0);
   });
 
-  test("looks at several at a time, and tells of them in their order", async () => {
+  test("polls several at a time, and reports them in order", async () => {
     const objects = Array.from({ length: 20 }, (_, index) => ({
       ref: create(ObjectRefSchema, { ...ref, id: `d_${index}` }),
       version: 7n,
@@ -130,14 +130,14 @@ describe("waiting for an object", () => {
     );
   });
 
-  test("ends at once where the agent has refused it", async () => {
+  test("ends at once if the agent rejected it", async () => {
     const run = wait([
       view(Phase.FAILED, 7n, { reason: "port must be below 65536", outcome: Outcome.PARKED }),
     ]);
     await run.clock.settle();
     await assert.rejects(
       run.ended,
-      /deployment\/d_1 will not become ready: failed: port must be below 65536; krane why/,
+      /deployment\/d_1 will not become ready: failed: port must be below 65536; see krane why/,
     );
   });
 
@@ -158,7 +158,7 @@ describe("waiting for an object", () => {
     await assert.rejects(lost.ended, /CrashLoopBackOff/);
   });
 
-  test("ends soon where pods of an earlier description run, and says what to do", async () => {
+  test("ends after ten seconds if pods from an older version run, and says what to do", async () => {
     const run = wait([view(Phase.WAITING), runs(Phase.PROGRESSING, { older: 2 })]);
     await run.clock.advance(9_900);
     assert.equal(run.clock.timerCount, 1, "somebody may be about to delete them");
@@ -166,35 +166,35 @@ describe("waiting for an object", () => {
     await assert.rejects(run.ended, {
       code: "failed",
       message:
-        "deployment/d_1 will not become ready: 2 of its pods are of an earlier description, and krane replaces no pod. A new version is usually released under a new id. To have this one as described, delete the pods of before when it suits, and new ones are made: kubectl -n acme delete pods web-0 web-1",
+        "deployment/d_1 will not become ready: 2 of its pods are from an older version, and krane does not replace running pods. A new version usually gets a new id. To update this one in place, delete the old pods when convenient, and new ones are created: kubectl -n acme delete pods web-0 web-1",
     });
     const replaced = wait([runs(Phase.PROGRESSING, { older: 2 }), runs(Phase.READY, { reportedAtMs: 2n })]);
     await replaced.clock.advance(1_000);
     await replaced.ended;
   });
 
-  test("says so also where these are the ones that cannot run", async () => {
-    const failing = "3 of 3 pods of an earlier description: ImagePullBackOff";
+  test("says so too if the older pods are the ones that cannot run", async () => {
+    const failing = "3 of 3 pods from an older version: ImagePullBackOff";
     const run = wait([runs(Phase.FAILED, { older: 3, failing })]);
     await run.clock.advance(10_500);
     await assert.rejects(
       run.ended,
-      /^CommandError: deployment\/d_1 will not become ready: 3 of its pods are of an earlier .* delete pods web-0 web-1 web-2$/,
+      /^CommandError: deployment\/d_1 will not become ready: 3 of its pods are from an older .* delete pods web-0 web-1 web-2$/,
     );
   });
 
-  test("for a number of pods takes those of an earlier description for what they are", async () => {
+  test("counts pods from an older version after a scale", async () => {
     const scaled = { countsOlderPods: true };
     const run = wait([view(Phase.WAITING), runs(Phase.PROGRESSING, { older: 2 })], scaled);
     await run.clock.advance(1_000);
     await run.ended;
-    const failing = "3 of 3 pods of an earlier description: ImagePullBackOff";
+    const failing = "3 of 3 pods from an older version: ImagePullBackOff";
     const failed = wait([runs(Phase.FAILED, { older: 3, failing })], scaled);
     await failed.clock.advance(10_500);
     await assert.rejects(failed.ended, /delete pods/);
   });
 
-  test("does not take a report of before for one about the change", async () => {
+  test("does not mistake a report from before the change for one about it", async () => {
     const before = runs(Phase.READY);
     const run = wait([before, before, runs(Phase.PROGRESSING, { older: 3, reportedAtMs: 2n })]);
     await run.clock.advance(1_000);
@@ -204,45 +204,45 @@ describe("waiting for an object", () => {
     assert.deepEqual(silent.done, []);
     await silent.clock.advance(600);
     await silent.ended;
-    assert.deepEqual(silent.done, ["d_1"], "there was nothing new to tell");
+    assert.deepEqual(silent.done, ["d_1"], "no newer report came");
   });
 
-  test("survives a control plane that does not answer for a while", async () => {
+  test("keeps polling a control plane that does not respond for a while", async () => {
     const away = new ConnectError("connect ECONNREFUSED", Code.Unavailable);
     const run = wait([view(Phase.PROGRESSING), away, away, view(Phase.READY)]);
     await run.clock.advance(5_000);
     await run.ended;
-    assert.match(run.output.text, /does not answer/);
+    assert.match(run.output.text, /the control plane does not respond/);
   });
 
-  test("does not survive being let in no more", async () => {
+  test("fails if the token is rejected", async () => {
     const run = wait([new ConnectError("token?", Code.Unauthenticated)]);
     await run.clock.settle();
     await assert.rejects(run.ended, ConnectError);
   });
 
-  test("ends with its time, and says how far it has come", async () => {
+  test("ends at the timeout, and shows the last state", async () => {
     const run = wait([view(Phase.PROGRESSING)], { timeoutMs: 1_200 });
     await run.clock.advance(1_199);
     assert.equal(run.clock.timerCount, 1);
     await run.clock.advance(1);
     await assert.rejects(run.ended, {
       code: "failed",
-      message: "not ready after 1s200ms: deployment/d_1: on its way",
+      message: "not ready after 1s200ms: deployment/d_1: in progress",
     });
   });
 
-  test("says at the end of its time that nobody answered", async () => {
+  test("says at the timeout that the control plane did not respond", async () => {
     const away = new ConnectError("connect ECONNREFUSED", Code.Unavailable);
     const run = wait([view(Phase.PROGRESSING), away], { timeoutMs: 1_000 });
     await run.clock.advance(1_000);
     await assert.rejects(run.ended, {
       code: "unreachable",
-      message: /d_1: the control plane does not answer$/,
+      message: /d_1: the control plane does not respond$/,
     });
   });
 
-  test("ends with its signal", async () => {
+  test("ends when aborted", async () => {
     const run = wait([view(Phase.PROGRESSING)]);
     await run.clock.advance(1_000);
     const reason = new Error("Ctrl-C");
@@ -251,7 +251,7 @@ describe("waiting for an object", () => {
     assert.equal(run.clock.timerCount, 0);
   });
 
-  test("for its deletion ends when it is deleted or not there at all", async () => {
+  test("for a deletion ends when the object is deleted or missing", async () => {
     for (const last of [view(Phase.DELETED), undefined]) {
       const run = wait([view(Phase.DELETING), last], { goal: "deleted" });
       await run.clock.advance(1_000);
@@ -261,7 +261,7 @@ describe("waiting for an object", () => {
   });
 });
 
-test("what is being deleted, or gone, will not become ready", () => {
+test("a deleted, deleting or missing object will not become ready", () => {
   for (const object of [view(Phase.DELETING), view(Phase.DELETED), undefined])
     assert.deepEqual(verdictOn(object, { goal: "ready" }, 7n), { kind: "failing", isFinal: true });
   assert.deepEqual(verdictOn(view(Phase.PAUSED), { goal: "ready" }, 7n), { kind: "done" });

@@ -1,11 +1,12 @@
-// --wait: looks at objects until they are what was asked for, cannot become so, or the time is up.
+// Implements --wait: polls objects until they reach the goal, fail, or the timeout passes.
 //
-// - What the agent has refused ends the wait at once: it will not change by itself.
-// - Pods that cannot run may recover, as when what they need starts a little later. Only a failure that lasts ends
-//   the wait. So do pods of an earlier description: krane replaces none, but somebody may be about to delete them.
-// - The agent says that it has applied a change, and reports what runs, one after the other. What was reported before
-//   the wait began counts only when nothing new has come for a moment.
-// - A control plane that does not answer for a moment, as while it restarts, is asked again.
+// - An object that the agent rejected ends the wait at once, because a retry would not help.
+// - Pods that cannot run may recover, for example when a dependency starts a little later. Only a lasting failure ends
+//   the wait. The same goes for pods from an older version: krane does not replace them, but somebody may be about to
+//   delete them.
+// - The agent acknowledges a change and reports its pods in separate calls. A report from before the wait counts only
+//   if no newer one arrives for a moment.
+// - A control plane that does not respond, for example during a restart, is polled again.
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Clock, sleep } from "../../concurrency/clock.ts";
 import { formatDuration } from "../../config/duration.ts";
@@ -32,7 +33,7 @@ export interface WaitDeps {
   readonly client: Pick<AdminClient, "getObject">;
   readonly clock: Clock;
   readonly progress: ProgressLine;
-  /** Told of each object that has come to its goal, in that order. */
+  /** Called for each object that has reached the goal, in that order. */
   onDone(ref: ObjectRef, object: ObjectView | undefined): void;
 }
 
@@ -40,13 +41,13 @@ type AwaitedObject = WaitPlan["objects"][number];
 
 /** What was seen of one object so far. */
 interface Sight {
-  /** When the report was made that was there at first; 0 for none. */
+  /** When the report was made that the first poll returned; 0 if none. */
   readonly firstReportMs: bigint;
   readySinceMs?: number | undefined;
   failingSinceMs?: number | undefined;
 }
 
-/** Resolves when all are there; rejects with a CommandError that names the first that is not. */
+/** Resolves when all have reached the goal; rejects with a CommandError that names the first that has not. */
 export async function waitForObjects(plan: WaitPlan, deps: WaitDeps, signal: AbortSignal): Promise<void> {
   const { clock, progress } = deps;
   const startedMs = clock.nowMs();
@@ -69,9 +70,9 @@ export async function waitForObjects(plan: WaitPlan, deps: WaitDeps, signal: Abo
 }
 
 interface Round {
-  /** What is not there yet. */
+  /** Those that have not reached the goal yet. */
   readonly waiting: readonly AwaitedObject[];
-  /** How far it has come, as far as that was asked. */
+  /** The state of those that were polled. */
   readonly seen: readonly string[];
   readonly isSilent: boolean;
 }
@@ -95,8 +96,8 @@ async function lookAtAll(
       );
     const found = looks[place] ?? { kind: "silent" };
     if (found.kind === "silent") {
-      // Each call takes its whole deadline to find out. Asked for hundreds, the time to wait would be long over.
-      seen.push(`${titleOf(ref)}: the control plane does not answer`);
+      // Each call would take its full deadline to fail; for hundreds of objects that would far exceed the timeout.
+      seen.push(`${titleOf(ref)}: the control plane does not respond`);
       return { waiting: [...waiting, ...objects.slice(index)], seen, isSilent: true };
     }
     const verdict = verdictOn(found.view, plan, version);
@@ -120,9 +121,9 @@ function reportMs(object: ObjectView | undefined): bigint {
   return (object && viewOf(object).reportedAtMs(object)) ?? 0n;
 }
 
-/** Whether what was reported can be about the change. */
+/** Whether the report can be about the change. */
 function isSure(goal: WaitGoal, object: ObjectView | undefined, sight: Sight, nowMs: number): boolean {
-  // Of what is never reported, no newer report can come.
+  // A kind without reports never gets a newer one.
   const kind = kindOfObject(object?.ref?.kind);
   if (goal === "deleted" || (kind !== undefined && kind.rpcs.report === undefined)) return true;
   sight.readySinceMs ??= nowMs;

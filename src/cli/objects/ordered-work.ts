@@ -1,22 +1,22 @@
-// Work on many items, several at a time, told of as if it were done one after the other: whoever reads along, or
-// compares two runs, must not see which answer happened to come first.
+// Processes many items concurrently and reports the results in the order of the items, so that the output does not
+// depend on which response comes first.
 
-/** For calls to a control plane, of which most of the time goes by on the way to it. */
+/** For calls to a control plane, which spend most of their time on the network. */
 export const callsAtOnce = 8;
 
 export interface OrderedWork<T, R> {
   readonly atOnce: number;
   work(item: T): Promise<R>;
-  /** Called in the order of the items, as early as that allows; also for what is done behind an item that failed. */
+  /** Called in the order of the items, as early as possible; also for items after one that failed. */
   tell(item: T, result: R): void;
-  /** Asked after each failure with all so far: whether to begin with anything more. */
+  /** Called after each failure with all errors so far; returns whether to start more items. */
   goesOn(errors: readonly unknown[]): boolean;
 }
 
 export interface OrderedWorkOutcome {
   /** In the order of the items. */
   readonly errors: readonly unknown[];
-  /** How many items nothing was begun with. */
+  /** How many items were not started. */
   readonly left: number;
 }
 
@@ -24,7 +24,7 @@ type Ending<R> =
   | { readonly kind: "done"; readonly result: R }
   | { readonly kind: "failed"; readonly error: unknown };
 
-/** Never rejects, and resolves only when nothing of it runs any more. */
+/** Never rejects; resolves only when no item is in progress. */
 export async function workInOrder<T, R>(
   items: readonly T[],
   { atOnce, work, tell, goesOn }: OrderedWork<T, R>,

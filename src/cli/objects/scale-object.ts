@@ -1,4 +1,4 @@
-// krane scale: how many pods an object has, and nothing else of it.
+// krane scale: changes the number of pods of an object, and nothing else.
 import { ObjectView_Desired as Desired } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
@@ -28,7 +28,7 @@ export async function scaleObject(
   const { ref } = object;
   const title = titleOf(ref);
   if (ref === undefined || object.desired === Desired.STOPPED)
-    throw new CommandError("not_found", `${title} is deleted, or being deleted; apply it again first`);
+    throw new CommandError("not_found", `${title} is deleted or being deleted; apply it again first`);
   const expected = ifVersion === undefined ? {} : { expectedVersion: ifVersion };
   const { client, signal, paint } = admin;
   const { version, replicasBefore } = await client.scaleObject({ ref, replicas, ...expected }, { signal });

@@ -1,25 +1,24 @@
-// Orders to a control plane that change something, many at a time. After the first that fails nothing more is sent, and
-// what became of the others is said: whoever counts what was told would otherwise take those without an answer for not
-// sent.
+// Sends many changes to a control plane concurrently. After the first failure nothing more is sent, and the error tells
+// how many got no response: users would otherwise assume that those were never sent.
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import type { Io } from "../io.ts";
 import { callsAtOnce, workInOrder } from "./ordered-work.ts";
 
 export interface Orders<T, R> {
-  /** What a person types to do it again. */
+  /** The command to run again. */
   readonly verb: "apply" | "delete";
-  /** Each is answered before the next is begun. */
+  /** Each wave is finished before the next one starts. */
   readonly waves: readonly (readonly T[])[];
-  /** Rejects with a CommandError for what a person can do something about. */
+  /** Rejects with a CommandError for problems that the user can fix. */
   send(item: T): Promise<R>;
-  /** Called in the order of the items; false for what was not changed, because there was nothing to change. */
+  /** Called in the order of the items; returns false if there was nothing to change. */
   tell(item: T, result: R): boolean;
 }
 
 const participles = { apply: "applied", delete: "deleted" } as const;
 
-/** Rejects with what is wrong. Where Ctrl-C ends it, how far it came is said first. */
+/** Rejects with all problems. After Ctrl-C, it first prints how many were done. */
 export async function sendOrders<T, R>(
   { signal }: Pick<Admin, "signal">,
   io: Io,
@@ -48,12 +47,12 @@ export async function sendOrders<T, R>(
   }
 }
 
-/** All of them as one. What krane is to blame for goes before anything that a person is. */
+/** Joins errors into one. An unexpected error (a bug) outranks all CommandErrors. */
 export function summaryOf(errors: readonly unknown[], remedy: string): unknown {
   const [first] = errors;
   const stranger = errors.find((error) => !(error instanceof CommandError));
   if (stranger !== undefined || !(first instanceof CommandError)) return stranger;
-  // What is not about a single item is the same for all that were on their way.
+  // An error that is not about a single item is the same for all items in flight.
   const messages = new Set(errors.map((error) => (error as CommandError).message));
   if (remedy !== "") messages.add(remedy);
   return new CommandError(first.code, [...messages].join("\n"));
@@ -61,15 +60,15 @@ export function summaryOf(errors: readonly unknown[], remedy: string): unknown {
 
 function remedyFor(verb: Orders<never, never>["verb"], errors: readonly unknown[], left: number): string {
   const lost = errors.filter((error) => error instanceof CommandError && error.code === "unreachable").length;
-  // One alone needs no more words than that nobody answers.
+  // For a single item, "unreachable" says enough.
   if (left === 0 && errors.length === 1) return "";
   const fate = fateOf(verb, lost, left);
-  return fate === "" ? "" : `${fate}; ${verb} again once this is mended`;
+  return fate === "" ? "" : `${fate}; run ${verb} again once this is fixed`;
 }
 
 function fateOf(verb: Orders<never, never>["verb"], unanswered: number, left: number): string {
   return [
-    ...(unanswered > 0 ? [`${unanswered} without an answer may have been ${participles[verb]}`] : []),
+    ...(unanswered > 0 ? [`${unanswered} without a response may have been ${participles[verb]}`] : []),
     ...(left > 0 ? [`${left} more were not sent`] : []),
   ].join(", ");
 }

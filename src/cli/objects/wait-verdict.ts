@@ -1,5 +1,5 @@
-// What --wait makes of one look at an object: whether it is what was asked for, may still become so, or will not; and
-// how that is put into words. Pure.
+// Decides for --wait whether an object has reached the goal, may still reach it or has failed, and words its state.
+// Pure.
 import { type ObjectView, ObjectView_Phase as Phase } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../gen/krane/v1/agent_pb.ts";
 import { viewOf } from "../../kinds/object-view.ts";
@@ -12,14 +12,14 @@ export type WaitGoal = "ready" | "deleted";
 
 export interface Goal {
   readonly goal: WaitGoal;
-  /** Only the number of pods was changed: those of an earlier description count like the others. */
+  /** Only the number of pods was changed, so pods from an older version count like the others. */
   readonly countsOlderPods?: boolean;
 }
 
 export type Verdict =
   | { readonly kind: "done" }
   | { readonly kind: "waiting" }
-  /** Not done, and not getting there as things are. */
+  /** Not done; a final failure ends the wait at once, any other after a while. */
   | { readonly kind: "failing"; readonly isFinal: boolean };
 
 export function verdictOn(
@@ -32,7 +32,7 @@ export function verdictOn(
     return isGone ? { kind: "done" } : { kind: "waiting" };
   }
   if (object === undefined) return { kind: "failing", isFinal: true };
-  // An answer from before the change says nothing about it.
+  // The control plane's response predates the change.
   if (object.version < version) return { kind: "waiting" };
   switch (object.phase) {
     case Phase.READY:
@@ -51,17 +51,17 @@ export function verdictOn(
   }
 }
 
-/** As many pods as there should be, all of them ready. */
+/** Whether it has exactly as many pods as wanted, all ready. */
 function isComplete(object: ObjectView): boolean {
   const view = viewOf(object);
   const { isReported, running, wanted } = view.podsOf(object);
   return isReported && running === wanted && view.listedPods(object).length === wanted;
 }
 
-/** Why it will not become ready; `title` is what people call it. */
+/** Why it will not become ready; `title` is its kind and id, as users type them. */
 export function refusalText(object: ObjectView | undefined, title: string, isFinal: boolean): string {
   if (object !== undefined && !isFinal && isHeldByOlderPods(object)) return printable(olderPodsText(object));
-  return `${stateText(object)}; krane why ${title} says more`;
+  return `${stateText(object)}; see krane why ${title}`;
 }
 
 function olderPodsText(object: ObjectView): string {
@@ -74,22 +74,22 @@ function olderPodsText(object: ObjectView): string {
     selector: podSelector(ref?.kind, ref?.id ?? ""),
     olderPods: names,
   });
-  return `${which} of an earlier description, and krane replaces no pod. ${remedy}`;
+  return `${which} from an older version, and krane does not replace running pods. ${remedy}`;
 }
 
-/** How far it has come, and why not further. */
+/** Its current state, and the reason if there is one. */
 export function stateText(object: ObjectView | undefined, version = 0n): string {
-  if (object === undefined) return "it is not there";
-  if (object.version < version) return "not yet seen by the control plane";
+  if (object === undefined) return "it does not exist";
+  if (object.version < version) return "the control plane does not show the new version yet";
   const pods = readyOf(object);
   const ready = pods === undefined ? "" : `${pods.ready}/${pods.wanted} pods ready`;
   const reason = printable(reasonOf(object));
   const because = reason === "" ? "" : `: ${reason}`;
   switch (object.phase) {
     case Phase.WAITING:
-      return `not yet settled by the agent${because}`;
+      return `the agent has not applied it yet${because}`;
     case Phase.PROGRESSING:
-      return `${ready === "" ? "on its way" : ready}${olderText(object)}${because}`;
+      return `${ready === "" ? "in progress" : ready}${olderText(object)}${because}`;
     case Phase.DELETING:
       return `${pods === undefined ? "being deleted" : `being deleted, ${pods.ready} ${pods.ready === 1 ? "pod" : "pods"} left`}${because}`;
     default:
@@ -97,8 +97,8 @@ export function stateText(object: ObjectView | undefined, version = 0n): string 
   }
 }
 
-/** What of its pods an earlier description made; empty where none. */
+/** How many of its pods are from an older version; empty if none. */
 export function olderText(object: ObjectView): string {
   const { length } = olderPods(object);
-  return length === 0 ? "" : `, ${length} of an earlier description`;
+  return length === 0 ? "" : `, ${length} from an older version`;
 }

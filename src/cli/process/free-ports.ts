@@ -1,9 +1,9 @@
-// Ports that nobody listens on, for `krane dev` with port 0: its agent is configured with a port and cannot
-// take just any. Somebody else could take one in the moment between, which then is the usual error.
+// Picks free ports for `krane dev` with port 0: its agent needs fixed port numbers in its configuration. Another process
+// may take a port in between; the start then fails with the usual error.
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
 
-/** Every 0 becomes a free port, each another one. */
+/** Replaces every 0 with a different free port. */
 export async function chooseFreePorts<T extends Readonly<Record<string, number>>>(ports: T): Promise<T> {
   const held: Server[] = [];
   const chosen: Record<string, number> = {};

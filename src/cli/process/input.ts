@@ -1,5 +1,5 @@
-// What a person hands to a command: a file, or standard input. Secrets come this way and
-// never as arguments, which everybody on the machine can read.
+// Reads the user's input: a file or standard input. Secrets are never arguments, because every user of the machine could
+// read those.
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { addAbortSignal, type Readable } from "node:stream";
@@ -10,7 +10,7 @@ export class InputError extends CodedError<"InputError"> {
   override readonly name = "InputError";
 }
 
-/** All of the stream as text, exactly as it is. */
+/** Reads the whole stream as text, unchanged. */
 export async function readInput(
   input: { readonly path: string | undefined; readonly stdin: Readable; readonly bytesMax: number },
   signal: AbortSignal,
@@ -39,19 +39,19 @@ export async function readInput(
   } catch {
     throw new InputError(
       "not_text",
-      `${name}: is not UTF-8 text; save it as UTF-8, or encode what is no text, for example with base64`,
+      `${name}: is not UTF-8 text; save it as UTF-8, or encode binary data, for example as base64`,
     );
   }
 }
 
-/** Asks on standard error, so that a result that goes elsewhere stays clean. */
+/** Prompts on standard error, to keep standard output clean. */
 export async function ask(
   { stdin, stderr }: Pick<NodeJS.Process, "stdin" | "stderr">,
   question: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   if (!stdin.isTTY || !stderr.isTTY) return undefined;
-  // Not as a terminal: its own handling of keys would swallow Ctrl-C, which shall end the command as everywhere.
+  // terminal: false, because readline's key handling would swallow Ctrl-C.
   const lines = createInterface({ input: stdin, output: stderr, terminal: false });
   try {
     return await lines.question(question, { signal });

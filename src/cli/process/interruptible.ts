@@ -1,5 +1,4 @@
-// A command that ends by itself and can be ended before: with the code that a shell expects, and without a message,
-// because whoever pressed Ctrl-C knows why.
+// Runs a command that Ctrl-C or SIGTERM can interrupt: it then exits with the usual code (130, 143), without a message.
 import { exitCodeOfSignal } from "../exit-codes.ts";
 import type { Io, StopSignal } from "../io.ts";
 import { listenForStop } from "./stop-request.ts";

@@ -1,4 +1,4 @@
-// The real outside world: this process.
+// Implements Io with the real process.
 import { writeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { WriteStream } from "node:tty";
@@ -16,14 +16,14 @@ const stopSignals: readonly StopSignal[] = ["SIGINT", "SIGTERM"];
 const lingerMs = 2_000;
 const threadsGraceMs = 500;
 const threadsPollMs = 5;
-// A write to a pipe is a call of the kernel that wakes whoever reads it. A thousand lines in a second are
-// told in a few of them; nobody notices that a line is so much younger than what it tells.
+// Each write to a pipe is a system call that wakes the reader. Batching turns a thousand log lines per second into a few
+// writes; nobody notices the delay.
 const gatherMs = 50;
 const gatherCharsMax = 64 * 1024;
 
 export function createProcessIo(process: NodeJS.Process): Io & { end(code: number): void } {
-  // Also called for rejections that nobody handles. Nothing after this can be trusted,
-  // so it is said without the event loop and the process ends.
+  // Also called for unhandled rejections. The state can no longer be trusted, so the error is written synchronously and
+  // the process exits.
   process.on("uncaughtException", (error) => {
     try {
       writeSync(process.stderr.fd, renderError(error, "bug"));
@@ -55,9 +55,8 @@ export function createProcessIo(process: NodeJS.Process): Io & { end(code: numbe
       };
     },
     exit: (code) => void leave(process, code),
-    // Explicit, because the event loop need not be empty: an OTLP exporter that was about to
-    // try again has a timer that nobody can reach. What is written still gets out; a reader
-    // that takes nothing does not keep a stopped krane alive.
+    // Exits explicitly, because the event loop may not be empty: an OTLP exporter that is about to retry holds a timer
+    // that cannot be cancelled. Output is flushed first, but a stalled reader does not keep a stopped krane alive.
     end(code) {
       void Promise.race([flush(), delay(lingerMs)]).then(() =>
         leave(process, code === exitCodes.ok && stdout.failure ? exitCodes.failure : code),
@@ -67,31 +66,30 @@ export function createProcessIo(process: NodeJS.Process): Io & { end(code: numbe
 }
 
 /**
- * process.exit() waits for the threads that open files and look up names. One that asks a
- * server which never answers would keep krane from ending, whatever signals it gets; only
- * SIGKILL ends such a process, at the price of the exit code.
+ * process.exit() waits for threads that open files or resolve host names. A thread that waits for a server which never
+ * responds would block the exit, whatever signals arrive; only SIGKILL ends such a process, at the cost of the exit code.
  */
 async function leave(process: NodeJS.Process, code: number): Promise<void> {
   const hasBusyThreads = () =>
     process.getActiveResourcesInfo().some((name) => /^(FSReq|GetAddrInfo|GetNameInfo)/.test(name));
   for (let waitedMs = 0; hasBusyThreads() && waitedMs < threadsGraceMs; waitedMs += threadsPollMs)
     await delay(threadsPollMs);
-  // After the listeners that put something right at the end, such as a raw terminal.
+  // Registered last, so that it runs after other exit listeners, such as the one that restores the terminal.
   if (hasBusyThreads()) process.once("exit", () => process.kill(process.pid, "SIGKILL"));
   process.exit(code);
 }
 
 interface ProcessOutput extends Output {
-  /** Why not everything could be written; a reader that left early is no failure. */
+  /** Why not everything could be written; a reader that left early does not count. */
   readonly failure: Error | undefined;
-  /** Resolves when everything was written or cannot be. */
+  /** Resolves when everything is written, or cannot be. */
   flush(): Promise<void>;
 }
 
 function createOutput(stream: WriteStream): ProcessOutput {
   let broken: NodeJS.ErrnoException | undefined;
-  // `krane ... | head` closes the pipe early: without a listener that would end in a
-  // stack trace, and would end an agent because nobody reads its logs.
+  // `krane ... | head` closes the pipe early: without a listener, that would crash with a stack trace, and stop an
+  // agent whose log reader is gone.
   stream.on("error", (error) => {
     broken ??= error;
   });
@@ -104,7 +102,7 @@ function createOutput(stream: WriteStream): ProcessOutput {
     if (!broken && gathered !== "") stream.write(gathered);
     gathered = "";
   };
-  // Pipes and files are written at once, so what was told last gets out however the process ends.
+  // Pipes and files are written synchronously, so the last lines get out however the process ends.
   process.on("exit", pass);
   return {
     isTerminal: stream.isTTY === true,

@@ -1,4 +1,4 @@
-// The log of a process that runs until it is stopped: JSON lines on standard output.
+// The log of a long-running process: JSON lines on standard output.
 import { createSystemClock } from "../../concurrency/clock.ts";
 import { createSystemRandom } from "../../concurrency/random.ts";
 import type { ObservabilityConfig } from "../../config/config.ts";
@@ -19,7 +19,7 @@ export function createProcessLog({ instance, logging }: ProcessLogOptions, stdou
     {
       clock: createSystemClock(),
       random: createSystemRandom(),
-      // A reader that stalls must cost lines, which are counted, and not memory.
+      // If the reader stalls, drop (and count) lines rather than buffer them.
       write(line) {
         if (stdout.backlogBytes > backlogBytesMax) throw new Error("standard output is not being read");
         stdout.write(line);

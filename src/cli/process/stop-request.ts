@@ -1,12 +1,12 @@
-// SIGINT and SIGTERM as an AbortSignal. Whoever asks twice does not want to wait for the
-// clean-up, and gets what a shell expects of a process that a signal ended.
+// Turns SIGINT and SIGTERM into an AbortSignal. A second signal skips the clean-up and exits immediately, with the exit
+// code that shells use for the signal.
 import type { Log } from "../../telemetry/log.ts";
 import { exitCodeOfSignal, exitCodes } from "../exit-codes.ts";
 import type { Io, StopSignal } from "../io.ts";
 
 export interface StopRequest {
   readonly signal: AbortSignal;
-  /** For a command that can be ended in other ways too. */
+  /** For a command that can also be stopped in other ways. */
   abort(): void;
   /** Stops listening. Must be called when the command is over. */
   release(): void;
@@ -29,7 +29,7 @@ export interface ReadyProgram {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** Runs a program until SIGINT or SIGTERM. `prepare` returns none after it has said what is wrong with the configuration. */
+/** Runs a program until SIGINT or SIGTERM. `prepare` returns undefined after printing the problems of the configuration. */
 export async function runUntilStopped(
   io: Io,
   prepare: (signal: AbortSignal) => Promise<ReadyProgram | undefined>,

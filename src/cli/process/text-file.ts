@@ -1,4 +1,4 @@
-// Reads the small text files that a person or Kubernetes puts in place.
+// Reads small text files written by users or Kubernetes.
 import { constants, createReadStream, fstat, open } from "node:fs";
 import { Socket } from "node:net";
 import { addAbortSignal, type Readable } from "node:stream";
@@ -8,8 +8,8 @@ import { promisify } from "node:util";
 const mebibyte = 1024 * 1024;
 
 /**
- * Takes pipes as well as files, so that `--config <(decrypt krane.toml)` works; hence
- * the limit is on what comes rather than on the size of the file.
+ * Reads pipes as well as files, so that `--config <(decrypt krane.toml)` works. A pipe has no size, so the limit applies
+ * to the bytes read.
  */
 export async function readTextFile(
   path: string,
@@ -31,15 +31,14 @@ export async function readTextFile(
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** By its code a command that knows what to do about it can say so. */
+/** Has a code, so that callers can recognise it and add a remedy. */
 export function tooLarge(bytesMax: number): Error {
   return Object.assign(new Error(`larger than ${bytesMax / mebibyte} MiB`), { code: "EFBIG" });
 }
 
 /**
- * Files are opened and read in threads that nothing can interrupt, and the process cannot
- * exit before they are done. A pipe to which nobody writes would hold one for ever, so
- * opening does not wait, and what may come later is read by the event loop.
+ * Node opens and reads files in threads that cannot be interrupted, and the process cannot exit before they are done. A
+ * pipe without a writer would block one forever, so it is opened without blocking and read by the event loop.
  */
 async function openText(path: string): Promise<Readable> {
   const fd = await promisify(open)(path, constants.O_RDONLY | constants.O_NONBLOCK);

@@ -1,5 +1,5 @@
-// krane secrets: the secrets that the next deployments of an environment get. The vault encrypts a value before it
-// goes to the control plane, which never sees it in the clear and never hands it out again (K7).
+// krane secrets: manages the secrets that new deployments of an environment get. The vault encrypts a value before it is
+// sent to the control plane, which never sees the plaintext and never returns the secret (K7).
 import type { Command } from "commander";
 import { EnvironmentSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { findVariableNameFlaw } from "../../kinds/deployment/secrets-blob.ts";
@@ -18,10 +18,10 @@ export interface SetSecretOptions {
   readonly exact?: true;
 }
 
-// All secrets of a deployment go into one variable of its pods, and that is the most it can hold.
+// All secrets of a deployment share one environment variable of its pods, which can hold no more.
 const valueBytesMax = 96 * 1024;
 
-const takesEffect = "it takes effect with the next deployment; those that run keep what they have\n";
+const takesEffect = "this applies to new deployments; existing ones keep their secrets\n";
 
 export async function setSecret(
   admin: Admin,
@@ -32,7 +32,7 @@ export async function setSecret(
   const flaw = findVariableNameFlaw(name);
   if (flaw !== undefined) throw new CommandError("usage", `${printable(name)} ${flaw}`);
   const { client, region, signal } = admin;
-  // Before the value is asked for, so that nobody types a secret in vain.
+  // Checked before the prompt, so that nobody types a secret for an environment that does not exist.
   await findEnvironment(admin, environment);
   const read = () => readValue(deps.io, name, command.opts<SetSecretOptions>(), signal);
   const encrypted = await encryptSecret({ keyring: environment, name, read }, admin, deps, command);
@@ -78,12 +78,11 @@ async function readValue(
   { in: path, exact }: SetSecretOptions,
   signal: AbortSignal,
 ): Promise<string> {
-  const typed =
-    path === undefined ? await io.askHidden?.(`Value of ${name} (not shown): `, signal) : undefined;
+  const typed = path === undefined ? await io.askHidden?.(`Value of ${name} (hidden): `, signal) : undefined;
   const text = typed ?? (await io.readInput?.(path, valueBytesMax, signal)) ?? "";
-  // `echo` and most editors end what they write with a newline that nobody means.
+  // `echo` and most editors add a trailing newline that is not part of the value.
   const value = exact || typed !== undefined ? text : text.replace(/\r?\n$/, "");
   if (value === "")
-    throw new CommandError("usage", "the value is empty; krane secrets unset removes a secret");
+    throw new CommandError("usage", "the value is empty; to remove a secret, use krane secrets unset");
   return value;
 }

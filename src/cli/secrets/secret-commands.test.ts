@@ -98,7 +98,7 @@ test("a value from standard input or a prompt is encrypted for its environment a
   const set = await krane(["secrets", "set", environment, "DB_PASSWORD"], { input: `${plain}\n` });
   assert.equal(set.code, 0, set.stderr);
   assert.equal(set.stdout, `secret DB_PASSWORD of environment ${environment} is set\n`);
-  assert.match(set.stderr, /takes effect with the next deployment/);
+  assert.match(set.stderr, /this applies to new deployments/);
   assert.equal(await stored(world, "DB_PASSWORD"), plain);
   await krane(["secrets", "set", environment, "KEY", "--exact"], { input: `${plain}\n` });
   assert.equal(await stored(world, "KEY"), `${plain}\n`);
@@ -143,7 +143,7 @@ test("a vault that is missing, refuses the token or does not answer is told apar
     "NAME",
   ]);
   assert.equal(missing.code, 78);
-  assert.match(missing.stderr, /\[contexts\.test\.vault\] with url and token_file/);
+  assert.match(missing.stderr, /set url and token_file in \[contexts\.test\.vault\]/);
   const { krane } = await createWorld(t, { vaultLines: 'token = "another-token-altogether"' });
   const refused = await krane(["secrets", "set", environment, "NAME"], { input: plain });
   assert.equal(refused.code, 77, refused.stderr);

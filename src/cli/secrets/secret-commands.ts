@@ -1,5 +1,4 @@
-// krane secrets: its words and flags; what it does is imported when it is done, because an agent must not pay for it
-// at its start.
+// Flags and help of krane secrets. Its code is imported only when it runs, to keep the start of the agent fast.
 import type { Command } from "commander";
 import { addAdminOptions, type CommandDeps, withAdmin } from "../admin/admin-access.ts";
 
@@ -8,18 +7,18 @@ type ExitWith = (code: number) => void;
 export function addSecretCommands(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const secrets = program
     .command("secrets")
-    .description("set and remove the secrets that the deployments of an environment get")
+    .description("manage the secrets of an environment's deployments")
     .addHelpText(
       "after",
       `
 Examples:
-  krane secrets set env_demo DB_PASSWORD                    asks for the value, and does not show it
+  krane secrets set env_demo DB_PASSWORD                    prompts for the value
   pass show db | krane secrets set env_demo DB_PASSWORD     from standard input
   krane secrets list env_demo                               the names; values cannot be read back
   krane secrets unset env_demo DB_PASSWORD
 
-A deployment takes the secrets that its environment has when it is first applied. The value is encrypted by the vault
-of the context before it is sent, and is never an argument, which everybody on the machine can read.
+A deployment gets the secrets that its environment has when it is first applied. The vault of the context encrypts the
+value before it is sent. A value is never an argument, because every user of the machine could read it.
 `,
     );
   addSetSecret(secrets, deps, exitWith);
@@ -50,10 +49,10 @@ of the context before it is sent, and is never an argument, which everybody on t
 function addSetSecret(secrets: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const set = secrets
     .command("set <environment> <name>")
-    .description("set a secret to the value that is typed or on standard input")
+    .description("set a secret; prompts for the value or reads standard input")
     .option("--in <path>", "read this file instead of standard input")
-    .option("--exact", "keep a newline at the end of the value")
-    .option("-c, --config <path>", "encrypt with the vault of this configuration instead of the context's");
+    .option("--exact", "keep a trailing newline")
+    .option("-c, --config <path>", "encrypt with the vault of this configuration, not the context's");
   addAdminOptions(set)
     .addHelpText(
       "after",

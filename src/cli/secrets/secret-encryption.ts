@@ -1,5 +1,5 @@
-// Encrypts the value of a secret with the vault that a person works with: that of --config where it is given, else
-// that of the context. The vault is opened before the value is asked for, so that nobody types a secret in vain.
+// Encrypts a secret with the vault of --config if given, else that of the context. The vault is opened before the
+// prompt, so that nobody types a secret that cannot be encrypted.
 import type { Command } from "commander";
 import { createSystemClock } from "../../concurrency/clock.ts";
 import { createSecretSource } from "../../config/secret-source.ts";
@@ -17,7 +17,7 @@ import { vaultDeps } from "../vault/vault-deps.ts";
 
 export interface SecretValue {
   readonly keyring: string;
-  /** Bound into the ciphertext, so that it opens as this variable only. */
+  /** Bound into the ciphertext, so that it can be decrypted only for this variable. */
   readonly name: string;
   read(): Promise<string>;
 }
@@ -45,7 +45,7 @@ async function openVault(admin: Admin, { env, io }: CommandDeps, command: Comman
   if (command.opts<{ config?: string }>().config !== undefined) {
     const config = await loadVaultConfig("call", command, env, io, signal);
     const vault = config && (await createVault(config.vault, vaultDeps(config, io), signal));
-    if (vault === undefined) throw new CommandError("config", "--config describes no vault that can be used");
+    if (vault === undefined) throw new CommandError("config", "--config has no usable vault");
     return vault;
   }
   const { context } = target;
@@ -54,7 +54,7 @@ async function openVault(admin: Admin, { env, io }: CommandDeps, command: Comman
   const place = context === undefined ? "a context" : `[contexts.${context.name}.vault]`;
   throw new CommandError(
     "config",
-    `no vault to encrypt with: name it in ${place} with url and token_file, or give its configuration with --config`,
+    `no vault to encrypt with; set url and token_file in ${place}, or pass its configuration with --config`,
   );
 }
 
@@ -72,7 +72,7 @@ async function openRemote(
       : await loadFile(caFile, `contexts.${contextName}.vault.ca_file`, io, signal);
   const deps = { readTextFile: io.readTextFile, nowMs: () => clock.nowMs() };
   const source = token && createSecretSource(token, deps, bearerToken());
-  // A file that is not there is a mistake of the context, and not the vault's refusal.
+  // Read now, so that a missing file is reported as an error of the context, not of the vault.
   await source?.current(signal);
   return createRemoteVault({ url, ca, ...(source && { token: source }) }, { clock });
 }
@@ -84,7 +84,7 @@ const codes: Partial<Record<VaultErrorCode, CommandErrorCode>> = {
 
 const remedies: Partial<Record<VaultErrorCode, string>> = {
   unauthenticated: "; check token_file of the vault in the context",
-  unavailable: "; check that it runs, and its url in the context",
+  unavailable: "; check that it is running, and its url in the context",
 };
 
 function refusalOf({ code, message }: VaultError): CommandError {

@@ -1,4 +1,4 @@
-// Moments as people ask for them: how long ago.
+// Formats a time as an age or in UTC.
 
 const units: readonly (readonly [letter: string, ms: number])[] = [
   ["d", 86_400_000],
@@ -7,7 +7,7 @@ const units: readonly (readonly [letter: string, ms: number])[] = [
   ["s", 1_000],
 ];
 
-/** `3s`, `12m`, `5h`, `2d`; empty for a moment that never was. Clocks differ: what is ahead of ours was just now. */
+/** `3s`, `12m`, `5h`, `2d`; empty for 0. Clocks differ, so a time in the future counts as now. */
 export function ageOf(atMs: bigint | number, nowMs: number): string {
   if (Number(atMs) === 0) return "";
   const ms = Math.max(0, nowMs - Number(atMs));
@@ -15,7 +15,7 @@ export function ageOf(atMs: bigint | number, nowMs: number): string {
   return `${Math.floor(ms / unitMs)}${letter}`;
 }
 
-/** The moment itself, in UTC; empty for one that never was. */
+/** The time in UTC; empty for 0. */
 export function momentOf(atMs: bigint | number): string {
   if (Number(atMs) === 0) return "";
   // biome-ignore lint/style/noRestrictedGlobals: a conversion of a given moment, which reads no clock

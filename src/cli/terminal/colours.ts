@@ -1,5 +1,5 @@
-// Colours say nothing that the words do not say. They are used on a terminal only: in a file or a pipe they
-// would be noise. NO_COLOR turns them off, as in other programs.
+// Colours for terminals only; files and pipes get plain text. They carry no information of their own. NO_COLOR turns
+// them off, as in other programs.
 import type { Environment, Output } from "../io.ts";
 
 /** What a text means to the reader. */

@@ -1,5 +1,5 @@
-// Asks for something that must not be seen: what is typed is not shown, and the terminal is as before however the
-// question ends. A terminal that stays silent afterwards looks broken to whoever sits there.
+// Prompts for a secret without echoing it. The terminal is always restored afterwards: one that stays in raw mode looks
+// broken.
 
 type Terminals = Pick<NodeJS.Process, "stdin" | "stderr" | "pid" | "kill" | "once" | "off">;
 
@@ -9,7 +9,7 @@ const ctrlC = "\u0003";
 const ctrlD = "\u0004";
 const ctrlU = "\u0015";
 
-/** What was typed up to Enter; undefined where nobody sits at a terminal. */
+/** Returns what was typed up to Enter; undefined without a terminal. */
 export async function askHidden(
   process: Terminals,
   question: string,
@@ -19,7 +19,7 @@ export async function askHidden(
   if (!stdin.isTTY || !stderr.isTTY) return undefined;
   signal.throwIfAborted();
   const restore = () => stdin.setRawMode(false);
-  // Also when the process dies in between.
+  // Also if the process exits during the prompt.
   process.once("exit", restore);
   stdin.setRawMode(true);
   stderr.write(question);
@@ -47,7 +47,7 @@ function readLine(process: Terminals, signal: AbortSignal): Promise<string> {
     const onData = (data: Buffer) => {
       for (const character of decoder.decode(data, { stream: true })) {
         if (enter.test(character) || character === ctrlD) return end(() => resolve(typed));
-        // In raw mode nobody else turns it into the signal that ends every command.
+        // In raw mode the terminal does not turn Ctrl-C into SIGINT.
         if (character === ctrlC) process.kill(process.pid, "SIGINT");
         else if (character === ctrlU) typed = "";
         else if (erase.has(character)) typed = [...typed].slice(0, -1).join("");

@@ -1,5 +1,5 @@
-// Results for programs: the JSON form of the protocol's messages, whole and in the order of their fields, as
-// JSON or YAML. Fields that have their zero value are there too, so that a script need not know which are left out.
+// Prints results for programs: protocol messages as JSON or YAML, complete and in field order. Zero values are included,
+// so that a script does not have to handle missing fields.
 import { type DescMessage, type JsonValue, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { type Command, Option } from "commander";
 import { everyHiddenCharacter } from "../../model/hidden-characters.ts";
@@ -11,7 +11,7 @@ export type OutputFormat = (typeof formats)[number];
 
 export function addOutputOption(command: Command): Command {
   return command.addOption(
-    new Option("-o, --output <format>", "how to print the result").choices(formats).default("table"),
+    new Option("-o, --output <format>", "output format").choices(formats).default("table"),
   );
 }
 
@@ -27,14 +27,14 @@ export function jsonOf<D extends DescMessage>(schema: D, message: MessageShape<D
   return toJson(schema, message, { alwaysEmitImplicit: true });
 }
 
-/** The whole answer, as text that ends with a newline. */
+/** The whole result, as text that ends with a newline. */
 export async function renderValue(value: JsonValue, format: "json" | "yaml"): Promise<string> {
   if (format === "json") return `${jsonText(value, 2)}\n`;
   const { yamlText } = await import("../../documents/yaml-text.ts");
   return yamlText(value);
 }
 
-/** JSON in which hidden characters are escapes. */
+/** JSON with invisible characters escaped. */
 export function jsonText(value: unknown, indent?: number): string {
   return JSON.stringify(value, undefined, indent).replaceAll(everyHiddenCharacter, (character) =>
     Array.from({ length: character.length }, (_, index) => escapedUnit(character.charCodeAt(index))).join(""),

@@ -1,5 +1,5 @@
-// Tables for people: columns as wide as their widest cell, no lines, nothing at the end of a row. Every cell
-// goes through `printable`, so that no name can forge a row or drive the terminal.
+// Renders tables for people: columns as wide as their widest cell, no borders, no trailing spaces. Every cell goes
+// through `printable`, so that no name can fake a row or inject terminal escapes.
 
 import { printable } from "../../telemetry/printable.ts";
 import type { Paint, Tone } from "./colours.ts";
@@ -7,7 +7,7 @@ import type { Paint, Tone } from "./colours.ts";
 export type Cell = string | { readonly text: string; readonly tone: Tone | undefined };
 
 const gap = "   ";
-// A reason can be a page long; what is cut is in `describe` and in -o json.
+// A reason can be a page long; `describe` and -o json show all of it.
 const cellCharsMax = 120;
 
 export function renderTable(
@@ -31,7 +31,7 @@ export function renderTable(
     .join("");
 }
 
-/** Names and values below one another, for a single thing. Values that are empty are left out. */
+/** One `Name: value` line per field. Empty values are left out. */
 export function renderFields(
   fields: readonly (readonly [name: string, value: Cell])[],
   paint: Paint,

@@ -1,6 +1,5 @@
-// A terminal that a person looks at and types into. While it is held, keys come one by one and lines replace
-// one another on a screen of their own; when it is released, and also when the process dies of a bug, the shell
-// gets back what it had. A terminal left raw shows nothing that is typed.
+// A full-screen interactive terminal. While held, it delivers single keys and draws on the alternate screen. On release,
+// and even if the process crashes, the shell's screen and mode are restored: a terminal left in raw mode does not echo.
 import { writeSync } from "node:fs";
 
 export interface TerminalSize {
@@ -10,7 +9,7 @@ export interface TerminalSize {
 
 export interface HeldTerminal {
   size(): TerminalSize;
-  /** Shows these lines and nothing else. */
+  /** Replaces the whole screen with these lines. */
   draw(lines: readonly string[]): void;
   release(): void;
 }
@@ -31,7 +30,7 @@ const home = "\u001b[H";
 const clearLine = "\u001b[K";
 const clearBelow = "\u001b[J";
 
-/** Undefined unless a person is at both ends. */
+/** Undefined unless both input and output are a terminal. */
 export function createTerminal(
   process: NodeJS.Process,
   writeNow: (fd: number, text: string) => void = writeSync,
@@ -52,7 +51,7 @@ function holdTerminal(
   };
   const onResize = () => listener.onResize();
   let isHeld = true;
-  // Without the event loop: there is none any more when the process ends.
+  // Synchronous, because the event loop no longer runs when the process exits.
   const restore = () => {
     if (!isHeld) return;
     isHeld = false;
@@ -68,7 +67,7 @@ function holdTerminal(
     size: () => ({ columns: stdout.columns, rows: stdout.rows }),
     draw(lines) {
       if (!isHeld) return;
-      // Written over the old lines rather than onto a cleared screen, which would flicker.
+      // Overwrites the old lines; clearing the screen first would flicker.
       stdout.write(`${home}${lines.map((line) => `${line}${clearLine}`).join("\r\n")}${clearBelow}`);
     },
     release() {
@@ -88,7 +87,7 @@ const named: ReadonlyMap<string, string> = new Map([
   ["OB", "down"],
 ]);
 
-/** The keys in what a terminal sends at once; sequences that stand for other keys are none of ours. */
+/** The keys in one chunk of terminal input; escape sequences of other keys are ignored. */
 export function keysOf(text: string): readonly string[] {
   const [plain = "", ...escaped] = text.split(escapeCharacter);
   return [

@@ -1,4 +1,4 @@
-// Words in a sentence.
+// Joins words with commas and a conjunction.
 
 /** `a, b or c` */
 export function listed(words: readonly string[], conjunction: "and" | "or"): string {

@@ -9,7 +9,7 @@ import type { Environment, Io } from "../io.ts";
 const ofServer = (path: string) =>
   ["rpc_port", "instance_id", "region"].includes(path) || /^(vault|tls|observability)\./.test(path);
 
-/** `--config` and one flag for each setting that a vault reads which serves others. */
+/** Adds `--config` and a flag for each setting of `krane vault serve`. */
 export function addVaultServerOptions(command: Command): Command {
   return addConfigOptions(command, ofServer);
 }

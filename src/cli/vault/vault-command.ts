@@ -1,4 +1,4 @@
-// krane vault: make master keys, encrypt and decrypt single values, rotate, serve.
+// krane vault: creates master keys, encrypts and decrypts single values, rotates keys, and serves a vault.
 import type { Command } from "commander";
 import type { BuildInfo } from "../../telemetry/metrics.ts";
 import { addConfigOptions } from "../config-source.ts";
@@ -7,13 +7,13 @@ import { addVaultServerOptions } from "./vault-access.ts";
 
 const examples = `
 Examples:
-  (umask 077; krane vault keygen >> master-keys)    make a master key, once; the last line encrypts
+  (umask 077; krane vault keygen >> master-keys)    create a master key; the last line encrypts
   printf %s "$PASSWORD" | krane vault encrypt --config vault.toml --keyring env_1 --name DB_PASSWORD
   krane vault decrypt --config vault.toml --keyring env_1 --name DB_PASSWORD < encrypted
-  krane vault rotate --config vault.toml            after a new master key was added everywhere
-  krane vault serve --config vault.toml             for agents that name it with vault.url
+  krane vault rotate --config vault.toml            after adding a new master key everywhere
+  krane vault serve --config vault.toml             for agents that set vault.url
 
-Values are read from standard input or a file, and never from the command line.
+Values are read from standard input or a file, never from the command line.
 `;
 
 const ofVault = (path: string) => path.startsWith("vault.");
@@ -25,7 +25,7 @@ export function addVaultCommands(
 ): void {
   const vault = program
     .command("vault")
-    .description("encrypt and decrypt values, and look after the keys")
+    .description("encrypt and decrypt values, manage keys, serve a vault")
     .addHelpText("after", examples);
 
   vault
@@ -61,11 +61,11 @@ export function addVaultCommands(
 
   const rotate = vault
     .command("rotate")
-    .description("bring every data key under the newest master key; can be ended and run again at any time");
+    .description("re-encrypt every data key with the newest master key; safe to interrupt and run again");
   addConfigOptions(rotate, ofVault)
     .addHelpText(
       "after",
-      "\nTo replace a master key:\n  1. krane vault keygen, as a new last line of vault.master_keys of every vault and agent\n  2. krane vault rotate -c vault.toml\n  3. remove the old lines\n",
+      "\nTo replace a master key:\n  1. krane vault keygen, appended as the last line of vault.master_keys of every vault and agent\n  2. krane vault rotate -c vault.toml\n  3. remove the old lines\n",
     )
     .action(async () => {
       const { runRotate } = await import("./vault-rotate-command.ts");
@@ -83,7 +83,7 @@ export function addVaultCommands(
 
 function addValueOptions(command: Command): Command {
   return command
-    .requiredOption("--keyring <name>", "whose data keys to use; krane uses the id of the environment")
-    .option("--name <name>", "the name that the value belongs to, such as the variable's; bound into it")
+    .requiredOption("--keyring <name>", "the keyring; krane uses the id of the environment")
+    .option("--name <name>", "the name of the value, such as the variable's; bound into the ciphertext")
     .option("--in <path>", "read this file instead of standard input");
 }

@@ -1,11 +1,11 @@
-// What a vault needs within a command for a person: words instead of log lines.
+// The dependencies of a vault inside a command.
 import { createSystemClock } from "../../concurrency/clock.ts";
 import type { VaultProgramConfig } from "../../config/config.ts";
 import type { VaultDeps } from "../../vault/create-vault.ts";
 import type { Io } from "../io.ts";
 import { createProcessLog } from "../process/process-log.ts";
 
-/** For a command that ends by itself: only what is wrong is said, and on standard error, because the result is on the other. */
+/** Logs only warnings and errors, and to standard error, because the result goes to standard output. */
 export function vaultDeps({ instanceId, region, observability }: VaultProgramConfig, io: Io): VaultDeps {
   const log = createProcessLog(
     {

@@ -1,4 +1,4 @@
-// krane vault rotate: every data key under the newest master key.
+// krane vault rotate: re-encrypts every data key with the newest master key.
 import type { Command } from "commander";
 import type { Clock } from "../../concurrency/clock.ts";
 import type { VaultProgramConfig } from "../../config/config.ts";
@@ -20,7 +20,7 @@ export async function runRotate(command: Command, env: Environment, io: Io): Pro
     return await rotate(config, io, stop.signal);
   } catch (error) {
     if (error !== stop.signal.reason) throw error;
-    io.stderr.write("krane: rotation was interrupted; nothing is lost, run it again to go on\n");
+    io.stderr.write("krane: rotation was interrupted; nothing is lost, run it again to continue\n");
     return exitCodes.failure;
   } finally {
     stop.release();
@@ -54,15 +54,15 @@ async function rotate(
 }
 
 function progressLine({ pass, seen, rewrapped }: RotationProgress): string {
-  return `pass ${pass}: ${seen} data keys looked at, ${rewrapped} brought under the newest master key\n`;
+  return `pass ${pass}: ${seen} data keys checked, ${rewrapped} re-encrypted with the newest master key\n`;
 }
 
 function summaryOf({ masterKeyId, objects, rewrapped, failed, skipped }: RotationResult): string {
-  const done = `${objects} stored data keys, ${rewrapped} of them brought under ${masterKeyId} now`;
-  if (failed > 0) return `${done}; ${failed} could not be: keep every master key\n`;
+  const done = `${objects} stored data keys, ${rewrapped} of them re-encrypted with ${masterKeyId}`;
+  if (failed > 0) return `${done}; ${failed} failed: keep every master key\n`;
   return skipped === 0
     ? `${done}; older master keys can be removed\n`
-    : `${done}; ${skipped} objects have names that krane does not give and were left as they are: keep every master key that they need\n`;
+    : `${done}; ${skipped} objects have names that krane does not use and were skipped: keep every master key that they need\n`;
 }
 
 function throttled<T>(clock: Clock, tell: (value: T) => void): (value: T) => void {

@@ -1,4 +1,4 @@
-// krane vault serve: a vault for agents and for whoever writes secrets.
+// krane vault serve: serves a vault to agents and to clients that write secrets.
 import type { Command } from "commander";
 import { createSystemClock } from "../../concurrency/clock.ts";
 import type { BuildInfo } from "../../telemetry/metrics.ts";

@@ -1,4 +1,4 @@
-// A vault on a port, with health endpoints, metrics and traces.
+// Serves a vault on a port, with health endpoints, metrics and traces.
 
 import type { Clock } from "../../concurrency/clock.ts";
 import type { VaultProgramConfig } from "../../config/config.ts";
@@ -90,7 +90,7 @@ async function loadVaultService(
     nowMs: () => clock.nowMs(),
     onFailure: secretWarning(log),
   });
-  // A token that cannot be read is better found now than by the first caller.
+  // Fail at start, not at the first call, if the token cannot be read.
   await token.current(signal);
   return {
     service: VaultService,
@@ -99,11 +99,11 @@ async function loadVaultService(
   };
 }
 
-/** Anyone who reaches the port can read the reason, so it says none. */
+/** Anyone who reaches the port can read the result, so it contains no details. */
 function storageCheck(storage: VaultStorage): HealthCheck {
   return async (signal) => {
     try {
-      // That there is no such keyring is an answer.
+      // "No such keyring" is a success, too: the storage responded.
       await storage.read(objectKeyOf("health", latest), signal);
     } catch {
       throw new Error("cannot be read");

@@ -1,4 +1,4 @@
-// krane vault keygen, encrypt and decrypt: the result alone goes to standard output.
+// krane vault keygen, encrypt and decrypt. Only the result goes to standard output.
 import type { Command } from "commander";
 import { createSystemClock } from "../../concurrency/clock.ts";
 import { createVault } from "../../vault/create-vault.ts";
@@ -10,7 +10,7 @@ import { listenForStop } from "../process/stop-request.ts";
 import { loadVaultConfig } from "./vault-access.ts";
 import { vaultDeps } from "./vault-deps.ts";
 
-// Base64 of the largest value, and a little more.
+// Base64 of the largest value, plus some room.
 const inputBytesMax = 2 * 1024 * 1024;
 
 export function runKeygen(io: Io): number {
@@ -27,7 +27,7 @@ export function runEncrypt(command: Command, env: Environment, io: Io): Promise<
 
 export function runDecrypt(command: Command, env: Environment, io: Io): Promise<number> {
   return withValue(command, env, io, (vault, { keyring, name: context }, text, signal) =>
-    // White space is no part of base64; a file or an echo has a newline at its end.
+    // Files and echo end with a newline, which is not part of the base64.
     vault.decrypt({ keyring, encrypted: text.trim(), context }, signal),
   );
 }

@@ -1,5 +1,5 @@
-// What desired state says about one deployment, for whoever has to know whether a ReplicaSet is wanted. Read from
-// the store at each call, so that nothing is ever older than what the agent itself acts on.
+// Looks up the desired state of one deployment, to tell whether a ReplicaSet is wanted. Reads the store on each call, so
+// the result is never older than what the agent itself acts on.
 
 import type { DesiredStore } from "../../engine/desired-store.ts";
 import type { DeploymentSpec } from "./spec.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { ContainerStatus, Pod, PodStatus } from "kubernetes-types/core/v1.js";
 import { annotationKeys } from "../../model/labels.ts";
-import { failingDeployment } from "./failing.ts";
+import { failingDeployment, isAboutOlderPods } from "./failing.ts";
 import { projectPod, projectReplicaSet } from "./projections.ts";
 
 type Waiting = NonNullable<ContainerStatus["state"]>["waiting"];
@@ -36,7 +36,7 @@ function failing(
 
 const pull = waits({ reason: "ImagePullBackOff", message: 'Back-off pulling image "shop:9"' });
 
-test("pods that fail for the same reason are counted together, among all that there should be", () => {
+test("pods that fail for the same reason are counted together, out of all wanted pods", () => {
   assert.equal(
     failing([pull, pull, running]),
     '2 of 3 pods: ImagePullBackOff: Back-off pulling image "shop:9"',
@@ -45,7 +45,7 @@ test("pods that fail for the same reason are counted together, among all that th
   assert.equal(failing([]), "");
 });
 
-test("a container that crashes tells how it ended, and not what it said", () => {
+test("a crashed container shows its exit reason, never its termination message", () => {
   const terminated = { exitCode: 137, reason: "OOMKilled", message: "password=hunter2" };
   const message = "back-off 5m0s restarting failed container=deployment pod=web-x7k2p_acme(1234)";
   const crash = waits({ reason: "CrashLoopBackOff", message }, terminated);
@@ -53,7 +53,7 @@ test("a container that crashes tells how it ended, and not what it said", () => 
   assert.equal(failing([waits({ reason: "CrashLoopBackOff", message })]), "1 of 3 pods: CrashLoopBackOff");
 });
 
-test("any reason that a container waits for is told, but for those of every start", () => {
+test("every waiting reason is shown, except those of a normal start", () => {
   const missing = waits({ reason: "CreateContainerConfigError", message: 'secret "pull" not found' });
   assert.equal(failing([missing]), '1 of 3 pods: CreateContainerConfigError: secret "pull" not found');
   assert.equal(failing([waits({ reason: "RunContainerError" })]), "1 of 3 pods: RunContainerError");
@@ -61,7 +61,7 @@ test("any reason that a container waits for is told, but for those of every star
     assert.equal(failing([waits({ reason })]), "");
 });
 
-test("a pod that no node takes is told in the words of the scheduler", () => {
+test("an unschedulable pod is explained with the scheduler's message", () => {
   const conditions = [
     {
       type: "PodScheduled",
@@ -77,7 +77,7 @@ test("a pod that no node takes is told in the words of the scheduler", () => {
   );
 });
 
-test("pods that the server refuses are those that are missing", () => {
+test("pods that the server refuses are counted as the missing ones", () => {
   const message = 'pods "web-x7k2p" is forbidden: exceeded quota: small, used: pods=1, limited: pods=1';
   const set: ReplicaSet = {
     metadata: { name: "web" },
@@ -93,7 +93,7 @@ test("pods that the server refuses are those that are missing", () => {
   );
 });
 
-test("of several reasons the two most common are told, in the same order each time", () => {
+test("the two most common reasons are shown, always in the same order", () => {
   const other = waits({ reason: "InvalidImageName" });
   const third = waits({ reason: "RunContainerError" });
   const expected = "2 of 4 pods: InvalidImageName; 1 of 4 pods: ImagePullBackOff: Back-off";
@@ -101,12 +101,12 @@ test("of several reasons the two most common are told, in the same order each ti
   assert.equal(failing([third, other, pull, other]), failing([pull, other, third, other]));
 });
 
-test("pods that are over or on their way out do not fail", () => {
+test("finished and terminating pods do not count as failing", () => {
   const leaving: Pod = { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" }, status: pull };
   assert.equal(failing([leaving, { ...pull, phase: "Failed" }, { ...pull, phase: "Succeeded" }]), "");
 });
 
-test("pods that an earlier template made are told apart, and after those that the newest one made", () => {
+test("pods from an older template are counted separately, after those of the newest one", () => {
   const annotations = { [annotationKeys.templateHash]: "new" };
   const set: ReplicaSet = {
     spec: { selector: {}, replicas: 3, template: { metadata: { annotations } } },
@@ -114,21 +114,27 @@ test("pods that an earlier template made are told apart, and after those that th
   const current: Pod = { metadata: { annotations }, status: waits({ reason: "RunContainerError" }) };
   assert.equal(
     failing([pull, pull], set),
-    '2 of 3 pods of an earlier description: ImagePullBackOff: Back-off pulling image "shop:9"',
+    '2 of 3 pods from an older version: ImagePullBackOff: Back-off pulling image "shop:9"',
   );
   assert.equal(
     failing([pull, pull, current], set),
-    '1 of 3 pods: RunContainerError; 2 of 3 pods of an earlier description: ImagePullBackOff: Back-off pulling image "shop:9"',
+    '1 of 3 pods: RunContainerError; 2 of 3 pods from an older version: ImagePullBackOff: Back-off pulling image "shop:9"',
   );
 });
 
-test("a ReplicaSet that finalizers hold tells of them first", () => {
+test("older pods are recognised in the texts of this and of older agents", () => {
+  assert.ok(isAboutOlderPods("2 of 3 pods from an older version: ImagePullBackOff"));
+  assert.ok(isAboutOlderPods("2 of 3 pods of an earlier description: ImagePullBackOff"));
+  assert.ok(!isAboutOlderPods("1 of 3 pods: Evicted; 2 of 3 pods from an older version: ImagePullBackOff"));
+});
+
+test("finalizers that block the deletion of a ReplicaSet come before any pod's reason", () => {
   const set: ReplicaSet = {
     metadata: { deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: ["example.com/hold"] },
   };
   assert.equal(failing([pull], set), "ReplicaSet is being deleted and waits for finalizer example.com/hold");
 });
 
-test("a pod that is well takes no more memory than before", () => {
+test("a healthy pod has no obstacle field, to save memory", () => {
   assert.ok(!("obstacle" in projectPod({ status: running })));
 });

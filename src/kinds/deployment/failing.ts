@@ -1,12 +1,12 @@
-// Why pods of a deployment cannot run, for people: `2 of 3 pods: ImagePullBackOff: no such image`. Empty where
+// Describes why pods of a deployment cannot run: `2 of 3 pods: ImagePullBackOff: no such image`, or an empty string if
 // they can. Pods that fail for the same reason are counted together.
 //
-// Pods that an earlier template made are told apart, and last: what is wrong with them was wrong with a description
-// of before, and no change of the description mends them.
+// Pods from an older template are counted separately and come last: the fault was in an older version of the spec, so
+// changing the spec does not repair them.
 import { heldText } from "../../model/obstacle.ts";
 import type { PodProjection, ReplicaSetProjection } from "./projections.ts";
 
-// One deployment can fail in as many ways as it has pods; the two most common say enough.
+// Each pod can fail in its own way; the two most common reasons are enough.
 const reasonsMax = 2;
 
 type JudgedSet = Pick<ReplicaSetProjection, "replicas" | "templateHash" | "refusal" | "heldBy">;
@@ -36,7 +36,7 @@ export function failingDeployment(
     if (obstacle !== undefined) add(obstacle, pod.templateHash !== templateHash, 1);
     if (obstacle !== undefined || standing !== "omitted") there += 1;
   }
-  // Refused pods are not there to be counted; what is missing is at least one, or nothing would be refused.
+  // Refused pods do not exist, so they are counted as missing replicas: at least one, or nothing was refused.
   if (refusal !== undefined) add(refusal, false, Math.max(1, replicas - there));
   const total = Math.max(replicas, there);
   return [...failures.values()]
@@ -49,10 +49,11 @@ export function failingDeployment(
     .join("; ");
 }
 
-const older = "of an earlier description";
-const onlyOlder = new RegExp(`^\\d+ of \\d+ pods? ${older}: `);
+const older = "from an older version";
+// An older agent reports "of an earlier description".
+const onlyOlder = new RegExp(`^\\d+ of \\d+ pods? (?:${older}|of an earlier description): `);
 
-/** Whether a text made here is about pods of an earlier template alone: those of the newest one stand first. */
+/** Whether a text from above is only about pods from an older template: pods of the newest one would come first. */
 export function isAboutOlderPods(failing: string): boolean {
   return onlyOlder.test(failing);
 }

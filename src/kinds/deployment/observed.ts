@@ -1,5 +1,5 @@
-// What really runs of a deployment, as the control plane wants to hear it: the complete list of its
-// instances, from the pods as they are and never from what was asked for (K9).
+// Builds the status report of a deployment: the complete list of its instances, from the observed pods and never from
+// the desired state (K9).
 import { create } from "@bufbuild/protobuf";
 import {
   type ReportDeploymentStatusRequest_Update,

@@ -4,7 +4,7 @@ import type { ReportDeploymentStatusRequest_Update } from "../../gen/ctrl/v1/dep
 
 export interface ObservedDeployment {
   readonly update: ReportDeploymentStatusRequest_Update;
-  /** Equal for equal reports, so that the same news is not told twice. */
+  /** Equal for equal reports, so that the same report is not sent twice. */
   readonly fingerprint: string;
   readonly counts: InstanceCounts;
 }

@@ -1,6 +1,5 @@
-// From a message of the control plane to a deployment that can be trusted, or to the list of what is
-// wrong with it. Behind this function nothing checks a name, a number or an image again: whoever holds
-// a DeploymentSpec may build URLs, arguments and manifests from it.
+// Parses a message of the control plane to a trusted DeploymentSpec, or to the list of its problems. No later code checks
+// a name, number or image again: URLs, arguments and manifests may be built from a DeploymentSpec.
 import type { ApplyDeployment, DeleteDeployment } from "../../gen/ctrl/v1/deployment_pb.ts";
 import { collectProblems, type ParsedMessage, quote, type Refuse } from "../../model/field-problem.ts";
 import type { ImageReference } from "../../model/image-reference.ts";

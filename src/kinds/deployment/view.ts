@@ -1,4 +1,4 @@
-// What people are shown of a deployment. Its report lists every pod.
+// How the CLI shows a deployment. Its status report lists every pod.
 import {
   type ApplyDeployment,
   type ReportDeploymentStatusRequest_Update_Instance as Instance,
@@ -22,7 +22,7 @@ export const deploymentView: KindView = {
     const others = [
       [pods.failed, "failing"],
       [pods.pending, "not ready"],
-      [pods.outdated, "of an earlier description"],
+      [pods.outdated, "from an older version"],
     ] as const;
     const some = others.flatMap(([count, word]) => (count === 0 ? [] : [`${count} ${word}`]));
     return [readyPodsText(pods), ...some].join(", ");
@@ -49,7 +49,7 @@ export const deploymentView: KindView = {
     ];
   },
   stillExists: ({ deployment }) => deployment?.exists === true,
-  // krane replaces no pod of a deployment.
+  // krane does not replace running pods of a deployment.
   isRollingOut: () => false,
 };
 

@@ -88,7 +88,7 @@ export function watchPods(deps: WatchedKindDeps): Pods {
   );
 }
 
-/** Not required: where the CRD is missing the controller starts all the same, and says what it waits for. */
+/** Not required: without the CRD the controller still starts, and reports what it waits for. */
 export function watchPolicies(deps: WatchedKindDeps): Policies {
   return new WatchedKind<CustomObject, PolicyProjection>(
     { kind: ciliumNetworkPolicies, selection, project: projectPolicy, owned: true, required: false },

@@ -21,9 +21,9 @@ const schema = defineDocument<PolicyFields, ObjectContent<"policy", ApplyCiliumN
   kind: "policy",
   holds: "A CiliumNetworkPolicy.",
   fields: [
-    field("id", "ciliumNetworkPolicyId", text, "Identifies it for good.", required),
+    field("id", "ciliumNetworkPolicyId", text, "Its permanent id.", required),
     field("name", "k8sName", text, "The name of the policy.", required),
-    field("namespace", "k8sNamespace", text, "Where it goes; made when it is missing.", required),
+    field("namespace", "k8sNamespace", text, "The namespace of the policy; created if missing.", required),
     field(
       "deployment",
       "deploymentId",
@@ -34,7 +34,7 @@ const schema = defineDocument<PolicyFields, ObjectContent<"policy", ApplyCiliumN
       "policy",
       "policy",
       jsonObject("a mapping"),
-      "The policy itself: `apiVersion: cilium.io/v2`, `kind: CiliumNetworkPolicy`, and `spec` or `specs`. Its metadata has no effect.",
+      "The policy itself: `apiVersion: cilium.io/v2`, `kind: CiliumNetworkPolicy`, and `spec` or `specs`. Its metadata is ignored.",
       required,
     ),
   ],

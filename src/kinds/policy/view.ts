@@ -1,4 +1,4 @@
-// What people are shown of a policy. It has no pods, and nothing is reported about it.
+// How the CLI shows a policy. It has no pods and no status reports.
 import { type KindView, noPods } from "../kind-view.ts";
 
 export const policyView: KindView = {

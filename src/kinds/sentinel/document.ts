@@ -19,9 +19,9 @@ const schema = defineDocument<Plain<ApplySentinel>, ObjectContent<"sentinel", Ap
   word: "Sentinel",
   kind: "sentinel",
   holds:
-    "What stands in front of the deployments of an environment. Its objects are in the namespace `sentinel`.",
+    "The proxy in front of the deployments of an environment. Its objects are in the namespace `sentinel`.",
   fields: [
-    field("id", "sentinelId", text, "Identifies it for good.", required),
+    field("id", "sentinelId", text, "Its permanent id.", required),
     field(
       "name",
       "k8sName",
@@ -35,7 +35,7 @@ const schema = defineDocument<Plain<ApplySentinel>, ObjectContent<"sentinel", Ap
       "environment",
       "environmentId",
       text,
-      "The id of the environment whose traffic it takes.",
+      "The id of the environment whose traffic it receives.",
       required,
     ),
     field("image", "image", text, "The reference of the container image.", required),

@@ -5,7 +5,7 @@ import type { ReportSentinelStatusRequest } from "../../gen/ctrl/v1/sentinel_pb.
 export interface ObservedSentinel {
   /** Without the region, which is whoever sends it to add. */
   readonly update: ReportSentinelStatusRequest;
-  /** Equal for equal reports, so that the same news is not told twice. */
+  /** Equal for equal reports, so that the same report is not sent twice. */
   readonly fingerprint: string;
   readonly counts: SentinelCounts;
 }

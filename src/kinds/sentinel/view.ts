@@ -1,4 +1,4 @@
-// What people are shown of a sentinel. Its report counts the pods that serve, and names the image that they run.
+// How the CLI shows a sentinel. Its status report counts the available pods and names the image that they run.
 import { type ApplySentinel, Health } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import type { ObjectView } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { type KindView, noPods } from "../kind-view.ts";
@@ -35,7 +35,7 @@ export const sentinelView: KindView = {
     const live = object.sentinel.runningImage || "several";
     return desired === live ? [] : [{ field: "image", desired, live }];
   },
-  // Reports do not say.
+  // Reports do not tell.
   stillExists: () => false,
   isRollingOut(object) {
     const spec = specOf(object);

@@ -1,7 +1,7 @@
 // Turns (file text, environment variables, flags) into a server's configuration, or into
 // the complete list of problems.
 import type { LogLevel } from "../../config/config.ts";
-import type { ProcessEnv as Environment } from "../../config/expand.ts";
+import type { ProcessEnv } from "../../config/expand.ts";
 import { isPrivateHost } from "../../config/insecure-url.ts";
 import { type ConfigProblem, problemAt, sortProblems } from "../../config/problem.ts";
 import { Resolution } from "../../config/resolve.ts";
@@ -22,7 +22,7 @@ export type DatabaseChoice =
 export interface TracingChoice {
   readonly sampleRate: number;
   /** The standard OpenTelemetry variables: where to export to, and which parts are off. */
-  readonly env: Environment;
+  readonly env: ProcessEnv;
 }
 
 export interface ServerConfig {
@@ -44,7 +44,7 @@ export interface ServerConfig {
 
 export interface ServerConfigInput {
   readonly file?: ConfigFile;
-  readonly env: Environment;
+  readonly env: ProcessEnv;
   /** By name, without dashes. */
   readonly flags: Readonly<Record<string, string>>;
 }
@@ -112,13 +112,13 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (host.startsWith("127.") && isPrivateHost(host));
 }
 
-/** Environment variables may hold tokens, the database URL and keys in headers, and the config can be shown (K7). */
-function otelVariables(env: Environment): Environment {
+/** ProcessEnv variables may hold tokens, the database URL and keys in headers, and the config can be shown (K7). */
+function otelVariables(env: ProcessEnv): ProcessEnv {
   const isWanted = (name: string) => name.startsWith("OTEL_") && !name.endsWith("_HEADERS");
   return Object.fromEntries(Object.entries(env).filter(([name]) => isWanted(name)));
 }
 
-function build(resolution: Resolution, env: Environment): ServerConfig {
+function build(resolution: Resolution, env: ProcessEnv): ServerConfig {
   const need = <T>(setting: Setting<T>): T => present(resolution.value(setting), setting);
   const url = resolution.secret(s.databaseUrl);
   return {

@@ -88,7 +88,7 @@ async function assertServes(t: TestContext, node: string): Promise<void> {
   const { child, dataDir, caFile, said } = await startServer(t, node);
   await eventually("it has started", () => {
     assert.equal(child.exitCode, null, said());
-    assert.match(said(), /Ctrl-C stops it/);
+    assert.match(said(), /Press Ctrl-C to stop/);
   });
   const [, contextPath = ""] = /export KRANE_CONFIG=(.*)$/m.exec(said()) ?? assert.fail(said());
   assert.equal(contextPath, join(dataDir, "cli.toml"));

@@ -166,7 +166,7 @@ describe("krane vault", () => {
     assert.equal(last.code, 0, last.stderr);
     assert.match(
       last.stdout,
-      /^300 stored data keys, \d+ of them brought under kek_\w+ now; older master keys can be removed/,
+      /^300 stored data keys, \d+ of them re-encrypted with kek_\w+; older master keys can be removed/,
     );
     await readAll(both.slice(1));
   });

@@ -20,7 +20,7 @@ test("a deletion that is held back is found by name, released by hand, and done"
   await startAgent("[deletion]\nconfirmations = 1\n");
 
   const { remedy, live } = await becauseOf("deletion-blocked", "web");
-  assert.equal(live, "acme/web is there");
+  assert.equal(live, "acme/web exists");
   assert.match(remedy, /krane deletions release deployments acme\/web/);
   assert.match((await krane("deletions", "list")).stdout, /^deployments +acme\/web +d_web/m);
   assert.equal((await krane("deletions", "release", "deployments", "acme/other")).code, 3);

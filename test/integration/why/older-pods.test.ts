@@ -35,7 +35,7 @@ test("an apply waits for pods of the newest description, and a scale for pods", 
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /deployment\/one will not become ready: 2 of its pods are of an earlier description, and krane replaces no pod\. .* delete pods one-\w+ one-\w+$/m,
+      /deployment\/one will not become ready: 2 of its pods are from an older version, and krane does not replace running pods\. .* delete pods one-\w+ one-\w+$/m,
     );
     const { remedy } = await becauseOf("older-pods", "one");
     assert.match(remedy, /kubectl -n acme delete pods one-\w+ one-\w+$/);
@@ -44,7 +44,7 @@ test("an apply waits for pods of the newest description, and a scale for pods", 
   await t.test("a scale is about the number of pods alone", async () => {
     const { code, stdout } = await krane("scale", "deployment", "one", "--replicas", "3", "--wait");
     assert.equal(code, 0, stdout);
-    assert.match(stdout, /^deployment\/one is running, 3\/3 pods, 2 of an earlier description$/m);
+    assert.match(stdout, /^deployment\/one is running, 3\/3 pods, 2 from an older version$/m);
   });
 
   await t.test("what the remedy says helps", async () => {
@@ -68,7 +68,7 @@ test("an apply waits for pods of the newest description, and a scale for pods", 
       await becauseOf("image-pull", "three");
       await apply("three", "1", "--timeout", "1s");
       const { reason, remedy } = await becauseOf("older-pods-failing", "three");
-      assert.match(reason, /^2 of 2 pods of an earlier description: (?:ErrImagePull|ImagePullBackOff)/);
+      assert.match(reason, /^2 of 2 pods from an older version: (?:ErrImagePull|ImagePullBackOff)/);
       assert.match(remedy, /kubectl -n acme delete pods three-\w+ three-\w+$/);
     },
   );

@@ -62,7 +62,7 @@ test("the causes of a region at work are told apart", async (t) => {
     await want("invalid", { port: 99_999 });
     const { reason, remedy, applied } = await becauseOf("invalid-spec", "deployment", "d_invalid");
     assert.match(reason, /^port must be from 1 to 65535/);
-    assert.equal(remedy, "Correct port and apply it again.");
+    assert.equal(remedy, "Fix port and apply it again.");
     assert.equal(applied, "refused; nothing is applied");
   });
 
@@ -141,8 +141,8 @@ test("the causes of a region at work are told apart", async (t) => {
     await becauseOf("all-well", "changed");
     await want("changed", { image: "registry.example/acme/changed:2" });
     const { live, differences } = await becauseOf("older-pods", "changed");
-    assert.match(live, /^2 of 2 pods ready, 2 of an earlier description/);
-    assert.deepEqual(differences, [{ field: "pods of an earlier description", desired: "0", live: "2" }]);
+    assert.match(live, /^2 of 2 pods ready, 2 from an older version/);
+    assert.deepEqual(differences, [{ field: "pods from an older version", desired: "0", live: "2" }]);
     await admin.deleteDeployment(region, "d_changed");
     await becauseOf("deleted", "changed");
     const unknown = await krane("why", "nobody");
