@@ -63,7 +63,7 @@ test("the causes of a region at work are told apart", async (t) => {
     const { reason, remedy, applied } = await becauseOf("invalid-spec", "deployment", "d_invalid");
     assert.match(reason, /^port must be from 1 to 65535/);
     assert.equal(remedy, "Fix port and apply it again.");
-    assert.equal(applied, "refused; nothing is applied");
+    assert.equal(applied, "rejected; nothing is applied");
   });
 
   await t.test("pods that cannot run are told in the words of the cluster", async () => {
