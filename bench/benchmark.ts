@@ -1,4 +1,4 @@
-// What `make bench` runs: a name to choose it by, and lines to print.
+// A benchmark of `make bench`: a name to select it by, and lines to print.
 
 export interface Benchmark {
   readonly name: string;

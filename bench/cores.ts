@@ -1,13 +1,13 @@
-// A half of the processor for Kubernetes and a half for whoever is measured. In production an API server
-// does not share its cores with its clients; here the one that takes more time for itself would otherwise
-// take it from the server, and the figures would say how large the machine is.
+// Gives half of the cores to Kubernetes and half to the measured program. In production an API server does not
+// share its cores with its clients; here, a client that uses more CPU would otherwise take it from the server, and
+// the figures would depend on the size of the machine.
 import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 
 export interface Cores {
-  /** Runs what starts the cluster, so that its processes keep to their half. */
+  /** Runs the function that starts the cluster, so that its processes stay on their half. */
   forCluster<T>(start: () => Promise<T>): Promise<T>;
-  /** Said with the figures. */
+  /** Printed with the figures. */
   readonly about: string;
 }
 
@@ -16,7 +16,7 @@ const shared: Cores = {
   about: "the control planes share all cores with what is measured (no taskset here)",
 };
 
-/** Keeps this process, and with it all that it starts, to the measured half meanwhile. */
+/** Keeps this process, and everything that it starts, on the measured half meanwhile. */
 export async function withDividedCores<T>(work: (cores: Cores) => Promise<T>): Promise<T> {
   const count = availableParallelism();
   const half = Math.floor(count / 2);

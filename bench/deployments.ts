@@ -1,6 +1,6 @@
-// The agent on a real cluster with thousands of deployments: how fast they arrive beside a bare client
-// that sends the same manifests, what the agent uses, how long one change takes when nothing else
-// happens, what a resync costs, and how many workers are worth having.
+// Measures the agent on a real cluster with thousands of deployments: throughput compared with a bare client that
+// sends the same manifests, resource use, the latency of a single change, the cost of a resync, and the best number
+// of workers.
 import { resolveKubeBinaries } from "../tools/kube-binaries.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { withDividedCores } from "./cores.ts";
@@ -17,13 +17,13 @@ const sizeVariable = "KRANE_BENCH_N";
 const namespaces = 50;
 const levels = [32, 64, 128];
 const perLevelMax = 400;
-/** An odd number, so that there is one in the middle. */
+/** An odd number, so that there is a median. */
 const turns = 5;
-/** As many as single changes are made of. */
+/** The number of single changes. */
 const rawSingles = 100;
 const resyncCpuGoal = 1;
 
-// Each deployment is used for one of them only: what is edited again and again is left to its editor.
+// Each deployment is used only once: an object that is edited repeatedly is left to its editor.
 const changed = range(0, 50);
 const edited = range(50, 80);
 const scaled = range(80, 100);
@@ -48,7 +48,7 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
       const perLevel = Math.min(perLevelMax, deployments);
       const inRegion = <T>(work: (region: BenchRegion) => Promise<T>) => withRegion(place, signal, work);
       const table = await inRegion((region) => measureLevels(region, workers, perLevel));
-      // Two, because what is best of few objects and in one run need not be best of many.
+      // Two, because the best setting for few objects in one run need not be the best for many.
       const best = [...table]
         .sort((a, b) => b.raw.objectsPerSecond - a.raw.objectsPerSecond)
         .slice(0, 2)
@@ -87,7 +87,7 @@ async function measureLevels(
       return result;
     };
     const rawSide = () => measureRaw(region, workers, inFlight, setOf("raw"));
-    // Who begins changes, because the cluster still holds what the one before has left.
+    // The order alternates, because the cluster still holds what the previous side left.
     if (round % 2 === 0) results.push({ inFlight, agent: await agentSide(), raw: await rawSide() });
     else results.push({ inFlight, raw: await rawSide(), agent: await agentSide() });
   }

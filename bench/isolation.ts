@@ -1,5 +1,5 @@
-// Three controllers share one process, and nothing else. While one of them fails in every way that the
-// simulations know, how long does a change of the other two take, beside the same without a failure?
+// Three controllers share one process and nothing else. Measures how long a change of two of them takes while the
+// third fails in every way that the simulations know, compared with no failure.
 import type { Benchmark } from "./benchmark.ts";
 import { type Changes, watchChanges } from "./isolation/change-latency.ts";
 import { command } from "./isolation/commands.ts";
@@ -75,13 +75,13 @@ async function startAgent(
     async end() {
       await disturb({ do: "end" });
       await control({ do: "restart" });
-      // What it has to say after a start is not part of any measurement.
+      // Its reports right after a start are not part of any measurement.
       await new Promise((resolve) => setTimeout(resolve, settleMs));
     },
   };
 }
 
-/** Undisturbed and disturbed take turns, so that whatever else the machine does meets both. */
+/** Undisturbed and disturbed rounds alternate, so that noise on the machine affects both. */
 async function measure(agent: Agent, changes: Changes): Promise<ReadonlyMap<Failure, Times>> {
   const times = new Map(
     failures.map((failure): [Failure, Times] => [failure, { undisturbed: [], disturbed: [] }]),

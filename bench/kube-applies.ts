@@ -1,6 +1,5 @@
-// How many applies a real API server takes at so many in flight, from krane's client and from
-// node:https. The API server is the limit: what this shows is that krane is not, and how many in
-// flight are worth having.
+// Measures how many applies a real API server handles at a given concurrency, from krane's client and from
+// node:https. The API server is the limit: this shows that krane is not, and which concurrency is best.
 
 import { requestApi } from "../test/support/cluster/api-request.ts";
 import { type Cluster, startCluster } from "../test/support/cluster.ts";
@@ -27,7 +26,8 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
         path: "/api/v1/namespaces",
         body: { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } },
       });
-      if (created.status !== 201) throw new Error(`no namespace: the API server answers ${created.status}`);
+      if (created.status !== 201)
+        throw new Error(`cannot create the namespace: the API server returned ${created.status}`);
       const lines: string[] = [];
       for (const level of levels) lines.push(await measureLevel(workers, cluster, level));
       return [
@@ -43,7 +43,7 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
 async function measureLevel(workers: Workers, cluster: Cluster, level: number): Promise<string> {
   const samples: Record<ApplyTask["side"], ApplyResult[]> = { krane: [], raw: [] };
   for (let round = 0; round < rounds; round++) {
-    // Who begins changes, because the control plane still works on what the one before has left.
+    // The order alternates, because the control plane still works on what the previous side left.
     const sides = ["krane", "raw"] as const;
     for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
       const task: ApplyTask = {

@@ -1,5 +1,5 @@
-// What it takes to know 20,000 pods. Beside the cache as krane has it stand a cache of whole pods,
-// filled the same way, and a Node process that does nothing.
+// Measures the memory and time to cache 20,000 pods, compared with a cache of whole pods, filled the same way, and
+// with a Node process that does nothing.
 import type { Benchmark } from "./benchmark.ts";
 import { median } from "./statistics.ts";
 import { withWorkers } from "./worker-process.ts";

@@ -1,5 +1,5 @@
-// What krane's client costs beside the least that Node can do: the same applies to the same server,
-// which stands in a process of its own. The two take turns, each round in a fresh process.
+// Measures krane's client against the least that Node can do: the same applies to the same server, which runs in a
+// separate process. The two alternate, each round in a fresh process.
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { Benchmark } from "./benchmark.ts";

@@ -1,5 +1,5 @@
-// What it costs to decode a watch, beside what nobody can do without: finding the newlines and
-// parsing the JSON. The two take turns, each round in a fresh process.
+// Measures decoding a watch against the unavoidable minimum: finding the newlines and parsing the JSON. The two
+// alternate, each round in a fresh process.
 import type { Benchmark } from "./benchmark.ts";
 import { median } from "./statistics.ts";
 import { withWorkers } from "./worker-process.ts";

@@ -1,5 +1,5 @@
-// `make bench`: every figure that krane's documents name, measured in one run, each with
-// the raw limit beside it. Machines are noisy, so the ratio is the figure to trust.
+// `make bench`: measures every figure in krane's docs in one run, each with the raw limit
+// beside it. Machines are noisy, so the ratio is the figure to trust.
 //   make bench                all of them
 //   make bench only=start-up  one
 import { untilInterrupted } from "../test/support/cluster/interruption.ts";

@@ -1,5 +1,5 @@
-// Objects as a cluster has them: the sizes are those of a deployment with a few variables, and the
-// answers carry what the API server adds, managedFields above all, which are most of their bytes.
+// Objects of realistic size: those of a deployment with a few variables. Responses include what the API server adds,
+// mostly managedFields, which are most of their bytes.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Pod, PodTemplateSpec } from "kubernetes-types/core/v1.js";
 import { annotationKeys, components, labelKeys, ownLabels } from "../src/model/labels.ts";
@@ -76,7 +76,7 @@ function templateOf(deployment: number): PodTemplateSpec {
   };
 }
 
-/** 2.2 KB; no replicas, so that a real cluster makes no pods of it. */
+/** 2.2 KB; no replicas, so that a real cluster creates no pods for it. */
 export function sampleReplicaSet(namespace: string, name: string): ReplicaSet {
   const labels = labelsOf(1);
   const deploymentId = { [labelKeys.deploymentId]: labels[labelKeys.deploymentId] ?? "" };
@@ -93,7 +93,7 @@ export function sampleReplicaSet(namespace: string, name: string): ReplicaSet {
   };
 }
 
-/** What an API server answers to the apply of one: 4 KB. */
+/** The API server's response to applying one: 4 KB. */
 export function sampleReplicaSetAnswer(namespace: string, name: string): ReplicaSet {
   const applied = sampleReplicaSet(namespace, name);
   const { metadata, spec } = applied;
@@ -111,11 +111,11 @@ export function sampleReplicaSetAnswer(namespace: string, name: string): Replica
   } as ReplicaSet;
 }
 
-/** 5 KB, running. Pods come in fours per deployment, deployments in twenty-fives per namespace. */
+/** 5 KB, running. There are 4 pods per deployment and 25 deployments per namespace. */
 export function samplePod(index: number): Pod {
   const deployment = Math.floor(index / podsPerDeployment);
   const { metadata, spec } = templateOf(deployment);
-  // Names of deployments are twelve characters, and what makes pods adds six.
+  // Deployment names have twelve characters, and Kubernetes adds six for a pod.
   const owner = `d${hex(deployment, 11)}`;
   const status = podStatus(index);
   return {
@@ -182,7 +182,7 @@ function podStatus(index: number): Pod["status"] {
   };
 }
 
-/** An entry of managedFields for everything that `fields` has, in the form of the API server. */
+/** An entry of managedFields for everything in `fields`, in the API server's form. */
 function managedBy(manager: string, apiVersion: string, fields: object) {
   return {
     manager,

@@ -1,5 +1,5 @@
-// What a pod waits for its secrets, and how many pods an agent can serve: DecryptSecretsBlob over HTTP/1.1 and JSON,
-// as curl sends it, with verdicts and data keys in memory. The API server is a stub in a process of its own.
+// Measures how long a pod waits for its secrets, and how many pods an agent can serve: DecryptSecretsBlob over HTTP/1.1
+// and JSON, as curl sends it, with verdicts and data keys cached. The API server is a stub in a separate process.
 import { Agent, request } from "node:http";
 import { text } from "node:stream/consumers";
 import type { Benchmark } from "./benchmark.ts";
@@ -13,8 +13,8 @@ const ids = { deploymentId: "d_bench", environmentId: "env_bench" };
 const alone = 1_000;
 const crowd = 8_000;
 const callers = 16;
-// A pod may ask 30 times at once and an address 500 times, so there are as many of both as it takes; every
-// address of 127.0.0.0/8 is this machine's.
+// The rate limits allow a burst of 30 calls per pod and 500 per address, so enough of both are used; every address
+// of 127.0.0.0/8 is local.
 const pods = 400;
 const callsPerAddress = 400;
 const farAway = 4_102_444_800;
@@ -39,7 +39,7 @@ class Callers {
     );
   }
 
-  /** One call of the next pod; resolves with the milliseconds that it took. */
+  /** One call from the next pod; resolves with its duration in milliseconds. */
   async call(): Promise<number> {
     const count = this.calls++;
     if (count % callsPerAddress === 0) {

@@ -1,8 +1,8 @@
-// Two processes of `krane server` on one PostgreSQL, 200 clients in this process that
-// follow the deployments of one region, and 2,000 deployments: how long a change takes
-// from the call that makes it until each client has it, and how long a fleet takes to come
-// back after both servers were killed. The raw limit beside the first is a notification of
-// the same database to a client that waits for nothing else.
+// Measures two processes of `krane server` on one PostgreSQL, with 2,000 deployments and 200
+// clients in this process that follow the deployments of one region: the time from a change
+// until each client has it, and the time until a fleet has reconnected after both servers
+// were killed. The raw limit of the first is a notification from the same database to a
+// client that only waits for it.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once, setMaxListeners } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -38,7 +38,7 @@ export const serverBenchmark: Benchmark = {
     const folder = await mkdtemp(join(tmpdir(), "krane-bench-server-"));
     const deps = { clock: createSystemClock(), random: createSystemRandom(), log: createQuietLog() };
     const binaries = await findPostgresBinaries(undefined);
-    // Beside the folder and not in it: a database that root starts runs as somebody else.
+    // Beside the folder and not in it: a database started by root runs under another account.
     const dataDir = await mkdtemp(join(tmpdir(), "krane-bench-data-"));
     const options = { dataDir, binaries, uid: process.getuid?.() };
     const postgres = await startEmbeddedPostgres(options, deps, signal);
@@ -188,7 +188,7 @@ async function notificationLatencies(database: ClientConfig): Promise<number[]> 
   return latencies;
 }
 
-/** What the processes have used so far; the kernel counts in hundredths of a second. */
+/** The CPU time used so far; the kernel counts in hundredths of a second. */
 async function cpuSeconds(children: readonly ChildProcess[]): Promise<number> {
   let ticks = 0;
   for (const { pid } of children) {

@@ -1,7 +1,7 @@
-// How long the bundle takes from its start until it answers as started, with an empty
-// cluster in this process and no control plane, and what it holds in memory then. The raw
-// limit beside it is a Node process that opens one HTTP server and nothing else. The two
-// take turns, so that noise hits both alike.
+// Measures the time from starting the bundle until it reports that it has started, with an
+// empty cluster in this process and no control plane, and its memory then. The raw limit is
+// a Node process that opens one HTTP server and nothing else. The two alternate, so that
+// noise affects both.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";

@@ -1,10 +1,10 @@
-// The few figures that benchmarks print.
+// The statistics that benchmarks print.
 
 export function median(values: readonly number[]): number {
   return percentile(values, 50);
 }
 
-/** Nearest-rank percentile: always a value that was really seen. */
+/** Nearest-rank percentile: always a measured value. */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   const rank = Math.max(Math.ceil((percent / 100) * sorted.length), 1);

@@ -1,9 +1,9 @@
-// The processes that a benchmark measures, or that serve the measured one. Each is a bundle made the
-// way bin/krane is made: run from the TypeScript sources, a process would carry the compiler, which
-// takes more memory than what is measured here.
+// Starts the processes that a benchmark measures, or that serve the measured one. Each is bundled in the same way as
+// bin/krane: run from the TypeScript sources, a process would include the compiler, which takes more memory than what
+// is measured here.
 //
-// A worker lives at most as long as its starter: it ends with the IPC channel, which the kernel
-// closes even when the starter is killed.
+// A worker lives at most as long as its parent: it ends with the IPC channel, which the kernel closes even when the
+// parent is killed.
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -14,13 +14,13 @@ import { programOptions, requireBanner } from "../tools/bundle.ts";
 import { taskVariable } from "./workers/parent.ts";
 
 export interface Workers {
-  /** Runs a worker to its end and returns its one message. */
+  /** Runs a worker to its end and returns its only message. */
   run<R>(name: string, task: unknown): Promise<R>;
   /** Starts a worker that stays until the end of the benchmark, and returns its first message. */
   start<R>(name: string, task: unknown): Promise<R>;
 }
 
-/** Bundles the named files of bench/workers, and takes everything away again after the work. */
+/** Bundles the named files of bench/workers, and removes everything afterwards. */
 export async function withWorkers<T>(
   names: readonly string[],
   signal: AbortSignal,
@@ -33,7 +33,7 @@ export async function withWorkers<T>(
   };
   const launch = async <R>(name: string, task: unknown) => {
     signal.throwIfAborted();
-    // Not as an argument: a task may carry a token, and arguments are for everybody to read.
+    // Not as an argument: a task may carry a token, and every user can read arguments.
     const env = { ...process.env, [taskVariable]: JSON.stringify(task) };
     const child = fork(join(folder, `${name}.mjs`), { execArgv: [], env });
     living.add(child);

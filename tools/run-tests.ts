@@ -1,6 +1,6 @@
-// `make test`: runs every test, ordered so that the most useful failures show first. The unit tests run twice, on this
-// Node and on the one used in production; tests of whole processes and of the cluster run once, side by side. Stops at the
-// first suite that fails.
+// `make test`: runs every test, ordered so that the most useful failures show first. The unit tests run twice, on
+// this Node and on the one used in production; tests of whole processes and of the cluster run once, side by side.
+// Stops at the first suite that fails.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";

@@ -1,4 +1,4 @@
-// `bin/krane agent` as a process of its own, and what the kernel says that it has used.
+// Runs `bin/krane agent` as a separate process, and reads its resource use from the kernel.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -28,7 +28,7 @@ const jiffiesPerSecond = 100;
 const startLimitMs = 30_000;
 const lastWordsMax = 2_000;
 
-/** Resolves when the agent says that it has started. */
+/** Resolves when the agent reports that it has started. */
 export async function startAgent(
   options: AgentOptions,
   onEnd: (reason: Error) => void,
@@ -43,7 +43,7 @@ export async function startAgent(
     env: { PATH: process.env["PATH"] },
   });
   const kill = () => void child.kill("SIGKILL");
-  // A second Ctrl-C ends this process without any clean-up but this.
+  // A second Ctrl-C ends this process with no other clean-up.
   process.once("exit", kill);
   signal.addEventListener("abort", kill, { once: true });
   let lastWords = "";
@@ -95,13 +95,13 @@ ${workers === undefined ? "" : `[reconcile]\nworkers = ${workers}\n`}`;
 async function checkStarted(port: number): Promise<void> {
   const answer = await fetch(`http://127.0.0.1:${port}/health/startup`);
   await answer.arrayBuffer();
-  if (!answer.ok) throw new Error(`it answers ${answer.status}`);
+  if (!answer.ok) throw new Error(`it returned ${answer.status}`);
 }
 
-// Without a pause, so that the figure belongs to the moment at which it was asked for.
+// Synchronous, so that the figure belongs to the moment of the call.
 function cpuSecondsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  // The name of the program comes second, in parentheses, and may hold spaces.
+  // The program's name comes second, in parentheses, and may contain spaces.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) / jiffiesPerSecond;
 }

@@ -1,5 +1,5 @@
-// A region to measure in: an empty real cluster, a control plane in this process over h2c, watches
-// that see what everybody sees, and agents that come and go.
+// A region to measure in: an empty real cluster, a control plane in this process over h2c, independent watches, and
+// agents that are started and stopped.
 import type { Interceptor } from "@connectrpc/connect";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { Secret } from "../../src/config/secret.ts";
@@ -16,7 +16,7 @@ import { Gate } from "./gate.ts";
 import { type ObjectWatch, watchObjects } from "./object-watch.ts";
 import { Occurrences } from "./occurrences.ts";
 
-/** What an agent said to the control plane; a report is told once it is stored. */
+/** A call of an agent to the control plane; a report is emitted once it is stored. */
 export type Call =
   | { readonly kind: "question" }
   | { readonly kind: "report"; readonly k8sName: string; readonly running: number };
@@ -29,9 +29,9 @@ export interface BenchRegion {
   readonly orders: Gate;
   readonly replicaSets: ObjectWatch;
   readonly pods: ObjectWatch;
-  /** Aborts also when something that the measurements rest on has failed. */
+  /** Also aborts when something that the measurements depend on has failed. */
   readonly signal: AbortSignal;
-  /** Where its control plane is. */
+  /** The URL of its control plane. */
   readonly controlUrl: string;
   startAgent(workers?: number): Promise<AgentProcess>;
 }
@@ -131,7 +131,7 @@ function holdBack(orders: Gate): Interceptor {
   };
 }
 
-/** All rights but no privilege: the API server's fairness holds for it, as it does in production. */
+/** All rights, but not exempt from the API server's priority and fairness, as in production. */
 async function allowAgent(cluster: Cluster): Promise<void> {
   const { status } = await requestApi(cluster, {
     method: "POST",
@@ -144,14 +144,14 @@ async function allowAgent(cluster: Cluster): Promise<void> {
       subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: cluster.agentUser }],
     },
   });
-  if (status !== 201) throw new Error(`no rights for the agent: the API server answers ${status}`);
+  if (status !== 201) throw new Error(`cannot grant the agent its rights: the API server returned ${status}`);
 }
 
-/** A fresh definition is established some time before its objects are served; the agent would wait for that. */
+/** A new definition is established some time before its objects are served; the agent would wait for that. */
 async function whenPoliciesServed(cluster: Cluster, signal: AbortSignal): Promise<void> {
   const probe = async () => {
     const { status } = await requestApi(cluster, { path: "/apis/cilium.io/v2/ciliumnetworkpolicies" });
-    if (status !== 200) throw new Error(`the API server answers ${status}`);
+    if (status !== 200) throw new Error(`the API server returned ${status}`);
   };
   await eventually("network policies are served", probe, { signal });
 }

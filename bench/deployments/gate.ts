@@ -1,4 +1,4 @@
-// Holds back what a control plane would send, so that all of it is there when the time begins.
+// Holds back a control plane's stream, so that everything is ready when the measurement starts.
 export class Gate {
   private opened: Promise<void> = Promise.resolve();
   private letGo: () => void = () => undefined;

@@ -1,5 +1,5 @@
-// How long one thing takes when nothing else happens, one after the other. Times are those at which
-// this process, which has the control plane and watches like anybody's, learns of it.
+// Measures the latency of single changes, one after the other, with nothing else going on. Times are taken when this
+// process, which has the control plane and independent watches, sees the change.
 import { performance } from "node:perf_hooks";
 import { labelKeys } from "../../src/model/labels.ts";
 import { openRawConnection } from "../workers/raw-applier.ts";
@@ -45,7 +45,7 @@ export async function measureChanges(
   return { agentMs, rawMs };
 }
 
-/** A label and the image in turn, from the edit's departure until a watch shows it undone. */
+/** Alternates between a label and the image, from sending the edit until a watch shows it undone. */
 export async function measureRepairs(
   region: BenchRegion,
   set: SampleSet,
@@ -65,7 +65,7 @@ export async function measureRepairs(
       edited ||= live === "edited";
       return edited && live === label;
     }
-    // The edit makes a new generation, and so does undoing it.
+    // The edit makes a new generation, and so does the repair.
     function imageUndone(_: string | undefined, generation: number): boolean {
       return generation >= (before?.generation ?? 0) + 2;
     }
@@ -117,7 +117,7 @@ export async function measureReadiness(
       ),
       admin.scale(regionName, deploymentId, 1),
     ]);
-    // The agent's watch may have been served first, and by more than the whole report took.
+    // The agent's watch may be ahead of this one, by more than the whole report took.
     times.push(Math.max(reportedAt - readyAt, 0));
   }
   return times;

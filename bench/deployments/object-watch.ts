@@ -1,5 +1,5 @@
-// Looks at the objects of one kind as anybody with a watch sees them. It shares no code with krane,
-// and asks for metadata alone where that will do, because it takes its time from the measured ones.
+// Watches the objects of one kind independently of krane. It shares no code with krane, and asks for metadata only
+// where that is enough, because it takes CPU time from the measured processes.
 import { once } from "node:events";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { get } from "node:https";
@@ -37,8 +37,8 @@ interface WatchLine {
 const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /**
- * A watch that a busy server ends, as it does now and then, is opened again where it ended. `onEnd` is told
- * when that is not possible, and nobody may then trust it any longer.
+ * A watch that a busy server ends, as happens now and then, is reopened where it ended. `onEnd` is called if that is
+ * not possible; the watch must not be trusted after that.
  */
 export async function watchObjects(
   cluster: Pick<Cluster, "serverUrl" | "ca" | "adminToken">,
@@ -62,8 +62,8 @@ export async function watchObjects(
       },
     });
     const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
-    if (incoming.statusCode !== 200) throw new Error(`the watch of ${path} answers ${incoming.statusCode}`);
-    // A connection that breaks ends in "close" as well.
+    if (incoming.statusCode !== 200) throw new Error(`the watch of ${path} returned ${incoming.statusCode}`);
+    // A broken connection also emits "close".
     for (const one of [outgoing, incoming]) one.on("error", () => undefined);
     createInterface(incoming)
       .on("line", take)

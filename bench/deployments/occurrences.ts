@@ -1,4 +1,4 @@
-// Things that happen while a benchmark looks on, and waiting for them with a limit.
+// Records events during a benchmark, and waits for them with a time limit.
 import { performance } from "node:perf_hooks";
 
 type Listener<T> = (value: T, atMs: number) => void;
@@ -13,7 +13,7 @@ export class Occurrences<T> {
     for (const listener of this.listeners) listener(value, atMs);
   }
 
-  /** The time, by `performance.now()`, of the first one from now on that is accepted. */
+  /** The time, by `performance.now()`, of the first accepted event from now on. */
   until(what: string, accepts: (value: T) => boolean, wait: Wait): Promise<number> {
     return new Promise((resolve, reject) => {
       const end = () => {
@@ -44,7 +44,7 @@ export class Occurrences<T> {
     return this.until(what, (value) => missing.delete(nameOf(value)) && missing.size === 0, wait);
   }
 
-  /** Resolves when nothing has happened for so long. */
+  /** Resolves when nothing has happened for this long. */
   async quiet(what: string, forMs: number, { limitMs, signal }: Wait): Promise<void> {
     const begun = performance.now();
     for (;;) {
@@ -59,6 +59,6 @@ export class Occurrences<T> {
 
 export interface Wait {
   readonly limitMs: number;
-  /** Also of what makes the occurrences: when that fails, nothing is waited for in vain. */
+  /** Also fails with the source of the events, so that no wait continues without it. */
   readonly signal: AbortSignal;
 }

@@ -1,5 +1,5 @@
-// What a pass of the resync costs when everything is as it should be. A pass begins every minute and
-// asks for every deployment; here the next one is waited for.
+// Measures the cost of a resync when everything is in sync. A pass starts every minute and requests every deployment;
+// this waits for the next one.
 import { questionsAtOnce } from "../../src/engine/controller.ts";
 import { loadAuditedCalls } from "../../test/support/audit-log.ts";
 import type { Workers } from "../worker-process.ts";
@@ -18,7 +18,7 @@ export interface ResyncCost {
 const reads = new Set(["get", "list", "watch"]);
 const passLimitMs = 180_000;
 
-/** CPU-seconds of a bare client with the same questions, as many at once. */
+/** CPU-seconds of a bare client with the same requests at the same concurrency. */
 export async function measureQuestions(
   region: BenchRegion,
   workers: Workers,
@@ -36,7 +36,7 @@ export async function measureQuestions(
   return (await workers.run<QuestionResult>("question-client", task)).cpuSeconds;
 }
 
-/** From the first question until nothing has been asked or told for a second. */
+/** From the first request until there has been no request and no report for a second. */
 export async function measureResync(
   region: BenchRegion,
   agent: AgentProcess,

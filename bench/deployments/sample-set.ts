@@ -1,5 +1,5 @@
-// Sets of deployments, told apart by their names, so that the sides of a measurement never meet on
-// an object. A namespace holds one environment, and so one ingress policy.
+// Sets of deployments with distinct names, so that the sides of a measurement never share an object. A namespace holds
+// one environment, and so one ingress policy.
 import { create } from "@bufbuild/protobuf";
 import { type ApplyDeployment, ApplyDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { desiredDeployment } from "../../src/kinds/deployment/desired.ts";
@@ -51,13 +51,13 @@ export function objectCount({ deployments, namespaces }: SampleSet): number {
 }
 
 export interface RawManifests {
-  /** Each stage needs the one before it. */
+  /** Each stage needs the previous one. */
   readonly stages: readonly (readonly RawPatch[])[];
 }
 
 /**
- * What krane would write for the set, ready to send. It differs in the one label that would make the
- * objects krane's: an agent that found them would ask what they are.
+ * The manifests that krane would write for the set, ready to send. They lack the one label that would make the objects
+ * krane's: an agent that found them would ask the control plane about them.
  */
 export function rawManifests(set: SampleSet): RawManifests {
   const stages = {

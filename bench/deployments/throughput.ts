@@ -1,5 +1,4 @@
-// How long a set of deployments takes until all of it is in the cluster: from the agent, and as the
-// raw limit.
+// Measures how long it takes until a whole set of deployments is in the cluster: with the agent, and as the raw limit.
 import { performance } from "node:perf_hooks";
 import type { Workers } from "../worker-process.ts";
 import type { ManifestResult, ManifestTask } from "../workers/manifest-client.ts";
@@ -17,7 +16,7 @@ const settleMs = 1_000;
 const settleLimitMs = 300_000;
 const setLimitMs = 600_000;
 
-/** Waits until nobody works on what was done before: neither an agent nor the controllers of the cluster. */
+/** Waits until neither an agent nor the cluster's controllers work on earlier changes. */
 export async function settle({ replicaSets, pods, calls, signal }: BenchRegion): Promise<void> {
   const wait = { limitMs: settleLimitMs, signal };
   await Promise.all([
@@ -28,8 +27,8 @@ export async function settle({ replicaSets, pods, calls, signal }: BenchRegion):
 }
 
 /**
- * From the moment at which the control plane begins to send until a watch shows the last. What it costs the control
- * plane to take its orders is left out: it shares a core with the agent here, and is not what is measured.
+ * From the moment the control plane starts to send until a watch shows the last object. The cost of placing the orders
+ * at the control plane is left out: it shares a core with the agent here, and is not what is measured.
  */
 export async function measureAgent(
   region: BenchRegion,

@@ -1,5 +1,5 @@
-// How fast thousands of deployments arrive, beside a bare client. One run of either side says little: on a shared
-// machine two runs of the same differ by a fifth. So the sides take turns, and the ratio in the middle counts.
+// Measures how fast thousands of deployments are applied, compared with a bare client. A single run says little: on a
+// shared machine two identical runs differ by a fifth. So the sides alternate, and the median ratio counts.
 import { median } from "../statistics.ts";
 import type { Workers } from "../worker-process.ts";
 import type { BenchRegion } from "./bench-region.ts";
@@ -13,14 +13,14 @@ export interface Sets {
 
 export interface Turn {
   readonly applied: Throughput;
-  /** One of each concurrency. */
+  /** One per concurrency. */
   readonly raw: readonly Throughput[];
   readonly peakMb: number;
 }
 
 const goal = { ratio: 0.85, peakMb: 150 };
 
-/** One turn of either side, each time in an empty cluster. Who begins changes, in case the machine tires. */
+/** One run of each side, each in an empty cluster. The order alternates, in case the machine slows down. */
 export async function measureTurn(
   inRegion: <T>(work: (region: BenchRegion) => Promise<T>) => Promise<T>,
   workers: Workers,

@@ -1,5 +1,5 @@
-// How long one change takes from its order at the control plane until a watch shows it in the cluster,
-// one change after the other.
+// Measures the time from ordering a change at the control plane until a watch shows it in the cluster, one change
+// after the other.
 import { performance } from "node:perf_hooks";
 import { appsDeployments, ciliumNetworkPolicies } from "../../src/kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
@@ -9,11 +9,11 @@ import { Occurrences } from "../deployments/occurrences.ts";
 import { regionKey, type Surroundings } from "./surroundings.ts";
 
 export interface Changes {
-  /** Orders one change of a policy or of a sentinel, in turn, and waits for it. */
+  /** Orders one change, alternating between a policy and a sentinel, and waits for it. */
   measure(): Promise<number>;
 }
 
-// So many that none of them is changed more often than a key may be.
+// Enough that none of them is changed more often than the limit per key allows.
 const objects = 150;
 const limitMs = 20_000;
 

@@ -1,4 +1,4 @@
-// How the benchmark tells its workers what to do: one POST per command, answered when it is done.
+// The benchmark's commands to its workers: one POST per command, answered when it is done.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";

@@ -1,5 +1,5 @@
-// All that a controller stands on, in one process: the embedded Kubernetes API server over HTTP and a
-// control plane over h2c. Nothing makes pods.
+// The servers that a controller needs, in one process: the embedded Kubernetes API server over HTTP and a control plane
+// over h2c. Nothing creates pods.
 import type { Interceptor } from "@connectrpc/connect";
 import { type ApiServer, administrator, createApiServer, startHttpServer } from "@krane/kube-apiserver";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
@@ -17,7 +17,7 @@ import { createTestPlane, type TestPlane } from "../../test/support/store-admin.
 export const regionKey = { name: "bench", platform: "local", label: "bench.local" } as const;
 export const controlToken = "bench-token";
 
-/** Where a controller finds its surroundings. */
+/** The addresses that a controller connects to. */
 export interface Addresses {
   readonly kubernetes: string;
   readonly controlPlane: string;

@@ -1,5 +1,5 @@
-// Applies ReplicaSets with so many callers at a time, as krane does or as bare node:https does, and
-// tells what that took.
+// Applies ReplicaSets with a given concurrency, through krane's client or through bare node:https, and reports the
+// cost.
 
 import { sampleReplicaSet } from "../sample-objects.ts";
 import type { ApplyResult, ApplyTask } from "./apply-task.ts";

@@ -1,5 +1,5 @@
-// A server that answers every apply with the same bytes, over TLS. It is no API server: what it does
-// per request is so little that the client is what a benchmark sees.
+// A TLS server that answers every apply with the same bytes. It is not an API server: it does so little per request
+// that a benchmark measures the client.
 import { createHash } from "node:crypto";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -14,7 +14,7 @@ export interface ApplyServerTask {
 const { cert, key, answer } = takeTask<ApplyServerTask>();
 const body = Buffer.from(answer);
 
-// Two clients are compared here, and that is fair only while both send the same.
+// The comparison of two clients is fair only if both send the same.
 let expected: string | undefined;
 
 const server = createServer({ cert, key }, (request, response) => {

@@ -1,4 +1,4 @@
-// What the benchmarks ask of a process that applies, and what it tells them.
+// The task of a process that applies objects, and its result.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 
 export interface ApplyTask {
@@ -7,7 +7,7 @@ export interface ApplyTask {
   readonly ca: string;
   readonly token: string;
   readonly namespace: string;
-  /** Each apply is of another object, named after this; absent: all of one. */
+  /** Each apply is for a different object, named after this; absent: all for the same one. */
   readonly namePrefix?: string;
   readonly callers: number;
   readonly connections: number;
@@ -22,5 +22,5 @@ export interface ApplyResult {
   readonly peakMb: number;
 }
 
-/** Applies one manifest; rejects unless the server took it. */
+/** Applies one manifest; rejects unless the server accepted it. */
 export type Apply = (manifest: ReplicaSet) => Promise<void>;

@@ -1,4 +1,4 @@
-// A Node process that does nothing: the memory that no program can go below.
+// A Node process that does nothing: the minimum memory of any program.
 import { finish, takeTask } from "./parent.ts";
 import { residentMb } from "./resources.ts";
 

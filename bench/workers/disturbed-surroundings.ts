@@ -1,5 +1,5 @@
-// What the disturbed controller stands on, in a process of its own: the other two share the agent with
-// it, and neither an API server nor a control plane. Here they fail, hang, flood and poison on command.
+// The servers of the disturbed controller, in a separate process: the other two share the agent with it, but neither
+// API server nor control plane. On command these fail, hang, flood and send bad data.
 import { constants, setPriority } from "node:os";
 import type { WholeResponse } from "@krane/kube-apiserver";
 import type { ApplyDeployment } from "../../src/gen/ctrl/v1/deployment_pb.ts";
@@ -27,7 +27,7 @@ export interface DisturbedTask {
   readonly keys: number;
 }
 
-// It stands for machines elsewhere, and may not take the processor from what is measured.
+// It stands for remote machines, and must not take CPU time from what is measured.
 setPriority(constants.priority.PRIORITY_LOW);
 
 const changeEveryMs = 25;
@@ -122,7 +122,7 @@ function specOf(key: number, ofGeneration: number): ApplyDeployment {
   });
 }
 
-// With and without a failure it has something to do. A change amid a flood would be newer than all of it.
+// It has work with and without a failure. A change amid a flood would be newer than all of it.
 setInterval(() => {
   if (isFlooding || generation === 0) return;
   turn += 1;

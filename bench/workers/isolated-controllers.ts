@@ -1,5 +1,5 @@
-// The three controllers of an agent in one process, as the agent runs them: each with connections of its
-// own. The one that is disturbed has other surroundings than the rest, and can be made to crash.
+// The three controllers of an agent in one process, as the agent runs them: each with separate connections. The
+// disturbed one uses different servers than the others, and can be made to crash.
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
@@ -30,7 +30,7 @@ export interface ControllersTask {
 
 export type ControllersCommand =
   | { readonly do: "crash" }
-  /** A disturbed controller anew, without any fault; answered when it has nothing to do. */
+  /** Restarts the disturbed controller without any fault; answered when it is idle. */
   | { readonly do: "restart" };
 
 const task = takeTask<ControllersTask>();

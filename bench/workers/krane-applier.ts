@@ -1,5 +1,5 @@
-// An apply through krane's own client, with everything that it does on the way: names checked, a
-// deadline and a signal per request, a limit on the answer, errors told apart.
+// Applies through krane's client, with everything that it does: name checks, a deadline and a signal per request, a
+// limit on the response, classified errors.
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";

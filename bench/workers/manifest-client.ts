@@ -1,5 +1,5 @@
-// Sends everything that a set of deployments needs, with so many requests in flight and nothing else:
-// the raw limit of what the agent does with the same set.
+// Sends all manifests of a set of deployments with a given concurrency and nothing else: the raw limit for the agent
+// with the same set.
 import { rawManifests, type SampleSet } from "../deployments/sample-set.ts";
 import { finish, takeTask } from "./parent.ts";
 import { openRawConnection, type RawPatch } from "./raw-applier.ts";

@@ -2,7 +2,7 @@
 
 export const taskVariable = "KRANE_BENCH_TASK";
 
-/** What the worker is asked to do. From here on it ends when the benchmark ends. */
+/** The worker's task. From here on the worker ends when the benchmark ends. */
 export function takeTask<T>(): T {
   process.once("disconnect", () => process.exit());
   return JSON.parse(process.env[taskVariable] ?? "null") as T;
@@ -12,7 +12,7 @@ export function tellParent(message: unknown): void {
   process.send?.(message);
 }
 
-/** For workers that do one thing: tells the result and ends. */
+/** For workers that do one thing: sends the result and exits. */
 export function finish(result: unknown): void {
   process.send?.(result, () => process.exit());
 }

@@ -1,4 +1,4 @@
-// Fills a cache of pods through a reflector and tells what the process holds then.
+// Fills a cache of pods through a reflector and reports the memory of the process.
 import type { Pod } from "kubernetes-types/core/v1.js";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
@@ -25,7 +25,7 @@ export interface PodCacheResult {
   readonly heapBytesPerPod: number;
 }
 
-/** Held here alone, so that it can be let go of. */
+/** The only reference, so that it can be released. */
 const held: { size: number }[] = [];
 
 async function cachePods({
@@ -62,7 +62,7 @@ async function cachePods({
 
 const measured = await cachePods(takeTask<PodCacheTask>());
 const cached = held[0]?.size ?? 0;
-// The difference that letting go of it makes is what the cache holds, and nothing that the process
+// The memory freed by releasing it is what the cache holds, without anything that the process
 // would hold anyway, such as compiled code.
 const withCache = reachableHeapBytes();
 held.length = 0;

@@ -1,5 +1,5 @@
-// A server that has pods and speaks as much of list and watch as a reflector asks for: the whole
-// state as a stream or in pages, and then either a number of changes or silence.
+// A server with pods that implements as much of list and watch as a reflector uses: the whole state as a stream or in
+// pages, and then either a number of changes or silence.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { samplePod } from "../sample-objects.ts";
@@ -7,16 +7,16 @@ import { takeTask, tellParent } from "./parent.ts";
 
 export interface PodServerTask {
   readonly pods: number;
-  /** Whether the whole state can be had as a stream; otherwise only in pages. */
+  /** Whether the whole state is available as a stream; otherwise only in pages. */
   readonly streamsInitialState: boolean;
-  /** How many changes a watch brings before it ends; with none it stays open and silent. */
+  /** How many changes a watch sends before it ends; with 0 it stays open and silent. */
   readonly changes: number;
 }
 
 const task = takeTask<PodServerTask>();
 const resourceVersion = "9000000";
 
-// Making objects costs more than what is measured, so a watch repeats these.
+// Creating objects costs more than what is measured, so a watch repeats these.
 const changed = Array.from({ length: 100 }, (_, index) => eventLine("MODIFIED", samplePod(index)));
 
 const server = createServer((request, response) => {

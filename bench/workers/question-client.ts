@@ -1,6 +1,6 @@
-// Asks for the desired state of so many deployments over bare HTTP/2: the raw limit of a resync. The requests are
-// those of the agent; the answers are read to their end, and nothing is done with them. All is asked a few times and
-// the last time counts, because the agent too has asked before.
+// Requests the desired state of a number of deployments over bare HTTP/2: the raw limit of a resync. The requests are
+// those of the agent; the responses are read to their end and dropped. Everything is requested a few times and the
+// last time counts, because the agent is warmed up too.
 import { once } from "node:events";
 import { type ClientHttp2Session, connect } from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
@@ -47,7 +47,7 @@ function ask(session: ClientHttp2Session, body: Uint8Array): Promise<void> {
       status = Number(answer[":status"]);
     });
     stream.on("data", () => undefined);
-    stream.on("end", () => (status === 200 ? resolve() : reject(new Error(`the answer is ${status}`))));
+    stream.on("end", () => (status === 200 ? resolve() : reject(new Error(`the server returned ${status}`))));
     stream.on("error", reject);
     stream.end(body);
   });

@@ -5,19 +5,19 @@ import { fieldManager } from "../../src/model/labels.ts";
 import type { Apply, ApplyTask } from "./apply-task.ts";
 
 export interface RawPatch {
-  /** With its query. */
+  /** Including its query. */
   readonly path: string;
   readonly body: string;
   readonly contentType: string;
 }
 
 export interface RawConnection {
-  /** Resolves when the server has taken it. */
+  /** Resolves when the server has accepted it. */
   patch(patch: RawPatch): Promise<void>;
   close(): void;
 }
 
-/** As krane asks it. */
+/** As krane sends it. */
 export const applyQuery = `fieldManager=${fieldManager}&fieldValidation=Ignore&force=true`;
 export const applyType = "application/apply-patch+yaml";
 

@@ -1,4 +1,4 @@
-// What the running process has used, in the units that benchmarks print.
+// The resources used by the running process, in the units that benchmarks print.
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
@@ -15,7 +15,7 @@ export function peakResidentMb(): number {
   return process.resourceUsage().maxRSS / 1024;
 }
 
-/** Bytes that are reachable. The collector is asked for only here, so that it does not tidy what was measured before. */
+/** Reachable bytes. The garbage collector is forced only here, so that it does not affect earlier measurements. */
 export function reachableHeapBytes(): number {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;

@@ -1,5 +1,5 @@
-// A stub API server for SecretsService: every token is good, and is that of the pod whose number it ends in. What
-// it answers has the size of the real thing and is the same bytes each time, but for that number.
+// A stub API server for SecretsService: every token is valid, and belongs to the pod whose number it ends with. Its
+// responses have a realistic size and are the same bytes each time, apart from that number.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { sampleReplicaSetAnswer } from "../sample-objects.ts";

@@ -1,5 +1,5 @@
-// Gives secrets, as krane does or as the least that Node can do for the same answer: two questions to the API
-// server and the decryption, and no check of anything. Both also tell the CPU time that they have used.
+// Serves secrets, as krane does or with the least work that gives the same response: two requests to the API server
+// and the decryption, without any checks. Both also report the CPU time that they have used.
 import { createDecipheriv, createSecretKey, randomBytes } from "node:crypto";
 import { Agent, get } from "node:http";
 import { text } from "node:stream/consumers";
@@ -36,7 +36,7 @@ export interface SecretsServerTask {
 
 export interface SecretsServerFacts {
   readonly url: string;
-  /** Base64 of the blob that opens to the variables. */
+  /** Base64 of the blob that decrypts to the variables. */
   readonly blob: string;
 }
 
@@ -112,7 +112,7 @@ async function createRawSide(): Promise<{ handler: HttpHandler; blob: string }> 
     const items = JSON.parse(Buffer.from(encryptedBlob, "base64").toString("utf8")).secrets;
     const envVars = Object.fromEntries(
       Object.entries<string>(items).map(([name, encrypted]) => {
-        // Without the tag, which would have to be right: the work is the same.
+        // Without the tag, which would have to be valid: the work is the same.
         const opening = createDecipheriv("aes-256-gcm", key, nonce);
         return [name, opening.update(Buffer.from(encrypted, "base64")).toString("base64")];
       }),

@@ -1,5 +1,5 @@
 // Decodes a watch to its end, through krane's client from a server, or as the raw limit: the same
-// bytes out of memory, cut at newlines and parsed, with no socket, no limits and no checks.
+// bytes from memory, split at newlines and parsed, with no socket, no limits and no checks.
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
@@ -49,7 +49,7 @@ function decodeRaw(stream: Buffer, events: number): number {
   let rest: Buffer = Buffer.alloc(0);
   for (let position = 0; decoded < events; position = (position + chunkBytes) % stream.length) {
     const chunk = stream.subarray(position, position + chunkBytes);
-    // A chunk may be short at the end of the stream, which then begins anew.
+    // The last chunk of the stream may be short; the stream then starts again.
     if (chunk.length < chunkBytes) position = -chunkBytes;
     let start = 0;
     for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {
