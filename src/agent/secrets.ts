@@ -3,7 +3,7 @@
 import { sleep } from "../concurrency/clock.ts";
 import type { Secret, SecretRef } from "../config/secret.ts";
 import { createSecretSource, type SecretSource } from "../config/secret-source.ts";
-import { secretWarning } from "../telemetry/secret-warning.ts";
+import { secretWarning } from "../telemetry/log.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 
 type SecretDeps = Pick<AgentDeps, "clock" | "log" | "readTextFile">;

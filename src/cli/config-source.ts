@@ -2,7 +2,6 @@
 import { randomInt } from "node:crypto";
 import { type Command, Option } from "commander";
 import type { Config } from "../config/config.ts";
-import { configFlags } from "../config/flags.ts";
 import {
   type ConfigInput,
   type ConfigOutcome,
@@ -11,6 +10,7 @@ import {
   type ValidConfig,
 } from "../config/parse.ts";
 import { renderProblems } from "../config/render.ts";
+import { allSettings } from "../config/settings.ts";
 import type { Environment, Io } from "./io.ts";
 
 const defaultFile = "krane.toml";
@@ -132,3 +132,25 @@ function createRandomId(): string {
   const characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
   return Array.from({ length: 8 }, () => characters.charAt(randomInt(characters.length))).join("");
 }
+
+// The command-line flags for the settings, derived from the table of settings.
+
+interface ConfigFlag {
+  /** Without dashes, for example "rpc-port". */
+  readonly name: string;
+  /** The setting, for example "rpc_port". */
+  readonly path: string;
+  /** Placeholder for the value in the help text. */
+  readonly placeholder: string;
+  readonly description: string;
+  /** Whether the flag alone, without a value, means "true". */
+  readonly isSwitch: boolean;
+}
+
+export const configFlags: readonly ConfigFlag[] = allSettings.map(({ flag, path, kind, about }) => ({
+  name: flag,
+  path,
+  placeholder: kind.placeholder,
+  description: about.replaceAll("`", ""),
+  isSwitch: kind.label === "boolean",
+}));

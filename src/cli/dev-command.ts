@@ -1,19 +1,22 @@
 // krane dev: runs a whole region in one process, to try out krane.
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { appendFileSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { dirname, join } from "node:path";
 import type { Command } from "commander";
 import { createSystemClock } from "../concurrency/clock.ts";
 import { createSystemRandom } from "../concurrency/random.ts";
 import type { ClusterChoice, DevDeps, DevOptions, DevRegion } from "../dev/dev-region.ts";
 import { createCommandRunner } from "../kube/command-runner.ts";
 import { type LifecycleOptions, type LifecycleStack, runLifecycle, type Step } from "../runtime/lifecycle.ts";
+import { makeFolders } from "../server/embedded/new-folders.ts";
 import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
-import { cliContextPath, kubeconfigPath, removeFile, writeTextFile } from "./dev-files.ts";
 import type { DevFlags } from "./dev-options.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Environment, Io } from "./io.ts";
-import { chooseFreePorts } from "./process/free-ports.ts";
 import { listenForStop, type StopRequest } from "./process/stop-request.ts";
 
 // The agent alone may take 30 s to stop.
@@ -145,4 +148,54 @@ function createDevLog(path: string | undefined, { version }: BuildInfo): Log {
 function farewell({ kind, kubeconfigPath: path }: ClusterChoice): string {
   if (kind === "embedded") return "stopped\n";
   return `stopped; its objects stay in the cluster; to delete them: kubectl --kubeconfig ${path} delete namespace krane-dev\n`;
+}
+
+// The files of `krane dev`: a kubeconfig and a contexts file. Their paths are the same in every run, so that KUBECONFIG
+// and KRANE_CONFIG in an open shell stay valid.
+
+/** Undefined if neither variable is set. The port keeps concurrent runs apart. */
+export function kubeconfigPath(env: Environment, kubePort: number): string | undefined {
+  const base = env["XDG_STATE_HOME"] || (env["HOME"] && join(env["HOME"], ".local", "state"));
+  return base ? join(base, "krane", `dev-${kubePort}.kubeconfig`) : undefined;
+}
+
+/** The contexts file next to a kubeconfig of `krane dev`. */
+export function cliContextPath(kubeconfig: string): string {
+  return `${kubeconfig.replace(/\.kubeconfig$/, "")}.cli.toml`;
+}
+
+export async function writeTextFile(path: string, text: string): Promise<void> {
+  await makeFolders(dirname(path));
+  await writeFile(path, text, { mode: 0o600 });
+}
+
+export async function removeFile(path: string): Promise<void> {
+  await rm(path, { force: true });
+}
+
+// Picks free ports for `krane dev` with port 0: its agent needs fixed port numbers in its configuration. Another process
+// may take a port in between; the start then fails with the usual error.
+
+/** Replaces every 0 with a different free port. */
+export async function chooseFreePorts<T extends Readonly<Record<string, number>>>(ports: T): Promise<T> {
+  const held: Server[] = [];
+  const chosen: Record<string, number> = {};
+  try {
+    for (const [name, port] of Object.entries(ports)) {
+      chosen[name] = port === 0 ? await holdPort(held) : port;
+    }
+  } finally {
+    for (const server of held) {
+      server.close();
+      await once(server, "close");
+    }
+  }
+  return chosen as T;
+}
+
+async function holdPort(held: Server[]): Promise<number> {
+  const server = createServer().listen(0);
+  await once(server, "listening");
+  held.push(server);
+  return (server.address() as AddressInfo).port;
 }

@@ -5,7 +5,7 @@ import { createSystemClock } from "../concurrency/clock.ts";
 import { parseConfig } from "../config/parse.ts";
 import type { Finding, FindingState } from "../doctor/finding.ts";
 import { createCommandRunner } from "../kube/command-runner.ts";
-import { printable } from "../telemetry/printable.ts";
+import { printable } from "../telemetry/scrub.ts";
 import { addConfigOptions, readConfigAs } from "./config-source.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Environment, Io } from "./io.ts";

@@ -2,8 +2,7 @@
 // reader need the code.
 
 import { ConfigError } from "../config/error.ts";
-import { printableLines } from "../telemetry/printable.ts";
-import { scrub } from "../telemetry/scrub.ts";
+import { printableLines, scrub } from "../telemetry/scrub.ts";
 import { isBug, leavesOf } from "./exit-codes.ts";
 
 const charsMax = 8_192;

@@ -1,10 +1,11 @@
 // Parses the command line, runs the command and returns its exit code. The only place that catches every error: it
 // prints the error to standard error and maps it to an exit code.
+
+import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import type { BuildInfo } from "../telemetry/metrics.ts";
-import { printableLines } from "../telemetry/printable.ts";
+import { printableLines } from "../telemetry/scrub.ts";
 import { addContextCommands } from "./admin/context-command.ts";
-import { loadBuildInfo } from "./build-info.ts";
 import { addCompletionCommand } from "./completion/completion-command.ts";
 import { addConfigCommands } from "./config-command.ts";
 import { addConfigOptions } from "./config-source.ts";
@@ -152,4 +153,24 @@ function addRunCommands(
 
   const exec = program.command("exec").description("run a command with the secrets of its pod");
   addExecOptions(exec).action(async () => exitWith(await runExec(exec, env, io)));
+}
+
+// Version and revision. They are built into the bundle; when running from source, the version comes from package.json.
+
+// Replaced by tools/bundle.ts.
+declare const KRANE_VERSION: string | undefined;
+declare const KRANE_REVISION: string | undefined;
+
+function loadBuildInfo(nodeVersion: string): BuildInfo {
+  return {
+    version: typeof KRANE_VERSION === "string" ? KRANE_VERSION : loadPackageVersion(),
+    revision: typeof KRANE_REVISION === "string" ? KRANE_REVISION : "source",
+    nodeVersion,
+  };
+}
+
+function loadPackageVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  const { version } = manifest as { readonly version: string };
+  return version;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { expand } from "./expand.ts";
-import { ok } from "./parsed.ts";
+import { ok } from "./problem.ts";
 
 // A reference in a plain string looks like a forgotten template literal to the linter,
 // so "@" stands for the dollar sign in this file.

@@ -2,7 +2,7 @@
 // in a variable's value cannot change the meaning of the file, and comments and keys are not expanded. Values are
 // expanded only once.
 
-import { bad, ok, type Parsed } from "./parsed.ts";
+import { bad, ok, type Parsed } from "./problem.ts";
 
 export type ProcessEnv = Readonly<Record<string, string | undefined>>;
 

@@ -2,6 +2,7 @@
 // because a token pasted into the wrong setting would end up in a log (K7).
 
 /** Where a value came from. */
+
 export type Origin =
   | { readonly kind: "flag"; readonly name: string }
   | { readonly kind: "env"; readonly name: string }
@@ -53,4 +54,19 @@ function place(origin: Origin | undefined): { where?: string; line?: number } {
 export function sortProblems(problems: readonly ConfigProblem[]): ConfigProblem[] {
   const lineOf = (problem: ConfigProblem) => problem.line ?? Number.MAX_SAFE_INTEGER;
   return [...problems].sort((a, b) => lineOf(a) - lineOf(b));
+}
+
+// The result of parsing one value: the parsed value, or a message and a remedy. The message is written to follow the
+// setting's name.
+
+export type Parsed<T> =
+  | { readonly kind: "ok"; readonly value: T }
+  | { readonly kind: "bad"; readonly message: string; readonly remedy: string };
+
+export function ok<T>(value: T): Parsed<T> {
+  return { kind: "ok", value };
+}
+
+export function bad(message: string, remedy: string): Parsed<never> {
+  return { kind: "bad", message, remedy };
 }

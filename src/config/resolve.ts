@@ -5,8 +5,7 @@
 // A secret and its `*_file` are one choice: the one from the higher layer wins, and both in the same layer are a problem.
 
 import { expandValue, type ProcessEnv } from "./expand.ts";
-import type { Parsed } from "./parsed.ts";
-import { type ConfigProblem, type Origin, problemAt } from "./problem.ts";
+import { type ConfigProblem, type Origin, type Parsed, problemAt } from "./problem.ts";
 import type { SecretRef } from "./secret.ts";
 import type { DefaultFacts, SecretSetting, Setting } from "./setting.ts";
 import { isSecretSetting, settingChoices } from "./settings.ts";

@@ -5,7 +5,7 @@
 // usually still works.
 
 import { ConfigError } from "./error.ts";
-import { bad, type Parsed } from "./parsed.ts";
+import { bad, type Parsed } from "./problem.ts";
 import type { Secret, SecretRef } from "./secret.ts";
 import type { SecretType } from "./secret-types.ts";
 import { isSecretSetting, settingChoices } from "./settings.ts";

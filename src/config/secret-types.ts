@@ -1,7 +1,7 @@
 // Kinds whose value is a secret. Inline values and the content of a `*_file` pass the same checks, so that a rotated
 // secret is checked like the first one.
 
-import { bad, ok, type Parsed } from "./parsed.ts";
+import { bad, ok, type Parsed } from "./problem.ts";
 import { Secret } from "./secret.ts";
 import {
   emptyText,

@@ -3,7 +3,7 @@
 
 import { TomlDate } from "smol-toml";
 import { formatDuration, parseDuration } from "./duration.ts";
-import { bad, ok, type Parsed } from "./parsed.ts";
+import { bad, ok, type Parsed } from "./problem.ts";
 
 export interface SettingType<T> {
   /** The allowed values, for the reference table. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { configFlags } from "./flags.ts";
+import { configFlags } from "../cli/config-source.ts";
 import { allSections, allSettings, settings } from "./settings.ts";
 
 test("no two settings share a path, a variable or a flag", () => {

@@ -1,7 +1,7 @@
 // Kinds for URLs and registry hosts. The URL class is lenient (backslashes, tabs, "http:/x"), so the text is checked
 // first: krane connects to exactly what the file says. A URL with a password is rejected and never quoted.
 
-import { bad, ok, type Parsed } from "./parsed.ts";
+import { bad, ok, type Parsed } from "./problem.ts";
 import { emptyText, type SettingType, textType } from "./setting-types.ts";
 
 /** An http or https URL without credentials, query or fragment; a trailing slash is dropped. */

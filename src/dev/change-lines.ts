@@ -1,7 +1,7 @@
 // Lists what changed between two states of the region, one line per change: the output of --headless, and the
 // recent events of the live view. Pure.
 import { allKinds, type KindName } from "../kinds/kinds.ts";
-import { printable } from "../telemetry/printable.ts";
+import { printable } from "../telemetry/scrub.ts";
 import { type DevObject, type DevState, isSettled } from "./dev-state.ts";
 
 export function changeLines(before: DevState | undefined, after: DevState): readonly string[] {

@@ -1,9 +1,12 @@
 // A complete region in one process: a cluster, a control plane and an agent, with the sample scenario.
 
+import { createClient, type Interceptor } from "@connectrpc/connect";
 import type { PodBehaviour } from "@krane/kube-apiserver";
 import type { AgentDeps } from "../agent/agent-deps.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { Secret } from "../config/secret.ts";
+import { createHttpLink } from "../control-plane/transport.ts";
+import { AgentService, type AgentStatus, type ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
 import { explainListenFailure, ServiceError } from "../http/service-error.ts";
 import type { LifecycleStack, Step } from "../runtime/lifecycle.ts";
 import type { Admin } from "../server/admin-service/admin-client.ts";
@@ -11,7 +14,6 @@ import { renderCliContext } from "../server/cli-context.ts";
 import { createControlPlaneServer, type RunningControlPlane } from "../server/control-plane-server.ts";
 import type { Faults } from "../server/faults.ts";
 import { createInMemoryControlPlane, type InMemoryControlPlane } from "../server/in-process.ts";
-import { type AgentClient, createAgentClient } from "./agent-client.ts";
 import type { DevCluster } from "./dev-cluster.ts";
 import { DevError } from "./dev-error.ts";
 import { type EmbeddedClusterDeps, startEmbeddedCluster } from "./embedded-cluster.ts";
@@ -177,4 +179,41 @@ async function startControlPlane(
     if (!(error instanceof ServiceError) || !(error.cause instanceof Error)) throw error;
     throw explainListenFailure("--control-port", port, error.cause);
   }
+}
+
+// Reads the agent's state through AgentService on its RPC port, with its token. So `krane dev` shows nothing that
+// a production agent would not report too.
+
+interface AgentClient {
+  status(signal: AbortSignal): Promise<AgentStatus | undefined>;
+  objects(signal: AbortSignal): Promise<readonly ObjectStatus[]>;
+  close(): Promise<void>;
+}
+
+// A demo has a few objects; of thousands, only the first are shown.
+const pagesMax = 10;
+const timeoutMs = 5_000;
+
+function createAgentClient(baseUrl: string, token: string, clock: Clock): AgentClient {
+  const authorize: Interceptor = (next) => (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
+  const link = createHttpLink({ baseUrl, interceptors: [authorize] }, clock);
+  const client = createClient(AgentService, link.transport);
+  return {
+    status: async (signal) => (await client.getStatus({}, { signal, timeoutMs })).status,
+    async objects(signal) {
+      const objects: ObjectStatus[] = [];
+      let pageToken = "";
+      for (let pages = 0; pages < pagesMax; pages++) {
+        const page = await client.listObjects({ pageToken }, { signal, timeoutMs });
+        objects.push(...page.objects);
+        pageToken = page.nextPageToken;
+        if (pageToken === "") break;
+      }
+      return objects;
+    },
+    close: () => link.close(),
+  };
 }

@@ -1,7 +1,7 @@
 // Renders the screen of `krane dev`, as a pure function from state to lines that fit the terminal. When space is
 // short, the table of objects has priority.
 
-import { printable } from "../telemetry/printable.ts";
+import { printable } from "../telemetry/scrub.ts";
 import { actions } from "./actions.ts";
 import { statusText } from "./change-lines.ts";
 import { type DevObject, type DevState, isHealthy } from "./dev-state.ts";

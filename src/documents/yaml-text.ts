@@ -1,7 +1,7 @@
 // Renders a value as YAML that is safe to print: control characters and characters that change the writing direction are
 // escaped, and parsers read them back unchanged.
 import { Document, Scalar, visit } from "yaml";
-import { everyHiddenCharacter, hiddenCharacters } from "../model/hidden-characters.ts";
+import { everyHiddenCharacter, hiddenCharacters } from "../model/field-problem.ts";
 
 /** One document, with a newline at its end. */
 export function yamlText(value: unknown): string {

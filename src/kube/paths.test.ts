@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { collectionPath, objectPath } from "./client.ts";
 import { KubeApiError } from "./errors.ts";
-import { collectionPath, objectPath } from "./paths.ts";
 import { ciliumNetworkPolicies, namespaces, pods, tokenRequests } from "./resources.ts";
 
 test("paths follow the group, the namespace and the subresource", () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createRecordedSpans } from "../../test/support/recorded-spans.ts";
+import { collectionPath, objectPath } from "./client.ts";
 import { KubeApiError } from "./errors.ts";
-import { collectionPath, objectPath } from "./paths.ts";
 import { requestTarget, tracedTransport } from "./request-spans.ts";
 import { ciliumNetworkPolicies, namespaces, pods, replicaSets } from "./resources.ts";
 import type { KubeResponse, KubeTransport } from "./transport.ts";

@@ -9,7 +9,6 @@ import type { RegionKey } from "../gen/ctrl/v1/region_pb.ts";
 import { type AnyKind, allKinds, type KindName, type ReportOf, type StateMessage } from "../kinds/kinds.ts";
 import { assertMaySpeakFor } from "./caller-regions.ts";
 import { type ChangeSource, desiredFeed } from "./desired-feed.ts";
-import { resolveRegion } from "./region.ts";
 import { limitReport } from "./report-limits.ts";
 import { type HeldDeletion, type Store, stateOf } from "./store.ts";
 import type { StreamGate } from "./stream-gate.ts";
@@ -126,4 +125,37 @@ function regionOf(context: HandlerContext, key: RegionKey | undefined, field?: s
 
 function notFound(kind: KindName, name: string, region: string): ConnectError {
   return new ConnectError(`no ${kind} ${name} in region ${region}`, Code.NotFound);
+}
+
+// Determines the region of a call. Agents of different versions send it in different places:
+// a string in the request, a header, or a RegionKey. Any of them is enough, but all that are
+// set have to agree: picking one of two would give a cluster the workloads of another.
+
+interface RegionSources {
+  /** `string region = 1` of the Watch requests. */
+  readonly field?: string;
+  readonly header: string | null;
+  readonly key: RegionKey | undefined;
+}
+
+/** The region in its joined form; throws `invalid_argument` when it is missing or ambiguous. */
+export function resolveRegion({ field, header, key }: RegionSources): string {
+  if (field && header && field !== header) throw disagreement(field, header);
+  const text = field || header || "";
+  const joined = key === undefined || key.name === "" ? "" : joinedForm(key);
+  if (text === "" && joined === "") {
+    throw new ConnectError("the region is missing: set X-Krane-Region", Code.InvalidArgument);
+  }
+  // An agent with a separate platform setting may send the bare name as its region.
+  const agree = text === "" || joined === "" || text === joined || text === key?.name;
+  if (!agree) throw disagreement(text, joined);
+  return text || joined;
+}
+
+function joinedForm({ name, platform }: RegionKey): string {
+  return platform === "" ? name : `${name}.${platform}`;
+}
+
+function disagreement(one: string, other: string): ConnectError {
+  return new ConnectError(`the call names two different regions, ${one} and ${other}`, Code.InvalidArgument);
 }

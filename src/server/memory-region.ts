@@ -3,13 +3,23 @@
 import { type KindName, kindNames, kindOf, perKind } from "../kinds/kinds.ts";
 import type { ObjectReport } from "../kinds/report.ts";
 import type { ChangeSignal } from "./change-signal.ts";
-import { EnvironmentList } from "./environment-list.ts";
+import { isSameEnvironment } from "./environment-rules.ts";
 import { forgottenBefore, type Gone, goneSince } from "./gone-objects.ts";
 import type { Release } from "./held-releases.ts";
-import { HistoryLog } from "./history-log.ts";
 import { KeptReports } from "./kept-reports.ts";
 import { RowTable } from "./row-table.ts";
-import type { AgentRecord, Row, StoredObject } from "./store.ts";
+import type {
+  AgentRecord,
+  EnvironmentContent,
+  HistoryEntry,
+  HistoryQuery,
+  HistoryRetention,
+  HistorySince,
+  NumberedEntry,
+  Row,
+  StoredEnvironment,
+  StoredObject,
+} from "./store.ts";
 
 export interface Region {
   counter: bigint;
@@ -89,4 +99,77 @@ export function forget(region: Region, kind: KindName, id: string): void {
   region.reported.delete(`${kind} ${id}`);
   region.gone.delete(`${kind} ${id}`);
   region.tables[kind].delete(id);
+}
+
+// The environments of one region in memory. Versions are counted per region, not per
+// environment, so that an environment that is deleted and created again never repeats a
+// version.
+
+class EnvironmentList {
+  private readonly byId = new Map<string, StoredEnvironment>();
+  private counter = 0n;
+
+  get(id: string): StoredEnvironment | undefined {
+    return this.byId.get(id);
+  }
+
+  /** Ordered by id. */
+  behind(afterId: string, limit: number): readonly StoredEnvironment[] {
+    const rest = [...this.byId.values()].filter(({ id }) => id > afterId);
+    return rest.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit);
+  }
+
+  change(
+    id: string,
+    decide: (environment: StoredEnvironment | undefined) => EnvironmentContent | undefined,
+  ): StoredEnvironment | undefined {
+    const before = this.byId.get(id);
+    const wanted = decide(before);
+    if (wanted === undefined || (before !== undefined && isSameEnvironment(before, wanted))) return before;
+    this.counter += 1n;
+    const { workspaceId, projectId, secrets } = wanted;
+    const after = { id, workspaceId, projectId, secrets: new Map(secrets), version: this.counter };
+    this.byId.set(id, after);
+    return after;
+  }
+
+  delete(id: string): boolean {
+    return this.byId.delete(id);
+  }
+}
+
+// The history of one region in memory, limited to the newest entries.
+
+const entriesMax = 1_000;
+
+class HistoryLog {
+  /** Oldest first. */
+  private entries: NumberedEntry[] = [];
+  private last = 0n;
+
+  add(entry: HistoryEntry): void {
+    this.last += 1n;
+    this.entries.push({ ...entry, number: this.last });
+    if (this.entries.length > 2 * entriesMax) this.entries = this.entries.slice(-entriesMax);
+  }
+
+  newest(query: HistoryQuery): NumberedEntry[] {
+    return query.limit === 0 ? [] : this.matching(query).slice(-Math.min(query.limit, entriesMax)).reverse();
+  }
+
+  since(number: bigint, query: HistoryQuery): HistorySince {
+    const entries = this.matching(query).filter((entry) => entry.number > number);
+    return { entries: entries.slice(0, Math.min(query.limit, entriesMax)), newest: this.last };
+  }
+
+  trim({ ageMaxMs, entriesMax: most }: HistoryRetention, nowMs: number): void {
+    const recent = this.entries.filter(({ atMs }) => atMs >= nowMs - ageMaxMs);
+    this.entries = recent.slice(Math.max(0, recent.length - most));
+  }
+
+  private matching({ kind, id }: HistoryQuery): NumberedEntry[] {
+    return this.entries.filter(
+      (entry) => (kind ?? entry.kind) === entry.kind && (id ?? entry.id) === entry.id,
+    );
+  }
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { RegionKeySchema } from "../gen/ctrl/v1/region_pb.ts";
-import { resolveRegion } from "./region.ts";
+import { resolveRegion } from "./cluster-service.ts";
 
 const key = (name: string, platform: string) => create(RegionKeySchema, { name, platform });
 const isInvalid = (error: unknown) => error instanceof ConnectError && error.code === Code.InvalidArgument;

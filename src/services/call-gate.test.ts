@@ -4,8 +4,8 @@ import { Code, ConnectError, createContextValues, type Interceptor } from "@conn
 import { createQuietLog } from "../../test/support/quiet-log.ts";
 import { AgentService } from "../gen/krane/v1/agent_pb.ts";
 import { createAdmission, withPortHooks } from "./call-admission.ts";
-import { CallGate } from "./call-gate.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
+import { CallGate } from "./rpc-routes.ts";
 
 const { signal } = new AbortController();
 const refused = new ConnectError("no", Code.PermissionDenied);

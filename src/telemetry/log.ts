@@ -118,3 +118,11 @@ function primitiveOf(value: unknown): string | number | boolean {
   if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
   return "[not a primitive]";
 }
+
+// The warning for a secret file that cannot be read, the same in all parts of krane, so that one search finds them all.
+
+/** Call the result each time a file cannot be read and its last good value stays in use. */
+export function secretWarning(log: Log): (error: Error & { readonly setting: string }) => void {
+  return (error) =>
+    log.warn("cannot reload a secret; its last value stays in use", { setting: error.setting, error });
+}

@@ -6,8 +6,12 @@ import { exitCodes } from "../../src/cli/exit-codes.ts";
 import { createProgram } from "../../src/cli/main.ts";
 import { allSettings } from "../../src/config/settings.ts";
 import { errorCatalogue } from "../../src/errors/error-catalogue.ts";
-import type { ErrorClassEntry, ErrorEntry } from "../../src/errors/error-entry.ts";
-import { type RpcCodeEntry, rpcCodes } from "../../src/errors/rpc-codes.ts";
+import {
+  type ErrorClassEntry,
+  type ErrorEntry,
+  type RpcCodeEntry,
+  rpcCodes,
+} from "../../src/errors/error-entry.ts";
 import { allServerSettings } from "../../src/server/config/server-settings.ts";
 import { FakeIo } from "../support/fake-io.ts";
 import { assertGoldenSection } from "../support/golden-section.ts";

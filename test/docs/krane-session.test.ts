@@ -5,7 +5,7 @@ import { cp, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { cliContextPath, kubeconfigPath } from "../../src/cli/dev-files.ts";
+import { cliContextPath, kubeconfigPath } from "../../src/cli/dev-command.ts";
 import { eventually } from "../support/eventually.ts";
 import { buildKrane, startKrane } from "../support/krane-process.ts";
 import { projectRoot, readProjectFile } from "../support/project-files.ts";

@@ -6,7 +6,7 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import type { WatchDeploymentsRequest } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import { objectPath } from "../../src/kube/paths.ts";
+import { objectPath } from "../../src/kube/client.ts";
 import { namespaces, replicaSets } from "../../src/kube/resources.ts";
 import { putObject } from "../support/hand-edits.ts";
 import { region, SimulatedRegion } from "./simulated-region.ts";

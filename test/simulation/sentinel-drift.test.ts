@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
-import { objectPath } from "../../src/kube/paths.ts";
+import { objectPath } from "../../src/kube/client.ts";
 import { appsDeployments, namespaces, services } from "../../src/kube/resources.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
 import { handEdits, putObject } from "../support/hand-edits.ts";

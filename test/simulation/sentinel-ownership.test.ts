@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
-import { objectPath } from "../../src/kube/paths.ts";
+import { objectPath } from "../../src/kube/client.ts";
 import {
   appsDeployments,
   ciliumNetworkPolicies,

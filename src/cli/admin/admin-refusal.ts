@@ -3,8 +3,7 @@
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { FieldProblemSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { systemCodeOf } from "../../telemetry/error-description.ts";
-import { printable } from "../../telemetry/printable.ts";
-import { scrub } from "../../telemetry/scrub.ts";
+import { printable, scrub } from "../../telemetry/scrub.ts";
 import { CommandError } from "../command-error.ts";
 import type { AdminTarget } from "./admin-target.ts";
 

@@ -5,7 +5,7 @@ import { renderProblems } from "../../config/render.ts";
 import { Secret, type SecretRef } from "../../config/secret.ts";
 import { bearerToken } from "../../config/secret-types.ts";
 import { url } from "../../config/url-types.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import { CommandError } from "../command-error.ts";
 import type { Environment, Io } from "../io.ts";
 import {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { renderProblems } from "../../config/render.ts";
-import { withCurrent } from "./context-edit.ts";
+import { withCurrent } from "./context-command.ts";
 import { contextFilePath, parseContextFile } from "./context-file.ts";
 
 const path = "/home/me/.config/krane/config.toml";

@@ -1,7 +1,7 @@
 // Explains an unknown region. The control plane only responds with failed_precondition, so that an agent does not take
 // it for "all objects are gone"; users get the list of known regions.
 
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import { CommandError } from "../command-error.ts";
 import type { AdminClient } from "./admin-client.ts";
 

@@ -6,7 +6,7 @@ import {
   type ControllerStatus,
   StreamStatus_State as Stream,
 } from "../../gen/krane/v1/agent_pb.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import { controllerOf, silentMs } from "../../why/facts.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { unknownRegion } from "../admin/known-regions.ts";

@@ -9,7 +9,7 @@ import {
   ListEventsResponseSchema,
   ObjectKind,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { endless } from "../admin/admin-client.ts";
 import { CommandError } from "../command-error.ts";

@@ -1,6 +1,6 @@
 // krane deletions: lists the deletions that an agent is holding back, and releases them.
 import { AgentViewSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { unknownRegion } from "../admin/known-regions.ts";
 import { exitCodes } from "../exit-codes.ts";

@@ -7,7 +7,7 @@ import {
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { kindNames } from "../../kinds/kinds.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import { explain } from "../../why/explain.ts";
 import type { Cause, Explanation } from "../../why/explanation.ts";
 import type { Admin } from "../admin/admin-access.ts";

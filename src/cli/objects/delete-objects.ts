@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { type ObjectRef, ObjectRefSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import { type Admin, regionFlaw } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";

@@ -10,7 +10,7 @@ import {
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { loadDocumentKinds } from "../../kinds/documents.ts";
 import { viewOf } from "../../kinds/object-view.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";

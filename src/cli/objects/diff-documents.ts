@@ -1,7 +1,7 @@
 // krane diff: shows what an apply of the documents would change; the exit code tells whether anything would.
 import { ObjectView_Desired as Desired } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { idOf, loadDocumentKinds } from "../../kinds/documents.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import { type Admin, regionFlaw } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";

@@ -1,6 +1,6 @@
 // Finds an environment by id, and lists all environments of a region across pages.
 import type { Environment } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 

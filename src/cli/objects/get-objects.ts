@@ -7,7 +7,7 @@ import {
   ObjectViewSchema,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { type KindName, kinds } from "../../kinds/kinds.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";

@@ -4,7 +4,7 @@ import { clashesOf } from "../../documents/clashes.ts";
 import { type DocumentName, parseDocumentNames, parseDocuments } from "../../documents/parse.ts";
 import { type DocumentProblem, renderDocumentProblems } from "../../documents/problem.ts";
 import { type AnyDocument, idOf, loadDocumentKinds } from "../../kinds/documents.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import type { Io } from "../io.ts";

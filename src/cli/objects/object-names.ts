@@ -4,7 +4,7 @@ import { nearestName } from "../../config/nearest-key.ts";
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import { allKinds, type KindName } from "../../kinds/kinds.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import { CommandError } from "../command-error.ts";
 
 /** The kinds that commands accept: those of cluster objects, and environments. */

@@ -6,7 +6,7 @@ import {
   type ObjectRef,
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { nameOfKind } from "./object-names.ts";

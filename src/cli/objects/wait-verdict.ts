@@ -3,7 +3,7 @@
 import { type ObjectView, ObjectView_Phase as Phase } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../gen/krane/v1/agent_pb.ts";
 import { viewOf } from "../../kinds/object-view.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import { isHeldByOlderPods, olderPods, olderPodsRemedy } from "../../why/older-pods.ts";
 import { podSelector } from "../../why/pod-selector.ts";
 import { phaseCell, readyOf, reasonOf } from "./object-rows.ts";

@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import { EnvironmentSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { findVariableNameFlaw } from "../../kinds/deployment/secrets-blob.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import type { Admin, CommandDeps } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";

@@ -2,7 +2,7 @@
 // so that a script does not have to handle missing fields.
 import { type DescMessage, type JsonValue, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { type Command, Option } from "commander";
-import { everyHiddenCharacter } from "../../model/hidden-characters.ts";
+import { everyHiddenCharacter } from "../../model/field-problem.ts";
 
 const formats = ["table", "wide", "json", "yaml"] as const;
 

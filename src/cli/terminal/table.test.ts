@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { FakeOutput } from "../../../test/support/fake-io.ts";
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import { ageOf, momentOf } from "./age.ts";
 import { createPaint } from "./colours.ts";
 import { createProgressLine } from "./progress-line.ts";

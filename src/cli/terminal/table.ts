@@ -1,7 +1,7 @@
 // Renders tables for people: columns as wide as their widest cell, no borders, no trailing spaces. Every cell goes
 // through `printable`, so that no name can fake a row or inject terminal escapes.
 
-import { printable } from "../../telemetry/printable.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import type { Paint, Tone } from "./colours.ts";
 
 export type Cell = string | { readonly text: string; readonly tone: Tone | undefined };

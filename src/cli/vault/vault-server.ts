@@ -15,9 +15,8 @@ import {
 } from "../../runtime/process-steps.ts";
 import type { ServedService } from "../../services/served-services.ts";
 import { vaultServiceRoutes } from "../../services/vault-service.ts";
-import type { Log } from "../../telemetry/log.ts";
+import { type Log, secretWarning } from "../../telemetry/log.ts";
 import { type BuildInfo, createMetrics, type Metrics } from "../../telemetry/metrics.ts";
-import { secretWarning } from "../../telemetry/secret-warning.ts";
 import { openKeyStorage } from "../../vault/create-vault.ts";
 import { createEmbeddedVault } from "../../vault/embedded-vault.ts";
 import { latest, objectKeyOf } from "../../vault/identifiers.ts";

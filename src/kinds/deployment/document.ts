@@ -1,14 +1,66 @@
 // The documents of deployments: the fields that people write, and the manifests that `krane render` shows for them.
-import { create } from "@bufbuild/protobuf";
+import { create, fromBinary } from "@bufbuild/protobuf";
 import { defineDocument, problemsOf } from "../../documents/document-kind.ts";
 import { field } from "../../documents/fields.ts";
-import { count, cpu, jsonObject, memory, text, texts } from "../../documents/formats.ts";
+import {
+  type Bytes,
+  count,
+  cpu,
+  type Format,
+  jsonObject,
+  memory,
+  text,
+  texts,
+  utf8,
+} from "../../documents/formats.ts";
+import { jsonOf, wordOf } from "../../documents/source-tree.ts";
 import { type ApplyDeployment, ApplyDeploymentSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
+import { EncryptedSchema } from "../../gen/vault/v1/object_pb.ts";
+import { quote } from "../../model/field-problem.ts";
 import { fallbacks, type KindDocument, type ObjectContent, type Plain, required } from "../kind-document.ts";
 import { desiredDeployment } from "./desired.ts";
-import { encryptedSecrets } from "./encrypted-secrets.ts";
 import { desiredIngressPolicy } from "./ingress-policy.ts";
+import { readSecretsBlob } from "./secrets-blob.ts";
 import { type DeploymentSpec, parseApplyDeployment } from "./spec.ts";
+
+// How documents write the variables of a deployment: the blob as a mapping from each name to its encrypted value.
+
+// Checks whether a text is a ciphertext from the vault.
+
+const nonceBytes = 12;
+const tagBytes = 16;
+
+function isCiphertext(value: unknown): value is string {
+  if (typeof value !== "string" || !/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return false;
+  try {
+    const { nonce, ciphertext, encryptionKeyId } = fromBinary(EncryptedSchema, Buffer.from(value, "base64"));
+    return nonce.length === nonceBytes && ciphertext.length >= tagBytes && encryptionKeyId !== "";
+  } catch {
+    return false;
+  }
+}
+
+const encryptedSecrets: Format<Bytes> = {
+  words: "a mapping from the name of a variable to its encrypted value",
+  innerPath: ".secrets",
+  read(node, path, refuse) {
+    if (node.kind !== "map") {
+      refuse(path, `must be a mapping, but is ${wordOf(node)}`);
+      return utf8("");
+    }
+    for (const [name, entry] of node.entries) {
+      // The plain value in its place would be sent about, and kept, by everybody who must never see it (K7).
+      if (entry.node.kind !== "scalar" || !isCiphertext(entry.node.value)) {
+        refuse(
+          `${path}[${quote(name)}]`,
+          "is not what `krane vault encrypt` prints; never put a plain value here",
+        );
+      }
+    }
+    return node.entries.size === 0 ? utf8("") : utf8(JSON.stringify({ secrets: jsonOf(node) }));
+  },
+  write: (value) => Object.fromEntries(readSecretsBlob(value) ?? []),
+};
 
 const healthcheckNames = [
   "method",

@@ -7,14 +7,32 @@ import {
   type ReportDeploymentStatusRequestSchema,
 } from "../../gen/ctrl/v1/deployment_pb.ts";
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { pods, replicaSets } from "../../kube/resources.ts";
 import { labelKeys } from "../../model/labels.ts";
+import { type ClusterCall, keep } from "../cluster-call.ts";
 import type { Kind } from "../kind.ts";
-import { deploymentCalls } from "./cluster-calls.ts";
 import { type DeploymentReport, deploymentReports } from "./report.ts";
 import { parseSecretsBlob, readSecretsBlob } from "./secrets-blob.ts";
 import type { SeenDeployment } from "./seen.ts";
 import { type DeploymentSpec, parseApplyDeployment, parseDeleteDeployment } from "./spec.ts";
 import { deploymentView } from "./view.ts";
+
+// The rights that an agent needs for this kind.
+
+const deploymentCalls: readonly ClusterCall[] = [
+  {
+    part: "agent",
+    kind: replicaSets,
+    verbs: keep,
+    why: "A deployment is a ReplicaSet in the namespace of its workspace.",
+  },
+  {
+    part: "agent",
+    kind: pods,
+    verbs: ["list", "watch"],
+    why: "The control plane is told which pods of a deployment run, and where.",
+  },
+];
 
 const rpc = ClusterService.method;
 

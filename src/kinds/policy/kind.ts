@@ -6,11 +6,37 @@ import {
 } from "../../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { ClusterService } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { ciliumNetworkPolicies } from "../../kube/resources.ts";
 import { labelKeys } from "../../model/labels.ts";
+import { type ClusterCall, keep } from "../cluster-call.ts";
 import type { Kind } from "../kind.ts";
-import { policyCalls } from "./cluster-calls.ts";
+import { type KindView, noPods } from "../kind-view.ts";
 import { type PolicySpec, parseApplyPolicy, parseDeletePolicy } from "./spec.ts";
-import { policyView } from "./view.ts";
+
+// How the CLI shows a policy. It has no pods and no status reports.
+
+const policyView: KindView = {
+  columns: ["id", "name", "phase", "deployment", "version", "reason"],
+  podsOf: () => noPods,
+  listedPods: () => [],
+  reportedAtMs: () => undefined,
+  wantedText: ({ spec }) => (spec?.spec.case === "policy" ? "a network policy" : ""),
+  liveText: () => "",
+  differencesOf: () => [],
+  stillExists: () => false,
+  isRollingOut: () => false,
+};
+
+// The rights that an agent needs for this kind.
+
+const policyCalls: readonly ClusterCall[] = [
+  {
+    part: "agent",
+    kind: ciliumNetworkPolicies,
+    verbs: keep,
+    why: "A policy says who may reach the pods of a deployment or a sentinel, and is there before they are.",
+  },
+];
 
 const rpc = ClusterService.method;
 

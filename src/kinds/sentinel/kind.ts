@@ -7,13 +7,40 @@ import {
   SentinelStateSchema,
 } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { appsDeployments, podDisruptionBudgets, services } from "../../kube/resources.ts";
 import { labelKeys, sentinelNamespace } from "../../model/labels.ts";
+import { type ClusterCall, keep } from "../cluster-call.ts";
 import type { Kind } from "../kind.ts";
-import { sentinelCalls } from "./cluster-calls.ts";
 import { type SentinelReport, sentinelReports } from "./report.ts";
 import type { ObservedSentinel } from "./seen.ts";
 import { parseApplySentinel, parseDeleteSentinel, type SentinelSpec } from "./spec.ts";
 import { sentinelView } from "./view.ts";
+
+// The rights that an agent needs for this kind.
+
+const sentinelCalls: readonly ClusterCall[] = [
+  {
+    part: "agent",
+    kind: appsDeployments,
+    namespace: sentinelNamespace,
+    verbs: keep,
+    why: "A sentinel is an apps/v1 Deployment.",
+  },
+  {
+    part: "agent",
+    kind: services,
+    namespace: sentinelNamespace,
+    verbs: keep,
+    why: "A sentinel is reached through a Service, and its replicas find one another through a second one.",
+  },
+  {
+    part: "agent",
+    kind: podDisruptionBudgets,
+    namespace: sentinelNamespace,
+    verbs: keep,
+    why: "A drained node does not take all replicas of a sentinel at once.",
+  },
+];
 
 const rpc = ClusterService.method;
 

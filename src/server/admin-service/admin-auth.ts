@@ -9,12 +9,12 @@ import {
 } from "@connectrpc/connect";
 import type { Secret } from "../../config/secret.ts";
 import type { SecretSource } from "../../config/secret-source.ts";
+import type { AdminService } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { digestOf, matchBearer } from "../../services/bearer-auth.ts";
 import { createAdmission } from "../../services/call-admission.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { AdminToken } from "../config/token-lines.ts";
 import { tokensApart } from "../tokens-apart.ts";
-import { onlyReads } from "./method-roles.ts";
 
 const callerName = createContextKey("", { description: "the name of the call's token" });
 
@@ -75,4 +75,31 @@ function createTable(lists: Pick<TokenTable, "people" | "agents">, log: Log): To
   const { tokens, problems } = tokensApart(lists.people, lists.agents);
   for (const error of problems) log.error("a token is not accepted by the admin API", { error });
   return { ...lists, digests: tokens.map(({ token }) => digestOf(token)), tokens };
+}
+
+// Lists whether each method reads or writes. The types require an entry for every method,
+// so that none is added without a decision.
+
+type AdminMethod = keyof typeof AdminService.method;
+
+export const methodEffects: Readonly<Record<AdminMethod, "reads" | "writes">> = {
+  listAgents: "reads",
+  applyObject: "writes",
+  scaleObject: "writes",
+  deleteObject: "writes",
+  getObject: "reads",
+  listObjects: "reads",
+  listEvents: "reads",
+  watchEvents: "reads",
+  releaseDeletion: "writes",
+  applyEnvironment: "writes",
+  deleteEnvironment: "writes",
+  listEnvironments: "reads",
+  setSecret: "writes",
+  unsetSecret: "writes",
+};
+
+/** Any method not listed as reading requires the right to write. */
+function onlyReads(method: string): boolean {
+  return Object.hasOwn(methodEffects, method) && methodEffects[method as AdminMethod] === "reads";
 }

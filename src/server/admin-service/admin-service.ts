@@ -4,11 +4,14 @@ import { linkSignals } from "../../concurrency/abort.ts";
 import type { Clock } from "../../concurrency/clock.ts";
 import type {
   AdminService,
+  DeleteObjectRequest,
   ReleaseDeletionRequest,
   WatchEventsRequest,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import type { KindName } from "../../kinds/kinds.ts";
 import { StreamPlaces } from "../../services/stream-places.ts";
-import type { Author, Store } from "../store.ts";
+import { stopping } from "../row-rules.ts";
+import type { Author, Row, Store } from "../store.ts";
 import { callerOf } from "./admin-auth.ts";
 import { checked } from "./bad-request.ts";
 import {
@@ -19,10 +22,9 @@ import {
   unsetSecret,
 } from "./environments.ts";
 import { eventFeed, listEvents } from "./events.ts";
-import { applyObject, scaleObject } from "./object-changes.ts";
-import { deleteObject } from "./object-deletion.ts";
+import { applyObject, conditionOf, notFound, scaleObject } from "./object-changes.ts";
 import { getObject, listAgents, listObjects } from "./object-reads.ts";
-import { parseRegion } from "./object-refs.ts";
+import { parseRef, parseRegion } from "./object-refs.ts";
 
 export interface AdminServiceDeps {
   readonly store: Store;
@@ -82,4 +84,19 @@ async function releaseDeletion(store: Store, request: ReleaseDeletionRequest, au
   if (await store.releaseDeletion(region, { controller, key }, author)) return {};
   const message = `the agent of region ${region} is not holding back a deletion of ${key} (${controller}), or does not list it (it lists at most 100)`;
   throw new ConnectError(message, Code.NotFound);
+}
+
+// The call that orders a deletion. Objects that belong to the deleted one, such as the policies of a deployment, are
+// deleted in the same change.
+
+export async function deleteObject(store: Store, request: DeleteObjectRequest, author: Author) {
+  const ref = parseRef(request.ref);
+  const { region, kind, id } = ref;
+  const condition = conditionOf(request);
+  // The version of a stopped object is that of its deletion, which a caller that repeats the call cannot know.
+  const decide = (row: Row<KindName> | undefined) =>
+    stopping(kind, row?.desired === "stopped" ? {} : condition)(row);
+  const { after } = await store.change(region, kind, id, decide, author, { withOwned: true });
+  if (after === undefined) throw notFound(ref);
+  return { version: after.version };
 }

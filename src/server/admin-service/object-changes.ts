@@ -3,6 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type ApplyObjectRequest,
   ApplyObjectResponse_Change as Change,
+  type ObjectSpec,
   type ScaleObjectRequest,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import {
@@ -13,13 +14,21 @@ import {
   kindsOwnedBy,
   oneOf,
 } from "../../kinds/kinds.ts";
+import { type ParsedMessage, quote, type Refuse } from "../../model/field-problem.ts";
 import { parseId, parseReplicas } from "../../model/message-fields.ts";
 import { createSpec } from "../kind-messages.ts";
 import { checkVersion, putting, unreadable } from "../row-rules.ts";
-import type { Author, Changed, Condition, Decide, PutOptions, Store, StoredEnvironment } from "../store.ts";
-import { type AppliedObject, parseObject } from "./applied-objects.ts";
+import type {
+  Author,
+  Changed,
+  Condition,
+  Decide,
+  PutOptions,
+  Row,
+  Store,
+  StoredEnvironment,
+} from "../store.ts";
 import { badRequest, checked } from "./bad-request.ts";
-import { checkKeptFields } from "./kept-fields.ts";
 import { type ParsedRef, parseRef, parseRegion } from "./object-refs.ts";
 import { secretsBlob } from "./secrets-blob.ts";
 
@@ -146,4 +155,66 @@ export function conditionOf({
 
 export function notFound({ kind, id, region }: ParsedRef): ConnectError {
   return new ConnectError(`no ${kind} ${id} in region ${region}`, Code.NotFound);
+}
+
+// Converts the object in a request to what the store keeps. It is checked with the agent's
+// own functions, so that a spec that the agent would reject is rejected here, while the
+// caller can still fix it.
+
+interface AppliedObject {
+  readonly kind: KindName;
+  readonly id: string;
+  readonly spec: ApplyMessage<KindName>;
+}
+
+// Only the agent knows where it runs and which registries it allows.
+const rules = { registries: [] };
+
+/** Undefined if it was rejected. */
+function parseObject(object: ObjectSpec | undefined, refuse: Refuse): AppliedObject | undefined {
+  const { spec } = object ?? {};
+  if (spec?.case === undefined) {
+    refuse("spec", `needs ${oneOf(allKinds)}`);
+    return undefined;
+  }
+  const { case: name, value } = spec;
+  const kind = kindOf(name);
+  record(name, kind.parseApply(value, rules), refuse);
+  return { kind: name, id: kind.idOf(value), spec: value };
+}
+
+function record(prefix: string, outcome: ParsedMessage<unknown>, refuse: Refuse): void {
+  if (outcome.kind === "valid") return;
+  for (const { path, message } of outcome.problems) refuse(`${prefix}.${path}`, message);
+}
+
+// Rejects changes to fields that are fixed while an object is desired: its owner, and its place in the cluster.
+//
+// - The secrets of a deployment are encrypted for its environment. Moved to another one, its next pods could not
+//   decrypt them.
+// - Selectors, labels and network policies are derived from these fields. Under another name or namespace, the
+//   previous object would be left behind in the cluster, still running.
+
+// By their names in the .proto files, in the order of a document.
+const keptFields = [
+  ["workspace_id", "workspaceId"],
+  ["project_id", "projectId"],
+  ["environment_id", "environmentId"],
+  ["k8s_namespace", "k8sNamespace"],
+  ["k8s_name", "k8sName"],
+] as const;
+
+/** Throws with every field that would change. A stopped or unreadable object is replaced as a whole. */
+function checkKeptFields<K extends KindName>(kind: K, row: Row<K> | undefined, spec: ApplyMessage<K>): void {
+  if (row?.desired !== "running") return;
+  // Each kind has some of them.
+  const before = row.spec as Partial<Record<string, unknown>>;
+  const after = spec as Partial<Record<string, unknown>>;
+  checked((refuse) => {
+    for (const [path, field] of keptFields) {
+      const value = before[field];
+      if (typeof value !== "string" || value === after[field]) continue;
+      refuse(`${kind}.${path}`, `must stay ${quote(value)} while ${kind} ${row.id} exists; use a new id`);
+    }
+  });
 }

@@ -5,7 +5,7 @@ import { applyDeployment } from "../../../test/support/deployment-messages.ts";
 import { applyPolicy } from "../../../test/support/policy-messages.ts";
 import { DeleteObjectRequestSchema, ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { MemoryStore } from "../memory-store.ts";
-import { deleteObject } from "./object-deletion.ts";
+import { deleteObject } from "./admin-service.ts";
 
 const region = "local.dev";
 const author = { by: "ann", atMs: 0 };

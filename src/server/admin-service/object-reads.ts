@@ -3,20 +3,23 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import {
   type AgentView,
   AgentViewSchema,
+  ObjectView_Desired as Desired,
   type GetObjectRequest,
   type ListAgentsRequest,
   type ListObjectsRequest,
+  type ObjectSpec,
+  ObjectSpecSchema,
   type ObjectView,
   ObjectViewSchema,
   ObjectView_Phase as Phase,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { allKinds, type KindName, kindNames } from "../../kinds/kinds.ts";
+import { type ApplyMessage, allKinds, type KindName, kindNames, kindOf } from "../../kinds/kinds.ts";
 import { type ListPosition, type PageStart, parsePage, tokenOf } from "../../services/page-token.ts";
-import type { AgentRecord, AgentReport, Store } from "../store.ts";
+import { phaseFacts, phaseOf } from "../phase.ts";
+import type { AgentRecord, AgentReport, Store, StoredObject } from "../store.ts";
 import { checked } from "./bad-request.ts";
 import { notFound } from "./object-changes.ts";
-import { parseKind, parseRef, parseRegion } from "./object-refs.ts";
-import { objectView } from "./object-views.ts";
+import { parseKind, parseRef, parseRegion, refOf } from "./object-refs.ts";
 
 export async function getObject(store: Store, request: GetObjectRequest) {
   const ref = parseRef(request.ref);
@@ -129,4 +132,50 @@ function agentView(agent: AgentRecord): AgentView {
       version: newestOfKind[name],
     })),
   });
+}
+
+// One object as shown to people: its desired state, its phase and what is running.
+// Encrypted values are not included; only the names of secrets are.
+
+const desiredStates = {
+  running: Desired.RUNNING,
+  stopped: Desired.STOPPED,
+  unreadable: Desired.UNSPECIFIED,
+} as const;
+
+function objectView<K extends KindName>(
+  region: string,
+  kind: K,
+  object: StoredObject<K>,
+  agent: AgentReport | undefined,
+): ObjectView {
+  const { row, report } = object;
+  const facts = phaseFacts(kind, object, agent);
+  const { trouble, isSettled: settled } = facts;
+  const spec = row.desired === "unreadable" ? undefined : specView(kind, row.spec);
+  return create(ObjectViewSchema, {
+    ref: refOf({ region, kind, id: row.id }),
+    namespace: kindOf(kind).namespaceOf(row.spec),
+    name: row.spec.k8sName,
+    version: row.version,
+    desired: desiredStates[row.desired],
+    ...(spec !== undefined && { spec }),
+    phase: phaseOf(facts),
+    settled,
+    ...(trouble !== undefined && { trouble }),
+    ...(report !== undefined && kindOf(kind).reports?.viewOf(report)),
+    deploymentId: row.deploymentId ?? "",
+    secretNames: secretNames(kind, row.spec),
+  });
+}
+
+function specView<K extends KindName>(kind: K, spec: ApplyMessage<K>): ObjectSpec {
+  const value = kindOf(kind).secrets?.withBlob(spec, new Uint8Array()) ?? spec;
+  // The kind determines the message type.
+  return create(ObjectSpecSchema, { spec: { case: kind, value } as ObjectSpec["spec"] });
+}
+
+function secretNames(kind: KindName, spec: ApplyMessage<KindName>): string[] {
+  const { secrets } = kindOf(kind);
+  return secrets?.namesIn(secrets.blobOf(spec)) ?? [];
 }

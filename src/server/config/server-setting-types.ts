@@ -1,6 +1,6 @@
 // The value types that only server settings use.
 
-import { bad, ok, type Parsed } from "../../config/parsed.ts";
+import { bad, ok, type Parsed } from "../../config/problem.ts";
 import { Secret } from "../../config/secret.ts";
 import type { SecretType } from "../../config/secret-types.ts";
 import { emptyText, type SettingType, textType, wrongType } from "../../config/setting-types.ts";

@@ -1,7 +1,7 @@
 // Parses token lists: one entry per line, whose last word is the token. Lines that begin
 // with # are comments.
 
-import { bad, ok, type Parsed } from "../../config/parsed.ts";
+import { bad, ok, type Parsed } from "../../config/problem.ts";
 import { Secret } from "../../config/secret.ts";
 import type { SecretType } from "../../config/secret-types.ts";
 import { isTextList, splitCommas, wrongList } from "../../config/setting-types.ts";

@@ -26,7 +26,6 @@ import {
   prepareDataFolder,
 } from "./data-folder.ts";
 import { EmbeddedError } from "./embedded-error.ts";
-import { type PostmasterFile, readPostmasterFile } from "./postmaster-file.ts";
 
 export interface EmbeddedPostgresOptions {
   readonly dataDir: string;
@@ -352,4 +351,21 @@ function kill(pid: number, signal: NodeJS.Signals | 0): boolean {
   } catch {
     return false;
   }
+}
+
+// Reads the PID file that a running PostgreSQL leaves in its data folder: its process and
+// where it listens. The file stays behind after a crash, so it proves nothing.
+
+interface PostmasterFile {
+  readonly pid: number;
+  readonly port: number;
+  readonly socketFolder: string;
+}
+
+async function readPostmasterFile(data: string): Promise<PostmasterFile | undefined> {
+  const text = await readFile(join(data, "postmaster.pid"), "utf8").catch(() => "");
+  const [pid = "", , , port = "", socketFolder = ""] = text.split("\n").map((line) => line.trim());
+  // It is written line by line while the database starts.
+  if (!/^\d+$/.test(pid) || !/^\d+$/.test(port) || socketFolder === "") return undefined;
+  return { pid: Number(pid), port: Number(port), socketFolder };
 }

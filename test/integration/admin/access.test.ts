@@ -7,7 +7,7 @@ import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { Secret } from "../../../src/config/secret.ts";
 import { ClusterService } from "../../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { AdminService, ObjectKind } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
-import { methodEffects } from "../../../src/server/admin-service/method-roles.ts";
+import { methodEffects } from "../../../src/server/admin-service/admin-auth.ts";
 import { createControlPlaneServer } from "../../../src/server/control-plane-server.ts";
 import { type AdminServer, startAdminServer } from "../../support/admin-server.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";

@@ -4,13 +4,17 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { removeFile, writeTextFile } from "../../../src/cli/dev-files.ts";
-import { chooseFreePorts } from "../../../src/cli/process/free-ports.ts";
+import { chooseFreePorts, removeFile, writeTextFile } from "../../../src/cli/dev-command.ts";
 import { readTextFile } from "../../../src/cli/process/text-file.ts";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../../src/concurrency/random.ts";
-import type { DevDeps, DevOptions, DevPorts, DevRegion } from "../../../src/dev/dev-region.ts";
-import { startDevRegion } from "../../../src/dev/dev-region.ts";
+import {
+  type DevDeps,
+  type DevOptions,
+  type DevPorts,
+  type DevRegion,
+  startDevRegion,
+} from "../../../src/dev/dev-region.ts";
 import { defaultLifecycle, LifecycleStack } from "../../../src/runtime/lifecycle.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
 

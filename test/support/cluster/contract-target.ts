@@ -3,10 +3,9 @@ import { request } from "node:http";
 import { join } from "node:path";
 import type { ContractTarget } from "../../../packages/kube-apiserver/test/contract/target.ts";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
-import { createKubeApi } from "../../../src/kube/client.ts";
+import { createKubeApi, json } from "../../../src/kube/client.ts";
 import { fixedCredential } from "../../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../../src/kube/http-transport.ts";
-import { json } from "../../../src/kube/media-types.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
 import type { ClusterFacts } from "./facts.ts";
 

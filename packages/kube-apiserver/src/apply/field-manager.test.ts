@@ -5,8 +5,8 @@ import { compileStructural } from "../compile-schema.ts";
 import { type JsonObject, listAt } from "../json.ts";
 import { recordApply, recordUpdate, type WriteIdentity } from "./field-manager.ts";
 import { decodeFieldSet, FieldSet } from "./field-set.ts";
-import { ownedFields } from "./owned-fields.ts";
 import { printPath } from "./path-element.ts";
+import { ownedFields } from "./updater.ts";
 
 const text = { type: "string" };
 const schema = compileStructural({

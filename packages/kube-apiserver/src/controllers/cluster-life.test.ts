@@ -9,7 +9,7 @@ import {
   type TestCluster,
   untrustedTemplate,
 } from "../../test/support/embedded-cluster.ts";
-import { statusText } from "../kinds/pod-status-text.ts";
+import { statusText } from "../kinds/pods.ts";
 import { FakeClock } from "../testing.ts";
 import { isReady } from "./pod-state.ts";
 

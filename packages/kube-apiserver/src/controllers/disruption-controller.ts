@@ -1,9 +1,11 @@
 // Reconciles PodDisruptionBudgets: counts the pods that may be evicted now.
 import type { Pod } from "kubernetes-types/core/v1.js";
+import type { LabelSelector } from "kubernetes-types/meta/v1.js";
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from "kubernetes-types/policy/v1.js";
 import { equalJson } from "../json.ts";
 import { selectorMatches } from "../kinds/label-selectors.ts";
 import { formatTimestamp, parseTimestamp } from "../timestamps.ts";
+import type { KubeObject } from "../types.ts";
 import {
   type Controller,
   type ControllerDeps,
@@ -13,10 +15,9 @@ import {
   done,
 } from "./controller.ts";
 import type { WorkOutcome } from "./key-queue.ts";
-import { keyOf } from "./live-objects.ts";
+import { keyOf, labelKey, labelKeysOf } from "./live-objects.ts";
 import { isActive, isReady } from "./pod-state.ts";
 import { share } from "./rollout.ts";
-import { SelectorIndex } from "./selector-index.ts";
 import { budgetKind, deploymentKind, podKind, replicaSetKind } from "./watched-kinds.ts";
 
 /** An allowed eviction that has not led to a deletion after this time no longer counts. */
@@ -145,4 +146,41 @@ function askedFor({ view }: ControllerDeps, pods: readonly Pod[]): number {
     );
   }
   return [...sizes.values()].reduce((total, size) => total + size, 0);
+}
+
+// Finds the selectors that may match an object by its labels. Checking every selector on every change would take
+// quadratic time.
+
+export class SelectorIndex {
+  private readonly places = new Map<string, string>();
+  private readonly keysAt = new Map<string, Set<string>>();
+
+  set(key: string, selector: LabelSelector | undefined, namespace: string): void {
+    this.remove(key);
+    const labels = Object.entries(selector?.matchLabels ?? {});
+    // One label is enough; the one that the fewest selectors share is the most selective.
+    const [place = namespace] = labels
+      .map(([name, value]) => labelKey(namespace, name, value))
+      .sort((left, right) => this.sizeOf(left) - this.sizeOf(right));
+    this.places.set(key, place);
+    this.keysAt.set(place, (this.keysAt.get(place) ?? new Set()).add(key));
+  }
+
+  remove(key: string): void {
+    const place = this.places.get(key) ?? "";
+    const keys = this.keysAt.get(place);
+    this.places.delete(key);
+    keys?.delete(key);
+    if (keys?.size === 0) this.keysAt.delete(place);
+  }
+
+  /** The keys of all selectors that match the object, and of some that do not. */
+  candidates(object: KubeObject): string[] {
+    const places = [object.metadata?.namespace ?? "", ...labelKeysOf(object)];
+    return places.flatMap((place) => [...(this.keysAt.get(place) ?? [])]);
+  }
+
+  private sizeOf(place: string): number {
+    return this.keysAt.get(place)?.size ?? 0;
+  }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Pod } from "kubernetes-types/core/v1.js";
-import { rankForRemoval } from "./pod-ranking.ts";
+import { rankForRemoval } from "./replicaset-controller.ts";
 
 const createPod = (
   name: string,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { selectorMatches } from "../kinds/label-selectors.ts";
-import { SelectorIndex } from "./selector-index.ts";
+import { SelectorIndex } from "./disruption-controller.ts";
 
 const labels = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.constantFrom("1", "2"), { maxKeys: 3 });
 const operator = fc.constantFrom("Exists", "DoesNotExist");

@@ -1,17 +1,23 @@
 // Pods. An unscheduled pod is deleted immediately. A scheduled one gets a deletion timestamp and stays until its kubelet
 // confirms that the containers have exited.
-import type { Container, Pod, PodSpec, Toleration } from "kubernetes-types/core/v1.js";
+import type {
+  Container,
+  ContainerState,
+  ContainerStatus,
+  Pod,
+  PodSpec,
+  Toleration,
+} from "kubernetes-types/core/v1.js";
 import { forbiddenField, required } from "../causes.ts";
 import { equalJson } from "../json.ts";
 import { compareQuantities } from "../quantities.ts";
 import { type Column, defineResource } from "../resource.ts";
-import { ageColumn, nameColumn } from "../table-columns.ts";
+import { ageColumn, ageSince, nameColumn } from "../table-columns.ts";
 import type { KubeStatusCause } from "../types.ts";
 import type { Causes } from "./field-checks.ts";
 import { admitPod } from "./pod-admission.ts";
 import { defaultPod } from "./pod-spec-defaults.ts";
 import { checkPodSpec } from "./pod-spec-validation.ts";
-import { readyText, restartsText, statusText } from "./pod-status-text.ts";
 
 const columns: Column<Pod>[] = [
   nameColumn,
@@ -191,4 +197,64 @@ function fixedPart(spec: PodSpec): unknown {
     containers: (spec.containers ?? []).map(withoutImage),
     initContainers: (spec.initContainers ?? []).map(withoutImage),
   };
+}
+
+// Computes the status and the numbers that `kubectl get pods` shows.
+
+function readyText({ spec, status }: Pod): string {
+  const ready = (status?.containerStatuses ?? []).filter(
+    (container) => container.ready && container.state?.running !== undefined,
+  );
+  return `${ready.length}/${(spec?.containers ?? []).length}`;
+}
+
+export function statusText(pod: Pod): string {
+  const { status, metadata } = pod;
+  const text = initText(pod) ?? containersText(pod);
+  if (metadata?.deletionTimestamp === undefined) return text;
+  if (status?.reason === "NodeLost") return "Unknown";
+  return status?.phase === "Failed" || status?.phase === "Succeeded" ? text : "Terminating";
+}
+
+/** The number of container restarts, and the time of the last one. */
+function restartsText({ status }: Pod, nowMs: number): string {
+  const containers = status?.containerStatuses ?? [];
+  const restarts = containers.reduce((sum, container) => sum + (container.restartCount ?? 0), 0);
+  const ends = containers.map((container) => container.lastState?.terminated?.finishedAt ?? "");
+  const last = ends.sort().at(-1) ?? "";
+  return restarts === 0 || last === "" ? `${restarts}` : `${restarts} (${ageSince(last, nowMs)} ago)`;
+}
+
+// Init containers run one after the other; the first that has not succeeded decides the status.
+function initText({ spec, status }: Pod): string | undefined {
+  const containers = status?.initContainerStatuses ?? [];
+  const index = containers.findIndex(({ state }) => state?.terminated?.exitCode !== 0);
+  const stuck = containers[index];
+  if (stuck === undefined) return undefined;
+  if (stuck.state?.terminated !== undefined) return `Init:${endText(stuck.state.terminated)}`;
+  const { reason = "" } = stuck.state?.waiting ?? {};
+  if (reason !== "" && reason !== "PodInitializing") return `Init:${reason}`;
+  return `Init:${index}/${(spec?.initContainers ?? []).length}`;
+}
+
+function containersText({ status }: Pod): string {
+  const containers = status?.containerStatuses ?? [];
+  let text = status?.reason || status?.phase || "";
+  for (const container of [...containers].reverse()) text = troubleText(container) ?? text;
+  const isRunning = containers.some(({ ready, state }) => ready && state?.running !== undefined);
+  if (text !== "Completed" || !isRunning) return text;
+  const isReady = (status?.conditions ?? []).some(
+    ({ type, status }) => type === "Ready" && status === "True",
+  );
+  return isReady ? "Running" : "NotReady";
+}
+
+function troubleText({ state }: ContainerStatus): string | undefined {
+  if (state?.waiting?.reason) return state.waiting.reason;
+  return state?.terminated === undefined ? undefined : endText(state.terminated);
+}
+
+function endText({ reason, signal, exitCode }: NonNullable<ContainerState["terminated"]>): string {
+  if (reason) return reason;
+  return signal ? `Signal:${signal}` : `ExitCode:${exitCode}`;
 }
