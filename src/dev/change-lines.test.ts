@@ -34,7 +34,7 @@ describe("the lines about a change", () => {
     ]);
   });
 
-  test("are none where nothing changed", () => {
+  test("are empty if nothing changed", () => {
     assert.deepEqual(changeLines(state([web]), state([{ ...web }])), []);
   });
 

@@ -14,7 +14,7 @@ function start() {
   return { clock, server, transport: createInProcessTransport(server) };
 }
 
-test("closing the transport ends its watches and refuses what comes after", async () => {
+test("closing the transport ends its watches and rejects later requests", async () => {
   const { clock, server, transport } = start();
   const watch = await transport.stream({ method: "GET", path, query: { watch: "1" } }, never);
   await transport.close();

@@ -140,7 +140,7 @@ krane dev, region local.dev, streams open
     assert.match(rendered(80, 24, false, { state: { stream: "open", objects: [] } }), /no objects/);
   });
 
-  test("with colours is green where all is well, red in trouble and yellow on the way", () => {
+  test("with colours is green if all is well, red in trouble and yellow in progress", () => {
     const coloured = rendered(80, 24, true);
     for (const part of ["2/2    \u001b[32munchanged\u001b[0m", "\u001b[31mparked", "\u001b[33mdeleting"])
       assert.ok(coloured.includes(part), part);

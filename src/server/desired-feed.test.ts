@@ -38,7 +38,7 @@ test("rows are read a hundred at a time, and only when those before were taken",
   }
 });
 
-test("a row that changes before its batch is read comes once, as it is then", async () => {
+test("a row that changes before its batch is read is sent once, in its newest state", async () => {
   const store = await storeWith(101);
   const feed = desiredFeed(store, "sentinel", region, 0n, signal);
   await feed.next();
@@ -48,7 +48,7 @@ test("a row that changes before its batch is read comes once, as it is then", as
   assert.deepEqual(versions, [...Array.from({ length: 99 }, (_, index) => BigInt(index + 2)), 102n]);
 });
 
-test("a whole batch of rows that cannot be read does not stop what is behind it", async () => {
+test("a whole batch of unreadable rows does not block the rows after it", async () => {
   const store = await storeWith(0);
   for (let number = 1; number <= 150; number++) {
     store.insert(region, "sentinel", { id: `s_${number}`, spec: sentinel(number), desired: "unreadable" });

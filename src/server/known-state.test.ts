@@ -38,7 +38,7 @@ const streamOf = (state: AgentStatus | undefined) =>
   state?.controllers.find(({ name }) => name === "deployments")?.stream;
 const counter = BigInt(versionMax);
 
-test("settled is what any report has said to be settled, and nothing else", () => {
+test("a version is settled if any report said so, and not otherwise", () => {
   fc.assert(
     fc.property(fc.array(streams, { minLength: 1, maxLength: 5 }), (said) => {
       let known: ReturnType<typeof knownAfter> | undefined;
@@ -55,7 +55,7 @@ test("settled is what any report has said to be settled, and nothing else", () =
   );
 });
 
-test("a controller that a report does not speak of keeps what it had settled", () => {
+test("a controller that is missing from a report keeps its settled versions", () => {
   const known = knownAfter({}, reportOf("ins_1", { cursor: 3n }), counter);
   const silent = {
     report: create(ReportAgentStateRequestSchema, { state: { instanceId: "ins_2", controllers: [] } }),
@@ -84,7 +84,7 @@ test("trouble of an earlier agent is kept until this one lists the object, or ha
   );
 });
 
-test("where an agent had more trouble than it lists, nobody knows what of the settled was refused", () => {
+test("if an agent had more troubles than it lists, its settled versions may have been rejected", () => {
   const troubled = Array.from({ length: 100 }, (_, index): [string, bigint] => [`a${index}`, 1n]);
   const state = reportOf("ins_1", { cursor: 9n }, ...troubled);
   const known = knownAfter({}, state, counter);
@@ -97,7 +97,7 @@ test("where an agent had more trouble than it lists, nobody knows what of the se
   assert.equal(settledWith("ins_1"), 9n);
 });
 
-test("how much was refused in all is known with what earlier agents left, and only once", () => {
+test("the count of rejections includes those left by earlier agents, once each", () => {
   const counting = (parked: number, ...report: Parameters<typeof reportOf>) => {
     const state = reportOf(...report);
     for (const controller of state.report.state?.controllers ?? []) controller.parked = parked;

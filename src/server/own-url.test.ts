@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ownUrl } from "./own-url.ts";
 
-test("a server is found by the address that it listens on, and by localhost where that is one of them", () => {
+test("the URL has the address that the server listens on, or localhost if that is included", () => {
   const url = (host?: string) => ownUrl({ scheme: "http", host, port: 7091 });
   for (const host of [undefined, "0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]) {
     assert.equal(url(host), "http://localhost:7091", host);

@@ -95,7 +95,7 @@ describe("the phase of a deployment", () => {
     assert.equal(of(mixed(false, false)), "READY");
   });
 
-  test("does not come from a report of before, while reports are held back", () => {
+  test("does not come from an earlier report while reports are paused", () => {
     const before = { ...reported(1, RUNNING), reportedVersion: 4n };
     const [open, closed] = [Breaker.OPEN, Breaker.CLOSED].map((state) => heldBack("deployment", state));
     assert.equal(phase("deployment", before, open), "PROGRESSING");
@@ -121,7 +121,7 @@ describe("the phase of a deployment", () => {
     );
   });
 
-  test("is failed where the agent refused this version, or its pods cannot run", () => {
+  test("is failed if the agent rejected this version, or its pods cannot run", () => {
     const about = (status: StatusInit, stream: StreamInit = settled) =>
       phase(
         "deployment",
@@ -142,7 +142,7 @@ describe("the phase of a deployment", () => {
     assert.equal(about({ outcome: Outcome.CONFLICT, id: "", key: "acme/x-web" }), "PROGRESSING");
   });
 
-  test("ends with what was reported after the order", () => {
+  test("ends with the report after the deletion was ordered", () => {
     const stopped = { row: row(1, "stopped"), reportedVersion: 4n };
     assert.equal(phase("deployment", stopped), "DELETING");
     assert.equal(of({ ...stopped, report: report(RUNNING) }), "DELETING", "pods are left");
@@ -169,12 +169,12 @@ describe("the phase of a deployment", () => {
     assert.equal(phase("deployment", reportedGone, conflict), "DELETED", "nothing of it is left");
   });
 
-  test("is not known where a newer server wrote it", () => {
+  test("is unknown if a newer server wrote it", () => {
     assert.equal(of({ row: row(1, "unreadable"), reportedVersion: 0n }), "UNSPECIFIED");
   });
 });
 
-describe("where the agent refused more than it lists", () => {
+describe("when the agent rejected more than it lists", () => {
   const refused = { outcome: Outcome.CONFLICT, desiredVersion: 4n };
   const listing = (counts: { parked?: number; conflicts?: number }, ...listed: readonly StatusInit[]) => {
     const full = agent("policy", settled, ...listed);
@@ -201,7 +201,7 @@ describe("where the agent refused more than it lists", () => {
     assert.deepEqual(both(listing({ conflicts: 1 }, failing)), unsure, "what is listed was carried out");
   });
 
-  test("what it lists is known, and why the others are not is said", () => {
+  test("listed objects are known, and the others say why they are not", () => {
     const trouble = (...listed: readonly StatusInit[]) =>
       phaseFacts("policy", object("stopped"), listing({ conflicts: 150 }, ...listed)).trouble;
     assert.equal(trouble({ ...refused, id: "p", reason: "not krane's" })?.reason, "not krane's");
@@ -210,7 +210,7 @@ describe("where the agent refused more than it lists", () => {
     assert.match(reason, /150 .*rejected.* lists only 0 of them/);
   });
 
-  test("a deployment that was reported to be gone after the order is gone all the same", () => {
+  test("a deployment that was reported gone after the order is deleted anyway", () => {
     const state = agent("deployment", settled);
     Object.assign(state.report.state?.controllers[0] ?? {}, { parked: 1 });
     const stopped = { row: row(1, "stopped"), report: gone };

@@ -36,7 +36,7 @@ test("lists and texts are cut, and so is everything together", () => {
   assert.equal(report.troubledObjects.length, 1_000, "the report itself is nobody's to change");
 });
 
-test("what is not settled does not become so because there is much of it", () => {
+test("a long list of unsettled versions does not become settled by being cut", () => {
   const stream = (count: number) => ({
     cursor: 3n,
     settledUpTo: 900n,

@@ -30,7 +30,7 @@ async function storeWith(count: number) {
   return { store, clock, shared: new SharedReads(store, { clock }) };
 }
 
-test("those who ask for the same at the same time share one read", async () => {
+test("concurrent requests for the same rows share one read", async () => {
   const { store, shared } = await storeWith(3);
   const answers = await Promise.all(
     Array.from({ length: 50 }, () => shared.changesSince(region, "sentinel", 1n, 100)),
@@ -50,7 +50,7 @@ test("another cursor, kind or limit is another read", async () => {
   assert.equal(store.reads, 4);
 });
 
-test("whoever asks after a change has been made sees it, unless a whole batch comes before it", async () => {
+test("a request after a change sees it, unless a whole batch precedes it", async () => {
   const { store, clock, shared } = await storeWith(4);
   assert.equal((await shared.changesSince(region, "sentinel", 0n, 100)).rows.length, 4);
   await store.put(region, "sentinel", sentinel(5), author);
@@ -73,7 +73,7 @@ test("a batch that ended early, because its rows are large, is kept as a whole o
   assert.equal(store.reads, 1);
 });
 
-test("a read that fails fails for those who wait for it, and for nobody after them", async () => {
+test("a failed read fails for its waiters, and not for later requests", async () => {
   const { shared, store } = await storeWith(0);
   await assert.rejects(shared.changesSince("nowhere", "sentinel", 0n, 1));
   await assert.rejects(shared.changesSince("nowhere", "sentinel", 0n, 1));

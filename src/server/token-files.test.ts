@@ -48,7 +48,7 @@ test("a first start makes a tokens file for its owner alone, and a second one ke
   }
 });
 
-test("what is there in its place and cannot be read is not replaced", async (t) => {
+test("an existing file that cannot be read is not replaced", async (t) => {
   for (const { path, open } of await serverOn(t)) {
     await mkdir(path);
     await assert.rejects(open(), { name: "ServerError", code: "tokens_unreadable" });
@@ -70,7 +70,7 @@ test("with a database of your own nothing is made up, and there is no admin API 
   assert.equal((await openAgentTokens(outcome.config, deps)).path, undefined);
 });
 
-test("a link that somebody has laid in the way is not written through, nor a file taken over with its rights", async (t) => {
+test("a planted link is not followed, and an existing file is not reused with its permissions", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "krane-tokens-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const path = join(folder, "cli.toml");

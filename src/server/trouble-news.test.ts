@@ -67,7 +67,7 @@ test("one that the agent still lists, by its name alone, has not recovered", () 
   assert.deepEqual(news(before, report([{ id: "", key, reason: "quota" }])), []);
 });
 
-test("what has no id or a controller that is not known here is left out, and long reasons are cut", () => {
+test("objects without an id or of an unknown controller are left out, and long reasons are cut", () => {
   const odd = report([
     { id: "", reason: "r" },
     { controller: "toString", reason: "r" },

@@ -33,7 +33,7 @@ function serve() {
 
 const stranger = { code: Code.Unauthenticated };
 
-test("a token that becomes one of the agents as well opens the admin API no more, and the others do", async () => {
+test("a token that is added to the agents' list is no longer accepted by the admin API, and the others are", async () => {
   const { lists, call } = serve();
   await call(anns);
   lists.agents = `local.dev ${agents}\neu-west-1.aws ${anns}`;

@@ -35,7 +35,7 @@ async function pagesOf(store: MemoryStore, pageSize: number) {
   return pages;
 }
 
-test("every environment comes on exactly one page, and the last page says that it is the last", async () => {
+test("every environment is on exactly one page, and the last page has no next token", async () => {
   const pages = await pagesOf(await storeOf(130), 65);
   assert.deepEqual(
     pages.map(({ length }) => length),
@@ -46,7 +46,7 @@ test("every environment comes on exactly one page, and the last page says that i
   assert.equal(ids.length, 130);
 });
 
-test("a page goes on behind the last one, also where that has gone meanwhile", async () => {
+test("a page continues after the last environment, even if that was deleted meanwhile", async () => {
   const store = await storeOf(4);
   const { nextPageToken: pageToken } = await list(store, { pageSize: 2 });
   await store.removeEnvironment(region, "env_00001", author);

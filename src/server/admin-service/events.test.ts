@@ -46,7 +46,7 @@ async function createWorld() {
   return { store, happen, watch };
 }
 
-test("a watch tells first where it begins, so that it can go on from there before anything happened", async () => {
+test("a watch first tells where it starts, so that it can be continued before any event", async () => {
   const { happen, watch } = await createWorld();
   assert.deepEqual(await watch({}, 1), ["start at 0"]);
   await happen(3);
@@ -54,14 +54,14 @@ test("a watch tells first where it begins, so that it can go on from there befor
   assert.deepEqual(await watch({ after: 2n }, 2), ["start at 2", "3 at 3"]);
 });
 
-test("a watch that is lost before its backlog came gets it from where it began", async () => {
+test("a watch that is lost before its backlog arrived gets it when continued", async () => {
   const { happen, watch } = await createWorld();
   await happen(3);
   assert.deepEqual(await watch({ backlog: 2 }, 3), ["start at 1", "2 at 2", "3 at 3"]);
   assert.deepEqual(await watch({ after: 1n }, 3), ["start at 1", "2 at 2", "3 at 3"]);
 });
 
-test("a watch brings everything that happens while it begins, also where that is more than its backlog", async () => {
+test("a watch delivers everything that happens while it starts, even more than its backlog", async () => {
   const { store, happen, watch } = await createWorld();
   await happen(3);
   store.beforeHistory = () => happen(4);

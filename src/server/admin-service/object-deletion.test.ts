@@ -46,7 +46,7 @@ test("policies that come after the order are for a deployment that is about to c
   assert.deepEqual(await running(), ["p_new"]);
 });
 
-test("a deletion with a version can be ordered again, and does what is left", async () => {
+test("a deletion with a version can be repeated, and completes what is left", async () => {
   const { store, remove, running } = await createWorld();
   // As a server of before left it, which ended in the middle.
   await store.stop(region, "deployment", deploymentId, author);

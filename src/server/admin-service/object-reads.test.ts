@@ -75,7 +75,7 @@ test("a small page reads no more than it needs", async () => {
   assert.deepEqual([objects.length, nextPageToken !== "", store.batches], [1, true, [2]]);
 });
 
-test("every object comes on exactly one page, and the last page says that it is the last", async () => {
+test("every object is on exactly one page, and the last page has no next token", async () => {
   const { pages } = await pagesOf(await storeOf(250), { pageSize: 125 });
   assert.deepEqual(
     pages.map(({ length }) => length),
@@ -91,7 +91,7 @@ test("a page of large objects ends before it is too large for a client", async (
   assert.ok(bytesMax < 5_000_000, `${bytesMax} bytes`);
 });
 
-test("a filter that few pass ends its page after so many objects, and the next page goes on", async () => {
+test("a filter with few matches ends its page after a number of objects, and the next page continues", async () => {
   const store = await storeOf(4_100, (index) => ({
     environmentId: index === 4_050 ? "env_rare" : "env_other",
   }));
@@ -103,7 +103,7 @@ test("a filter that few pass ends its page after so many objects, and the next p
   assert.ok(Math.max(...store.batches) <= 100);
 });
 
-test("an agent that starts anew takes back nothing of what it had done", async () => {
+test("an agent that restarts does not undo what was settled", async () => {
   const store = await storeOf(2);
   const [wanted, stopped] = ["d_00000", "d_00001"] as const;
   await store.stop(region, "deployment", stopped, { by: "", atMs: 0 });
@@ -125,7 +125,7 @@ test("an agent that starts anew takes back nothing of what it had done", async (
   assert.deepEqual(await phases(), [Phase.READY, Phase.DELETED]);
 });
 
-test("a list that nobody waits for any more is not read on", async () => {
+test("a cancelled list stops reading", async () => {
   const store = await storeOf(300);
   const left = new AbortController();
   left.abort(new Error("gone"));

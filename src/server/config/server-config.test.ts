@@ -26,7 +26,7 @@ test("a folder is all that a server needs, and it listens on this machine alone"
   assert.deepEqual(config.history, { ageMaxMs: 30 * 86_400_000, entriesMax: 100_000 });
 });
 
-test("a file says the same, with the names of the agent where it has them", () => {
+test("a file gives the same, with the agent's names for shared settings", () => {
   const config = valid(
     {},
     `[server]
@@ -49,7 +49,7 @@ level = "debug"
   );
 });
 
-test("everything that is wrong is said at once, with a remedy", () => {
+test("all problems are reported at once, with a remedy", () => {
   const text = problems({ "tls-cert-file": "c.pem" }, '[server]\nlisten = "7091"\nregion = "x"\n');
   for (const part of [
     "server.listen: is not an address",
@@ -69,7 +69,7 @@ test("a server with both databases, or with one of its own and no tokens, is ref
   assert.match(problems({ "database-url": url }), /server\.agent_tokens: is required/);
 });
 
-test("tokens do not cross a network in the clear unless somebody says so", () => {
+test("tokens are not accepted unencrypted over a network unless that is allowed", () => {
   for (const listen of ["0.0.0.0:7091", "[::]:7091", "10.0.0.1:7091", "krane.example:7091"]) {
     assert.match(problems({ "data-dir": "d", listen }), /plain HTTP from other machines/);
     assert.equal(valid({ "data-dir": "d", listen, "allow-insecure": "true" }).listen.port, 7091);
@@ -90,7 +90,7 @@ test("neither the database URL nor a token is ever shown, right or wrong", () =>
   assert.doesNotMatch(wrong, /pass-of|number-one/);
 });
 
-test("a server with traces keeps of its environment what is about traces, and no secret", () => {
+test("a server with tracing keeps only the tracing variables of its environment, and no secret", () => {
   const env = {
     UNKEY_SERVER_DATABASE_URL: url,
     UNKEY_SERVER_AGENT_TOKENS: tokens,

@@ -19,7 +19,7 @@ test("lines of name, role and token are read, and comments are not", () => {
   );
 });
 
-test("what is not such a line is refused by its place, and never quoted", () => {
+test("a malformed line is rejected by its position, and never quoted", () => {
   const secret = "hush-hush-hush-hush";
   const wrong = [
     "",

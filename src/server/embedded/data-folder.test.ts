@@ -34,7 +34,7 @@ test(
   () => refused("/proc/nope/data"),
 );
 
-test("a file in the way, a link to nowhere and a folder of somebody else are refused", async (t) => {
+test("a file in its place, a dangling link and a folder of another owner are rejected", async (t) => {
   const folder = await makeFolder(t);
   await writeFile(join(folder, "file"), "");
   await symlink(join(folder, "nowhere"), join(folder, "link"));
