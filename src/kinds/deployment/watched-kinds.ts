@@ -110,8 +110,8 @@ export function replicaSetKeys(
 }
 
 /**
- * What the policy lets in is wider than need be as soon as nothing listens on the port of before. And it may
- * have been narrowed in the moment in which this port was found open.
+ * A changed port leaves the policy wider than needed once nothing listens on the previous one. And the policy may have
+ * been narrowed at the moment when this port was found open.
  */
 function concernsPolicy(
   change: CacheChange<ReplicaSetProjection>,

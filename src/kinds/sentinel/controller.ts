@@ -196,7 +196,7 @@ export function failingSentinel(deployment: JudgedDeployment): string {
   if (heldBy !== undefined) return heldText("Deployment", heldBy);
   if (obstacle === undefined) return "";
   const missing = Math.max(0, replicas - replicasAvailable);
-  // A roll-out can be stuck while every pod of before still serves.
+  // A roll-out can be stuck while every previous pod still serves.
   return missing === 0
     ? obstacle
     : `${missing} of ${replicas} ${replicas === 1 ? "pod" : "pods"}: ${obstacle}`;

@@ -57,7 +57,7 @@ function phaseOf({ replicas, image }: ApplySentinel, report: SentinelReport | un
   }
   if (report === undefined) return Phase.PROGRESSING;
   const { health, availableReplicas, runningImage } = report;
-  // In the middle of a roll-out the agent names no image: the pods of before serve, and are enough.
+  // During a roll-out the agent names no image: the previous pods serve, and are enough.
   const isReady = health === Health.HEALTHY && availableReplicas >= replicas && runningImage === image;
   return isReady ? Phase.READY : Phase.PROGRESSING;
 }

@@ -31,7 +31,7 @@ export interface SentinelKinds {
   readonly policies: SentinelCompanions;
 }
 
-/** Policies are not required: where the CRD is missing the controller starts all the same, and says what it waits for. */
+/** Policies are not required: without their CRD the controller still starts, and its status says what is missing. */
 export function watchSentinelKinds(deps: WatchedKindDeps): SentinelKinds {
   const companions = (kind: ResourceKind, required: boolean): SentinelCompanions =>
     new WatchedKind<KubeObject, SentinelCompanionProjection>(

@@ -48,7 +48,7 @@ test("policies that come after the order are for a deployment that is about to c
 
 test("a deletion with a version can be repeated, and completes what is left", async () => {
   const { store, remove, running } = await createWorld();
-  // As a server of before left it, which ended in the middle.
+  // As a previous server left it that was stopped halfway.
   await store.stop(region, "deployment", deploymentId, author);
   assert.deepEqual(await running(), ["p_one", "p_two"]);
   assert.equal((await remove(1n)).version, 4n);

@@ -112,7 +112,7 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (host.startsWith("127.") && isPrivateHost(host));
 }
 
-/** ProcessEnv variables may hold tokens, the database URL and keys in headers, and the config can be shown (K7). */
+/** Environment variables may hold tokens, the database URL and keys in headers, and the config can be shown (K7). */
 function otelVariables(env: ProcessEnv): ProcessEnv {
   const isWanted = (name: string) => name.startsWith("OTEL_") && !name.endsWith("_HEADERS");
   return Object.fromEntries(Object.entries(env).filter(([name]) => isWanted(name)));
