@@ -217,11 +217,11 @@ describe("a call that fails says what to do, and its exit code says what kind it
     assert.match((await run(context)).stderr, /rejected the token; check token_file of context dev\n/);
   });
 
-  test("77 where the token may only read", async () => {
+  test("77 if the token is read-only", async () => {
     const argv = ["delete", "env", "env_x", "--yes"];
     const { code, stderr } = await run({ argv, env: { ...env, KRANE_CONTEXT: "reader" }, files: files() });
     assert.equal(code, 77);
-    assert.match(stderr, /^krane: the token bob may only read/);
+    assert.match(stderr, /^krane: the token bob is read-only; use one with the role read-write/);
   });
 
   test("77 where it is the token of an agent", async () => {
