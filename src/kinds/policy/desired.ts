@@ -1,5 +1,5 @@
 // Builds the CiliumNetworkPolicy that krane applies for a policy: the rules come from the control plane; krane sets
-// the name, namespace and labels. Annotations are set only if the order did not come from the control plane's stream.
+// the name, namespace and labels, and records the order if it did not come from the control plane's stream.
 import type { KubeObject } from "../../kube/types.ts";
 import { orderAnnotations } from "../../model/kept-order.ts";
 import { components, labelKeys, ownLabels } from "../../model/labels.ts";
