@@ -1,6 +1,5 @@
-// The deployment controller as a table. A deployment is a ReplicaSet; the deployments of an environment
-// share one ingress policy, which is a key of its own (K1), and no workload is applied before that policy
-// is there and lets its port in (K8).
+// Defines the deployment controller. A deployment is a ReplicaSet. The deployments of an environment share one ingress
+// policy, which has its own key (K1). No workload is applied before that policy exists and admits its port (K8).
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { ContentHashes } from "../../engine/applied-content.ts";
 import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller.ts";
@@ -97,7 +96,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
 
   orderedObject(key: string): OrderedObject | undefined {
     const live = this.replicaSets.get(key)?.value;
-    // What is on its way out was ordered away.
+    // The deletion was already ordered.
     if (live === undefined || live.ownership.kind !== "ours" || live.deleting) return undefined;
     const { namespace, name, deploymentId: id, ordered } = live;
     return { namespace, name, id, ordered };
@@ -148,7 +147,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     return { ready: counts?.ready ?? 0, total: counts?.wanted ?? 0 };
   }
 
-  /** Asked for every few seconds, so it reads one field of each object, and more only of those that fail. */
+  /** Called every few seconds, so it reads few fields of each object, and more only of those that fail. */
   failing(): ReadonlyMap<string, string> {
     const failing = new Map<string, string>();
     const { replicaSets, pods } = this;
@@ -165,7 +164,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     return failing;
   }
 
-  /** What runs of a deployment of ours; undefined where there is none. */
+  /** What runs of a deployment that krane owns; undefined if nothing does. */
   seen(key: string): SeenDeployment | undefined {
     const entry = this.replicaSets.get(key);
     if (entry === undefined || !isOurs(entry)) return undefined;
@@ -181,7 +180,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     };
   }
 
-  /** The control plane never spoke of it, and a report about it could only be refused. */
+  /** Whether the control plane has never sent this deployment: it would reject every report on it. */
   private isOnlyOrdered(key: string): boolean {
     const entry = this.deps.store.get(key);
     if (entry === undefined) return this.replicaSets.get(key)?.value.ordered !== undefined;
@@ -198,7 +197,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       key,
       ref: { namespace: spec.namespace, name: spec.name },
       contentHash: () => this.contentHashes.of(spec, manifest),
-      // Its selector is one value to the server, and holds the id of this deployment and nothing else.
+      // The server treats the selector as a single value, and it holds only the id of this deployment.
       refusesStrangers: true,
       manifest,
       judge: (live) => judgeDeployment(live, spec.deploymentId),

@@ -7,13 +7,13 @@ import type { DeploymentSpec } from "./spec.ts";
 export type DesiredDeployment =
   | { readonly kind: "wanted"; readonly deploymentId: string; readonly environmentId: string }
   | { readonly kind: "deleting" }
-  /** The control plane names it, and never in a form that can be carried out. */
+  /** The control plane sent it, but never with a valid spec. */
   | { readonly kind: "rejected" }
-  /** Known by nothing but what stands on the live ReplicaSet, and anybody may have written that. */
+  /** Known only from the live ReplicaSet, which anyone may have edited. */
   | { readonly kind: "unproven" };
 
 export interface DesiredDeployments {
-  /** By `namespace/name` of the ReplicaSet; undefined where nothing is known. */
+  /** By `namespace/name` of the ReplicaSet; undefined if unknown. */
   find(key: string): DesiredDeployment | undefined;
 }
 

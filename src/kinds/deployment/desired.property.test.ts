@@ -60,7 +60,7 @@ const anyBytes = fc.oneof(
     .map((value) => utf8(JSON.stringify(value))),
 );
 
-/** Good and arbitrary values mixed, so that the way goes past the first check. */
+/** Mixes valid and arbitrary values, so that messages get past the first check. */
 const anyMessage = fc
   .record({
     k8sNamespace: fc.oneof(good.k8sNamespace, anyText),
@@ -91,7 +91,7 @@ function messageOf(fields: Partial<Omit<ApplyDeployment, "$typeName" | "$unknown
   });
 }
 
-/** Calls for every object below, with the key that it stands under. */
+/** Calls `visit` for every nested object, with its key. */
 function walk(value: unknown, key: string, visit: (key: string, value: object) => void): void {
   if (typeof value !== "object" || value === null) return;
   visit(key, value);

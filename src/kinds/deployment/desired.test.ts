@@ -13,7 +13,7 @@ const settings: DeploymentSettings = {
   registry: { host: "registry.example", username: "robot", password: { reveal: () => "secret" } },
 };
 
-// A message in which every field says something.
+// A message with every field set.
 const everything = {
   replicas: 2,
   buildId: "build_1",
@@ -24,7 +24,7 @@ const everything = {
   healthcheck: utf8('{"path":"/health"}'),
 };
 
-// For every field another value that is right too.
+// Another valid value for each field.
 const changes: Readonly<Record<string, Parameters<typeof applyDeployment>[0]>> = {
   k8s_namespace: { k8sNamespace: "other" },
   k8s_name: { k8sName: "other" },
@@ -44,7 +44,7 @@ const changes: Readonly<Record<string, Parameters<typeof applyDeployment>[0]>> =
   healthcheck: { healthcheck: utf8('{"path":"/alive"}') },
 };
 
-/** Without the hashes, which would make every difference look like one that matters. */
+/** Without the hashes, which differ whenever anything does. */
 function visible(manifests: unknown): string {
   const hashes: readonly string[] = [annotationKeys.manifestHash, annotationKeys.templateHash];
   return JSON.stringify(manifests, (key, value) => (hashes.includes(key) ? undefined : value));
@@ -119,7 +119,7 @@ test("a new image or port changes the template's hash, a new count of replicas d
   assert.equal(templateHash({ replicas: 9 }), templateHash({}));
 });
 
-// Whoever adds a field to the pod of a tenant comes by here, and asks whether a message can bend it.
+// Fails when a field is added to a tenant's pod. Before extending the list, check whether a message can influence it.
 test("the pod of a tenant has these fields and no other", () => {
   const { containers, volumes, ...pod } = podSpecOf(everything);
   assert.deepEqual(Object.keys(pod).sort(), [
@@ -181,7 +181,7 @@ test("the largest deployment that is accepted stays below the limits of the API 
   );
   for (const { kind, manifest } of objects) {
     const bytes = Buffer.byteLength(JSON.stringify(manifest));
-    // The API server takes 3 MiB, but etcd with its default settings only 1.5 MiB, managedFields included.
+    // The API server accepts 3 MiB, but etcd by default only 1.5 MiB, including managedFields.
     assert.ok(bytes < 1.25 * 2 ** 20, `${kind}: ${bytes}`);
   }
 });

@@ -1,6 +1,5 @@
-// Everything that one deployment needs in the cluster, in the order in which it has to be applied. The
-// order is a promise: no pod of a tenant starts before the policy that guards it exists (K8), or before
-// the secret that its image is pulled with.
+// Builds all objects of a deployment in the order in which they must be applied. The order guarantees that no tenant
+// pod starts before the policy that protects it exists (K8), or before the secret that its image is pulled with.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Namespace, Secret } from "kubernetes-types/core/v1.js";
 import type { RegistryCredentials } from "../../model/image-reference.ts";
@@ -23,7 +22,7 @@ export type DesiredObject =
   | { readonly kind: "ingress-policy"; readonly manifest: IngressRules }
   | { readonly kind: "replica-set"; readonly manifest: ReplicaSet };
 
-/** `otherPorts`: what the other deployments of the same environment in the same namespace listen on. */
+/** `otherPorts`: the ports of the other deployments of the same environment in the same namespace. */
 export function desiredDeployment(
   spec: DeploymentSpec,
   settings: DeploymentSettings,

@@ -1,4 +1,4 @@
-// The documents of deployments: the fields that people write, and the manifests that `krane render` shows for them.
+// Deployment documents: the fields that users write, and the manifests that `krane render` shows for them.
 import { create, fromBinary } from "@bufbuild/protobuf";
 import { defineDocument, problemsOf } from "../../documents/document-kind.ts";
 import { field } from "../../documents/fields.ts";
@@ -23,13 +23,10 @@ import { desiredIngressPolicy } from "./ingress-policy.ts";
 import { readSecretsBlob } from "./secrets-blob.ts";
 import { type DeploymentSpec, parseApplyDeployment } from "./spec.ts";
 
-// How documents write the variables of a deployment: the blob as a mapping from each name to its encrypted value.
-
-// Checks whether a text is a ciphertext from the vault.
-
 const nonceBytes = 12;
 const tagBytes = 16;
 
+/** Whether a text is a ciphertext from the vault. */
 function isCiphertext(value: unknown): value is string {
   if (typeof value !== "string" || !/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return false;
   try {
@@ -40,6 +37,7 @@ function isCiphertext(value: unknown): value is string {
   }
 }
 
+/** The secrets blob of a deployment, as a mapping from the name of each variable to its encrypted value. */
 const encryptedSecrets: Format<Bytes> = {
   words: "a mapping from the name of a variable to its encrypted value",
   innerPath: ".secrets",
@@ -49,7 +47,7 @@ const encryptedSecrets: Format<Bytes> = {
       return utf8("");
     }
     for (const [name, entry] of node.entries) {
-      // The plain value in its place would be sent about, and kept, by everybody who must never see it (K7).
+      // A plain value here would be sent to and stored by components that must never see it (K7).
       if (entry.node.kind !== "scalar" || !isCiphertext(entry.node.value)) {
         refuse(
           `${path}[${quote(name)}]`,
@@ -149,7 +147,7 @@ export const deploymentDocument: KindDocument<"deployment", ApplyDeployment, Dep
   },
 };
 
-/** Where the ingress policy of an environment is shared. */
+/** Deployments with the same result share an ingress policy. */
 function placeOf({ namespace, environmentId }: DeploymentSpec): string {
   return `${namespace}/${environmentId}`;
 }

@@ -1,4 +1,4 @@
-// The manifests of a deployment, in testdata/deployment.
+// Compares the manifests of deployments with the golden files in testdata/deployment.
 import assert from "node:assert/strict";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { utf8 } from "../../../test/support/deployment-messages.ts";
@@ -9,10 +9,9 @@ import { type DeploymentSettings, desiredDeployment } from "./desired.ts";
 import { parseApplyDeployment } from "./spec.ts";
 
 interface GoldenInput {
-  /** What the case is about. */
   readonly about: string;
   readonly apply: JsonValue;
-  /** What the message carries as bytes stands here so that it can be read. */
+  /** Bytes in the message; readable JSON in the file. */
   readonly healthcheck?: JsonValue;
   readonly secrets?: Readonly<Record<string, string>>;
   readonly settings?: {

@@ -1,14 +1,14 @@
-// How a tenant wants its container probed: a JSON document inside a field of bytes. One that cannot be
-// read rejects the deployment; running it unprobed would look healthy while nobody watches it.
+// Parses the health check of a deployment, a JSON document in a bytes field. A deployment with an invalid health check
+// is rejected: without probes it would look healthy while nothing checks it.
 //
-// The original took every method but POST for GET. Here a third method is refused: a probe that does
-// something else than it was asked for is harder to find than a message that says so.
+// The original krane treated every method other than POST as GET. This one rejects other methods, because a rejected
+// spec is easier to notice than a probe that uses another method than requested.
 import { quote, type Refuse } from "../../model/field-problem.ts";
 
 export interface Healthcheck {
   readonly method: "GET" | "POST";
   readonly path: string;
-  /** In these numbers 0 stands for the default of Kubernetes. */
+  /** In this and the numbers below, 0 means the default of Kubernetes. */
   readonly intervalSeconds: number;
   readonly timeoutSeconds: number;
   readonly failureThreshold: number;
@@ -21,7 +21,7 @@ const pathLengthMax = 2048;
 const secondsMax = 86_400;
 const failuresMax = 1_000;
 
-/** Undefined where none is asked for: absent, empty or null. */
+/** Undefined if the message has no health check: absent, empty or null. */
 export function parseHealthcheck(bytes: Uint8Array | undefined, refuse: Refuse): Healthcheck | undefined {
   if (bytes === undefined || bytes.length === 0) return undefined;
   if (bytes.length > bytesMax) {
@@ -46,7 +46,7 @@ export function parseHealthcheck(bytes: Uint8Array | undefined, refuse: Refuse):
   };
 }
 
-/** Undefined, which JSON cannot be, for what is not JSON. */
+/** Undefined, which is not a JSON value, if the bytes are not JSON. */
 function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
@@ -61,7 +61,7 @@ function parseMethod(value: unknown, refuse: Refuse): Healthcheck["method"] {
   return "GET";
 }
 
-/** It becomes part of a URL, and for POST of an argument to a program. */
+/** The path becomes part of a URL, and for POST part of an argument to a program. */
 function parsePath(value: unknown, refuse: Refuse): string {
   if (isUnset(value)) return "/";
   const path = `${field}.path`;
@@ -81,7 +81,7 @@ function parseNumber(name: string, value: unknown, max: number, refuse: Refuse):
   return 0;
 }
 
-/** As a producer in Go writes a field that was never filled. */
+/** How Go producers write a field that was never set. */
 function isUnset(value: unknown): boolean {
   return value === undefined || value === null || value === "";
 }

@@ -1,5 +1,5 @@
-// The plan of an environment's ingress policy, a key that no message is about: it follows from what is
-// wanted and what runs in the environment.
+// Plans the ingress policy of an environment. No message asks for this key: it derives from the deployments that are
+// wanted or running in the environment.
 import type { Clock } from "../../concurrency/clock.ts";
 import { manifestContentHash } from "../../engine/applied-content.ts";
 import type { DesiredStore } from "../../engine/desired-store.ts";
@@ -30,29 +30,29 @@ export interface IngressPolicyDeps {
   readonly policies: Policies;
   /** "required" holds workloads back while the cluster has no network policies. */
   readonly mode: "required" | "best-effort";
-  /** The namespace that krane fetches documents from, where it does. */
+  /** The namespace that krane fetches documents from deployments in; absent if it does not. */
   readonly scraperNamespace?: string | undefined;
 }
 
-// A policy that nothing refers to may be that of a deployment which the stream has not brought yet.
+// An unused policy may belong to a deployment that the stream has not sent yet.
 const unusedMs = 60_000;
 
 export class IngressPolicies {
   private readonly deps: IngressPolicyDeps;
   private readonly unusedSinceMs = new Map<string, number>();
-  /** Policies that are being deleted: they are still to be seen, and no workload may count on them (K8). */
+  /** Policies that are being deleted: they are still in the cache, but no workload may rely on them (K8). */
   private readonly going = new Set<string>();
 
   constructor(deps: IngressPolicyDeps) {
     this.deps = deps;
   }
 
-  /** A deployment of the environment was deleted because somebody asked for it. */
+  /** Called when a deployment of the environment was deleted on request: the policy need not wait if unused. */
   released(environment: EnvironmentRef): void {
     this.unusedSinceMs.set(policyKey(environment), Number.NEGATIVE_INFINITY);
   }
 
-  /** What a workload has to wait for. */
+  /** What a workload must wait for. */
   awaitSteps(spec: DeploymentSpec): readonly Extract<Step, { kind: "await" }>[] {
     const { policies, mode } = this.deps;
     if (policies.isMissing && mode === "best-effort") return [];
@@ -67,7 +67,7 @@ export class IngressPolicies {
     return [{ kind: "await", key: policyKey(spec), isReady }];
   }
 
-  /** Whether the policy lets the port in, as far as is known; nothing is said of a set without an environment. */
+  /** Whether the policy is known to admit the port; true for a ReplicaSet without an environment. */
   admits({ namespace, environmentId, port }: ReplicaSetProjection): boolean {
     if (environmentId === undefined) return true;
     const entry = this.deps.policies.get(`${namespace}/${ingressPolicyName(environmentId)}`);
@@ -128,7 +128,7 @@ export class IngressPolicies {
     return { kind: "delete", targets: [target], authority: "unused" };
   }
 
-  /** Every port that a deployment of the environment needs, wanted or running. */
+  /** All ports that deployments of the environment need, wanted or running; undefined without deployments. */
   private wanted(environment: EnvironmentRef): { environment: PolicyEnvironment; ports: Ports } | undefined {
     const { store, replicaSets } = this.deps;
     const name = environmentName(environment);
@@ -149,7 +149,7 @@ function refOf({ namespace, environmentId }: EnvironmentRef): { namespace: strin
 }
 
 function judge(name: string, live: PolicyProjection): Ownership {
-  // Its name is made from the environment, so a label that says otherwise was edited, and is repaired.
+  // The name derives from the environment, so a label with another environment was edited, and is repaired.
   return judgeIdentity(live.ownership, { what: "environment", live: name, wanted: live.name });
 }
 

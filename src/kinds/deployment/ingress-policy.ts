@@ -1,6 +1,6 @@
-// Who may talk to the deployments of one environment: the sentinels of that environment, and krane itself
-// where it fetches documents from them, on the ports that the deployments listen on. One policy per environment, because two environments share the
-// namespace of their workspace and each must keep the other's sentinels out.
+// Builds the ingress policy of an environment. It admits the sentinels of the environment, and krane itself if it
+// fetches documents from the deployments, on the ports that the deployments listen on. There is one policy per
+// environment, because the environments of a workspace share a namespace and each must keep the other's sentinels out.
 import { hash } from "node:crypto";
 import type { IngressRules, PortRule } from "../../model/ingress-rules.ts";
 import {
@@ -18,18 +18,18 @@ export interface PolicyEnvironment {
   readonly environmentId: string;
 }
 
-/** At least one port: a rule of Cilium that names none opens all of them. */
+/** At least one port: a Cilium rule without ports admits all of them. */
 export type Ports = readonly [number, ...number[]];
 
-// The limit of one rule in the definition of CiliumNetworkPolicy; more ports make more rules.
+// The limit per rule in the CRD of CiliumNetworkPolicy; more ports need more rules.
 const portsPerRule = 40;
 
-/** Ids differ in case and length, names of objects may not, so the name is made from a hash of the id. */
+/** The name uses a hash of the id, because ids may have upper case and lengths that object names may not. */
 export function ingressPolicyName(environmentId: string): string {
   return `allow-sentinel-ingress-${hash("sha256", environmentId).slice(0, 16)}`;
 }
 
-/** `scraperNamespace`: the namespace whose pods may also call; that of krane, where it has to. */
+/** `scraperNamespace`: a namespace whose pods are admitted too: krane's own, if it fetches documents. */
 export function desiredIngressPolicy(
   environment: PolicyEnvironment,
   ports: Ports,
@@ -64,7 +64,7 @@ export function desiredIngressPolicy(
   });
 }
 
-/** The same whatever the order in which deployments came. */
+/** The result does not depend on the order of the deployments. */
 function portRules(ports: Ports): PortRule[] {
   const distinct = [...new Set(ports)].sort((a, b) => a - b);
   const rules: PortRule[] = [];

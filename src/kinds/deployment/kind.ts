@@ -1,4 +1,5 @@
-// The descriptor of deployments: one release of a tenant's program, a ReplicaSet in the namespace of its workspace.
+// The descriptor of deployments. A deployment is one release of a tenant's program: a ReplicaSet in the namespace of
+// its workspace.
 import { ClusterService } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import {
   type ApplyDeployment,
@@ -17,8 +18,7 @@ import type { SeenDeployment } from "./seen.ts";
 import { type DeploymentSpec, parseApplyDeployment, parseDeleteDeployment } from "./spec.ts";
 import { deploymentView } from "./view.ts";
 
-// The rights that an agent needs for this kind.
-
+/** The permissions that an agent needs for this kind. */
 const deploymentCalls: readonly ClusterCall[] = [
   {
     part: "agent",
@@ -63,7 +63,7 @@ export const deploymentKind: Kind<
   idOf: ({ deploymentId }) => deploymentId,
   namespaceOf: ({ k8sNamespace }) => k8sNamespace,
   keyOf: ({ k8sNamespace, k8sName }) => `${k8sNamespace}/${k8sName}`,
-  // Reports carry the name without its namespace, so the name alone has to do.
+  // Reports have the name without its namespace, so the name alone must be unique.
   uniqueNameOf: ({ k8sName }) => k8sName,
   deletionOf: ({ k8sNamespace, k8sName }) => ({ k8sNamespace, k8sName }),
   reports: deploymentReports,

@@ -25,7 +25,7 @@ function statusOf(standing: PodStanding): Status {
   return standing === "running" ? Status.RUNNING : Status.PENDING;
 }
 
-/** Of the pods, those count that this very ReplicaSet controls; one of an earlier life of its name does not. */
+/** Only pods that this ReplicaSet controls count, not those of a deleted ReplicaSet with the same name. */
 export function observeDeployment(
   replicaSet: ReplicaSetProjection,
   pods: Iterable<ObservedPod>,

@@ -1,6 +1,6 @@
-// The pod that runs a tenant's image. Everything that isolates it is written here and nowhere else, and
-// nothing in a message can ask for less: there is no way from a field to a host path, a privilege, another
-// service account or another runtime.
+// Builds the ReplicaSet of a deployment and the pod that runs the tenant's image. All isolation of the pod is set here
+// and nowhere else. No field of a message can weaken it: none leads to a host path, a privilege, another service
+// account or another runtime.
 
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type {
@@ -30,15 +30,15 @@ import type { DeploymentSpec } from "./spec.ts";
 
 export interface PodSettings {
   readonly secrets: SecretsSettings;
-  /** The registry whose images are pulled with the pull secret; absent when none is configured. */
+  /** The registry whose images are pulled with the pull secret; absent if not configured. */
   readonly registryHost?: string;
 }
 
-/** The sandbox that stands between untrusted code and the kernel of the node (K8). */
+/** The sandbox between untrusted code and the kernel of the node (K8). */
 export const runtimeClassName = "gvisor";
 const zoneKey = "topology.kubernetes.io/zone";
 const containerName = "deployment";
-/** What is requested is this part of the limit: tenants seldom use all of theirs at once. */
+/** Requests are the limit divided by this: tenants rarely use all of their limit at once. */
 const requestDivisor = 4;
 
 export function deploymentLabels(spec: DeploymentSpec): Record<string, string> {
@@ -53,7 +53,7 @@ export function deploymentLabels(spec: DeploymentSpec): Record<string, string> {
   };
 }
 
-/** The label that never varies between versions of one deployment. */
+/** The label that is the same in all versions of a deployment. */
 export function identityLabels(spec: DeploymentSpec): Record<string, string> {
   return { [labelKeys.deploymentId]: spec.deploymentId };
 }
@@ -75,8 +75,7 @@ function desiredPodSpec(spec: DeploymentSpec, { secrets, registryHost }: PodSett
     runtimeClassName,
     restartPolicy: "Always",
     automountServiceAccountToken: false,
-    // Kubernetes would put the address of every service of the namespace into the environment, and
-    // a name there can hide one of the tenant's own.
+    // Otherwise Kubernetes sets variables for every Service of the namespace, which can hide the tenant's own.
     enableServiceLinks: false,
     tolerations: [
       { key: "karpenter.sh/nodepool", operator: "Equal", value: customerNodeClass, effect: "NoSchedule" },
@@ -96,10 +95,10 @@ function desiredPodSpec(spec: DeploymentSpec, { secrets, registryHost }: PodSett
   };
 }
 
-/** Traffic reaches a deployment through its sentinels; in one zone with them it crosses no zone border. */
+/** Traffic reaches a deployment through its sentinels; in the same zone as them it does not cross zones. */
 function nearSentinels(spec: DeploymentSpec): Affinity {
   const podAffinityTerm = {
-    // Without it the term would look for sentinels in the namespace of the pod, where there are none.
+    // By default the term searches only the namespace of the pod, which has no sentinels.
     namespaces: [sentinelNamespace],
     topologyKey: zoneKey,
     labelSelector: {
@@ -141,15 +140,16 @@ function requested(limit: number): number {
   return Math.max(Math.floor(limit / requestDivisor), 1);
 }
 
-// SIGTERM is what Kubernetes sends anyway. SIGKILL from inside a container never reaches its first
-// process; the hook would do nothing but cost time.
+/**
+ * SIGTERM needs no hook, because Kubernetes sends it anyway. SIGKILL from inside a container never reaches its first
+ * process, so a hook would only cost time.
+ */
 function preStopCommand({ shutdownSignal }: DeploymentSpec): string[] | undefined {
   const needsHook = shutdownSignal === "SIGINT" || shutdownSignal === "SIGQUIT";
   return needsHook ? ["kill", `-${shutdownSignal}`, "1"] : undefined;
 }
 
-// The environment that krane gives the container of a deployment.
-
+/** The environment variables that krane sets in the container of a deployment. */
 function containerVariables(spec: DeploymentSpec, secrets: SecretsSettings): EnvVar[] {
   const always = [
     { name: variables.port, value: String(spec.port) },
@@ -161,9 +161,9 @@ function containerVariables(spec: DeploymentSpec, secrets: SecretsSettings): Env
   return spec.secretsBlob === "" ? always : [...always, ...secretsVariables(spec.secretsBlob, secrets)];
 }
 
-/** What the injector in the container needs to have the blob decrypted. */
+/** What the injector in the container needs to get the blob decrypted. */
 function secretsVariables(blob: string, secrets: SecretsSettings): EnvVar[] {
-  // Without an endpoint of ours, the webhook that brings the injector also tells it where to ask.
+  // Without a configured endpoint, the webhook that adds the injector also sets its endpoint.
   const endpoint =
     secrets.endpoint === undefined ? [] : [{ name: variables.providerEndpoint, value: secrets.endpoint }];
   return [
@@ -173,20 +173,21 @@ function secretsVariables(blob: string, secrets: SecretsSettings): EnvVar[] {
   ];
 }
 
-// How a healthcheck becomes a probe. Liveness and readiness get the same one, as the platform documents.
-
+/** Liveness and readiness use the same probe, as the platform documents. */
 function desiredProbe(healthcheck: Healthcheck, port: number): Probe {
   return { ...probeAction(healthcheck, port), ...probeTimes(healthcheck) };
 }
 
-// The kubelet can only GET. A POST is sent from inside the container, by a wget that the image has to
-// bring along; the arguments reach it without a shell in between.
+/**
+ * The kubelet can only send GET. A POST is sent from inside the container by wget, which the image must contain; its
+ * arguments do not pass through a shell.
+ */
 function probeAction({ method, path }: Healthcheck, port: number): Probe {
   if (method === "GET") return { httpGet: { path, port } };
   return { exec: { command: ["wget", "--spider", "--post-data=", "-q", `http://localhost:${port}${path}`] } };
 }
 
-/** What is 0 is left out, and Kubernetes fills in its default. */
+/** Zero values are left out, so that Kubernetes uses its defaults. */
 function probeTimes(healthcheck: Healthcheck): Probe {
   const { intervalSeconds, timeoutSeconds, failureThreshold, initialDelaySeconds } = healthcheck;
   return {
@@ -197,11 +198,12 @@ function probeTimes(healthcheck: Healthcheck): Probe {
   };
 }
 
-// A deployment in Kubernetes: one ReplicaSet. A change of its template makes no new pods; it is what
-// later pods are made from. So an older agent's ReplicaSet is taken over in place, its pods untouched.
-
 const minReadySeconds = 30;
 
+/**
+ * The ReplicaSet of a deployment. Changing its template does not replace pods; only new pods use it. So krane can take
+ * over the ReplicaSet of an older agent in place without touching its pods.
+ */
 export function desiredReplicaSet(spec: DeploymentSpec, settings: PodSettings): ReplicaSet {
   const annotations = orderAnnotations(spec.kept);
   return withManifestHash<ReplicaSet>({
@@ -216,8 +218,8 @@ export function desiredReplicaSet(spec: DeploymentSpec, settings: PodSettings): 
     spec: {
       replicas: spec.replicas,
       minReadySeconds,
-      // A ReplicaSet's selector cannot be changed once created, so it holds identity only. One label
-      // that varies between versions and every later apply of this deployment would be refused.
+      // A ReplicaSet's selector is immutable once created, so it holds identity only. If one of its labels varied
+      // between versions, the server would reject every later apply of this deployment.
       selector: { matchLabels: identityLabels(spec) },
       template: desiredPodTemplate(spec, settings),
     },

@@ -1,6 +1,5 @@
-// What krane remembers of a live ReplicaSet and of its pods: a few short fields, because a cluster has
-// thousands of pods and a whole one takes twenty times the memory. A pod is judged when it is seen; what
-// is kept is the verdict, not the evidence.
+// The parts of live ReplicaSets and pods that krane caches: a few short fields, because a cluster has thousands of pods
+// and a whole one takes twenty times the memory. A pod is judged when it is received; only the result is kept.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Container, ContainerStatus, Pod } from "kubernetes-types/core/v1.js";
 import { type OrderMark, readOrderMark } from "../../model/kept-order.ts";
@@ -16,7 +15,7 @@ export interface ReplicaSetProjection {
   readonly name: string;
   readonly uid: string;
   readonly ownership: Ownership;
-  /** Of the selector, which cannot be edited; the label of the same meaning can. */
+  /** From the selector, which is immutable; the label with the same id can be edited. */
   readonly deploymentId: string | undefined;
   readonly workspaceId: string | undefined;
   readonly environmentId: string | undefined;
@@ -27,44 +26,44 @@ export interface ReplicaSetProjection {
   /** RFC 3339, as Kubernetes writes it. */
   readonly createdAt: string | undefined;
   readonly deleting: boolean;
-  /** Absent on what the stream brought. */
+  /** Absent if it came from the control plane's stream. */
   readonly ordered?: OrderMark;
-  /** Why the server makes no pods for it. */
+  /** Why the server rejects its pods. */
   readonly refusal?: string;
   /** The finalizers that its deletion waits for. */
   readonly heldBy?: string;
 }
 
-/** Its name is the key that it is cached under, and is not kept twice. */
+/** Without its name, which is in the cache key already. */
 export interface PodProjection {
   /** The uid of its controller. */
   readonly ownerUid: string | undefined;
-  /** Absent on pods that an older agent's template made. */
+  /** Undefined for pods from the template of an older agent. */
   readonly templateHash: string | undefined;
   readonly standing: PodStanding;
   /** Host and port; see addressOf. */
   readonly endpoint: string;
   readonly cpuMillicores: number;
   readonly memoryMib: number;
-  /** Why it cannot run; absent where it can, so that a pod that is well costs nothing more. */
+  /** Why it cannot run; absent if it can, so that a healthy pod takes no extra memory. */
   readonly obstacle?: string;
 }
 
-/** "omitted": not an instance, because it is over, on its way out, or not yet on the network. */
+/** "omitted": not an instance, because it has finished, is being deleted, or has no address yet. */
 export type PodStanding = "omitted" | "pending" | "running" | PodFailure;
 
-/** Why it fails, in the word of Kubernetes. */
+/** Kubernetes' reason why it fails. */
 export type PodFailure = (typeof failures)[number];
 
 export function isFailure(word: string | undefined): word is PodFailure {
   return failures.some((failure) => failure === word);
 }
 
-/** Makes equal texts one text. */
+/** Interns a string. */
 type Share = <S extends string | undefined>(text: S) => S;
 
-// Waiting for one of these, a container does not come up by itself soon. They count whatever the phase
-// says: a pod that crashes in a loop is "Running" most of the time.
+// A container that waits for one of these reasons will not start soon. They count in any phase: a crash-looping pod is
+// "Running" most of the time.
 const failures = [
   "CrashLoopBackOff",
   "ImagePullBackOff",
@@ -146,38 +145,39 @@ function failureOf({ status }: Pod): PodFailure | undefined {
 }
 
 /**
- * The control plane keeps addresses unique, so a failing pod that never got one is known by its own
- * name in that place; two such pods with an empty address would overwrite each other.
+ * The control plane requires unique addresses, so a failing pod that never got one has its name instead: two such pods
+ * with an empty address would overwrite each other.
  */
 function endpointOf({ metadata, status }: Pod, port: number): string {
   const host = status?.podIP ? status.podIP.replaceAll(/[.:]/g, "-") : metadata?.name;
-  // join() writes one flat string, where a template would keep its parts and the links between them.
+  // join() creates a flat string; a template literal would keep its parts in memory, and the links between them.
   return [host, port].join(":");
 }
 
-/** The name that the DNS of the cluster has for the address of a pod. */
+/** The cluster's DNS name for the address of a pod. */
 export function addressOf(pod: PodProjection, namespace: string): string {
   return pod.endpoint.replace(":", `.${namespace}.pod.cluster.local:`);
 }
 
-/** Where a running pod listens, made from its endpoint: no address has a "-" of its own. */
+/** Where a running pod listens, recovered from its endpoint: IP addresses contain no "-". */
 export function socketOf(pod: PodProjection): { readonly ip: string; readonly port: number } {
   const [host = "", port = ""] = pod.endpoint.split(":");
   const ip = host.replaceAll("-", /^\d+-\d+-\d+-\d+$/.test(host) ? "." : ":");
   return { ip, port: Number(port) };
 }
 
-/** A pod's own port, not that of the template: pods of an older template still listen where they did. */
+/** The pod's own port rather than the template's: pods from an older template keep their port. */
 function portOf(container: Container | undefined): number {
   return container?.ports?.[0]?.containerPort ?? defaultPort;
 }
 
-// Why a pod cannot run, in the words of Kubernetes: that of its container, or that of the scheduler.
-
-// What every container waits for on its way up.
+// Reasons for which every container waits while it starts.
 const ordinaryWaits: ReadonlySet<string> = new Set(["ContainerCreating", "PodInitializing"]);
 
-/** Undefined for a pod that runs, is on its way up, or is over: what is over is replaced by another pod. */
+/**
+ * Why a pod cannot run, in Kubernetes' words: the reason of its container or of the scheduler. Undefined for a pod that
+ * runs, starts or has finished; a finished pod is replaced by another one.
+ */
 function podObstacle({ metadata, status }: Pod): string | undefined {
   if (metadata?.deletionTimestamp !== undefined) return undefined;
   if (status?.phase === "Failed" || status?.phase === "Succeeded") return undefined;
@@ -196,8 +196,8 @@ function isStuck({ state }: ContainerStatus): boolean {
 function containerObstacle({ state, lastState }: ContainerStatus): string {
   const { reason, message } = state?.waiting ?? {};
   if (reason !== "CrashLoopBackOff") return obstacleText(reason, message);
-  // Its own message names the pod, so that no two are alike. And what the program left behind as its last
-  // words is not repeated: a customer's words may hold a secret (K7).
+  // Kubernetes' message contains the name of the pod, so no two would be equal. The program's termination message is
+  // left out, because it may hold a customer's secret (K7).
   const { exitCode, reason: end } = lastState?.terminated ?? {};
   return obstacleText(reason, exitCode === undefined ? end : `${end ?? "ended"}, exit code ${exitCode}`);
 }

@@ -1,4 +1,4 @@
-// What is kept of the reports on a deployment: whether anything of it is left, and its pods.
+// The part of a deployment's status reports that the control plane keeps: whether the deployment exists, and its pods.
 import {
   type ApplyDeployment,
   type DeploymentStateSchema,
@@ -56,7 +56,7 @@ function phaseOf({ replicas }: ApplyDeployment, report: DeploymentReport | undef
   const instances = report?.instances ?? [];
   if (replicas === 0) return instances.length === 0 ? Phase.PAUSED : Phase.PROGRESSING;
   const running = instances.filter(({ status }) => status === Status.RUNNING).length;
-  // The agent replaces no pod: one of an earlier description serves, but not what is wanted now.
+  // The agent does not replace pods: one from an older version serves, but does not match the current spec.
   const isCurrent = !instances.some(({ outdated }) => outdated);
   if (running === replicas && instances.length === replicas && isCurrent) return Phase.READY;
   const cannotRun = running < replicas && instances.some(({ status }) => status === Status.FAILED);

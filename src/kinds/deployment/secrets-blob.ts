@@ -1,14 +1,14 @@
-// The blob that holds a tenant's variables: the JSON form of SecretsConfig, readable but for its values.
-// It goes into the pod as it is. Checking it here shows a broken one at once and by name; otherwise
-// every pod of the deployment would start, fail to get its variables, and crash.
+// Parses the blob with a tenant's variables: the JSON form of SecretsConfig, in which only the values are encrypted.
+// The blob goes into the pod unchanged. An invalid one is rejected here with a reason; otherwise every pod of the
+// deployment would start, fail to get its variables, and crash.
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { SecretsConfigSchema } from "../../gen/ctrl/v1/secrets_pb.ts";
 import { quote, type Refuse } from "../../model/field-problem.ts";
 
-// The names of the variables that krane sets in the container of a deployment. A tenant's own variables
-// travel inside the encrypted blob, and may not have these names: which of the two the program then
-// saw would depend on who wrote last.
-
+/**
+ * The names of the variables that krane sets in the container of a deployment. The tenant's own variables are in the
+ * encrypted blob and must not have these names: which value the program gets would depend on which was set last.
+ */
 export const variables = {
   port: "PORT",
   workspaceId: "UNKEY_WORKSPACE_ID",
@@ -24,13 +24,13 @@ const reservedVariables: ReadonlySet<string> = new Set(Object.values(variables))
 
 const field = "encrypted_environment_variables";
 
-// Linux starts no process with a variable longer than 128 KiB, counting name, "=" and the final NUL.
+// Linux does not start a process with a variable longer than 128 KiB, including its name, "=" and the final NUL.
 const variableBytesMax = 131_072 - `${variables.encryptedEnvironment}=`.length - 1;
 export const blobBytesMax = Math.floor(variableBytesMax / 4) * 3;
 
 const variableName = /^[A-Za-z_.-][A-Za-z0-9_.-]{0,255}$/;
 
-/** The blob in base64, as the pod gets it; empty where there are no variables. */
+/** The blob in base64, as the pod gets it; empty without variables. */
 export function parseSecretsBlob(blob: Uint8Array, refuse: Refuse): string {
   if (blob.length === 0) return "";
   if (blob.length > blobBytesMax) {
@@ -48,22 +48,21 @@ export function parseSecretsBlob(blob: Uint8Array, refuse: Refuse): string {
 
 /** Why a tenant's variable cannot have this name. */
 export function findVariableNameFlaw(name: string): string | undefined {
-  // A message cannot hold the second, and drops it without a word.
+  // A message cannot hold a variable named __proto__, and drops it silently.
   if (!variableName.test(name) || name === "__proto__") return "cannot be the name of a variable";
   return reservedVariables.has(name) ? "is a variable that krane sets itself" : undefined;
 }
 
 /**
- * From the name of each variable to its encrypted value; undefined where the blob is none. The errors
- * of the parsers quote what they read, which may be somebody's secret in the wrong place (K7), so what
- * they say is dropped.
+ * Maps the name of each variable to its encrypted value; undefined if the blob is invalid. Parser errors are dropped,
+ * because they quote their input, which may hold a secret in the wrong place (K7).
  */
 export function readSecretsBlob(blob: Uint8Array): ReadonlyMap<string, string> | undefined {
   if (blob.length === 0) return new Map();
   try {
     const json: JsonValue = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(blob));
     const secrets = Object.entries(fromJson(SecretsConfigSchema, json).secrets);
-    // A message cannot hold the name "__proto__" and drops it, and a program would start without it.
+    // A message drops the name "__proto__", so the program would start without that variable.
     const written = (json as { readonly secrets?: object | null }).secrets ?? {};
     return secrets.length === Object.keys(written).length ? new Map(secrets) : undefined;
   } catch {

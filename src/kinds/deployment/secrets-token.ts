@@ -1,21 +1,20 @@
-// The token with which a pod asks krane to decrypt its variables. It is the only one in the pod: no
-// credential for the Kubernetes API is mounted into a tenant's container, and this one is good for
-// krane's audience alone, for ten minutes, and for as long as the pod lives.
+// Mounts the token with which a pod asks krane to decrypt its variables. It is the only token in the pod: a tenant's
+// container gets no credential for the Kubernetes API. It is valid only for krane's audience, for ten minutes, and only
+// while the pod exists.
 import type { Volume, VolumeMount } from "kubernetes-types/core/v1.js";
 
 export interface SecretsSettings {
-  /** Whom the token is for. */
   readonly audience: string;
-  /** Where pods reach krane; absent when something else tells them. */
+  /** Where pods reach krane; absent if the webhook that adds the injector sets it. */
   readonly endpoint?: string;
 }
 
-// Injectors look where Kubernetes itself would put a token.
+// Injectors expect the token where Kubernetes itself would mount one.
 const tokenFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
 export const tokenPath = `${tokenFolder}/token`;
 
 const volumeName = "secrets-token";
-// The shortest life that Kubernetes allows.
+// The shortest lifetime that Kubernetes allows.
 const expirationSeconds = 600;
 
 export function tokenVolume(secrets: SecretsSettings): Volume {

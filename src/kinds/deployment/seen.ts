@@ -1,22 +1,22 @@
-// What is seen of a deployment, for those who report it or follow it. Types alone: published types lead here, and must
-// not lead on to those of Kubernetes' own objects.
+// The observed state of a deployment, for reports and for subscribers. This module holds types only: published types
+// import it, and must not pull in the types of Kubernetes objects.
 import type { ReportDeploymentStatusRequest_Update } from "../../gen/ctrl/v1/deployment_pb.ts";
 
 export interface ObservedDeployment {
   readonly update: ReportDeploymentStatusRequest_Update;
-  /** Equal for equal reports, so that the same report is not sent twice. */
+  /** The same for equal reports, so that none is sent twice. */
   readonly fingerprint: string;
   readonly counts: InstanceCounts;
 }
 
 export interface InstanceCounts {
-  /** What the live ReplicaSet asks for. */
+  /** The replicas in the spec of the live ReplicaSet. */
   readonly wanted: number;
   /** Instances in the report. */
   readonly total: number;
   readonly ready: number;
   readonly failed: number;
-  /** Instances that an earlier template made. krane never kills a pod, so they live as long as they live. */
+  /** Instances from an older template. krane never deletes a pod, so they run until they end. */
   readonly ofOlderTemplate: number;
   /** Why the first failing instance fails. */
   readonly failure?: string;

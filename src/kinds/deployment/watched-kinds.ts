@@ -1,5 +1,5 @@
-// What the deployment controller watches: its ReplicaSets, their pods, and the ingress policies of the
-// environments. Which keys a change concerns is decided here; what to do about it is not.
+// Watches the ReplicaSets of deployments, their pods, and the ingress policies of environments, and maps each change to
+// the keys to reconcile and report.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
 import { type ChangedKeys, isContentChange } from "../../engine/controller-definition.ts";
@@ -22,7 +22,7 @@ export interface PolicyProjection extends LiveProjection {
   readonly name: string;
   readonly workspaceId: string | undefined;
   readonly environmentId: string | undefined;
-  /** What it lets in. */
+  /** The ports that it admits. */
   readonly ports: readonly number[];
 }
 
@@ -35,17 +35,17 @@ export interface EnvironmentRef {
 const selection = { labelSelector: ownSelector(components.deployment) };
 const policyPrefix = "policy:";
 
-/** What the deployments of one environment in one namespace have in common. */
+/** The same for all deployments of an environment in a namespace. */
 export function environmentName({ namespace, environmentId }: EnvironmentRef): string {
   return `${namespace}/${environmentId}`;
 }
 
-// No name of a deployment has a colon in it, so the two kinds of key cannot meet.
+/** The name of a deployment contains no colon, so this cannot be the key of a deployment. */
 export function policyKey(environment: EnvironmentRef): string {
   return policyPrefix + environmentName(environment);
 }
 
-/** The environment that a key is about; undefined for the key of a deployment. */
+/** The environment of a policy key; undefined for the key of a deployment. */
 export function environmentOfKey(key: string): EnvironmentRef | undefined {
   if (!key.startsWith(policyPrefix)) return undefined;
   const [namespace = "", environmentId = ""] = key.slice(policyPrefix.length).split("/");
@@ -88,7 +88,7 @@ export function watchPods(deps: WatchedKindDeps): Pods {
   );
 }
 
-/** Not required: without the CRD the controller still starts, and reports what it waits for. */
+/** Not required: without the CRD the controller still starts, and its status shows what it waits for. */
 export function watchPolicies(deps: WatchedKindDeps): Policies {
   return new WatchedKind<CustomObject, PolicyProjection>(
     { kind: ciliumNetworkPolicies, selection, project: projectPolicy, owned: true, required: false },
@@ -96,7 +96,7 @@ export function watchPolicies(deps: WatchedKindDeps): Policies {
   );
 }
 
-/** `admits`: whether the policy of an environment lets a port in, as far as is known. */
+/** `admits`: whether the environment's policy is known to admit the port. */
 export function replicaSetKeys(
   sets: ReplicaSets,
   change: CacheChange<ReplicaSetProjection>,
@@ -110,8 +110,8 @@ export function replicaSetKeys(
 }
 
 /**
- * A changed port leaves the policy wider than needed once nothing listens on the previous one. And the policy may have
- * been narrowed at the moment when this port was found open.
+ * After a port change the policy is too wide once nothing listens on the previous port. Also, the policy may have been
+ * narrowed just after it was checked for this port.
  */
 function concernsPolicy(
   change: CacheChange<ReplicaSetProjection>,
@@ -129,7 +129,7 @@ export function podKeys(sets: ReplicaSets, change: CacheChange<PodProjection>): 
   return { reconcile: [], report: owners.map(({ key }) => key) };
 }
 
-/** Also of krane's own writes: a policy is made of what many keys want, and they go on while it is written. */
+/** Includes krane's own writes: a policy derives from many keys, which may change while it is being written. */
 export function policyKeys(change: CacheChange<PolicyProjection>): ChangedKeys {
   return { reconcile: isContentChange(change) ? policyKeysOf(statesOf(change)) : [], report: [] };
 }

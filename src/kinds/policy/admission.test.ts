@@ -1,5 +1,5 @@
-// What the policies that krane makes admit, over a table of pods: those that krane makes, labels and all,
-// and some that would like to pass for one of them.
+// Tests which connections krane's policies admit, for pods that krane creates, with all their labels, and for pods that
+// imitate them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PodTemplateSpec } from "kubernetes-types/core/v1.js";
@@ -59,7 +59,7 @@ const ingressPolicies = [
 const ports = [53, 80, 3000, 7945, 7946, 7947, 8040, 8080, 9000];
 const protocols = ["TCP", "UDP", "SCTP"] as const;
 
-/** Every connection into this pod that the policies let through, as readable lines. */
+/** All connections to this pod that the policies admit, as readable lines. */
 function admitted(policies: readonly KubeObject[], to: Pod | undefined): readonly string[] {
   assert.ok(to);
   const lines: string[] = [];

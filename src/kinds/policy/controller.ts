@@ -1,9 +1,8 @@
-// The policy controller as a table. A policy is one object with the rules of the control plane and the
-// name of krane's choosing; nothing runs for it, so there is nothing to report about it.
+// Defines the policy controller. A policy is one CiliumNetworkPolicy with the rules of the control plane and metadata
+// set by krane. Nothing runs for it, so it has no status reports.
 //
-// The kind may be missing from a cluster. Then everything that is wanted waits and says so, and begins by
-// itself once the kind is there: a kind that is not known yet shows no objects, and must not be taken for
-// a cluster in which there are none.
+// The cluster may lack the CRD. Then all wanted policies wait, with a reason, and are applied once the CRD exists.
+// Until the first list response the cache is empty, which must not be mistaken for a cluster without policies.
 import { ContentHashes } from "../../engine/applied-content.ts";
 import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller.ts";
 import {
@@ -26,7 +25,7 @@ import { desiredPolicy } from "./desired.ts";
 import { judgePolicy, type PolicyProjection, projectPolicy } from "./projections.ts";
 import type { PolicySpec } from "./spec.ts";
 
-// The first answer brings up what waits for it; this is for the case that there never is one.
+// The first list response reconciles the waiting keys. This is the retry interval in case it never arrives.
 const lookAgainMs = 10_000;
 
 export const policyRecipe: ControllerRecipe<PolicySpec, never, never, KindSettings> = {
@@ -68,7 +67,7 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
 
   orderedObject(key: string): OrderedObject | undefined {
     const live = this.policies.get(key)?.value;
-    // What is on its way out was ordered away.
+    // The deletion was already ordered.
     if (live === undefined || live.ownership.kind !== "ours" || live.deleting) return undefined;
     const { namespace, name, policyId: id, ordered } = live;
     return { namespace, name, id, ordered };
@@ -78,7 +77,7 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
     const { policies } = this;
     if (entry === undefined || entry.want.kind === "invalid") return { kind: "nothing" };
     const isDelete = entry.want.kind === "delete";
-    // Where there is no such kind, what is to be deleted is gone with it.
+    // Without the CRD no policy exists, so a deletion is already complete.
     const isKnown = policies.synced || (isDelete && policies.isMissing);
     if (!isKnown) return this.planUnknown();
     if (entry.want.kind === "apply") return this.planApply(key, entry.want.spec);
@@ -100,7 +99,7 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
     return { ready: 0, total: 0 };
   }
 
-  /** Nothing runs for a policy; it can only fail to go. */
+  /** Nothing runs for a policy, so only its deletion can get stuck. */
   failing(): ReadonlyMap<string, string> {
     const failing = new Map<string, string>();
     for (const { key, value } of this.policies.cache.all())
@@ -129,7 +128,7 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
 
   private planUnknown(): Plan {
     const { lastError } = this.policies.status();
-    // The first answer is on its way, as after every start; that is no trouble yet.
+    // As after every start, the first list response is still pending; that is not a problem yet.
     if (lastError === "") return { kind: "later", afterMs: lookAgainMs };
     const reason = this.policies.isMissing
       ? "the cluster has no CiliumNetworkPolicy; is Cilium installed?"

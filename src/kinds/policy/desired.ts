@@ -1,5 +1,5 @@
-// A policy of the control plane as krane applies it: the rules are the control plane's, name, namespace
-// and labels are krane's. Beside them it says only who ordered it, where that was not the control plane.
+// Builds the CiliumNetworkPolicy that krane applies for a policy: the rules come from the control plane; krane sets
+// the name, namespace and labels, and records the order if it did not come from the control plane's stream.
 import type { KubeObject } from "../../kube/types.ts";
 import { orderAnnotations } from "../../model/kept-order.ts";
 import { components, labelKeys, ownLabels } from "../../model/labels.ts";

@@ -1,4 +1,4 @@
-// The documents of policies: the fields that people write, and the manifests that `krane render` shows for them.
+// Policy documents: the fields that users write, and the manifests that `krane render` shows for them.
 import { create } from "@bufbuild/protobuf";
 import { defineDocument, problemsOf } from "../../documents/document-kind.ts";
 import { field } from "../../documents/fields.ts";

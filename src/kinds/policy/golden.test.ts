@@ -1,4 +1,4 @@
-// The manifests of a policy of the control plane, in testdata/policy.
+// Compares the manifests of policies with the golden files in testdata/policy.
 import assert from "node:assert/strict";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { testGoldenManifests } from "../../../test/support/golden-manifests.ts";
@@ -10,10 +10,9 @@ import { desiredPolicy } from "./desired.ts";
 import { parseApplyPolicy } from "./spec.ts";
 
 interface GoldenInput {
-  /** What the case is about. */
   readonly about: string;
   readonly apply: JsonValue;
-  /** What the message carries as bytes stands here so that it can be read. */
+  /** Bytes in the message; readable JSON in the file. */
   readonly policy: JsonValue;
 }
 

@@ -1,5 +1,5 @@
-// The descriptor of policies: a CiliumNetworkPolicy with the rules of the control plane. Its controller is called
-// `cilium` on the wire, in metrics and in logs.
+// The descriptor of policies. A policy is a CiliumNetworkPolicy with the rules of the control plane. Its controller is
+// called `cilium` on the wire, in metrics and in logs.
 import {
   ApplyCiliumNetworkPolicySchema,
   CiliumNetworkPolicyStateSchema,
@@ -13,8 +13,7 @@ import type { Kind } from "../kind.ts";
 import { type KindView, noPods } from "../kind-view.ts";
 import { type PolicySpec, parseApplyPolicy, parseDeletePolicy } from "./spec.ts";
 
-// How the CLI shows a policy. It has no pods and no status reports.
-
+/** How the CLI shows a policy. It has no pods and no status reports. */
 const policyView: KindView = {
   columns: ["id", "name", "phase", "deployment", "version", "reason"],
   podsOf: () => noPods,
@@ -27,8 +26,7 @@ const policyView: KindView = {
   isRollingOut: () => false,
 };
 
-// The rights that an agent needs for this kind.
-
+/** The permissions that an agent needs for this kind. */
 const policyCalls: readonly ClusterCall[] = [
   {
     part: "agent",
@@ -71,7 +69,7 @@ export const policyKind: Kind<
   owner: "deployment",
   parseApply: parseApplyPolicy,
   parseDelete: parseDeletePolicy,
-  // The rules are kept with the order: what an edit has made of those on the object is not what was ordered.
+  // The rules are stored with the order, because those on the live object may have been edited.
   orders: { longField: "policy" },
   clusterCalls: policyCalls,
   view: policyView,

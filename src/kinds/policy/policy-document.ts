@@ -1,14 +1,14 @@
-// The policy inside a message: a whole Kubernetes object as JSON, of which krane takes the rules and
-// nothing else. What it says about its own name, labels, finalizers or owners has no effect.
+// Parses the policy inside a message: a complete Kubernetes object as JSON, of which krane uses only the rules. Its own
+// name, labels, finalizers and owners are ignored.
 //
-// - The rules go to the API server as they are, so whatever would come back from there as something else
-//   is refused: the live object would differ from the wanted one for ever (K11).
+// - The rules go to the API server unchanged. Values that the API server would return in another form are rejected,
+//   because the live object would differ from the desired one forever (K11).
 // - Policies may hold credentials, in the headers that they match. No problem quotes a value (K7).
 import { quote, type Refuse } from "../../model/field-problem.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** What a policy demands; at least one of the two is there. */
+/** The rules of a policy; at least one of the two is set. */
 export interface PolicyRules {
   readonly spec?: JsonObject;
   readonly specs?: readonly JsonObject[];
@@ -18,10 +18,9 @@ export const policyApiVersion = "cilium.io/v2";
 export const policyKind = "CiliumNetworkPolicy";
 
 const field = "policy";
-// Far above any policy that a person could check, and with the server's own records of its fields far
-// below what the API server stores.
+// Far more than a policy that a person could review, and, even with managedFields, far less than the API server stores.
 export const policyBytesMax = 256 * 1024;
-// The definition of CiliumNetworkPolicy ends 11 levels below its spec.
+// The CRD of CiliumNetworkPolicy has 11 levels below its spec.
 const depthMax = 32;
 
 export function parsePolicyDocument(bytes: Uint8Array, refuse: Refuse): PolicyRules {
@@ -36,7 +35,7 @@ export function parsePolicyDocument(bytes: Uint8Array, refuse: Refuse): PolicyRu
   return {};
 }
 
-/** Undefined, which JSON cannot be, for what is not JSON. */
+/** Undefined, which is not a JSON value, if the bytes are not JSON. */
 function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
@@ -48,7 +47,7 @@ function parseJson(bytes: Uint8Array): unknown {
 function parseRules(document: JsonObject, refuse: Refuse): PolicyRules {
   requireText("apiVersion", document["apiVersion"], policyApiVersion, refuse);
   requireText("kind", document["kind"], policyKind, refuse);
-  // In the JSON of other programs null stands for a field that was never set.
+  // Other programs write null for a field that was never set.
   const spec = document["spec"] ?? undefined;
   const specs = document["specs"] ?? undefined;
   if (spec === undefined && specs === undefined) refuse(field, "must have spec or specs");
@@ -83,7 +82,7 @@ function parseRule(path: string, value: unknown, refuse: Refuse): JsonObject {
     return {};
   }
   const rule = withoutNulls(value) as JsonObject;
-  // Cilium takes such a policy from Kubernetes and then enforces nothing of it.
+  // Cilium accepts a namespaced policy with a nodeSelector, but enforces none of it.
   if ("nodeSelector" in rule) refuse(`${path}.nodeSelector`, "is not for policies of a namespace");
   else if (!isObject(rule["endpointSelector"])) {
     refuse(`${path}.endpointSelector`, "is required: an object, {} for every pod of the namespace");
@@ -91,7 +90,7 @@ function parseRule(path: string, value: unknown, refuse: Refuse): JsonObject {
   return rule;
 }
 
-/** Why a value would not come back from the API server as it is. */
+/** Why the API server would not return a value unchanged. */
 function problemOf(value: unknown, depth: number): string | undefined {
   if (typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER) {
     return "has a number too large to be exact";
@@ -106,12 +105,12 @@ function problemOf(value: unknown, depth: number): string | undefined {
   return undefined;
 }
 
-/** Half a character, which UTF-8 cannot hold. */
+/** Whether the text has an unpaired surrogate, which UTF-8 cannot encode. */
 function isBroken(text: string): boolean {
   return /\p{Surrogate}/u.test(text);
 }
 
-/** A member that is null says the same as none; the API server drops some of them and refuses others. */
+/** A null member means the same as an absent one; the API server drops some of them and rejects others. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isObject(value)) return value;

@@ -8,7 +8,7 @@ import { desiredGossipPolicy } from "../sentinel/desired.ts";
 import { desiredPolicy } from "./desired.ts";
 import { judgePolicy, projectPolicy } from "./projections.ts";
 
-/** As the API server stores what krane applied. */
+/** An applied manifest as the API server stores it. */
 function live(manifest: KubeObject): KubeObject {
   const labels = Object.keys(manifest.metadata?.labels ?? {}).map((key) => [`f:${key}`, {}]);
   const fieldsV1 = { "f:metadata": { "f:labels": Object.fromEntries(labels) } };

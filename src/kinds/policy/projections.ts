@@ -1,4 +1,4 @@
-// What krane remembers of a live policy that came from the control plane.
+// The parts of a live policy that krane caches, and the check that the policy is one that the control plane asked for.
 import type { KubeObject, ObjectMeta } from "../../kube/types.ts";
 import { type OrderMark, readOrderMark } from "../../model/kept-order.ts";
 import { annotationKeys, components, fieldManager, labelKeys } from "../../model/labels.ts";
@@ -10,13 +10,13 @@ export interface PolicyProjection {
   readonly name: string;
   readonly uid: string;
   readonly ownership: Ownership;
-  /** Undefined where the label is gone or was written by somebody else than krane. */
+  /** Undefined if the label is missing or was not written by krane. */
   readonly policyId: string | undefined;
   readonly manifestHash: string | undefined;
   /** RFC 3339, as Kubernetes writes it. */
   readonly createdAt: string | undefined;
   readonly deleting: boolean;
-  /** Absent on what the stream brought. */
+  /** Absent if it came from the control plane's stream. */
   readonly ordered?: OrderMark;
   /** The finalizers that its deletion waits for. */
   readonly heldBy?: string;
@@ -39,18 +39,20 @@ export function projectPolicy({ metadata }: KubeObject): PolicyProjection {
   };
 }
 
-/** A policy whose id was edited belongs to whoever the control plane gives its name to: the edit is drift. */
+/** A policy with an edited id belongs to the policy that the control plane gives its name to: the edit is drift. */
 export function judgePolicy({ ownership, policyId }: PolicyProjection, wanted: string): Ownership {
   return policyId === undefined
     ? ownership
     : judgeIdentity(ownership, { what: "policy id", live: policyId, wanted });
 }
 
-// krane also applies policies that guard environments and sentinels. They carry its label and its field
-// manager, but neither this component nor the id of a policy, and no message about policies may touch them.
+/**
+ * For the policies that krane applies to protect environments and sentinels. They have krane's label and field manager,
+ * but neither this component nor a policy id, and no policy message may change them.
+ */
 const withoutId: Ownership = { kind: "foreign", reason: `label ${labelKeys.networkPolicyId} is absent` };
 
-/** Either mark is enough, so that an edit of the other is seen as one. */
+/** Either label is enough, so that an edit of the other is detected as drift. */
 function isOfControlPlane(metadata: ObjectMeta | undefined): boolean {
   const labels = metadata?.labels ?? {};
   return (
@@ -60,8 +62,8 @@ function isOfControlPlane(metadata: ObjectMeta | undefined): boolean {
 }
 
 /**
- * A policy has nothing immutable to know it by, only this label, which anybody can edit. Server-side
- * apply tells the two apart: whoever edits a field takes it out of krane's record of what it applied.
+ * A policy has no immutable field to identify it, only this label, which anyone can edit. Server-side apply reveals an
+ * edit: it removes the edited field from those that krane's field manager owns.
  */
 function appliedId(metadata: ObjectMeta | undefined): string | undefined {
   const isOwn = (metadata?.managedFields ?? []).some(

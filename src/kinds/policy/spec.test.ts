@@ -219,6 +219,6 @@ test("the largest policy that is accepted stays below the limits of the API serv
   );
   const spec = { endpointSelector: { matchLabels: labels } };
   const bytes = Buffer.byteLength(JSON.stringify(desiredPolicy(policySpec(document({ spec })))));
-  // The record of fields that the server keeps names every label once more.
+  // The server's managedFields repeat the name of every label.
   assert.ok(bytes * 3 < 1.25 * 2 ** 20, String(bytes));
 });

@@ -1,6 +1,6 @@
-// From a message of the control plane to a network policy that can be trusted, or to the list of what is
-// wrong with it. Trusted means: it lands under a name of its own, in a namespace that krane may manage.
-// What it then selects there and admits is the control plane's to decide.
+// Parses a message of the control plane to a trusted PolicySpec, or to the list of its problems. Trusted means that its
+// name does not collide with krane's own policies and that krane may manage its namespace. Which pods it selects and
+// what it admits is up to the control plane.
 import type {
   ApplyCiliumNetworkPolicy,
   DeleteCiliumNetworkPolicy,
@@ -16,7 +16,7 @@ import { type PolicyRules, parsePolicyDocument } from "./policy-document.ts";
 export interface PolicySpec extends PolicyRef {
   readonly policyId: string;
   readonly rules: PolicyRules;
-  /** Absent on what the stream brought. */
+  /** Absent if it came from the control plane's stream. */
   readonly kept?: KeptOrder;
 }
 
@@ -40,7 +40,7 @@ export function parseApplyPolicy(
   }));
 }
 
-/** The rules for names hold for deletes too. */
+/** The rules for names also apply to deletions. */
 export function parseDeletePolicy(
   message: DeleteCiliumNetworkPolicy,
   rules: Pick<MessageRules, "ownNamespace">,
@@ -71,8 +71,8 @@ function parseRef(
 }
 
 /**
- * The other controllers apply policies under the same field manager. Kubernetes would see no conflict
- * in one overwriting the other, and the two would take turns for ever.
+ * Other controllers apply policies with the same field manager. Kubernetes would report no conflict when one overwrites
+ * the other, and the two controllers would overwrite each other forever.
  */
 function isMadeByKrane({ namespace, name }: PolicyRef): boolean {
   if (namespace === sentinelNamespace) return name.endsWith(gossipSuffix);

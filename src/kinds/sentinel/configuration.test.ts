@@ -25,7 +25,7 @@ test("the document says what the sentinel has to know, with its placeholders int
   });
 });
 
-// The sentinel reads it into a floating-point number, and not every reader of TOML takes an integer for one.
+// The sentinel reads it as a floating-point number, and not every TOML parser accepts an integer there.
 test("the sample rate is written as a floating-point number", () => {
   assert.match(sentinelConfiguration(spec, "local.dev"), /^sample_rate = 1\.0$/m);
 });

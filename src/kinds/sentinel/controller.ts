@@ -1,6 +1,7 @@
-// The sentinel controller as a table. A sentinel is an apps/v1 Deployment with four companions. The
-// Deployment is applied first and deleted last, so that whoever comes after a crash finds it and knows
-// that the rest has to be completed, or taken away. Companions that lost it are asked for by their id.
+// Defines the sentinel controller. A sentinel is an apps/v1 Deployment with four companions.
+//
+// The Deployment is applied first and deleted last: after a crash krane finds it and completes or deletes the rest.
+// Companions that have lost their Deployment are looked up upstream by their id.
 import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller.ts";
 import {
   type ControllerDefinition,
@@ -58,7 +59,7 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
       defineKind(deployments, deploymentKeys),
       defineKind(services, companionKeys),
       defineKind(budgets, companionKeys),
-      // What could not be completed while the cluster had no policies.
+      // Completes the sentinels that waited for the policies of the cluster.
       defineKind(policies, companionKeys, () => [...deps.store.entries()].map(({ key }) => key)),
     ];
   }
@@ -90,7 +91,7 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
 
   orderedObject(key: string): OrderedObject | undefined {
     const live = this.watched.deployments.get(key)?.value;
-    // What is on its way out was ordered away.
+    // The deletion was already ordered.
     if (live === undefined || live.ownership.kind !== "ours" || live.deleting) return undefined;
     const { namespace, name, sentinelId: id, ordered } = live;
     return { namespace, name, id, ordered };
@@ -134,13 +135,13 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
     return failing;
   }
 
-  /** What runs of a sentinel of ours; undefined where there is none. */
+  /** What runs of a sentinel that krane owns; undefined if nothing does. */
   seen(key: string): ObservedSentinel | undefined {
     const live = this.watched.deployments.get(key)?.value;
     return live?.ownership.kind === "ours" ? observeSentinel(live) : undefined;
   }
 
-  /** The control plane never spoke of it, and a report about it could only be refused. */
+  /** Whether the control plane has never sent this sentinel: it would reject every report on it. */
   private isOnlyOrdered(key: string): boolean {
     const entry = this.deps.store.get(key);
     if (entry === undefined) return this.watched.deployments.get(key)?.value.ordered !== undefined;
@@ -160,7 +161,7 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
   private companionSteps(key: string, spec: SentinelSpec): readonly Step[] {
     const { deployments, policies } = this.watched;
     const uid = deployments.get(key)?.uid;
-    // Its end is a change of its own, and brings the key up again at once.
+    // The watch sees the deletion and reconciles the key again at once.
     if (uid === undefined) return [{ kind: "unmet", reason: `Deployment ${key} was deleted meanwhile` }];
     return [...this.objects.companions(spec, uid)].map(([kind, object]) =>
       kind === "gossip-policy" && !policies.synced
@@ -183,20 +184,21 @@ function sentinelOf(key: string): SentinelRef {
   return { namespace: sentinelNamespace, name };
 }
 
-// Why pods of a sentinel cannot run, for people. krane does not watch the pods of sentinels; their apps/v1
-// Deployment tells when pods are refused, and after some minutes that they do not come up. Empty where all is well.
-
 type JudgedDeployment = Pick<
   SentinelDeploymentProjection,
   "replicas" | "replicasAvailable" | "obstacle" | "heldBy"
 >;
 
+/**
+ * Describes to users why pods of a sentinel cannot run; empty if they can. krane does not watch the pods of sentinels:
+ * their apps/v1 Deployment reports when pods are rejected, and after some minutes that they do not become ready.
+ */
 export function failingSentinel(deployment: JudgedDeployment): string {
   const { replicas, replicasAvailable, obstacle, heldBy } = deployment;
   if (heldBy !== undefined) return heldText("Deployment", heldBy);
   if (obstacle === undefined) return "";
   const missing = Math.max(0, replicas - replicasAvailable);
-  // A roll-out can be stuck while every previous pod still serves.
+  // A rollout can be stuck while all of the previous pods still serve.
   return missing === 0
     ? obstacle
     : `${missing} of ${replicas} ${replicas === 1 ? "pod" : "pods"}: ${obstacle}`;

@@ -21,7 +21,7 @@ const settings: SentinelSettings = {
   registry: { host: "registry.example", username: "robot", password: { reveal: () => "secret" } },
 };
 
-// For every field another value that is right too.
+// Another valid value for each field.
 const changes: Readonly<Record<string, Overrides>> = {
   k8s_name: { k8sName: "other" },
   workspace_id: { workspaceId: "ws_other" },
@@ -173,7 +173,7 @@ test("without a registry, or for an image of another one, there is no pull secre
   }
 });
 
-// Whoever adds a field to the pod comes by here, and asks whether a message can bend it.
+// Fails when a field is added to the pod. Before extending the list, check whether a message can influence the field.
 test("the pod of a sentinel has these fields and no other", () => {
   const { containers = [], ...pod } = manifestOf("apps-deployment").spec?.template.spec ?? {};
   assert.deepEqual(Object.keys(pod).sort(), [

@@ -1,10 +1,9 @@
-// Everything that one sentinel needs in the cluster, in the order in which it has to be applied, and the
-// parts to delete, in the order of deleting.
+// Builds all objects of a sentinel in the order in which they are applied, and lists the parts to delete in the order
+// in which they are deleted.
 //
-// The apps/v1 Deployment is written first and deleted last. It is the anchor: while any other part exists
-// because of krane, the Deployment does too, so whoever comes after a crash finds it and knows that the
-// rest has to be completed, or taken away. The policy is applied last: in a cluster without its kind
-// everything else is there by then.
+// The apps/v1 Deployment is applied first and deleted last. While any other part that krane applied exists, so does
+// the Deployment: after a crash krane finds it and completes or deletes the rest. The policy is applied last, so that
+// a cluster without CiliumNetworkPolicy has everything else by then.
 import type { Deployment } from "kubernetes-types/apps/v1.js";
 import type { Namespace, Secret, Service } from "kubernetes-types/core/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
@@ -28,7 +27,7 @@ import { desiredSentinelTemplate, type SentinelPodSettings } from "./pod-templat
 import type { SentinelRef, SentinelSpec } from "./spec.ts";
 
 export interface SentinelSettings {
-  /** As the sentinel knows it, name and platform joined: "us-east-1.aws". */
+  /** As the sentinel expects it, name and platform joined: "us-east-1.aws". */
   readonly region: string;
   readonly registry?: RegistryCredentials;
 }
@@ -42,7 +41,7 @@ export type DesiredSentinelObject =
   | { readonly kind: "gossip-service"; readonly manifest: Service }
   | { readonly kind: "gossip-policy"; readonly manifest: IngressRules };
 
-/** An object of one sentinel alone; namespace and pull secret are everybody's. */
+/** An object that belongs to one sentinel; the namespace and the pull secret are shared. */
 export type SentinelPartKind = Exclude<DesiredSentinelObject["kind"], "namespace" | "pull-secret">;
 
 export interface SentinelPart {
@@ -51,7 +50,7 @@ export interface SentinelPart {
   readonly name: string;
 }
 
-/** `deploymentUid`: of the live apps/v1 Deployment, as the answer to its apply has it. */
+/** `deploymentUid`: the uid of the live apps/v1 Deployment, from the response to its apply. */
 export function desiredSentinel(
   spec: SentinelSpec,
   settings: SentinelSettings,
@@ -70,7 +69,7 @@ export function desiredSentinel(
   ];
 }
 
-/** All five by name: an owner reference may have been lost, and the gossip objects have none. */
+/** Lists all five by name: an owner reference may have been lost, and the gossip objects have no owner. */
 export function sentinelPartsToDelete({ namespace, name }: SentinelRef): readonly SentinelPart[] {
   return [
     { kind: "gossip-policy", namespace, name: gossipName(name) },
@@ -86,10 +85,9 @@ function pullSecrets(spec: SentinelSpec, registry: RegistryCredentials | undefin
   return [{ kind: "pull-secret", manifest: desiredPullSecret(spec.namespace, registry) }];
 }
 
-// The apps/v1 Deployment of a sentinel: the object that the others hang on, and that status is read from.
-
 const minReadySeconds = 30;
 
+/** The apps/v1 Deployment of a sentinel. The other objects depend on it, and status is read from it. */
 export function desiredSentinelDeployment(spec: SentinelSpec, settings: SentinelPodSettings): Deployment {
   const annotations = orderAnnotations(spec.kept);
   return withManifestHash<Deployment>({
@@ -104,20 +102,16 @@ export function desiredSentinelDeployment(spec: SentinelSpec, settings: Sentinel
     spec: {
       replicas: spec.replicas,
       minReadySeconds,
-      // It cannot be changed once created, so it holds identity only.
+      // Immutable once created, so it holds identity only.
       selector: { matchLabels: identityLabels(spec) },
-      // A sentinel of one replica must not be without any while it is replaced.
+      // A sentinel with one replica must not be without a pod while that pod is replaced.
       strategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
       template: desiredSentinelTemplate(spec, settings),
     },
   });
 }
 
-// The Service and the PodDisruptionBudget of a sentinel. Both are owned by its apps/v1 Deployment and go
-// with it even where nobody deletes them. Owner and owned share a namespace: Kubernetes takes an owner
-// of another one for absent and collects what it owns.
-
-/** `deploymentUid`: of the live apps/v1 Deployment. One that was created anew has another uid. */
+/** `deploymentUid`: the uid of the live apps/v1 Deployment, which changes when the Deployment is recreated. */
 export function desiredSentinelService(spec: SentinelSpec, deploymentUid: string): Service {
   return withManifestHash<Service>({
     apiVersion: "v1",
@@ -137,16 +131,21 @@ export function desiredSentinelBudget(spec: SentinelSpec, deploymentUid: string)
     kind: "PodDisruptionBudget",
     metadata: ownedMetadata(spec, deploymentUid),
     spec: {
-      // Allowing one pod to be away would allow the only pod to be away. For more than one pod, or
-      // none, a minimum would be met while most of them are gone, or never.
+      // With one replica, maxUnavailable: 1 would allow evicting the only pod. With several, minAvailable: 1 would be
+      // met while most pods are gone; with none, it would never be met.
       ...(spec.replicas === 1 ? { minAvailable: 1 } : { maxUnavailable: 1 }),
       selector: { matchLabels: identityLabels(spec) },
-      // A pod that is not ready protects nobody, and must not hold up the drain of its node for ever.
+      // A pod that is not ready serves no traffic, and must not block the drain of its node forever.
       unhealthyPodEvictionPolicy: "AlwaysAllow",
     },
   });
 }
 
+/**
+ * The metadata of the Service and the PodDisruptionBudget. The apps/v1 Deployment owns both, so Kubernetes deletes them
+ * with it even if krane does not. Owner and owned objects share a namespace: Kubernetes treats an owner in another
+ * namespace as absent, and collects the objects that it owns.
+ */
 function ownedMetadata(spec: SentinelSpec, deploymentUid: string): ObjectMeta {
   return {
     name: spec.name,
@@ -156,10 +155,7 @@ function ownedMetadata(spec: SentinelSpec, deploymentUid: string): ObjectMeta {
   };
 }
 
-// What the sentinels of an environment need to find and reach each other: a headless Service that
-// resolves to all of them, and a policy that lets them talk. Both select the whole environment, so
-// neither is owned by one sentinel's Deployment: they must not vanish under the others with it.
-
+/** A headless Service that resolves to all sentinels of the environment, so that they find each other. */
 export function desiredGossipService(spec: SentinelSpec): Service {
   return withManifestHash<Service>({
     apiVersion: "v1",
@@ -177,7 +173,10 @@ export function desiredGossipService(spec: SentinelSpec): Service {
   });
 }
 
-/** A selector without a namespace means that of the policy, so no pod of a tenant can pass for a peer. */
+/**
+ * Lets the sentinels of an environment reach each other. A selector without a namespace selects within the policy's own
+ * namespace, so no tenant pod can pass for a peer.
+ */
 export function desiredGossipPolicy(spec: SentinelSpec): IngressRules {
   const peers = { matchLabels: peerLabels(spec) };
   const port = String(gossipPort);
@@ -204,6 +203,10 @@ export function desiredGossipPolicy(spec: SentinelSpec): IngressRules {
   });
 }
 
+/**
+ * The metadata of the gossip Service and the gossip policy. Both select the whole environment, so no sentinel's
+ * Deployment owns them: deleting one sentinel must not take them from the others.
+ */
 function gossipMetadata(spec: SentinelSpec): IngressRules["metadata"] {
   return {
     name: gossipName(spec.name),

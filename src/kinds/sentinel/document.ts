@@ -1,4 +1,4 @@
-// The documents of sentinels: the fields that people write, and the manifests that `krane render` shows for them.
+// Sentinel documents: the fields that users write, and the manifests that `krane render` shows for them.
 import { create } from "@bufbuild/protobuf";
 import { defineDocument, problemsOf } from "../../documents/document-kind.ts";
 import { field } from "../../documents/fields.ts";
@@ -9,9 +9,9 @@ import { desiredSentinel } from "./desired.ts";
 import { parseApplySentinel, type SentinelSpec } from "./spec.ts";
 
 /**
- * The uid of the apps/v1 Deployment is known to the cluster alone. In the references to it, it is empty, which the
- * API server refuses: with any other text in its place, what is applied by hand would be taken for an orphan and
- * deleted. The hash of such a manifest is that of the manifest as it is shown.
+ * Only the cluster knows the uid of the apps/v1 Deployment. Owner references to it get an empty uid, which the API
+ * server rejects: with any other text, objects applied by hand would count as orphans and be deleted. The hash of such
+ * a manifest is that of the manifest as shown.
  */
 const unknownUid = "";
 

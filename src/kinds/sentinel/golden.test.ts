@@ -1,4 +1,4 @@
-// The manifests of a sentinel, in testdata/sentinel.
+// Compares the manifests of sentinels with the golden files in testdata/sentinel.
 import assert from "node:assert/strict";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { testGoldenManifests } from "../../../test/support/golden-manifests.ts";
@@ -8,7 +8,6 @@ import { desiredSentinel, type SentinelSettings } from "./desired.ts";
 import { parseApplySentinel } from "./spec.ts";
 
 interface GoldenInput {
-  /** What the case is about. */
   readonly about: string;
   readonly apply: JsonValue;
   readonly settings?: {
@@ -17,7 +16,7 @@ interface GoldenInput {
   };
 }
 
-// Stands for the uid that the API server gives the apps/v1 Deployment.
+// In place of the uid that the API server assigns to the apps/v1 Deployment.
 const deploymentUid = "11111111-2222-4333-8444-555555555555";
 function manifestsOf(input: GoldenInput): readonly unknown[] {
   const parsed = parseApplySentinel(fromJson(ApplySentinelSchema, input.apply), { registries: [] });

@@ -1,9 +1,9 @@
-// How the objects of a sentinel are named, labelled and found. All of them are in one namespace, and
-// their names follow from the sentinel's own, so whoever holds the name holds all five.
+// Names, labels and selectors of a sentinel's objects. All sentinels share one namespace, and the names of the objects
+// derive from the sentinel's name, so the owner of that name owns all five.
 import { type Component, components, labelKeys, ownLabels, sentinelNamespace } from "../../model/labels.ts";
 import { gossipSuffix } from "../../model/names.ts";
 
-/** Who a sentinel is, and whose. */
+/** The id of a sentinel and of its owners. */
 export interface SentinelIdentity {
   readonly workspaceId: string;
   readonly projectId: string;
@@ -11,12 +11,12 @@ export interface SentinelIdentity {
   readonly sentinelId: string;
 }
 
-/** Where traffic comes in. */
+/** Receives the traffic. */
 export const sentinelPort = 8040;
-/** Where sentinels of one environment tell each other who is there. */
+/** Used by the sentinels of an environment to track their members. */
 export const gossipPort = 7946;
 
-/** Leaves room for the suffix in a name of 63 characters. */
+/** Leaves room for the gossip suffix within 63 characters. */
 export const sentinelNameLengthMax = 63 - gossipSuffix.length;
 
 /** The name of the gossip Service and of the gossip policy. */
@@ -24,14 +24,14 @@ export function gossipName(sentinelName: string): string {
   return sentinelName + gossipSuffix;
 }
 
-/** The sentinel that an object belongs to, by the object's name. No sentinel's own name ends in the suffix. */
+/** The name of the sentinel that an object belongs to. No sentinel's own name ends in the suffix. */
 export function sentinelNameOf(objectName: string): string {
   return objectName.endsWith(gossipSuffix) ? objectName.slice(0, -gossipSuffix.length) : objectName;
 }
 
 /**
- * Finds every object of every sentinel. It does not ask for the managed-by label, which older agents
- * left off the gossip objects; ownership is judged object by object.
+ * Selects all objects of all sentinels. It does not require the managed-by label, because older agents did not set it
+ * on gossip objects; ownership is judged per object.
  */
 export const sentinelSelection = {
   namespace: sentinelNamespace,
@@ -48,12 +48,12 @@ export function sentinelLabels(sentinel: SentinelIdentity, component: Component)
   };
 }
 
-/** The label that never varies between versions of one sentinel. */
+/** The label that is the same in all versions of a sentinel. */
 export function identityLabels({ sentinelId }: SentinelIdentity): Record<string, string> {
   return { [labelKeys.sentinelId]: sentinelId };
 }
 
-/** Every sentinel of the same environment, this one included. */
+/** Selects every sentinel of the environment, including this one. */
 export function peerLabels({ environmentId }: SentinelIdentity): Record<string, string> {
   return { [labelKeys.environmentId]: environmentId, [labelKeys.component]: components.sentinel };
 }

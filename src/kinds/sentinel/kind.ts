@@ -1,5 +1,5 @@
-// The descriptor of sentinels: the proxy in front of an environment's deployments, an apps/v1 Deployment with four
-// companions in a namespace of its own.
+// The descriptor of sentinels. A sentinel is the proxy in front of an environment's deployments: an apps/v1 Deployment
+// with four companions. All sentinels share a dedicated namespace.
 import { ClusterService } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import {
   ApplySentinelSchema,
@@ -16,8 +16,7 @@ import type { ObservedSentinel } from "./seen.ts";
 import { parseApplySentinel, parseDeleteSentinel, type SentinelSpec } from "./spec.ts";
 import { sentinelView } from "./view.ts";
 
-// The rights that an agent needs for this kind.
-
+/** The permissions that an agent needs for this kind. */
 const sentinelCalls: readonly ClusterCall[] = [
   {
     part: "agent",

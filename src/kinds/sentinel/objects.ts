@@ -1,6 +1,7 @@
-// The five objects of a sentinel as the engine handles them. Whoever holds the apps/v1 Deployment holds
-// the rest: it is judged by the id of its selector, which nobody can edit, and the others by ownership
-// alone, because their ids are labels, and an edited label is drift to be repaired.
+// Hands the five objects of a sentinel to the engine, to apply and delete.
+//
+// The owner of the apps/v1 Deployment owns the rest. The Deployment is judged by the id in its selector, which is
+// immutable. The others are judged by ownership only: their ids are labels, and an edited label is drift to repair.
 
 import { manifestContentHash } from "../../engine/applied-content.ts";
 import { type OwnedObject, type OwnedTarget, ownedObject, ownedTarget } from "../../engine/plan.ts";
@@ -19,7 +20,7 @@ import type { SentinelCompanions, SentinelKinds } from "./watched-kinds.ts";
 
 type CompanionKind = Exclude<SentinelPartKind, "apps-deployment">;
 
-/** Manifests are large and their hashes are short; a manifest is built again when it is sent. */
+/** Only hashes are kept, because manifests are large; a manifest is rebuilt when it is sent. */
 interface ContentHashes {
   readonly deploymentUid: string;
   readonly byKind: ReadonlyMap<SentinelPartKind, string>;
@@ -38,7 +39,7 @@ export class SentinelObjects {
   deployment(spec: SentinelSpec): OwnedObject {
     const { deployments } = this.kinds;
     const key = keyOf(spec);
-    // What it is made of does not depend on its uid.
+    // The Deployment's own manifest does not depend on its uid.
     const deploymentUid = deployments.get(key)?.uid ?? "";
     return ownedObject(deployments, {
       key,
@@ -49,7 +50,7 @@ export class SentinelObjects {
     });
   }
 
-  /** In the order in which they are applied. `deploymentUid`: of the live apps/v1 Deployment. */
+  /** In the order in which they are applied. `deploymentUid`: the uid of the live apps/v1 Deployment. */
   companions(spec: SentinelSpec, deploymentUid: string): ReadonlyMap<CompanionKind, OwnedObject> {
     const objects = new Map<CompanionKind, OwnedObject>();
     let built: readonly DesiredSentinelObject[] | undefined;
@@ -71,17 +72,17 @@ export class SentinelObjects {
     return objects;
   }
 
-  /** In the order in which they are deleted. Without an id the Deployment is judged by ownership alone too. */
+  /** In the order in which they are deleted. Without an id, the Deployment too is judged by ownership only. */
   targets(sentinel: SentinelRef, sentinelId: string | undefined): readonly OwnedTarget[] {
     const { deployments } = this.kinds;
     const judge = (live: SentinelDeploymentProjection): Ownership =>
       sentinelId === undefined ? live.ownership : judgeSentinel(live, sentinelId);
     const holder = deployments.get(keyOf(sentinel));
     const verdict = holder && judge(holder.value);
-    // The name was given to another sentinel, or somebody took it out of krane's hands: all of it.
+    // If another sentinel has the name now, or krane no longer owns the Deployment, that goes for the companions too.
     const judgeCompanion = ({ ownership }: SentinelCompanionProjection): Ownership =>
       verdict !== undefined && verdict.kind !== "ours" ? verdict : ownership;
-    // Nothing is asked about a sentinel of which nothing is left, or every old order would be asked about.
+    // A sentinel with nothing left is not looked up, or every old deletion would cause lookups.
     const isSeen = holder !== undefined || this.liveCompanions(sentinel).length > 0;
     return sentinelPartsToDelete(sentinel).map(({ kind, ...ref }) => {
       const place = { key: keyOf(ref), ref };
@@ -93,7 +94,7 @@ export class SentinelObjects {
     });
   }
 
-  /** The companions that are there, and krane's. */
+  /** The companions that exist and that krane owns. */
   liveCompanions(sentinel: SentinelRef) {
     return sentinelPartsToDelete(sentinel).flatMap(({ kind, ...ref }) => {
       const live = kind === "apps-deployment" ? undefined : this.companionsOf(kind).get(keyOf(ref));

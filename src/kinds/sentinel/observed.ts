@@ -1,5 +1,4 @@
-// What really runs of a sentinel, as the control plane wants to hear it: from the live apps/v1 Deployment
-// and never from what was asked for (K9).
+// Builds the status report of a sentinel from the live apps/v1 Deployment, and never from the desired state (K9).
 import { create } from "@bufbuild/protobuf";
 import {
   Health,
@@ -18,8 +17,8 @@ export function observeSentinel(deployment: SentinelDeploymentProjection): Obser
     sentinelId,
     availableReplicas: replicasAvailable,
     health: healthOf(replicas, replicasAvailable),
-    // In the middle of a roll-out two images run, and neither name would be true. A paused sentinel
-    // has converged too: the control plane learns that the image it asked for is in place.
+    // During a rollout two images run, so neither is reported. A paused sentinel has converged too: the report
+    // confirms that the requested image is in place.
     runningImage: converged ? image : "",
   });
   const counts = {
@@ -33,7 +32,7 @@ export function observeSentinel(deployment: SentinelDeploymentProjection): Obser
   return { ...observed, counts };
 }
 
-/** There is no message for a sentinel that is gone; it is one that should run and does not. */
+/** The protocol has no message for a deleted sentinel, so it is reported as unhealthy. */
 export function observeAbsentSentinel(name: string, sentinelId: string): ObservedSentinel {
   const health = Health.UNHEALTHY;
   const observed = observation({ k8sName: name, sentinelId, availableReplicas: 0, health, runningImage: "" });
@@ -45,7 +44,7 @@ function healthOf(wanted: number, available: number): Health {
   return available > 0 ? Health.HEALTHY : Health.UNHEALTHY;
 }
 
-/** The last condition is about a pod of the old template that still serves beside all the new ones. */
+/** The last condition catches a pod of the old template that still serves beside all the new ones. */
 function hasConverged(deployment: SentinelDeploymentProjection): boolean {
   const { replicas, replicasTotal, replicasUpdated, replicasAvailable, replicasUnavailable } = deployment;
   return (

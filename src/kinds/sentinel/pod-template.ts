@@ -1,5 +1,5 @@
-// The pod of a sentinel. It runs the platform's own program, so it is not sandboxed like a tenant's; it
-// gets the Secrets of its namespace by their fixed names, and no message can name another one.
+// Builds the pod template of a sentinel. It runs the platform's own program, so it is not sandboxed like a tenant's
+// pod. It gets Secrets of its namespace by fixed names; no message can name another one.
 import type { Container, EnvFromSource, PodTemplateSpec, Probe } from "kubernetes-types/core/v1.js";
 import { components, labelKeys, ownLabels, sentinelNodeClass } from "../../model/labels.ts";
 import { isImageOfRegistry, pullSecretName } from "../../model/pull-secret.ts";
@@ -8,9 +8,9 @@ import { gossipPort, identityLabels, sentinelPort } from "./identity.ts";
 import type { SentinelSpec } from "./spec.ts";
 
 export interface SentinelPodSettings {
-  /** As the sentinel knows it, name and platform joined: "us-east-1.aws". */
+  /** As the sentinel expects it, name and platform joined: "us-east-1.aws". */
   readonly region: string;
-  /** The registry whose images are pulled with the pull secret; absent when none is configured. */
+  /** The registry whose images are pulled with the pull secret; absent if not configured. */
   readonly registryHost?: string;
 }
 
@@ -23,13 +23,13 @@ export function desiredSentinelTemplate(spec: SentinelSpec, settings: SentinelPo
   return {
     metadata: {
       labels: podLabels(spec),
-      // Asks the reloader of the platform for new pods when a Secret below changes.
+      // Makes the platform's reloader replace the pods when one of the Secrets below changes.
       annotations: { "reloader.stakater.com/auto": "true" },
     },
     spec: {
       restartPolicy: "Always",
       automountServiceAccountToken: false,
-      // Kubernetes would put seven variables into every pod for the Service of every sentinel.
+      // Otherwise Kubernetes sets seven variables in every pod for the Service of every sentinel.
       enableServiceLinks: false,
       tolerations: [{ key: "node-class", operator: "Equal", value: sentinelNodeClass, effect: "NoSchedule" }],
       topologySpreadConstraints: [
@@ -46,8 +46,10 @@ export function desiredSentinelTemplate(spec: SentinelSpec, settings: SentinelPo
   };
 }
 
-// The project is on the objects but not on the pods, as it always was: every label here is part of the
-// template, and one more is one more reason to restart a sentinel.
+/**
+ * The project label is on the objects but never was on the pods. Labels here are part of the template, so adding one
+ * would restart every sentinel.
+ */
 function podLabels(spec: SentinelSpec): Record<string, string> {
   return {
     [labelKeys.workspaceId]: spec.workspaceId,
@@ -82,8 +84,8 @@ function desiredContainer(spec: SentinelSpec, region: string): Container {
       timeoutSeconds: 3,
       failureThreshold: 2,
     }),
-    // All of the memory is reserved, because a sentinel that is killed for it takes the traffic of an
-    // environment along. Of the CPU one half: one that is short of it is slow for a moment.
+    // All of the memory is requested, because an out-of-memory kill of a sentinel interrupts the traffic of an
+    // environment. Half of the CPU is enough: a sentinel short of CPU is only slow for a moment.
     resources: {
       limits: { cpu: millicores(spec.cpuMillicores), memory: mebibytes(spec.memoryMib) },
       requests: {
@@ -106,15 +108,15 @@ function healthProbe(times: Omit<Probe, "httpGet">): Probe {
   return { httpGet: { path: healthPath, port: sentinelPort }, ...times };
 }
 
-// The configuration of a sentinel: a TOML document in one variable of its container. Addresses and
-// passwords are not in it; the sentinel puts them in itself where a ${...} stands, from the Secrets that
-// its pod is given (K7).
-//
-// The text is written here line by line and not by a library: it is part of the pod template, and a
-// library that learned to write the same document in another way would restart every sentinel.
-
 const configurationVariable = "UNKEY_CONFIG_DATA";
 
+/**
+ * The configuration of a sentinel: a TOML document in one variable of its container. It holds no addresses or
+ * passwords; the sentinel replaces each ${...} from the Secrets of its pod (K7).
+ *
+ * Written out here rather than by a library: the text is part of the pod template, so a library version that formats
+ * the same document differently would restart every sentinel.
+ */
 export function sentinelConfiguration(spec: SentinelSpec, region: string): string {
   return `sentinel_id = ${tomlString(spec.sentinelId)}
 workspace_id = ${tomlString(spec.workspaceId)}
@@ -139,8 +141,8 @@ url = "\${UNKEY_REDIS_URL}"
 }
 
 /**
- * A value that is only a value: besides what would end the string, the dollar is escaped, because
- * Kubernetes expands $(...) and the sentinel ${...} in the text before anybody reads it as TOML.
+ * Quotes a value. Besides the characters that would end the string, the dollar sign is escaped: Kubernetes expands
+ * $(...) and the sentinel expands ${...} before the text is parsed as TOML.
  */
 function tomlString(text: string): string {
   return `"${text.replaceAll(/["\\$\p{Cc}]/gu, escaped)}"`;

@@ -1,5 +1,5 @@
-// What krane remembers of the live objects of sentinels: who each belongs to, and of the apps/v1
-// Deployment the numbers that its status is told from.
+// The parts of live sentinel objects that krane caches: the sentinel and the owner of each object, and the numbers of
+// the apps/v1 Deployment that status reports are built from.
 import type { Deployment, DeploymentCondition } from "kubernetes-types/apps/v1.js";
 import type { KubeObject } from "../../kube/types.ts";
 import { type OrderMark, readOrderMark } from "../../model/kept-order.ts";
@@ -13,7 +13,7 @@ export interface SentinelObjectProjection {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** The sentinel that it belongs to by its name. */
+  /** The sentinel that it belongs to, derived from its name. */
   readonly sentinelName: string;
   readonly sentinelId: string | undefined;
   readonly ownership: Ownership;
@@ -23,33 +23,33 @@ export interface SentinelObjectProjection {
   readonly deleting: boolean;
 }
 
-/** Its id is that of the selector, which cannot be edited; the label of the same meaning can. */
+/** Its id comes from the selector, which is immutable; the label with the same id can be edited. */
 export interface SentinelDeploymentProjection extends SentinelObjectProjection {
   readonly image: string;
   readonly replicas: number;
-  /** Whether the numbers below are about the present spec. */
+  /** Whether the numbers below are for the current spec. */
   readonly isStatusCurrent: boolean;
   readonly replicasTotal: number;
   readonly replicasUpdated: number;
   readonly replicasAvailable: number;
   readonly replicasUnavailable: number;
-  /** Why it does not come up, in the word of Kubernetes. */
+  /** Kubernetes' reason why its pods do not become ready. */
   readonly failure: string | undefined;
-  /** The same with the message that goes with it; absent where there is none. */
+  /** The reason with its message; absent if nothing fails. */
   readonly obstacle?: string;
   /** The finalizers that its deletion waits for. */
   readonly heldBy?: string;
-  /** Absent on what the stream brought. */
+  /** Absent if it came from the control plane's stream. */
   readonly ordered?: OrderMark;
 }
 
 /**
- * The id of a companion is a label, which anybody can edit. A companion that krane applied belongs to
- * whoever holds its name, and an edited id is drift; the id serves to ask whether a companion that has
- * lost its Deployment is still wanted.
+ * The id of a companion is a label, which anyone can edit. A companion that krane applied belongs to the sentinel that
+ * has its name, and an edited id is drift. The id is used to look up whether a companion that has lost its Deployment
+ * is still wanted.
  */
 export interface SentinelCompanionProjection extends SentinelObjectProjection {
-  /** Empty on gossip objects, and on others that lost their owner reference. */
+  /** Empty for gossip objects, and for others that lost their owner reference. */
   readonly ownerUids: readonly string[];
 }
 
@@ -102,7 +102,7 @@ function projectObject({ metadata }: KubeObject): Omit<SentinelObjectProjection,
   };
 }
 
-/** Pods that cannot be created tell more than a roll-out that is therefore late. */
+/** Rejected pods come first: they explain why a rollout is stuck. */
 function failureOf({ status }: Deployment): DeploymentCondition | undefined {
   const conditions = status?.conditions ?? [];
   const refused = conditions.find(({ type, status }) => type === "ReplicaFailure" && status === "True");

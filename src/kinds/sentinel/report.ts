@@ -1,4 +1,4 @@
-// What is kept of the reports on a sentinel: how many of its pods serve, and with which image.
+// The part of a sentinel's status reports that the control plane keeps: how many pods are available, with which image.
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
   type ApplySentinel,
@@ -12,7 +12,7 @@ import type { KindReports, ObjectReport } from "../report.ts";
 export interface SentinelReport extends ObjectReport {
   readonly availableReplicas: number;
   readonly health: Health;
-  /** Empty while a roll-out is under way. */
+  /** Empty during a rollout. */
   readonly runningImage: string;
 }
 
@@ -57,7 +57,7 @@ function phaseOf({ replicas, image }: ApplySentinel, report: SentinelReport | un
   }
   if (report === undefined) return Phase.PROGRESSING;
   const { health, availableReplicas, runningImage } = report;
-  // During a roll-out the agent names no image: the previous pods serve, and are enough.
+  // During a rollout the agent reports no image, although enough of the previous pods serve.
   const isReady = health === Health.HEALTHY && availableReplicas >= replicas && runningImage === image;
   return isReady ? Phase.READY : Phase.PROGRESSING;
 }

@@ -1,24 +1,24 @@
-// What is seen of a sentinel, for those who report it or follow it. Types alone: published types lead here, and must
-// not lead on to those of Kubernetes' own objects.
+// The observed state of a sentinel, for reports and for subscribers. This module holds types only: published types
+// import it, and must not pull in the types of Kubernetes objects.
 import type { ReportSentinelStatusRequest } from "../../gen/ctrl/v1/sentinel_pb.ts";
 
 export interface ObservedSentinel {
-  /** Without the region, which is whoever sends it to add. */
+  /** Without the region, which the sender adds. */
   readonly update: ReportSentinelStatusRequest;
-  /** Equal for equal reports, so that the same report is not sent twice. */
+  /** The same for equal reports, so that none is sent twice. */
   readonly fingerprint: string;
   readonly counts: SentinelCounts;
 }
 
 export interface SentinelCounts {
-  /** What the live apps/v1 Deployment asks for. */
+  /** The replicas in the spec of the live apps/v1 Deployment. */
   readonly wanted: number;
-  /** Pods that there are, of every template. */
+  /** Existing pods, of any template. */
   readonly total: number;
   readonly ready: number;
-  /** Pods of the present template. */
+  /** Pods of the current template. */
   readonly updated: number;
-  /** Whether all pods that there should be run the present template, and none another. */
+  /** Whether all wanted pods are available with the current template, and no pod of another template is left. */
   readonly converged: boolean;
   readonly failure?: string;
 }

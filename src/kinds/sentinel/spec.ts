@@ -1,5 +1,5 @@
-// From a message of the control plane to a sentinel that can be trusted, or to the list of what is wrong
-// with it. Behind this function nothing checks a name, a number or an image again.
+// Parses a message of the control plane to a trusted SentinelSpec, or to the list of its problems. No later code checks
+// a name, number or image again.
 import type { ApplySentinel, DeleteSentinel } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import { collectProblems, type ParsedMessage, quote, type Refuse } from "../../model/field-problem.ts";
 import type { ImageReference } from "../../model/image-reference.ts";
@@ -23,11 +23,11 @@ export interface SentinelSpec extends SentinelRef, SentinelIdentity {
   readonly replicas: number;
   readonly cpuMillicores: number;
   readonly memoryMib: number;
-  /** Absent on what the stream brought. */
+  /** Absent if it came from the control plane's stream. */
   readonly kept?: KeptOrder;
 }
 
-/** Where the apps/v1 Deployment of a sentinel is; the other objects follow from it. */
+/** Namespace and name of a sentinel's apps/v1 Deployment; those of the other objects derive from it. */
 export interface SentinelRef {
   readonly namespace: typeof sentinelNamespace;
   readonly name: string;
@@ -56,7 +56,7 @@ export function parseDeleteSentinel(message: DeleteSentinel): ParsedMessage<Sent
 
 function parseRef(k8sName: string, refuse: Refuse): SentinelRef {
   const name = parseName("k8s_name", k8sName, sentinelNameLengthMax, refuse);
-  // The Service of such a sentinel and the gossip Service of another one would be the same object.
+  // The Service of such a sentinel would be the same object as the gossip Service of another one.
   if (name.endsWith(gossipSuffix)) {
     refuse("k8s_name", `must not end in ${quote(gossipSuffix)}, as the gossip objects of sentinels do`);
   }

@@ -1,4 +1,4 @@
-// How the CLI shows a sentinel. Its status report counts the available pods and names the image that they run.
+// How the CLI shows a sentinel. Its status report has the number of available pods and the image that they run.
 import { type ApplySentinel, Health } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import type { ObjectView } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { type KindView, noPods } from "../kind-view.ts";
@@ -35,7 +35,7 @@ export const sentinelView: KindView = {
     const live = object.sentinel.runningImage || "several";
     return desired === live ? [] : [{ field: "image", desired, live }];
   },
-  // Reports do not tell.
+  // Reports on sentinels do not say.
   stillExists: () => false,
   isRollingOut(object) {
     const spec = specOf(object);

@@ -1,5 +1,5 @@
-// What the sentinel controller watches: the apps/v1 Deployments of the sentinels, and the Services,
-// budgets and policies beside them. Which key a change concerns is decided here; what to do about it is not.
+// Watches the apps/v1 Deployments of sentinels and their Services, disruption budgets and policies, and maps each
+// change to the keys to reconcile and report.
 import type { Deployment } from "kubernetes-types/apps/v1.js";
 import { type ChangedKeys, isContentChange } from "../../engine/controller-definition.ts";
 import { WatchedKind, type WatchedKindDeps } from "../../engine/watched-kind.ts";
@@ -25,13 +25,13 @@ export type SentinelCompanions = WatchedKind<KubeObject, SentinelCompanionProjec
 
 export interface SentinelKinds {
   readonly deployments: SentinelDeployments;
-  /** Both the one for traffic and the one for gossip. */
+  /** Both those for traffic and those for gossip. */
   readonly services: SentinelCompanions;
   readonly budgets: SentinelCompanions;
   readonly policies: SentinelCompanions;
 }
 
-/** Policies are not required: without their CRD the controller still starts, and its status says what is missing. */
+/** Policies are not required: without their CRD the controller still starts, and its status shows what is missing. */
 export function watchSentinelKinds(deps: WatchedKindDeps): SentinelKinds {
   const companions = (kind: ResourceKind, required: boolean): SentinelCompanions =>
     new WatchedKind<KubeObject, SentinelCompanionProjection>(
@@ -55,7 +55,7 @@ export function watchSentinelKinds(deps: WatchedKindDeps): SentinelKinds {
   };
 }
 
-/** The sentinel that an object belongs to by its name: `namespace/name` of the apps/v1 Deployment. */
+/** The key of the sentinel that an object belongs to, by its name: `namespace/name` of the apps/v1 Deployment. */
 export function sentinelKeyOf({ namespace, sentinelName }: SentinelObjectProjection): string {
   return `${namespace}/${sentinelName}`;
 }
