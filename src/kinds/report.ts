@@ -47,7 +47,7 @@ export interface KindReports<
   /** The part that has no column of its own in a store. */
   bodyOf(report: Report): Uint8Array;
   fromStored(stored: StoredReport): Report;
-  /** A short text for history: counts and states without names or addresses, so that equal outcomes have equal texts. */
+  /** A short text for history: counts and states without names or addresses, so that equal outcomes read the same. */
   outcomeOf(report: Report): string;
   /** The phase of an object whose spec the agent has settled. `report`: undefined before the first one. */
   phaseOf(message: ApplyOf<State>, report: Report | undefined): Phase;
