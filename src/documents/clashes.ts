@@ -4,8 +4,8 @@ import type { DocumentKind } from "./document-kind.ts";
 import type { DocumentProblem } from "./problem.ts";
 
 /**
- * A document without a region may still end up in that of another one: callers that know its region set it and check
- * again.
+ * A document without a region may still get the same region as another one: callers that know the region set it and
+ * check again.
  */
 export function clashesOf<D extends DocumentContent>(
   documents: readonly Document<D>[],

@@ -11,10 +11,10 @@ export const apiVersion = "krane/v1";
 /** The fields of every document, besides those of its kind. */
 export const headerNames = ["apiVersion", "kind", "region"] as const;
 
-/** What the agent of a region accepts, as far as it is known here. */
+/** What the agent of a region accepts, as far as known. */
 export type DocumentRules = MessageRules;
 
-/** `C`: what all fields make up together; `D`: what becomes of it. */
+/** `C`: the values of all fields; `D`: the document built from them. */
 export interface DocumentDefinition<C, D extends DocumentContent> {
   /** The value of `kind` in documents. */
   readonly word: string;
@@ -22,13 +22,13 @@ export interface DocumentDefinition<C, D extends DocumentContent> {
   /** One or two sentences for the documentation. */
   readonly holds: string;
   readonly fields: readonly Field<C>[];
-  /** Their problems, by wire name. */
+  /** The problems of the content, by wire name. */
   judge(content: Partial<C>, rules: DocumentRules): readonly FieldProblem[];
   documentOf(content: Partial<C>): D;
   contentOf(document: D): C;
 }
 
-/** The same without `C`, so that all kinds can stand side by side. */
+/** The definition without `C`, so that all kinds fit in one list. */
 export interface DocumentSchema<D extends DocumentContent> {
   readonly word: string;
   readonly kind: D["kind"];
@@ -37,19 +37,19 @@ export interface DocumentSchema<D extends DocumentContent> {
     Field<never>,
     "name" | "wireName" | "words" | "fallback" | "isRequired" | "holds"
   >[];
-  /** Whatever is refused, the result is of the right shape. */
+  /** The result has the right shape even if values were rejected. */
   read(map: SourceMap, rules: DocumentRules, refuse: Refuse): D;
-  /** In the order of the table. */
+  /** In the order of `fields`. */
   write(document: D): { readonly [name: string]: JsonValue };
 }
 
 export interface DocumentKind<D extends DocumentContent = DocumentContent> extends DocumentSchema<D> {
   idOf(document: D): string;
-  /** The parts of the name that no other document of the kind may have within a region. */
+  /** The parts of the name, which is unique among the documents of the kind within a region. */
   nameOf?(document: D): readonly string[];
   /** The environment that it describes. */
   environmentOf?(document: D): EnvironmentSpec;
-  /** The environment that it belongs to, with the owner that the two have to share. */
+  /** The environment that it belongs to, with the owner that the two must share. */
   belongsTo?(document: D): EnvironmentSpec;
 }
 

@@ -134,7 +134,7 @@ test("what is written from a message is read back as the same message", () => {
 test("the same is so in JSON", () => {
   fc.assert(
     fc.property(fc.oneof(deployment, policy), (document) => {
-      // The one character that has to be an escape; a file that is not UTF-8 is full of it.
+      // The only character that must be escaped: unescaped, it is taken for a sign that the file is not UTF-8.
       const text = JSON.stringify(documentOf(document, kinds), undefined, "\t").replaceAll(
         "\ufffd",
         "\\ufffd",

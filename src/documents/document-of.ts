@@ -1,5 +1,5 @@
-// Converts what the control plane has back to a document. Defaults are written out, unless they are empty, so that two
-// documents of one kind can be compared field by field.
+// Converts the control plane's state back to a document. Defaults are written out, unless they are empty, so that two
+// documents of the same kind can be compared field by field.
 import type { DocumentContent } from "./document.ts";
 import { apiVersion, type DocumentKind } from "./document-kind.ts";
 import type { JsonValue } from "./source-tree.ts";

@@ -1,4 +1,4 @@
-// Environment documents: the only kind that is not the desired state of a cluster.
+// Environment documents, the only ones that do not describe desired state of a cluster.
 import { collectProblems } from "../model/field-problem.ts";
 import { parseId } from "../model/message-fields.ts";
 import { type DocumentKind, defineDocument, type EnvironmentSpec, problemsOf } from "./document-kind.ts";

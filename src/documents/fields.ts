@@ -1,10 +1,10 @@
-// The fields of a document as a table: their names in documents and on the wire, their format and meaning. Parsing,
-// rendering, error messages and the documentation are all derived from it.
+// Defines a field of a document: its names in documents and on the wire, its format and meaning. Parsing, rendering,
+// error messages and the documentation derive from these definitions.
 import type { FieldProblem, Refuse } from "../model/field-problem.ts";
 import type { Format } from "./formats.ts";
 import type { JsonValue, SourceMap } from "./source-tree.ts";
 
-/** `C`: what all fields of a kind make up together. */
+/** `C`: the values of all fields of a kind. */
 export interface Field<C> {
   readonly name: string;
   /** The name in the .proto file. */
@@ -66,7 +66,7 @@ export function field<C, K extends keyof C & string>(
   };
 }
 
-/** As the wire has it for a field that was never filled. */
+/** Whether a value is the wire default of a field that was never set. */
 function isUnset(value: unknown): boolean {
   return value === "" || value === 0 || (value as { readonly length?: number }).length === 0;
 }

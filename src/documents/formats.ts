@@ -1,4 +1,4 @@
-// The formats of field values: how each is read from a document to its wire value, and written back.
+// The formats of field values: how each is read from a document as its wire value, and written back.
 
 import { quote, type Refuse } from "../model/field-problem.ts";
 import { mebibytes, millicores, wholeMebibytes, wholeMillicores } from "../model/quantities.ts";
@@ -10,11 +10,11 @@ export interface Format<T> {
   readonly words: string;
   /** The model's unit, if the document uses another. */
   readonly unit?: string;
-  /** The part of the wire's path that the document does not have. */
+  /** The part of the wire path that is not in the document's path. */
   readonly innerPath?: string;
-  /** Any value of the type after refusing. */
+  /** After a rejection, any value of the type. */
   read(node: SourceNode, path: string, refuse: Refuse): T;
-  /** Undefined where there is nothing to say. */
+  /** Undefined if there is nothing to write. */
   write(value: T): JsonValue | undefined;
 }
 
@@ -29,7 +29,7 @@ export const text: Format<string> = {
   write: (value) => value,
 };
 
-// The model checks the range of each field, which is far below that of the wire type.
+// The model checks the range of each field, which is much smaller than that of the wire type.
 export const count: Format<number> = {
   words: "a whole number",
   read(node, path, refuse) {
@@ -87,7 +87,7 @@ export const texts: Format<string[]> = {
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-/** A JSON object that travels as bytes. `names`: the members that it may have; all where none are given. */
+/** A JSON object that is sent as bytes. `names`: the allowed members; absent to allow all. */
 export function jsonObject(words: string, names?: readonly string[]): Format<Bytes> {
   return {
     words,
@@ -110,7 +110,7 @@ export function jsonObject(words: string, names?: readonly string[]): Format<Byt
   };
 }
 
-/** Undefined for what other programs may have put there and the model takes for nothing, such as null. */
+/** Undefined for values that the model treats as unset, such as null; other programs may write these. */
 function parseObject(bytes: Uint8Array): { readonly [name: string]: JsonValue } | undefined {
   try {
     const json: unknown = JSON.parse(new TextDecoder().decode(bytes));

@@ -1,4 +1,4 @@
-// Rejects unknown fields. A mistyped field that was skipped would silently leave its default in force.
+// Rejects unknown fields. If a mistyped field were skipped, its default would silently apply.
 import { type NamedChoice, nearestName } from "../config/nearest-key.ts";
 import { quote, type Refuse } from "../model/field-problem.ts";
 import type { SourceMap } from "./source-tree.ts";

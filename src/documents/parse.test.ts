@@ -115,7 +115,7 @@ test("an anchor saves writing the same twice", () => {
   assert.deepEqual(document?.kind === "deployment" && document.spec.command, ["run", "SIGINT"]);
 });
 
-// Each: what is added to a document that is right, and all that is then said.
+// Each case: an addition to a valid document, and all messages that it causes.
 const mistakes: readonly (readonly [addition: string, ...said: string[]])[] = [
   ["replicaz: 2", "a.yaml:11: replicaz is not a known field; did you mean replicas?"],
   ["cpu_millicores: 250", "a.yaml:11: cpu_millicores is not a known field; did you mean cpu?"],

@@ -1,5 +1,5 @@
-// Parses files to documents, or to the list of all their problems, each with file, line and field. What the agent would
-// reject later is rejected here.
+// Parses files to documents, or to the list of all their problems, each with file, line and field. Rejects what the
+// agent would reject later.
 import { nearestName } from "../config/nearest-key.ts";
 import { quote, type Refuse } from "../model/field-problem.ts";
 import { clashesOf } from "./clashes.ts";
@@ -11,7 +11,7 @@ import { lineOf, type SourceMap, type SourceNode, wordOf } from "./source-tree.t
 import { readYamlTrees, splitRemedy } from "./yaml-trees.ts";
 
 export interface DocumentFile {
-  /** As a person knows it. */
+  /** As shown to users. */
   readonly name: string;
   readonly text: string;
 }
@@ -20,10 +20,10 @@ export type ParsedDocuments<D extends DocumentContent> =
   | { readonly kind: "valid"; readonly documents: readonly Document<D>[] }
   | { readonly kind: "invalid"; readonly problems: readonly DocumentProblem[] };
 
-/** As much as a command reads of one file. */
+/** The most that a command reads from one file. */
 export const fileCharsMax = 4 * 1024 * 1024;
 
-// A file that is not for krane would give a problem for each of its lines.
+// A file that is not meant for krane could have a problem in every line.
 const problemsMax = 100;
 
 export function parseDocuments<D extends DocumentContent>(
@@ -116,7 +116,7 @@ function parseFile<D extends DocumentContent>(
     atLine(1, `is longer than ${fileCharsMax} characters; ${splitRemedy}`);
     return [];
   }
-  // What stands in for bytes that are no text. A name or an argument would go out with it, and nobody would notice.
+  // The replacement character for bytes that are not UTF-8. It would silently end up in a name or an argument.
   const strangerAt = file.text.indexOf("\ufffd");
   if (strangerAt >= 0) {
     const line = file.text.slice(0, strangerAt).split("\n").length;
@@ -144,7 +144,7 @@ function parseTree<D extends DocumentContent>(
     return [];
   }
   const kind = parseKind(tree, kinds, refuse);
-  // The fields of a document whose kind is not known can only be guessed at.
+  // Without a known kind, the fields cannot be checked.
   if (kind === undefined) return [];
   const region = parseRegion(tree, refuse);
   const content = read(tree, kind, refuse);

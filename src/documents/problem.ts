@@ -2,11 +2,11 @@
 
 export interface DocumentProblem {
   readonly file: string;
-  /** From 1. */
+  /** Counted from 1. */
   readonly line: number;
-  /** The field in the words of the document, such as `healthcheck.path`; empty for the document as a whole. */
+  /** The field by its name in the document, such as `healthcheck.path`; empty for the document as a whole. */
   readonly path: string;
-  /** Reads on after the path: "must be at least 0". */
+  /** Continues the sentence after the path: "must be at least 0". */
   readonly message: string;
 }
 
@@ -18,7 +18,7 @@ export function renderDocumentProblems(problems: readonly DocumentProblem[]): st
     .join("");
 }
 
-/** Names of files and fields come from outside and may hold commands for a terminal, or a second line. */
+/** Names of files and fields are untrusted: they may contain terminal escape sequences or line breaks. */
 function escapeControls(text: string): string {
   return text.replaceAll(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,

@@ -1,18 +1,18 @@
-// The syntax tree of a document, with the line of each part. Parts that an alias repeats are shared; the tree has no
-// loops.
+// The syntax tree of a document, with the line of each node. Nodes that an alias repeats are shared; the tree has no
+// cycles.
 
 export type SourceNode = SourceMap | SourceList | SourceScalar;
 
 export interface SourceMap {
   readonly kind: "map";
   readonly line: number;
-  /** How many parts it has when everything that is shared is written out. */
+  /** The number of nodes, counting shared ones each time they occur. */
   readonly size: number;
   readonly entries: ReadonlyMap<string, SourceEntry>;
 }
 
 export interface SourceEntry {
-  /** Of the key. */
+  /** The line of the key. */
   readonly line: number;
   readonly node: SourceNode;
 }
@@ -29,7 +29,7 @@ export interface SourceScalar {
   readonly line: number;
   readonly size: 1;
   readonly value: string | number | boolean | null;
-  /** As it is written; a number such as 0.10 has lost something once it is a value. */
+  /** As written; the value of a number such as 0.10 loses digits. */
   readonly text: string;
 }
 
@@ -47,7 +47,7 @@ export function jsonOf(node: SourceNode): JsonValue {
   return Object.fromEntries([...node.entries].map(([name, entry]) => [name, jsonOf(entry.node)]));
 }
 
-/** The user's word for it. */
+/** How messages name the node. */
 export function wordOf(node: SourceNode): string {
   if (node.kind === "map") return "a mapping";
   if (node.kind === "list") return "a list";
@@ -55,7 +55,7 @@ export function wordOf(node: SourceNode): string {
   return typeof node.value === "string" ? "text" : `the ${typeof node.value} ${node.text}`;
 }
 
-/** The line of a path such as `command[2]` or `healthcheck.path`, or of the last part of it that is there. */
+/** The line of a path such as `command[2]` or `healthcheck.path`, or of the last part of it that exists. */
 export function lineOf(root: SourceNode, path: string): number {
   let node = root;
   let line = root.line;

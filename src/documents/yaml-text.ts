@@ -8,7 +8,7 @@ export function yamlText(value: unknown): string {
   const document = new Document(value, { aliasDuplicateObjects: false });
   visit(document, {
     Scalar(_, node) {
-      // Only there does YAML know escapes.
+      // YAML has escapes only in double-quoted strings.
       if (typeof node.value === "string" && hiddenCharacters.test(node.value))
         node.type = Scalar.QUOTE_DOUBLE;
     },

@@ -1,13 +1,13 @@
-// From YAML text, which JSON is as well, to one tree for each document in it.
+// Parses YAML text, which includes JSON, to one tree per document.
 //
-// - Everything that YAML can say and JSON cannot is refused, but for anchors: tags, keys that are no text, numbers
-//   without end, several values under one key. A person and the program would read such a file differently.
-// - What an alias repeats is shared and not copied, and counted as if it were copied, so a few lines that stand
-//   for millions cost nothing before they are refused.
-// - Signs and words are counted before they are understood: what is wrong with each of a million costs seconds to say.
-// - The nesting is measured before the library builds anything: it recurses, and on some thousand levels the whole
-//   process would end.
-// - One document is read after the other, so that a file of thousands takes no more memory than what is made of it.
+// - Everything in YAML that JSON lacks is rejected, except for anchors: tags, keys that are not text, infinite numbers,
+//   duplicate keys. A person and the program could read such a file differently.
+// - Nodes that an alias repeats are shared, but counted as if they were copied. So a few lines that expand to millions
+//   are rejected at no cost.
+// - Lexemes are counted before they are parsed, because reporting an error for each of a million takes seconds.
+// - Nesting is measured before the library builds anything: it recurses, and a few thousand levels would crash the
+//   process.
+// - Documents are read one at a time, so that a file of thousands takes no more memory than its trees.
 import {
   Composer,
   type CST,
@@ -26,15 +26,15 @@ import type { SourceEntry, SourceNode } from "./source-tree.ts";
 
 export const levelsMax = 64;
 export const partsMax = 200_000;
-// Of a document, which may be a long policy. Each costs up to 10 µs where all of them are wrong, so two seconds.
+// Per document, which may be a long policy. If all are wrong, each takes up to 10 µs: two seconds in total.
 export const lexemesMax = 200_000;
-// More than six thousand deployments in one file, with every field that they can have.
+// Enough for more than six thousand deployments in one file, with every field set.
 export const fileLexemesMax = 1_000_000;
 
-// One slip makes a mistake of everything behind it, and a message may quote a whole line.
+// One mistake can make everything after it invalid, and a message may quote a whole line.
 const mistakesMax = 5;
 const messageCharsMax = 200;
-/** More are not looked for: whoever reads this many has other worries. */
+/** Parsing stops after this many: more would not help the user. */
 const problemsMax = 100;
 
 /** What to do about a file that is too large. */
@@ -46,7 +46,7 @@ export interface TextProblem {
 }
 
 export interface YamlTrees {
-  /** In order; documents without any content are left out. */
+  /** In order, without empty documents. */
   readonly trees: readonly SourceNode[];
   readonly problems: readonly TextProblem[];
 }
@@ -91,7 +91,7 @@ function readDocument(
   const mistakes = [...document.errors, ...document.warnings].slice(0, mistakesMax);
   for (const { pos, message } of mistakes)
     problems.push({ line: lineAt(pos[0]), message: `is not valid: ${message.slice(0, messageCharsMax)}` });
-  // What is left of a broken document is guesswork, and so would be every further problem with it.
+  // The tree of a document with syntax errors is a guess, so further problems in it would be too.
   if (mistakes.length > 0) return;
   const builder = new TreeBuilder(lineAt, (line, message) => problems.push({ line, message }));
   const tree = builder.build(document.contents);
@@ -102,7 +102,7 @@ type TextPart =
   | { readonly kind: "token"; readonly token: CST.Token }
   | { readonly kind: "too_much"; readonly offset: number; readonly message: string };
 
-/** One token for each document, and what stands between them. Where there is too much, the rest is not looked at. */
+/** Yields a token for each document and for what is between them. Stops if there is too much. */
 function* partsOf(text: string, lines: LineCounter): Generator<TextPart> {
   const parser = new Parser(lines.addNewLine);
   let count = 0;
@@ -148,7 +148,7 @@ function offsetOfTooDeep(whole: CST.Token): number | undefined {
 class TreeBuilder {
   private readonly lineAt: (offset: number) => number;
   private readonly refuse: (line: number, message: string) => void;
-  /** Only what is complete: an alias within its own anchor finds nothing, so there are no loops. */
+  /** Holds complete nodes only: an alias inside its own anchor is not found, so there are no cycles. */
   private readonly anchors = new Map<string, SourceNode>();
   private isTooLarge = false;
 

@@ -1,10 +1,10 @@
 // A call to the Kubernetes API that an agent makes, as an RBAC permission.
 import type { ResourceKind } from "../kube/types.ts";
 
-/** As RBAC names them. A server-side apply is a `patch`, and a `create` as well where the object is new. */
+/** RBAC verbs. A server-side apply needs `patch`, and also `create` if the object is new. */
 export type ClusterVerb = "get" | "list" | "watch" | "create" | "patch" | "delete";
 
-/** What of an agent makes the call: all of them, one that has `[registry]`, or one that has `[vault]`. */
+/** Which agents make the call: all, those with `[registry]`, or those with `[vault]`. */
 export type CallingPart = "agent" | "registry" | "secrets";
 
 export interface ClusterCall {
@@ -12,9 +12,9 @@ export interface ClusterCall {
   readonly kind: ResourceKind;
   readonly subresource?: string;
   readonly verbs: readonly ClusterVerb[];
-  /** Absent: in every namespace, or of the whole cluster. */
+  /** Absent: all namespaces, or cluster-scoped. */
   readonly namespace?: string;
-  /** Absent: objects of any name. */
+  /** Absent: objects with any name. */
   readonly names?: readonly string[];
   /** One sentence for the operator who grants it. */
   readonly why: string;

@@ -1,4 +1,4 @@
-// The documents of all kinds, assembled from their descriptors, and Environment beside them.
+// The document kinds: one for each kind of object, built from its descriptor, and Environment.
 import type { Message } from "@bufbuild/protobuf";
 import type { Document } from "../documents/document.ts";
 import type { DocumentKind } from "../documents/document-kind.ts";
@@ -7,14 +7,14 @@ import type { Kind } from "./kind.ts";
 import type { ObjectContent } from "./kind-document.ts";
 import { type ApplyMessage, allKinds, type KindName, kinds } from "./kinds.ts";
 
-/** What a document says of an object of a cluster. */
+/** The content of a document that describes an object in a cluster. */
 export type AnyObjectContent = { [K in KindName]: ObjectContent<K, ApplyMessage<K>> }[KindName];
-/** What any document says. */
+/** The content of any document. */
 export type AnyContent = AnyObjectContent | EnvironmentContent;
 export type AnyDocument = Document<AnyContent>;
 export type AnyDocumentKind = DocumentKind<AnyContent>;
 
-/** In the order in which the documentation has them. */
+/** In the order of the documentation. */
 export async function loadDocumentKinds(): Promise<readonly AnyDocumentKind[]> {
   return [...(await Promise.all(allKinds.map(documentKindOf))), environmentDocument];
 }
@@ -24,11 +24,11 @@ async function documentKindOf(kind: Kind<KindName>): Promise<AnyDocumentKind> {
   const documentKind: DocumentKind<ObjectContent<KindName, Message>> = {
     ...schema,
     idOf: ({ spec }) => kind.idOf(spec),
-    // Where a part of the name is missing, so is a part here.
+    // If a part of the name is missing, that part is empty here.
     nameOf: ({ spec }) => kind.uniqueNameOf(spec).split("/"),
     ...(belongsTo && { belongsTo: ({ spec }) => belongsTo(spec) }),
   };
-  // Each is handed the documents of its own kind only, which a table of all kinds cannot say.
+  // Each gets only documents of its own kind, which the type of a list of all kinds cannot express.
   return documentKind as unknown as AnyDocumentKind;
 }
 

@@ -1,14 +1,13 @@
-// What an agent has to tell the controllers of its kinds.
+// The settings that an agent passes to the controllers of all kinds.
 import type { RegistryCredentials } from "../model/image-reference.ts";
 
-/** What an agent tells every kind's controller. */
 export interface KindSettings {
   /** Name and platform joined: "us-east-1.aws". */
   readonly region: string;
   readonly networkPolicy: "required" | "best-effort";
-  /** For pods with encrypted variables: whom their token is for, and where they reach krane. */
+  /** For pods with encrypted variables: the audience of their token, and where they reach krane. */
   readonly secrets: { readonly audience: string; readonly endpoint?: string };
   readonly registry?: RegistryCredentials;
-  /** The namespace that krane fetches documents from, where it does; its pods are let in. */
+  /** The namespace that krane runs in, if it fetches documents from deployments; its pods are admitted. */
   readonly scraperNamespace?: string;
 }

@@ -1,8 +1,8 @@
 // The descriptor of a kind of desired state: its names, messages, RPCs and controller. Each kind is defined in one
 // place; all other code reads its descriptor.
 //
-// A descriptor is pure and small, because the command line reads it for `--help`. Code that runs in an agent is loaded
-// on demand.
+// A descriptor is small and has no side effects, because the CLI loads it for `--help`. Code that runs in an agent is
+// loaded on demand.
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import type { GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { ControllerDeps, ControllerOptions } from "../engine/controller.ts";
@@ -24,37 +24,37 @@ export interface Kind<
   Seen = unknown,
   Kept extends ObjectReport = ObjectReport,
 > extends EngineKind<State, Spec, Report> {
-  /** The word for one of them, for people and in the store. */
+  /** The singular, as shown to users and in the store. */
   readonly name: Name;
   readonly plural: string;
-  /** Short forms that people may type. */
+  /** Short forms that users may type. */
   readonly aliases: readonly string[];
-  /** The admin protocol's. */
+  /** Its value in the admin protocol. */
   readonly objectKind: ObjectKind;
   readonly applySchema: GenMessage<ApplyOf<State>>;
-  /** The one namespace of all its objects, where it has one that krane makes for it. */
+  /** The namespace of all its objects, if krane creates one for the kind. */
   readonly ownNamespace?: string;
   /** The namespace that its objects are in. */
   namespaceOf(message: ApplyOf<State> | DeleteOf<State>): string;
-  /** What no other object of the kind may have within a region. */
+  /** Unique among the objects of the kind within a region. */
   uniqueNameOf(message: ApplyOf<State>): string;
-  /** The order to delete what the message describes. */
+  /** The message that deletes the object. */
   deletionOf(message: ApplyOf<State>): MessageInitShape<GenMessage<DeleteOf<State>>>;
-  /** The kind that its objects may belong to: they are deleted with the object that they belong to. */
+  /** The kind that its objects may belong to: they are deleted with their owner. */
   readonly owner?: string;
-  /** What a control plane makes of its reports; absent for kinds that nobody reports on. */
+  /** How a control plane handles its reports; absent for kinds without reports. */
   readonly reports?: KindReports<State, Report, Kept>;
   /** For kinds whose messages carry a tenant's encrypted variables. */
   readonly secrets?: KindSecrets<State>;
-  /** It makes pods: its message has the field `replicas`, and it needs the credentials of the registry. */
+  /** Whether it has pods: then its message has the field `replicas`, and it needs the registry credentials. */
   readonly makesPods: boolean;
-  /** The kind in Kubernetes that its name is looked up by, as kubectl takes it. */
+  /** The Kubernetes kind of the object that has its name, as kubectl accepts it. */
   readonly kubectlKind: string;
-  /** The label that its objects carry its id in. */
+  /** The label with its id on its objects. */
   readonly idLabel: string;
-  /** The rights that an agent needs for it alone; what several kinds need is in src/agent/cluster-calls.ts. */
+  /** The permissions that only this kind needs; those that several kinds need are in src/agent/cluster-calls.ts. */
   readonly clusterCalls: readonly ClusterCall[];
-  /** What people are shown of its objects. */
+  /** How its objects are shown to users. */
   readonly view: KindView;
   /** The documents that describe its objects; loaded by commands that read or write them. */
   loadDocument(): Promise<KindDocument<Name, ApplyOf<State>, Spec>>;
@@ -62,17 +62,17 @@ export interface Kind<
 }
 
 export interface KindSecrets<State extends DescMessage> {
-  /** The JSON of ctrl.v1.SecretsConfig; empty where there are none. */
+  /** The JSON of ctrl.v1.SecretsConfig; empty without variables. */
   blobOf(message: ApplyOf<State>): Uint8Array;
   /** The message with another blob. */
   withBlob(message: ApplyOf<State>, blob: Uint8Array): ApplyOf<State>;
-  /** Of the variables in a blob, in order; none where it cannot be read. */
+  /** The sorted names of the variables in a blob; empty if the blob is invalid. */
   namesIn(blob: Uint8Array): string[];
-  /** Refuses what is wrong with a blob, by the field of the message that it is in. */
+  /** Reports the problems of a blob under its field in the message. */
   check(blob: Uint8Array, refuse: Refuse): void;
 }
 
-/** Constructing one starts nothing. */
+/** Creates a controller without starting it. */
 export type CreateController<State extends DescMessage, Seen, Spec> = (
   options: KindControllerOptions,
   deps: ControllerDeps,

@@ -1,4 +1,4 @@
-// What the code that reads the table of kinds takes for granted about every descriptor.
+// Checks what all code that reads the kinds assumes about every descriptor.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ObjectSpecSchema } from "../gen/krane/admin/v1/admin_pb.ts";

@@ -1,4 +1,4 @@
-// The kinds of desired state. A new kind is a folder beside this file, and a line here.
+// The kinds of desired state. To add one, create a folder beside this file and add a line here.
 import type { MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
 import { deploymentKind } from "./deployment/kind.ts";
@@ -16,10 +16,10 @@ export const kinds = {
 type Kinds = typeof kinds;
 
 export type KindName = keyof Kinds;
-/** Any of them, where its own types are not needed. */
+/** Any kind, for code that does not need its specific types. */
 export type AnyKind = Kind<KindName>;
 
-// As tables, so that a message of a kind that is not known yet is still one of these.
+// Mapped types, so that indexing with a generic kind name still gives one of these messages.
 type ApplyMessages = { [K in KindName]: MessageShape<Kinds[K]["applySchema"]> };
 type ApplyInits = { [K in KindName]: MessageInitShape<Kinds[K]["applySchema"]> };
 type StateMessages = { [K in KindName]: MessageShape<Kinds[K]["stateSchema"]> };
@@ -28,7 +28,7 @@ type Reports = { [K in KindName]: Parameters<NonNullable<Kinds[K]["reports"]>["o
 export type ApplyMessage<K extends KindName> = ApplyMessages[K];
 export type ApplyInit<K extends KindName> = ApplyInits[K];
 export type StateMessage<K extends KindName> = StateMessages[K];
-/** What is kept of a report on an object of the kind; never for kinds that nobody reports on. */
+/** The part of a report that a control plane keeps; never for kinds without reports. */
 export type ReportOf<K extends KindName> = Reports[K];
 
 /** A running controller of the kind. */
@@ -46,13 +46,13 @@ export function perKind<T>(make: (kind: AnyKind) => T): Record<KindName, T> {
   return Object.fromEntries(allKinds.map((kind) => [kind.name, make(kind)])) as Record<KindName, T>;
 }
 
-/** In a sentence: "a deployment, a sentinel or a policy". */
+/** For a sentence: "a deployment, a sentinel or a policy". */
 export function oneOf(some: readonly AnyKind[]): string {
   const names = some.map(({ name }) => `a ${name}`);
   return [names.slice(0, -1).join(", "), ...names.slice(-1)].filter((text) => text !== "").join(" or ");
 }
 
-/** The kinds whose objects may belong to one of this kind. */
+/** The kinds whose objects may belong to an object of this kind. */
 export function kindsOwnedBy(name: KindName): readonly AnyKind[] {
   return allKinds.filter(({ owner }) => owner === name);
 }

@@ -1,5 +1,5 @@
-// The step that keeps the pull secret of a namespace. It is read by its one name, so that krane needs no
-// right to list or watch secrets.
+// The plan step that keeps the pull secret of a namespace up to date. It reads the secret by its fixed name, so krane
+// needs no permission to list or watch secrets.
 import type { Secret } from "kubernetes-types/core/v1.js";
 import type { Step } from "../engine/plan.ts";
 import { secrets } from "../kube/resources.ts";
@@ -12,7 +12,7 @@ import {
   pullSecretName,
 } from "../model/pull-secret.ts";
 
-/** Empty where the image is pulled without it. */
+/** Empty if the image is pulled without the secret. */
 export function pullSecretSteps(
   { namespace, image }: { readonly namespace: string; readonly image: ImageReference },
   registry: RegistryCredentials | undefined,

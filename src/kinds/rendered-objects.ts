@@ -1,6 +1,6 @@
-// What an agent would bring to a cluster for some documents: the same manifests, from the same functions of the
-// kinds, in an order in which each finds what it needs. What several documents share is there once: a namespace, its
-// pull secret, and the ingress policy of an environment, which lets in the ports of all its deployments.
+// Renders the manifests that an agent would apply for some documents, with the same functions as the agent, each object
+// after those that it needs. Objects that several documents share appear once: a namespace, its pull secret, and the
+// ingress policy of an environment, which admits the ports of all its deployments.
 import type { DocumentRules } from "../documents/document-kind.ts";
 import type { KubeObject } from "../kube/types.ts";
 import { describeProblems, type ParsedMessage } from "../model/field-problem.ts";
@@ -8,7 +8,7 @@ import type { AnyDocument } from "./documents.ts";
 import type { RenderSettings } from "./kind-document.ts";
 import { allKinds } from "./kinds.ts";
 
-/** `documents`: as `parseDocuments` gave them under the same rules. Environments are nothing in a cluster. */
+/** `documents`: from `parseDocuments` with the same rules. Environments have no objects in a cluster. */
 export async function renderedObjects(
   documents: readonly AnyDocument[],
   settings: RenderSettings,

@@ -1,5 +1,5 @@
-// What an agent reports on an object, as a control plane keeps it. Each kind says in its descriptor how its reports are
-// read, stored, told in words and shown; a store need not know more than this.
+// An agent's report on an object, as a control plane keeps it. The descriptor of each kind defines how its reports are
+// read, stored, summarized and shown; a store needs nothing else.
 import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { ApplyOf } from "../engine/engine-kind.ts";
 import type { ReportDeploymentStatusRequest_Update_Instance } from "../gen/ctrl/v1/deployment_pb.ts";
@@ -7,20 +7,20 @@ import type { ObjectViewSchema, ObjectView_Phase as Phase } from "../gen/krane/a
 
 export type Instance = ReportDeploymentStatusRequest_Update_Instance;
 
-/** What the kept reports of all kinds have in common. */
+/** Common to the kept reports of all kinds. */
 export interface ObjectReport {
   readonly atMs: number;
-  /** False once the agent has said that nothing is left in the cluster; absent where the kind's reports do not say. */
+  /** False once the agent reported that nothing is left in the cluster; absent if reports of the kind do not say. */
   readonly exists?: boolean;
-  /** Its pods; absent where the kind's reports do not list them. */
+  /** Its pods; absent if reports of the kind do not list them. */
   readonly instances?: readonly Instance[];
 }
 
-/** A report with the object that it is on. */
+/** A report and the object that it is about. */
 export interface AddressedReport<Report extends ObjectReport = ObjectReport> {
-  /** What no other object of the kind has. */
+  /** Unique among the objects of the kind. */
   readonly name: string;
-  /** Empty where the report does not say it. */
+  /** Empty if the report does not contain it. */
   readonly id: string;
   readonly report: Report;
 }
@@ -38,19 +38,19 @@ export interface KindReports<
   Wire extends DescMessage,
   Report extends ObjectReport,
 > {
-  /** Whether its reports say when nothing is left of an object. */
+  /** Whether reports say when nothing is left of an object. */
   readonly sayGone: boolean;
-  /** Whether its reports list pods. */
+  /** Whether reports list pods. */
   readonly listInstances: boolean;
-  /** Undefined where the message says nothing. */
+  /** Undefined if the message is empty. */
   read(message: MessageShape<Wire>, atMs: number): AddressedReport<Report> | undefined;
-  /** What has no column of its own in a store. */
+  /** The part that has no column of its own in a store. */
   bodyOf(report: Report): Uint8Array;
   fromStored(stored: StoredReport): Report;
-  /** In a few words for history: counts and states, never names or addresses, so that equal news reads the same. */
+  /** A short text for history: counts and states without names or addresses, so that equal outcomes read the same. */
   outcomeOf(report: Report): string;
-  /** How far the object has come, once the agent has settled what is wanted; undefined before the first report. */
+  /** The phase of an object whose spec the agent has settled. `report`: undefined before the first one. */
   phaseOf(message: ApplyOf<State>, report: Report | undefined): Phase;
-  /** Its field of an object's view. */
+  /** The field for this kind in the view of an object. */
   viewOf(report: Report): Exclude<MessageInitShape<typeof ObjectViewSchema>, { $typeName: string }>;
 }

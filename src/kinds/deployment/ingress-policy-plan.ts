@@ -30,7 +30,7 @@ export interface IngressPolicyDeps {
   readonly policies: Policies;
   /** "required" holds workloads back while the cluster has no network policies. */
   readonly mode: "required" | "best-effort";
-  /** The namespace that krane fetches documents from deployments in; absent if it does not. */
+  /** The namespace that krane runs in, if it fetches documents from deployments. */
   readonly scraperNamespace?: string | undefined;
 }
 
