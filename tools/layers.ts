@@ -105,7 +105,7 @@ export const rows: readonly (readonly Layer[])[] = [
   [
     {
       folder: "control-plane",
-      holds: "the Connect client: transport, interceptors, desired streams, reporter",
+      holds: "the Connect client: transport, authentication, desired streams, calls",
       instead: "let the controller join the two; peers of this row do not know each other",
     },
     {

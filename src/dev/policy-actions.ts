@@ -1,6 +1,6 @@
 // The actions for a policy, which has no pods.
 import { isDeepStrictEqual } from "node:util";
-import { policyKind } from "../kinds/policy/policy-document.ts";
+import { ciliumPolicyKind } from "../kinds/policy/policy-document.ts";
 import { type CustomObject, ciliumNetworkPolicies } from "../kube/resources.ts";
 import { editByHand } from "./cluster-faults.ts";
 import type { ActionRegion, KindActions } from "./kind-actions.ts";
@@ -14,7 +14,7 @@ const otherKind = "NetworkPolicy";
 
 async function toggleBadSpec({ faults, name }: ActionRegion, { id, spec }: Policy): Promise<string> {
   const document = documentOf(spec);
-  const kind = document.kind === otherKind ? policyKind : otherKind;
+  const kind = document.kind === otherKind ? ciliumPolicyKind : otherKind;
   const policy = new TextEncoder().encode(JSON.stringify({ ...document, kind }));
   const version = await faults.editUnchecked(name, "policy", id, (kept) => ({ ...kept, policy }));
   return `requested a ${kind} as ${spec.k8sName} (v${version})`;

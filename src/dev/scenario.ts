@@ -3,7 +3,7 @@
 // else, by which a later `krane dev` recognizes what an earlier one left in a cluster.
 
 import type { ApplyInit } from "../kinds/kinds.ts";
-import { policyApiVersion, policyKind } from "../kinds/policy/policy-document.ts";
+import { ciliumPolicyKind, policyApiVersion } from "../kinds/policy/policy-document.ts";
 import { ciliumNamespaceLabel, labelKeys, sentinelNamespace } from "../model/labels.ts";
 
 export const devRegion = "local.dev";
@@ -68,7 +68,7 @@ export function samplePolicy(): ApplyInit<"policy"> {
   };
   const document = {
     apiVersion: policyApiVersion,
-    kind: policyKind,
+    kind: ciliumPolicyKind,
     spec: {
       endpointSelector: { matchLabels: { [labelKeys.deploymentId]: policedDeployment } },
       ingress: [

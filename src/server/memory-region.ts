@@ -101,10 +101,11 @@ export function forget(region: Region, kind: KindName, id: string): void {
   region.tables[kind].delete(id);
 }
 
-// The environments of one region in memory. Versions are counted per region, not per
-// environment, so that an environment that is deleted and created again never repeats a
-// version.
-
+/**
+ * The environments of one region in memory. Versions are counted per region, not per
+ * environment, so that an environment that is deleted and created again never repeats a
+ * version.
+ */
 class EnvironmentList {
   private readonly byId = new Map<string, StoredEnvironment>();
   private counter = 0n;

@@ -140,9 +140,10 @@ function refusalOf(contentType: string, error: ConnectError): Refusal {
   return { status: codeToHttpStatus(error.code), header, body };
 }
 
-// Decides whether the body of a call is read: the memory budget must have room for it, and every admission among the
-// service's interceptors must pass.
-
+/**
+ * Decides whether the body of a call is read: the memory budget must have room for it, and every admission among the
+ * service's interceptors must pass.
+ */
 export class CallGate {
   private readonly interceptors: readonly PortInterceptor[];
   private readonly budget: CallBudget;

@@ -1,5 +1,6 @@
-// Builds all objects of a deployment in the order in which they must be applied. The order guarantees that no tenant
-// pod starts before the policy that protects it exists (K8), or before the secret that its image is pulled with.
+// Builds all objects of one deployment, for `krane render` and golden files, in the order in which an agent applies
+// them. The agent itself plans them step by step in controller.ts, because it shares the ingress policy between the
+// deployments of an environment.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Namespace, Secret } from "kubernetes-types/core/v1.js";
 import type { RegistryCredentials } from "../../model/image-reference.ts";

@@ -4,7 +4,7 @@ import type { KubeObject } from "../../kube/types.ts";
 import { orderAnnotations } from "../../model/kept-order.ts";
 import { components, labelKeys, ownLabels } from "../../model/labels.ts";
 import { withManifestHash } from "../../model/manifest-hash.ts";
-import { type PolicyRules, policyApiVersion, policyKind } from "./policy-document.ts";
+import { ciliumPolicyKind, type PolicyRules, policyApiVersion } from "./policy-document.ts";
 import type { PolicySpec } from "./spec.ts";
 
 export interface DesiredPolicy extends KubeObject, PolicyRules {
@@ -20,7 +20,7 @@ export function desiredPolicy({ namespace, name, policyId, rules, kept }: Policy
   const annotations = orderAnnotations(kept);
   return withManifestHash<DesiredPolicy>({
     apiVersion: policyApiVersion,
-    kind: policyKind,
+    kind: ciliumPolicyKind,
     metadata: {
       name,
       namespace,

@@ -15,7 +15,7 @@ export interface PolicyRules {
 }
 
 export const policyApiVersion = "cilium.io/v2";
-export const policyKind = "CiliumNetworkPolicy";
+export const ciliumPolicyKind = "CiliumNetworkPolicy";
 
 const field = "policy";
 // Far more than a policy that a person could review, and, even with managedFields, far less than the API server stores.
@@ -46,7 +46,7 @@ function parseJson(bytes: Uint8Array): unknown {
 
 function parseRules(document: JsonObject, refuse: Refuse): PolicyRules {
   requireText("apiVersion", document["apiVersion"], policyApiVersion, refuse);
-  requireText("kind", document["kind"], policyKind, refuse);
+  requireText("kind", document["kind"], ciliumPolicyKind, refuse);
   // Other programs write null for a field that was never set.
   const spec = document["spec"] ?? undefined;
   const specs = document["specs"] ?? undefined;

@@ -1,4 +1,4 @@
-// Implements krane.admin.v1.AdminService over a store: maps each call to its function.
+// Implements krane.admin.v1.AdminService over a store: maps each call to its function. Deletions are here too.
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { linkSignals } from "../../concurrency/abort.ts";
 import type { Clock } from "../../concurrency/clock.ts";
@@ -86,9 +86,10 @@ async function releaseDeletion(store: Store, request: ReleaseDeletionRequest, au
   throw new ConnectError(message, Code.NotFound);
 }
 
-// The call that orders a deletion. Objects that belong to the deleted one, such as the policies of a deployment, are
-// deleted in the same change.
-
+/**
+ * The call that orders a deletion. Objects that belong to the deleted one, such as the policies of a deployment, are
+ * deleted in the same change.
+ */
 export async function deleteObject(store: Store, request: DeleteObjectRequest, author: Author) {
   const ref = parseRef(request.ref);
   const { region, kind, id } = ref;

@@ -1,4 +1,5 @@
-// The calls that change desired state: apply and scale. See object-deletion.ts for delete.
+// The calls that change desired state: apply and scale. What they accept is checked as an agent would check it, and
+// fields that are fixed while an object is desired are kept.
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type ApplyObjectRequest,
