@@ -233,14 +233,14 @@ test("each object comes after what it needs", async () => {
   assert.ok(policy >= 0 && policy < titles.indexOf("ReplicaSet demo/plain"));
 });
 
-test("the owner that only the cluster knows is empty, and it is said", async () => {
+test("an owner uid that only the cluster knows is empty, and a message says so", async () => {
   const service = (await renderedAs()).find((each) => titleOf(each) === "Service sentinel/gate");
   assert.equal(service?.metadata?.ownerReferences?.[0]?.uid, "");
   const { io } = await render();
-  assert.match(io.stderr.text, /^krane: Service sentinel\/gate names its Deployment by a uid/m);
+  assert.match(io.stderr.text, /^krane: Service sentinel\/gate: the uid of its owner Deployment is set by the cluster/m);
 });
 
-test("the registry's password is shown only to who asks for it", async () => {
+test("the registry's password is shown only on request", async () => {
   const { io, code } = await render("--config", "krane.toml", "--krane-namespace", ownNamespace);
   assert.equal(code, 0);
   const { io: open } = await render("--config", "krane.toml", "--show-secrets");
@@ -253,5 +253,5 @@ test("the registry's password is shown only to who asks for it", async () => {
   assert.ok(
     auths(io.stdout.text).length === 3 && !auths(io.stdout.text).some((auth) => auth.includes(encoded)),
   );
-  assert.match(io.stderr.text, /the data of Secret demo\/krane-registry are left out/);
+  assert.match(io.stderr.text, /the data of Secret demo\/krane-registry is redacted/);
 });

@@ -110,7 +110,7 @@ function remedyFor(code: ControlPlaneCode): string {
       return 'see krane\'s log, component "secrets"';
     case "unimplemented":
     case "not_found":
-      return "nothing there serves secrets; give krane a vault, or fix its `secrets.endpoint`";
+      return "no secrets service there; configure a vault for krane, or fix its `secrets.endpoint`";
     default:
       return "see krane's log";
   }

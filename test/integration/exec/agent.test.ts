@@ -94,6 +94,6 @@ test("without a vault the agent serves no secrets, and the reader says what is m
     const { argv } = readerCommand(reader, krane.program);
     const { code, stderr } = await start(t, [...argv, "true"], env).exit;
     assert.equal(code, 1, reader);
-    assert.match(stderr, /give krane a vault/, reader);
+    assert.match(stderr, /configure a vault for krane/, reader);
   }
 });
