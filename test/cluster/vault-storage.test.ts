@@ -65,10 +65,10 @@ test("S3: more objects than fit on one page are listed, every one once", {
   assert.deepEqual(seen.sort(), names.sort());
 });
 
-test("S3: a bucket that is not there is said, with what to do", { skip: skip ?? false }, async (t) => {
+test("S3: a missing bucket is reported, with what to do", { skip: skip ?? false }, async (t) => {
   const storage = storageOn("no-such-bucket");
   t.after(() => storage.close());
-  const said = isUnavailable(/no such bucket; create it/);
+  const said = isUnavailable(/the bucket does not exist; create it/);
   await assert.rejects(storage.read("keyring/env_1/LATEST", signal), said);
   await assert.rejects(storage.create("keyring/env_1/LATEST", Uint8Array.of(1), signal), said);
 });

@@ -237,7 +237,10 @@ test("an owner uid that only the cluster knows is empty, and a message says so",
   const service = (await renderedAs()).find((each) => titleOf(each) === "Service sentinel/gate");
   assert.equal(service?.metadata?.ownerReferences?.[0]?.uid, "");
   const { io } = await render();
-  assert.match(io.stderr.text, /^krane: Service sentinel\/gate: the uid of its owner Deployment is set by the cluster/m);
+  assert.match(
+    io.stderr.text,
+    /^krane: Service sentinel\/gate: the uid of its owner Deployment is set by the cluster/m,
+  );
 });
 
 test("the registry's password is shown only on request", async () => {
