@@ -24,41 +24,41 @@ interface Written {
 }
 
 export class Resolution {
-  readonly #layers: Layers;
-  readonly #facts: DefaultFacts;
-  readonly #choices: readonly Setting<unknown>[];
-  readonly #written = new Map<string, Written>();
-  readonly #defaults = new Map<string, unknown>();
+  private readonly layers: Layers;
+  private readonly facts: DefaultFacts;
+  private readonly choices: readonly Setting<unknown>[];
+  private readonly written = new Map<string, Written>();
+  private readonly defaults = new Map<string, unknown>();
 
   /** Uses the agent's settings by default. */
   constructor(layers: Layers, facts: DefaultFacts, choices: readonly Setting<unknown>[] = settingChoices) {
-    this.#layers = layers;
-    this.#facts = facts;
-    this.#choices = choices;
+    this.layers = layers;
+    this.facts = facts;
+    this.choices = choices;
   }
 
   /** Reads all layers once, and returns the problems of single values. */
   resolve(): ConfigProblem[] {
-    return this.#choices.flatMap((setting) =>
-      isSecretSetting(setting) ? this.#resolveSecret(setting) : this.#settle(setting, this.#find(setting)),
+    return this.choices.flatMap((setting) =>
+      isSecretSetting(setting) ? this.resolveSecret(setting) : this.settle(setting, this.find(setting)),
     );
   }
 
   /** Whether a value was set, valid or not. */
   isSet(setting: Setting<unknown>): boolean {
-    return this.#written.has(setting.path) || (isSecretSetting(setting) && this.isSet(setting.file));
+    return this.written.has(setting.path) || (isSecretSetting(setting) && this.isSet(setting.file));
   }
 
   /** The effective value; undefined when it is not set or invalid. */
   value<T>(setting: Setting<T>): T | undefined {
-    const written = this.#written.get(setting.path);
+    const written = this.written.get(setting.path);
     if (written !== undefined) return written.value as T | undefined;
     if (setting.fallback === undefined) return undefined;
     // Computed once, because a default may be random.
-    if (!this.#defaults.has(setting.path)) {
-      this.#defaults.set(setting.path, setting.fallback.value(this.#facts));
+    if (!this.defaults.has(setting.path)) {
+      this.defaults.set(setting.path, setting.fallback.value(this.facts));
     }
-    return this.#defaults.get(setting.path) as T;
+    return this.defaults.get(setting.path) as T;
   }
 
   secret(setting: SecretSetting): SecretRef | undefined {
@@ -69,31 +69,31 @@ export class Resolution {
   }
 
   originOf(setting: Setting<unknown>): Origin | undefined {
-    const origin = this.#written.get(setting.path)?.origin;
+    const origin = this.written.get(setting.path)?.origin;
     return origin ?? (isSecretSetting(setting) ? this.originOf(setting.file) : undefined);
   }
 
   /** The origin of a section in the file, if present. */
   sectionOrigin(section: string): Origin | undefined {
-    const document = this.#layers.document;
+    const document = this.layers.document;
     return document?.hasSection(section) ? document.originOf(section.split(".")) : undefined;
   }
 
   /** The file itself, for a setting that is not in it. */
   get fileOrigin(): Origin | undefined {
-    const document = this.#layers.document;
+    const document = this.layers.document;
     return document === undefined ? undefined : { kind: "file", path: document.path };
   }
 
-  #resolveSecret(setting: SecretSetting): ConfigProblem[] {
-    const inline = this.#find(setting);
-    const file = this.#find(setting.file);
+  private resolveSecret(setting: SecretSetting): ConfigProblem[] {
+    const inline = this.find(setting);
+    const file = this.find(setting.file);
     if (inline === undefined || file === undefined || inline.rank !== file.rank) {
       const inlineWins = (inline?.rank ?? 0) > (file?.rank ?? 0);
-      return inlineWins ? this.#settle(setting, inline) : this.#settle(setting.file, file);
+      return inlineWins ? this.settle(setting, inline) : this.settle(setting.file, file);
     }
-    if (isEmpty(setting, inline)) return this.#settle(setting.file, file);
-    this.#written.set(setting.path, { origin: inline.origin, value: undefined });
+    if (isEmpty(setting, inline)) return this.settle(setting.file, file);
+    this.written.set(setting.path, { origin: inline.origin, value: undefined });
     return [
       problemAt(
         setting.path,
@@ -104,19 +104,19 @@ export class Resolution {
     ];
   }
 
-  #settle(setting: Setting<unknown>, found: Found | undefined): ConfigProblem[] {
+  private settle(setting: Setting<unknown>, found: Found | undefined): ConfigProblem[] {
     if (found === undefined || isEmpty(setting, found)) return [];
     const parsed = found.read(setting);
     if (parsed.kind === "ok") {
-      this.#written.set(setting.path, { origin: found.origin, value: parsed.value });
+      this.written.set(setting.path, { origin: found.origin, value: parsed.value });
       return [];
     }
-    this.#written.set(setting.path, { origin: found.origin, value: undefined });
+    this.written.set(setting.path, { origin: found.origin, value: undefined });
     return [problemAt(setting.path, found.origin, parsed.message, parsed.remedy)];
   }
 
-  #find(setting: Setting<unknown>): Found | undefined {
-    const { flags, env, document } = this.#layers;
+  private find(setting: Setting<unknown>): Found | undefined {
+    const { flags, env, document } = this.layers;
     const flag = Object.hasOwn(flags, setting.flag) ? flags[setting.flag] : undefined;
     if (flag !== undefined) return foundText(3, { kind: "flag", name: setting.flag }, flag);
     // Templates often leave variables empty to mean "not set", so an empty variable does not override the file.

@@ -46,61 +46,61 @@ export function createSecretSource(
 }
 
 class FileSecretSource implements SecretSource {
-  readonly #ref: FileRef;
-  readonly #deps: SecretSourceDeps;
-  readonly #kind: Pick<SecretType, "fromFile">;
-  #good: Secret | undefined;
+  private readonly ref: FileRef;
+  private readonly deps: SecretSourceDeps;
+  private readonly kind: Pick<SecretType, "fromFile">;
+  private good: Secret | undefined;
   // Reads are numbered, so that a slow read that began before a newer one, or before refresh(), cannot overwrite the
   // newer value.
-  #startedReads = 0;
-  #newestRead = 0;
-  #newestReadAtMs = 0;
-  #oldestUsableRead = 1;
+  private startedReads = 0;
+  private newestRead = 0;
+  private newestReadAtMs = 0;
+  private oldestUsableRead = 1;
 
   constructor(ref: FileRef, deps: SecretSourceDeps, kind: Pick<SecretType, "fromFile">) {
-    this.#ref = ref;
-    this.#deps = deps;
-    this.#kind = kind;
+    this.ref = ref;
+    this.deps = deps;
+    this.kind = kind;
   }
 
   refresh(): void {
-    this.#oldestUsableRead = this.#startedReads + 1;
+    this.oldestUsableRead = this.startedReads + 1;
   }
 
   async current(signal: AbortSignal): Promise<Secret> {
     signal.throwIfAborted();
     const fresh =
-      this.#newestRead >= this.#oldestUsableRead && this.#deps.nowMs() - this.#newestReadAtMs < ageMaxMs;
-    if (this.#good !== undefined && fresh) return this.#good;
+      this.newestRead >= this.oldestUsableRead && this.deps.nowMs() - this.newestReadAtMs < ageMaxMs;
+    if (this.good !== undefined && fresh) return this.good;
 
-    const read = ++this.#startedReads;
-    const startedAtMs = this.#deps.nowMs();
-    const outcome = await this.#read(signal);
+    const read = ++this.startedReads;
+    const startedAtMs = this.deps.nowMs();
+    const outcome = await this.read(signal);
     // An abort is not a failure of the file.
     signal.throwIfAborted();
-    const isNewest = read > this.#newestRead;
+    const isNewest = read > this.newestRead;
     if (isNewest) {
-      this.#newestRead = read;
-      this.#newestReadAtMs = startedAtMs;
+      this.newestRead = read;
+      this.newestReadAtMs = startedAtMs;
     }
     if (outcome instanceof ConfigError) {
-      if (this.#good === undefined) throw outcome;
-      this.#deps.onFailure?.(outcome);
-    } else if (isNewest || this.#good === undefined) {
-      this.#good = outcome;
+      if (this.good === undefined) throw outcome;
+      this.deps.onFailure?.(outcome);
+    } else if (isNewest || this.good === undefined) {
+      this.good = outcome;
     }
-    return this.#good;
+    return this.good;
   }
 
-  async #read(signal: AbortSignal): Promise<Secret | ConfigError> {
-    const { path, setting, shownAs: name = `${setting}_file` } = this.#ref;
+  private async read(signal: AbortSignal): Promise<Secret | ConfigError> {
+    const { path, setting, shownAs: name = `${setting}_file` } = this.ref;
     let text: string;
     try {
-      text = await this.#deps.readTextFile(path, signal);
+      text = await this.deps.readTextFile(path, signal);
     } catch (cause) {
       return new ConfigError("secret_unreadable", name, `${name}: cannot read ${path}`, { cause });
     }
-    const parsed = this.#kind.fromFile(text);
+    const parsed = this.kind.fromFile(text);
     return parsed.kind === "ok"
       ? parsed.value
       : new ConfigError(

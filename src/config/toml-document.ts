@@ -20,12 +20,12 @@ const nestingMax = 32;
 export class TomlDocument {
   readonly path: string;
   readonly root: TomlTable;
-  readonly #lines: KeyLines;
+  private readonly lines: KeyLines;
 
   constructor(path: string, root: TomlTable, lines: KeyLines) {
     this.path = path;
     this.root = root;
-    this.#lines = lines;
+    this.lines = lines;
   }
 
   /** The value at a path, or undefined. */
@@ -44,7 +44,7 @@ export class TomlDocument {
   }
 
   originOf(parts: readonly string[]): Origin {
-    const line = this.#lines.get(keyId(parts));
+    const line = this.lines.get(keyId(parts));
     return { kind: "file", path: this.path, ...(line === undefined ? {} : { line }) };
   }
 }

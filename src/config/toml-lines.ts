@@ -41,40 +41,40 @@ export function locateKeys(text: string): KeyLines {
 
 class Scanner {
   readonly lines = new Map<string, number>();
-  readonly #text: string;
-  #offset: number;
-  #countedOffset = 0;
-  #countedLine = 1;
+  private readonly text: string;
+  private offset: number;
+  private countedOffset = 0;
+  private countedLine = 1;
 
   constructor(text: string) {
-    this.#text = text;
-    this.#offset = text.startsWith("\ufeff") ? 1 : 0;
+    this.text = text;
+    this.offset = text.startsWith("\ufeff") ? 1 : 0;
   }
 
   get done(): boolean {
-    return this.#offset >= this.#text.length;
+    return this.offset >= this.text.length;
   }
 
   /** The line of the next character. Counts on from the last call, so that a scan stays linear. */
   line(): number {
-    for (; this.#countedOffset < this.#offset; this.#countedOffset++) {
-      if (this.#text[this.#countedOffset] === "\n") this.#countedLine++;
+    for (; this.countedOffset < this.offset; this.countedOffset++) {
+      if (this.text[this.countedOffset] === "\n") this.countedLine++;
     }
-    return this.#countedLine;
+    return this.countedLine;
   }
 
   take(pattern: RegExp): string {
     // A copy, because a sticky pattern stores its position.
     const sticky = new RegExp(pattern);
-    sticky.lastIndex = this.#offset;
-    const found = sticky.exec(this.#text)?.[0] ?? "";
-    this.#offset += found.length;
+    sticky.lastIndex = this.offset;
+    const found = sticky.exec(this.text)?.[0] ?? "";
+    this.offset += found.length;
     return found;
   }
 
   skip(character: string): boolean {
-    if (this.#text[this.#offset] !== character) return false;
-    this.#offset++;
+    if (this.text[this.offset] !== character) return false;
+    this.offset++;
     return true;
   }
 
@@ -90,13 +90,13 @@ class Scanner {
   }
 
   keyAndValue(prefix: readonly string[]): void {
-    const before = this.#offset;
+    const before = this.offset;
     const key = this.key(prefix, this.line());
     this.skip("=");
     this.take(blank);
     this.value(key);
     // If nothing was consumed, the text is not valid TOML; stop instead of looping forever.
-    if (this.#offset === before) this.#offset = this.#text.length;
+    if (this.offset === before) this.offset = this.text.length;
   }
 
   /** Without a key the value is inside a list, and its keys are skipped. */
@@ -109,12 +109,12 @@ class Scanner {
   items(end: string, item: () => void): void {
     this.take(blank);
     while (!this.done && !this.skip(end)) {
-      const before = this.#offset;
+      const before = this.offset;
       item();
       this.take(blank);
       this.skip(",");
       this.take(blank);
-      if (this.#offset === before) this.#offset = this.#text.length;
+      if (this.offset === before) this.offset = this.text.length;
     }
   }
 

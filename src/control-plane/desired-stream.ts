@@ -101,89 +101,89 @@ export function createDesiredStream<S>(source: DesiredSource<S>, deps: DesiredSt
 }
 
 class ReconnectingStream<S> implements DesiredStream {
-  readonly #source: DesiredSource<S>;
-  readonly #deps: DesiredStreamDeps;
-  #status: StreamStatus;
-  #fromZero = false;
+  private readonly source: DesiredSource<S>;
+  private readonly deps: DesiredStreamDeps;
+  private current: StreamStatus;
+  private fromZero = false;
   /** How many connections in a row from this version failed before they delivered anything. */
-  #stuck = { version: 0n, times: 0 };
-  #endConnection: () => void = () => undefined;
+  private stuck = { version: 0n, times: 0 };
+  private endConnection: () => void = () => undefined;
 
   constructor(source: DesiredSource<S>, deps: DesiredStreamDeps) {
-    this.#source = source;
-    this.#deps = deps;
-    this.#status = { state: "idle", sinceMs: deps.clock.wallMs(), reconnects: 0 };
+    this.source = source;
+    this.deps = deps;
+    this.current = { state: "idle", sinceMs: deps.clock.wallMs(), reconnects: 0 };
   }
 
   status(): StreamStatus {
-    return this.#status;
+    return this.current;
   }
 
   reconnectFromZero(): void {
-    this.#fromZero = true;
-    this.#endConnection();
+    this.fromZero = true;
+    this.endConnection();
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const delay = createReconnectDelay(this.#deps.random);
+    const delay = createReconnectDelay(this.deps.random);
     let restartedAtOnce = false;
     try {
       while (!signal.aborted) {
-        const ended = await this.#connect(signal);
+        const ended = await this.connect(signal);
         if (ended === "aborted" || signal.aborted) continue;
         if (achievedSomething(ended)) restartedAtOnce = false;
         let delayMs = delay.afterMs(ended);
         if (ended.code === "out_of_range") {
-          this.#fromZero = true;
+          this.fromZero = true;
           if (!restartedAtOnce) delayMs = 0;
           restartedAtOnce = true;
         }
-        this.#announceWait(ended, delayMs);
-        await sleep(this.#deps.clock, delayMs, signal).catch(() => undefined);
-        if (!signal.aborted) this.#countReconnect();
+        this.announceWait(ended, delayMs);
+        await sleep(this.deps.clock, delayMs, signal).catch(() => undefined);
+        if (!signal.aborted) this.countReconnect();
       }
     } finally {
-      this.#enter("stopped");
+      this.enter("stopped");
     }
   }
 
   /** Runs one connection until it ends; "aborted" for a replay or a stop. */
-  async #connect(signal: AbortSignal): Promise<EndedConnection | "aborted"> {
-    const { clock } = this.#deps;
+  private async connect(signal: AbortSignal): Promise<EndedConnection | "aborted"> {
+    const { clock } = this.deps;
     // Only after the last connection is closed, because a state that it still delivered could move the cursor away
     // from 0 again.
-    if (this.#fromZero) this.#source.resetCursor();
-    this.#fromZero = false;
+    if (this.fromZero) this.source.resetCursor();
+    this.fromZero = false;
     const linked = linkSignals(signal);
-    this.#endConnection = () => linked.abort();
-    this.#enter("connecting");
-    const proof = clock.setTimer(provenByPingsMs, () => this.#enter("open"));
-    const tellSign = () => this.#source.onSign?.();
+    this.endConnection = () => linked.abort();
+    this.enter("connecting");
+    const proof = clock.setTimer(provenByPingsMs, () => this.enter("open"));
+    const tellSign = () => this.source.onSign?.();
     const promise = clock.setTimer(promisingMs, () => notify(tellSign));
     const startedMs = clock.nowMs();
     let states: AsyncIterator<S> | undefined;
     let broughtMessages = false;
     let statesTaken = 0;
     try {
-      const version = this.#source.cursor();
-      states = this.#source.open(version, linked.signal)[Symbol.asyncIterator]();
+      const version = this.source.cursor();
+      states = this.source.open(version, linked.signal)[Symbol.asyncIterator]();
       while (!linked.signal.aborted) {
         const next = await pull(states);
         if (linked.signal.aborted) break;
         if (next.kind !== "state") {
           const ended = { broughtMessages, livedMs: clock.nowMs() - startedMs };
           if (next.kind === "end") return ended;
-          return { ...ended, ...this.#failed(next.error, broughtMessages ? undefined : version) };
+          return { ...ended, ...this.failed(next.error, broughtMessages ? undefined : version) };
         }
         if (!broughtMessages) {
           broughtMessages = true;
           proof.cancel();
           promise.cancel();
-          this.#stuck = { version: 0n, times: 0 };
-          this.#enter("open", { lastError: undefined });
+          this.stuck = { version: 0n, times: 0 };
+          this.enter("open", { lastError: undefined });
         }
         notify(tellSign);
-        await this.#source.onState(next.state);
+        await this.source.onState(next.state);
         statesTaken += 1;
         if (statesTaken % statesPerTurn === 0)
           await sleep(clock, turnMs, linked.signal).catch(() => undefined);
@@ -192,31 +192,34 @@ class ReconnectingStream<S> implements DesiredStream {
     } finally {
       proof.cancel();
       promise.cancel();
-      this.#endConnection = () => undefined;
+      this.endConnection = () => undefined;
       linked.abort();
       await states?.return?.().catch(() => undefined);
     }
   }
 
   /** `version`: where the connection resumed, if it delivered nothing. */
-  #failed(error: unknown, version: bigint | undefined): Pick<EndedConnection, "code" | "retryAfterMs"> {
+  private failed(
+    error: unknown,
+    version: bigint | undefined,
+  ): Pick<EndedConnection, "code" | "retryAfterMs"> {
     const known = error instanceof ControlPlaneError;
     const code = known ? error.code : "unknown";
     if (version !== undefined && !unrelatedCodes.has(code))
-      this.#stuck = { version, times: version === this.#stuck.version ? this.#stuck.times + 1 : 1 };
-    if (this.#isStuck)
-      notify(() => this.#deps.metrics?.controlPlaneStuck.inc({ controller: this.#source.controller }));
+      this.stuck = { version, times: version === this.stuck.version ? this.stuck.times + 1 : 1 };
+    if (this.isStuck)
+      notify(() => this.deps.metrics?.controlPlaneStuck.inc({ controller: this.source.controller }));
     const reason = error instanceof Error ? error.message : String(error);
-    const message = this.#isStuck ? `stuck behind version ${this.#stuck.version}: ${reason}` : reason;
-    this.#change({ lastError: { code, message, atMs: this.#deps.clock.wallMs() } });
+    const message = this.isStuck ? `stuck behind version ${this.stuck.version}: ${reason}` : reason;
+    this.change({ lastError: { code, message, atMs: this.deps.clock.wallMs() } });
     return { code, retryAfterMs: known ? error.retryAfterMs : undefined };
   }
 
-  #announceWait({ code }: EndedConnection, delayMs: number): void {
-    this.#enter("waiting");
-    const reason = code === undefined ? undefined : this.#status.lastError?.message;
-    const fields = { controller: this.#source.controller, code, reason, delayMs: Math.round(delayMs) };
-    const { log } = this.#deps;
+  private announceWait({ code }: EndedConnection, delayMs: number): void {
+    this.enter("waiting");
+    const reason = code === undefined ? undefined : this.current.lastError?.message;
+    const fields = { controller: this.source.controller, code, reason, delayMs: Math.round(delayMs) };
+    const { log } = this.deps;
     if (code === "unauthenticated" || code === "permission_denied")
       log?.error("the control plane rejected this agent", { ...fields, remedy: "check control.token" });
     else if (code === "failed_precondition")
@@ -224,33 +227,33 @@ class ReconnectingStream<S> implements DesiredStream {
         ...fields,
         remedy: "check region",
       });
-    else if (this.#isStuck)
+    else if (this.isStuck)
       log?.error("the stream of desired state is stuck at an unreadable message", {
         ...fields,
-        version: this.#stuck.version,
+        version: this.stuck.version,
         remedy: "check the control plane's first message after this version",
       });
     else if (code === undefined) log?.info("the control plane ended the stream", fields);
     else log?.warn("the stream of desired state failed", fields);
   }
 
-  get #isStuck(): boolean {
-    return this.#stuck.times >= stuckAfter;
+  private get isStuck(): boolean {
+    return this.stuck.times >= stuckAfter;
   }
 
-  #countReconnect(): void {
-    this.#change({ reconnects: this.#status.reconnects + 1 });
-    notify(() => this.#deps.metrics?.controlPlaneReconnects.inc({ controller: this.#source.controller }));
+  private countReconnect(): void {
+    this.change({ reconnects: this.current.reconnects + 1 });
+    notify(() => this.deps.metrics?.controlPlaneReconnects.inc({ controller: this.source.controller }));
   }
 
-  #enter(state: StreamStatus["state"], also: StatusChange = {}): void {
-    this.#change({ state, sinceMs: this.#deps.clock.wallMs(), ...also });
+  private enter(state: StreamStatus["state"], also: StatusChange = {}): void {
+    this.change({ state, sinceMs: this.deps.clock.wallMs(), ...also });
   }
 
-  #change(change: StatusChange): void {
-    const { lastError, ...status } = { ...this.#status, ...change };
-    this.#status = lastError === undefined ? status : { ...status, lastError };
-    notify(() => this.#source.onStatus?.(this.#status));
+  private change(change: StatusChange): void {
+    const { lastError, ...status } = { ...this.current, ...change };
+    this.current = lastError === undefined ? status : { ...status, lastError };
+    notify(() => this.source.onStatus?.(this.current));
   }
 }
 

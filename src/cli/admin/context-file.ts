@@ -80,14 +80,14 @@ export function plainHttpProblem(address: string): { message: string; remedy: st
 
 class Reader {
   readonly problems: ConfigProblem[] = [];
-  readonly #document: TomlDocument;
+  private readonly document: TomlDocument;
 
   constructor(document: TomlDocument) {
-    this.#document = document;
+    this.document = document;
   }
 
   contexts(): ReadonlyMap<string, Context> {
-    const tables = this.#document.root["contexts"] ?? {};
+    const tables = this.document.root["contexts"] ?? {};
     if (!isTable(tables)) {
       this.refuse(["contexts"], "must have one section per context", "write [contexts.NAME]");
       return new Map();
@@ -99,33 +99,33 @@ class Reader {
       if (named.kind === "bad") this.refuse(at, named.message, named.remedy);
       else if (!isTable(table))
         this.refuse(at, "is a section", `write [contexts.${name}] and its keys below it`);
-      else contexts.set(name, this.#context(name, at));
+      else contexts.set(name, this.context(name, at));
     }
     return contexts;
   }
 
-  #context(name: string, at: readonly string[]): Context {
+  private context(name: string, at: readonly string[]): Context {
     const vaultAt = [...at, "vault"];
-    const hasVault = this.#document.lookUp(vaultAt) !== undefined;
+    const hasVault = this.document.lookUp(vaultAt) !== undefined;
     this.refuseOthers(at, ["server", "region", "token", "token_file", "ca_file", "vault"]);
     if (hasVault) this.refuseOthers(vaultAt, ["url", "token", "token_file", "ca_file"]);
     return {
       name,
-      server: this.#endpoint(at, "server"),
+      server: this.endpoint(at, "server"),
       region: this.text([...at, "region"], regionName),
-      vault: hasVault ? this.#endpoint(vaultAt, "url") : undefined,
+      vault: hasVault ? this.endpoint(vaultAt, "url") : undefined,
     };
   }
 
-  #endpoint(at: readonly string[], urlKey: string): Endpoint {
+  private endpoint(at: readonly string[], urlKey: string): Endpoint {
     const address = this.text([...at, urlKey], url());
     const insecure = address === undefined ? undefined : plainHttpProblem(address);
     if (insecure !== undefined) this.refuse([...at, urlKey], insecure.message, insecure.remedy);
-    return { url: address, token: this.#token(at), caFile: this.#file([...at, "ca_file"]) };
+    return { url: address, token: this.token(at), caFile: this.file([...at, "ca_file"]) };
   }
 
-  #token(at: readonly string[]): SecretRef | undefined {
-    const path = this.#file([...at, "token_file"]);
+  private token(at: readonly string[]): SecretRef | undefined {
+    const path = this.file([...at, "token_file"]);
     const secret = this.text([...at, "token"], bearerToken());
     if (path !== undefined && secret !== undefined)
       this.refuse([...at, "token"], "conflicts with token_file", "keep one of them");
@@ -133,13 +133,13 @@ class Reader {
     return secret && { kind: "inline", secret };
   }
 
-  #file(parts: readonly string[]): string | undefined {
+  private file(parts: readonly string[]): string | undefined {
     const path = this.text(parts, pathType());
-    return path === undefined ? undefined : resolve(dirname(this.#document.path), path);
+    return path === undefined ? undefined : resolve(dirname(this.document.path), path);
   }
 
   text<T>(parts: readonly string[], kind: SettingType<T>): T | undefined {
-    const value = this.#document.lookUp(parts);
+    const value = this.document.lookUp(parts);
     if (value === undefined) return undefined;
     const parsed = kind.fromToml(value);
     if (parsed.kind === "ok") return parsed.value;
@@ -149,7 +149,7 @@ class Reader {
 
   /** Rejects unknown keys: a mistyped key would otherwise have no effect, silently. */
   refuseOthers(at: readonly string[], known: readonly string[]): void {
-    const table = at.length === 0 ? this.#document.root : this.#document.lookUp(at);
+    const table = at.length === 0 ? this.document.root : this.document.lookUp(at);
     if (!isTable(table)) {
       this.refuse(at, "is a section", `write [${shownPath(at)}] and its keys below it`);
       return;
@@ -166,6 +166,6 @@ class Reader {
   }
 
   refuse(parts: readonly string[], message: string, remedy: string): void {
-    this.problems.push(problemAt(shownPath(parts), this.#document.originOf(parts), message, remedy));
+    this.problems.push(problemAt(shownPath(parts), this.document.originOf(parts), message, remedy));
   }
 }
