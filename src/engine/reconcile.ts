@@ -60,8 +60,8 @@ const lookAgainMs = 30_000;
 
 export class Reconciler<Spec> {
   private readonly deps: ReconcileDeps<Spec>;
-  /** The last spec of each key that the cluster accepted. It stays in force while a newer one is rejected. */
-  private readonly accepted = new Map<string, Spec>();
+  /** The last state of each key that the cluster accepted. It stays in force while a newer one is rejected. */
+  private readonly accepted = new Map<string, DesiredEntry<Spec>>();
   /** The keys that wait for another one, by the key they wait for. */
   private readonly waiting = new Map<string, Set<string>>();
 
@@ -133,7 +133,10 @@ export class Reconciler<Spec> {
     }
   }
 
-  /** What is rejected leaves the last accepted version in force: drift from that one is still repaired. */
+  /**
+   * A rejected version leaves the last accepted one in force: drift from that one is still repaired. A rejected
+   * deletion does not (K3), and neither does a version of another id that has got the name.
+   */
   private async keepAccepted(
     key: string,
     entry: DesiredEntry<Spec> | undefined,
@@ -142,10 +145,10 @@ export class Reconciler<Spec> {
     signal: AbortSignal,
   ): Promise<Result> {
     const { definition, applier } = this.deps;
-    const spec = this.accepted.get(key);
-    const isNewer = entry?.want.kind !== "apply" || entry.want.spec !== spec;
-    if (entry === undefined || spec === undefined || !isNewer) return rejected;
-    const plan = definition.plan(key, { ...entry, want: { kind: "apply", spec } });
+    const accepted = this.accepted.get(key);
+    if (accepted === undefined || accepted === entry) return rejected;
+    if (entry === undefined || entry.want.kind === "delete" || entry.id !== accepted.id) return rejected;
+    const plan = definition.plan(key, accepted);
     if (plan.kind !== "apply") return rejected;
     const kept = await applier.apply(plan.steps, progress, signal);
     return kept.kind === "applied" ? rejected : kept;
@@ -285,7 +288,7 @@ export class Reconciler<Spec> {
     switch (result.kind) {
       case "applied":
         if (result.writes > 0 && progress.scope !== "") lane.succeeded(progress.scope);
-        if (entry?.want.kind === "apply") this.accepted.set(key, entry.want.spec);
+        if (entry?.want.kind === "apply") this.accepted.set(key, entry);
         this.settle(key, entry, { outcome: result.writes > 0 ? "applied" : "unchanged" });
         this.wakeWaiting(key);
         return done;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { replicaSets } from "../../src/kube/resources.ts";
-import { SimulatedRegion } from "./simulated-region.ts";
+import { region, SimulatedRegion } from "./simulated-region.ts";
 
 const never = new AbortController().signal;
 
@@ -91,6 +91,41 @@ for (const { by, change, isRefused } of [
     assert.equal(agent.controller.status().parked, 0);
     await world.stop();
   });
+
+test("a deletion that the API server rejects does not bring the object back into force", async () => {
+  const world = await SimulatedRegion.create();
+  const invalid = { kind: "Status", code: 422, reason: "Invalid", message: "no" };
+  world.server.faults.intercept(({ method }) =>
+    method === "DELETE" ? { kind: "whole", status: 422, body: invalid } : undefined,
+  );
+  await world.setDeployment(1, { replicas: 2 });
+  const agent = await world.startAgent({ resyncMs: 0, replayMs: 0 });
+  await world.until("it is applied", async () => (await world.replicaSets()).length === 1);
+  await world.plane.admin.deleteDeployment(region, "d_1");
+  await world.until("the deletion is rejected", () => agent.controller.status().parked === 1);
+  const ref = { namespace: "acme", name: "web-1" };
+  const edited = { metadata: ref, spec: { replicas: 7 } } as never;
+  await world.api.apply(replicaSets, edited, { fieldManager: "kubectl", force: true }, never);
+  await world.clock.advance(60_000);
+  assert.equal((await world.api.get(replicaSets, ref, {}, never))?.spec?.replicas, 7);
+  await world.stop();
+});
+
+test("a rejected version of another id under the same name keeps nothing of the previous one in force", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1, { replicas: 2 });
+  const agent = await world.startAgent({ resyncMs: 0, replayMs: 0 });
+  await world.until("it is applied", async () => (await world.replicaSets()).length === 1);
+  await world.plane.admin.forgetDeployment(region, "d_1");
+  await world.setDeployment(2, { k8sName: "web-1", port: 70_000 });
+  await world.until("the new one is rejected", () => agent.controller.status().parked === 1);
+  const ref = { namespace: "acme", name: "web-1" };
+  const edited = { metadata: ref, spec: { replicas: 7 } } as never;
+  await world.api.apply(replicaSets, edited, { fieldManager: "kubectl", force: true }, never);
+  await world.clock.advance(60_000);
+  assert.equal((await world.api.get(replicaSets, ref, {}, never))?.spec?.replicas, 7);
+  await world.stop();
+});
 
 test("a version that cannot be applied yet keeps the cursor below it", async () => {
   const world = await SimulatedRegion.create();
