@@ -25,13 +25,12 @@ export interface Failure {
 }
 
 /** How long a key waits after each kind of failure. */
-export const backoffs: Readonly<Record<FailureClass | "conflict" | "contested", BackoffOptions>> = {
+export const backoffs: Readonly<Record<FailureClass | "conflict", BackoffOptions>> = {
   rejected: { initialMs: 60_000, maxMs: 600_000, jitter: "equal" },
   slow: { initialMs: 4_000, maxMs: 60_000, jitter: "equal" },
   retry: { initialMs: 500, maxMs: 60_000, jitter: "equal" },
   // The other object has to go first, and krane does not watch it.
   conflict: { initialMs: 20_000, maxMs: 600_000, jitter: "equal" },
-  contested: { initialMs: 10_000, maxMs: 600_000, jitter: "equal" },
 };
 
 /** Returns undefined for an error that did not come from Kubernetes: a bug. */
