@@ -13,6 +13,7 @@ function load(
   kubeconfig: string | undefined,
   env: Readonly<Record<string, string>>,
   files: Readonly<Record<string, string>>,
+  namespace?: string,
 ) {
   const deps = {
     clock: new FakeClock(),
@@ -25,7 +26,10 @@ function load(
     },
     runCommand: () => assert.fail("no command is needed"),
   };
-  const kubernetes = kubeconfig === undefined ? {} : { kubeconfig };
+  const kubernetes = {
+    ...(kubeconfig !== undefined && { kubeconfig }),
+    ...(namespace !== undefined && { namespace }),
+  };
   return loadClusterAccess({ kubernetes }, deps, new AbortController().signal);
 }
 
@@ -50,6 +54,15 @@ describe("cluster access", () => {
     const files = { ...podFiles, a: kubeconfigFor("https://a") };
     assert.equal((await load(undefined, podEnv, files)).ownNamespace, "krane");
     assert.equal((await load("a", podEnv, files)).ownNamespace, undefined);
+  });
+
+  test("krane keeps its objects in the configured namespace, else in that of its pod, else in krane", async () => {
+    const files = { ...podFiles, [`${folder}/namespace`]: "platform\n", a: kubeconfigFor("https://a") };
+    const inPod = async (namespace?: string) =>
+      (await load(undefined, podEnv, files, namespace)).stateNamespace;
+    const outside = async (namespace?: string) => (await load("a", podEnv, files, namespace)).stateNamespace;
+    assert.deepEqual([await inPod(), await outside()], ["platform", "krane"]);
+    assert.deepEqual([await inPod("mine"), await outside("mine")], ["mine", "mine"]);
   });
 
   test("without any credentials the error names every place that was searched, and the remedy", async () => {

@@ -11,7 +11,14 @@ export interface ClusterAccess {
   readonly endpoint: KubeEndpoint;
   /** The namespace that krane runs in; set only when krane runs in a pod of this cluster. */
   readonly ownNamespace?: string;
+  /**
+   * Where krane keeps its own objects. It trusts them, so tenants must not be able to write there, and it manages no
+   * workloads there. May be missing in the cluster until krane creates it.
+   */
+  readonly stateNamespace: string;
 }
+
+const defaultStateNamespace = "krane";
 
 type ClusterDeps = Pick<AgentDeps, "clock" | "env" | "readTextFile" | "runCommand">;
 
@@ -35,9 +42,11 @@ export async function loadClusterAccess(
   }
   try {
     const endpoint = await loadKubeEndpoint({ ...kubernetes, env }, deps, signal);
-    if (source !== "pod") return { endpoint };
-    const ownNamespace = await readCredentialFile(`${serviceAccountDir}/namespace`, deps, signal);
-    return { endpoint, ownNamespace: ownNamespace.trim() };
+    const { namespace } = kubernetes;
+    if (source !== "pod") return { endpoint, stateNamespace: namespace ?? defaultStateNamespace };
+    const text = await readCredentialFile(`${serviceAccountDir}/namespace`, deps, signal);
+    const ownNamespace = text.trim();
+    return { endpoint, ownNamespace, stateNamespace: namespace ?? ownNamespace };
   } catch (cause) {
     if (!(cause instanceof KubeApiError)) throw cause;
     const reason = cause.cause instanceof Error ? `: ${cause.cause.message}` : "";

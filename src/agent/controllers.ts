@@ -12,6 +12,8 @@ import type { AgentDeps } from "./agent-deps.ts";
 export interface AgentPlace {
   /** The namespace that krane runs in, if known. */
   readonly ownNamespace?: string;
+  /** See `ClusterAccess`. */
+  readonly stateNamespace: string;
   readonly registry?: RegistryCredentials;
 }
 
@@ -21,7 +23,7 @@ const startTimeoutMs = 30_000;
 
 export function controllerOptions(
   config: Config,
-  { ownNamespace, registry }: AgentPlace,
+  { ownNamespace, stateNamespace, registry }: AgentPlace,
   log: Log,
 ): KindControllerOptions {
   const { deletion, isolation, reconcile, region, scheduler } = config;
@@ -31,7 +33,11 @@ export function controllerOptions(
     deletion,
     restoresOrders: scheduler !== undefined,
     startTimeoutMs,
-    rules: { registries: isolation.registries, ...(ownNamespace !== undefined && { ownNamespace }) },
+    rules: {
+      registries: isolation.registries,
+      ...(ownNamespace !== undefined && { ownNamespace }),
+      stateNamespace,
+    },
     region: region.label,
     networkPolicy: isolation.networkPolicy,
     secrets: { audience, ...(endpoint !== undefined && { endpoint }) },

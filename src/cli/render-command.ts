@@ -64,9 +64,11 @@ async function runRender(command: Command, { env, io }: RenderDeps, signal: Abor
   const files = await readDocumentFiles(flags.file, io, signal);
   const { parseDocuments } = await import("../documents/parse.ts");
   const { renderDocumentProblems } = await import("../documents/problem.ts");
+  const stateNamespace = config?.kubernetes.namespace;
   const rules = {
     registries: config?.isolation.registries ?? [],
     ...(flags.kraneNamespace !== undefined && { ownNamespace: flags.kraneNamespace }),
+    ...(stateNamespace !== undefined && { stateNamespace }),
   };
   const { loadDocumentKinds } = await import("../kinds/documents.ts");
   const kinds = await loadDocumentKinds();

@@ -34,7 +34,10 @@ export function buildConfig(resolution: Resolution): Config {
       ...optional("caFile", resolution.value(s.controlCaFile)),
       allowInsecure: need(s.controlAllowInsecure),
     },
-    kubernetes: optional("kubeconfig", resolution.value(s.kubeconfig)),
+    kubernetes: {
+      ...optional("kubeconfig", resolution.value(s.kubeconfig)),
+      ...optional("namespace", resolution.value(s.kubernetesNamespace)),
+    },
     ...(resolution.isSet(s.registryUrl) && {
       registry: {
         url: need(s.registryUrl),

@@ -9,7 +9,11 @@ export interface Config {
   readonly rpcPort: number;
   readonly tls?: TlsConfig;
   readonly control: ControlConfig;
-  readonly kubernetes: { readonly kubeconfig?: string };
+  readonly kubernetes: {
+    readonly kubeconfig?: string;
+    /** Where krane keeps its own objects, if it was set. */
+    readonly namespace?: string;
+  };
   readonly registry?: RegistryConfig;
   readonly vault?: VaultConfig;
   readonly secrets: SecretsConfig;

@@ -72,6 +72,7 @@ test("every section reaches the configuration", () => {
     key_file = "k"
     [kubernetes]
     kubeconfig = "kc"
+    namespace = "krane-system"
     [registry]
     url = "https://registry.example.com/v2/"
     username = "u"
@@ -93,7 +94,7 @@ test("every section reaches the configuration", () => {
   );
   assert.deepEqual(full.region, { name: "us-east-1.aws", platform: "gcp", label: "us-east-1.aws" });
   assert.deepEqual(full.tls, { certFile: "c", keyFile: "k" });
-  assert.deepEqual(full.kubernetes, { kubeconfig: "kc" });
+  assert.deepEqual(full.kubernetes, { kubeconfig: "kc", namespace: "krane-system" });
   assert.deepEqual(full.registry, {
     url: "registry.example.com",
     username: "u",

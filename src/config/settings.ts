@@ -13,6 +13,7 @@ const hourMs = 3_600_000;
 const word = "[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?";
 const dottedWords = new RegExp(`^${word}(?:\\.${word})*$`);
 const oneWord = new RegExp(`^${word}$`);
+const namespaceName = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const visible = patternText("text", /^[!-~]+$/, "visible ASCII characters without spaces");
 
 /** Exported for code that shows what an agent without a configuration would do. */
@@ -66,6 +67,11 @@ export const settings = {
     "kubernetes.kubeconfig",
     path(),
     "Kubeconfig to use instead of the in-cluster credentials.",
+  ),
+  kubernetesNamespace: setting(
+    "kubernetes.namespace",
+    patternText("name", namespaceName, 'at most 63 lower-case letters, digits and "-" between them'),
+    "Namespace where krane keeps its own objects, which tenants must not be able to write to. Default: the namespace of krane's pod, else `krane`.",
   ),
 
   registryUrl: setting(

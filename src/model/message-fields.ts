@@ -2,12 +2,10 @@
 // the kinds cannot diverge.
 import { quote, type Refuse } from "./field-problem.ts";
 import { canonicalRegistry, type ImageReference, parseImageReference } from "./image-reference.ts";
-import { isDns1035Label, isLabelValue } from "./names.ts";
+import { isDns1035Label, isLabelValue, type OwnNamespaces } from "./names.ts";
 
 /** What an agent accepts, for all kinds. */
-export interface MessageRules {
-  /** The namespace that krane runs in, which tenants must not use. */
-  readonly ownNamespace?: string;
+export interface MessageRules extends OwnNamespaces {
   /** Hosts that images may come from; empty allows all. */
   readonly registries: readonly string[];
 }

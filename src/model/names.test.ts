@@ -33,16 +33,19 @@ test("an id is a label value", () => {
 
 test("namespaces of Kubernetes and krane's own are rejected with the reason", () => {
   for (const system of ["default", "kube-system", "kube-public", "kube-node-lease", "kube-flannel"]) {
-    assert.match(refusedNamespace(system, undefined) ?? "", /is reserved for Kubernetes/, system);
+    assert.match(refusedNamespace(system, {}) ?? "", /is reserved for Kubernetes/, system);
   }
-  assert.match(refusedNamespace("platform", "platform") ?? "", /krane itself/);
-  assert.equal(refusedNamespace("platform", undefined), undefined);
-  assert.equal(refusedNamespace("kubelet", "platform"), undefined);
+  const own = { ownNamespace: "platform", stateNamespace: "krane-state" };
+  assert.match(refusedNamespace("platform", own) ?? "", /krane itself/);
+  assert.match(refusedNamespace("krane-state", own) ?? "", /keeps its own objects/);
+  assert.match(refusedWorkloadNamespace("krane-state", own) ?? "", /keeps its own objects/);
+  assert.equal(refusedNamespace("platform", {}), undefined);
+  assert.equal(refusedNamespace("kubelet", own), undefined);
 });
 
 test("tenants' code never runs in the namespace of the sentinels", () => {
-  assert.match(refusedWorkloadNamespace("sentinel", undefined) ?? "", /sentinels/);
-  assert.match(refusedWorkloadNamespace("kube-system", undefined) ?? "", /Kubernetes/);
-  assert.equal(refusedWorkloadNamespace("acme", "platform"), undefined);
-  assert.equal(refusedNamespace("sentinel", undefined), undefined, "krane's own objects do belong there");
+  assert.match(refusedWorkloadNamespace("sentinel", {}) ?? "", /sentinels/);
+  assert.match(refusedWorkloadNamespace("kube-system", {}) ?? "", /Kubernetes/);
+  assert.equal(refusedWorkloadNamespace("acme", { ownNamespace: "platform" }), undefined);
+  assert.equal(refusedNamespace("sentinel", {}), undefined, "krane's own objects do belong there");
 });

@@ -25,10 +25,19 @@ export function isLabelValue(text: string): boolean {
 /** The suffix of the gossip objects of sentinels; no other name in their namespace may end with it. */
 export const gossipSuffix = "-gossip-lan";
 
+/** The namespaces of krane itself. */
+export interface OwnNamespaces {
+  /** The one that it runs in, if known. */
+  readonly ownNamespace?: string;
+  /** The one that it keeps its own objects in, if it keeps any. */
+  readonly stateNamespace?: string;
+}
+
 /** Why krane manages nothing in this namespace; undefined if it may. */
-export function refusedNamespace(namespace: string, ownNamespace: string | undefined): string | undefined {
+export function refusedNamespace(namespace: string, own: OwnNamespaces): string | undefined {
   if (namespace === "default" || namespace.startsWith("kube-")) return "is reserved for Kubernetes";
-  if (namespace === ownNamespace) return "is the namespace that krane itself runs in";
+  if (namespace === own.ownNamespace) return "is the namespace that krane itself runs in";
+  if (namespace === own.stateNamespace) return "is the namespace that krane keeps its own objects in";
   return undefined;
 }
 
@@ -36,12 +45,9 @@ export function refusedNamespace(namespace: string, ownNamespace: string | undef
  * Why tenants' code may not run in this namespace; undefined if it may. Ingress policies treat every pod in the namespace
  * of the sentinels as a sentinel.
  */
-export function refusedWorkloadNamespace(
-  namespace: string,
-  ownNamespace: string | undefined,
-): string | undefined {
+export function refusedWorkloadNamespace(namespace: string, own: OwnNamespaces): string | undefined {
   if (namespace === sentinelNamespace) return "is the namespace of the sentinels";
-  return refusedNamespace(namespace, ownNamespace);
+  return refusedNamespace(namespace, own);
 }
 
 /**

@@ -159,7 +159,10 @@ async function sentByAgent(configText: string, place: { readonly ownNamespace?: 
     allKinds.map(async (kind) => {
       const createController = await kind.loadController();
       const login = kind.makesPods && registry ? { registry } : {};
-      const options = { ...controllerOptions(config, { ...place, ...login }, createQuietLog()), workers: 4 };
+      const options = {
+        ...controllerOptions(config, { stateNamespace: "krane", ...place, ...login }, createQuietLog()),
+        workers: 4,
+      };
       return world.createAgentOf(kind.controller, (deps) => createController(options, deps));
     }),
   );

@@ -14,7 +14,7 @@ import {
   parseName,
   parseReplicas,
 } from "../../model/message-fields.ts";
-import { isDns1123Label, refusedWorkloadNamespace } from "../../model/names.ts";
+import { isDns1123Label, type OwnNamespaces, refusedWorkloadNamespace } from "../../model/names.ts";
 import { type Healthcheck, parseHealthcheck } from "./healthcheck.ts";
 import { parseSecretsBlob } from "./secrets-blob.ts";
 
@@ -85,14 +85,14 @@ export function parseApplyDeployment(
 /** The rules for names also apply to deletions: krane accepts no orders for namespaces that it does not manage. */
 export function parseDeleteDeployment(
   message: DeleteDeployment,
-  rules: Pick<MessageRules, "ownNamespace">,
+  rules: OwnNamespaces,
 ): ParsedMessage<DeploymentRef> {
   return collectProblems((refuse) => parseRef(message, rules, refuse));
 }
 
 function parseRef(
   message: Pick<ApplyDeployment, "k8sNamespace" | "k8sName">,
-  rules: Pick<MessageRules, "ownNamespace">,
+  rules: OwnNamespaces,
   refuse: Refuse,
 ): DeploymentRef {
   const { k8sNamespace: namespace, k8sName } = message;
@@ -100,7 +100,7 @@ function parseRef(
   else if (!isDns1123Label(namespace)) {
     refuse("k8s_namespace", `must be a DNS label of at most 63 characters, but is ${quote(namespace)}`);
   } else {
-    const reason = refusedWorkloadNamespace(namespace, rules.ownNamespace);
+    const reason = refusedWorkloadNamespace(namespace, rules);
     if (reason !== undefined) refuse("k8s_namespace", `${quote(namespace)} ${reason}`);
   }
   return { namespace, name: parseName("k8s_name", k8sName, 63, refuse) };

@@ -8,8 +8,8 @@ import type {
 import { collectProblems, type ParsedMessage, quote, type Refuse } from "../../model/field-problem.ts";
 import type { KeptOrder } from "../../model/kept-order.ts";
 import { sentinelNamespace } from "../../model/labels.ts";
-import { type MessageRules, parseId } from "../../model/message-fields.ts";
-import { gossipSuffix, isDns1123Label, refusedNamespace } from "../../model/names.ts";
+import { parseId } from "../../model/message-fields.ts";
+import { gossipSuffix, isDns1123Label, type OwnNamespaces, refusedNamespace } from "../../model/names.ts";
 
 import { type PolicyRules, parsePolicyDocument } from "./policy-document.ts";
 
@@ -31,7 +31,7 @@ const ingressPolicyPattern = /^allow-sentinel-ingress-[0-9a-f]{16}$/;
 
 export function parseApplyPolicy(
   message: ApplyCiliumNetworkPolicy,
-  rules: Pick<MessageRules, "ownNamespace">,
+  rules: OwnNamespaces,
 ): ParsedMessage<PolicySpec> {
   return collectProblems((refuse) => ({
     ...parseRef(message, rules, refuse),
@@ -43,14 +43,14 @@ export function parseApplyPolicy(
 /** The rules for names also apply to deletions. */
 export function parseDeletePolicy(
   message: DeleteCiliumNetworkPolicy,
-  rules: Pick<MessageRules, "ownNamespace">,
+  rules: OwnNamespaces,
 ): ParsedMessage<PolicyRef> {
   return collectProblems((refuse) => parseRef(message, rules, refuse));
 }
 
 function parseRef(
   message: Pick<ApplyCiliumNetworkPolicy, "k8sNamespace" | "k8sName">,
-  { ownNamespace }: Pick<MessageRules, "ownNamespace">,
+  rules: OwnNamespaces,
   refuse: Refuse,
 ): PolicyRef {
   const { k8sNamespace: namespace, k8sName: name } = message;
@@ -58,7 +58,7 @@ function parseRef(
   else if (!isDns1123Label(namespace)) {
     refuse("k8s_namespace", `must be a DNS label of at most 63 characters, but is ${quote(namespace)}`);
   } else {
-    const reason = refusedNamespace(namespace, ownNamespace);
+    const reason = refusedNamespace(namespace, rules);
     if (reason !== undefined) refuse("k8s_namespace", `${quote(namespace)} ${reason}`);
   }
   if (name === "") refuse("k8s_name", "is required");
