@@ -1,7 +1,7 @@
 // The labels and annotations that krane writes and reads. The control plane, network policies and objects from older
 // agents use them too, so a key or value here never changes; only new ones are added.
 
-/** Marks an object as krane's. Ownership depends on it and on the field manager of the same name (K4). */
+/** Marks an object as krane's, for people and for selectors. Anybody can write it; the seal is the proof (K4). */
 export const managedBy = "krane";
 
 /** The name under which krane applies. */
@@ -29,11 +29,15 @@ export const components = {
   ciliumNetworkPolicy: "ciliumnetworkpolicy",
   gossipLan: "gossip-lan",
   pullSecret: "pull-secret",
+  /** The keys that krane seals with. */
+  seal: "seal",
 } as const;
 
 export type Component = (typeof components)[keyof typeof components];
 
 export const annotationKeys = {
+  /** On objects: proves that this krane wrote them; see seal.ts. */
+  seal: "krane.unkey.com/seal",
   /** On pods: the deployment that a token of this pod authenticates. Compared with the label of the same meaning. */
   deploymentId: "unkey.com/deployment-id",
   /** On objects: the hash of the last applied manifest, so that an equal one need not be sent (K11). */

@@ -1,0 +1,195 @@
+// The seal: proves that this krane wrote an object (K4). Labels, annotations and names of field managers prove nothing,
+// because anybody who may write to a namespace can write them.
+//
+// - A seal is an HMAC over the cluster, the region, the kind and name of the object, and the ids that it belongs to. It
+//   stands in an annotation together with the region and the ids, which it proves. Copied to another object, cluster or
+//   region, it is not valid.
+// - The same input always gives the same text, so a sealed object that has not changed needs no write (K11).
+// - While keys are rotated, seals of an older key are valid too, and are replaced.
+// - An object that krane did not create but took over is sealed as adopted, for its uid only.
+import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "node:crypto";
+import type { ObjectMeta, ResourceKind } from "../kube/types.ts";
+import { annotationKeys } from "./labels.ts";
+
+/** What an object belongs to. Ids that it does not have are left out. */
+export interface SealedIds {
+  readonly workspaceId?: string | undefined;
+  readonly projectId?: string | undefined;
+  readonly environmentId?: string | undefined;
+  /** The id at the control plane. */
+  readonly id?: string | undefined;
+}
+
+/** The ids of a workload's owners, and its own. */
+export function sealedIdsOf(
+  owners: { readonly workspaceId: string; readonly projectId: string; readonly environmentId: string },
+  id: string,
+): SealedIds {
+  const { workspaceId, projectId, environmentId } = owners;
+  return { workspaceId, projectId, environmentId, id };
+}
+
+export interface SealKey {
+  /** Derived from the key; seals name it, so that a seal of another krane is told from a broken one. */
+  readonly id: string;
+  readonly key: KeyObject;
+}
+
+export interface SealOptions {
+  /** The uid of the namespace kube-system. */
+  readonly clusterId: string;
+  readonly region: string;
+  /** The last one seals, all of them verify. */
+  readonly keys: readonly [SealKey, ...SealKey[]];
+}
+
+export type SealReading =
+  | {
+      readonly kind: "valid";
+      readonly isCurrent: boolean;
+      readonly isAdopted: boolean;
+      readonly ids: SealedIds;
+    }
+  | { readonly kind: "missing" }
+  /** It was edited, or copied from another object or cluster. */
+  | { readonly kind: "broken" }
+  | { readonly kind: "other-key"; readonly keyId: string }
+  | { readonly kind: "other-region"; readonly region: string };
+
+export const sealKeyBytes = 32;
+
+const format = "1";
+const missing: SealReading = { kind: "missing" };
+const broken: SealReading = { kind: "broken" };
+// Ids and regions; they need no escaping.
+const plain = /^[\w.-]*$/;
+
+export function createSealKey(bytes: Uint8Array): SealKey {
+  if (bytes.length !== sealKeyBytes)
+    throw new RangeError(`a seal key must have ${sealKeyBytes} bytes, not ${bytes.length}`);
+  const id = createHash("sha256").update("krane seal key id\n").update(bytes).digest("hex").slice(0, 8);
+  return { id, key: createSecretKey(bytes) };
+}
+
+/** The object that a seal is for. */
+export interface SealSubject {
+  readonly kind: Pick<ResourceKind, "group" | "kind">;
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}
+
+interface Claims extends SealedIds {
+  readonly region: string;
+  /** The uid of an adopted object; empty for one that krane created. */
+  readonly adopted: string;
+}
+
+export class Seal {
+  private readonly options: SealOptions;
+  private readonly current: SealKey;
+
+  constructor(options: SealOptions) {
+    this.options = options;
+    this.current = options.keys.at(-1) ?? options.keys[0];
+  }
+
+  get region(): string {
+    return this.options.region;
+  }
+
+  /** The id of the key that seals. */
+  get keyId(): string {
+    return this.current.id;
+  }
+
+  /** The text of the annotation. `adoptedUid`: the uid of an object that krane takes over. */
+  write(subject: SealSubject, ids: SealedIds, adoptedUid = ""): string {
+    const claims = { ...ids, region: this.options.region, adopted: adoptedUid };
+    return this.textOf(subject, claims, this.current);
+  }
+
+  read(kind: SealSubject["kind"], metadata: ObjectMeta | undefined): SealReading {
+    const text = metadata?.annotations?.[annotationKeys.seal];
+    if (text === undefined) return missing;
+    const parts = partsOf(text);
+    if (parts === undefined || parts.format !== format) return broken;
+    const key = this.options.keys.find(({ id }) => id === parts.keyId);
+    if (key === undefined) return { kind: "other-key", keyId: parts.keyId };
+    const { namespace, name = "", uid } = metadata ?? {};
+    const { claims } = parts;
+    if (!isEqual(text, this.textOf({ kind, namespace, name }, claims, key))) return broken;
+    if (claims.adopted !== "" && claims.adopted !== uid) return broken;
+    if (claims.region !== this.options.region) return { kind: "other-region", region: claims.region };
+    const { workspaceId, projectId, environmentId, id } = claims;
+    const ids = { workspaceId, projectId, environmentId, id };
+    return { kind: "valid", isCurrent: key === this.current, isAdopted: claims.adopted !== "", ids };
+  }
+
+  private textOf(subject: SealSubject, claims: Claims, { id: keyId, key }: SealKey): string {
+    const { region, workspaceId = "", projectId = "", environmentId = "", id = "", adopted } = claims;
+    const { kind, namespace = "", name } = subject;
+    const proved = [
+      `krane-seal-${format}`,
+      this.options.clusterId,
+      region,
+      kind.group,
+      kind.kind,
+      namespace,
+      name,
+      workspaceId,
+      projectId,
+      environmentId,
+      id,
+      adopted,
+    ];
+    const hmac = createHmac("sha256", key);
+    for (const part of proved) hmac.update(`${Buffer.byteLength(part)}:${part}`);
+    const shown = [
+      ["v", format],
+      ["key", keyId],
+      ["region", region],
+      ["workspace", workspaceId],
+      ["project", projectId],
+      ["environment", environmentId],
+      ["id", id],
+      ["adopted", adopted],
+    ] as const;
+    const words = shown
+      .filter(([, value]) => value !== "")
+      .map(([word, value]) => `${word}=${escaped(value)}`);
+    return `${words.join("&")}&mac=${hmac.digest("base64url")}`;
+  }
+}
+
+function escaped(value: string): string {
+  return plain.test(value) ? value : encodeURIComponent(value);
+}
+
+function partsOf(text: string) {
+  const words = new Map(text.split("&").map((word) => splitOnce(word)));
+  try {
+    const read = (word: string) => decodeURIComponent(words.get(word) ?? "");
+    const claims: Claims = {
+      region: read("region"),
+      workspaceId: read("workspace") || undefined,
+      projectId: read("project") || undefined,
+      environmentId: read("environment") || undefined,
+      id: read("id") || undefined,
+      adopted: read("adopted"),
+    };
+    return { format: read("v"), keyId: read("key"), claims };
+  } catch {
+    // Not escaped as krane does it.
+    return undefined;
+  }
+}
+
+function splitOnce(word: string): readonly [string, string] {
+  const at = word.indexOf("=");
+  return at === -1 ? [word, ""] : [word.slice(0, at), word.slice(at + 1)];
+}
+
+function isEqual(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
