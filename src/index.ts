@@ -19,6 +19,7 @@ export { ControlPlaneError } from "./control-plane/error.ts";
 export type { ObjectFilter } from "./engine/controller-status.ts";
 export type { Outcome } from "./engine/object-status.ts";
 export type { OrderOutcome } from "./engine/running-controller.ts";
+export { loadSeal, type SealSource } from "./engine/seal-keys.ts";
 export type { BlockedDeletion, ControllerStatus, ObjectStatus } from "./gen/krane/v1/agent_pb.ts";
 export { defaultPort as DeploymentPort } from "./kinds/deployment/spec.ts";
 export { sentinelPort as SentinelPort } from "./kinds/sentinel/identity.ts";
@@ -57,5 +58,6 @@ export {
   sentinelNamespace as NamespaceSentinel,
   sentinelNodeClass as SentinelNodeClass,
 } from "./model/labels.ts";
+export type { Seal } from "./model/seal.ts";
 export { createLog, type Log, type LogDeps, type LogLevel, type LogOptions } from "./telemetry/log.ts";
 export { type BuildInfo, createMetrics, type Metrics } from "./telemetry/metrics.ts";

@@ -1,5 +1,6 @@
 // The three controllers of an agent in one process, as the agent runs them: each with separate connections. The
 // disturbed one uses different servers than the others, and can be made to crash.
+
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
@@ -8,6 +9,7 @@ import { kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { createSealKey, Seal, sealKeyBytes } from "../../src/model/seal.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import {
@@ -86,6 +88,9 @@ function connect(controller: string, { kubernetes, controlPlane: baseUrl }: Addr
   return { transport, controlPlane, close };
 }
 
+const key = createSealKey(new Uint8Array(sealKeyBytes));
+const seal = new Seal({ clusterId: "bench", region: options.region, keys: [key] });
+
 async function startDisturbed() {
   const { transport, controlPlane, close } = connect("deployments", task.disturbed);
   const controller = createDeploymentController(options, {
@@ -95,6 +100,7 @@ async function startDisturbed() {
     metrics,
     api: createKubeApi(createFaultyTransport(transport, crashes.kubernetes, clock)),
     controlPlane: createFaultyControlPlane(controlPlane, crashes.controlPlane),
+    seal,
   });
   await controller.start();
   return {
@@ -113,7 +119,7 @@ async function startDisturbed() {
 async function startOthers(): Promise<void> {
   for (const name of ["cilium", "sentinels"] as const) {
     const { transport, controlPlane } = connect(name, task.others);
-    const deps = { clock, random, log, metrics, api: createKubeApi(transport), controlPlane };
+    const deps = { clock, random, log, metrics, api: createKubeApi(transport), controlPlane, seal };
     const controller =
       name === "cilium" ? createPolicyController(options, deps) : createSentinelController(options, deps);
     await controller.start();

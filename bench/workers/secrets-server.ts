@@ -1,5 +1,6 @@
 // Serves secrets, as krane does or with the least work that gives the same response: two requests to the API server
 // and the decryption, without any checks. Both also report the CPU time that they have used.
+
 import { createDecipheriv, createSecretKey, randomBytes } from "node:crypto";
 import { Agent, get } from "node:http";
 import { text } from "node:stream/consumers";
@@ -11,6 +12,7 @@ import type { DesiredDeployments } from "../../src/kinds/deployment/desired-depl
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { createSealKey, Seal, sealKeyBytes } from "../../src/model/seal.ts";
 import { rpcRoutes } from "../../src/services/rpc-routes.ts";
 import { createDecisionLog } from "../../src/services/secrets-decision.ts";
 import {
@@ -82,7 +84,10 @@ async function createKraneSide(): Promise<{ handler: HttpHandler; blob: string }
   const desired: DesiredDeployments = {
     find: (key) => (key === "acme/web" ? { kind: "wanted", deploymentId, environmentId } : undefined),
   };
-  const deps = { api, vault, desired, clock, log, metrics, audit: createDecisionLog(log) };
+  const key = createSealKey(new Uint8Array(sealKeyBytes));
+  const seal = new Seal({ clusterId: "bench", region: "bench", keys: [key] });
+  const audit = createDecisionLog(log);
+  const deps = { api, vault, desired, clock, log, metrics, audit, seal: () => seal };
   const service = createSecretsService({ audience: "krane", acceptDefaultAudience: false }, deps);
   const handler = rpcRoutes(secretsServiceRoutes(() => service, deps)).get(path);
   if (handler === undefined) throw new Error("the service is not served");

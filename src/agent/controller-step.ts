@@ -14,6 +14,7 @@ import type { AgentView } from "./agent-view.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
 import { loadControlPlane } from "./control-plane-access.ts";
 import { controllerOptions, type RunningControllers, startAgentLoop } from "./controllers.ts";
+import type { SealPart } from "./seal-step.ts";
 import { holdSecret } from "./secrets.ts";
 
 export interface ControllerParts {
@@ -25,12 +26,13 @@ export interface ControllerParts {
 export interface ControllerStepParts extends ControllerParts {
   /** The controller registers itself here, for SchedulerService and SecretsService. */
   readonly running: RunningControllers;
+  readonly seal: Pick<SealPart, "current">;
 }
 
 export function controllerStep(
   kind: Kind<KindName>,
   config: Config,
-  { view, metrics, tracing, running }: ControllerStepParts,
+  { view, metrics, tracing, running, seal: sealPart }: ControllerStepParts,
   agentDeps: AgentDeps,
 ): Step {
   return {
@@ -49,7 +51,9 @@ export function controllerStep(
       const api = createKubeApi(tracedTransport(transport, spans));
       const createController = await kind.loadController();
       const options = controllerOptions(config, { ...place, ...(registry && { registry }) }, deps.log);
-      const controller = createController(options, { ...deps, api, controlPlane });
+      const seal = sealPart.current();
+      if (seal === undefined) throw new Error("the seal is loaded before the controllers start");
+      const controller = createController(options, { ...deps, api, controlPlane, seal });
       const disconnect = async () => {
         await Promise.all([controlPlane.close(), transport.close()]);
       };

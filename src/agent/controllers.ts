@@ -19,7 +19,7 @@ export interface AgentPlace {
 
 // Long enough for a restart of the API server. After that the agent exits and Kubernetes restarts it, so the problem
 // is visible in the pod's status.
-const startTimeoutMs = 30_000;
+export const startTimeoutMs = 30_000;
 
 export function controllerOptions(
   config: Config,

@@ -42,7 +42,7 @@ export async function checkNamedFiles(
   throw new AggregateError([first, ...others], "files named in the configuration cannot be used");
 }
 
-function secretsOf({ control, registry, vault, scheduler, agent }: Config): SecretRef[] {
+function secretsOf({ control, registry, vault, sealKeys, scheduler, agent }: Config): SecretRef[] {
   const embedded = vault?.kind === "embedded" ? vault : undefined;
   return [
     control.token,
@@ -50,6 +50,7 @@ function secretsOf({ control, registry, vault, scheduler, agent }: Config): Secr
     vault?.kind === "remote" ? vault.token : undefined,
     embedded?.masterKeys,
     embedded?.storage.kind === "s3" ? embedded.storage.accessKeySecret : undefined,
+    sealKeys,
     scheduler?.token,
     agent?.token,
   ].filter((ref) => ref !== undefined);

@@ -26,6 +26,7 @@ import { loadControlPlane } from "./control-plane-access.ts";
 import { type ControllerParts, controllerStep } from "./controller-step.ts";
 import { RunningControllers, startAgentLoop } from "./controllers.ts";
 import { checkNamedFiles } from "./named-files.ts";
+import { createSealPart } from "./seal-step.ts";
 import { createAgentSecret } from "./secrets.ts";
 import { createSecretsPart } from "./secrets-step.ts";
 import { runStateReports } from "./state-reports.ts";
@@ -45,7 +46,8 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
   const health = createHealth(healthChecks(view), deps);
   const tracing = createTracingPart(tracingOptions(config), metrics, deps);
   const running = new RunningControllers();
-  const secrets = createSecretsPart(config, { metrics, tracing, running }, deps);
+  const seal = createSealPart(config, deps);
+  const secrets = createSecretsPart(config, { metrics, tracing, running, seal }, deps);
   const scheduling = createSchedulerServices(config, { health, running }, { ...deps, metrics });
   const services = [
     ...agentServices(config, view, metrics, deps),
@@ -61,8 +63,9 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     // instead of a refused connection.
     rpcPortStep(config, { health, services, tracing }, deps),
     metricsPortStep(config.observability.metrics.prometheusPort, metrics, deps),
+    seal.step,
     // In one stage: a controller that waits for its watches does not delay the others (K6).
-    allKinds.map((kind) => controllerStep(kind, config, { view, metrics, tracing, running }, deps)),
+    allKinds.map((kind) => controllerStep(kind, config, { view, metrics, tracing, running, seal }, deps)),
     upstreamStep(config, { view, metrics, tracing }, deps),
     startedStep({ program: "krane", health, onStarted: () => deps.onStarted?.() }, deps),
   ];

@@ -22,6 +22,7 @@ import { createVault } from "../vault/create-vault.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
 import type { RunningControllers } from "./controllers.ts";
+import type { SealPart } from "./seal-step.ts";
 
 export interface SecretsPart {
   readonly step: Step;
@@ -33,11 +34,12 @@ export interface SecretsPartDeps {
   readonly metrics: Metrics;
   readonly tracing: Traced;
   readonly running: RunningControllers;
+  readonly seal: Pick<SealPart, "current">;
 }
 
 export function createSecretsPart(
   config: Config,
-  { metrics, tracing, running }: SecretsPartDeps,
+  { metrics, tracing, running, seal }: SecretsPartDeps,
   agentDeps: AgentDeps,
 ): SecretsPart {
   const deps = { ...agentDeps, metrics };
@@ -63,7 +65,14 @@ export function createSecretsPart(
       const transport = createHttpTransport({ endpoint, connections: secretsConnections, userAgent }, deps);
       const api = createMeteredKubeApi(createKubeApi(tracedTransport(transport, spans)), "secrets", deps);
       const audit = createDecisionLog(deps.log);
-      service = createSecretsService(options, { ...deps, api, vault, desired, audit });
+      service = createSecretsService(options, {
+        ...deps,
+        api,
+        vault,
+        desired,
+        audit,
+        seal: () => seal.current(),
+      });
       return {
         async stop() {
           service = undefined;

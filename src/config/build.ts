@@ -51,6 +51,7 @@ export function buildConfig(resolution: Resolution): Config {
       ...optional("endpoint", resolution.value(s.secretsEndpoint)),
       acceptDefaultAudience: need(s.secretsAcceptDefaultAudience),
     },
+    ...optional("sealKeys", resolution.secret(s.sealKeys)),
     ...(resolution.isSet(s.schedulerToken) && {
       scheduler: { token: secret(s.schedulerToken), scrape: need(s.schedulerScrape) },
     }),

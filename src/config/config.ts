@@ -17,6 +17,8 @@ export interface Config {
   readonly registry?: RegistryConfig;
   readonly vault?: VaultConfig;
   readonly secrets: SecretsConfig;
+  /** Absent: the keys are in a Secret that krane creates. */
+  readonly sealKeys?: SecretRef;
   /** Absent without a token: SchedulerService is off. */
   readonly scheduler?: { readonly token: SecretRef; readonly scrape: boolean };
   /** Absent without a token: AgentService is off. */

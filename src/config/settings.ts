@@ -134,6 +134,12 @@ export const settings = {
     "Also accept tokens without the audience, for injectors that cannot request it.",
   ),
 
+  sealKeys: secretSetting(
+    "seal.keys",
+    masterKeys(),
+    "Keys that seal what krane writes. The last one seals, all verify. Default: the Secret `krane-seal` in `kubernetes.namespace`, created at the first start.",
+  ),
+
   schedulerToken: secretSetting(
     "scheduler.token",
     bearerToken(),

@@ -3,9 +3,10 @@
 // Server-side apply records in managedFields which fields krane applied, and drops a field from that record as soon
 // as anybody else changes or removes it. So, as long as nobody touched them, the recorded fields with their live
 // values are exactly the manifest that krane sent. The manifest and the live object then have the same hash, also for
-// an agent that has just started. Fields that krane does not send and server defaults are not part of it.
+// an agent that has just started. Fields that krane does not send and server defaults are not part of it. Neither is
+// the seal, which is verified instead.
 import type { KubeObject, ManagedFieldsEntry, ObjectMeta } from "../kube/types.ts";
-import { fieldManager } from "../model/labels.ts";
+import { annotationKeys, fieldManager } from "../model/labels.ts";
 import { hashOfText } from "../model/manifest-hash.ts";
 import { parseMebibytes, parseMillicores } from "../model/quantities.ts";
 import { sortedNames } from "../model/sorted-names.ts";
@@ -63,8 +64,11 @@ function textOfMembers(value: Json, fields: Json | undefined, name: string): str
     const member = value[key];
     const below = fields?.[`f:${key}`];
     if (member === undefined || (fields !== undefined && below === undefined)) continue;
+    if (key === annotationKeys.seal) continue;
     const part =
       isAmounts && typeof member === "string" ? `"${amount(key, member)}"` : textOf(member, below, key);
+    // The seal was the only one.
+    if (key === "annotations" && part === "{}") continue;
     text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${part}`;
   }
   return `{${text}}`;

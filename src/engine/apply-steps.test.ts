@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
+import { oursSealed, testSeal } from "../../test/support/test-seal.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
 import type { ApplyOptions, KubeApi } from "../kube/api.ts";
 import { createKubeApi } from "../kube/client.ts";
@@ -17,7 +18,7 @@ const ref = { namespace: "acme", name: "web" };
 const asWanted: LiveEntry = {
   uid: "u_1",
   contentHash: "wanted",
-  ownership: { kind: "ours" },
+  ownership: oursSealed,
   deleting: false,
   createdAt: undefined,
 };
@@ -25,7 +26,13 @@ const asWanted: LiveEntry = {
 function applierOf(calls: Partial<KubeApi> = {}, clock = new FakeClock()): StepsApplier {
   const unreachable = createKubeApi({ send: untouched, stream: untouched, close: async () => undefined });
   const lane = new SlowLane(backoffs.slow, { clock, random: createSeededRandom(1) });
-  return new StepsApplier({ api: { ...unreachable, ...calls }, clock, drift: new DriftMemory(clock), lane });
+  return new StepsApplier({
+    api: { ...unreachable, ...calls },
+    clock,
+    drift: new DriftMemory(clock),
+    lane,
+    seal: testSeal,
+  });
 }
 
 /** `stored`: what the server stores for it. */
@@ -38,6 +45,7 @@ function objectStep(
     ref,
     contentHash,
     refusesStrangers: false,
+    ids: () => ({}),
     manifest: () => ({ metadata: ref }),
     live: () => live,
     entryOf: untouched,
@@ -53,7 +61,8 @@ const checked: Step = {
     ref,
     manifest: untouched,
     isCurrent: () => true,
-    judge: () => ({ kind: "ours" }),
+    judge: () => oursSealed,
+    ids: () => ({}),
   },
 };
 const eachOf = (...steps: readonly Step[]): Step => ({ kind: "each", steps: () => steps });

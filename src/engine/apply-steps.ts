@@ -13,16 +13,19 @@ import { objectKey } from "../kube/object-cache.ts";
 import { namespaces } from "../kube/resources.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import { annotationKeys, fieldManager } from "../model/labels.ts";
-import type { Ownership } from "../model/ownership.ts";
+import { isClaimable, type Ownership, type Stranger } from "../model/ownership.ts";
+import type { Seal, SealedIds } from "../model/seal.ts";
 import { lastOtherManager } from "./applied-content.ts";
 import { isConflict, isInvalid, isNotFound, isRefusal } from "./classify.ts";
 import type { DriftMemory } from "./drift-memory.ts";
 import { KnownNamespaces } from "./known-namespaces.ts";
 import type { CheckedObject, LiveEntry, OwnedObject, Step } from "./plan.ts";
+import { SealPace } from "./seal-pace.ts";
 import type { SlowLane } from "./slow-lane.ts";
 
 export type StepsOutcome =
-  | { readonly kind: "applied"; readonly writes: number }
+  /** `sealAfterMs`: the content is right, and what is left is to seal it, after this long. */
+  | { readonly kind: "applied"; readonly writes: number; readonly sealAfterMs?: number }
   /** Another key has to be in sync first. */
   | { readonly kind: "waiting"; readonly key: string }
   /** The name is taken by an object that is not krane's, or has another id. */
@@ -41,6 +44,7 @@ export interface ApplyDeps {
   readonly clock: Clock;
   readonly drift: DriftMemory;
   readonly lane: SlowLane;
+  readonly seal: Seal;
 }
 
 /** What was being written when a request failed: kind and namespace. */
@@ -60,11 +64,13 @@ const applyOptions = { fieldManager, fieldValidation: "Ignore" } as const;
 export class StepsApplier {
   private readonly deps: ApplyDeps;
   private readonly spaces: KnownNamespaces;
+  private readonly sealPace: SealPace;
   private readonly checkedUntilMs = new Map<string, number>();
 
   constructor(deps: ApplyDeps) {
     this.deps = deps;
     this.spaces = new KnownNamespaces(deps);
+    this.sealPace = new SealPace(deps.clock);
   }
 
   /** Whether there is nothing to do, as far as the caches show. */
@@ -88,6 +94,7 @@ export class StepsApplier {
 
   private async run(steps: readonly Step[], progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {
     let writes = 0;
+    let sealAfterMs = 0;
     let isNewNamespace = false;
     for (const step of steps) {
       if (step.kind === "await") {
@@ -98,9 +105,10 @@ export class StepsApplier {
       const outcome = await this.runStep(step, progress, signal);
       if (outcome.kind !== "applied") return outcome;
       writes += outcome.writes;
+      sealAfterMs = Math.max(sealAfterMs, outcome.sealAfterMs ?? 0);
       isNewNamespace ||= step.kind === "namespace" && outcome.writes > 0;
     }
-    return { kind: "applied", writes };
+    return applied(writes, sealAfterMs);
   }
 
   private runStep(
@@ -129,12 +137,15 @@ export class StepsApplier {
     signal: AbortSignal,
   ): Promise<StepsOutcome> {
     let writes = 0;
+    let sealAfterMs = 0;
     let failure: { readonly scope: string; conclude(): StepsOutcome } | undefined;
     for (const step of steps) {
       try {
         const outcome = await this.run([step], progress, signal);
-        if (outcome.kind === "applied") writes += outcome.writes;
-        else failure ??= { scope: progress.scope, conclude: () => outcome };
+        if (outcome.kind === "applied") {
+          writes += outcome.writes;
+          sealAfterMs = Math.max(sealAfterMs, outcome.sealAfterMs ?? 0);
+        } else failure ??= { scope: progress.scope, conclude: () => outcome };
       } catch (error) {
         // If the server is unreachable, the other steps would each wait for their timeout.
         if (!isRefusal(error)) throw error;
@@ -146,7 +157,7 @@ export class StepsApplier {
         };
       }
     }
-    if (failure === undefined) return applied(writes);
+    if (failure === undefined) return applied(writes, sealAfterMs);
     progress.scope = failure.scope;
     return failure.conclude();
   }
@@ -181,7 +192,7 @@ export class StepsApplier {
 
   private isObjectDone(object: OwnedObject): boolean {
     const live = object.live();
-    if (live === undefined || live.deleting || live.ownership.kind !== "ours") return false;
+    if (live === undefined || live.deleting || !isSealed(live.ownership)) return false;
     return this.isAsWanted(object, object.contentHash, live);
   }
 
@@ -203,7 +214,11 @@ export class StepsApplier {
       const verdict = judge(name, cached);
       if (verdict) return verdict;
       this.noteNamespace(ref);
-      if (this.isAsWanted(object, contentHash, cached)) return applied(0);
+      if (this.isAsWanted(object, contentHash, cached)) {
+        if (isSealed(cached.ownership)) return applied(0);
+        const sealAfterMs = this.sealPace.waitMs(name);
+        if (sealAfterMs > 0) return applied(0, sealAfterMs);
+      }
       const waitMs = this.deps.drift.pauseMs(name, contentHash);
       if (waitMs > 0) return this.contested(object, name, waitMs, signal);
     }
@@ -213,6 +228,7 @@ export class StepsApplier {
     const verdict = live && judge(name, live);
     if (verdict) return verdict;
     const stored = object.wrote(await this.send(object, live, signal));
+    this.sealPace.forget(name);
     this.deps.drift.wrote(name, contentHash, stored.contentHash);
     this.noteNamespace(ref);
     return applied(1);
@@ -224,7 +240,7 @@ export class StepsApplier {
     signal: AbortSignal,
   ): Promise<KubeObject> {
     const { kind, ref } = object;
-    const manifest = live === undefined ? object.manifest() : withUid(object.manifest(), live.uid);
+    const manifest = this.sealed(object, live);
     const options = { ...applyOptions, force: live !== undefined };
     try {
       return (await this.deps.api.apply(kind, manifest, options, signal)).object;
@@ -294,14 +310,14 @@ export class StepsApplier {
     if (held) return held;
     const live = await this.deps.api.get(kind, ref, {}, signal);
     const ownership = live && object.judge(live);
-    if (ownership !== undefined && ownership.kind !== "ours") return conflict(name, ownership);
-    const isCurrent = live !== undefined && object.isCurrent(live);
+    if (ownership !== undefined && !isClaimable(ownership)) return conflict(name, ownership);
+    const isCurrent =
+      live !== undefined && ownership !== undefined && isSealed(ownership) && object.isCurrent(live);
     if (!isCurrent) {
-      const uid = live?.metadata?.uid;
-      const manifest = uid === undefined ? object.manifest() : withUid(object.manifest(), uid);
+      const uid = live?.metadata?.uid ?? "";
       await this.deps.api.apply(
         kind,
-        manifest,
+        this.sealed(object, ownership && { uid, ownership }),
         { ...applyOptions, force: live !== undefined, detail: "metadata" },
         signal,
       );
@@ -309,6 +325,17 @@ export class StepsApplier {
     if (this.checkedUntilMs.size >= checkedMax) this.checkedUntilMs.clear();
     this.checkedUntilMs.set(name, this.deps.clock.nowMs() + checkAgainMs);
     return applied(isCurrent ? 0 : 1);
+  }
+
+  /** The manifest as it is sent: sealed, and for the live object only, if there is one. */
+  private sealed(object: SealedObject, live: Pick<LiveEntry, "uid" | "ownership"> | undefined): KubeObject {
+    const { kind, ref } = object;
+    const isAdopted = live !== undefined && (live.ownership.kind !== "ours" || live.ownership.isAdopted);
+    const text = this.deps.seal.write({ kind, ...ref }, object.ids(), isAdopted ? live.uid : "");
+    const manifest = object.manifest();
+    const annotations = { ...manifest.metadata?.annotations, [annotationKeys.seal]: text };
+    const uid = live === undefined ? {} : { uid: live.uid };
+    return { ...manifest, metadata: { ...manifest.metadata, ...uid, annotations } };
   }
 
   private enter(kind: ResourceKind, ref: ObjectRef, progress: Progress): StepsOutcome | undefined {
@@ -329,23 +356,32 @@ export class StepsApplier {
 }
 
 function judge(name: string, live: LiveEntry): StepsOutcome | undefined {
-  if (live.ownership.kind !== "ours") return conflict(name, live.ownership);
+  if (!isClaimable(live.ownership)) return conflict(name, live.ownership);
   return live.deleting
     ? { kind: "deleting", reason: `the previous ${name} is still being deleted` }
     : undefined;
 }
 
-function conflict(name: string, ownership: Exclude<Ownership, { kind: "ours" }>): StepsOutcome {
+function conflict(name: string, ownership: Stranger): StepsOutcome {
   const what = ownership.kind === "foreign" ? "is not krane's" : "belongs to another id";
   return { kind: "conflict", reason: `${name} ${what}: ${ownership.reason}` };
 }
 
-function applied(writes: number): StepsOutcome {
-  return { kind: "applied", writes };
+function applied(writes: number, sealAfterMs = 0): StepsOutcome {
+  return { kind: "applied", writes, ...(sealAfterMs > 0 && { sealAfterMs }) };
 }
 
-function withUid<T extends KubeObject>(manifest: T, uid: string): T {
-  return { ...manifest, metadata: { ...manifest.metadata, uid } };
+/** What sealing an object takes. */
+interface SealedObject {
+  readonly kind: ResourceKind;
+  readonly ref: ObjectRef;
+  ids(): SealedIds;
+  manifest(): KubeObject;
+}
+
+/** Sealed with the current key. */
+function isSealed(ownership: Ownership): boolean {
+  return ownership.kind === "ours" && !ownership.isOutdated;
 }
 
 function wasPatched({ metadata }: KubeObject): boolean {

@@ -1,10 +1,11 @@
 // What a kind provides so that the engine can run its controller: what the cluster should hold, and what is observed.
 // Streaming, queueing, applying, repairing, deleting, resyncing and reporting are the engine's, the same for all kinds.
+import { isDeepStrictEqual } from "node:util";
 import type { CacheChange } from "../kube/object-cache.ts";
 import type { KubeObject } from "../kube/types.ts";
 import type { DesiredEntry } from "./desired-store.ts";
 import type { OrderedObject } from "./orders.ts";
-import type { OwnedTarget, Plan } from "./plan.ts";
+import type { LiveProjection, OwnedTarget, Plan } from "./plan.ts";
 import type { Observation } from "./reporter.ts";
 import type { KindStatus, WatchedKind } from "./watched-kind.ts";
 
@@ -41,6 +42,8 @@ export interface ManagedObject {
   readonly key: string;
   /** Undefined if the object carries no id; the resync cannot ask for it then. */
   readonly id: string | undefined;
+  /** False if neither a seal nor desired state proves it krane's: it is asked for, but does not count. Default true. */
+  readonly isProven?: boolean;
   /** A call ordered it, so the control plane may not know it. */
   readonly isOrdered?: boolean;
 }
@@ -89,9 +92,12 @@ export function defineKind<T extends KubeObject, P, I extends string>(
   };
 }
 
-/** Whether a change concerns what krane applies, rather than the status alone. */
-export function isContentChange<P extends { readonly deleting: boolean }>(change: CacheChange<P>): boolean {
+/** Whether a change concerns what krane applies or its seal, rather than the status alone. */
+export function isContentChange<P extends Pick<LiveProjection, "deleting" | "ownership">>(
+  change: CacheChange<P>,
+): boolean {
   if (change.kind !== "changed") return true;
-  const { before, after } = change;
-  return before.hash !== after.hash || before.value.deleting !== after.value.deleting;
+  const [before, after] = [change.before.value, change.after.value];
+  if (change.before.hash !== change.after.hash || before.deleting !== after.deleting) return true;
+  return !isDeepStrictEqual(before.ownership, after.ownership);
 }

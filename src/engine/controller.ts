@@ -15,6 +15,7 @@ import { createDesiredStream, type DesiredStream } from "../control-plane/desire
 import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { MessageRules } from "../model/message-fields.ts";
+import type { Seal } from "../model/seal.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traced } from "../telemetry/spans.ts";
@@ -67,6 +68,8 @@ export interface ControllerOptions {
 export interface ControllerDeps extends Traced {
   readonly api: KubeApi;
   readonly controlPlane: ControlPlane;
+  /** Proves which objects are krane's (K4). */
+  readonly seal: Seal;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -163,7 +166,7 @@ export class Controller<
     this.breaker = createReportBreaker(name, deps);
     this.reporter = this.createReporter();
     const lane = new SlowLane(backoffs.slow, deps);
-    const applier = new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane });
+    const applier = new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane, seal: deps.seal });
     const enqueue = this.queue.add.bind(this.queue);
     const shared = {
       controller: name,

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { FakeClock } from "../../test/support/fake-clock.ts";
+import { oursSealed } from "../../test/support/test-seal.ts";
 import { DeletionGuard, type DeletionGuardOptions, type DeletionProof } from "./deletion-guard.ts";
 
 const options: DeletionGuardOptions = {
@@ -16,7 +17,7 @@ const options: DeletionGuardOptions = {
 function proof(overrides: Partial<DeletionProof> = {}): DeletionProof {
   return {
     key: "a",
-    ownership: { kind: "ours" },
+    ownership: oursSealed,
     uid: "uid-1",
     createdAt: "2025-12-31T00:00:00Z",
     authority: "absence",

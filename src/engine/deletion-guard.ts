@@ -132,13 +132,15 @@ export class DeletionGuard {
 
   permit(proof: DeletionProof): Permission {
     const { ownership, uid, authority } = proof;
-    if (ownership.kind !== "ours") return { kind: "not-ours", reason: ownership.reason };
+    const isSealed = ownership.kind === "ours";
+    if (!isSealed && (ownership.kind !== "unsealed" || authority === "unused"))
+      return { kind: "not-ours", reason: ownership.reason };
     if (uid === "") return { kind: "not-ours", reason: "the uid of the live object is unknown" };
     if (authority !== "absence") return { kind: "permitted", uid };
     const suspicion = this.suspicions.get(proof.key);
     if (suspicion === undefined) return { kind: "blocked", reason: "the control plane still knows it" };
     if (suspicion.released) return { kind: "permitted", uid };
-    const reason = this.objection(suspicion, proof.createdAt);
+    const reason = isSealed ? this.objection(suspicion, proof.createdAt) : ownership.reason;
     if (reason !== undefined) {
       suspicion.reason = reason;
       return { kind: "blocked", reason };

@@ -73,6 +73,13 @@ export class DesiredStore<Spec> {
     return this.held.get(key)?.entry;
   }
 
+  /** Whether it names the object of this key and id; a Delete may name no id. */
+  names(key: string, id: string | undefined): boolean {
+    const entry = this.held.get(key)?.entry;
+    if (entry === undefined || id === undefined) return false;
+    return entry.id === id || (entry.id === undefined && entry.want.kind === "delete");
+  }
+
   *entries(): IterableIterator<DesiredEntry<Spec>> {
     for (const { entry } of this.held.values()) yield entry;
   }

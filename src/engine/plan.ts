@@ -2,6 +2,7 @@
 // only the engine talks to the API server.
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import type { Ownership } from "../model/ownership.ts";
+import type { SealedIds } from "../model/seal.ts";
 import type { WatchedKind } from "./watched-kind.ts";
 
 /** What the engine needs from a live object of any kind. */
@@ -48,6 +49,9 @@ export interface OwnedObject {
   /** The hash of the manifest's content; see applied-content.ts. */
   readonly contentHash: string;
   readonly refusesStrangers: boolean;
+  /** What its seal says that it belongs to. */
+  ids(): SealedIds;
+  /** Without its seal. */
   manifest(): KubeObject;
   live(): LiveEntry | undefined;
   /** Converts a live object that the cache does not show. */
@@ -78,6 +82,9 @@ export interface LiveEntry {
 export interface CheckedObject {
   readonly kind: ResourceKind;
   readonly ref: ObjectRef;
+  /** What its seal says that it belongs to. */
+  ids(): SealedIds;
+  /** Without its seal. */
   manifest(): KubeObject;
   isCurrent(live: KubeObject): boolean;
   judge(live: KubeObject): Ownership;
@@ -93,6 +100,7 @@ interface OwnedOptions<T extends KubeObject, P> {
    * field that identifies the owner conflicts. Default false.
    */
   readonly refusesStrangers?: boolean;
+  ids(): SealedIds;
   manifest(): T;
   judge(live: P): Ownership;
 }
@@ -128,6 +136,10 @@ class WatchedObject<T extends KubeObject, P extends LiveProjection, I extends st
 
   get refusesStrangers(): boolean {
     return this.options.refusesStrangers ?? false;
+  }
+
+  ids(): SealedIds {
+    return this.options.ids();
   }
 
   manifest(): KubeObject {

@@ -8,6 +8,7 @@ import type { KubeApi } from "../kube/api.ts";
 import { objectKey } from "../kube/object-cache.ts";
 import { events } from "../kube/resources.ts";
 import { fieldManager } from "../model/labels.ts";
+import { isClaimable } from "../model/ownership.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { spanCatalogue } from "../telemetry/span-catalogue.ts";
@@ -267,7 +268,7 @@ export class Reconciler<Spec> {
     const found = isLookedUp ? await this.deps.api.get(kind, ref, {}, signal) : undefined;
     const live = found && entryOf(found);
     // Anything else is an unrelated object with the same name.
-    return live?.ownership.kind === "ours" ? live : undefined;
+    return live !== undefined && isClaimable(live.ownership) ? live : undefined;
   }
 
   /** Writes the event once, when the hold begins. A failure is ignored: log and status carry the same reason. */
@@ -291,7 +292,7 @@ export class Reconciler<Spec> {
         if (entry?.want.kind === "apply") this.accepted.set(key, entry);
         this.settle(key, entry, { outcome: result.writes > 0 ? "applied" : "unchanged" });
         this.wakeWaiting(key);
-        return done;
+        return result.sealAfterMs === undefined ? done : { kind: "again", afterMs: result.sealAfterMs };
       case "deleted":
         this.concludeDelete(key, entry);
         return done;

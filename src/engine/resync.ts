@@ -54,7 +54,7 @@ export interface ResyncResult {
 interface Asked {
   readonly key: string;
   readonly id: string;
-  /** The object is in the cluster, and the control plane should know it. */
+  /** The object is in the cluster and krane's, and the control plane should know it. */
   readonly isManaged: boolean;
   readonly isScheduled: boolean;
 }
@@ -121,16 +121,16 @@ export class Resync<Spec> {
   private questions(): readonly Asked[] {
     const { definition, store } = this.deps;
     const asked = new Map<string, Asked>();
-    const add = (key: string, entry: DesiredEntry<Spec> | undefined, isLive: boolean, id = entry?.id) => {
+    const add = (key: string, entry: DesiredEntry<Spec> | undefined, isProven: boolean, id = entry?.id) => {
       // A wanted deletion needs no confirmation.
       if (id === undefined || entry?.want.kind === "delete" || asked.has(key)) return;
       const isScheduled = entry?.origin === "scheduler";
       if (isScheduled && entry.version === 0n) return;
-      asked.set(key, { key, id, isManaged: isLive && !isScheduled, isScheduled });
+      asked.set(key, { key, id, isManaged: isProven && !isScheduled, isScheduled });
     };
-    for (const { key, id, isOrdered = false } of definition.managed()) {
+    for (const { key, id, isOrdered = false, isProven = true } of definition.managed()) {
       const entry = store.get(key);
-      if (entry !== undefined || !isOrdered) add(key, entry, true, entry?.id ?? id);
+      if (entry !== undefined || !isOrdered) add(key, entry, isProven, entry?.id ?? id);
     }
     for (const entry of store.entries()) add(entry.key, entry, false);
     return [...asked.values()];

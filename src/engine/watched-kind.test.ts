@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createApiServer } from "@krane/kube-apiserver";
 import { FakeClock } from "../../test/support/fake-clock.ts";
+import { testSeal } from "../../test/support/test-seal.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
 import { createInProcessTransport } from "../dev/in-process-transport.ts";
 import { createKubeApi } from "../kube/client.ts";
@@ -17,7 +18,7 @@ async function watched() {
   const server = createApiServer({ clock, random });
   const api = createKubeApi(createInProcessTransport(server));
   const stopping = new AbortController();
-  const deps = { api, clock, random, onError: () => undefined };
+  const deps = { api, clock, random, seal: testSeal, onError: () => undefined };
   const kind = new WatchedKind(
     {
       kind: configMaps,

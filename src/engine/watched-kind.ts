@@ -14,6 +14,7 @@ import {
 import { Reflector } from "../kube/reflector.ts";
 import { hasReached } from "../kube/resource-version.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
+import type { Seal } from "../model/seal.ts";
 import { appliedContentHash } from "./applied-content.ts";
 
 export interface WatchedKindOptions<T extends KubeObject, P, I extends string> {
@@ -31,6 +32,7 @@ export interface WatchedKindDeps {
   readonly api: KubeApi;
   readonly clock: Clock;
   readonly random: Random;
+  readonly seal: Seal;
   onError(kind: string, error: unknown): void;
 }
 

@@ -11,11 +11,13 @@ import {
   isPullSecretCurrent,
   pullSecretName,
 } from "../model/pull-secret.ts";
+import type { Seal } from "../model/seal.ts";
 
 /** Empty if the image is pulled without the secret. */
 export function pullSecretSteps(
   { namespace, image }: { readonly namespace: string; readonly image: ImageReference },
   registry: RegistryCredentials | undefined,
+  seal: Seal,
 ): readonly Step[] {
   if (registry === undefined || !isImageOfRegistry(image.registry, registry.host)) return [];
   const manifest = () => desiredPullSecret(namespace, registry);
@@ -25,9 +27,10 @@ export function pullSecretSteps(
       object: {
         kind: secrets,
         ref: { name: pullSecretName, namespace },
+        ids: () => ({}),
         manifest,
         isCurrent: (live) => isPullSecretCurrent(live as Secret, manifest()),
-        judge: (live) => judgeOwnership(live.metadata),
+        judge: (live) => judgeOwnership(seal.read(secrets, live.metadata), live.metadata),
       },
     },
   ];

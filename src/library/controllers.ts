@@ -39,6 +39,7 @@ import { sentinelKind } from "../kinds/sentinel/kind.ts";
 import type { ObservedSentinel } from "../kinds/sentinel/seen.ts";
 import type { SentinelSpec } from "../kinds/sentinel/spec.ts";
 import type { KubeApi } from "../kube/api.ts";
+import type { Seal } from "../model/seal.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { build, completeHostDeps, type HostDeps } from "./host-deps.ts";
 
@@ -57,6 +58,8 @@ export interface ControllerDeps extends HostDeps {
   readonly api: KubeApi;
   /** See `connectControlPlane`. */
   readonly controlPlane: ControlPlane;
+  /** See `loadSeal`. Controllers of the same region share it. */
+  readonly seal: Seal;
   /** Default: metrics are collected, but not exposed. */
   readonly metrics?: Metrics;
 }
@@ -229,8 +232,8 @@ function engineOptions(options: CommonOptions): KindControllerOptions {
 }
 
 function engineDeps(deps: ControllerDeps) {
-  const { api, controlPlane, metrics = createMetrics(build) } = deps;
-  return { api, controlPlane, metrics, ...completeHostDeps(deps) };
+  const { api, controlPlane, seal, metrics = createMetrics(build) } = deps;
+  return { api, controlPlane, seal, metrics, ...completeHostDeps(deps) };
 }
 
 function defaultDeletion(): DeletionConfig {

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { ManagedFieldsEntry } from "../kube/types.ts";
 import { judgeIdentity, judgeOwnership, type Ownership } from "./ownership.ts";
 
+const missing = { kind: "missing" } as const;
 const applied: ManagedFieldsEntry = { manager: "krane", operation: "Apply", fieldsType: "FieldsV1" };
 const managed = { "app.kubernetes.io/managed-by": "krane" };
 const gossip = { "app.kubernetes.io/component": "gossip-lan", "unkey.com/sentinel.id": "se_1" };
@@ -10,8 +11,8 @@ const gossip = { "app.kubernetes.io/component": "gossip-lan", "unkey.com/sentine
 const kubelet: ManagedFieldsEntry = { manager: "kubelet", operation: "Update", subresource: "status" };
 
 for (const [what, metadata, expected] of [
-  ["labelled and applied by krane", { labels: managed, managedFields: [kubelet, applied] }, "ours"],
-  ["gossip as older agents left it", { labels: gossip, managedFields: [applied] }, "ours"],
+  ["labelled and applied by krane", { labels: managed, managedFields: [kubelet, applied] }, "unsealed"],
+  ["gossip as older agents left it", { labels: gossip, managedFields: [applied] }, "unsealed"],
   ["nothing known", undefined, "foreign"],
   ["the label alone", { labels: managed }, "foreign"],
   ["the manager alone", { labels: {}, managedFields: [applied] }, "foreign"],
@@ -47,25 +48,28 @@ for (const [what, metadata, expected] of [
   ],
 ] as const) {
   test(`${what}: ${expected}`, () => {
-    assert.equal(judgeOwnership(metadata).kind, expected);
+    assert.equal(judgeOwnership(missing, metadata).kind, expected);
   });
 }
 
 test("a foreign object has a reason", () => {
   const reasonOf = (verdict: Ownership) => (verdict.kind === "ours" ? "" : verdict.reason);
-  assert.equal(reasonOf(judgeOwnership({})), "label app.kubernetes.io/managed-by is absent");
+  assert.equal(reasonOf(judgeOwnership(missing, {})), "label app.kubernetes.io/managed-by is absent");
   assert.equal(
-    reasonOf(judgeOwnership({ labels: { "app.kubernetes.io/managed-by": "Helm" } })),
+    reasonOf(judgeOwnership(missing, { labels: { "app.kubernetes.io/managed-by": "Helm" } })),
     'label app.kubernetes.io/managed-by is "Helm"',
   );
-  assert.equal(reasonOf(judgeOwnership({ labels: managed })), "field manager krane never applied it");
+  assert.equal(
+    reasonOf(judgeOwnership(missing, { labels: managed })),
+    "field manager krane never applied it",
+  );
 });
 
 test("an object of krane's with another id is not adopted", () => {
-  const ours = judgeOwnership({ labels: managed, managedFields: [applied] });
+  const marked = judgeOwnership(missing, { labels: managed, managedFields: [applied] });
   const judge = (live: string | undefined) =>
-    judgeIdentity(ours, { what: "deployment", live, wanted: "d_1" });
-  assert.deepEqual(judge("d_1"), { kind: "ours" });
+    judgeIdentity(marked, { what: "deployment", live, wanted: "d_1" });
+  assert.deepEqual(judge("d_1"), { kind: "unsealed", reason: "it has no seal" });
   assert.deepEqual(judge("d_2"), {
     kind: "other-id",
     reason: 'the live deployment is "d_2", but "d_1" is desired',
@@ -77,6 +81,32 @@ test("an object of krane's with another id is not adopted", () => {
 });
 
 test("a foreign object stays foreign, whatever its id", () => {
-  const foreign = judgeOwnership({});
+  const foreign = judgeOwnership(missing, {});
   assert.equal(judgeIdentity(foreign, { what: "deployment", live: "d_1", wanted: "d_1" }), foreign);
+});
+
+test("a valid seal makes an object krane's without any mark", () => {
+  const reading = { kind: "valid", isCurrent: true, isAdopted: false, ids: {} } as const;
+  const expected = { kind: "ours", isOutdated: false, isAdopted: false };
+  assert.deepEqual(judgeOwnership(reading, {}), expected);
+  assert.deepEqual(judgeOwnership({ ...reading, isCurrent: false }, {}), { ...expected, isOutdated: true });
+  assert.deepEqual(judgeOwnership({ ...reading, isAdopted: true }, {}), { ...expected, isAdopted: true });
+});
+
+test("an object of another region or key is foreign, whatever its marks", () => {
+  const metadata = { labels: managed, managedFields: [applied] };
+  assert.deepEqual(judgeOwnership({ kind: "other-key", keyId: "ab12" }, metadata), {
+    kind: "foreign",
+    reason: 'it is sealed with the unknown key "ab12"',
+  });
+  assert.deepEqual(judgeOwnership({ kind: "other-region", region: "eu" }, metadata), {
+    kind: "foreign",
+    reason: 'it belongs to the region "eu"',
+  });
+});
+
+test("a broken seal counts as none", () => {
+  const metadata = { labels: managed, managedFields: [applied] };
+  assert.equal(judgeOwnership({ kind: "broken" }, metadata).kind, "unsealed");
+  assert.equal(judgeOwnership({ kind: "broken" }, {}).kind, "foreign");
 });

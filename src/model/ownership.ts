@@ -1,29 +1,57 @@
-// Decides whether a live object belongs to krane (K4). krane writes and deletes only objects that have its label *and*
-// were applied by its field manager. The label alone may be copied into another manifest; the manager alone stays on
-// objects that an operator detached from krane by removing the label.
+// Decides whether a live object belongs to krane (K4). Only the seal proves it. Krane's label and field manager, which
+// anybody can write, are marks: they show that an object without a seal may come from an older krane, and it is taken
+// over only where desired state names it.
 
 import type { ManagedFieldsEntry, ObjectMeta } from "../kube/types.ts";
 import { quote } from "./field-problem.ts";
 import { components, fieldManager, labelKeys, managedBy } from "./labels.ts";
+import type { SealReading } from "./seal.ts";
 
 export type Ownership =
-  | { readonly kind: "ours" }
+  | {
+      readonly kind: "ours";
+      /** Sealed with an older key, so it is sealed again. */
+      readonly isOutdated: boolean;
+      /** Taken over, not created by krane. */
+      readonly isAdopted: boolean;
+    }
+  /**
+   * It has krane's marks but no valid seal. If desired state names it, krane adopts it, and an explicit Delete counts.
+   * Its absence upstream does not delete it.
+   */
+  | { readonly kind: "unsealed"; readonly reason: string }
   | { readonly kind: "foreign"; readonly reason: string }
   | { readonly kind: "other-id"; readonly reason: string };
 
-const ours: Ownership = { kind: "ours" };
+/** An object that krane does not touch. */
+export type Stranger = Extract<Ownership, { readonly kind: "foreign" | "other-id" }>;
 
-export function judgeOwnership(metadata: ObjectMeta | undefined): Ownership {
-  const labels = metadata?.labels ?? {};
-  const label = labels[labelKeys.managedBy];
-  if (label !== managedBy && !isOriginalGossip(labels)) {
-    const seen = label === undefined ? "is absent" : `is ${quote(label)}`;
-    return { kind: "foreign", reason: `label ${labelKeys.managedBy} ${seen}` };
+const noSeal: Ownership = { kind: "unsealed", reason: "it has no seal" };
+const brokenSeal: Ownership = { kind: "unsealed", reason: "its seal is not valid" };
+
+// Constants, because every cached object refers to one.
+const ours = [false, true].map((isOutdated) =>
+  [false, true].map((isAdopted): Ownership => ({ kind: "ours", isOutdated, isAdopted })),
+);
+
+export function judgeOwnership(reading: SealReading, metadata: ObjectMeta | undefined): Ownership {
+  switch (reading.kind) {
+    case "valid":
+      return ours[Number(!reading.isCurrent)]?.[Number(reading.isAdopted)] ?? noSeal;
+    case "other-key":
+      return { kind: "foreign", reason: `it is sealed with the unknown key ${quote(reading.keyId)}` };
+    case "other-region":
+      return { kind: "foreign", reason: `it belongs to the region ${quote(reading.region)}` };
+    case "missing":
+      return judgeMarks(metadata) ?? noSeal;
+    case "broken":
+      return judgeMarks(metadata) ?? brokenSeal;
   }
-  if (!(metadata?.managedFields ?? []).some(isOwnApply)) {
-    return { kind: "foreign", reason: `field manager ${fieldManager} never applied it` };
-  }
-  return ours;
+}
+
+/** Whether krane may write to an object that desired state names: it is krane's, or it can be adopted. */
+export function isClaimable(ownership: Ownership): ownership is Exclude<Ownership, Stranger> {
+  return ownership.kind === "ours" || ownership.kind === "unsealed";
 }
 
 /**
@@ -34,9 +62,23 @@ export function judgeIdentity(
   ownership: Ownership,
   id: { readonly what: string; readonly live: string | undefined; readonly wanted: string },
 ): Ownership {
-  if (ownership.kind !== "ours" || id.live === id.wanted) return ownership;
+  if (!isClaimable(ownership) || id.live === id.wanted) return ownership;
   const seen = id.live === undefined ? "has no id" : `is ${quote(id.live)}`;
   return { kind: "other-id", reason: `the live ${id.what} ${seen}, but ${quote(id.wanted)} is desired` };
+}
+
+/** Undefined if the object has krane's marks. */
+function judgeMarks(metadata: ObjectMeta | undefined): Ownership | undefined {
+  const labels = metadata?.labels ?? {};
+  const label = labels[labelKeys.managedBy];
+  if (label !== managedBy && !isOriginalGossip(labels)) {
+    const seen = label === undefined ? "is absent" : `is ${quote(label)}`;
+    return { kind: "foreign", reason: `label ${labelKeys.managedBy} ${seen}` };
+  }
+  if (!(metadata?.managedFields ?? []).some(isOwnApply)) {
+    return { kind: "foreign", reason: `field manager ${fieldManager} never applied it` };
+  }
+  return undefined;
 }
 
 /** Older agents did not set the managed-by label on the gossip objects of sentinels; the sentinel's id identifies them. */

@@ -14,6 +14,7 @@ import { utf8 } from "../../test/support/deployment-messages.ts";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { ownPod, ownReplicaSet } from "../../test/support/own-workload.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
+import { testSeal } from "../../test/support/test-seal.ts";
 import { DecryptSecretsBlobRequestSchema, SecretsService } from "../gen/krane/v1/secrets_pb.ts";
 import type { DesiredDeployment, DesiredDeployments } from "../kinds/deployment/desired-deployments.ts";
 import type { KubeApi } from "../kube/api.ts";
@@ -71,6 +72,7 @@ function world(options: WorldOptions = {}) {
     log: createQuietLog(),
     vault,
     desired,
+    seal: () => testSeal,
     audit: (decision: SecretsDecision) => void decisions.push(decision),
   };
   const service = createSecretsService({ audience: "krane", acceptDefaultAudience: false }, deps);

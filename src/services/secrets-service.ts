@@ -1,8 +1,8 @@
 // Implements krane.v1.SecretsService: gives a pod its own secrets, and no others.
 //
 // - The token identifies the calling pod, the cluster identifies the pod's deployment, and desired state confirms that
-//   the deployment is wanted. Only desired state selects the keyring, because tenants cannot write it. The ids in the
-//   request are compared, but never used.
+//   the deployment is wanted. Only desired state or a seal selects the keyring, because tenants can write neither. The
+//   ids in the request are compared, but never used.
 // - Every refusal has the same message, whatever the reason.
 // - A failed lookup, or a deployment that is not known yet, is `unavailable`. It is never a refusal, which a pod would
 //   treat as final, and never a success.
@@ -16,6 +16,7 @@ import { RateLimit } from "../http/rate-limit.ts";
 import type { DesiredDeployments } from "../kinds/deployment/desired-deployments.ts";
 import { readSecretsBlob } from "../kinds/deployment/secrets-blob.ts";
 import type { KubeApi } from "../kube/api.ts";
+import type { Seal } from "../model/seal.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Vault } from "../vault/vault.ts";
@@ -48,6 +49,8 @@ export interface SecretsServiceDeps {
   readonly vault: Pick<Vault, "decryptBulk">;
   /** Read on every call, after the cluster. */
   readonly desired: DesiredDeployments;
+  /** Undefined until it is loaded. */
+  readonly seal: () => Seal | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<
@@ -179,7 +182,10 @@ class SecretsHandler {
     inquiry.subject = verdict.subject;
     const { podUid } = verdict.subject;
     if (!this.callsOfPod.take(podUid)) return this.limited("too many calls from this pod", podUid);
-    const workload = await identifyWorkload(verdict.subject, this.deps.api, signal);
+    const { api, seal: currentSeal } = this.deps;
+    const seal = currentSeal();
+    if (seal === undefined) return { kind: "undecided", reason: "krane has not loaded its seal yet" };
+    const workload = await identifyWorkload(verdict.subject, { api, seal }, signal);
     if (workload.kind === "refused") return { ...workload, kind: "denied" };
     const { deploymentId, environmentId } = workload.identity;
     if (request.deploymentId !== deploymentId)

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { DesiredDeployment } from "../kinds/deployment/desired-deployments.ts";
 import { judgeWanted, type WantedOutcome } from "./wanted-workload.ts";
 
-const identity = { key: "acme/web", deploymentId: "d_1", environmentId: "env_1" };
+const identity = { key: "acme/web", deploymentId: "d_1", environmentId: "env_1", isSealed: false };
 const own: DesiredDeployment = { kind: "wanted", deploymentId: "d_1", environmentId: "env_1" };
 
 const cases: readonly (readonly [desired: DesiredDeployment | undefined, outcome: WantedOutcome])[] = [

@@ -1,5 +1,5 @@
-// Checks that desired state includes the workload that a pod belongs to. Anyone who may apply ReplicaSets in the cluster
-// can write labels, owner references and field managers, but not desired state.
+// Checks that desired state includes the workload that a pod belongs to. Where the control plane has sent nothing about it
+// yet, for example right after a start, the seal of its ReplicaSet counts. Tenants can write neither.
 import type { DesiredDeployments } from "../kinds/deployment/desired-deployments.ts";
 import type { WorkloadIdentity } from "./workload-identity.ts";
 
@@ -10,28 +10,32 @@ export type UnwantedReason =
 
 /** Neither allowed nor denied: the stream may not have delivered it yet. */
 export type UndecidedReason =
+  | "krane has not loaded its seal yet"
   | "desired state does not name this ReplicaSet yet"
   | "this ReplicaSet is known only from the order stored on it"
   | "the control plane has sent no valid spec for this ReplicaSet";
 
 export type WantedOutcome =
-  /** The environment comes from desired state. */
+  /** The environment comes from desired state, or from the seal. */
   | { readonly kind: "wanted"; readonly environmentId: string }
   | { readonly kind: "denied"; readonly reason: UnwantedReason }
   | { readonly kind: "undecided"; readonly reason: UndecidedReason };
 
 export function judgeWanted(
-  { key, deploymentId, environmentId }: WorkloadIdentity,
+  { key, deploymentId, environmentId, isSealed }: WorkloadIdentity,
   desired: DesiredDeployments,
 ): WantedOutcome {
   const found = desired.find(key);
+  // krane sealed it when desired state named it, and the control plane has not said otherwise since.
+  const unlessSealed = (reason: UndecidedReason): WantedOutcome =>
+    isSealed ? { kind: "wanted", environmentId } : { kind: "undecided", reason };
   switch (found?.kind) {
     case undefined:
-      return undecided("desired state does not name this ReplicaSet yet");
+      return unlessSealed("desired state does not name this ReplicaSet yet");
     case "unproven":
-      return undecided("this ReplicaSet is known only from the order stored on it");
+      return unlessSealed("this ReplicaSet is known only from the order stored on it");
     case "rejected":
-      return undecided("the control plane has sent no valid spec for this ReplicaSet");
+      return unlessSealed("the control plane has sent no valid spec for this ReplicaSet");
     case "deleting":
       return denied("the deployment is being deleted");
     case "wanted":
@@ -45,8 +49,4 @@ export function judgeWanted(
 
 function denied(reason: UnwantedReason) {
   return { kind: "denied", reason } as const;
-}
-
-function undecided(reason: UndecidedReason) {
-  return { kind: "undecided", reason } as const;
 }

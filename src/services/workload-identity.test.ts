@@ -3,12 +3,15 @@ import { describe, test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
 import { ownPod, ownReplicaSet } from "../../test/support/own-workload.ts";
+import { createTestSeal, otherSealKey, testSeal } from "../../test/support/test-seal.ts";
 import type { KubeApi } from "../kube/api.ts";
+import { replicaSets } from "../kube/resources.ts";
 import type { ResourceKind } from "../kube/types.ts";
 import { annotationKeys, labelKeys } from "../model/labels.ts";
 import { identifyWorkload, type WorkloadRefusal } from "./workload-identity.ts";
 
-const known = '{"key":"acme/web","deploymentId":"d_1","environmentId":"env_1"}';
+const known = '{"key":"acme/web","deploymentId":"d_1","environmentId":"env_1","isSealed":false}';
+const provenIdentity = known.replace("false", "true");
 const never = new AbortController().signal;
 const subject = { namespace: "acme", serviceAccount: "default", podName: "web-1", podUid: "pod-uid" };
 
@@ -30,7 +33,7 @@ async function judged({ pod = {}, podMeta = {}, setMeta = {} }: Change): Promise
 
 async function judgedIn(objects: ReadonlyMap<string, unknown>): Promise<string> {
   const api = { get: async ({ kind }: ResourceKind) => objects.get(kind) } as unknown as KubeApi;
-  const outcome = await identifyWorkload(subject, api, never);
+  const outcome = await identifyWorkload(subject, { api, seal: testSeal }, never);
   return outcome.kind === "known" ? JSON.stringify(outcome.identity) : outcome.reason;
 }
 
@@ -51,9 +54,39 @@ describe("the identity of a workload", () => {
     assert.equal(await judged({}), known);
   });
 
-  test("does not need the annotation, which older agents did not write", async () => {
-    const outcome = await judged({ podMeta: { annotations: {} } });
-    assert.equal(outcome, known);
+  test("does not need the annotations, which older agents did not write", async () => {
+    const [createdAt, appliedAt] = ["2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z"];
+    const managedFields = [{ manager: "krane", operation: "Apply", time: appliedAt }];
+    const podMeta = { annotations: {}, creationTimestamp: createdAt };
+    assert.equal(await judged({ podMeta, setMeta: { managedFields } }), known);
+  });
+
+  test("is proven by the seal of the ReplicaSet, whatever its labels say", async () => {
+    const ids = { id: "d_1", environmentId: "env_1" };
+    const text = testSeal.write({ kind: replicaSets, namespace: "acme", name: "web" }, ids);
+    const { labels, annotations } = ownReplicaSet().metadata ?? {};
+    const sealed = { labels: labels ?? {}, annotations: { ...annotations, [annotationKeys.seal]: text } };
+    assert.equal(await judged({ setMeta: sealed }), provenIdentity);
+    assert.equal(await judged({ setMeta: { ...sealed, labels: {}, managedFields: [] } }), provenIdentity);
+    const other = testSeal.write(
+      { kind: replicaSets, namespace: "acme", name: "web" },
+      { ...ids, id: "d_2" },
+    );
+    const ofOther = { annotations: { ...annotations, [annotationKeys.seal]: other } };
+    assert.equal(await judged({ setMeta: ofOther }), "ReplicaSet belongs to another deployment");
+  });
+
+  test("is not proven by a seal of another region, key or name", async () => {
+    const subject = { kind: replicaSets, namespace: "acme", name: "web" };
+    const ids = { id: "d_1", environmentId: "env_1" };
+    for (const [text, reason] of [
+      [createTestSeal({ region: "other" }).write(subject, ids), "ReplicaSet is not krane's"],
+      [createTestSeal({ keys: [otherSealKey] }).write(subject, ids), "ReplicaSet is not krane's"],
+      [testSeal.write({ ...subject, name: "api" }, ids), known],
+    ] as const) {
+      const annotations = { ...ownReplicaSet().metadata?.annotations, [annotationKeys.seal]: text };
+      assert.equal(await judged({ setMeta: { annotations } }), reason);
+    }
   });
 
   const now = "2026-01-01T00:00:00Z";

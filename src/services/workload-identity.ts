@@ -1,21 +1,23 @@
 // Identifies the deployment and environment of a pod from the live cluster. It uses no cache, which an attacker could
 // exploit while it is a few seconds stale, and ignores what the caller claims.
 //
-// Labels alone prove little, because people copy them with templates. So the pod must be controlled by a live ReplicaSet
-// that krane's field manager applied (K4), with a matching UID, deployment and environment.
+// Labels prove nothing, because anybody can write them. So the pod must be controlled by a live ReplicaSet with a
+// matching UID, which krane has sealed for this deployment and environment (K4). A ReplicaSet with krane's marks but
+// without a seal, as an older krane leaves it, counts only where desired state names it; see wanted-workload.ts.
 //
-// Anyone who may apply ReplicaSets in a namespace can write all of that, including the name of the field manager. So the
-// result counts only together with desired state; see wanted-workload.ts.
-//
-// None of this protects against someone who may create pods in the namespace, because an owner reference can be written
-// by hand. Such a pod passes until the ReplicaSet's controller deletes it as surplus. So the right to create pods in a
+// The pod must also look like one that the ReplicaSet made: the same image and template, and no less isolation. So a pod
+// with an owner reference written by hand gets nothing. But someone who may create pods in the namespace can copy all of
+// that, and such a pod passes until the ReplicaSet's controller deletes it as surplus. So the right to create pods in a
 // namespace is the right to its secrets.
+import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
 import type { KubeApi } from "../kube/api.ts";
 import { pods, replicaSets } from "../kube/resources.ts";
-import type { KubeObject, OwnerReference } from "../kube/types.ts";
+import type { OwnerReference } from "../kube/types.ts";
 import { annotationKeys, labelKeys, managedBy } from "../model/labels.ts";
-import { judgeOwnership } from "../model/ownership.ts";
+import { isClaimable, judgeOwnership } from "../model/ownership.ts";
+import type { Seal, SealReading } from "../model/seal.ts";
+import { findPodFlaw, type PodFlaw } from "./pod-flaw.ts";
 import type { TokenSubject } from "./token-verdict.ts";
 
 /** Why a pod gets no secrets. */
@@ -34,13 +36,16 @@ export type WorkloadRefusal =
   | "ReplicaSet is being deleted"
   | "ReplicaSet is not krane's"
   | "ReplicaSet belongs to another deployment"
-  | "ReplicaSet belongs to another environment";
+  | "ReplicaSet belongs to another environment"
+  | PodFlaw;
 
 export interface WorkloadIdentity {
   /** `namespace/name` of its ReplicaSet. */
   readonly key: string;
   readonly deploymentId: string;
   readonly environmentId: string;
+  /** Proven by the seal of the ReplicaSet. */
+  readonly isSealed: boolean;
 }
 
 export type IdentityOutcome =
@@ -50,7 +55,7 @@ export type IdentityOutcome =
 /** Rejects with a KubeApiError when the API server cannot be reached: not knowing is neither a refusal nor consent. */
 export async function identifyWorkload(
   subject: TokenSubject,
-  api: KubeApi,
+  { api, seal }: { readonly api: KubeApi; readonly seal: Seal },
   signal: AbortSignal,
 ): Promise<IdentityOutcome> {
   const { namespace, podName } = subject;
@@ -58,20 +63,19 @@ export async function identifyWorkload(
   if (pod === undefined) return refused("pod not found");
   const judged = judgePod(subject, pod);
   if (judged.kind === "refused") return judged;
-  const { identity, owner } = judged;
-  const replicaSet = await api.get(
-    replicaSets,
-    { namespace, name: owner.name },
-    { detail: "metadata" },
-    signal,
-  );
+  const { candidate, owner } = judged;
+  const replicaSet = await api.get(replicaSets, { namespace, name: owner.name }, {}, signal);
   if (replicaSet === undefined) return refused("ReplicaSet not found");
-  const flaw = findOwnerFlaw(replicaSet, owner, identity);
-  return flaw === undefined ? { kind: "known", identity } : refused(flaw);
+  const reading = seal.read(replicaSets, replicaSet.metadata);
+  const flaw = findOwnerFlaw(replicaSet, owner, candidate, reading) ?? findPodFlaw(pod, replicaSet);
+  if (flaw !== undefined) return refused(flaw);
+  return { kind: "known", identity: { ...candidate, isSealed: reading.kind === "valid" } };
 }
 
+type Candidate = Omit<WorkloadIdentity, "isSealed">;
+
 type PodOutcome =
-  | { readonly kind: "candidate"; readonly identity: WorkloadIdentity; readonly owner: OwnerReference }
+  | { readonly kind: "candidate"; readonly candidate: Candidate; readonly owner: OwnerReference }
   | { readonly kind: "refused"; readonly reason: WorkloadRefusal };
 
 function judgePod(subject: TokenSubject, { metadata, spec, status }: Pod): PodOutcome {
@@ -93,20 +97,26 @@ function judgePod(subject: TokenSubject, { metadata, spec, status }: Pod): PodOu
   if (owner?.kind !== replicaSets.kind || owner.apiVersion !== `${replicaSets.group}/${replicaSets.version}`)
     return refused("pod is not controlled by a ReplicaSet");
   const key = `${subject.namespace}/${owner.name}`;
-  return { kind: "candidate", identity: { key, deploymentId, environmentId }, owner };
+  return { kind: "candidate", candidate: { key, deploymentId, environmentId }, owner };
 }
 
 function findOwnerFlaw(
-  { metadata }: KubeObject,
+  { metadata }: ReplicaSet,
   owner: OwnerReference,
-  { deploymentId, environmentId }: WorkloadIdentity,
+  { deploymentId, environmentId }: Candidate,
+  reading: SealReading,
 ): WorkloadRefusal | undefined {
   if (metadata?.uid !== owner.uid) return "ReplicaSet was replaced by another with the same name";
   if (metadata.deletionTimestamp !== undefined) return "ReplicaSet is being deleted";
-  if (judgeOwnership(metadata).kind !== "ours") return "ReplicaSet is not krane's";
+  if (!isClaimable(judgeOwnership(reading, metadata))) return "ReplicaSet is not krane's";
   const labels = metadata.labels ?? {};
-  if (labels[labelKeys.deploymentId] !== deploymentId) return "ReplicaSet belongs to another deployment";
-  if (labels[labelKeys.environmentId] !== environmentId) return "ReplicaSet belongs to another environment";
+  const sealed = reading.kind === "valid" ? reading.ids : undefined;
+  const named = sealed ?? {
+    id: labels[labelKeys.deploymentId],
+    environmentId: labels[labelKeys.environmentId],
+  };
+  if (named.id !== deploymentId) return "ReplicaSet belongs to another deployment";
+  if (named.environmentId !== environmentId) return "ReplicaSet belongs to another environment";
   return undefined;
 }
 

@@ -32,6 +32,7 @@ export const logFieldCatalogue = {
   name: field("string", "the Kubernetes name"),
   uid: field("string", "the Kubernetes UID"),
   fieldManager: field("string", "the field manager that owns or changed it"),
+  keyId: field("string", "the id of the key that krane seals with"),
   workspaceId: field("string", "the workspace"),
   projectId: field("string", "the project"),
   environmentId: field("string", "the environment"),

@@ -1,5 +1,6 @@
 // The deployment controller on a real Kubernetes, with a control plane in memory: what the simulations show
 // under a fake clock holds where time and the API server are real.
+
 import assert from "node:assert/strict";
 import { before, type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
@@ -20,6 +21,7 @@ import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { eventually } from "../support/eventually.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { createTestPlane } from "../support/store-admin.ts";
+import { testSeal } from "../support/test-seal.ts";
 
 const createDeploymentController = await kinds.deployment.loadController();
 
@@ -54,7 +56,15 @@ async function startAgent(
     },
   );
   const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
-  const deps = { controlPlane, api, clock, random: createSystemRandom(), log: createQuietLog(), metrics };
+  const deps = {
+    controlPlane,
+    api,
+    clock,
+    random: createSystemRandom(),
+    log: createQuietLog(),
+    metrics,
+    seal: testSeal,
+  };
   const controller = createDeploymentController({ ...defaultOptions, ...options }, deps);
   const stop = async () => {
     await controller.stop();

@@ -1,3 +1,4 @@
+import { testSeal } from "../support/test-seal.ts";
 // The manifests of deployments meet a real API server: what krane writes is accepted to the last field,
 // makes pods that start, and takes over what an older agent left without touching a pod.
 
@@ -79,7 +80,7 @@ function observedPod(pod: Pod): ObservedPod {
 function runningPods(replicaSet: ReplicaSet): Promise<readonly Pod[]> {
   return eventually(`the pods of ${replicaSet.metadata?.name} run`, async () => {
     const pods = await podsOf(replicaSet);
-    const { update } = observeDeployment(projectReplicaSet(replicaSet), pods.map(observedPod));
+    const { update } = observeDeployment(projectReplicaSet(replicaSet, testSeal), pods.map(observedPod));
     const running = update.instances.filter(({ status }) => status === Status.RUNNING);
     assert.equal(running.length, replicaSet.spec?.replicas);
     return pods;
@@ -96,7 +97,8 @@ for (const name of readdirSync(golden).sort()) {
       if (manifest.kind === "Namespace") namespaces.add(manifest.metadata?.name ?? "");
       live.push(await applied(manifest));
     }
-    for (const object of live) assert.deepEqual(judgeOwnership(object.metadata), { kind: "ours" });
+    for (const object of live)
+      assert.equal(judgeOwnership({ kind: "missing" }, object.metadata).kind, "unsealed");
 
     for (const [index, manifest] of manifests.entries()) {
       const again = await applied(manifest);
@@ -134,7 +136,7 @@ test("what krane sees of a running pod is what was asked for", async (t) => {
   const live = await applied(desiredReplicaSet(spec, { secrets: { audience: "krane" } }));
   const pods = await runningPods(live);
 
-  const { update, counts } = observeDeployment(projectReplicaSet(live), pods.map(observedPod));
+  const { update, counts } = observeDeployment(projectReplicaSet(live, testSeal), pods.map(observedPod));
   assert.deepEqual(counts, { wanted: 2, total: 2, ready: 2, failed: 0, ofOlderTemplate: 0 });
   for (const instance of update.instances) {
     assert.match(
@@ -150,7 +152,7 @@ test("a ReplicaSet as an older agent leaves it is taken over, and its pods live 
   const original = await applied(replicaSetOfOlderAgent(namespace));
   const before = await runningPods(original);
 
-  const seen = projectReplicaSet(original);
+  const seen = projectReplicaSet(original, testSeal);
   assert.deepEqual(
     [seen.ownership.kind, seen.deploymentId, seen.manifestHash],
     ["ours", "d_1a2B3c4D", undefined],
@@ -162,7 +164,7 @@ test("a ReplicaSet as an older agent leaves it is taken over, and its pods live 
   const ours = await applied({ ...manifest, metadata: { ...manifest.metadata, uid } }, true);
   assert.equal(ours.metadata?.uid, uid, "the same object");
   assert.equal(
-    projectReplicaSet(ours).manifestHash,
+    projectReplicaSet(ours, testSeal).manifestHash,
     manifest.metadata?.annotations?.["krane.unkey.com/manifest-hash"],
   );
   assert.equal(ours.spec?.template?.spec?.automountServiceAccountToken, false);
@@ -173,12 +175,12 @@ test("a ReplicaSet as an older agent leaves it is taken over, and its pods live 
   });
   const after = await runningPods(ours);
   assert.deepEqual(uidsOf(after), uidsOf(before));
-  const { counts } = observeDeployment(projectReplicaSet(ours), after.map(observedPod));
+  const { counts } = observeDeployment(projectReplicaSet(ours, testSeal), after.map(observedPod));
   assert.deepEqual([counts.ready, counts.ofOlderTemplate], [2, 2]);
 
   const scaled = desiredReplicaSet({ ...spec, replicas: 3 }, { secrets: { audience: "krane" } });
   const grown = await runningPods(await applied(scaled, true));
-  const grownCounts = observeDeployment(projectReplicaSet(ours), grown.map(observedPod)).counts;
+  const grownCounts = observeDeployment(projectReplicaSet(ours, testSeal), grown.map(observedPod)).counts;
   assert.deepEqual(
     [grown.length, grownCounts.ofOlderTemplate],
     [3, 2],
@@ -191,6 +193,6 @@ test("a name that is given to another deployment is refused by Kubernetes and se
   const settings = { secrets: { audience: "krane" } };
   const live = await applied(desiredReplicaSet(deploymentSpec({ k8sNamespace, replicas: 0 }), settings));
   const other = deploymentSpec({ k8sNamespace, replicas: 0, deploymentId: "d_other" });
-  assert.notEqual(projectReplicaSet(live).deploymentId, other.deploymentId);
+  assert.notEqual(projectReplicaSet(live, testSeal).deploymentId, other.deploymentId);
   assert.equal((await apply(desiredReplicaSet(other, settings), true)).status, 422);
 });

@@ -1,3 +1,4 @@
+import { testSeal } from "../support/test-seal.ts";
 // The policies of the control plane meet a real API server and the real definition of
 // CiliumNetworkPolicy: what krane writes is accepted to the last field and kept as it was sent, and what
 // an older agent left is taken over in place.
@@ -29,7 +30,8 @@ for (const name of readdirSync(golden).sort()) {
       const again = await applied(manifest);
       assert.equal(writeOf(again), writeOf(live), "applied twice, written once");
       assertKeptAsSent(again, manifest);
-      if (live.kind === "CiliumNetworkPolicy") assert.equal(projectPolicy(live).ownership.kind, "ours");
+      if (live.kind === "CiliumNetworkPolicy")
+        assert.equal(projectPolicy(live, testSeal).ownership.kind, "ours");
     }
   });
 }
@@ -79,7 +81,7 @@ test("a policy as an older agent leaves it is taken over in place", async (t) =>
       },
     },
   } as KubeObject);
-  const seen = projectPolicy(original);
+  const seen = projectPolicy(original, testSeal);
   assert.deepEqual(
     [seen.ownership.kind, seen.policyId, seen.manifestHash],
     ["ours", "net_1a2B3c4D", undefined],

@@ -1,3 +1,5 @@
+import { services } from "../../src/kube/resources.ts";
+import { testSeal } from "../support/test-seal.ts";
 // The manifests of sentinels meet a real API server: what krane writes is accepted to the last field and
 // kept as it was sent, the controllers of Kubernetes make of it what krane means, and what an older agent
 // left is taken over in place.
@@ -56,7 +58,7 @@ for (const name of readdirSync(golden).sort()) {
       const manifest = manifestsFor(uid)[index] ?? {};
       const object = await applied(manifest);
       if (object.kind === "Deployment") uid = uidOf(object);
-      assert.deepEqual(judgeOwnership(object.metadata), { kind: "ours" });
+      assert.equal(judgeOwnership({ kind: "missing" }, object.metadata).kind, "unsealed");
       live.push(object);
     }
     assert.notEqual(uid, uidInGolden);
@@ -78,8 +80,9 @@ test("a field that Kubernetes does not know would have been refused", async () =
 test("a sentinel becomes healthy, is reported with its image once all pods run it, and pauses", async () => {
   const overrides = { k8sName: "healthy", sentinelId: "se_healthy", replicas: 2 };
   const manifest = desiredSentinelDeployment(sentinelSpec(overrides), settings);
-  const observed = async () => observeSentinel(projectSentinelDeployment((await get(manifest)) ?? {}));
-  const first = observeSentinel(projectSentinelDeployment(await applied(manifest)));
+  const observed = async () =>
+    observeSentinel(projectSentinelDeployment((await get(manifest)) ?? {}, testSeal));
+  const first = observeSentinel(projectSentinelDeployment(await applied(manifest), testSeal));
   assert.deepEqual([first.update.health, first.update.runningImage], [Health.UNHEALTHY, ""]);
 
   await eventually(
@@ -154,7 +157,7 @@ test("a Deployment that was created anew gets its companions back under its own 
   const manifest = desiredSentinelService(spec, second);
   await eventually("the Service is there and has one owner", async () => {
     const again = await applied(manifest, true);
-    assert.deepEqual(projectSentinelCompanion(again).ownerUids, [second]);
+    assert.deepEqual(projectSentinelCompanion(again, services, testSeal).ownerUids, [second]);
     assertKeptAsSent(again, manifest);
   });
 });
@@ -162,7 +165,7 @@ test("a Deployment that was created anew gets its companions back under its own 
 test("a name that is given to another sentinel is refused by Kubernetes and seen by krane before", async () => {
   const overrides = { k8sName: "taken", sentinelId: "se_first", replicas: 0 };
   const live = await applied(desiredSentinelDeployment(sentinelSpec(overrides), settings));
-  assert.equal(projectSentinelDeployment(live).sentinelId, "se_first");
+  assert.equal(projectSentinelDeployment(live, testSeal).sentinelId, "se_first");
   const other = sentinelSpec({ ...overrides, sentinelId: "se_second" });
   assert.equal((await apply(desiredSentinelDeployment(other, settings), true)).status, 422);
 });
@@ -176,16 +179,20 @@ test("what an older agent left is taken over in place, with one rolling update a
   const gossipService = await applied(companions.gossipService);
   const gossipPolicy = await applied(companions.gossipPolicy);
 
-  const seen = projectSentinelDeployment(deployment);
+  const seen = projectSentinelDeployment(deployment, testSeal);
   assert.deepEqual(
     [seen.ownership.kind, seen.sentinelId, seen.manifestHash],
-    ["ours", "se_1a2B3c4D", undefined],
+    ["unsealed", "se_1a2B3c4D", undefined],
   );
   for (const object of [service, budget, gossipService, gossipPolicy] as readonly KubeObject[]) {
-    const { ownership, sentinelName, sentinelId, manifestHash } = projectSentinelCompanion(object);
+    const { ownership, sentinelName, sentinelId, manifestHash } = projectSentinelCompanion(
+      object,
+      services,
+      testSeal,
+    );
     assert.deepEqual(
       [ownership.kind, sentinelName, sentinelId, manifestHash],
-      ["ours", "gate", "se_1a2B3c4D", undefined],
+      ["unsealed", "gate", "se_1a2B3c4D", undefined],
     );
   }
   assert.ok((await selected("services")).includes("gate-gossip-lan"), "krane's watch shows it");

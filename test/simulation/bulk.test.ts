@@ -1,6 +1,8 @@
 // Many deployments at once, and what they may not cost; and the passes that come round by themselves.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import type { Interceptor } from "@connectrpc/connect";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
@@ -73,7 +75,7 @@ test("a stranger who is faster in a namespace that krane has just made keeps wha
   await world.stop();
 });
 
-test("an object that loses krane's label moments after it was made is out of krane's hands (K4)", async () => {
+test("an object that loses krane's label moments after it was made gets it back", async () => {
   const world = await SimulatedRegion.create();
   const agent = await world.startAgent({ resyncMs: 0, replayMs: 0 });
   await world.setDeployment(1);
@@ -84,9 +86,11 @@ test("an object that loses krane's label moments after it was made is out of kra
   const edited = { ...live, metadata: { ...live.metadata, labels } };
   const path = objectPath(replicaSets, { namespace: "acme", name: "web-1" });
   assert.ok(await putObject(createInProcessTransport(world.server), path, edited, never));
-  await world.until("it is seen", () => agent.controller.status().conflicts === 1);
-  const [left] = await world.replicaSets();
-  assert.deepEqual(left?.metadata?.labels, labels);
+  await world.until("the label is back", async () => {
+    const [repaired] = await world.replicaSets();
+    return isDeepStrictEqual(repaired?.metadata?.labels, live.metadata?.labels);
+  });
+  assert.equal(agent.controller.status().conflicts, 0);
   await world.stop();
 });
 

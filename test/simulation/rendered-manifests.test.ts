@@ -206,12 +206,20 @@ function withoutOwner(object: KubeObject): KubeObject {
   return { ...object, metadata: { ...metadata, ownerReferences: owners, annotations: others } };
 }
 
+/** Only the agent has the key. */
+function withoutSeal(object: KubeObject): KubeObject {
+  const { [annotationKeys.seal]: _, ...annotations } = object.metadata?.annotations ?? {};
+  const isBare = Object.keys(annotations).length === 0;
+  const { annotations: __, ...metadata } = object.metadata ?? {};
+  return { ...object, metadata: isBare ? metadata : { ...metadata, annotations } };
+}
+
 function assertSame(rendered: readonly KubeObject[], sent: ReadonlyMap<string, KubeObject>): void {
   const shown = new Map(rendered.map((object) => [titleOf(object), object]));
   assert.deepEqual([...shown.keys()].sort(), [...sent.keys()].sort());
   for (const [title, object] of shown) {
     const body = JSON.parse(JSON.stringify(sent.get(title)));
-    assert.deepEqual(withoutOwner(object), withoutOwner(body), title);
+    assert.deepEqual(withoutOwner(object), withoutOwner(withoutSeal(body)), title);
   }
 }
 

@@ -126,7 +126,7 @@ describe("a deployment that was ordered by a call", () => {
       async () => !(annotationKeys.origin in (await annotationsOf(world))),
     );
     const annotations = await annotationsOf(world);
-    assert.deepEqual(Object.keys(annotations), [annotationKeys.manifestHash]);
+    assert.deepEqual(Object.keys(annotations), [annotationKeys.manifestHash, annotationKeys.seal]);
     await world.clock.advance(120_000);
     assert.deepEqual([...asked], ["d_1"]);
     await world.plane.admin.deleteDeployment(region, "d_1");
@@ -302,7 +302,10 @@ describe("a sentinel that was ordered by a call", () => {
     await setSentinel(world, 1, { replicas: 3 });
     const live = () => world.api.get(appsDeployments, { namespace: "sentinel", name: "gate-1" }, {}, never);
     await world.until("it is what the stream says", async () => (await live())?.spec?.replicas === 3);
-    assert.deepEqual(Object.keys((await live())?.metadata?.annotations ?? {}), [annotationKeys.manifestHash]);
+    assert.deepEqual(Object.keys((await live())?.metadata?.annotations ?? {}), [
+      annotationKeys.manifestHash,
+      annotationKeys.seal,
+    ]);
     await world.stop();
   });
 });

@@ -1,4 +1,5 @@
 // What is edited or deleted by hand is put right from the watch alone: resync and replay are switched off.
+
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
@@ -6,7 +7,9 @@ import { createInProcessTransport } from "../../src/dev/in-process-transport.ts"
 import { objectPath } from "../../src/kube/client.ts";
 import { appsDeployments, namespaces, services } from "../../src/kube/resources.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
+import { annotationKeys } from "../../src/model/labels.ts";
 import { handEdits, putObject } from "../support/hand-edits.ts";
+import { testSeal } from "../support/test-seal.ts";
 import {
   contentOf,
   isSettled,
@@ -31,8 +34,6 @@ async function settledWorld(options: Parameters<typeof SimulatedRegion.create>[0
   return { world, agent };
 }
 
-/** Whoever changes this takes the object out of krane's hands; it is left alone. */
-const ownershipLabel = "metadata.labels.app.kubernetes.io/managed-by";
 /** Items of a list are known by these, so a changed one is another item, which stays beside krane's. */
 const itemKeys = /\.\d+\.(name|containerPort|port|topologyKey|uid)/;
 
@@ -46,7 +47,7 @@ describe("every single field that krane sends, changed or removed by hand, is pu
       const live = await world.api.get(kind, ref, {}, never);
       let edits = 0;
       for (const { name } of handEdits(manifest, live ?? {})) {
-        if (name.startsWith(ownershipLabel) || itemKeys.test(name)) continue;
+        if (itemKeys.test(name)) continue;
         const current = await world.api.get(kind, ref, {}, never);
         const edit = [...handEdits(manifest, current ?? {})].find((one) => one.name === name);
         assert.ok(edit, name);
@@ -55,7 +56,12 @@ describe("every single field that krane sends, changed or removed by hand, is pu
         edits += 1;
         await world.until(
           `${name} is put right`,
-          async () => contains(await world.api.get(kind, ref, {}, never), manifest),
+          async () => {
+            const repaired = await world.api.get(kind, ref, {}, never);
+            // A seal that was edited is replaced by one for this uid.
+            const isSealed = testSeal.read(kind, repaired?.metadata).kind === "valid";
+            return isSealed && contains(repaired, withoutSeal(manifest));
+          },
           5_000,
         );
         // Long enough for the memory of a fight to end.
@@ -66,6 +72,11 @@ describe("every single field that krane sends, changed or removed by hand, is pu
       await world.stop();
     });
 });
+
+function withoutSeal(manifest: KubeObject): KubeObject {
+  const { [annotationKeys.seal]: _, ...annotations } = manifest.metadata?.annotations ?? {};
+  return { ...manifest, metadata: { ...manifest.metadata, annotations } };
+}
 
 /** Whether everything that was sent is there; what others put beside it in a list with keys is theirs. */
 function contains(live: unknown, sent: unknown): boolean {

@@ -1,5 +1,6 @@
 // A region in one process under a fake clock: a control plane in memory, an embedded Kubernetes API
 // server, and controllers that come and go between them. Nothing opens a socket or sleeps.
+
 import assert from "node:assert/strict";
 import type { Interceptor } from "@connectrpc/connect";
 import { type ApiServer, createApiServer, createHandler, startControllers } from "@krane/kube-apiserver";
@@ -30,6 +31,7 @@ import { FakeClock } from "../support/fake-clock.ts";
 import { createListedKubeApi } from "../support/listed-calls.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { createTestPlane, type TestPlane } from "../support/store-admin.ts";
+import { testSeal } from "../support/test-seal.ts";
 import { createRecordingKubeApi, type RecordedWrite } from "./recording-kube-api.ts";
 
 const createDeploymentController = await kinds.deployment.loadController();
@@ -154,7 +156,7 @@ export class SimulatedRegion {
         }),
       },
     );
-    const controller = create({ controlPlane, api, clock, random, log, metrics });
+    const controller = create({ controlPlane, api, clock, random, log, metrics, seal: testSeal });
     const agent: SimulatedAgent<C> = {
       controller,
       writes: api.writes,

@@ -1,4 +1,5 @@
 // A reconciler without a cluster: what it plans is what a test says.
+
 import assert from "node:assert/strict";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { StepsApplier } from "../../src/engine/apply-steps.ts";
@@ -17,6 +18,7 @@ import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Traced } from "../../src/telemetry/spans.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { createQuietLog } from "./quiet-log.ts";
+import { testSeal } from "./test-seal.ts";
 
 const untouched = () => assert.fail("nothing is asked of the cluster");
 const deletion = {
@@ -54,7 +56,7 @@ export function createBareReconciler(plan: () => Plan, traced: Traced = {}) {
     cursor: new VersionCursor(),
     guard,
     statuses: new ObjectStatuses(clock, () => undefined),
-    applier: new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane }),
+    applier: new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane, seal: testSeal }),
     lane,
     api,
     metrics: createMetrics({ version: "1", revision: "r", nodeVersion: process.version }),

@@ -1,5 +1,6 @@
 // The desired state that an agent has in memory, without the agent: what the stream said, and after a restart
 // what live ReplicaSets say of themselves.
+
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import type { DesiredMessage, Want } from "../../src/engine/desired-message.ts";
@@ -9,6 +10,7 @@ import { desiredDeployments } from "../../src/kinds/deployment/desired-deploymen
 import { projectReplicaSet } from "../../src/kinds/deployment/projections.ts";
 import type { DeploymentSpec } from "../../src/kinds/deployment/spec.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
+import { testSeal } from "./test-seal.ts";
 
 export class DesiredFixture {
   private readonly streamed: DesiredMessage<DeploymentSpec>[] = [];
@@ -32,7 +34,7 @@ export class DesiredFixture {
   restart(live: readonly ReplicaSet[]): void {
     this.store = new DesiredStore(createSystemClock());
     for (const replicaSet of live) {
-      const { namespace, name, deploymentId: id, ordered } = projectReplicaSet(replicaSet);
+      const { namespace, name, deploymentId: id, ordered } = projectReplicaSet(replicaSet, testSeal);
       const order = restoreOrder(kinds.deployment, { namespace, name, id, ordered }, { registries: [] });
       if (order !== undefined) this.store.restore(order);
     }

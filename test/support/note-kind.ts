@@ -1,5 +1,6 @@
 // A fourth, made-up kind: a note is a ConfigMap with one text. It is a descriptor and a recipe, as every kind is,
 // and shows what a kind costs: nothing of krane's own code names it.
+
 import { create, createFileRegistry, type Message } from "@bufbuild/protobuf";
 import type { GenMessage } from "@bufbuild/protobuf/codegenv2";
 import {
@@ -32,6 +33,7 @@ import { labelKeys, managedBy } from "../../src/model/labels.ts";
 import { withManifestHash } from "../../src/model/manifest-hash.ts";
 import { parseId, parseName } from "../../src/model/message-fields.ts";
 import { judgeIdentity, judgeOwnership } from "../../src/model/ownership.ts";
+import type { Seal } from "../../src/model/seal.ts";
 
 type NoteName = { k8sNamespace: string; k8sName: string };
 type ApplyNote = Message<"note.v1.ApplyNote"> & NoteName & { noteId: string; text: string };
@@ -168,7 +170,7 @@ class NoteDefinition implements ControllerDefinition<NoteSpec, string> {
       {
         kind: configMaps,
         selection: { labelSelector: idLabel },
-        project: projectNote,
+        project: (object) => projectNote(object, deps.seal),
         owned: true,
         required: true,
       },
@@ -207,6 +209,7 @@ class NoteDefinition implements ControllerDefinition<NoteSpec, string> {
       key,
       ref: { namespace, name },
       contentHash: () => this.contentHashes.of(spec, manifest),
+      ids: () => ({ id: spec.noteId }),
       manifest,
       judge: ({ ownership, noteId: live }) =>
         judgeIdentity(ownership, { what: "note id", live, wanted: spec.noteId }),
@@ -246,9 +249,9 @@ class NoteDefinition implements ControllerDefinition<NoteSpec, string> {
   }
 }
 
-function projectNote({ metadata, data }: ConfigMap): NoteProjection {
+function projectNote({ metadata, data }: ConfigMap, seal: Seal): NoteProjection {
   return {
-    ownership: judgeOwnership(metadata),
+    ownership: judgeOwnership(seal.read(configMaps, metadata), metadata),
     deleting: metadata?.deletionTimestamp !== undefined,
     createdAt: metadata?.creationTimestamp,
     noteId: metadata?.labels?.[idLabel],

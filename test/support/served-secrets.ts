@@ -1,4 +1,5 @@
 // SecretsService on a port of its own, with a vault that a test can see through.
+
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { createClient } from "@connectrpc/connect";
@@ -22,6 +23,7 @@ import { undecryptable } from "../../src/vault/vault-error.ts";
 import { utf8 } from "./deployment-messages.ts";
 import { createListedKubeApi } from "./listed-calls.ts";
 import { createQuietLog } from "./quiet-log.ts";
+import { testSeal } from "./test-seal.ts";
 
 export const audience = "krane";
 const never = new AbortController().signal;
@@ -85,6 +87,7 @@ export async function serveSecrets(
   const deps = {
     api: listed,
     desired,
+    seal: () => testSeal,
     vault: countingVault,
     clock: createSystemClock(),
     log: createQuietLog(),

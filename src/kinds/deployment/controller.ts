@@ -14,7 +14,8 @@ import { type OwnedTarget, ownedObject, ownedTarget, type Plan, type Step } from
 import type { Observation } from "../../engine/reporter.ts";
 import type { ReportDeploymentStatusRequestSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
 import type { CacheChange, CacheEntry } from "../../kube/object-cache.ts";
-import { judgeIdentity, type Ownership } from "../../model/ownership.ts";
+import { isClaimable, judgeIdentity, type Ownership } from "../../model/ownership.ts";
+import { sealedIdsOf } from "../../model/seal.ts";
 import type { KindSettings } from "../kind-settings.ts";
 import { pullSecretSteps } from "../pull-secret-step.ts";
 import { failingDeployment } from "./failing.ts";
@@ -82,12 +83,13 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
   }
 
   *managed(): IterableIterator<ManagedObject> {
-    for (const entry of this.replicaSets.cache.all()) if (isOurs(entry)) yield managedObject(entry);
+    for (const entry of this.replicaSets.cache.all())
+      if (isClaimable(entry.value.ownership)) yield this.managedObject(entry);
   }
 
   managedByKey(key: string): ManagedObject | undefined {
     const entry = this.replicaSets.get(key);
-    return entry && isOurs(entry) ? managedObject(entry) : undefined;
+    return entry && isClaimable(entry.value.ownership) ? this.managedObject(entry) : undefined;
   }
 
   companionKeys(): Iterable<string> {
@@ -97,7 +99,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
   orderedObject(key: string): OrderedObject | undefined {
     const live = this.replicaSets.get(key)?.value;
     // The deletion was already ordered.
-    if (live === undefined || live.ownership.kind !== "ours" || live.deleting) return undefined;
+    if (live === undefined || !isClaimable(live.ownership) || live.deleting) return undefined;
     const { namespace, name, deploymentId: id, ordered } = live;
     return { namespace, name, id, ordered };
   }
@@ -152,7 +154,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     const failing = new Map<string, string>();
     const { replicaSets, pods } = this;
     const note = (entry: CacheEntry<ReplicaSetProjection>) => {
-      if (failing.has(entry.key) || !isOurs(entry)) return;
+      if (failing.has(entry.key) || !this.isOurs(entry)) return;
       const owned = pods.cache.byIndex("owner", entry.uid).map(({ value }) => value);
       failing.set(entry.key, failingDeployment(entry.value, owned));
     };
@@ -167,7 +169,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
   /** What runs of a deployment that krane owns; undefined if nothing does. */
   seen(key: string): SeenDeployment | undefined {
     const entry = this.replicaSets.get(key);
-    if (entry === undefined || !isOurs(entry)) return undefined;
+    if (entry === undefined || !this.isOurs(entry)) return undefined;
     const pods = this.pods.cache.byIndex("owner", entry.uid).map(({ key, value }) => {
       const [, name = ""] = key.split("/");
       return { ...value, name };
@@ -199,12 +201,13 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       contentHash: () => this.contentHashes.of(spec, manifest),
       // The server treats the selector as a single value, and it holds only the id of this deployment.
       refusesStrangers: true,
+      ids: () => sealedIdsOf(spec, spec.deploymentId),
       manifest,
       judge: (live) => judgeDeployment(live, spec.deploymentId),
     });
     const steps: readonly Step[] = [
       { kind: "namespace", name: spec.namespace },
-      ...pullSecretSteps(spec, this.settings.registry),
+      ...pullSecretSteps(spec, this.settings.registry, this.deps.seal),
       ...this.ingress.awaitSteps(spec),
       { kind: "object", object },
     ];
@@ -219,6 +222,22 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     });
   }
 
+  /** Without a seal it is krane's only where desired state names it. */
+  private isOurs({ key, value }: CacheEntry<ReplicaSetProjection>): boolean {
+    if (value.ownership.kind !== "unsealed") return value.ownership.kind === "ours";
+    return this.deps.store.names(key, value.deploymentId);
+  }
+
+  private managedObject(entry: CacheEntry<ReplicaSetProjection>): ManagedObject {
+    const { key, value } = entry;
+    return {
+      key,
+      id: value.deploymentId,
+      isProven: this.isOurs(entry),
+      isOrdered: value.ordered !== undefined,
+    };
+  }
+
   private replicaSetKeys(change: CacheChange<ReplicaSetProjection>) {
     if (change.kind === "deleted" && this.deps.store.get(change.key)?.want.kind === "delete") {
       const { namespace, environmentId } = change.before.value;
@@ -226,14 +245,6 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     }
     return replicaSetKeys(this.replicaSets, change, (value) => this.ingress.admits(value));
   }
-}
-
-function isOurs({ value }: CacheEntry<ReplicaSetProjection>): boolean {
-  return value.ownership.kind === "ours";
-}
-
-function managedObject({ key, value }: CacheEntry<ReplicaSetProjection>): ManagedObject {
-  return { key, id: value.deploymentId, isOrdered: value.ordered !== undefined };
 }
 
 function judgeDeployment(live: ReplicaSetProjection, wanted: string): Ownership {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { ContainerStatus, Pod, PodStatus } from "kubernetes-types/core/v1.js";
+import { testSeal } from "../../../test/support/test-seal.ts";
 import { annotationKeys } from "../../model/labels.ts";
 import { failingDeployment, isAboutOlderPods } from "./failing.ts";
 import { projectPod, projectReplicaSet } from "./projections.ts";
@@ -31,7 +32,7 @@ function failing(
   set: ReplicaSet = { spec: { selector: {}, replicas: 3 } },
 ) {
   const projected = pods.map((pod) => projectPod("metadata" in pod ? pod : { status: pod as PodStatus }));
-  return failingDeployment(projectReplicaSet(set), projected);
+  return failingDeployment(projectReplicaSet(set, testSeal), projected);
 }
 
 const pull = waits({ reason: "ImagePullBackOff", message: 'Back-off pulling image "shop:9"' });

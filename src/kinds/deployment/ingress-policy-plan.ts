@@ -5,7 +5,7 @@ import { manifestContentHash } from "../../engine/applied-content.ts";
 import type { DesiredStore } from "../../engine/desired-store.ts";
 import { ownedObject, ownedTarget, type Plan, type Step } from "../../engine/plan.ts";
 import { objectKey } from "../../kube/object-cache.ts";
-import { judgeIdentity, type Ownership } from "../../model/ownership.ts";
+import { isClaimable, judgeIdentity, type Ownership } from "../../model/ownership.ts";
 import {
   desiredIngressPolicy,
   ingressPolicyName,
@@ -61,7 +61,7 @@ export class IngressPolicies {
     const isReady =
       entry !== undefined &&
       !this.going.has(policyKey(spec)) &&
-      judge(name, entry.value).kind === "ours" &&
+      isClaimable(judge(name, entry.value)) &&
       !entry.value.deleting &&
       entry.value.ports.includes(spec.port);
     return [{ kind: "await", key: policyKey(spec), isReady }];
@@ -89,6 +89,10 @@ export class IngressPolicies {
       key: objectKey(ref),
       ref,
       contentHash: () => manifestContentHash(manifest),
+      ids: () => ({
+        workspaceId: wanted.environment.workspaceId,
+        environmentId: environment.environmentId,
+      }),
       manifest: () => manifest,
       judge: (live) => judge(ref.name, live),
     });
@@ -136,7 +140,8 @@ export class IngressPolicies {
     for (const { want } of store.ofGroup(name)) if (want.kind === "apply") users.push(want.spec);
     for (const { value } of replicaSets.cache.byIndex("environment", name)) {
       const { namespace, workspaceId, environmentId, port, ownership } = value;
-      if (ownership.kind !== "ours" || workspaceId === undefined || environmentId === undefined) continue;
+      // One without a seal counts too: until the stream has named it, its port must stay open.
+      if (!isClaimable(ownership) || workspaceId === undefined || environmentId === undefined) continue;
       users.push({ namespace, workspaceId, environmentId, port });
     }
     const [first, ...others] = users;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toBinary } from "@bufbuild/protobuf";
+import { oursSealed } from "../../../test/support/test-seal.ts";
 import {
   ReportDeploymentStatusRequest_UpdateSchema,
   ReportDeploymentStatusRequest_Update_Instance_Status as Status,
@@ -12,7 +13,7 @@ const replicaSet: ReplicaSetProjection = {
   namespace: "acme",
   name: "web",
   uid: "rs-1",
-  ownership: { kind: "ours" },
+  ownership: oursSealed,
   deploymentId: "d_1",
   workspaceId: "ws_1",
   environmentId: "env_1",

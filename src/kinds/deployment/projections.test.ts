@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { ContainerStatus, Pod, PodStatus } from "kubernetes-types/core/v1.js";
 import { deploymentSpec } from "../../../test/support/deployment-messages.ts";
+import { testSeal } from "../../../test/support/test-seal.ts";
 import { desiredReplicaSet } from "./pod-template.ts";
 import { addressOf, isFailure, projectPod, projectReplicaSet, socketOf } from "./projections.ts";
 
@@ -150,12 +151,12 @@ test("a ReplicaSet that krane applied is recognised with its ids, port and hashe
       managedFields: [{ manager: "krane", operation: "Apply" }],
     },
   };
-  const { manifestHash, templateHash, ...seen } = projectReplicaSet(live);
+  const { manifestHash, templateHash, ...seen } = projectReplicaSet(live, testSeal);
   assert.deepEqual(seen, {
     namespace: "acme",
     name: "web",
     uid: "u-1",
-    ownership: { kind: "ours" },
+    ownership: { kind: "unsealed", reason: "it has no seal" },
     deploymentId: spec.deploymentId,
     workspaceId: spec.workspaceId,
     environmentId: spec.environmentId,
@@ -172,12 +173,12 @@ test("a ReplicaSet's id is that of its selector, which nobody can edit", () => {
   const manifest = desiredReplicaSet(deploymentSpec(), { secrets: { audience: "krane" } });
   const labels = { ...manifest.metadata?.labels, "unkey.com/deployment.id": "d_edited" };
   const edited = { ...manifest, metadata: { ...manifest.metadata, labels } };
-  assert.equal(projectReplicaSet(edited).deploymentId, "d_1a2B3c4D");
+  assert.equal(projectReplicaSet(edited, testSeal).deploymentId, "d_1a2B3c4D");
 });
 
 test("objects without anything in them are projected all the same", () => {
   assert.equal(projectPod({}).standing, "omitted");
-  assert.equal(projectReplicaSet({}).ownership.kind, "foreign");
+  assert.equal(projectReplicaSet({}, testSeal).ownership.kind, "foreign");
 });
 
 for (const ip of ["10.1.2.3", "fd00::12:3"])

@@ -2,11 +2,13 @@
 // and a whole one takes twenty times the memory. A pod is judged when it is received; only the result is kept.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Container, ContainerStatus, Pod } from "kubernetes-types/core/v1.js";
+import { replicaSets } from "../../kube/resources.ts";
 import { type OrderMark, readOrderMark } from "../../model/kept-order.ts";
 import { annotationKeys, labelKeys } from "../../model/labels.ts";
 import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle.ts";
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import { parseMebibytes, parseMillicores } from "../../model/quantities.ts";
+import type { Seal } from "../../model/seal.ts";
 import { variables } from "./secrets-blob.ts";
 import { defaultPort } from "./spec.ts";
 
@@ -72,7 +74,7 @@ const failures = [
   "CreateContainerConfigError",
 ] as const;
 
-export function projectReplicaSet(replicaSet: ReplicaSet): ReplicaSetProjection {
+export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSetProjection {
   const { metadata, spec } = replicaSet;
   const template = spec?.template;
   const labels = template?.metadata?.labels;
@@ -83,7 +85,7 @@ export function projectReplicaSet(replicaSet: ReplicaSet): ReplicaSetProjection 
     namespace: metadata?.namespace ?? "",
     name: metadata?.name ?? "",
     uid: metadata?.uid ?? "",
-    ownership: judgeOwnership(metadata),
+    ownership: judgeOwnership(seal.read(replicaSets, metadata), metadata),
     deploymentId: spec?.selector.matchLabels?.[labelKeys.deploymentId],
     workspaceId: labels?.[labelKeys.workspaceId],
     environmentId: labels?.[labelKeys.environmentId],

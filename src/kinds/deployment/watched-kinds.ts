@@ -9,7 +9,8 @@ import type { CacheChange } from "../../kube/object-cache.ts";
 import type { CustomObject } from "../../kube/resources.ts";
 import { ciliumNetworkPolicies, pods, replicaSets } from "../../kube/resources.ts";
 import { components, labelKeys, ownSelector } from "../../model/labels.ts";
-import { judgeOwnership } from "../../model/ownership.ts";
+import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
+import type { Seal } from "../../model/seal.ts";
 import {
   type PodProjection,
   projectPod,
@@ -61,7 +62,7 @@ export function watchReplicaSets(deps: WatchedKindDeps): ReplicaSets {
     {
       kind: replicaSets,
       selection,
-      project: projectReplicaSet,
+      project: (object) => projectReplicaSet(object, deps.seal),
       indexes: {
         environment: ({ namespace, environmentId }) =>
           environmentId === undefined ? undefined : environmentName({ namespace, environmentId }),
@@ -91,7 +92,13 @@ export function watchPods(deps: WatchedKindDeps): Pods {
 /** Not required: without the CRD the controller still starts, and its status shows what it waits for. */
 export function watchPolicies(deps: WatchedKindDeps): Policies {
   return new WatchedKind<CustomObject, PolicyProjection>(
-    { kind: ciliumNetworkPolicies, selection, project: projectPolicy, owned: true, required: false },
+    {
+      kind: ciliumNetworkPolicies,
+      selection,
+      project: (object) => projectPolicy(object, deps.seal),
+      owned: true,
+      required: false,
+    },
     deps,
   );
 }
@@ -149,19 +156,24 @@ function policyKeysOf(
   return [...new Set(keys)];
 }
 
-function projectPolicy({ metadata, spec }: CustomObject): PolicyProjection {
+function projectPolicy({ metadata, spec }: CustomObject, seal: Seal): PolicyProjection {
   const labels = metadata?.labels ?? {};
+  const reading = seal.read(ciliumNetworkPolicies, metadata);
+  const sealed = reading.kind === "valid" ? reading.ids : undefined;
   return {
     namespace: metadata?.namespace ?? "",
     name: metadata?.name ?? "",
-    workspaceId: labels[labelKeys.workspaceId],
-    environmentId: labels[labelKeys.environmentId],
+    workspaceId: sealed?.workspaceId ?? labels[labelKeys.workspaceId],
+    environmentId: sealed?.environmentId ?? labels[labelKeys.environmentId],
     ports: admittedPorts(spec),
-    ownership: judgeOwnership(metadata),
+    ownership: sealed?.id === undefined ? judgeOwnership(reading, metadata) : withId,
     deleting: metadata?.deletionTimestamp !== undefined,
     createdAt: metadata?.creationTimestamp,
   };
 }
+
+/** A policy of the control plane or of a sentinel. */
+const withId: Ownership = { kind: "foreign", reason: "its seal is that of another kind of policy" };
 
 interface PolicySpec {
   readonly ingress?: readonly {

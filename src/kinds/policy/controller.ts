@@ -12,7 +12,7 @@ import {
   isContentChange,
   type ManagedObject,
 } from "../../engine/controller-definition.ts";
-import type { DesiredEntry } from "../../engine/desired-store.ts";
+import type { DesiredEntry, DesiredStore } from "../../engine/desired-store.ts";
 import type { OrderedObject } from "../../engine/orders.ts";
 import { type OwnedTarget, ownedObject, ownedTarget, type Plan } from "../../engine/plan.ts";
 import { WatchedKind } from "../../engine/watched-kind.ts";
@@ -20,6 +20,7 @@ import type { CacheChange, CacheEntry } from "../../kube/object-cache.ts";
 import { type CustomObject, ciliumNetworkPolicies } from "../../kube/resources.ts";
 import { components, ownSelector } from "../../model/labels.ts";
 import { heldText } from "../../model/obstacle.ts";
+import { isClaimable } from "../../model/ownership.ts";
 import type { KindSettings } from "../kind-settings.ts";
 import { desiredPolicy } from "./desired.ts";
 import { judgePolicy, type PolicyProjection, projectPolicy } from "./projections.ts";
@@ -34,15 +35,17 @@ export const policyRecipe: ControllerRecipe<PolicySpec, never, never, KindSettin
 
 class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
   readonly kinds;
+  private readonly store: DesiredStore<PolicySpec>;
   private readonly policies: WatchedKind<CustomObject, PolicyProjection>;
   private readonly contentHashes = new ContentHashes<PolicySpec>();
 
   constructor(deps: DefinitionDeps<PolicySpec, never>) {
+    this.store = deps.store;
     this.policies = new WatchedKind<CustomObject, PolicyProjection>(
       {
         kind: ciliumNetworkPolicies,
         selection: { labelSelector: ownSelector(components.ciliumNetworkPolicy) },
-        project: projectPolicy,
+        project: (object) => projectPolicy(object, deps.seal),
         owned: true,
         required: false,
       },
@@ -53,12 +56,13 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
   }
 
   *managed(): IterableIterator<ManagedObject> {
-    for (const entry of this.policies.cache.all()) if (isOurs(entry)) yield managedObject(entry);
+    for (const entry of this.policies.cache.all())
+      if (isClaimable(entry.value.ownership)) yield this.managedObject(entry);
   }
 
   managedByKey(key: string): ManagedObject | undefined {
     const entry = this.policies.get(key);
-    return entry && isOurs(entry) ? managedObject(entry) : undefined;
+    return entry && isClaimable(entry.value.ownership) ? this.managedObject(entry) : undefined;
   }
 
   companionKeys(): Iterable<string> {
@@ -68,7 +72,7 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
   orderedObject(key: string): OrderedObject | undefined {
     const live = this.policies.get(key)?.value;
     // The deletion was already ordered.
-    if (live === undefined || live.ownership.kind !== "ours" || live.deleting) return undefined;
+    if (live === undefined || !isClaimable(live.ownership) || live.deleting) return undefined;
     const { namespace, name, policyId: id, ordered } = live;
     return { namespace, name, id, ordered };
   }
@@ -107,6 +111,13 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
     return failing;
   }
 
+  /** Without a seal it is krane's only where desired state names it. */
+  private managedObject({ key, value }: CacheEntry<PolicyProjection>): ManagedObject {
+    const { policyId: id, ownership, ordered } = value;
+    const isProven = ownership.kind === "ours" || this.store.names(key, id);
+    return { key, id, isProven, isOrdered: ordered !== undefined };
+  }
+
   private planApply(key: string, spec: PolicySpec): Plan {
     const { namespace, name, policyId } = spec;
     const manifest = () => desiredPolicy(spec);
@@ -114,6 +125,7 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
       key,
       ref: { namespace, name },
       contentHash: () => this.contentHashes.of(spec, manifest),
+      ids: () => ({ id: policyId }),
       manifest,
       judge: (live) => judgePolicy(live, policyId),
     });
@@ -139,12 +151,4 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
 
 function changedKeys(change: CacheChange<PolicyProjection>): ChangedKeys {
   return { reconcile: isContentChange(change) ? [change.key] : [], report: [] };
-}
-
-function isOurs({ value }: CacheEntry<PolicyProjection>): boolean {
-  return value.ownership.kind === "ours";
-}
-
-function managedObject({ key, value }: CacheEntry<PolicyProjection>): ManagedObject {
-  return { key, id: value.policyId, isOrdered: value.ordered !== undefined };
 }

@@ -1,16 +1,18 @@
 // The parts of a live policy that krane caches, and the check that the policy is one that the control plane asked for.
+import { ciliumNetworkPolicies } from "../../kube/resources.ts";
 import type { KubeObject, ObjectMeta } from "../../kube/types.ts";
 import { type OrderMark, readOrderMark } from "../../model/kept-order.ts";
 import { annotationKeys, components, fieldManager, labelKeys } from "../../model/labels.ts";
 import { finalizersOf } from "../../model/obstacle.ts";
 import { judgeIdentity, judgeOwnership, type Ownership } from "../../model/ownership.ts";
+import type { Seal } from "../../model/seal.ts";
 
 export interface PolicyProjection {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
   readonly ownership: Ownership;
-  /** Undefined if the label is missing or was not written by krane. */
+  /** From the seal; without one from the label, and undefined if that is missing or was not written by krane. */
   readonly policyId: string | undefined;
   readonly manifestHash: string | undefined;
   /** RFC 3339, as Kubernetes writes it. */
@@ -22,15 +24,18 @@ export interface PolicyProjection {
   readonly heldBy?: string;
 }
 
-export function projectPolicy({ metadata }: KubeObject): PolicyProjection {
+export function projectPolicy({ metadata }: KubeObject, seal: Seal): PolicyProjection {
+  const reading = seal.read(ciliumNetworkPolicies, metadata);
+  const isSealed = reading.kind === "valid";
+  const isOfControlPlane = isSealed ? reading.ids.id !== undefined : hasPolicyLabels(metadata);
   const heldBy = finalizersOf(metadata);
   const ordered = readOrderMark(metadata, "");
   return {
     namespace: metadata?.namespace ?? "",
     name: metadata?.name ?? "",
     uid: metadata?.uid ?? "",
-    ownership: isOfControlPlane(metadata) ? judgeOwnership(metadata) : withoutId,
-    policyId: appliedId(metadata),
+    ownership: isOfControlPlane ? judgeOwnership(reading, metadata) : withoutId,
+    policyId: isSealed ? reading.ids.id : appliedId(metadata),
     manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
@@ -47,13 +52,13 @@ export function judgePolicy({ ownership, policyId }: PolicyProjection, wanted: s
 }
 
 /**
- * For the policies that krane applies to protect environments and sentinels. They have krane's label and field manager,
- * but neither this component nor a policy id, and no policy message may change them.
+ * For the policies that krane applies to protect environments and sentinels. They are krane's, but have neither this
+ * component nor a policy id, and no policy message may change them.
  */
 const withoutId: Ownership = { kind: "foreign", reason: `label ${labelKeys.networkPolicyId} is absent` };
 
 /** Either label is enough, so that an edit of the other is detected as drift. */
-function isOfControlPlane(metadata: ObjectMeta | undefined): boolean {
+function hasPolicyLabels(metadata: ObjectMeta | undefined): boolean {
   const labels = metadata?.labels ?? {};
   return (
     labels[labelKeys.networkPolicyId] !== undefined ||
@@ -62,8 +67,8 @@ function isOfControlPlane(metadata: ObjectMeta | undefined): boolean {
 }
 
 /**
- * A policy has no immutable field to identify it, only this label, which anyone can edit. Server-side apply reveals an
- * edit: it removes the edited field from those that krane's field manager owns.
+ * An unsealed policy has no immutable field to identify it, only this label, which anyone can edit. Server-side apply
+ * reveals an edit: it removes the edited field from those that krane's field manager owns.
  */
 function appliedId(metadata: ObjectMeta | undefined): string | undefined {
   const isOwn = (metadata?.managedFields ?? []).some(

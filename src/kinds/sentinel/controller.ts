@@ -15,11 +15,12 @@ import type { Observation } from "../../engine/reporter.ts";
 import type { ReportSentinelStatusRequestSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import { sentinelNamespace } from "../../model/labels.ts";
 import { heldText } from "../../model/obstacle.ts";
+import { isClaimable } from "../../model/ownership.ts";
 import type { KindSettings } from "../kind-settings.ts";
 import { pullSecretSteps } from "../pull-secret-step.ts";
 import { SentinelObjects } from "./objects.ts";
 import { observeAbsentSentinel, observeSentinel } from "./observed.ts";
-import type { SentinelDeploymentProjection } from "./projections.ts";
+import type { SentinelDeploymentProjection, SentinelObjectProjection } from "./projections.ts";
 import type { ObservedSentinel } from "./seen.ts";
 import type { SentinelRef, SentinelSpec } from "./spec.ts";
 import {
@@ -67,22 +68,22 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
   *managed(): IterableIterator<ManagedObject> {
     const { deployments, services, budgets, policies } = this.watched;
     for (const { key, value } of deployments.cache.all())
-      if (value.ownership.kind === "ours")
-        yield { key, id: value.sentinelId, isOrdered: value.ordered !== undefined };
+      if (isClaimable(value.ownership))
+        yield { ...this.managedObject(key, value), isOrdered: value.ordered !== undefined };
     const seen = new Set<string>();
     for (const { cache } of [services, budgets, policies])
       for (const { value } of cache.all()) {
         const key = sentinelKeyOf(value);
-        if (value.ownership.kind !== "ours" || seen.has(key) || deployments.cache.get(key)) continue;
+        if (!isClaimable(value.ownership) || seen.has(key) || deployments.cache.get(key)) continue;
         seen.add(key);
-        yield { key, id: value.sentinelId };
+        yield this.managedObject(key, value);
       }
   }
 
   managedByKey(key: string): ManagedObject | undefined {
     const deployment = this.watched.deployments.get(key)?.value;
     const live = deployment ?? this.objects.liveCompanions(sentinelOf(key))[0]?.value;
-    return live?.ownership.kind === "ours" ? { key, id: live.sentinelId } : undefined;
+    return live !== undefined && isClaimable(live.ownership) ? this.managedObject(key, live) : undefined;
   }
 
   companionKeys(): Iterable<string> {
@@ -92,7 +93,7 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
   orderedObject(key: string): OrderedObject | undefined {
     const live = this.watched.deployments.get(key)?.value;
     // The deletion was already ordered.
-    if (live === undefined || live.ownership.kind !== "ours" || live.deleting) return undefined;
+    if (live === undefined || !isClaimable(live.ownership) || live.deleting) return undefined;
     const { namespace, name, sentinelId: id, ordered } = live;
     return { namespace, name, id, ordered };
   }
@@ -110,7 +111,7 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
   observe(key: string): Observation | undefined {
     const { deployments } = this.watched;
     const live = deployments.get(key)?.value;
-    if (live !== undefined && live.ownership.kind !== "ours") return undefined;
+    if (live !== undefined && !this.isOurs(key, live)) return undefined;
     if (this.isOnlyOrdered(key)) return undefined;
     const { report, store } = this.deps;
     const { update, fingerprint } =
@@ -129,7 +130,7 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
   failing(): ReadonlyMap<string, string> {
     const failing = new Map<string, string>();
     for (const { key, value } of this.watched.deployments.cache.all()) {
-      const text = value.ownership.kind === "ours" ? failingSentinel(value) : "";
+      const text = this.isOurs(key, value) ? failingSentinel(value) : "";
       if (text !== "") failing.set(key, text);
     }
     return failing;
@@ -138,7 +139,7 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
   /** What runs of a sentinel that krane owns; undefined if nothing does. */
   seen(key: string): ObservedSentinel | undefined {
     const live = this.watched.deployments.get(key)?.value;
-    return live?.ownership.kind === "ours" ? observeSentinel(live) : undefined;
+    return live !== undefined && this.isOurs(key, live) ? observeSentinel(live) : undefined;
   }
 
   /** Whether the control plane has never sent this sentinel: it would reject every report on it. */
@@ -148,10 +149,19 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
     return entry.origin === "scheduler" && entry.version === 0n;
   }
 
+  /** Without a seal it is krane's only where desired state names it. */
+  private isOurs(key: string, { ownership, sentinelId }: SentinelObjectProjection): boolean {
+    return ownership.kind === "unsealed" ? this.deps.store.names(key, sentinelId) : ownership.kind === "ours";
+  }
+
+  private managedObject(key: string, live: SentinelObjectProjection): ManagedObject {
+    return { key, id: live.sentinelId, isProven: this.isOurs(key, live) };
+  }
+
   private planApply(key: string, spec: SentinelSpec): Plan {
     const steps: readonly Step[] = [
       { kind: "namespace", name: spec.namespace },
-      ...pullSecretSteps(spec, this.settings.registry),
+      ...pullSecretSteps(spec, this.settings.registry, this.deps.seal),
       { kind: "object", object: this.objects.deployment(spec) },
       { kind: "each", steps: () => this.companionSteps(key, spec) },
     ];

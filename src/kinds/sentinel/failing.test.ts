@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DeploymentCondition } from "kubernetes-types/apps/v1.js";
+import { testSeal } from "../../../test/support/test-seal.ts";
 import { failingSentinel } from "./controller.ts";
 import { projectSentinelDeployment } from "./projections.ts";
 
 function failing(available: number, ...conditions: DeploymentCondition[]): string {
   const spec = { replicas: 3, selector: {}, template: {} };
   const status = { availableReplicas: available, conditions };
-  return failingSentinel(projectSentinelDeployment({ metadata: { name: "lb" }, spec, status }));
+  return failingSentinel(projectSentinelDeployment({ metadata: { name: "lb" }, spec, status }, testSeal));
 }
 
 const stuck: DeploymentCondition = {
@@ -41,7 +42,7 @@ test("a sentinel that comes up fails in nothing", () => {
 test("a sentinel that finalizers hold tells of them", () => {
   const metadata = { deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: ["example.com/hold"] };
   assert.equal(
-    failingSentinel(projectSentinelDeployment({ metadata })),
+    failingSentinel(projectSentinelDeployment({ metadata }, testSeal)),
     "Deployment is being deleted and waits for finalizer example.com/hold",
   );
 });

@@ -5,7 +5,8 @@
 
 import { manifestContentHash } from "../../engine/applied-content.ts";
 import { type OwnedObject, type OwnedTarget, ownedObject, ownedTarget } from "../../engine/plan.ts";
-import { judgeIdentity, type Ownership } from "../../model/ownership.ts";
+import { isClaimable, judgeIdentity, type Ownership } from "../../model/ownership.ts";
+import { sealedIdsOf } from "../../model/seal.ts";
 import {
   type DesiredSentinelObject,
   desiredSentinel,
@@ -46,6 +47,7 @@ export class SentinelObjects {
       ref: refOf(spec),
       contentHash: () => this.hashes(spec, deploymentUid).get("apps-deployment") ?? "",
       manifest: () => partOf(this.build(spec, deploymentUid), "apps-deployment").manifest,
+      ids: () => sealedIdsOf(spec, spec.sentinelId),
       judge: (live) => judgeSentinel(live, spec.sentinelId),
     });
   }
@@ -65,6 +67,7 @@ export class SentinelObjects {
         ref,
         contentHash: () => this.hashes(spec, deploymentUid).get(kind) ?? "",
         manifest: () => partOf(build(), kind).manifest,
+        ids: () => sealedIdsOf(spec, spec.sentinelId),
         judge: ({ ownership }) => ownership,
       });
       objects.set(kind, object);
@@ -81,7 +84,7 @@ export class SentinelObjects {
     const verdict = holder && judge(holder.value);
     // If another sentinel has the name now, or krane no longer owns the Deployment, that goes for the companions too.
     const judgeCompanion = ({ ownership }: SentinelCompanionProjection): Ownership =>
-      verdict !== undefined && verdict.kind !== "ours" ? verdict : ownership;
+      verdict !== undefined && !isClaimable(verdict) ? verdict : ownership;
     // A sentinel with nothing left is not looked up, or every old deletion would cause lookups.
     const isSeen = holder !== undefined || this.liveCompanions(sentinel).length > 0;
     return sentinelPartsToDelete(sentinel).map(({ kind, ...ref }) => {
@@ -98,7 +101,7 @@ export class SentinelObjects {
   liveCompanions(sentinel: SentinelRef) {
     return sentinelPartsToDelete(sentinel).flatMap(({ kind, ...ref }) => {
       const live = kind === "apps-deployment" ? undefined : this.companionsOf(kind).get(keyOf(ref));
-      return live?.value.ownership.kind === "ours" ? [live] : [];
+      return live !== undefined && isClaimable(live.value.ownership) ? [live] : [];
     });
   }
 

@@ -4,6 +4,7 @@ import { toBinary } from "@bufbuild/protobuf";
 import type { Deployment, DeploymentStatus } from "kubernetes-types/apps/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 import { sentinelSpec } from "../../../test/support/sentinel-messages.ts";
+import { testSeal } from "../../../test/support/test-seal.ts";
 import { Health, ReportSentinelStatusRequestSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import { desiredSentinelDeployment } from "./desired.ts";
 import { observeAbsentSentinel, observeSentinel } from "./observed.ts";
@@ -27,7 +28,7 @@ function live(status: DeploymentStatus | undefined, replicas = 3, metadata: Obje
 }
 
 function observe(status: DeploymentStatus | undefined, replicas = 3) {
-  return observeSentinel(projectSentinelDeployment(live(status, replicas)));
+  return observeSentinel(projectSentinelDeployment(live(status, replicas), testSeal));
 }
 
 test("a sentinel that has converged is reported with its image", () => {
@@ -74,7 +75,7 @@ test("what is wanted is what the live Deployment asks for, one where it does not
   const { spec, ...rest } = live({ ...converged, replicas: 1, updatedReplicas: 1, availableReplicas: 1 });
   assert.ok(spec);
   const { replicas: _, ...unsaid } = spec;
-  const { counts } = observeSentinel(projectSentinelDeployment({ ...rest, spec: unsaid }));
+  const { counts } = observeSentinel(projectSentinelDeployment({ ...rest, spec: unsaid }, testSeal));
   assert.deepEqual([counts.wanted, counts.converged], [1, true]);
 });
 
@@ -83,7 +84,7 @@ test("the image is that of the sentinel's own container", () => {
   const pod = deployment.spec?.template.spec;
   assert.ok(pod);
   pod.containers.unshift({ name: "sidecar", image: "registry.example/sidecar:1" });
-  const { update } = observeSentinel(projectSentinelDeployment(deployment));
+  const { update } = observeSentinel(projectSentinelDeployment(deployment, testSeal));
   assert.equal(update.runningImage, "registry.example/platform/sentinel:1");
 });
 
@@ -99,7 +100,7 @@ test("why it does not come up is told in the word of Kubernetes", () => {
 });
 
 test("equal reports have equal fingerprints, and every fact of a report counts", () => {
-  const base = projectSentinelDeployment(live(converged));
+  const base = projectSentinelDeployment(live(converged), testSeal);
   const fingerprint = (changed: Partial<typeof base>) => observeSentinel({ ...base, ...changed }).fingerprint;
   assert.equal(fingerprint({ uid: "uid-2", manifestHash: "other" }), fingerprint({}));
   const others = [

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sentinelSpec } from "../../../test/support/sentinel-messages.ts";
+import { testSeal } from "../../../test/support/test-seal.ts";
+import { services } from "../../kube/resources.ts";
 import type { KubeObject, ManagedFieldsEntry } from "../../kube/types.ts";
-import { labelKeys } from "../../model/labels.ts";
+import { annotationKeys, labelKeys } from "../../model/labels.ts";
 import {
   desiredGossipPolicy,
   desiredGossipService,
@@ -23,9 +25,9 @@ test("a Deployment is known by its selector, which nobody can edit", () => {
   const manifest = desiredSentinelDeployment(spec, { region: "local.dev" });
   const labels = { ...manifest.metadata?.labels, [labelKeys.sentinelId]: "se_edited" };
   const edited = live({ ...manifest, metadata: { ...manifest.metadata, labels } });
-  const seen = projectSentinelDeployment(edited);
+  const seen = projectSentinelDeployment(edited, testSeal);
   assert.deepEqual([seen.sentinelName, seen.sentinelId, seen.uid], ["gate", "se_1a2B3c4D", "uid-1"]);
-  assert.deepEqual(seen.ownership, { kind: "ours" });
+  assert.equal(seen.ownership.kind, "unsealed");
   assert.ok(seen.manifestHash);
 });
 
@@ -36,34 +38,63 @@ for (const [what, manifest, ownerUids] of [
   ["gossip policy", desiredGossipPolicy(spec), []],
 ] as const) {
   test(`the ${what} leads back to its sentinel`, () => {
-    const seen = projectSentinelCompanion(live(manifest as KubeObject));
+    const seen = projectSentinelCompanion(live(manifest as KubeObject), services, testSeal);
     assert.deepEqual(
       [seen.sentinelName, seen.sentinelId, seen.namespace],
       ["gate", "se_1a2B3c4D", "sentinel"],
     );
     assert.deepEqual(seen.ownerUids, ownerUids);
-    assert.deepEqual(seen.ownership, { kind: "ours" });
+    assert.equal(seen.ownership.kind, "unsealed");
     assert.ok(seen.manifestHash);
   });
 }
 
-test("gossip objects as an older agent leaves them are ours, and have no hash yet", () => {
+test("gossip objects as an older agent leaves them have neither seal nor hash", () => {
   for (const manifest of [desiredGossipService(spec), desiredGossipPolicy(spec)] as readonly KubeObject[]) {
     const { [labelKeys.managedBy]: _, ...labels } = manifest.metadata?.labels ?? {};
     const { annotations: __, ...metadata } = manifest.metadata ?? {};
-    const seen = projectSentinelCompanion(live({ ...manifest, metadata: { ...metadata, labels } }));
-    assert.deepEqual([seen.ownership.kind, seen.manifestHash], ["ours", undefined]);
+    const seen = projectSentinelCompanion(
+      live({ ...manifest, metadata: { ...metadata, labels } }),
+      services,
+      testSeal,
+    );
+    assert.deepEqual([seen.ownership.kind, seen.manifestHash], ["unsealed", undefined]);
   }
 });
 
 test("what somebody else made under the same name is not ours", () => {
-  const seen = projectSentinelCompanion({ metadata: { name: "gate", namespace: "sentinel" } });
+  const seen = projectSentinelCompanion(
+    { metadata: { name: "gate", namespace: "sentinel" } },
+    services,
+    testSeal,
+  );
   assert.deepEqual([seen.sentinelName, seen.ownership.kind], ["gate", "foreign"]);
 });
 
 test("of an object that says nothing, nothing is known", () => {
-  const seen = projectSentinelDeployment({});
+  const seen = projectSentinelDeployment({}, testSeal);
   assert.deepEqual([seen.name, seen.image, seen.sentinelId, seen.deleting], ["", "", undefined, false]);
-  const leaving = projectSentinelCompanion({ metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } });
+  const leaving = projectSentinelCompanion(
+    { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } },
+    services,
+    testSeal,
+  );
   assert.equal(leaving.deleting, true);
+});
+
+test("the id of a sealed companion comes from its seal, whatever its label says", () => {
+  const { metadata } = desiredSentinelService(spec, "uid-9");
+  const subject = { kind: services, namespace: "sentinel", name: metadata?.name ?? "" };
+  const seal = testSeal.write(subject, { id: spec.sentinelId });
+  const labels = { ...metadata?.labels, [labelKeys.sentinelId]: "se_edited" };
+  const annotations = { [annotationKeys.seal]: seal };
+  const object = { metadata: { namespace: "sentinel", name: subject.name, labels, annotations } };
+  const seen = projectSentinelCompanion(object, services, testSeal);
+  assert.deepEqual([seen.sentinelId, seen.ownership.kind], [spec.sentinelId, "ours"]);
+  const copied = projectSentinelCompanion(
+    { metadata: { ...object.metadata, name: "other" } },
+    services,
+    testSeal,
+  );
+  assert.notEqual(copied.ownership.kind, "ours");
 });

@@ -1,11 +1,13 @@
 // The parts of live sentinel objects that krane caches: the sentinel and the owner of each object, and the numbers of
 // the apps/v1 Deployment that status reports are built from.
 import type { Deployment, DeploymentCondition } from "kubernetes-types/apps/v1.js";
-import type { KubeObject } from "../../kube/types.ts";
+import { appsDeployments } from "../../kube/resources.ts";
+import type { KubeObject, ResourceKind } from "../../kube/types.ts";
 import { type OrderMark, readOrderMark } from "../../model/kept-order.ts";
 import { annotationKeys, labelKeys } from "../../model/labels.ts";
 import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle.ts";
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
+import type { Seal, SealReading } from "../../model/seal.ts";
 import { sentinelNameOf } from "./identity.ts";
 import { sentinelContainerName } from "./pod-template.ts";
 
@@ -44,23 +46,23 @@ export interface SentinelDeploymentProjection extends SentinelObjectProjection {
 }
 
 /**
- * The id of a companion is a label, which anyone can edit. A companion that krane applied belongs to the sentinel that
- * has its name, and an edited id is drift. The id is used to look up whether a companion that has lost its Deployment
- * is still wanted.
+ * The id of a companion comes from its seal; without one, from a label, which anyone can edit. A companion of krane's
+ * belongs to the sentinel that has its name, and an edited label is drift. The id is used to look up whether a companion
+ * that has lost its Deployment is still wanted.
  */
 export interface SentinelCompanionProjection extends SentinelObjectProjection {
   /** Empty for gossip objects, and for others that lost their owner reference. */
   readonly ownerUids: readonly string[];
 }
 
-export function projectSentinelDeployment(deployment: Deployment): SentinelDeploymentProjection {
+export function projectSentinelDeployment(deployment: Deployment, seal: Seal): SentinelDeploymentProjection {
   const { metadata, spec, status } = deployment;
   const containers = spec?.template.spec?.containers ?? [];
   const ordered = readOrderMark(metadata, "");
   const failure = failureOf(deployment);
   const heldBy = finalizersOf(metadata);
   return {
-    ...projectObject(deployment),
+    ...projectObject(deployment, seal.read(appsDeployments, metadata)),
     sentinelId: spec?.selector.matchLabels?.[labelKeys.sentinelId],
     image: containers.find(({ name }) => name === sentinelContainerName)?.image ?? "",
     // The default of Kubernetes.
@@ -79,23 +81,31 @@ export function projectSentinelDeployment(deployment: Deployment): SentinelDeplo
   };
 }
 
-export function projectSentinelCompanion(object: KubeObject): SentinelCompanionProjection {
+export function projectSentinelCompanion(
+  object: KubeObject,
+  kind: ResourceKind,
+  seal: Seal,
+): SentinelCompanionProjection {
   const { metadata } = object;
+  const reading = seal.read(kind, metadata);
   return {
-    ...projectObject(object),
-    sentinelId: metadata?.labels?.[labelKeys.sentinelId],
+    ...projectObject(object, reading),
+    sentinelId: reading.kind === "valid" ? reading.ids.id : metadata?.labels?.[labelKeys.sentinelId],
     ownerUids: (metadata?.ownerReferences ?? []).map(({ uid }) => uid),
   };
 }
 
-function projectObject({ metadata }: KubeObject): Omit<SentinelObjectProjection, "sentinelId"> {
+function projectObject(
+  { metadata }: KubeObject,
+  reading: SealReading,
+): Omit<SentinelObjectProjection, "sentinelId"> {
   const name = metadata?.name ?? "";
   return {
     namespace: metadata?.namespace ?? "",
     name,
     uid: metadata?.uid ?? "",
     sentinelName: sentinelNameOf(name),
-    ownership: judgeOwnership(metadata),
+    ownership: judgeOwnership(reading, metadata),
     manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,

@@ -2,20 +2,21 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createApiServer } from "@krane/kube-apiserver";
 import { FakeClock } from "../../../test/support/fake-clock.ts";
+import { testSeal } from "../../../test/support/test-seal.ts";
 import { createSeededRandom } from "../../concurrency/random.ts";
 import { ciliumDefinition } from "../../dev/cilium-definition.ts";
 import { createInProcessTransport } from "../../dev/in-process-transport.ts";
 import { defineKind } from "../../engine/controller-definition.ts";
 import { createKubeApi } from "../../kube/client.ts";
 import type { CacheEntry } from "../../kube/object-cache.ts";
-import { customResourceDefinitions } from "../../kube/resources.ts";
+import { customResourceDefinitions, services } from "../../kube/resources.ts";
 import { projectSentinelCompanion, type SentinelCompanionProjection } from "./projections.ts";
 import { companionKeys, watchSentinelKinds } from "./watched-kinds.ts";
 
 const never = new AbortController().signal;
 
 function companion(name: string, hash: string): CacheEntry<SentinelCompanionProjection> {
-  const value = projectSentinelCompanion({ metadata: { name, namespace: "sentinel" } });
+  const value = projectSentinelCompanion({ metadata: { name, namespace: "sentinel" } }, services, testSeal);
   return { key: `sentinel/${name}`, uid: "1", resourceVersion: "1", hash, value };
 }
 
@@ -39,7 +40,7 @@ test("whatever waits for the policies comes up as soon as the cluster has the ki
   const random = createSeededRandom(1);
   const server = createApiServer({ clock, random });
   const api = createKubeApi(createInProcessTransport(server));
-  const { policies } = watchSentinelKinds({ api, clock, random, onError: () => undefined });
+  const { policies } = watchSentinelKinds({ api, clock, random, seal: testSeal, onError: () => undefined });
   const kind = defineKind(policies, companionKeys, () => ["sentinel/gate"]);
   const heard: string[] = [];
   const unsubscribe = kind.subscribe(({ reconcile }) => heard.push(...reconcile));

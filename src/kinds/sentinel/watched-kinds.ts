@@ -35,7 +35,13 @@ export interface SentinelKinds {
 export function watchSentinelKinds(deps: WatchedKindDeps): SentinelKinds {
   const companions = (kind: ResourceKind, required: boolean): SentinelCompanions =>
     new WatchedKind<KubeObject, SentinelCompanionProjection>(
-      { kind, selection: sentinelSelection, project: projectSentinelCompanion, owned: true, required },
+      {
+        kind,
+        selection: sentinelSelection,
+        project: (object) => projectSentinelCompanion(object, kind, deps.seal),
+        owned: true,
+        required,
+      },
       deps,
     );
   return {
@@ -43,7 +49,7 @@ export function watchSentinelKinds(deps: WatchedKindDeps): SentinelKinds {
       {
         kind: appsDeployments,
         selection: sentinelSelection,
-        project: projectSentinelDeployment,
+        project: (object) => projectSentinelDeployment(object, deps.seal),
         owned: true,
         required: true,
       },

@@ -1,5 +1,6 @@
 // The sentinel controller on a real Kubernetes, with a control plane in memory: what the simulations show
 // under a fake clock holds where roll-outs, evictions and garbage collection are the real ones.
+
 import assert from "node:assert/strict";
 import { before, type TestContext, test } from "node:test";
 import type { Pod } from "kubernetes-types/core/v1.js";
@@ -31,6 +32,7 @@ import { companionsOfOlderAgent, deploymentOfOlderAgent } from "../../support/ol
 import { createQuietLog } from "../../support/quiet-log.ts";
 import { applySentinel } from "../../support/sentinel-messages.ts";
 import { createTestPlane } from "../../support/store-admin.ts";
+import { testSeal } from "../../support/test-seal.ts";
 
 const createSentinelController = await kinds.sentinel.loadController();
 
@@ -73,7 +75,15 @@ async function startAgent(t: TestContext, plane: Plane) {
     },
   );
   const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
-  const deps = { controlPlane, api, clock, random: createSystemRandom(), log: createQuietLog(), metrics };
+  const deps = {
+    controlPlane,
+    api,
+    clock,
+    random: createSystemRandom(),
+    log: createQuietLog(),
+    metrics,
+    seal: testSeal,
+  };
   const options = { ...defaultOptions, resyncMs: 2_000, replayMs: 3_000 };
   const controller = createSentinelController(options, deps);
   const stop = async () => {

@@ -1,4 +1,5 @@
 // The library's controllers between the two servers of krane/testing, as a program would use them.
+
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,6 +11,7 @@ import {
   connectControlPlane,
   connectKubernetes,
   DeploymentController,
+  loadSeal,
   parseConfig,
   run,
   SentinelController,
@@ -27,6 +29,7 @@ import { eventually } from "../../support/eventually.ts";
 import { freePort } from "../../support/krane-process.ts";
 import { applyPolicy } from "../../support/policy-messages.ts";
 import { applySentinel } from "../../support/sentinel-messages.ts";
+import { testSeal } from "../../support/test-seal.ts";
 
 const never = new AbortController().signal;
 
@@ -47,6 +50,7 @@ async function createWorld(t: TestContext): Promise<World> {
     connect: (controller) => ({
       api: cluster.connect("krane").api,
       controlPlane: plane.connect(controller),
+      seal: testSeal,
     }),
     async names(kind) {
       const { items } = await cluster.api.list(kinds[kind], {}, never);
@@ -128,8 +132,9 @@ test("by HTTP the same: connections from a kubeconfig and a URL, and a whole age
 
   const { region, token } = plane;
   const kubernetes = await connectKubernetes({ kubeconfig }, {}, never);
+  const seal = await loadSeal({ region, namespace: "krane" }, kubernetes.api, never);
   const controlPlane = connectControlPlane({ controller: "sentinels", url: `${url}/`, region, token });
-  const controller = new SentinelController({ region }, { api: kubernetes.api, controlPlane });
+  const controller = new SentinelController({ region }, { api: kubernetes.api, controlPlane, seal });
   const gate = applySentinel({ k8sName: "gate", sentinelId: "se_1" });
   await plane.admin.applyObject({ region, spec: { spec: { case: "sentinel", value: gate } } });
   await controller.start();

@@ -1,6 +1,7 @@
 // A document of an instance, from the instance to the caller: SchedulerService on a port, the deployment
 // controller that knows from Kubernetes where the instance is, and a real HTTP server in its place. Of all
 // that only the network is made up: the address of a pod leads to this machine.
+
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -27,6 +28,7 @@ import { defaultOptions } from "../../simulation/simulated-region.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
+import { testSeal } from "../../support/test-seal.ts";
 import { secretOf } from "../../support/vault-fixture.ts";
 import { schedulerToken } from "./scheduler-world.ts";
 
@@ -61,6 +63,7 @@ async function createWorld(t: TestContext, instance: Instance): Promise<World> {
     metrics,
     api: cluster.connect("krane").api,
     controlPlane: plane.connect(controller),
+    seal: testSeal,
   });
   const deployments = createDeploymentController(defaultOptions, connect("deployments"));
   const sentinels = createSentinelController(defaultOptions, connect("sentinels"));
