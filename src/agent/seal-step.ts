@@ -1,6 +1,6 @@
 // Loads the seal before the controllers start, with credentials and connections of its own. An agent without a seal could
 // not tell its own objects from those of others, so it does not start.
-import { withTimeout } from "../concurrency/abort.ts";
+import { DeadlineError, withTimeout } from "../concurrency/abort.ts";
 import { sleep } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
 import { classifyFailure } from "../engine/classify.ts";
@@ -35,6 +35,7 @@ export function createSealPart(config: Config, deps: AgentDeps): SealPart {
       const transport = createHttpTransport({ endpoint, connections: 1, userAgent }, deps);
       const api = createKubeApi(transport);
       const source = { region: regionOf(config), namespace, keys };
+      let lastFailure: unknown;
       try {
         seal = await withTimeout(deps.clock, startTimeoutMs, signal, async (limited) => {
           for (;;) {
@@ -43,17 +44,18 @@ export function createSealPart(config: Config, deps: AgentDeps): SealPart {
             } catch (error) {
               // The API server may be restarting too.
               if (classifyFailure(error)?.kind !== "retry") throw error;
+              lastFailure = error;
               await sleep(deps.clock, retryMs, limited);
             }
           }
         });
-      } catch (cause) {
+      } catch (error) {
         signal.throwIfAborted();
+        const cause = error instanceof DeadlineError ? (lastFailure ?? error) : error;
         const reason = cause instanceof Error ? cause.message : String(cause);
         const what = keys === undefined ? `the seal (Secret ${namespace}/${sealSecretName})` : "the seal";
-        throw new AgentError("start_failed", `cannot load ${what} at ${endpoint.server}: ${reason}`, {
-          cause,
-        });
+        const message = `Kubernetes at ${endpoint.server}: cannot load ${what}: ${reason}`;
+        throw new AgentError("start_failed", message, { cause });
       } finally {
         await transport.close();
       }

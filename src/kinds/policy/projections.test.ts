@@ -29,12 +29,9 @@ function sealed(manifest: KubeObject, ids: SealedIds): KubeObject {
 
 test("a sealed policy is ours, and known by the id in its seal, whatever its label says", () => {
   const policy = sealed(desiredPolicy(policySpec()), { id: "net_1a2B3c4D" });
-  const labels = { ...policy.metadata?.labels, "unkey.com/networkpolicy.id": "net_edited" };
-  for (const metadata of [
-    policy.metadata,
-    { ...policy.metadata, labels },
-    { ...policy.metadata, labels: {} },
-  ]) {
+  const edited = { ...policy.metadata?.labels, "unkey.com/networkpolicy.id": "net_edited" };
+  for (const labels of [policy.metadata?.labels ?? {}, edited, {}]) {
+    const metadata = { ...policy.metadata, labels };
     const seen = projectPolicy({ metadata }, testSeal);
     assert.deepEqual([seen.policyId, seen.ownership.kind], ["net_1a2B3c4D", "ours"]);
     assert.equal(judgePolicy(seen, "net_other").kind, "other-id");

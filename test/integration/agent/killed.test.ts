@@ -1,5 +1,6 @@
 // The agent process ended by SIGKILL in the middle of its work, at a chosen one of the requests by which it
 // changes the cluster: in the end the cluster and the control plane know the same as without (K2, K3).
+
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,6 +9,7 @@ import { type TestContext, test } from "node:test";
 import { createSeededRandom } from "../../../src/concurrency/random.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ciliumNetworkPolicies, pods, replicaSets } from "../../../src/kube/resources.ts";
+import { annotationKeys } from "../../../src/model/labels.ts";
 import { type AgentProcess, startAgentProcess } from "../../support/agent-process.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -110,7 +112,9 @@ async function endOf({ admin, cluster }: Region): Promise<Ending> {
   });
   return {
     cluster: objects.map(({ metadata, spec }) => {
-      const { name, namespace, labels, annotations } = metadata ?? {};
+      const { name, namespace, labels, annotations: all } = metadata ?? {};
+      // Each world has its own key.
+      const { [annotationKeys.seal]: _, ...annotations } = all ?? {};
       return JSON.stringify([namespace, name, labels, annotations, spec]);
     }),
     reports: await Promise.all(reports),

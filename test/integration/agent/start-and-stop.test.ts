@@ -50,7 +50,7 @@ describe("the start of an agent", () => {
       await clock.advance(1_000);
       assert.ok(failure, "not yet");
     });
-    const reason = `^Kubernetes at ${server}: .*apps/ReplicaSet: .*ECONNREFUSED`;
+    const reason = `^Kubernetes at ${server}: cannot load the seal .*ECONNREFUSED`;
     assert.ok(hasCode("start_failed", new RegExp(reason))(failure), String(failure));
     await assert.rejects(asked(), { code: "ECONNREFUSED" });
     assert.equal(clock.timerCount, 0);
