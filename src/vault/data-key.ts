@@ -1,14 +1,15 @@
 // Wraps and unwraps data keys. A data key is stored wrapped by a master key, in an `EncryptedDataEncryptionKey`. In krane's
 // own format the wrapping is bound to the keyring, so that an object copied into another keyring does not open there.
 import { createSecretKey, type KeyObject, randomBytes } from "node:crypto";
-import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
   Binding,
+  type DataEncryptionKey,
   DataEncryptionKeySchema,
   type Encrypted,
   EncryptedDataEncryptionKeySchema,
 } from "../gen/vault/v1/object_pb.ts";
-import { type Bound, keyBytes, open, type SealedBy, seal, unbound } from "./envelope.ts";
+import { type Bound, keyBytes, open, parseExactly, type SealedBy, seal, unbound } from "./envelope.ts";
 import { isDataKeyId, randomKeyId } from "./identifiers.ts";
 import type { MasterKeys } from "./master-keys.ts";
 import { VaultError } from "./vault-error.ts";
@@ -59,7 +60,7 @@ export interface WrappedDataKey {
 
 /** `where` is the path of the object, for errors. */
 export function parseWrappedDataKey(bytes: Uint8Array, keyring: string, where: string): WrappedDataKey {
-  const stored = parse(EncryptedDataEncryptionKeySchema, bytes);
+  const stored = parseExactly(EncryptedDataEncryptionKeySchema, bytes);
   const encrypted = stored?.encrypted;
   if (stored === undefined || encrypted === undefined || !isDataKeyId(stored.id)) throw damaged(where);
   const masterKeyId = encrypted.encryptionKeyId;
@@ -83,7 +84,7 @@ function unwrap(
   const bound = encrypted.binding === Binding.NONE ? unbound : wrapBound(keyring, masterKey.id, id);
   const plain = open(encrypted, masterKey.key, bound);
   if (plain === undefined) throw damaged(where);
-  const message = parse(DataEncryptionKeySchema, plain);
+  const message = parsePlain(plain);
   // In the original's format the outer id is not authenticated; the inner one is.
   if (message === undefined || message.id !== id || message.key.length !== keyBytes) throw damaged(where);
   const key = createSecretKey(message.key);
@@ -96,9 +97,10 @@ function wrapBound(keyring: string, masterKeyId: string, id: string): Bound {
   return { binding: Binding.KEYRING, parts: ["data key", keyring, masterKeyId, id] };
 }
 
-function parse<S extends DescMessage>(schema: S, bytes: Uint8Array): MessageShape<S> | undefined {
+/** The tag has proved these bytes, so their encoding is not compared; that would leave a copy of the key in memory. */
+function parsePlain(plain: Buffer): DataEncryptionKey | undefined {
   try {
-    return fromBinary(schema, bytes);
+    return fromBinary(DataEncryptionKeySchema, plain);
   } catch {
     return undefined;
   }

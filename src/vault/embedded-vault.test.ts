@@ -1,10 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import fc from "fast-check";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { Secret } from "../config/secret.ts";
-import { Binding, type Encrypted, EncryptedSchema } from "../gen/vault/v1/object_pb.ts";
+import {
+  Binding,
+  type Encrypted,
+  EncryptedDataEncryptionKeySchema,
+  EncryptedSchema,
+} from "../gen/vault/v1/object_pb.ts";
 import { createEmbeddedVault, type EmbeddedVaultOptions, valueBytesMax } from "./embedded-vault.ts";
 import { createMasterKeySource, generateMasterKey } from "./master-keys.ts";
 import { createMemoryStorage } from "./storage/memory-storage.ts";
@@ -44,6 +50,16 @@ const failsWith = (code: VaultErrorCode) => (error: unknown) =>
 
 const parse = (encrypted: string) => fromBinary(EncryptedSchema, Buffer.from(encrypted, "base64"));
 const render = (message: Encrypted) => Buffer.from(toBinary(EncryptedSchema, message)).toString("base64");
+
+function lengthDelimited(number: number, bytes: Uint8Array): Buffer {
+  return Buffer.from(new BinaryWriter().tag(number, WireType.LengthDelimited).bytes(bytes).finish());
+}
+
+const unknownFields: readonly (readonly [string, Buffer])[] = [
+  ["a varint", Buffer.from(new BinaryWriter().tag(100, WireType.Varint).uint32(1).finish())],
+  ["an empty text", lengthDelimited(15, new Uint8Array())],
+  ["a text", lengthDelimited(536_870_911, Buffer.from("more"))],
+];
 
 describe("data from the original vault", () => {
   const originalKey =
@@ -160,6 +176,20 @@ describe("a value", () => {
     }
   });
 
+  test("with fields that the vault does not know does not decrypt", async () => {
+    const vault = createTestVault();
+    const { encrypted } = await vault.encrypt({ keyring: "env_1", data: "x" }, signal);
+    const bytes = Buffer.from(encrypted, "base64");
+    for (const [what, field] of unknownFields) {
+      for (const altered of [Buffer.concat([bytes, field]), Buffer.concat([field, bytes])])
+        await assert.rejects(
+          vault.decrypt({ keyring: "env_1", encrypted: altered.toString("base64") }, signal),
+          failsWith("undecryptable"),
+          what,
+        );
+    }
+  });
+
   test("with a shorter tag or nonce does not decrypt", async () => {
     const vault = createTestVault();
     const { encrypted } = await vault.encrypt({ keyring: "env_1", data: "" }, signal);
@@ -204,6 +234,41 @@ describe("a value", () => {
         );
       }
     }
+  });
+});
+
+describe("a stored data key", () => {
+  test("with fields that the vault does not know, or in another encoding, is not used", async () => {
+    const storage = createMemoryStorage();
+    const { encrypted, keyId } = await createTestVault({ storage }).encrypt(
+      { keyring: "env_1", data: "x" },
+      signal,
+    );
+    const stored = await storage.read(`keyring/env_1/${keyId}`, signal);
+    assert.ok(stored);
+    const { id, createdAt, encrypted: wrapped } = fromBinary(EncryptedDataEncryptionKeySchema, stored.bytes);
+    assert.ok(wrapped);
+    const outer = toBinary(
+      EncryptedDataEncryptionKeySchema,
+      create(EncryptedDataEncryptionKeySchema, { id, createdAt }),
+    );
+    const inner = toBinary(EncryptedSchema, wrapped);
+    const altered = unknownFields.flatMap(([, field]) => [
+      Buffer.concat([stored.bytes, field]),
+      Buffer.concat([outer, lengthDelimited(3, Buffer.concat([inner, field]))]),
+    ]);
+    altered.push(Buffer.concat([lengthDelimited(3, inner), outer]));
+    for (const bytes of altered) {
+      const copy = createMemoryStorage();
+      await copy.create(`keyring/env_1/${keyId}`, bytes, signal);
+      await assert.rejects(
+        createTestVault({ storage: copy }).decrypt({ keyring: "env_1", encrypted }, signal),
+        failsWith("unusable_key"),
+        bytes.toString("hex"),
+      );
+    }
+    const untouched = Buffer.concat([outer, lengthDelimited(3, inner)]);
+    assert.deepEqual(untouched, Buffer.from(stored.bytes));
   });
 });
 

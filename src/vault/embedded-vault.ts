@@ -1,10 +1,10 @@
 // The vault inside this process: encrypts values with the data keys of a keyring, which are wrapped by the master keys.
 // Requests are fully validated before the storage is accessed.
-import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { toBinary } from "@bufbuild/protobuf";
 import type { Clock } from "../concurrency/clock.ts";
 import { Binding, type Encrypted, EncryptedSchema } from "../gen/vault/v1/object_pb.ts";
 import type { DataKey, WriteFormat } from "./data-key.ts";
-import { type Bound, open, seal, unbound } from "./envelope.ts";
+import { type Bound, open, parseExactly, seal, unbound } from "./envelope.ts";
 import { checkContext, checkKeyring, isDataKeyId } from "./identifiers.ts";
 import { Keyrings, type KeyringsDeps, type KeyringsOptions } from "./keyrings.ts";
 import type { EncryptedValue, OpenVault } from "./vault.ts";
@@ -107,11 +107,8 @@ function sealValue(
   if (bound === undefined) throw new TypeError("unknown binding");
   const message = seal(plaintext, dataKey, bound, clock.wallMs());
   plaintext.fill(0);
-  return { encrypted: encryptedText(message), keyId: dataKey.id };
-}
-
-function encryptedText(message: Encrypted): string {
-  return Buffer.from(toBinary(EncryptedSchema, message)).toString("base64");
+  const encrypted = Buffer.from(toBinary(EncryptedSchema, message)).toString("base64");
+  return { encrypted, keyId: dataKey.id };
 }
 
 function openValue(
@@ -144,15 +141,10 @@ function boundOf(
 function parseEncrypted(encrypted: string): Encrypted | undefined {
   if (encrypted === "" || encrypted.length > encryptedCharsMax) return undefined;
   const bytes = Buffer.from(encrypted, "base64");
-  try {
-    const message = fromBinary(EncryptedSchema, bytes);
-    // A ciphertext has exactly one encoding. Node skips characters that are not base64, and the parser tolerates fields of
-    // the wrong type, so altered texts would open too.
-    if (encryptedText(message) !== encrypted) return undefined;
-    return isDataKeyId(message.encryptionKeyId) ? message : undefined;
-  } catch {
-    return undefined;
-  }
+  // Node skips characters that are not base64, so altered texts would open too.
+  if (bytes.toString("base64") !== encrypted) return undefined;
+  const message = parseExactly(EncryptedSchema, bytes);
+  return message !== undefined && isDataKeyId(message.encryptionKeyId) ? message : undefined;
 }
 
 function plaintextOf(data: string): Buffer {

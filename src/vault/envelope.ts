@@ -5,8 +5,10 @@
 // - Plaintext leaves this file only after final(), which verifies the tag.
 // - What a ciphertext is bound to goes into the additional data, with a length before each part, so that no two sets of
 //   parts give the same bytes.
+// - An envelope has exactly one encoding. The tag does not cover the encoding itself, so any other form would be a second
+//   ciphertext that opens too, with room for content that nobody authenticated.
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "node:crypto";
-import { create } from "@bufbuild/protobuf";
+import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { Algorithm, Binding, type Encrypted, EncryptedSchema } from "../gen/vault/v1/object_pb.ts";
 
 const cipher = "aes-256-gcm";
@@ -64,6 +66,19 @@ export function open(encrypted: Encrypted, key: KeyObject, bound: Bound): Buffer
     return undefined;
   }
   return unproven;
+}
+
+/** The message if these bytes are exactly its encoding: no unknown field, no other order, nothing twice. */
+export function parseExactly<S extends DescMessage>(
+  schema: S,
+  bytes: Uint8Array,
+): MessageShape<S> | undefined {
+  try {
+    const message = fromBinary(schema, bytes, { readUnknownFields: false });
+    return Buffer.compare(toBinary(schema, message), bytes) === 0 ? message : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function additionalData({ binding, parts }: Bound, time: bigint): Buffer {
