@@ -2,7 +2,8 @@
 //
 // An object is written to a temporary file, synced, and moved to its place atomically; the folder is synced before the
 // write is acknowledged. So neither a crash nor a power failure leaves a partial object or loses an acknowledged one. A
-// crash may leave a file in `.tmp`, which a later write removes.
+// failed write removes its temporary file, because on a full disk each retry would leave another one. Only a crash may leave
+// a file in `.tmp`, which a later process removes.
 //
 // Several processes may share the folder. The file system decides which one creates an object. Replacing compares and then
 // renames: if two processes replace the same object at the same moment, both succeed, and the later one stays. That loses
@@ -99,7 +100,7 @@ class DurableFiles {
       await this.sync(dirname(path));
       return "exists";
     } finally {
-      await this.fs.unlink(spare);
+      await this.discard(spare);
     }
     await this.sync(dirname(path));
     return "created";
@@ -107,7 +108,12 @@ class DurableFiles {
 
   async replace(path: string, bytes: Uint8Array): Promise<void> {
     const spare = await this.writeSpare(path, bytes);
-    await this.fs.rename(spare, path);
+    try {
+      await this.fs.rename(spare, path);
+    } catch (error) {
+      await this.discard(spare);
+      throw error;
+    }
     await this.sync(dirname(path));
   }
 
@@ -124,12 +130,22 @@ class DurableFiles {
     const spare = join(this.spare, randomUUID());
     const file = await this.fs.open(spare, "wx", fileMode);
     try {
-      await file.writeFile(bytes);
-      await file.sync();
-    } finally {
-      await file.close();
+      try {
+        await file.writeFile(bytes);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      await this.discard(spare);
+      throw error;
     }
     return spare;
+  }
+
+  /** A failure here must not hide the outcome of the write; the file is then removed as a leftover. */
+  private async discard(spare: string): Promise<void> {
+    await this.fs.unlink(spare).catch(() => undefined);
   }
 
   /** Syncs the parent too: if a folder's own entry is not synced, a power failure loses everything in it. */

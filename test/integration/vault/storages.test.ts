@@ -102,10 +102,10 @@ for (const verb of ["create", "replace"] as const) {
       const survivor = createFileStorage(place, { clock });
       if (verb === "replace") await survivor.create(objectKey, bytesOf("old object"), signal);
       const before = await survivor.read(objectKey, signal);
-      const victim = createFileStorage(place, { clock, fileSystem: mortal(left) });
+      const killed = createFileStorage(place, { clock, fileSystem: mortal(left) });
       const outcome = await (verb === "create"
-        ? victim.create(objectKey, bytesOf("new object"), signal)
-        : victim.replace(objectKey, bytesOf("new object"), before?.version ?? "", signal)
+        ? killed.create(objectKey, bytesOf("new object"), signal)
+        : killed.replace(objectKey, bytesOf("new object"), before?.version ?? "", signal)
       ).catch((error: unknown) => error);
       const after = await survivor.read(objectKey, signal);
       const text = after && Buffer.from(after.bytes).toString();
@@ -122,6 +122,61 @@ for (const verb of ["create", "replace"] as const) {
           : await survivor.replace(objectKey, bytesOf("later"), after.version, signal);
       assert.match(next, /created|replaced/);
     }
+  });
+}
+
+type FailingCall = "write" | "sync" | "close" | "link" | "rename";
+
+/** The real file system, in which one kind of call fails as on a full disk. */
+function full(failing: FailingCall): FileSystem {
+  const unlessFailing = async <T>(call: FailingCall, work: () => Promise<T>): Promise<T> => {
+    if (call === failing)
+      throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" });
+    return work();
+  };
+  return {
+    ...{ unlink, readdir, stat },
+    mkdir: (path, options) => mkdir(path, options),
+    link: (from, to) => unlessFailing("link", () => link(from, to)),
+    rename: (from, to) => unlessFailing("rename", () => rename(from, to)),
+    async open(path, flags, mode) {
+      const handle = await open(path, flags, mode);
+      if (flags !== "wx") return handle;
+      const { sync, close, writeFile: write } = handle;
+      handle.sync = () => unlessFailing("sync", () => sync.call(handle));
+      // A close that fails still releases the descriptor.
+      handle.close = async () => {
+        await close.call(handle);
+        await unlessFailing("close", async () => undefined);
+      };
+      // A full disk takes a part of a write before it fails.
+      handle.writeFile = (async (data: Uint8Array) => {
+        await write.call(handle, data.subarray(0, data.length / 2));
+        await unlessFailing("write", () => write.call(handle, data.subarray(data.length / 2)));
+      }) as typeof handle.writeFile;
+      return handle;
+    },
+  };
+}
+
+for (const failing of ["write", "sync", "close", "link", "rename"] as const) {
+  test(`a write whose ${failing} fails on a full disk leaves no temporary file`, async (t) => {
+    const folder = await freshFolder(t);
+    const healthy = createFileStorage(folder, { clock });
+    await healthy.create(objectKey, bytesOf("old object"), signal);
+    const { version } = (await healthy.read(objectKey, signal)) ?? { version: "" };
+    const storage = createFileStorage(folder, { clock, fileSystem: full(failing) });
+    const otherKey = "keyring/env_2/LATEST";
+    for (let round = 0; round < 3; round++) {
+      const write =
+        failing === "rename"
+          ? storage.replace(objectKey, bytesOf("new object"), version, signal)
+          : storage.create(otherKey, bytesOf("new object"), signal);
+      await assert.rejects(write, /vault\.file: cannot .*ENOSPC/);
+    }
+    assert.deepEqual(await readdir(join(folder, ".tmp")), []);
+    assert.equal(await healthy.read(otherKey, signal), undefined);
+    assert.equal(await readFile(join(folder, objectKey), "utf8"), "old object");
   });
 }
 
