@@ -141,6 +141,7 @@ function buildStorage(resolution: Resolution): VaultStorageConfig {
   return {
     kind: "s3",
     url: present(resolution.value(s.vaultS3Url), s.vaultS3Url),
+    ...optional("region", resolution.value(s.vaultS3Region)),
     bucket: present(resolution.value(s.vaultS3Bucket), s.vaultS3Bucket),
     accessKeyId: present(resolution.value(s.vaultS3AccessKeyId), s.vaultS3AccessKeyId),
     accessKeySecret: present(resolution.secret(s.vaultS3AccessKeySecret), s.vaultS3AccessKeySecret),

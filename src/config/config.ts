@@ -95,6 +95,8 @@ export type VaultStorageConfig =
   | {
       readonly kind: "s3";
       readonly url: string;
+      /** Absent: the region that the host of the URL names. */
+      readonly region?: string;
       readonly bucket: string;
       readonly accessKeyId: string;
       readonly accessKeySecret: SecretRef;

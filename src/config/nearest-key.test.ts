@@ -7,6 +7,7 @@ const choices = [
   { name: "rpc_port" },
   { name: "control.url", aliases: ["control-plane-url"] },
   { name: "vault.url" },
+  { name: "vault.s3.region" },
   { name: "observability.metrics.prometheus_port" },
 ];
 
@@ -19,6 +20,7 @@ test("a typo, another spelling, an alias and a wrong section lead to the right s
     ["control_plane_url", "control.url"],
     ["contrl.url", "control.url"],
     ["prometheus_port", "observability.metrics.prometheus_port"],
+    ["control.region", "region"],
     ["metrics.prometheusPort", "observability.metrics.prometheus_port"],
   ];
   for (const [wanted, expected] of cases) assert.equal(nearestName(wanted, choices), expected, wanted);

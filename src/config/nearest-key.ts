@@ -22,14 +22,16 @@ export function nearestName(wanted: string, choices: readonly NamedChoice[]): st
       nearest = { name, distance };
     }
   }
-  return nearest?.name ?? onlyOneWithSameLastPart(wanted, choices);
+  return nearest?.name ?? sameLastPart(wanted, choices);
 }
 
-// "[metrics]" can only mean observability.metrics, but "token" could be one of five settings.
-function onlyOneWithSameLastPart(wanted: string, choices: readonly NamedChoice[]): string | undefined {
+// "[metrics]" can only mean observability.metrics, but "token" could be one of five settings. Of several, the one at the
+// top level is meant: in TOML, a top-level key that is written below a section becomes a part of that section.
+function sameLastPart(wanted: string, choices: readonly NamedChoice[]): string | undefined {
   const last = plain(wanted.split(".").at(-1) ?? "");
   const same = choices.filter(({ name }) => plain(name.split(".").at(-1) ?? "") === last);
-  return same.length === 1 ? same[0]?.name : undefined;
+  const meant = same.length === 1 ? same[0] : same.find(({ name }) => !name.includes("."));
+  return meant?.name;
 }
 
 function plain(name: string): string {

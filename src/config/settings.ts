@@ -111,6 +111,11 @@ export const settings = {
     "Format of new ciphertext; `original` if an original vault has to read it too.",
   ),
   vaultS3Url: setting("vault.s3.url", url(), "S3 endpoint of the embedded vault's storage."),
+  vaultS3Region: setting(
+    "vault.s3.region",
+    patternText("name", oneWord, 'letters, digits, "-" and "_"'),
+    "Region that requests are signed for, if the host of the URL does not name it.",
+  ),
   vaultS3Bucket: setting("vault.s3.bucket", visible, "Bucket for the data keys."),
   vaultS3AccessKeyId: setting("vault.s3.access_key_id", visible, "S3 access key id."),
   vaultS3AccessKeySecret: secretSetting("vault.s3.access_key_secret", password(), "S3 access key secret."),

@@ -17,7 +17,12 @@ const s3Settings: readonly Setting<unknown>[] = [
   settings.vaultS3AccessKeyId,
   settings.vaultS3AccessKeySecret,
 ];
-const embeddedSettings: readonly Setting<unknown>[] = [vaultMasterKeys, ...s3Settings, vaultFilePath];
+const embeddedSettings: readonly Setting<unknown>[] = [
+  vaultMasterKeys,
+  ...s3Settings,
+  settings.vaultS3Region,
+  vaultFilePath,
+];
 
 export function checkVault(resolution: Resolution): Verdict {
   return resolution.isSet(vaultUrl)
@@ -25,7 +30,7 @@ export function checkVault(resolution: Resolution): Verdict {
         problems: checkPlainHttp(resolution, vaultUrl, vaultAllowInsecure),
         warnings: [...warnOfRemote(resolution), ...checkCaFile(resolution, vaultUrl, vaultCaFile)],
       }
-    : { problems: checkEmbedded(resolution), warnings: [] };
+    : { problems: checkEmbedded(resolution), warnings: warnOfRegion(resolution) };
 }
 
 /**
@@ -72,6 +77,14 @@ function warnOfRemote(resolution: Resolution): ConfigProblem[] {
     warnings.push(problemAt(vaultToken.path, resolution.originOf(vaultUrl), message, waysToSet(vaultToken)));
   }
   return warnings;
+}
+
+/** A file with [vault.s3] is already checked as a whole, so this finds a region from a variable or a flag. */
+function warnOfRegion(resolution: Resolution): ConfigProblem[] {
+  const { vaultS3Region } = settings;
+  if (!resolution.isSet(vaultS3Region) || s3Settings.some((setting) => resolution.isSet(setting))) return [];
+  const origin = resolution.originOf(vaultS3Region);
+  return [problemAt(vaultS3Region.path, origin, "has no effect without [vault.s3]", "remove it")];
 }
 
 function checkEmbedded(resolution: Resolution): ConfigProblem[] {

@@ -65,9 +65,12 @@ export async function openKeyStorage(
 
 function createStorage(config: VaultStorageConfig, deps: VaultDeps): VaultStorage {
   if (config.kind === "file") return createFileStorage(config.path, deps);
-  const { url, bucket, accessKeyId } = config;
+  const { url, region, bucket, accessKeyId } = config;
   const accessKeySecret = createVaultSecret(config.accessKeySecret, deps);
-  return createS3Storage({ url, bucket, accessKeyId, accessKeySecret });
+  return createS3Storage({
+    ...{ url, bucket, accessKeyId, accessKeySecret },
+    ...(region === undefined ? {} : { region }),
+  });
 }
 
 function openVaultCa(path: string, deps: VaultDeps, signal: AbortSignal): Promise<TrustedCa> {

@@ -69,6 +69,23 @@ describe("deploy/chart/krane", { skip }, () => {
     assert.ok(!text.includes("agent-token"));
   });
 
+  test("a region of the bucket is written only if it is given", async () => {
+    const s3 = set(
+      "vault.s3.bucket=keys",
+      "vault.s3.url=https://s3.example.com",
+      "vault.s3.accessKeyId=krane",
+    );
+    const textWith = async (...values: readonly string[]) => {
+      const objects = await objectsWith(...s3, ...values);
+      assert.deepEqual(configProblems(objects), []);
+      return objects
+        .flatMap(({ data }) => data?.["krane.toml"] ?? [])
+        .find((text) => text.includes("[vault.s3]"));
+    };
+    assert.doesNotMatch((await textWith()) ?? "", /region/);
+    assert.match((await textWith(...set("vault.s3.region=eu-west-3"))) ?? "", /^region = "eu-west-3"$/m);
+  });
+
   test("rights come with what needs them", async () => {
     const roles = async (...values: readonly string[]) =>
       (await objectsWith(...values))

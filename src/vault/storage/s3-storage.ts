@@ -14,6 +14,8 @@ import { objectBytesMax, type VaultStorage } from "./storage.ts";
 export interface S3StorageOptions {
   /** Endpoint of the server, without the bucket. */
   readonly url: string;
+  /** The region that requests are signed for; by default the one that the host names. */
+  readonly region?: string;
   readonly bucket: string;
   readonly accessKeyId: string;
   readonly accessKeySecret: SecretSource;
@@ -138,13 +140,13 @@ class S3Connection {
 }
 
 function createClient(
-  { url, accessKeyId }: S3StorageOptions,
+  { url, region, accessKeyId }: S3StorageOptions,
   secretAccessKey: string,
   library: S3Library,
 ): S3Client {
   return new library.S3Client({
     endpoint: url,
-    region: regionOf(url),
+    region: region ?? regionOf(url),
     forcePathStyle: true,
     credentials: { accessKeyId, secretAccessKey },
     maxAttempts: attemptsMax,
@@ -162,9 +164,17 @@ function createClient(
   });
 }
 
+// Regional, dual-stack and FIPS hosts, with the older spelling that has a dash before the region.
+const amazonHost = /^s3(?:-fips)?[.-](?:dualstack\.)?([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$/;
+const amazonVpcHost = /(?:^|\.)vpce-[a-z0-9-]+\.s3\.([a-z0-9-]+)\.vpce\.amazonaws\.com(?:\.cn)?$/;
+// These names have no region in them. They belong to the oldest one.
+const amazonGlobalHosts = new Set(["s3.amazonaws.com", "s3-external-1.amazonaws.com"]);
+
 /** Amazon requires the real region name; other servers accept "auto". */
 export function regionOf(url: string): string {
-  return /^s3[.-]([a-z0-9-]+)\.amazonaws\.com$/.exec(new URL(url).hostname)?.[1] ?? "auto";
+  const host = new URL(url).hostname.replace(/\.$/, "");
+  if (amazonGlobalHosts.has(host)) return "us-east-1";
+  return amazonHost.exec(host)?.[1] ?? amazonVpcHost.exec(host)?.[1] ?? "auto";
 }
 
 const notThere = (error: unknown) => statusOf(error) === 404 && !isNamed(error, "NoSuchBucket");
@@ -195,6 +205,8 @@ function statusOf(error: unknown): number | undefined {
 function remedyOf(error: unknown): string | undefined {
   if (isNamed(error, "NoSuchBucket"))
     return "the bucket does not exist; create it, or correct vault.s3.bucket";
+  if (isNamed(error, "AuthorizationHeaderMalformed"))
+    return "the server rejected the region of the signature; set vault.s3.region";
   if (statusOf(error) === 403)
     return "access denied; check vault.s3.access_key_id, access_key_secret and the bucket's policy";
   if (statusOf(error) === 501) return "the server does not support conditional writes, which the vault needs";

@@ -53,6 +53,7 @@
 {{- $vault := dict "token_file" "/run/secrets/krane/token" "master_keys_file" "/run/secrets/krane/master-keys" -}}
 {{- if $values.s3.bucket -}}
 {{- $_ := set $vault "s3" (dict "url" $values.s3.url "bucket" $values.s3.bucket "access_key_id" $values.s3.accessKeyId "access_key_secret_file" "/run/secrets/krane/s3-secret") -}}
+{{- if $values.s3.region }}{{ $_ := set $vault.s3 "region" $values.s3.region }}{{ end -}}
 {{- else -}}
 {{- if gt (int $values.replicas) 1 }}{{ fail "vault.replicas: more than one needs vault.s3, because a volume is mounted on one node" }}{{ end -}}
 {{- $_ := set $vault "file" (dict "path" "/var/lib/krane-vault/keys") -}}
