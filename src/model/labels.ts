@@ -31,6 +31,7 @@ export const components = {
   pullSecret: "pull-secret",
   /** The keys that krane seals with. */
   seal: "seal",
+  namespace: "namespace",
 } as const;
 
 export type Component = (typeof components)[keyof typeof components];

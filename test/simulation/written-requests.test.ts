@@ -83,11 +83,15 @@ test("fields of others are taken only on an object that is known by its uid", as
   for (const request of forced) assert.ok(objectOf(request).metadata?.uid, request.path);
 });
 
-test("what is only created says who made it: a namespace by its label, an Event by its source", async () => {
+test("what is only created says who made it: a namespace by its labels, an Event by its source", async () => {
   for (const request of await sentBy("POST")) {
     assert.equal(request.query?.["fieldManager"], "krane", request.path);
     const { kind, metadata } = objectOf(request);
-    if (kind === "Namespace") assert.deepEqual(metadata?.labels, { [labelKeys.managedBy]: "krane" });
+    if (kind === "Namespace")
+      assert.deepEqual(metadata?.labels, {
+        [labelKeys.managedBy]: "krane",
+        [labelKeys.component]: "namespace",
+      });
     else assert.equal((request.body as { reportingComponent?: string }).reportingComponent, "krane");
   }
 });
