@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
+import { sleep } from "../concurrency/clock.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { createDesiredStream, type DesiredSource, type StreamStatus } from "./desired-stream.ts";
@@ -143,6 +144,25 @@ describe("a desired stream", () => {
     // Sixty minutes at a mean of half a minute.
     assert.ok(opened.length > 90 && opened.length < 180, `${opened.length}`);
     await finish(running);
+  });
+
+  test("does not back off while a proxy ends silent connections that pings had proved", async () => {
+    for (const timeoutMs of [15_000, 30_000, 50_000]) {
+      // biome-ignore lint/correctness/useYield: it sends nothing.
+      const cut: Script = async function* (_, signal) {
+        await sleep(clock, timeoutMs, signal);
+        throw new ControlPlaneError("unavailable", "Watch: the proxy ended the connection");
+      };
+      const { stream, clock, opened, stop, finish } = streamOver([cut]);
+      const running = stream.run(stop.signal);
+      await clock.advance(3_600_000);
+      assert.ok(opened.length > 50, `${opened.length}`);
+      for (const gap of gaps(opened)) {
+        const waitedMs = gap - timeoutMs;
+        assert.ok(waitedMs >= 1_000 && waitedMs <= 5_000, `after ${timeoutMs}: ${waitedMs}`);
+      }
+      await finish(running);
+    }
   });
 
   test("waits as long as a busy server asks, and shows the error", async () => {

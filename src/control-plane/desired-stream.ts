@@ -23,7 +23,8 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "./error.ts";
 
 // Servers send nothing, not even headers, before their first message. A connection that has survived one round of pings
-// counts as open.
+// counts as open, and as a success when it ends: many proxies end a stream that is silent for half a minute, which is no
+// reason to wait longer and longer.
 const provenByPingsMs = 15_000;
 
 // A connection to a server that is down usually fails sooner than this. Surviving it proves nothing, but is reason enough
@@ -278,9 +279,6 @@ async function pull<S>(states: AsyncIterator<S>): Promise<Pulled<S>> {
 
 const growing = { minMs: 1_000, initialMs: 5_000, maxMs: 60_000, jitter: "full" } as const;
 
-// A connection that lasted this long worked, even if no message came.
-const healthyAfterMs = 60_000;
-
 // Retrying often does not fix a rejected token, and would flood the log.
 const refusedMs = { min: 30_000, max: 60_000 };
 
@@ -299,8 +297,8 @@ interface ReconnectDelay {
 
 /**
  * The delay before a stream is reopened: random from one second up to a cap, so that many agents that lost their control
- * plane do not come back in one wave. The cap grows while connections achieve nothing, so that a server that accepts and
- * drops them gets fewer attempts.
+ * plane do not come back in one wave. The cap grows only while connections are refused or dropped before they achieve
+ * anything, so that a server in trouble gets fewer attempts.
  */
 export function createReconnectDelay(random: Random): ReconnectDelay {
   const backoff = createBackoff(growing, random);
@@ -318,5 +316,5 @@ export function createReconnectDelay(random: Random): ReconnectDelay {
 }
 
 function achievedSomething({ broughtMessages, livedMs }: EndedConnection): boolean {
-  return broughtMessages || livedMs >= healthyAfterMs;
+  return broughtMessages || livedMs >= provenByPingsMs;
 }
