@@ -9,8 +9,6 @@ export interface AgentDeps extends CredentialDeps {
   readonly log: Log;
   readonly build: BuildInfo;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The address that its ports listen on. Default: all addresses, as in a pod. */
-  readonly listenHost?: string;
   /** Called once, when everything has started. */
   onStarted?(): void;
 }

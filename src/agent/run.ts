@@ -10,6 +10,7 @@ import { allKinds } from "../kinds/kinds.ts";
 import { defaultLifecycle, runSteps, type Stage, type Step } from "../runtime/lifecycle.ts";
 import {
   createTracingPart,
+  listenOn,
   metricsPortStep,
   processMetricsStep,
   rpcPortStep,
@@ -54,6 +55,7 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     ...(secrets.routes ? [{ service: SecretsService, routes: secrets.routes }] : []),
     ...scheduling,
   ];
+  const portDeps = { ...deps, ...listenOn(config) };
   const stages: Stage[] = [
     processMetricsStep(metrics, deps),
     tracing.step,
@@ -61,8 +63,8 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     secrets.step,
     // Opens before the slow steps and closes after them, so that probes get "not started" or "shutting down" meanwhile
     // instead of a refused connection.
-    rpcPortStep(config, { health, services, tracing }, deps),
-    metricsPortStep(config.observability.metrics.prometheusPort, metrics, deps),
+    rpcPortStep(config, { health, services, tracing }, portDeps),
+    metricsPortStep(config.observability.metrics.prometheusPort, metrics, portDeps),
     seal.step,
     // In one stage: a controller that waits for its watches does not delay the others (K6).
     allKinds.map((kind) => controllerStep(kind, config, { view, metrics, tracing, running, seal }, deps)),

@@ -1,5 +1,6 @@
 // The start-up banner of the agent: its health and metrics URLs, for people at a terminal.
 import { isAbsolute, relative, sep } from "node:path";
+import { ownUrl } from "../server/own-url.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import type { LoadedConfig } from "./config-source.ts";
 
@@ -10,14 +11,15 @@ export function renderAnnouncement(
 ): string {
   const { prometheusPort } = config.observability.metrics;
   const scheme = config.tls ? "https" : "http";
+  const { listenHost: host } = config;
   const metrics =
     prometheusPort > 0
-      ? `http://localhost:${prometheusPort}/metrics`
+      ? `${ownUrl({ scheme: "http", host, port: prometheusPort })}/metrics`
       : "off (set observability.metrics.prometheus_port)";
   return `
 krane ${build.version} is running as ${config.instanceId} in ${config.region.label}
 
-  health          ${scheme}://localhost:${config.rpcPort}/health/ready
+  health          ${ownUrl({ scheme, host, port: config.rpcPort })}/health/ready
   metrics         ${metrics}
   configuration   ${program} config print${path === undefined ? "" : ` --config ${path}`}
 

@@ -25,6 +25,7 @@ export function buildConfig(resolution: Resolution): Config {
     instanceId: need(s.instanceId),
     region: regionKey(need(s.region), resolution.value(s.platform)),
     rpcPort: need(s.rpcPort),
+    ...optional("listenHost", resolution.value(s.listenHost)),
     ...(resolution.isSet(s.tlsCertFile) && {
       tls: { certFile: need(s.tlsCertFile), keyFile: need(s.tlsKeyFile) },
     }),
@@ -77,6 +78,7 @@ export function buildVaultProgramConfig(resolution: Resolution): VaultProgramCon
     instanceId: need(s.instanceId),
     region: resolution.value(s.region) ?? "",
     rpcPort: need(s.rpcPort),
+    ...optional("listenHost", resolution.value(s.listenHost)),
     ...(resolution.isSet(s.tlsCertFile) && {
       tls: { certFile: need(s.tlsCertFile), keyFile: need(s.tlsKeyFile) },
     }),

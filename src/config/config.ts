@@ -7,6 +7,8 @@ export interface Config {
   readonly instanceId: string;
   readonly region: RegionKey;
   readonly rpcPort: number;
+  /** Absent: all addresses. */
+  readonly listenHost?: string;
   readonly tls?: TlsConfig;
   readonly control: ControlConfig;
   readonly kubernetes: {
@@ -66,6 +68,8 @@ export interface VaultProgramConfig {
   /** The region exactly as configured; empty if not set. */
   readonly region: string;
   readonly rpcPort: number;
+  /** Absent: all addresses. */
+  readonly listenHost?: string;
   readonly tls?: TlsConfig;
   readonly vault: VaultConfig;
   /** The token that callers of `krane vault serve` must send. */

@@ -13,6 +13,11 @@ export function isPrivateHost(hostname: string): boolean {
   return name.endsWith(".localhost") || name.endsWith(".svc") || name.endsWith(".svc.cluster.local");
 }
 
+/** Whether a port on this address can be reached only from the same machine. Takes an IPv6 address without brackets. */
+export function isLoopbackHost(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){1,3}$/.test(host);
+}
+
 function isPrivateIpv4(octets: readonly number[]): boolean {
   const [a = 0, b = 0] = octets;
   return (

@@ -3,7 +3,7 @@
 import { bearerToken, masterKeys, password } from "./secret-types.ts";
 import { type SecretSetting, type Setting, secretSetting, setting, settingWithDefault } from "./setting.ts";
 import { bool, duration, integer, listOf, oneOf, path, patternText, port, rate } from "./setting-types.ts";
-import { registryHost, url } from "./url-types.ts";
+import { hostAddress, registryHost, url } from "./url-types.ts";
 
 const secondMs = 1_000;
 const hourMs = 3_600_000;
@@ -39,6 +39,11 @@ export const settings = {
     "Platform of this cluster, if it is not the last part of `region`.",
   ),
   rpcPort: settingWithDefault("rpc_port", port(), 8070, "Port for RPCs and health checks."),
+  listenHost: setting(
+    "listen_host",
+    hostAddress(),
+    "Address that the RPC port and the metrics port listen on; all addresses if not set.",
+  ),
 
   tlsCertFile: setting("tls.cert_file", path(), "Certificate chain (PEM) for the RPC port."),
   tlsKeyFile: setting("tls.key_file", path(), "Private key (PEM) for the RPC port."),
@@ -97,7 +102,7 @@ export const settings = {
     "vault.allow_insecure",
     bool(),
     false,
-    "Allow `http://` to a vault on a public host.",
+    "Allow `http://` to a vault on a public host; for `krane vault serve`, allow listening on non-loopback addresses without TLS.",
   ),
   vaultMasterKeys: secretSetting(
     "vault.master_keys",

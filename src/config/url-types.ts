@@ -1,6 +1,7 @@
-// Kinds for URLs and registry hosts. The URL class is lenient (backslashes, tabs, "http:/x"), so the text is checked
+// Kinds for URLs, hosts and registry hosts. The URL class is lenient (backslashes, tabs, "http:/x"), so the text is checked
 // first: krane connects to exactly what the file says. A URL with a password is rejected and never quoted.
 
+import { isIP } from "node:net";
 import { bad, ok, type Parsed } from "./problem.ts";
 import { emptyText, type SettingType, textType } from "./setting-types.ts";
 
@@ -29,6 +30,25 @@ export function registryHost(): SettingType<string> {
       return /^\/(?:v[12]\/?)?$/.test(parsed.value.pathname)
         ? ok(parsed.value.host)
         : bad("must be a registry host without a path", "keep only the host and port");
+    },
+  });
+}
+
+const hostName = /^(?!-)[A-Za-z0-9-]{1,63}(?<!-)(?:\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*$/;
+
+/** An IP address or a host name, without a port. */
+export function hostAddress(): SettingType<string> {
+  return textType({
+    label: "IP address or host name",
+    placeholder: "host",
+    parse: (text) => {
+      if (text === "") return emptyText();
+      if (isIP(text) !== 0) return ok(text);
+      // Digits and dots that are not an address would be looked up as a name, and never found.
+      const isName = text.length <= 253 && hostName.test(text) && !/^[\d.]+$/.test(text);
+      return isName
+        ? ok(text)
+        : bad("is not an IP address or a host name", "write it without a port, and IPv6 without brackets");
     },
   });
 }

@@ -2,6 +2,7 @@
 // set, the remote one is used. An incomplete embedded vault is an error, because it would start without its master keys
 // or without its data keys.
 
+import { isLoopbackHost } from "./insecure-url.ts";
 import type { ConfigProblem } from "./problem.ts";
 import { problemAt } from "./problem.ts";
 import type { Resolution } from "./resolve.ts";
@@ -62,7 +63,28 @@ export function checkVaultUse(resolution: Resolution, use: VaultUse): Verdict {
     );
   if (use === "serve" && !resolution.isSet(vaultToken))
     more.push(missing(vaultToken, "is required: callers must send it", waysToSet(vaultToken)));
+  if (use === "serve") more.push(...checkOpenPort(resolution));
   return { problems: [...problems, ...more], warnings };
+}
+
+/** A token sent over a network in plain text is compromised, and this one opens every keyring. */
+function checkOpenPort(resolution: Resolution): ConfigProblem[] {
+  const { listenHost, tlsCertFile, tlsKeyFile } = settings;
+  const host = resolution.value(listenHost);
+  if (host !== undefined && isLoopbackHost(host)) return [];
+  if (resolution.isSet(tlsCertFile) || resolution.isSet(tlsKeyFile)) return [];
+  if (resolution.value(vaultAllowInsecure) !== false) return [];
+  // An invalid address is already a problem.
+  if (host === undefined && resolution.isSet(listenHost)) return [];
+  const why = "the vault would accept its token over plain HTTP from other machines";
+  return [
+    problemAt(
+      listenHost.path,
+      resolution.originOf(listenHost) ?? resolution.fileOrigin,
+      host === undefined ? `is not set, so ${why}` : `is not a loopback address: ${why}`,
+      `set ${tlsCertFile.path} and ${tlsKeyFile.path}, ${listenHost.path} = "127.0.0.1", or ${vaultAllowInsecure.path} = true`,
+    ),
+  ];
 }
 
 function warnOfRemote(resolution: Resolution): ConfigProblem[] {

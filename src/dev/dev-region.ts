@@ -98,6 +98,7 @@ export async function startDevRegion(
   const agentToken = deps.createToken();
   const agentOptions = {
     rpcPort: ports.rpc,
+    listenHost: loopback,
     metricsPort: ports.metrics,
     controlUrl,
     controlToken,
@@ -105,7 +106,7 @@ export async function startDevRegion(
     kubeconfigPath: cluster.kubeconfigPath,
     networkPolicy: options.cluster.kind === "real" ? "best-effort" : "required",
   } as const;
-  await stack.start(agentStep(agentOptions, { ...deps, listenHost: loopback }), signal);
+  await stack.start(agentStep(agentOptions, deps), signal);
   const agentUrl = `http://${loopback}:${ports.rpc}`;
   const agent = await stack.open(
     "agent client",
@@ -177,7 +178,7 @@ async function startControlPlane(
     return await createControlPlaneServer(plane, { port, host: loopback }, deps).start(signal);
   } catch (error) {
     if (!(error instanceof ServiceError) || !(error.cause instanceof Error)) throw error;
-    throw explainListenFailure("--control-port", port, error.cause);
+    throw explainListenFailure({ setting: "--control-port", port }, error.cause);
   }
 }
 

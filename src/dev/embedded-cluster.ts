@@ -96,7 +96,7 @@ async function listen(server: ApiServer, port: number): Promise<HttpServerHandle
     // machine, and these pods do not run anything.
     return await startHttpServer(server, { port, anonymous: administrator });
   } catch (cause) {
-    throw explainListenFailure("--kube-port", port, cause as NodeJS.ErrnoException);
+    throw explainListenFailure({ setting: "--kube-port", port }, cause as NodeJS.ErrnoException);
   }
 }
 

@@ -12,6 +12,7 @@ import { devRegion } from "./scenario.ts";
 
 export interface DevAgentOptions {
   readonly rpcPort: number;
+  readonly listenHost: string;
   /** 0 turns it off. */
   readonly metricsPort: number;
   readonly controlUrl: string;
@@ -27,6 +28,7 @@ export function agentConfig(options: DevAgentOptions): Config {
     "instance-id": "ins_dev",
     region: devRegion,
     "rpc-port": String(options.rpcPort),
+    "listen-host": options.listenHost,
     "prometheus-port": String(options.metricsPort),
     "control-plane-url": options.controlUrl,
     "control-plane-bearer": options.controlToken,
@@ -85,5 +87,5 @@ function inTermsOfFlags(error: unknown, { rpcPort, metricsPort }: DevAgentOption
   if (!(error instanceof ServiceError) || !(error.cause instanceof Error)) return error;
   const isRpc = error.message.startsWith("rpc_port");
   const [flag, port] = isRpc ? ["--rpc-port", rpcPort] : ["--metrics-port", metricsPort];
-  return explainListenFailure(String(flag), Number(port), error.cause);
+  return explainListenFailure({ setting: String(flag), port: Number(port) }, error.cause);
 }

@@ -19,6 +19,8 @@ export interface HttpPortOptions {
   readonly host?: string | undefined;
   /** The setting that has the port, for error messages. */
   readonly setting: string;
+  /** The setting that has the address, if it is another one. */
+  readonly hostSetting?: string;
   readonly tls?: TlsFiles | undefined;
   readonly limits?: Partial<HttpLimits>;
 }
@@ -81,7 +83,7 @@ export async function startHttpPort(
 function listen(listener: Server, options: HttpPortOptions): Promise<number> {
   return new Promise((resolve, reject) => {
     const onError = (error: NodeJS.ErrnoException) => {
-      reject(explainListenFailure(options.setting, options.port, error));
+      reject(explainListenFailure(options, error));
     };
     listener.once("error", onError);
     listener.listen({ port: options.port, host: options.host }, () => {

@@ -6,10 +6,21 @@ export class ServiceError extends CodedError<"ServiceError"> {
   override readonly name = "ServiceError";
 }
 
-/** Explains in terms of the setting why a port could not be opened. */
+export interface ListenPlace {
+  /** The setting that has the port. */
+  readonly setting: string;
+  readonly port: number;
+  readonly host?: string | undefined;
+  /** The setting that has the address, if it is another one. */
+  readonly hostSetting?: string;
+}
+
+// The address is not one of this machine, or the name is unknown.
+const addressCodes: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EAI_AGAIN", "EINVAL"]);
+
+/** Explains in terms of the settings why a port could not be opened. */
 export function explainListenFailure(
-  setting: string,
-  port: number,
+  { setting, port, host, hostSetting = setting }: ListenPlace,
   cause: NodeJS.ErrnoException,
 ): ServiceError {
   if (cause.code === "EADDRINUSE") {
@@ -19,6 +30,10 @@ export function explainListenFailure(
   if (cause.code === "EACCES" || cause.code === "EPERM") {
     const message = `${setting}: no permission to listen on port ${port}; choose a port above 1023`;
     return new ServiceError("port_forbidden", message, { cause });
+  }
+  if (host !== undefined && addressCodes.has(cause.code)) {
+    const message = `${hostSetting}: cannot listen on ${host}: ${cause.message}`;
+    return new ServiceError("port_unavailable", message, { cause });
   }
   const message = `${setting}: cannot listen on port ${port}: ${cause.message}`;
   return new ServiceError("port_unavailable", message, { cause });

@@ -13,8 +13,13 @@ import { createNoTracing, type Traced, type Tracing } from "../telemetry/spans.t
 import type { Step, Stoppable } from "./lifecycle.ts";
 
 export interface PortDeps extends HttpPortDeps {
-  /** The address that ports listen on. Default: all addresses. */
-  readonly listenHost?: string;
+  /** The address that ports listen on, and the setting that has it. Default: all addresses. */
+  readonly listenOn?: { readonly host: string; readonly setting: string } | undefined;
+}
+
+/** For the processes whose address is in `listen_host`. */
+export function listenOn({ listenHost }: { readonly listenHost?: string }): Pick<PortDeps, "listenOn"> {
+  return { listenOn: listenHost === undefined ? undefined : { host: listenHost, setting: "listen_host" } };
 }
 
 /** Opens nothing when the port is 0. `routes` is called when the port opens. */
@@ -28,8 +33,8 @@ function portStep(
     name,
     async start(signal) {
       if (options.port === 0) return undefined;
-      const { listenHost: host } = deps;
-      const started = await startHttpPort(routeByPath(routes()), { ...options, host }, deps, signal);
+      const place = deps.listenOn && { host: deps.listenOn.host, hostSetting: deps.listenOn.setting };
+      const started = await startHttpPort(routeByPath(routes()), { ...options, ...place }, deps, signal);
       deps.log.info("listening", { setting: options.setting, port: started.port });
       return started;
     },

@@ -123,7 +123,8 @@ async function startServer(
   );
   const { prometheusPort, listen } = config;
   const page = metricsPage({ metrics, own }, { streams: apis.streams, store }, deps.clock);
-  await stack.start(metricsPortStep(prometheusPort, page, { ...deps, listenHost: listen.host }), signal);
+  const listenOn = { host: listen.host, setting: "server.listen" };
+  await stack.start(metricsPortStep(prometheusPort, page, { ...deps, listenOn }), signal);
   await stack.start(startedStep({ program: "server", fields: { port } }, deps), signal);
 
   const metricsUrl =

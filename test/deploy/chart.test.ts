@@ -137,6 +137,21 @@ describe("deploy/chart/krane", { skip }, () => {
     }
   });
 
+  test("a vault serves cleartext only without a certificate, and says so", async () => {
+    const settings = async (...values: readonly string[]) => {
+      const objects = await objectsWith(...values);
+      assert.deepEqual(configProblems(objects), []);
+      const vault = objects.find(
+        ({ kind, metadata }) => kind === "ConfigMap" && metadata?.name === "krane-vault",
+      );
+      return vault?.data?.["krane.toml"] ?? "";
+    };
+    assert.match(await settings(), /^allow_insecure = true$/m);
+    const withTls = await settings(...set("vault.tlsSecret=certificate"));
+    assert.match(withTls, /^cert_file = /m);
+    assert.doesNotMatch(withTls, /allow_insecure/);
+  });
+
   test("a server may be open in cleartext where it is said that TLS ends before it", async () => {
     const open = set("server.service.type=LoadBalancer");
     await objectsWith(...open, ...set("server.config.server.allow_insecure=true"));
@@ -159,6 +174,8 @@ describe("deploy/chart/krane", { skip }, () => {
     [set("cilium.components.serverFromEntities={host,world}"), /server\.tlsSecret is required/],
     [set("agent.config.rpc_port=8071"), /agent\.config: rpc_port cannot be set here/],
     [set("agent.config.tls.cert_file=/a"), /agent\.config: tls cannot be set here/],
+    [set("agent.config.listen_host=127.0.0.1"), /agent\.config: listen_host cannot be set here/],
+    [set("vault.config.listen_host=127.0.0.1"), /vault\.config: listen_host cannot be set here/],
     [set("vault.config.rpc_port=8061"), /vault\.config: rpc_port cannot be set here/],
     [set("server.config.server.listen=[::]:1"), /server\.config: server\.listen cannot be set here/],
     ...["agent", "server", "vault"].map(

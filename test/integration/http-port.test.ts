@@ -134,6 +134,22 @@ describe("one port", () => {
     assert.equal((await fetchHttp1(`${port.url}/nowhere`)).status, 404);
   });
 
+  test("an address of another machine is an error that names the address and its setting", async () => {
+    const deps = {
+      clock: createSystemClock(),
+      log: createQuietLog(),
+      readTextFile: () => assert.fail("no file is needed without TLS"),
+    };
+    // From the networks that are reserved for documentation.
+    const place = { port: 0, host: "192.0.2.1", setting: "rpc_port", hostSetting: "listen_host" };
+    await assert.rejects(startHttpPort(hello, place, deps, signal), (error: unknown) => {
+      assert.ok(error instanceof ServiceError);
+      assert.equal(error.code, "port_unavailable");
+      assert.match(error.message, /^listen_host: cannot listen on 192\.0\.2\.1: /);
+      return true;
+    });
+  });
+
   test("a port that is taken is an error that names the setting", async (t) => {
     const port = await startPort(t);
     const deps = {

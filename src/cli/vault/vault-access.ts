@@ -7,7 +7,8 @@ import { addConfigOptions, loadConfigAs } from "../config-source.ts";
 import type { Environment, Io } from "../io.ts";
 
 const ofServer = (path: string) =>
-  ["rpc_port", "instance_id", "region"].includes(path) || /^(vault|tls|observability)\./.test(path);
+  ["rpc_port", "listen_host", "instance_id", "region"].includes(path) ||
+  /^(vault|tls|observability)\./.test(path);
 
 /** Adds `--config` and a flag for each setting of `krane vault serve`. */
 export function addVaultServerOptions(command: Command): Command {

@@ -8,6 +8,7 @@ import { createHealth, type HealthCheck } from "../../http/health.ts";
 import { defaultLifecycle, type LifecycleStack, runLifecycle } from "../../runtime/lifecycle.ts";
 import {
   createTracingPart,
+  listenOn,
   metricsPortStep,
   processMetricsStep,
   rpcPortStep,
@@ -70,8 +71,9 @@ async function startVaultServer(
   );
   const health = createHealth(new Map([["storage", storageCheck(storage)]]), deps);
   const services = [await loadVaultService(config, vault, metrics, deps, signal)];
-  await stack.start(rpcPortStep(config, { health, services, tracing }, deps), signal);
-  await stack.start(metricsPortStep(observability.metrics.prometheusPort, metrics, deps), signal);
+  const portDeps = { ...deps, ...listenOn(config) };
+  await stack.start(rpcPortStep(config, { health, services, tracing }, portDeps), signal);
+  await stack.start(metricsPortStep(observability.metrics.prometheusPort, metrics, portDeps), signal);
   await stack.start(startedStep({ program: "krane vault", health }, deps), signal);
 }
 

@@ -2,7 +2,7 @@
 // the complete list of problems.
 import type { LogLevel } from "../../config/config.ts";
 import type { ProcessEnv } from "../../config/expand.ts";
-import { isPrivateHost } from "../../config/insecure-url.ts";
+import { isLoopbackHost } from "../../config/insecure-url.ts";
 import { type ConfigProblem, problemAt, sortProblems } from "../../config/problem.ts";
 import { Resolution } from "../../config/resolve.ts";
 import { checkAllOrNothing, waysToSet } from "../../config/rules.ts";
@@ -101,15 +101,11 @@ function checkTokens(resolution: Resolution): ConfigProblem[] {
 /** A token sent over a network in plain text is compromised. */
 function checkOpenPort(resolution: Resolution): ConfigProblem[] {
   const listen = parseListen(resolution.value(s.listen) ?? "");
-  if (listen === undefined || isLoopback(listen.host)) return [];
+  if (listen === undefined || isLoopbackHost(listen.host)) return [];
   if (resolution.isSet(s.tlsCertFile) || resolution.value(s.allowInsecure) !== false) return [];
   const remedy = `set ${s.tlsCertFile.path} and ${s.tlsKeyFile.path}, or ${s.allowInsecure.path} = true`;
   const message = "would accept tokens over plain HTTP from other machines";
   return [problemAt(s.listen.path, resolution.originOf(s.listen), message, remedy)];
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || (host.startsWith("127.") && isPrivateHost(host));
 }
 
 /** Environment variables may hold tokens, the database URL and keys in headers, and the config can be shown (K7). */

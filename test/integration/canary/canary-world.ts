@@ -60,7 +60,7 @@ export async function createCanaryWorld(t: TestContext, program: string, vaultPl
   const processes: Awaited<ReturnType<typeof startProcess>>[] = [];
   const start = async (args: readonly string[], toml: string, port: number) => {
     const file = join(folder, `${args.join("-")}.toml`);
-    await writeFile(file, `rpc_port = ${port}\n${toml}`);
+    await writeFile(file, `rpc_port = ${port}\nlisten_host = "127.0.0.1"\n${toml}`);
     processes.push(await startProcess(t, program, [...args, "--config", file], port, collector.url));
   };
   if (vaultPlace === "remote")

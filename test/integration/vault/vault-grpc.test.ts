@@ -32,6 +32,7 @@ async function serveVault(t: TestContext): Promise<string> {
   await writeFile(
     config,
     `rpc_port = ${port}
+listen_host = "127.0.0.1"
 [vault]
 token = "${token}"
 master_keys = ["${masterKey}"]

@@ -104,15 +104,40 @@ describe("krane vault", () => {
     assert.doesNotMatch(ran.stderr, /CANARY|Q0FOQVJZ/);
   });
 
+  test("does not serve plain HTTP beyond loopback unless that is allowed", async (t) => {
+    const port = await freePort();
+    const { config } = await makeVault(t, `rpc_port = ${port}`);
+    const serve = ["vault", "serve", "--config", config];
+    const refused = await run(serve);
+    assert.equal(refused.code, 78, refused.stderr);
+    assert.match(
+      refused.stderr,
+      /listen_host: .* plain HTTP from other machines; .*vault\.allow_insecure = true/,
+    );
+    assert.doesNotMatch(refused.stderr, /CANARY/);
+    startKrane(t, krane.program, [...serve, "--vault-allow-insecure", "true"]);
+    await eventually("the vault is ready", async () => {
+      assert.equal((await fetch(`http://127.0.0.1:${port}/health/ready`)).status, 200);
+    });
+  });
+
   test("serves other processes until it is told to stop, without a control plane", async (t) => {
     const port = await freePort();
-    const { config, folder } = await makeVault(t, `rpc_port = ${port}`);
+    const metricsPort = await freePort();
+    const { config, folder } = await makeVault(
+      t,
+      `rpc_port = ${port}\nlisten_host = "127.0.0.1"\nobservability.metrics.prometheus_port = ${metricsPort}`,
+    );
     const server = startKrane(t, krane.program, ["vault", "serve", "--config", config]);
     const url = `http://127.0.0.1:${port}`;
     await eventually("the vault is ready", async () => {
       const ready = await fetch(`${url}/health/ready`);
       assert.deepEqual(await ready.json(), { status: "ok", checks: { storage: "ok" } });
     });
+    // On Linux the whole of 127/8 leads to this machine, so a port on all addresses would answer here too.
+    if (process.platform === "linux")
+      for (const open of [port, metricsPort])
+        await assert.rejects(fetch(`http://127.0.0.2:${open}/`), "it listens beyond its address");
     const remote = join(folder, "remote.toml");
     await writeFile(remote, `[vault]\nurl = "${url}"\ntoken = "CANARY-token"\n`);
     const { stdout: encrypted } = await run(["vault", "encrypt", "-c", remote, "--keyring", "env_1"], secret);

@@ -1,6 +1,6 @@
 {{- /* The settings of each part, as JSON: those of the chart, overridden by `config` in the values. */ -}}
 {{- define "krane.agentSettings" -}}
-{{- include "krane.checkConfig" (dict "root" . "part" "agent" "own" (list "rpc_port" "control.token" "agent.token" "scheduler.token" "registry.password" "vault.token" "vault.master_keys" "vault.s3.access_key_secret")) -}}
+{{- include "krane.checkConfig" (dict "root" . "part" "agent" "own" (list "rpc_port" "listen_host" "control.token" "agent.token" "scheduler.token" "registry.password" "vault.token" "vault.master_keys" "vault.s3.access_key_secret")) -}}
 {{- $values := .Values.agent -}}
 {{- $control := $values.controlPlane -}}
 {{- $settings := dict
@@ -48,7 +48,7 @@
 {{- end -}}
 
 {{- define "krane.vaultSettings" -}}
-{{- include "krane.checkConfig" (dict "root" . "part" "vault" "own" (list "rpc_port" "vault.token" "vault.master_keys" "vault.s3.access_key_secret")) -}}
+{{- include "krane.checkConfig" (dict "root" . "part" "vault" "own" (list "rpc_port" "listen_host" "vault.token" "vault.master_keys" "vault.s3.access_key_secret")) -}}
 {{- $values := .Values.vault -}}
 {{- $vault := dict "token_file" "/run/secrets/krane/token" "master_keys_file" "/run/secrets/krane/master-keys" -}}
 {{- if $values.s3.bucket -}}
@@ -59,7 +59,8 @@
 {{- $_ := set $vault "file" (dict "path" "/var/lib/krane-vault/keys") -}}
 {{- end -}}
 {{- $settings := dict "rpc_port" 8060 "vault" $vault "observability" (dict "metrics" (dict "prometheus_port" 9090)) -}}
-{{- if $values.tlsSecret }}{{ $_ := set $settings "tls" (include "krane.tlsSettings" . | fromJson) }}{{ end -}}
+{{- if $values.tlsSecret }}{{ $_ := set $settings "tls" (include "krane.tlsSettings" . | fromJson) }}
+{{- else }}{{ $_ := set $vault "allow_insecure" true }}{{ end -}}
 {{- mergeOverwrite $settings (deepCopy $values.config) | toRawJson -}}
 {{- end -}}
 
@@ -72,7 +73,7 @@
 {{- $table := $config -}}
 {{- range initial $steps }}{{ $table = get (kindIs "map" $table | ternary $table dict) . }}{{ end -}}
 {{- if and (kindIs "map" $table) (hasKey (kindIs "map" $table | ternary $table dict) (last $steps)) -}}
-{{- fail (printf "%s.config: %s cannot be set here: the chart sets the ports, %s.tlsSecret enables TLS, and secrets belong in the Secret that %s.secret names" $.part $path $.part $.part) -}}
+{{- fail (printf "%s.config: %s cannot be set here: the chart sets addresses and ports, %s.tlsSecret enables TLS, and secrets belong in the Secret that %s.secret names" $.part $path $.part $.part) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
