@@ -44,6 +44,11 @@ export async function readInput(
   }
 }
 
+/** The value that a text holds: `echo` and most editors add a final newline that is not part of it. Removes only one. */
+export function withoutFinalNewline(text: string): string {
+  return text.replace(/\r?\n$/, "");
+}
+
 /** Prompts on standard error, to keep standard output clean. */
 export async function ask(
   { stdin, stderr }: Pick<NodeJS.Process, "stdin" | "stderr">,

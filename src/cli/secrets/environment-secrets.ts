@@ -9,6 +9,7 @@ import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { findEnvironment } from "../objects/environment-search.ts";
+import { withoutFinalNewline } from "../process/input.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
 import { renderTable } from "../terminal/table.ts";
 import { encryptSecret } from "./secret-encryption.ts";
@@ -80,8 +81,7 @@ async function readValue(
 ): Promise<string> {
   const typed = path === undefined ? await io.askHidden?.(`Value of ${name} (hidden): `, signal) : undefined;
   const text = typed ?? (await io.readInput?.(path, valueBytesMax, signal)) ?? "";
-  // `echo` and most editors add a trailing newline that is not part of the value.
-  const value = exact || typed !== undefined ? text : text.replace(/\r?\n$/, "");
+  const value = exact || typed !== undefined ? text : withoutFinalNewline(text);
   if (value === "")
     throw new CommandError("usage", "the value is empty; to remove a secret, use krane secrets unset");
   return value;

@@ -51,7 +51,7 @@ function addSetSecret(secrets: Command, deps: CommandDeps, exitWith: ExitWith): 
     .command("set <environment> <name>")
     .description("set a secret; prompts for the value or reads standard input")
     .option("--in <path>", "read this file instead of standard input")
-    .option("--exact", "keep a trailing newline")
+    .option("--exact", "keep a final newline")
     .option("-c, --config <path>", "encrypt with the vault of this configuration, not the context's");
   addAdminOptions(set)
     .addHelpText(

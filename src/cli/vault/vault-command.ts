@@ -38,10 +38,10 @@ export function addVaultCommands(
     });
 
   const encrypt = vault.command("encrypt").description("encrypt the value on standard input");
-  addConfigOptions(addValueOptions(encrypt), ofVault)
+  addConfigOptions(addValueOptions(encrypt).option("--exact", "keep a final newline"), ofVault)
     .addHelpText(
       "after",
-      '\nExample:\n  printf %s "$PASSWORD" | krane vault encrypt -c vault.toml --keyring env_1 --name DB_PASSWORD\n\nA newline at the end is part of the value: use printf, not echo.\n',
+      '\nExample:\n  printf %s "$PASSWORD" | krane vault encrypt -c vault.toml --keyring env_1 --name DB_PASSWORD\n\nOne newline at the end is not part of the value; --exact keeps it.\n',
     )
     .action(async () => {
       const { runEncrypt } = await import("./vault-value-commands.ts");

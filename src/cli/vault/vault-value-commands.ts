@@ -6,6 +6,7 @@ import { generateMasterKey } from "../../vault/master-keys.ts";
 import type { Vault } from "../../vault/vault.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Environment, Io } from "../io.ts";
+import { withoutFinalNewline } from "../process/input.ts";
 import { listenForStop } from "../process/stop-request.ts";
 import { loadVaultConfig } from "./vault-access.ts";
 import { vaultDeps } from "./vault-deps.ts";
@@ -19,7 +20,8 @@ export function runKeygen(io: Io): number {
 }
 
 export function runEncrypt(command: Command, env: Environment, io: Io): Promise<number> {
-  return withValue(command, env, io, async (vault, { keyring, name: context }, data, signal) => {
+  return withValue(command, env, io, async (vault, { keyring, name: context, exact }, text, signal) => {
+    const data = exact ? text : withoutFinalNewline(text);
     const { encrypted } = await vault.encrypt({ keyring, data, context }, signal);
     return `${encrypted}\n`;
   });
@@ -36,6 +38,7 @@ interface ValueOptions {
   readonly keyring: string;
   readonly name?: string;
   readonly in?: string;
+  readonly exact?: boolean;
 }
 
 async function withValue(

@@ -59,7 +59,7 @@ describe("krane vault", () => {
   test("encrypts what comes in and gives it back exactly, from a pipe and from a file", async (t) => {
     const { config, folder } = await makeVault(t);
     const of = ["--config", config, "--keyring", "env_1", "--name", "DB"];
-    const encrypted = await run(["vault", "encrypt", ...of], secret);
+    const encrypted = await run(["vault", "encrypt", ...of, "--exact"], secret);
     assert.equal(encrypted.code, 0, encrypted.stderr);
     assert.match(encrypted.stdout, /^[A-Za-z0-9+/=]+\n$/);
     const decrypted = await run(["vault", "decrypt", ...of], encrypted.stdout);
@@ -67,6 +67,27 @@ describe("krane vault", () => {
     const file = join(folder, "encrypted");
     await writeFile(file, encrypted.stdout);
     assert.equal((await run(["vault", "decrypt", ...of, "--in", file])).stdout, secret);
+  });
+
+  test("encrypts without one final newline, as secrets set does, unless --exact keeps it", async (t) => {
+    const { config, folder } = await makeVault(t);
+    const of = ["--config", config, "--keyring", "env_1"];
+    const roundTrip = async (input: string, ...flags: readonly string[]) => {
+      const file = join(folder, "value");
+      await writeFile(file, input);
+      const piped = await run(["vault", "encrypt", ...of, ...flags], input);
+      const read = await run(["vault", "encrypt", ...of, ...flags, "--in", file]);
+      const [one, other] = await Promise.all(
+        [piped, read].map(async ({ stdout }) => (await run(["vault", "decrypt", ...of], stdout)).stdout),
+      );
+      assert.equal(one, other, "a pipe and a file give the same value");
+      return one;
+    };
+    assert.equal(await roundTrip("value\n"), "value");
+    assert.equal(await roundTrip("value\r\n"), "value");
+    assert.equal(await roundTrip("two\nlines\n\n"), "two\nlines\n");
+    assert.equal(await roundTrip(" value "), " value ");
+    assert.equal(await roundTrip("value\n", "--exact"), "value\n");
   });
 
   test("says what is wrong and what to do, and never a value", async (t) => {
@@ -140,7 +161,10 @@ describe("krane vault", () => {
         await assert.rejects(fetch(`http://127.0.0.2:${open}/`), "it listens beyond its address");
     const remote = join(folder, "remote.toml");
     await writeFile(remote, `[vault]\nurl = "${url}"\ntoken = "CANARY-token"\n`);
-    const { stdout: encrypted } = await run(["vault", "encrypt", "-c", remote, "--keyring", "env_1"], secret);
+    const { stdout: encrypted } = await run(
+      ["vault", "encrypt", "-c", remote, "--keyring", "env_1", "--exact"],
+      secret,
+    );
     // The same value through the vault, and from its storage.
     for (const path of [remote, config])
       assert.equal(
