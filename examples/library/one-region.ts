@@ -18,7 +18,7 @@ await plane.admin.applyObject({
 
 const kubernetes = cluster.connect("krane");
 const controlPlane = plane.connect("deployments");
-const controller = new DeploymentController({}, { api: kubernetes.api, controlPlane });
+const controller = new DeploymentController({ region: plane.region }, { api: kubernetes.api, controlPlane });
 await controller.start(signal);
 
 const ordered = { ...identity, ...size, image, k8sNamespace: "acme", k8sName: "web", deploymentId: "d_web" };

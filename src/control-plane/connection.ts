@@ -62,6 +62,8 @@ export type DesiredAnswer<S> =
   | { readonly kind: "not-found" };
 
 export interface ControlPlane {
+  /** The region that every request is for, as configured: "us-east-1.aws". */
+  readonly region: string;
   /** Everything above the version, then changes. Ends only when the server ends it; see DesiredStream. */
   watch<S extends DescMessage>(
     kind: WireKind<S>,
@@ -139,6 +141,7 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
   const addition = createAdditionCall(unary, link, deps.log);
   const rpc = ClusterService.method;
   return {
+    region: options.region.label,
     watch: ({ rpcs }, versionLastSeen, signal) => stream(rpcs.watch, requestOf({ versionLastSeen }), signal),
     get: ({ rpcs }, { id, knownPrint }, signal) =>
       answerOf(knownPrint, (context) => unary(rpcs.get, requestOf({ [rpcs.idField]: id }), signal, context)),

@@ -45,6 +45,8 @@ import { build, completeHostDeps, type HostDeps } from "./host-deps.ts";
 
 /** Defaults are those of the settings with the same names, so that a controller behaves as in an agent. */
 export interface EngineOptions {
+  /** The region that it manages, for example "us-east-1.aws"; the same as that of its control plane connection. */
+  readonly region: string;
   /** Objects that are reconciled concurrently. Default 64. */
   readonly workers?: number;
   /** When an object that the control plane does not know may be deleted; see `[deletion]` in the configuration. */
@@ -73,7 +75,6 @@ export interface RegistryLogin {
 }
 
 interface CommonOptions extends EngineOptions {
-  readonly region?: string;
   readonly networkPolicy?: IsolationConfig["networkPolicy"];
   readonly registries?: readonly string[];
   readonly registry?: RegistryLogin;
@@ -117,7 +118,7 @@ export const DeploymentController: new (
   KindSettings
 > {
   constructor(options: DeploymentControllerOptions, deps: ControllerDeps) {
-    super(deploymentKind, deploymentRecipe, engineOptions(options), engineDeps(deps));
+    super(deploymentKind, deploymentRecipe, engineOptions(options, deps), engineDeps(deps));
   }
 
   applyDeployment(order: DeploymentOrder, signal: AbortSignal): Promise<OrderOutcome> {
@@ -130,8 +131,6 @@ export const DeploymentController: new (
 };
 
 export interface SentinelControllerOptions extends EngineOptions {
-  /** The region in the sentinels' configuration, for example "us-east-1.aws". */
-  readonly region: string;
   /** Registries that images may come from. Default: all. */
   readonly registries?: readonly string[];
   /** The registry that needs a login to pull images. */
@@ -161,7 +160,7 @@ export const SentinelController: new (
   KindSettings
 > {
   constructor(options: SentinelControllerOptions, deps: ControllerDeps) {
-    super(sentinelKind, sentinelRecipe, engineOptions(options), engineDeps(deps));
+    super(sentinelKind, sentinelRecipe, engineOptions(options, deps), engineDeps(deps));
   }
 
   applySentinel(order: SentinelOrder, signal: AbortSignal): Promise<OrderOutcome> {
@@ -201,7 +200,7 @@ export const CiliumController: new (
   KindSettings
 > {
   constructor(options: CiliumControllerOptions, deps: ControllerDeps) {
-    super(policyKind, policyRecipe, engineOptions(options), engineDeps(deps));
+    super(policyKind, policyRecipe, engineOptions(options, deps), engineDeps(deps));
   }
 
   applyPolicy(order: PolicyOrder, signal: AbortSignal): Promise<OrderOutcome> {
@@ -215,8 +214,9 @@ export const CiliumController: new (
 
 export const defaultWorkers = defaultOf(settings.reconcileWorkers);
 
-function engineOptions(options: CommonOptions): KindControllerOptions {
-  const { workers = defaultWorkers, deletion, startTimeoutMs, region = "", registries = [] } = options;
+function engineOptions(options: CommonOptions, { controlPlane }: ControllerDeps): KindControllerOptions {
+  const { workers = defaultWorkers, deletion, startTimeoutMs, region, registries = [] } = options;
+  checkRegion(region, controlPlane);
   const { ownNamespace, secrets, registry, networkPolicy } = options;
   return {
     workers,
@@ -229,6 +229,16 @@ function engineOptions(options: CommonOptions): KindControllerOptions {
     // Wrapped immediately, so that it cannot be logged (K7).
     ...(registry && { registry: { ...registry, password: new Secret(registry.password) } }),
   };
+}
+
+/** A controller of one region on the desired state of another would take that region's objects for unknown ones. */
+function checkRegion(region: unknown, controlPlane: ControlPlane): void {
+  if (typeof region !== "string" || region === "")
+    throw new TypeError('region: is required, for example "us-east-1.aws"');
+  if (region !== controlPlane.region)
+    throw new TypeError(
+      `region: is ${region}, but the control plane connection is for ${controlPlane.region}`,
+    );
 }
 
 function engineDeps(deps: ControllerDeps) {

@@ -61,7 +61,7 @@ async function createWorld(t: TestContext): Promise<World> {
 
 test("a deployment comes by the stream, its pods are reported, and an order goes as it came", async (t) => {
   const { plane, connect, names } = await createWorld(t);
-  const controller = new DeploymentController({}, connect("deployments"));
+  const controller = new DeploymentController({ region: plane.region }, connect("deployments"));
   t.after(() => controller.stop());
   await controller.start();
   const wanted = applyDeployment({ k8sName: "api", deploymentId: "d_api" });
@@ -96,8 +96,8 @@ test("a sentinel is applied whole, and deleted whole", async (t) => {
 });
 
 test("a policy is applied and deleted, and a wrong one is answered with the field", async (t) => {
-  const { connect, names } = await createWorld(t);
-  const controller = new CiliumController({}, connect("cilium"));
+  const { plane, connect, names } = await createWorld(t);
+  const controller = new CiliumController({ region: plane.region }, connect("cilium"));
   t.after(() => controller.stop());
   await controller.start();
   const order = applyPolicy({ k8sName: "to-web" });
@@ -111,14 +111,28 @@ test("a policy is applied and deleted, and a wrong one is answered with the fiel
 });
 
 test("constructing starts nothing, stopping twice is stopping once, and a stopped one takes no orders", async (t) => {
-  const { cluster, connect } = await createWorld(t);
+  const { cluster, plane, connect } = await createWorld(t);
   const asked = cluster.server.store.revision;
-  const controller = new DeploymentController({}, connect("deployments"));
+  const controller = new DeploymentController({ region: plane.region }, connect("deployments"));
   assert.deepEqual(controller.objects(), []);
   assert.equal(cluster.server.store.revision, asked);
   await controller.start();
   await Promise.all([controller.stop(), controller.stop()]);
   await assert.rejects(controller.applyDeployment(applyDeployment(), never));
+});
+
+test("a controller is constructed for a region, and only for that of its control plane connection", async (t) => {
+  const { connect } = await createWorld(t);
+  for (const Constructor of [DeploymentController, SentinelController, CiliumController]) {
+    const construct = (options: object) => new Constructor(options as { region: string }, connect("any"));
+    assert.ok(construct({ region: "local.dev" }));
+    for (const options of [{}, { region: "" }, { region: undefined }, { region: 7 }])
+      assert.throws(() => construct(options), /^TypeError: region: is required/);
+    assert.throws(
+      () => construct({ region: "us-east-1.aws" }),
+      /^TypeError: region: is us-east-1\.aws, but the control plane connection is for local\.dev/,
+    );
+  }
 });
 
 test("by HTTP the same: connections from a kubeconfig and a URL, and a whole agent beside them", async (t) => {
