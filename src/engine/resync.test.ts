@@ -141,6 +141,43 @@ test("a pass gives up early if the control plane is down", async () => {
   assert.ok(asked.length < keys.length, `${asked.length}`);
 });
 
+test("adjacent objects that the control plane cannot send do not end the pass", async () => {
+  const inCluster = Array.from({ length: 60 }, (_, index) => `row-${String(index).padStart(2, "0")}`);
+  const isUnreadable = (id: string) => id >= "row-20" && id < "row-40";
+  for (const code of ["internal", "unavailable", "deadline_exceeded", "resource_exhausted"] as const) {
+    const { resync, asked } = resyncOf(
+      async (id, signal) => {
+        if (isUnreadable(id)) throw new ControlPlaneError(code, "GetDesired: no");
+        return found(id, signal);
+      },
+      { inCluster },
+    );
+    const answered = inCluster.length - 20 + keys.length;
+    assert.equal((await resync.pass(never)).asked, answered, code);
+    assert.equal((await resync.pass(never)).asked, answered, code);
+    assert.deepEqual([...new Set(asked)].sort(), [...keys, ...inCluster].sort(), code);
+  }
+});
+
+test("objects that cannot be sent are asked for last, so they never hide the others", async () => {
+  const rows = Array.from({ length: 40 }, (_, index) => `row-${String(index).padStart(2, "0")}`);
+  // Both ends of the list, so that the first pass finds nothing that is answered.
+  const inCluster = [...rows, "fine"];
+  const { resync, store } = resyncOf(
+    async (id, signal) => {
+      if (id !== "fine") throw new ControlPlaneError("internal", "GetDesired: no");
+      return found(id, signal);
+    },
+    { inCluster },
+  );
+  let passes = 0;
+  while (store.get("fine") === undefined && passes < 10) {
+    await resync.pass(never);
+    passes += 1;
+  }
+  assert.ok(store.get("fine") !== undefined, `not asked in ${passes} passes`);
+});
+
 test("an internal error ends the pass, and no request outlives it", async () => {
   const bug = new TypeError("undefined is not a function");
   let open = 0;

@@ -7,7 +7,9 @@
 // - A response that equals the last one byte for byte, as most do, is not parsed again.
 // - An object that the scheduler ordered is asked for only if the control plane has sent a version of it too, so that
 //   a restored control plane with lower versions is followed. If it does not know such an object, that means nothing.
-// - A pass gives up after a few failures in a row, so a control plane that is down does not get thousands of requests.
+// - After a few failures in a row, a pass asks for an object that was answered before. If that fails too, the control
+//   plane is down, and the pass ends instead of sending thousands of requests. If it does not, only those objects are
+//   broken. They are asked for last in the next pass, so they never keep the others from being asked for.
 import { isAbort, linkSignals } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import type { WorkPriority } from "../concurrency/work-queue.ts";
@@ -65,6 +67,11 @@ interface Tally {
   corrected: number;
   failuresInARow: number;
   lastFailure: unknown;
+  /** The keys whose last request failed, in this pass or an earlier one. */
+  readonly failed: Set<string>;
+  /** Whether the control plane still answers; asked once, however many workers wait for it. */
+  probe: Promise<boolean> | undefined;
+  isDown: boolean;
 }
 
 const failuresMax = 5;
@@ -75,6 +82,10 @@ export class Resync<Spec> {
   private readonly deps: ResyncDeps<Spec>;
   private lastBlocked = 0;
   private hasPassed = false;
+  /** The keys whose last request failed. */
+  private failed: ReadonlySet<string> = new Set();
+  /** An object that the control plane answered about. */
+  private answered: Asked | undefined;
 
   constructor(options: ResyncOptions, deps: ResyncDeps<Spec>) {
     this.options = options;
@@ -86,11 +97,22 @@ export class Resync<Spec> {
     const startedAtMs = clock.wallMs();
     const startedMs = clock.nowMs();
     const questions = this.questions();
-    const tally: Tally = { present: 0, answered: 0, corrected: 0, failuresInARow: 0, lastFailure: undefined };
+    const tally: Tally = {
+      present: 0,
+      answered: 0,
+      corrected: 0,
+      failuresInARow: 0,
+      lastFailure: undefined,
+      failed: new Set(questions.flatMap(({ key }) => (this.failed.has(key) ? [key] : []))),
+      probe: undefined,
+      isDown: false,
+    };
     const waiting = questions.values();
     const linked = linkSignals(signal);
+    // Known to work from an earlier request; else as far away as possible from the first ones.
+    const probed = this.answered ?? questions.findLast(({ key }) => !this.failed.has(key));
     const workers = Array.from({ length: this.options.concurrency }, () =>
-      this.work(waiting, tally, linked.signal),
+      this.work(waiting, tally, probed, linked.signal),
     );
     try {
       await Promise.all(workers);
@@ -101,6 +123,7 @@ export class Resync<Spec> {
     }
     signal.throwIfAborted();
     this.hasPassed = true;
+    this.failed = tally.failed;
     this.judge(questions, tally);
     await this.enqueueOutOfSync(signal);
     const durationMs = clock.nowMs() - startedMs;
@@ -133,29 +156,48 @@ export class Resync<Spec> {
       if (entry !== undefined || !isOrdered) add(key, entry, isProven, entry?.id ?? id);
     }
     for (const entry of store.entries()) add(entry.key, entry, false);
-    return [...asked.values()];
+    const all = [...asked.values()];
+    if (this.failed.size === 0) return all;
+    const hasFailed = ({ key }: Asked) => this.failed.has(key);
+    return [...all.filter((one) => !hasFailed(one)), ...all.filter(hasFailed)];
   }
 
-  private async work(questions: Iterator<Asked>, tally: Tally, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && tally.failuresInARow < failuresMax) {
+  private async work(
+    questions: Iterator<Asked>,
+    tally: Tally,
+    probed: Asked | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    while (!signal.aborted && !tally.isDown) {
+      if (tally.failuresInARow >= failuresMax) {
+        tally.probe ??= this.probe(tally, this.answered ?? probed, signal);
+        if (!(await tally.probe)) return;
+        continue;
+      }
       const next = questions.next();
       if (next.done === true) return;
       await this.ask(next.value, tally, signal);
     }
   }
 
-  private async ask(
-    { key, id, isManaged, isScheduled }: Asked,
-    tally: Tally,
-    signal: AbortSignal,
-  ): Promise<void> {
+  /** Whether the control plane still answers about an object other than those that failed. */
+  private async probe(tally: Tally, probed: Asked | undefined, signal: AbortSignal): Promise<boolean> {
+    const answer = probed && (await this.answer(probed.key, { id: probed.id }, tally, signal));
+    tally.isDown = answer === undefined;
+    tally.probe = undefined;
+    return !tally.isDown;
+  }
+
+  private async ask(asked: Asked, tally: Tally, signal: AbortSignal): Promise<void> {
     const { store, guard, enqueue } = this.deps;
+    const { key, id, isManaged, isScheduled } = asked;
     const question = store.ask(key);
     // In the first pass a response may simply be faster than the stream, which is not a correction.
     const isCorrection = this.hasPassed || store.get(key) !== undefined;
-    const answer = await this.answer({ id, knownPrint: question.knownPrint }, tally, signal);
+    const answer = await this.answer(key, { id, knownPrint: question.knownPrint }, tally, signal);
     if (answer === undefined) return;
     tally.answered += 1;
+    this.answered = asked;
     if (answer.kind === "not-found") {
       // Unless the stream brought the key while the request was in flight.
       if (!isScheduled && store.ask(key).sequence === question.sequence) guard.suspect(key, id);
@@ -174,16 +216,18 @@ export class Resync<Spec> {
     enqueue(read.message.key, "fresh");
   }
 
-  private async answer(question: DesiredQuestion, tally: Tally, signal: AbortSignal) {
+  private async answer(key: string, question: DesiredQuestion, tally: Tally, signal: AbortSignal) {
     try {
       const answer = await this.deps.ask(question, signal);
       tally.failuresInARow = 0;
+      tally.failed.delete(key);
       return answer;
     } catch (error) {
       if (isAbort(error, signal)) return undefined;
       if (!(error instanceof ControlPlaneError)) throw error;
       tally.failuresInARow += 1;
       tally.lastFailure = error;
+      tally.failed.add(key);
       return undefined;
     }
   }
@@ -194,8 +238,14 @@ export class Resync<Spec> {
     for (const key of guard.endPass({ managed, present: tally.present })) enqueue(key, "resync");
     for (const key of store.sweep((one) => definition.managedByKey(one) !== undefined))
       this.deps.forgotten(key);
-    if (tally.failuresInARow >= failuresMax) {
+    if (tally.isDown) {
       log.warn("resync pass stopped after too many failures", { controller, error: tally.lastFailure });
+    } else if (tally.failed.size > 0) {
+      log.warn("the control plane did not send some objects; the last applied state stays in force", {
+        controller,
+        count: tally.failed.size,
+        error: tally.lastFailure,
+      });
     }
     const blocked = guard.blocked();
     if (blocked.length !== this.lastBlocked && blocked.length > 0) {
