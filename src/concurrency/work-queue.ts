@@ -4,7 +4,8 @@
 //   so every add is followed by a handling that started after it.
 // - The queue holds keys, never events, and each key once: memory is bounded by the number of objects, not by the rate of
 //   changes.
-// - Fresh keys go before resync keys, but never so long that resync starves.
+// - Fresh keys go before resync keys, but never so long that resync starves. Keys of one group never take all workers
+//   (see fair-share.ts).
 // - A failing key backs off alone; the others are not affected.
 // - Taking a key and giving it back are not in the interface: run() does both, so no worker can forget a key or handle one
 //   that is not its own.
@@ -16,12 +17,11 @@ import { onAbort } from "./abort-listener.ts";
 import { type BackoffOptions, backoffDelayMs, checkBackoff } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
 import { DueHeap, type DueItem } from "./due-heap.ts";
-import { Fifo, type FifoItem } from "./fifo.ts";
+import { type FairItem, FairShare, type WorkPriority } from "./fair-share.ts";
 import { notify } from "./notify.ts";
 import type { Random } from "./random.ts";
 
-/** "fresh": something changed. "resync": checked for safety, with lower priority. */
-export type WorkPriority = "fresh" | "resync";
+export type { WorkPriority };
 
 /** The result of handling a key; a handler that throws counts as "retry". */
 export type WorkOutcome =
@@ -39,6 +39,10 @@ export interface WorkQueueOptions {
   readonly backoff: BackoffOptions;
   /** After this many fresh keys in a row, one resync key is handled. Default 8. */
   readonly freshBurst?: number;
+  /** The group that shares workers with the key. Default: all keys are in one group, which may use every worker. */
+  readonly groupOf?: (key: string) => string;
+  /** A group of which one key takes this long is slow, and gets fewer workers. Default 2 s. */
+  readonly slowMs?: number;
 }
 
 export interface WorkQueueDeps<Key> {
@@ -46,6 +50,8 @@ export interface WorkQueueDeps<Key> {
   readonly random: Random;
   /** Called when a handler throws, unless the signal was the cause. Its own errors are ignored. */
   onHandlerError(key: Key, error: unknown): void;
+  /** Called when a group becomes slow. Its own errors are ignored. */
+  onSlowGroup?(group: string): void;
 }
 
 export interface WorkQueueCounts {
@@ -65,7 +71,7 @@ interface Wish {
   readonly priority: WorkPriority;
 }
 
-interface Entry<Key> extends DueItem, FifoItem<Entry<Key>> {
+interface Entry<Key> extends DueItem, FairItem<Entry<Key>> {
   readonly key: Key;
   place: "waiting" | "delayed" | "in-flight";
   priority: WorkPriority;
@@ -73,7 +79,6 @@ interface Entry<Key> extends DueItem, FifoItem<Entry<Key>> {
   failures: number;
   /** The adds that came while in flight, merged into one. */
   next: Wish | undefined;
-  waitingSinceMs: number;
 }
 
 interface Run<Key> {
@@ -86,12 +91,11 @@ interface Run<Key> {
 
 export class WorkQueue<Key extends string = string> {
   private readonly backoff: BackoffOptions;
-  private readonly freshBurst: number;
+  private readonly options: WorkQueueOptions;
   private readonly deps: WorkQueueDeps<Key>;
   private readonly entries = new Map<Key, Entry<Key>>();
-  private waiting = { fresh: new Fifo<Entry<Key>>(), resync: new Fifo<Entry<Key>>() };
+  private waiting: FairShare<Entry<Key>>;
   private delayed = new DueHeap<Entry<Key>>();
-  private freshInARow = 0;
   private current: Run<Key> | undefined;
   private dispatchIsPending = false;
   private alarm: { readonly dueMs: number; readonly timer: Timer } | undefined;
@@ -102,8 +106,9 @@ export class WorkQueue<Key extends string = string> {
   constructor(options: WorkQueueOptions, deps: WorkQueueDeps<Key>) {
     checkBackoff(options.backoff);
     this.backoff = options.backoff;
-    this.freshBurst = options.freshBurst ?? 8;
+    this.options = options;
     this.deps = deps;
+    this.waiting = this.createWaiting();
   }
 
   /**
@@ -131,14 +136,13 @@ export class WorkQueue<Key extends string = string> {
   }
 
   get counts(): WorkQueueCounts {
-    const { fresh, resync } = this.waiting;
+    const { waiting } = this;
     const nowMs = this.deps.clock.nowMs();
-    const sinceMs = Math.min(fresh.first?.waitingSinceMs ?? nowMs, resync.first?.waitingSinceMs ?? nowMs);
     return {
-      waiting: { fresh: fresh.size, resync: resync.size },
+      waiting: { fresh: waiting.size("fresh"), resync: waiting.size("resync") },
       delayed: this.delayed.size,
       inFlight: this.current?.inFlight ?? 0,
-      oldestWaitingMs: nowMs - sinceMs,
+      oldestWaitingMs: nowMs - (waiting.oldestMs ?? nowMs),
     };
   }
 
@@ -150,6 +154,7 @@ export class WorkQueue<Key extends string = string> {
     if (this.current) throw new Error("the work queue is already running");
     if (!Number.isInteger(workers) || workers < 1)
       throw new RangeError(`workers must be 1 or more: ${workers}`);
+    this.waiting.setWorkers(workers);
     const stopListening = onAbort(signal, () => this.dispatch());
     await new Promise<void>((finish) => {
       this.current = { workers, handler, signal, finish, inFlight: 0 };
@@ -162,16 +167,28 @@ export class WorkQueue<Key extends string = string> {
   close(): void {
     this.closed = true;
     this.entries.clear();
-    this.waiting = { fresh: new Fifo(), resync: new Fifo() };
+    this.waiting = this.createWaiting();
     this.delayed = new DueHeap();
     this.dispatch();
+  }
+
+  private createWaiting(): FairShare<Entry<Key>> {
+    const { groupOf, freshBurst = 8, slowMs = 2_000 } = this.options;
+    const { clock } = this.deps;
+    return new FairShare({
+      freshBurst,
+      isGrouped: groupOf !== undefined,
+      slowMs,
+      nowMs: () => clock.nowMs(),
+      onSlow: (group) => notify(() => this.deps.onSlowGroup?.(group)),
+    });
   }
 
   private want(key: Key, wish: Wish): void {
     if (this.closed) return;
     const entry = this.entries.get(key);
     if (entry === undefined) {
-      const created = createEntry(key);
+      const created = createEntry(key, this.options.groupOf?.(key) ?? "");
       this.entries.set(key, created);
       this.place(created, wish);
     } else if (entry.place === "in-flight") {
@@ -182,7 +199,7 @@ export class WorkQueue<Key extends string = string> {
       this.delayed.remove(entry);
       this.place(entry, merged(entry, wish));
     } else if (entry.priority === "resync" && wish.priority === "fresh" && this.isDue(wish)) {
-      this.waiting.resync.remove(entry);
+      this.waiting.remove(entry);
       this.place(entry, wish);
     }
   }
@@ -193,7 +210,7 @@ export class WorkQueue<Key extends string = string> {
     if (this.isDue(entry)) {
       entry.place = "waiting";
       entry.waitingSinceMs = this.deps.clock.nowMs();
-      this.waiting[priority].push(entry);
+      this.waiting.push(entry);
     } else {
       entry.place = "delayed";
       this.delayed.push(entry);
@@ -224,8 +241,9 @@ export class WorkQueue<Key extends string = string> {
     }
     this.wakeDelayed();
     while (run.inFlight < run.workers && !this.pause) {
-      const entry = this.take();
+      const entry = this.waiting.start();
       if (!entry) break;
+      entry.place = "in-flight";
       run.inFlight += 1;
       void this.handle(entry, run);
       if (++this.startsThisTurn >= startsPerTurn) this.startPause();
@@ -240,23 +258,13 @@ export class WorkQueue<Key extends string = string> {
     }
   }
 
-  private take(): Entry<Key> | undefined {
-    const { fresh, resync } = this.waiting;
-    const resyncHasItsTurn = resync.size > 0 && (fresh.size === 0 || this.freshInARow >= this.freshBurst);
-    const fifo = resyncHasItsTurn ? resync : fresh;
-    const entry = fifo.first;
-    if (!entry) return undefined;
-    // Counted only while a resync key waits: earlier fresh keys did not delay it.
-    this.freshInARow = resync.size > 0 && fifo === fresh ? this.freshInARow + 1 : 0;
-    fifo.remove(entry);
-    entry.place = "in-flight";
-    return entry;
-  }
-
   private async handle(entry: Entry<Key>, run: Run<Key>): Promise<void> {
     let wish: Wish | undefined;
+    let isDone = false;
     try {
-      wish = this.wishAfter(entry, await run.handler(entry.key, run.signal));
+      const outcome = await run.handler(entry.key, run.signal);
+      isDone = outcome.kind === "done";
+      wish = this.wishAfter(entry, outcome);
     } catch (error) {
       if (isAbort(error, run.signal)) {
         wish = merged(entry.next, { dueMs: this.deps.clock.nowMs(), priority: entry.priority });
@@ -267,6 +275,7 @@ export class WorkQueue<Key extends string = string> {
     }
     entry.next = undefined;
     run.inFlight -= 1;
+    if (!this.closed) this.waiting.ended(entry, isDone);
     if (this.closed || !wish) this.entries.delete(entry.key);
     else this.place(entry, wish);
     this.dispatchSoon();
@@ -337,14 +346,16 @@ function merged(a: Wish | undefined, b: Wish): Wish {
   return { dueMs: Math.min(a.dueMs, b.dueMs), priority: isFresh ? "fresh" : "resync" };
 }
 
-function createEntry<Key>(key: Key): Entry<Key> {
+function createEntry<Key>(key: Key, group: string): Entry<Key> {
   return {
     key,
+    group,
     place: "waiting",
     priority: "resync",
     failures: 0,
     next: undefined,
     waitingSinceMs: 0,
+    startedMs: 0,
     dueMs: 0,
     heapIndex: -1,
     heapOrder: 0,

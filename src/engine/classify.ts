@@ -22,6 +22,8 @@ export interface Failure {
   readonly fieldPath?: string;
   /** The server's Retry-After, already clamped. */
   readonly atLeastMs?: number;
+  /** The server failed or did not answer in time; other objects may meet the same. */
+  readonly isOfServer?: boolean;
 }
 
 /** How long a key waits after each kind of failure. */
@@ -35,12 +37,13 @@ export const backoffs: Readonly<Record<FailureClass | "conflict", BackoffOptions
 
 /** Returns undefined for an error that did not come from Kubernetes: a bug. */
 export function classifyFailure(error: unknown): Failure | undefined {
-  if (error instanceof DeadlineError) return { kind: "retry", reason: error.message };
+  if (error instanceof DeadlineError) return { kind: "retry", reason: error.message, isOfServer: true };
   if (!(error instanceof KubeApiError)) return undefined;
   const reason = error.message;
   const fieldPath = error.causes.find(({ field }) => field !== undefined && field !== "")?.field;
   const where = fieldPath === undefined ? {} : { fieldPath };
   const hint = error.retryAfterMs === undefined ? {} : { atLeastMs: clampRetryAfterMs(error.retryAfterMs) };
+  const blame = error.code === "timeout" || (error.status ?? 0) >= 500 ? { isOfServer: true } : {};
   switch (error.code) {
     case "invalid-name":
       return { kind: "rejected", reason };
@@ -48,9 +51,9 @@ export function classifyFailure(error: unknown): Failure | undefined {
       return { kind: "slow", reason };
     case "refused":
       if (isUidMismatch(error)) return { kind: "retry", reason };
-      return { kind: classOfStatus(error.status ?? 0), reason, ...where, ...hint };
+      return { kind: classOfStatus(error.status ?? 0), reason, ...where, ...hint, ...blame };
     default:
-      return { kind: "retry", reason, ...hint };
+      return { kind: "retry", reason, ...hint, ...blame };
   }
 }
 

@@ -1,6 +1,8 @@
 // What a kind provides so that the engine can run its controller: what the cluster should hold, and what is observed.
 // Streaming, queueing, applying, repairing, deleting, resyncing and reporting are the engine's, the same for all kinds.
 import { isDeepStrictEqual } from "node:util";
+import { withTimeout } from "../concurrency/abort.ts";
+import type { Clock } from "../concurrency/clock.ts";
 import type { CacheChange } from "../kube/object-cache.ts";
 import type { KubeObject } from "../kube/types.ts";
 import type { DesiredEntry } from "./desired-store.ts";
@@ -16,7 +18,10 @@ export interface ControllerDefinition<Spec, Seen = unknown> {
   /** The objects in the cluster that belong to keys of the control plane. */
   managed(): Iterable<ManagedObject>;
   managedByKey(key: string): ManagedObject | undefined;
-  /** Keys of objects that several keys share, and that no message of the control plane names. */
+  /**
+   * Keys of objects that several keys share, and that no message of the control plane names. They have a prefix that
+   * ends with a colon.
+   */
   companionKeys(): Iterable<string>;
   /** The live object of the key, if an order by a call created it and still holds. */
   orderedObject?(key: string): OrderedObject | undefined;
@@ -36,6 +41,11 @@ export interface ControllerDefinition<Spec, Seen = unknown> {
   readiness(key: string): { readonly ready: number; readonly total: number };
   /** Why pods cannot run, by key; only keys with such pods. */
   failing(): ReadonlyMap<string, string>;
+}
+
+/** The namespace of a key: `acme` of `acme/web` and of the companion key `policy:acme/env_1`. */
+export function namespaceOf(key: string): string {
+  return key.slice(key.indexOf(":") + 1).split("/", 1)[0] ?? "";
 }
 
 export interface ManagedObject {
@@ -100,4 +110,27 @@ export function isContentChange<P extends Pick<LiveProjection, "deleting" | "own
   const [before, after] = [change.before.value, change.after.value];
   if (change.before.hash !== change.after.hash || before.deleting !== after.deleting) return true;
   return !isDeepStrictEqual(before.ownership, after.ownership);
+}
+
+/**
+ * Resolves when every required watch is synced: with an empty cache, the controller would write everything again.
+ * Rejects with the last error of each watch that is not synced.
+ */
+export async function whenWatching(
+  controller: string,
+  kinds: readonly DefinedKind[],
+  timeoutMs: number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const required = kinds.filter((kind) => kind.required);
+  try {
+    await withTimeout(clock, timeoutMs, signal, async (waiting) => {
+      await Promise.all(required.map((kind) => kind.whenSynced(waiting)));
+    });
+  } catch (cause) {
+    const closed = required.filter((kind) => !kind.synced).map((kind) => kind.status());
+    const reasons = closed.map(({ kind, lastError }) => `${kind}: ${lastError || "no response yet"}`);
+    throw new Error(`controller ${controller} cannot watch ${reasons.join("; ")}`, { cause });
+  }
 }

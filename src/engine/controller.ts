@@ -4,7 +4,7 @@
 // - start() resolves when the watches are open. If they cannot be opened it rejects, with nothing left running.
 // - stop() may be called at any time and any number of times; when it resolves, nothing runs.
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
-import { linkSignals, withTimeout } from "../concurrency/abort.ts";
+import { linkSignals } from "../concurrency/abort.ts";
 import type { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
@@ -21,7 +21,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traced } from "../telemetry/spans.ts";
 import { StepsApplier } from "./apply-steps.ts";
 import { backoffs, classifyProblems } from "./classify.ts";
-import type { ControllerDefinition, DefinedKind } from "./controller-definition.ts";
+import { type ControllerDefinition, namespaceOf, whenWatching } from "./controller-definition.ts";
 import {
   blockedDeletionMessage,
   controllerStatusMessage,
@@ -160,8 +160,17 @@ export class Controller<
       metrics.troubledObjects.set({ controller: name, outcome }, count),
     );
     this.queue = new WorkQueue(
-      { backoff: backoffs.retry },
-      { clock, random, onHandlerError: (key, error) => this.onBug(`reconcile ${key}`, error) },
+      { backoff: backoffs.retry, groupOf: namespaceOf },
+      {
+        clock,
+        random,
+        onHandlerError: (key, error) => this.onBug(`reconcile ${key}`, error),
+        onSlowGroup: (namespace) =>
+          log.warn("the API server is slow to answer about a namespace; its objects get fewer workers", {
+            controller: name,
+            namespace,
+          }),
+      },
     );
     this.breaker = createReportBreaker(name, deps);
     this.reporter = this.createReporter();
@@ -465,28 +474,5 @@ export class Controller<
     const controller = this.kind.controller;
     this.deps.metrics.internalPanics.inc({ caller: controller, path: "background" });
     this.deps.log.error("internal error; the loop continues", { controller, operation: where, error });
-  }
-}
-
-/**
- * Resolves when every required watch is synced: with an empty cache, the controller would write everything again.
- * Rejects with the last error of each watch that is not synced.
- */
-async function whenWatching(
-  controller: string,
-  kinds: readonly DefinedKind[],
-  timeoutMs: number,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<void> {
-  const required = kinds.filter((kind) => kind.required);
-  try {
-    await withTimeout(clock, timeoutMs, signal, async (waiting) => {
-      await Promise.all(required.map((kind) => kind.whenSynced(waiting)));
-    });
-  } catch (cause) {
-    const closed = required.filter((kind) => !kind.synced).map((kind) => kind.status());
-    const reasons = closed.map(({ kind, lastError }) => `${kind}: ${lastError || "no response yet"}`);
-    throw new Error(`controller ${controller} cannot watch ${reasons.join("; ")}`, { cause });
   }
 }

@@ -294,6 +294,7 @@ export class Reconciler<Spec> {
         this.wakeWaiting(key);
         return result.sealAfterMs === undefined ? done : { kind: "again", afterMs: result.sealAfterMs };
       case "deleted":
+        if (result.writes > 0 && progress.scope !== "") lane.succeeded(progress.scope);
         this.concludeDelete(key, entry);
         return done;
       case "nothing":
@@ -333,15 +334,19 @@ export class Reconciler<Spec> {
     failure: Failure,
     progress: Progress,
   ): WorkOutcome {
-    const { kind, reason, fieldPath, atLeastMs } = failure;
+    const { kind, reason, fieldPath, isOfServer } = failure;
+    const { lane } = this.deps;
     if (kind === "rejected") {
       this.settle(key, entry, { outcome: "parked", reason, fieldPath });
       return { kind: "retry", backoff: backoffs.rejected };
     }
     this.write(key, entry, { outcome: "retrying", reason, fieldPath });
     if (kind === "slow" && progress.scope !== "")
-      return { kind: "again", afterMs: this.deps.lane.failed(progress.scope, reason).waitMs };
-    return { kind: "retry", backoff: backoffs[kind], ...(atLeastMs === undefined ? {} : { atLeastMs }) };
+      return { kind: "again", afterMs: lane.failed(progress.scope, reason).waitMs };
+    const shared =
+      isOfServer && progress.scope !== "" ? lane.struggled(progress.scope, key, reason) : undefined;
+    const atLeastMs = Math.max(failure.atLeastMs ?? 0, shared?.waitMs ?? 0);
+    return { kind: "retry", backoff: backoffs[kind], atLeastMs };
   }
 
   private concludeDelete(key: string, entry: DesiredEntry<Spec> | undefined): void {

@@ -1,5 +1,6 @@
 // One shared back-off for all objects behind the same obstacle: a terminating namespace, a quota, a missing
-// permission. Without it, a hundred objects would retry a hundred times as often as one.
+// permission. Without it, a hundred objects would retry a hundred times as often as one. Failures of the server itself
+// count only if several objects meet them in a row, because one bad object must not delay the others.
 import { type BackoffOptions, backoffDelayMs } from "../concurrency/backoff.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
@@ -7,10 +8,18 @@ import type { Random } from "../concurrency/random.ts";
 // More than a cluster has namespaces. When full, all are dropped and learned again.
 const lanesMax = 10_000;
 
+// Failures of the server in a row, by at least two objects, that close a lane.
+const strugglesMax = 3;
+
 interface Lane {
   failures: number;
   openMs: number;
   reason: string;
+  /** Failures of the server in a row. */
+  struggles: number;
+  /** The first object that met one, and whether another one did too. */
+  firstKey: string | undefined;
+  hasOthers: boolean;
 }
 
 export interface LaneWait {
@@ -35,14 +44,36 @@ export class SlowLane {
   }
 
   failed(scope: string, reason: string): LaneWait {
-    if (this.lanes.size >= lanesMax) this.lanes.clear();
-    const failures = this.lanes.get(scope)?.failures ?? 0;
-    const waitMs = backoffDelayMs(this.backoff, failures, this.deps.random);
-    this.lanes.set(scope, { failures: failures + 1, openMs: this.deps.clock.nowMs() + waitMs, reason });
+    // This request was sent before the lane was closed; it is not one more failure.
+    const closed = this.wait(scope);
+    if (closed !== undefined) return closed;
+    const lane = this.laneOf(scope);
+    const waitMs = backoffDelayMs(this.backoff, lane.failures, this.deps.random);
+    lane.failures += 1;
+    lane.openMs = this.deps.clock.nowMs() + waitMs;
+    lane.reason = reason;
     return { waitMs, reason };
+  }
+
+  /** The server failed on this object. Returns how long all objects of the scope wait; undefined if only this one does. */
+  struggled(scope: string, key: string, reason: string): LaneWait | undefined {
+    const lane = this.laneOf(scope);
+    lane.struggles += 1;
+    lane.firstKey ??= key;
+    lane.hasOthers ||= lane.firstKey !== key;
+    return lane.struggles >= strugglesMax && lane.hasOthers ? this.failed(scope, reason) : undefined;
   }
 
   succeeded(scope: string): void {
     this.lanes.delete(scope);
+  }
+
+  private laneOf(scope: string): Lane {
+    const known = this.lanes.get(scope);
+    if (known !== undefined) return known;
+    if (this.lanes.size >= lanesMax) this.lanes.clear();
+    const lane = { failures: 0, openMs: 0, reason: "", struggles: 0, firstKey: undefined, hasOthers: false };
+    this.lanes.set(scope, lane);
+    return lane;
   }
 }
