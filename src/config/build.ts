@@ -66,6 +66,7 @@ export function buildConfig(resolution: Resolution): Config {
       budgetFraction: need(s.deletionBudgetFraction),
       budgetWindowMs: need(s.deletionBudgetWindow),
     },
+    drift: { managers: need(s.driftTolerateManagers), fields: need(s.driftTolerateFields) },
     isolation: { networkPolicy: need(s.isolationNetworkPolicy), registries: need(s.isolationRegistries) },
     observability: buildObservability(need),
   };

@@ -27,6 +27,8 @@ export interface Config {
   readonly agent?: { readonly token: SecretRef };
   readonly reconcile: { readonly workers: number };
   readonly deletion: DeletionConfig;
+  /** What others may add to krane's objects. */
+  readonly drift: { readonly managers: readonly string[]; readonly fields: readonly string[] };
   readonly isolation: IsolationConfig;
   readonly observability: ObservabilityConfig;
 }

@@ -56,6 +56,7 @@ test("a minimal file gives every default", () => {
       budgetFraction: 0.2,
       budgetWindowMs: 600_000,
     },
+    drift: { managers: [], fields: [] },
     isolation: { networkPolicy: "required", registries: [] },
     observability: {
       logging: { level: "info", sampleRate: 1, slowThresholdMs: 1_000 },

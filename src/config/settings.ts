@@ -211,6 +211,19 @@ export const settings = {
     "Length of the rolling window of the deletion budget.",
   ),
 
+  driftTolerateManagers: settingWithDefault(
+    "drift.tolerate_managers",
+    listOf(patternText("field manager", /^[\x20-\x7e]+$/, "printable ASCII characters")),
+    [],
+    "Field managers whose additions to krane's objects are left alone. Anybody can write under such a name, so it does not cover fields that lower isolation.",
+  ),
+  driftTolerateFields: settingWithDefault(
+    "drift.tolerate_fields",
+    listOf(patternText("field path", /^[\x21-\x7e]+$/, "printable ASCII characters without blanks")),
+    [],
+    "Fields of krane's objects that others may add, by the path that krane shows; `*` stands for any text.",
+  ),
+
   isolationNetworkPolicy: settingWithDefault(
     "isolation.network_policy",
     oneOf(["required", "best-effort"]),

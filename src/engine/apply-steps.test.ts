@@ -21,6 +21,7 @@ const asWanted: LiveEntry = {
   ownership: oursSealed,
   deleting: false,
   createdAt: undefined,
+  manifestHash: undefined,
 };
 
 function applierOf(calls: Partial<KubeApi> = {}, clock = new FakeClock()): StepsApplier {
@@ -50,6 +51,9 @@ function objectStep(
     live: () => live,
     entryOf: untouched,
     wrote: () => ({ ...asWanted, contentHash: stored }),
+    hashOf: () => stored,
+    driftOf: () => [],
+    addedTo: () => [],
   };
   return { kind: "object", object };
 }

@@ -8,16 +8,17 @@
 // - An object that is not krane's, or belongs to another id, is never touched (K4).
 // - If a namespace vanishes between two steps, it is created again and the plan starts over.
 import type { Clock } from "../concurrency/clock.ts";
-import type { KubeApi, ReplaceOperation } from "../kube/api.ts";
+import type { KubeApi } from "../kube/api.ts";
 import { objectKey } from "../kube/object-cache.ts";
 import { namespaces } from "../kube/resources.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import { annotationKeys, fieldManager } from "../model/labels.ts";
 import { isClaimable, type Ownership, type Stranger } from "../model/ownership.ts";
 import type { Seal, SealedIds } from "../model/seal.ts";
-import { lastOtherManager } from "./applied-content.ts";
-import { isConflict, isInvalid, isNotFound, isRefusal } from "./classify.ts";
+import { appliedPart, lastOtherManager } from "./applied-content.ts";
+import { isConflict, isNotFound, isRefusal } from "./classify.ts";
 import type { DriftMemory } from "./drift-memory.ts";
+import { DriftRepair, manifestHashOf, type Repair } from "./drift-repair.ts";
 import { KnownNamespaces } from "./known-namespaces.ts";
 import type { CheckedObject, LiveEntry, OwnedObject, Step } from "./plan.ts";
 import { SealPace } from "./seal-pace.ts";
@@ -45,6 +46,8 @@ export interface ApplyDeps {
   readonly drift: DriftMemory;
   readonly lane: SlowLane;
   readonly seal: Seal;
+  /** Called after each repair. */
+  onRepair?(repair: Repair): void;
 }
 
 /** What was being written when a request failed: kind and namespace. */
@@ -65,12 +68,14 @@ export class StepsApplier {
   private readonly deps: ApplyDeps;
   private readonly spaces: KnownNamespaces;
   private readonly sealPace: SealPace;
+  private readonly repair: DriftRepair;
   private readonly checkedUntilMs = new Map<string, number>();
 
   constructor(deps: ApplyDeps) {
     this.deps = deps;
     this.spaces = new KnownNamespaces(deps);
     this.sealPace = new SealPace(deps.clock);
+    this.repair = new DriftRepair({ api: deps.api, onRepair: (repair) => deps.onRepair?.(repair) });
   }
 
   /** Whether there is nothing to do, as far as the caches show. */
@@ -227,11 +232,67 @@ export class StepsApplier {
     const live = cached ?? (this.isSurelyNew(object, name) ? undefined : await this.lookUp(object, signal));
     const verdict = live && judge(name, live);
     if (verdict) return verdict;
-    const stored = object.wrote(await this.send(object, live, signal));
+    const writes = await this.write(object, name, live, signal);
     this.sealPace.forget(name);
-    this.deps.drift.wrote(name, contentHash, stored.contentHash);
     this.noteNamespace(ref);
-    return applied(1);
+    return applied(writes);
+  }
+
+  /** Applies the object if need be, and undoes what the apply left. Returns how many writes that took. */
+  private async write(
+    object: OwnedObject,
+    name: string,
+    live: LiveEntry | undefined,
+    signal: AbortSignal,
+  ): Promise<number> {
+    const { contentHash } = object;
+    const { drift } = this.deps;
+    // What is not sealed is applied in any case.
+    const found =
+      live && isSealed(live.ownership) ? await this.findDrift(object, name, live, signal) : undefined;
+    let current = found?.object;
+    let writes = 0;
+    if (current === undefined || found?.needsApply) {
+      current = await this.send(object, live, signal);
+      writes += 1;
+      // The usual case: the server has exactly what was sent.
+      if (object.wrote(current).contentHash === contentHash) {
+        drift.wrote(name, contentHash, contentHash);
+        if (found !== undefined) this.repair.report(object, found.object, current);
+        return writes;
+      }
+    }
+    const cleaned = await this.repair.clean(object, current, signal);
+    writes += cleaned.writes;
+    const stored = object.hashOf(cleaned.live);
+    if (writes > 0) drift.wrote(name, contentHash, stored);
+    else drift.saw(name, contentHash, stored);
+    this.repair.report(object, found?.object ?? current, cleaned.live);
+    return writes;
+  }
+
+  /**
+   * Reads an object that should be as the manifest says, because the same manifest was applied before; undefined if
+   * another one was. It says what differs, and whether an apply would change anything: not if a webhook changes what
+   * krane applies, within the same request.
+   */
+  private async findDrift(
+    object: OwnedObject,
+    name: string,
+    live: LiveEntry,
+    signal: AbortSignal,
+  ): Promise<{ readonly object: KubeObject; readonly needsApply: boolean } | undefined> {
+    const { api, drift } = this.deps;
+    if (live.manifestHash === undefined || live.manifestHash !== manifestHashOf(object.manifest()))
+      return undefined;
+    const found = await api.get(object.kind, object.ref, {}, signal);
+    if (found?.metadata?.uid !== live.uid) return undefined;
+    const hash = object.hashOf(found);
+    if (appliedPart(hash) === object.contentHash) return { object: found, needsApply: false };
+    // This process knows what the server made of its last write, so only the first of them is tried out.
+    if (drift.knows(name)) return { object: found, needsApply: true };
+    const outlook = await this.applyManifest(object, live, true, signal).catch(ignoreRefusal);
+    return { object: found, needsApply: outlook === undefined || object.hashOf(outlook) !== hash };
   }
 
   private async send(
@@ -239,36 +300,27 @@ export class StepsApplier {
     live: LiveEntry | undefined,
     signal: AbortSignal,
   ): Promise<KubeObject> {
-    const { kind, ref } = object;
-    const manifest = this.sealed(object, live);
-    const options = { ...applyOptions, force: live !== undefined };
+    const { ref } = object;
+    const apply = () => this.applyManifest(object, live, false, signal);
     try {
-      return (await this.deps.api.apply(kind, manifest, options, signal)).object;
+      return await apply();
     } catch (error) {
       // Another client writes to this namespace too: from now on, names in it are looked up before an apply.
       if (isConflict(error) && ref.namespace !== undefined) this.spaces.age(ref.namespace);
-      const isRepaired =
-        live !== undefined && isInvalid(error) && (await this.moveBack(object, live.uid, signal));
-      if (!isRepaired) throw error;
-      return (await this.deps.api.apply(kind, manifest, options, signal)).object;
+      if (live === undefined) throw error;
+      return this.repair.applyAfter(error, object, live.uid, apply, signal);
     }
   }
 
-  /** Repairs with a patch what an apply cannot (see findMovedItems); returns false if there is nothing to repair. */
-  private async moveBack(object: OwnedObject, uid: string, signal: AbortSignal): Promise<boolean> {
-    const { kind, ref } = object;
-    const manifest = object.manifest();
-    const found = await this.deps.api.get(kind, ref, {}, signal);
-    if (found?.metadata?.uid !== uid) return false;
-    // If the server accepted this very manifest before, a manual edit is what broke it. A manifest that it never
-    // accepted may itself be invalid, and no part of it must get in through a patch. The exception is an object that
-    // was patched before: that patch made krane a second owner of the item, so an apply cannot remove it.
-    const isKnown = manifestHashOf(found) === manifestHashOf(manifest) || wasPatched(found);
-    if (!isKnown) return false;
-    const operations = findMovedItems(manifest, found);
-    if (operations.length === 0) return false;
-    await this.deps.api.patch(kind, found, operations, { fieldManager }, signal);
-    return true;
+  private async applyManifest(
+    object: OwnedObject,
+    live: LiveEntry | undefined,
+    dryRun: boolean,
+    signal: AbortSignal,
+  ): Promise<KubeObject> {
+    const manifest = this.sealed(object, live);
+    const options = { ...applyOptions, force: live !== undefined, ...(dryRun && { dryRun }) };
+    return (await this.deps.api.apply(object.kind, manifest, options, signal)).object;
   }
 
   /** An object that this process wrote before may have lost its labels since, so it is never surely new. */
@@ -384,63 +436,12 @@ function isSealed(ownership: Ownership): boolean {
   return ownership.kind === "ours" && !ownership.isOutdated;
 }
 
-function wasPatched({ metadata }: KubeObject): boolean {
-  return (metadata?.managedFields ?? []).some(
-    ({ manager, operation, subresource }) =>
-      manager === fieldManager && operation === "Update" && !subresource,
-  );
-}
-
-function manifestHashOf({ metadata }: KubeObject): string | undefined {
-  return metadata?.annotations?.[annotationKeys.manifestHash];
+/** Some webhooks refuse dry runs. */
+function ignoreRefusal(error: unknown): undefined {
+  if (!isRefusal(error)) throw error;
+  return undefined;
 }
 
 function nameOf({ kind, ref }: Pick<OwnedObject, "kind" | "ref">): string {
   return `${kind.kind} ${objectKey(ref)}`;
-}
-
-type Json = Readonly<Record<string, unknown>>;
-
-/**
- * Finds list items whose key was edited, and returns the patch that restores them.
- *
- * Server-side apply identifies the items of most lists by a key: the port of a Service by its number. If somebody
- * edits that number, an apply sees a different item and adds krane's beside it; the server then rejects two ports
- * with the same name. So no apply can undo the edit. A patch can, because it addresses the index and not the key.
- * Fields outside of lists are left out: an apply repairs those.
- */
-export function findMovedItems(manifest: KubeObject, live: KubeObject): ReplaceOperation[] {
-  return inObject(manifest as Json, live as Json, "", false);
-}
-
-function inObject(wanted: Json, live: Json, path: string, isItem: boolean): ReplaceOperation[] {
-  return Object.entries(wanted).flatMap(([name, value]) => {
-    const found = live[name];
-    const place = `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
-    if (Array.isArray(value)) return Array.isArray(found) ? inList(value, found, place) : [];
-    if (isRecord(value)) return isRecord(found) ? inObject(value, found, place, isItem) : [];
-    // An apply adds what is missing.
-    const isMoved = isItem && found !== undefined && found !== value;
-    return isMoved ? [{ op: "replace" as const, path: place, value }] : [];
-  });
-}
-
-function inList(wanted: readonly unknown[], live: readonly unknown[], path: string): ReplaceOperation[] {
-  return wanted.flatMap((item, index) => {
-    if (!isRecord(item)) return [];
-    const at = placeOf(item, index, wanted.length, live);
-    const found = live[at];
-    return isRecord(found) ? inObject(item, found, `${path}/${at}`, true) : [];
-  });
-}
-
-/** Finds the item by its name if it has one, else by its index, if the live list has as many items as krane's. */
-function placeOf(item: Json, index: number, count: number, live: readonly unknown[]): number {
-  const { name } = item;
-  if (name !== undefined) return live.findIndex((other) => isRecord(other) && other["name"] === name);
-  return live.length === count ? index : -1;
-}
-
-function isRecord(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

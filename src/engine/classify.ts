@@ -91,6 +91,13 @@ export function isInvalid(error: unknown): boolean {
   return error instanceof KubeApiError && error.status === 422 && !isUidMismatch(error);
 }
 
+/** The server, or a policy or webhook of it, does not accept what the request would make of the object. */
+export function isRefusedContent(error: unknown): boolean {
+  return (
+    isInvalid(error) || (error instanceof KubeApiError && error.code === "refused" && error.status === 403)
+  );
+}
+
 /** The server is healthy and refused this one request. */
 export function isRefusal(error: unknown): boolean {
   if (!(error instanceof KubeApiError) || error.code !== "refused") return false;

@@ -34,6 +34,9 @@ import { DeletionGuard, type DeletionGuardOptions } from "./deletion-guard.ts";
 import { type DesiredMessage, type ReadState, readDelete, readState } from "./desired-message.ts";
 import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
+import type { Repair } from "./drift-repair.ts";
+import type { DriftTolerance } from "./drift-tolerance.ts";
+import { describeDrift } from "./drifted-fields.ts";
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
 import { KeyPace } from "./key-pace.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
@@ -52,6 +55,8 @@ export interface ControllerOptions {
   /** How many keys are reconciled at the same time. */
   readonly workers: number;
   readonly deletion: DeletionGuardOptions;
+  /** The fields of others that are left alone; default none. */
+  readonly drift?: DriftTolerance;
   /**
    * Whether orders kept on live objects count after a restart. Anybody who can edit an object can write one, so an
    * agent without a scheduler must not restore any. Default true.
@@ -140,6 +145,7 @@ export class Controller<
     const store = new DesiredStore<Spec>(clock, recipe.groupOf);
     const definition = recipe.define(options, {
       ...deps,
+      ...(options.drift !== undefined && { tolerance: options.drift }),
       api,
       store,
       report: (report, signal) => controlPlane.report(kind, report, signal),
@@ -175,7 +181,14 @@ export class Controller<
     this.breaker = createReportBreaker(name, deps);
     this.reporter = this.createReporter();
     const lane = new SlowLane(backoffs.slow, deps);
-    const applier = new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane, seal: deps.seal });
+    const applier = new StepsApplier({
+      api,
+      clock,
+      drift: new DriftMemory(clock),
+      lane,
+      seal: deps.seal,
+      onRepair: (repair) => this.noteRepair(repair),
+    });
     const enqueue = this.queue.add.bind(this.queue);
     const shared = {
       controller: name,
@@ -468,6 +481,20 @@ export class Controller<
     this.reconciler.forget(key);
     this.reporter.forget(key);
     this.pace.forget(key);
+  }
+
+  private noteRepair({ object: { kind, ref }, fields }: Repair): void {
+    const { log, metrics } = this.deps;
+    const controller = this.kind.controller;
+    metrics.driftRepairs.inc({ controller, resource: kind.kind.toLowerCase() }, fields.length);
+    log.warn("repaired an object that somebody else had changed", {
+      controller,
+      kind: kind.kind,
+      namespace: ref.namespace,
+      name: ref.name,
+      fieldManager: fields[0]?.owner?.manager ?? "unknown",
+      reason: describeDrift(fields),
+    });
   }
 
   private onBug(where: string, error: unknown): void {

@@ -47,6 +47,13 @@ export class DriftMemory {
     return Math.max(0, pauseMs - sinceMs);
   }
 
+  /** Records what the server has, without a write, because a write would not change it. */
+  saw(object: string, sent: string, stored: string): void {
+    const before = this.memories.get(object);
+    const { repairs = 0, lastRepairMs = 0 } = before?.sent === sent ? before : {};
+    this.keep(object, { sent, stored, repairs, lastRepairMs });
+  }
+
   /** Records a write. Writing the same manifest again is a repair. */
   wrote(object: string, sent: string, stored: string): void {
     const nowMs = this.clock.nowMs();
@@ -54,8 +61,12 @@ export class DriftMemory {
     const isRepair = before?.sent === sent;
     const isRecent = isRepair && nowMs - before.lastRepairMs < windowMs + pauseMaxMs;
     const repairs = isRepair ? (isRecent ? before.repairs : 0) + 1 : 0;
+    this.keep(object, { sent, stored, repairs, lastRepairMs: nowMs });
+  }
+
+  private keep(object: string, memory: Memory): void {
     this.memories.delete(object);
-    this.memories.set(object, { sent, stored, repairs, lastRepairMs: nowMs });
+    this.memories.set(object, memory);
     if (this.memories.size <= memoriesMax) return;
     for (const oldest of this.memories.keys()) {
       this.memories.delete(oldest);

@@ -3,6 +3,7 @@
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import type { Ownership } from "../model/ownership.ts";
 import type { SealedIds } from "../model/seal.ts";
+import type { DriftedField } from "./drifted-fields.ts";
 import type { WatchedKind } from "./watched-kind.ts";
 
 /** What the engine needs from a live object of any kind. */
@@ -11,6 +12,8 @@ export interface LiveProjection {
   readonly deleting: boolean;
   /** RFC 3339. */
   readonly createdAt: string | undefined;
+  /** The hash of the last applied manifest, as its annotation has it. */
+  readonly manifestHash?: string | undefined;
 }
 
 export type Plan =
@@ -57,6 +60,12 @@ export interface OwnedObject {
   /** Converts a live object that the cache does not show. */
   entryOf(object: KubeObject): LiveEntry;
   wrote(object: KubeObject): LiveEntry;
+  /** The content hash of an object that is not live, such as the response to a dry run. */
+  hashOf(object: KubeObject): string;
+  /** Where a live object differs from the manifest, apart from what is tolerated. */
+  driftOf(object: KubeObject): readonly DriftedField[];
+  /** What others added to a live object, to which krane may have applied another manifest. */
+  addedTo(object: KubeObject): readonly DriftedField[];
 }
 
 export interface OwnedTarget {
@@ -76,6 +85,7 @@ export interface LiveEntry {
   readonly ownership: Ownership;
   readonly deleting: boolean;
   readonly createdAt: string | undefined;
+  readonly manifestHash: string | undefined;
 }
 
 /** An object of a kind that is not watched: it is read by name and compared. */
@@ -158,6 +168,18 @@ class WatchedObject<T extends KubeObject, P extends LiveProjection, I extends st
   wrote(object: KubeObject): LiveEntry {
     return liveEntry(this.watched.wrote(object as T), this.options.judge);
   }
+
+  hashOf(object: KubeObject): string {
+    return this.watched.contentHash(object as T);
+  }
+
+  driftOf(object: KubeObject): readonly DriftedField[] {
+    return this.watched.driftOf(object as T, this.options.manifest());
+  }
+
+  addedTo(object: KubeObject): readonly DriftedField[] {
+    return this.watched.driftOf(object as T);
+  }
 }
 
 export function ownedTarget<T extends KubeObject, P extends LiveProjection, I extends string>(
@@ -182,12 +204,13 @@ function liveEntry<P extends LiveProjection>(
   entry: { readonly uid: string; readonly hash?: string; readonly value: P },
   judge: (live: P) => Ownership,
 ): LiveEntry {
-  const { deleting, createdAt } = entry.value;
+  const { deleting, createdAt, manifestHash } = entry.value;
   return {
     uid: entry.uid,
     contentHash: entry.hash ?? "",
     ownership: judge(entry.value),
     deleting,
     createdAt,
+    manifestHash,
   };
 }

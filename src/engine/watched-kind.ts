@@ -13,9 +13,12 @@ import {
 } from "../kube/object-cache.ts";
 import { Reflector } from "../kube/reflector.ts";
 import { hasReached } from "../kube/resource-version.ts";
+import { serverDefaultsOf } from "../kube/server-defaults.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import type { Seal } from "../model/seal.ts";
-import { appliedContentHash } from "./applied-content.ts";
+import { type AllowedFields, appliedContentHash, driftedFieldsOf } from "./applied-content.ts";
+import { createTolerance, type DriftTolerance, noTolerance } from "./drift-tolerance.ts";
+import type { DriftedField } from "./drifted-fields.ts";
 
 export interface WatchedKindOptions<T extends KubeObject, P, I extends string> {
   readonly kind: ResourceKind<T>;
@@ -24,6 +27,8 @@ export interface WatchedKindOptions<T extends KubeObject, P, I extends string> {
   readonly indexes?: Readonly<Record<I, (value: P) => string | undefined>>;
   /** krane writes this kind, so drift is detected. */
   readonly owned: boolean;
+  /** Fields that others may add; see drift-tolerance.ts. */
+  readonly toleratedFields?: readonly string[];
   /** The controller cannot start without it. False for a kind whose CRD may be missing. */
   readonly required: boolean;
 }
@@ -33,6 +38,8 @@ export interface WatchedKindDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly seal: Seal;
+  /** What the operator tolerates; default nothing. */
+  readonly tolerance?: DriftTolerance;
   onError(kind: string, error: unknown): void;
 }
 
@@ -52,6 +59,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   readonly required: boolean;
   readonly cache: ObjectCache<T, P, I>;
   private readonly reflector: Reflector<T, P, I>;
+  private readonly allowed: AllowedFields;
   /** Writes whose watch events have not arrived yet. */
   private readonly written = new Map<string, Written<P>>();
   /** The entries made from responses to writes. The watch event of a write brings the same entry again. */
@@ -61,10 +69,14 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     const { kind, selection, project, indexes, owned } = options;
     this.kind = kind;
     this.required = options.required;
+    this.allowed = {
+      defaults: serverDefaultsOf(kind),
+      isTolerated: createTolerance(deps.tolerance ?? noTolerance, options.toleratedFields),
+    };
     this.cache = new ObjectCache<T, P, I>({
       project,
       ...(indexes === undefined ? {} : { indexes }),
-      ...(owned ? { hash: appliedContentHash } : {}),
+      ...(owned ? { hash: (object: T) => this.contentHash(object) } : {}),
       known: (key) => this.get(key),
     });
     this.reflector = new Reflector(
@@ -93,6 +105,16 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   /** Converts a live object to an entry, without storing it. */
   entryOf(object: T): CacheEntry<P> {
     return this.cache.entryOf(object);
+  }
+
+  /** The hash of an object that is not in the cache, such as the response to a dry run; see applied-content.ts. */
+  contentHash(object: T): string {
+    return appliedContentHash(object, this.allowed);
+  }
+
+  /** Where a live object differs from the manifest that krane applied; without a manifest, what others added. */
+  driftOf(object: T, manifest?: T): readonly DriftedField[] {
+    return driftedFieldsOf(object, this.allowed, manifest);
   }
 
   /** Records a write until its watch event arrives. */

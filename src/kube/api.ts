@@ -28,11 +28,11 @@ export interface KubeApi {
     options: ApplyOptions,
     signal: AbortSignal,
   ): Promise<ApplyResult<T>>;
-  /** Replaces values by their JSON pointers, in an object that has not changed since it was read. */
+  /** Sends a JSON patch for an object that has not changed since it was read; fails with a conflict if it has. */
   patch<T extends KubeObject>(
     kind: ResourceKind<T>,
     object: T,
-    operations: readonly ReplaceOperation[],
+    operations: readonly PatchOperation[],
     options: PatchOptions,
     signal: AbortSignal,
   ): Promise<T>;
@@ -124,12 +124,19 @@ export interface PatchOptions extends WriteOptions {
   readonly fieldManager: string;
 }
 
-/** One operation of a JSON patch. */
+/** One operation of a JSON patch; paths are JSON pointers. */
+export type PatchOperation = ReplaceOperation | RemoveOperation;
+
 export interface ReplaceOperation {
-  readonly op: "replace";
-  /** A JSON pointer. */
+  /** "add" also replaces an existing member. */
+  readonly op: "replace" | "add";
   readonly path: string;
   readonly value: unknown;
+}
+
+export interface RemoveOperation {
+  readonly op: "remove";
+  readonly path: string;
 }
 
 export interface CreateOptions extends WriteOptions {

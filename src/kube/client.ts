@@ -13,8 +13,8 @@ import type {
   KubeApi,
   ListOptions,
   ListPage,
+  PatchOperation,
   PatchOptions,
-  ReplaceOperation,
   WatchEvent,
   WatchOptions,
   WriteOptions,
@@ -122,7 +122,7 @@ async function patchObject<T extends KubeObject>(
   transport: KubeTransport,
   kind: ResourceKind<T>,
   object: T,
-  operations: readonly ReplaceOperation[],
+  operations: readonly PatchOperation[],
   options: PatchOptions,
   signal: AbortSignal,
 ): Promise<T> {
@@ -130,7 +130,7 @@ async function patchObject<T extends KubeObject>(
   // Patching the resourceVersion makes it a precondition. The paths hold indexes of the object that was read, and in
   // a list that changed since, they would point at other items.
   const value = object.metadata?.resourceVersion;
-  const unchanged: ReplaceOperation = { op: "replace", path: "/metadata/resourceVersion", value };
+  const unchanged: PatchOperation = { op: "replace", path: "/metadata/resourceVersion", value };
   const answer = await transport.send(
     {
       method: "PATCH",

@@ -120,6 +120,12 @@ export const metricCatalogue = {
     "Duration of calls to the control plane.",
     controlPlaneClient,
   ),
+  driftRepairs: counter(
+    "unkey_krane_drift_repaired_fields_total",
+    { controller, resource: anyValue },
+    "Fields of objects that were removed or set back because somebody else had written them; the resource is the kind in lower case.",
+    controllers,
+  ),
   kubernetesRequests: counter(
     "unkey_krane_k8s_requests_total",
     { controller: kubernetesUser, verb, resource: anyValue, result },

@@ -8,7 +8,7 @@ import { WatchedKind, type WatchedKindDeps } from "../../engine/watched-kind.ts"
 import type { CacheChange } from "../../kube/object-cache.ts";
 import type { CustomObject } from "../../kube/resources.ts";
 import { ciliumNetworkPolicies, pods, replicaSets } from "../../kube/resources.ts";
-import { components, labelKeys, ownSelector } from "../../model/labels.ts";
+import { annotationKeys, components, labelKeys, ownSelector } from "../../model/labels.ts";
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import type { Seal } from "../../model/seal.ts";
 import {
@@ -169,6 +169,7 @@ function projectPolicy({ metadata, spec }: CustomObject, seal: Seal): PolicyProj
     ownership: sealed?.id === undefined ? judgeOwnership(reading, metadata) : withId,
     deleting: metadata?.deletionTimestamp !== undefined,
     createdAt: metadata?.creationTimestamp,
+    manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
   };
 }
 

@@ -12,6 +12,7 @@ import {
 } from "../../kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../kube/types.ts";
 import { sentinelSelection } from "./identity.ts";
+import { sentinelContainerName } from "./pod-template.ts";
 import {
   projectSentinelCompanion,
   projectSentinelDeployment,
@@ -30,6 +31,13 @@ export interface SentinelKinds {
   readonly budgets: SentinelCompanions;
   readonly policies: SentinelCompanions;
 }
+
+// How sentinels are restarted: `kubectl rollout restart`, and the platform's reloader, which their template asks for.
+const restartMarks = [
+  "spec.template.metadata.annotations[kubectl.kubernetes.io/restartedAt]",
+  "spec.template.metadata.annotations[reloader.stakater.com/last-reloaded-from]",
+  `spec.template.spec.containers[${sentinelContainerName}].env[STAKATER_*]`,
+];
 
 /** Policies are not required: without their CRD the controller still starts, and its status shows what is missing. */
 export function watchSentinelKinds(deps: WatchedKindDeps): SentinelKinds {
@@ -51,6 +59,7 @@ export function watchSentinelKinds(deps: WatchedKindDeps): SentinelKinds {
         selection: sentinelSelection,
         project: (object) => projectSentinelDeployment(object, deps.seal),
         owned: true,
+        toleratedFields: restartMarks,
         required: true,
       },
       deps,

@@ -1,0 +1,189 @@
+// Repairs what server-side apply cannot: fields that others added stay through every apply, and some make it invalid.
+//
+// - A patch carries the resourceVersion of the object that was read, so it never removes what was written since.
+// - A dry run comes first. What the server puts back in its response comes from admission (or is a default that krane
+//   does not know): a real patch would achieve nothing, now and after every restart of krane. It is remembered and shown.
+import type { KubeApi, PatchOperation } from "../kube/api.ts";
+import { KubeApiError } from "../kube/errors.ts";
+import type { KubeObject } from "../kube/types.ts";
+import { annotationKeys, fieldManager } from "../model/labels.ts";
+import { isConflict, isInvalid, isRefusal, isRefusedContent } from "./classify.ts";
+import { type DriftedField, disownOthers, repairOf } from "./drifted-fields.ts";
+import { findMovedItems } from "./moved-items.ts";
+import type { OwnedObject } from "./plan.ts";
+
+export interface Repair {
+  readonly object: OwnedObject;
+  /** What differed and no longer does. */
+  readonly fields: readonly DriftedField[];
+}
+
+export interface DriftRepairDeps {
+  readonly api: KubeApi;
+  onRepair(repair: Repair): void;
+}
+
+// Kubernetes' controllers write the status of an object whenever its spec changes, so a first conflict is likely.
+const attempts = 5;
+
+export interface Cleaned {
+  readonly live: KubeObject;
+  readonly writes: number;
+  /** What still differs. */
+  readonly left: readonly DriftedField[];
+}
+
+export class DriftRepair {
+  private readonly deps: DriftRepairDeps;
+
+  constructor(deps: DriftRepairDeps) {
+    this.deps = deps;
+  }
+
+  /** Undoes what an apply left. `live` has just been applied or read. */
+  async clean(object: OwnedObject, live: KubeObject, signal: AbortSignal): Promise<Cleaned> {
+    for (let current = live, left = attempts; ; left--) {
+      try {
+        return await this.cleanOnce(object, current, signal);
+      } catch (error) {
+        if (!isConflict(error) || left <= 1) throw error;
+        const found = await this.deps.api.get(object.kind, object.ref, {}, signal);
+        if (found?.metadata?.uid !== live.metadata?.uid || found === undefined) throw error;
+        current = found;
+      }
+    }
+  }
+
+  private async cleanOnce(object: OwnedObject, live: KubeObject, signal: AbortSignal): Promise<Cleaned> {
+    const drifted = object.driftOf(live);
+    const operations = repairOf(drifted.filter(({ isUnknownDefault }) => !isUnknownDefault));
+    const unchanged = { live, writes: 0, left: drifted };
+    if (operations.length === 0) return unchanged;
+    const outlook = await this.tryOut(object, live, operations, signal);
+    if (outlook === "invalid" || (outlook !== "unknown" && isSame(drifted, object.driftOf(outlook))))
+      return unchanged;
+    const repaired = await this.patch(object, live, operations, false, signal);
+    object.wrote(repaired);
+    return { live: repaired, writes: 1, left: object.driftOf(repaired) };
+  }
+
+  /** Reports the fields that differed in the first state of the object and no longer do in the second. */
+  report(object: OwnedObject, before: KubeObject, after: KubeObject): void {
+    const still = new Set(object.driftOf(after).map(({ path }) => path));
+    const fields = object
+      .driftOf(before)
+      .filter(({ path, isUnknownDefault }) => !isUnknownDefault && !still.has(path));
+    if (fields.length > 0) this.deps.onRepair({ object, fields });
+  }
+
+  /**
+   * Applies an object that the server refused to apply, after removing what may have made it invalid. Throws the
+   * refusal if nothing helps.
+   */
+  async applyAfter<T>(
+    refusal: unknown,
+    object: OwnedObject,
+    uid: string,
+    apply: () => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const { api } = this.deps;
+    if (!isRefusedContent(refusal)) throw refusal;
+    for (const remedy of isInvalid(refusal) ? [movedItems, addedFields, disowned] : [addedFields]) {
+      const found = await api.get(object.kind, object.ref, {}, signal);
+      if (found?.metadata?.uid !== uid) throw refusal;
+      const operations = remedy(object, found);
+      if (operations.length === 0) continue;
+      try {
+        await this.patch(object, found, operations, false, signal);
+        return await apply();
+      } catch (error) {
+        if (!isRefusedContent(error)) throw error;
+      }
+    }
+    throw refusal;
+  }
+
+  /** "unknown": a webhook on the way refuses dry runs. "invalid": the server would refuse the patch. */
+  private async tryOut(
+    object: OwnedObject,
+    live: KubeObject,
+    operations: readonly PatchOperation[],
+    signal: AbortSignal,
+  ): Promise<KubeObject | "unknown" | "invalid"> {
+    try {
+      return await this.patch(object, live, operations, true, signal);
+    } catch (error) {
+      // A patch is applied before its precondition is checked, so a stale one may be invalid too.
+      if (isInvalid(error) && (await this.isStale(object, live, signal))) throw staleError(error);
+      if (isRefusedContent(error)) return "invalid";
+      if (isConflict(error) || !isRefusal(error)) throw error;
+      return "unknown";
+    }
+  }
+
+  private async isStale({ kind, ref }: OwnedObject, live: KubeObject, signal: AbortSignal): Promise<boolean> {
+    const found = await this.deps.api.get(kind, ref, { detail: "metadata" }, signal);
+    return found?.metadata?.resourceVersion !== live.metadata?.resourceVersion;
+  }
+
+  private patch(
+    { kind }: OwnedObject,
+    live: KubeObject,
+    operations: readonly PatchOperation[],
+    dryRun: boolean,
+    signal: AbortSignal,
+  ): Promise<KubeObject> {
+    return this.deps.api.patch(kind, live, operations, { fieldManager, ...(dryRun && { dryRun }) }, signal);
+  }
+}
+
+/** Puts items back whose key was edited. */
+function movedItems(object: OwnedObject, found: KubeObject): readonly PatchOperation[] {
+  const manifest = object.manifest();
+  return wasAccepted(object, found) || wasPatched(found) ? findMovedItems(manifest, found) : [];
+}
+
+/** Removes what others added and, if the server accepted this manifest before, undoes everything that they changed. */
+function addedFields(object: OwnedObject, found: KubeObject): readonly PatchOperation[] {
+  const fields = wasAccepted(object, found) ? object.driftOf(found) : object.addedTo(found);
+  return repairOf(fields.filter(({ isUnknownDefault }) => !isUnknownDefault));
+}
+
+/** Another manager may own a field that krane wants to drop, with the value of the server's default. */
+function disowned(_: OwnedObject, found: KubeObject): readonly PatchOperation[] {
+  return disownOthers(found);
+}
+
+/**
+ * If the server accepted this very manifest before, an edit is what broke it. A manifest that it never accepted may
+ * itself be invalid, and no part of it must get in through a patch.
+ */
+function wasAccepted(object: OwnedObject, found: KubeObject): boolean {
+  return manifestHashOf(found) === manifestHashOf(object.manifest());
+}
+
+/** A patch made krane a second owner of the item, so an apply cannot remove it. */
+function wasPatched({ metadata }: KubeObject): boolean {
+  return (metadata?.managedFields ?? []).some(
+    ({ manager, operation, subresource }) =>
+      manager === fieldManager && operation === "Update" && !subresource,
+  );
+}
+
+export function manifestHashOf({ metadata }: KubeObject): string | undefined {
+  return metadata?.annotations?.[annotationKeys.manifestHash];
+}
+
+function staleError(cause: unknown): KubeApiError {
+  const facts = { status: 409, reason: "Conflict", cause };
+  return new KubeApiError("refused", "the object has changed since it was read", facts);
+}
+
+function isSame(before: readonly DriftedField[], after: readonly DriftedField[]): boolean {
+  return pathsOf(before) === pathsOf(after);
+}
+
+function pathsOf(fields: readonly DriftedField[]): string {
+  return JSON.stringify(fields.map(({ path, value }) => [path, value]));
+}

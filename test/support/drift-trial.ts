@@ -1,0 +1,301 @@
+// Edits every field of what krane writes, and many that it does not send, in every way that a user of the cluster can,
+// and checks that krane undoes each edit, names it and its writer, and then writes nothing more. On any API server:
+// the embedded one and the real one.
+
+import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
+import { createSystemClock } from "../../src/concurrency/clock.ts";
+import { createSeededRandom } from "../../src/concurrency/random.ts";
+import { manifestContentHash } from "../../src/engine/applied-content.ts";
+import { StepsApplier } from "../../src/engine/apply-steps.ts";
+import { backoffs, isConflict } from "../../src/engine/classify.ts";
+import { DriftMemory } from "../../src/engine/drift-memory.ts";
+import type { Repair } from "../../src/engine/drift-repair.ts";
+import { type LiveProjection, ownedObject } from "../../src/engine/plan.ts";
+import { SlowLane } from "../../src/engine/slow-lane.ts";
+import { WatchedKind } from "../../src/engine/watched-kind.ts";
+import type { KubeApi } from "../../src/kube/api.ts";
+import { createKubeApi, objectPath } from "../../src/kube/client.ts";
+import type { KubeTransport } from "../../src/kube/transport.ts";
+import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
+import { annotationKeys } from "../../src/model/labels.ts";
+import { handEdits } from "./hand-edits.ts";
+import { oursSealed, testSeal } from "./test-seal.ts";
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** Runs krane's own engine on one object: without a control plane and a watch, so that every write is counted. */
+export class DriftTrial {
+  readonly kind: ResourceKind;
+  readonly manifest: KubeObject;
+  readonly repairs: Repair[] = [];
+  private writes = 0;
+  private readonly transport: KubeTransport;
+  private readonly api: KubeApi;
+  private readonly watched: WatchedKind<KubeObject, LiveProjection>;
+  private applier: StepsApplier;
+  private readonly signal: AbortSignal;
+
+  constructor(
+    kind: ResourceKind,
+    manifest: KubeObject,
+    transport: KubeTransport,
+    signal: AbortSignal,
+    toleratedFields: readonly string[] = [],
+  ) {
+    this.kind = kind;
+    this.manifest = manifest;
+    this.transport = transport;
+    this.signal = signal;
+    this.api = createKubeApi(transport);
+    const options = { kind, selection: {}, project, owned: true, required: true, toleratedFields };
+    const deps = { api: this.api, clock: createSystemClock(), random: createSeededRandom(1) };
+    this.watched = new WatchedKind(options, { ...deps, seal: testSeal, onError: () => undefined });
+    this.applier = this.createApplier();
+  }
+
+  get ref() {
+    return { namespace: this.manifest.metadata?.namespace ?? "", name: this.manifest.metadata?.name ?? "" };
+  }
+
+  async live(): Promise<KubeObject> {
+    return (await this.api.get(this.kind, this.ref, {}, this.signal)) ?? assert.fail("it is gone");
+  }
+
+  /** As after a restart of krane: it remembers nothing. */
+  restart(): void {
+    this.applier = this.createApplier();
+  }
+
+  /** Reconciles what is live, again after a conflict, as krane's queue does; returns how many writes that took. */
+  async reconcile(manifest = this.manifest): Promise<number> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.reconcileOnce(manifest);
+      } catch (error) {
+        if (!isConflict(error) || attempt === 10) throw error;
+      }
+    }
+  }
+
+  private async reconcileOnce(manifest: KubeObject): Promise<number> {
+    const found = await this.api.get(this.kind, this.ref, {}, this.signal);
+    if (found !== undefined) this.watched.cache.put(this.watched.entryOf(found));
+    this.writes = 0;
+    const object = ownedObject(this.watched, {
+      key: `${this.ref.namespace}/${this.ref.name}`,
+      ref: this.ref,
+      contentHash: () => manifestContentHash(manifest),
+      ids: () => ({}),
+      manifest: () => manifest,
+      judge: ({ ownership }) => ownership,
+    });
+    const outcome = await this.applier.apply([{ kind: "object", object }], { scope: "" }, this.signal);
+    assert.equal(outcome.kind, "applied", JSON.stringify(outcome));
+    return this.writes;
+  }
+
+  /** Writes as a user of the cluster does; returns false if the server refuses it. */
+  async write(
+    method: "PUT" | "PATCH",
+    contentType: string,
+    body: unknown,
+    fieldManager: string,
+  ): Promise<boolean> {
+    const query = { fieldManager, ...(contentType === applyPatch && { force: "true" }) };
+    const path = objectPath(this.kind, this.ref);
+    const request = { method, path, query, contentType, accept: "application/json", body } as const;
+    return (await this.transport.send(request, this.signal)).status < 300;
+  }
+
+  private createApplier(): StepsApplier {
+    const clock = createSystemClock();
+    const random = createSeededRandom(1);
+    return new StepsApplier({
+      api: this.countingApi(),
+      clock,
+      // Edits come faster here than a fight does.
+      drift: new PatientMemory(clock),
+      lane: new SlowLane(backoffs.slow, { clock, random }),
+      seal: testSeal,
+      onRepair: (repair) => this.repairs.push(repair),
+    });
+  }
+
+  private countingApi(): KubeApi {
+    const { api } = this;
+    const count = (dryRun: boolean | undefined) => {
+      if (!dryRun) this.writes += 1;
+    };
+    return {
+      ...api,
+      apply: (kind, manifest, options, signal) => {
+        count(options.dryRun);
+        return api.apply(kind, manifest, options, signal);
+      },
+      patch: (kind, object, operations, options, signal) => {
+        count(options.dryRun);
+        return api.patch(kind, object, operations, options, signal);
+      },
+      delete: () => assert.fail("nothing is deleted"),
+    };
+  }
+}
+
+class PatientMemory extends DriftMemory {
+  override pauseMs(): number {
+    return 0;
+  }
+}
+
+function project({ metadata }: KubeObject): LiveProjection {
+  return {
+    ownership: oursSealed,
+    deleting: false,
+    createdAt: metadata?.creationTimestamp,
+    manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
+  };
+}
+
+const applyPatch = "application/apply-patch+yaml";
+
+interface Attack {
+  readonly name: string;
+  /** Who it is blamed on. */
+  readonly blamed: string;
+  edit(trial: DriftTrial, part: Json): Promise<boolean>;
+}
+
+const merge = (kind: ResourceKind) =>
+  kind.group.includes(".") ? "application/merge-patch+json" : "application/strategic-merge-patch+json";
+
+const update = (manager: string): Attack => ({
+  name: `updated by ${manager}`,
+  blamed: manager,
+  edit: (trial, part) => trial.write("PATCH", merge(trial.kind), part, manager),
+});
+
+const typed = ({ manifest: { apiVersion, kind, metadata } }: DriftTrial, part: Json): Json => ({
+  apiVersion,
+  kind,
+  metadata: { name: metadata?.name, namespace: metadata?.namespace },
+  ...part,
+});
+
+const attacks: readonly Attack[] = [
+  update("kubectl-edit"),
+  update("krane"),
+  {
+    name: "applied by someone",
+    blamed: "someone",
+    edit: (trial, part) => trial.write("PATCH", applyPatch, typed(trial, part), "someone"),
+  },
+  {
+    name: "applied by krane",
+    blamed: "krane",
+    edit: (trial, part) =>
+      trial.write("PATCH", applyPatch, merged(trial.manifest as unknown as Json, part), "krane"),
+  },
+];
+
+/** All combinations take minutes, so `make test` takes one of each in turn. */
+function sampleOf<T>(all: readonly T[], index: number): readonly T[] {
+  return process.env["KRANE_TEST_LONG"] === "1" ? all : all.slice(index % all.length).slice(0, 1);
+}
+
+/** Adds each part in each way; returns how many of these edits the server accepted. */
+export async function checkAdditions(trial: DriftTrial, parts: readonly Json[]): Promise<number> {
+  await trial.reconcile();
+  const clean = await trial.live();
+  let accepted = 0;
+  for (const [index, part] of parts.entries())
+    for (const { name, blamed, edit } of sampleOf(attacks, index)) {
+      const what = `${trial.kind.kind}: ${JSON.stringify(part)} ${name}`;
+      if (!(await edit(trial, part)) || isSameContent(await trial.live(), clean)) continue;
+      accepted += 1;
+      await checkUndone(trial, clean, what, blamed);
+    }
+  return accepted;
+}
+
+/** Changes and removes each field that krane sends; returns how many of these edits the server accepted. */
+export async function checkEdits(trial: DriftTrial): Promise<number> {
+  await trial.reconcile();
+  const clean = await trial.live();
+  const names = [...handEdits(trial.manifest, clean)].map(({ name }) => name);
+  let accepted = 0;
+  for (const [index, name] of names.entries())
+    for (const manager of sampleOf(["kubectl-edit", "krane"], index)) {
+      const edit = [...handEdits(trial.manifest, await trial.live())].find((one) => one.name === name);
+      assert.ok(edit, `${name} cannot be made`);
+      if (!(await trial.write("PUT", "application/json", edit.object, manager))) continue;
+      if (isSameContent(await trial.live(), clean)) continue;
+      accepted += 1;
+      await checkUndone(trial, clean, `${trial.kind.kind}: ${name} by ${manager}`, undefined);
+    }
+  return accepted;
+}
+
+async function checkUndone(
+  trial: DriftTrial,
+  clean: KubeObject,
+  what: string,
+  blamed: string | undefined,
+): Promise<void> {
+  trial.repairs.length = 0;
+  const writes = await trial.reconcile();
+  assert.deepEqual(contentOf(await trial.live()), contentOf(clean), `${what}: it is not undone`);
+  assert.ok(writes >= 1 && writes <= 3, `${what}: ${writes} writes`);
+  const fields = trial.repairs.flatMap((repair) => repair.fields);
+  // Without the hash of the manifest, it looks as if another one had been applied.
+  const isRecognised = fields.length > 0 || what.includes("manifest-hash");
+  assert.ok(isRecognised, `${what}: no repair is reported`);
+  if (blamed !== undefined)
+    assert.ok(
+      fields.some(({ owner }) => owner?.manager === blamed),
+      `${what}: blamed on ${JSON.stringify(fields.map(({ path, owner }) => [path, owner?.manager]))}`,
+    );
+  assert.equal(await trial.reconcile(), 0, `${what}: it is written again`);
+  trial.restart();
+  assert.equal(await trial.reconcile(), 0, `${what}: it is written again after a restart`);
+}
+
+function isSameContent(one: KubeObject, other: KubeObject): boolean {
+  return isDeepStrictEqual(contentOf(one), contentOf(other));
+}
+
+/** What krane vouches for: the whole spec, and its labels and owners. */
+function contentOf(object: KubeObject): unknown {
+  const { metadata, status: _, ...rest } = object as KubeObject & { status?: unknown };
+  const { labels, annotations, ownerReferences } = metadata ?? {};
+  return { ...rest, labels, annotations: ownAnnotations(annotations), ownerReferences };
+}
+
+/** The controllers of Kubernetes annotate apps/v1 Deployments. */
+function ownAnnotations(annotations: Readonly<Record<string, string>> = {}): Json {
+  return Object.fromEntries(Object.entries(annotations).filter(([name]) => name.startsWith("krane.")));
+}
+
+/** The manifest with the part in it; items of lists are matched by name. */
+function merged(base: unknown, part: unknown): unknown {
+  if (Array.isArray(base) && Array.isArray(part)) {
+    const kept = base.map((item) => {
+      const other = nameOf(item) === undefined ? undefined : part.find((one) => nameOf(one) === nameOf(item));
+      return other === undefined ? item : merged(item, other);
+    });
+    const known = new Set(base.map(nameOf));
+    return [...kept, ...part.filter((item) => nameOf(item) === undefined || !known.has(nameOf(item)))];
+  }
+  if (!isRecord(base) || !isRecord(part)) return part;
+  const result: Record<string, unknown> = { ...base };
+  for (const [name, member] of Object.entries(part)) result[name] = merged(base[name], member);
+  return result;
+}
+
+function nameOf(item: unknown): unknown {
+  return isRecord(item) ? item["name"] : undefined;
+}
+
+function isRecord(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
