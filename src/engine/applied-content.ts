@@ -7,7 +7,7 @@
 // instead. Fields of others in the spec add a second part to the hash, so that an object that has any never looks up to
 // date (K12).
 import { defaultOf, eachItem, isServerDefault, type ServerDefaults } from "../kube/server-defaults.ts";
-import type { KubeObject, ManagedFieldsEntry, ObjectMeta } from "../kube/types.ts";
+import type { KubeObject, ObjectMeta } from "../kube/types.ts";
 import { annotationKeys } from "../model/labels.ts";
 import { hashOfText } from "../model/manifest-hash.ts";
 import { sortedNames } from "../model/sorted-names.ts";
@@ -16,7 +16,6 @@ import {
   type DriftedField,
   findDriftedFields,
   hasKeys,
-  isOwnApply,
   isRecord,
   namesParts,
   ownApply,
@@ -68,16 +67,6 @@ export function driftedFieldsOf(
 export function appliedPart(contentHash: string): string {
   const [applied = ""] = contentHash.split(separator);
   return applied;
-}
-
-/** The other field manager that changed the object last; changes of the status do not count. */
-export function lastOtherManager(metadata: ObjectMeta | undefined): string | undefined {
-  let newest: ManagedFieldsEntry | undefined;
-  for (const entry of metadata?.managedFields ?? []) {
-    if (isOwnApply(entry) || entry.subresource === "status") continue;
-    if (newest === undefined || (entry.time ?? "") > (newest.time ?? "")) newest = entry;
-  }
-  return newest?.manager;
 }
 
 /** What a pass over an object found besides its text. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createActionRecords } from "../../test/support/action-records.ts";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { oursSealed, testSeal } from "../../test/support/test-seal.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
@@ -27,13 +28,10 @@ const asWanted: LiveEntry = {
 function applierOf(calls: Partial<KubeApi> = {}, clock = new FakeClock()): StepsApplier {
   const unreachable = createKubeApi({ send: untouched, stream: untouched, close: async () => undefined });
   const lane = new SlowLane(backoffs.slow, { clock, random: createSeededRandom(1) });
-  return new StepsApplier({
-    api: { ...unreachable, ...calls },
-    clock,
-    drift: new DriftMemory(clock),
-    lane,
-    seal: testSeal,
-  });
+  const api = { ...unreachable, ...calls };
+  const actions = createActionRecords(api);
+  const drift = new DriftMemory(clock);
+  return new StepsApplier({ api, clock, drift, lane, seal: testSeal, actions });
 }
 
 /** `stored`: what the server stores for it. */
@@ -156,7 +154,10 @@ test("an apply uses force only on krane's own objects, and asks for no warnings"
 test("content that the server stored for the same manifest is in sync, other content is not", async () => {
   const edited: LiveEntry = { ...asWanted, contentHash: "edited" };
   const stored: LiveEntry = { ...asWanted, contentHash: "stored" };
-  const applier = applierOf({ apply: async (_, manifest) => ({ kind: "applied", object: manifest }) });
+  const applier = applierOf({
+    get: async () => undefined,
+    apply: async (_, manifest) => ({ kind: "applied", object: manifest }),
+  });
   assert.equal(applier.isDone([objectStep(stored)]), false);
   const written = await applier.apply([objectStep(edited, { stored: "stored" })], { scope: "" }, never);
   assert.deepEqual(written, { kind: "applied", writes: 1 });

@@ -15,10 +15,12 @@ import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import { annotationKeys, fieldManager } from "../model/labels.ts";
 import { isClaimable, type Ownership, type Stranger } from "../model/ownership.ts";
 import type { Seal, SealedIds } from "../model/seal.ts";
-import { appliedPart, lastOtherManager } from "./applied-content.ts";
+import type { ActionRecords, BeforeWrite, WrittenObject } from "./action-records.ts";
+import { appliedPart } from "./applied-content.ts";
 import { isConflict, isNotFound, isRefusal } from "./classify.ts";
 import type { DriftMemory } from "./drift-memory.ts";
 import { DriftRepair, manifestHashOf, type Repair } from "./drift-repair.ts";
+import { lastChangerOf } from "./field-owners.ts";
 import { KnownNamespaces } from "./known-namespaces.ts";
 import type { CheckedObject, LiveEntry, OwnedObject, Step } from "./plan.ts";
 import { SealPace } from "./seal-pace.ts";
@@ -48,10 +50,13 @@ export interface ApplyDeps {
   readonly seal: Seal;
   /** Called after each repair. */
   onRepair?(repair: Repair): void;
+  readonly actions: ActionRecords;
 }
 
-/** What was being written when a request failed: kind and namespace. */
 export interface Progress {
+  /** The key that is reconciled. */
+  readonly key?: string;
+  /** What was being written when a request failed: kind and namespace. */
   scope: string;
 }
 
@@ -232,7 +237,7 @@ export class StepsApplier {
     const live = cached ?? (this.isSurelyNew(object, name) ? undefined : await this.lookUp(object, signal));
     const verdict = live && judge(name, live);
     if (verdict) return verdict;
-    const writes = await this.write(object, name, live, signal);
+    const writes = await this.write(object, name, live, progress, signal);
     this.sealPace.forget(name);
     this.noteNamespace(ref);
     return applied(writes);
@@ -243,13 +248,19 @@ export class StepsApplier {
     object: OwnedObject,
     name: string,
     live: LiveEntry | undefined,
+    { key }: Progress,
     signal: AbortSignal,
   ): Promise<number> {
-    const { contentHash } = object;
-    const { drift } = this.deps;
+    const { kind, ref, contentHash } = object;
+    const { drift, actions } = this.deps;
+    const subject = { kind, ref, uid: live?.uid ?? "" };
+    const written = { key, subject, manifest: () => object.manifest() };
     // What is not sealed is applied in any case.
     const found =
       live && isSealed(live.ownership) ? await this.findDrift(object, name, live, signal) : undefined;
+    const before: BeforeWrite = found
+      ? { kind: "drifted", object: found.object }
+      : await actions.beforeWrite(written, drift.wasSent(name, contentHash), signal);
     let current = found?.object;
     let writes = 0;
     if (current === undefined || found?.needsApply) {
@@ -258,7 +269,7 @@ export class StepsApplier {
       // The usual case: the server has exactly what was sent.
       if (object.wrote(current).contentHash === contentHash) {
         drift.wrote(name, contentHash, contentHash);
-        if (found !== undefined) this.repair.report(object, found.object, current);
+        this.record(object, written, before, current);
         return writes;
       }
     }
@@ -267,8 +278,14 @@ export class StepsApplier {
     const stored = object.hashOf(cleaned.live);
     if (writes > 0) drift.wrote(name, contentHash, stored);
     else drift.saw(name, contentHash, stored);
-    this.repair.report(object, found?.object ?? current, cleaned.live);
+    if (writes > 0) this.record(object, written, before, cleaned.live);
     return writes;
+  }
+
+  private record(object: OwnedObject, written: WrittenObject, before: BeforeWrite, stored: KubeObject): void {
+    this.deps.actions.recordWrite(written, before, stored);
+    if (before.kind === "drifted" && before.object !== undefined)
+      this.repair.report(object, before.object, stored);
   }
 
   /**
@@ -336,13 +353,13 @@ export class StepsApplier {
   }
 
   private async contested(
-    { kind, ref }: OwnedObject,
+    object: OwnedObject,
     name: string,
     waitMs: number,
     signal: AbortSignal,
   ): Promise<StepsOutcome> {
-    const found = await this.deps.api.get(kind, ref, { resourceVersion: "0", detail: "metadata" }, signal);
-    const manager = lastOtherManager(found?.metadata) ?? "unknown";
+    const found = await this.deps.api.get(object.kind, object.ref, { resourceVersion: "0" }, signal);
+    const manager = (found && lastChangerOf(found, object.manifest())) ?? "unknown";
     return { kind: "contested", reason: `field manager ${manager} keeps changing ${name}`, waitMs };
   }
 
@@ -365,15 +382,7 @@ export class StepsApplier {
     if (ownership !== undefined && !isClaimable(ownership)) return conflict(name, ownership);
     const isCurrent =
       live !== undefined && ownership !== undefined && isSealed(ownership) && object.isCurrent(live);
-    if (!isCurrent) {
-      const uid = live?.metadata?.uid ?? "";
-      await this.deps.api.apply(
-        kind,
-        this.sealed(object, ownership && { uid, ownership }),
-        { ...applyOptions, force: live !== undefined, detail: "metadata" },
-        signal,
-      );
-    }
+    if (!isCurrent) await this.sendChecked(object, live, progress, signal);
     if (this.checkedUntilMs.size >= checkedMax) this.checkedUntilMs.clear();
     this.checkedUntilMs.set(name, this.deps.clock.nowMs() + checkAgainMs);
     return applied(isCurrent ? 0 : 1);
@@ -388,6 +397,26 @@ export class StepsApplier {
     const annotations = { ...manifest.metadata?.annotations, [annotationKeys.seal]: text };
     const uid = live === undefined ? {} : { uid: live.uid };
     return { ...manifest, metadata: { ...manifest.metadata, ...uid, annotations } };
+  }
+
+  private async sendChecked(
+    object: CheckedObject,
+    live: KubeObject | undefined,
+    { key }: Progress,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { api, actions } = this.deps;
+    const { kind, ref } = object;
+    const uid = live?.metadata?.uid ?? "";
+    const manifest = this.sealed(object, live && { uid, ownership: object.judge(live) });
+    const options = { ...applyOptions, force: live !== undefined, detail: "metadata" } as const;
+    const { object: stored } = await api.apply(kind, manifest, options, signal);
+    const subject = { kind, ref, uid };
+    const wasThere = this.checkedUntilMs.has(nameOf({ kind, ref }));
+    const before = actions.judgeRead(live, manifest, wasThere);
+    // The response has the metadata only; the rest is stored as it was sent.
+    const after = { ...manifest, ...(stored.metadata && { metadata: stored.metadata }) };
+    actions.recordWrite({ key, subject, manifest: () => manifest }, before, after);
   }
 
   private enter(kind: ResourceKind, ref: ObjectRef, progress: Progress): StepsOutcome | undefined {

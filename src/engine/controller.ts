@@ -19,6 +19,7 @@ import type { Seal } from "../model/seal.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traced } from "../telemetry/spans.ts";
+import { ActionRecords } from "./action-records.ts";
 import { StepsApplier } from "./apply-steps.ts";
 import { backoffs, classifyProblems } from "./classify.ts";
 import { type ControllerDefinition, namespaceOf, whenWatching } from "./controller-definition.ts";
@@ -36,10 +37,10 @@ import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
 import type { Repair } from "./drift-repair.ts";
 import type { DriftTolerance } from "./drift-tolerance.ts";
-import { describeDrift } from "./drifted-fields.ts";
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
 import { KeyPace } from "./key-pace.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
+import { EventRecorder } from "./object-events.ts";
 import { ObjectStatuses } from "./object-status.ts";
 import { OrderWaits, readOrder, restoreOrder } from "./orders.ts";
 import { createReconciler, type Reconciler } from "./reconcile.ts";
@@ -125,6 +126,7 @@ export class Controller<
   private readonly stream: DesiredStream;
   private readonly orders = new OrderWaits();
   private readonly pace: KeyPace;
+  private readonly events: EventRecorder;
   private readonly stopping = new AbortController();
   private lastResync: ResyncResult | undefined;
   private running: Promise<unknown> | undefined;
@@ -181,12 +183,15 @@ export class Controller<
     this.breaker = createReportBreaker(name, deps);
     this.reporter = this.createReporter();
     const lane = new SlowLane(backoffs.slow, deps);
+    this.events = new EventRecorder({ api, clock, random });
+    const actions = new ActionRecords({ controller: name, api, log, events: this.events });
     const applier = new StepsApplier({
       api,
       clock,
       drift: new DriftMemory(clock),
       lane,
       seal: deps.seal,
+      actions,
       onRepair: (repair) => this.noteRepair(repair),
     });
     const enqueue = this.queue.add.bind(this.queue);
@@ -205,6 +210,7 @@ export class Controller<
     this.reconciler = createReconciler({
       ...looked,
       cursor: this.cursor,
+      actions,
       lane,
       api,
       report: (key) => this.reporter.changed(key),
@@ -332,6 +338,7 @@ export class Controller<
       this.keep("workers", (signal) => this.queue.run(workers, (key, work) => this.work(key, work), signal)),
       this.keep("reporter", (signal) => this.reporter.run(signal)),
       this.keep("stream", (signal) => this.stream.run(signal)),
+      this.keep("events", (signal) => this.events.run(signal)),
     ];
     if (resyncMs > 0) loops.push(this.keep("resync", (signal) => this.runResync(resyncMs, signal)));
     if (replayMs > 0) loops.push(this.keep("replay", (signal) => this.runReplay(replayMs, signal)));
@@ -483,18 +490,9 @@ export class Controller<
     this.pace.forget(key);
   }
 
-  private noteRepair({ object: { kind, ref }, fields }: Repair): void {
-    const { log, metrics } = this.deps;
-    const controller = this.kind.controller;
-    metrics.driftRepairs.inc({ controller, resource: kind.kind.toLowerCase() }, fields.length);
-    log.warn("repaired an object that somebody else had changed", {
-      controller,
-      kind: kind.kind,
-      namespace: ref.namespace,
-      name: ref.name,
-      fieldManager: fields[0]?.owner?.manager ?? "unknown",
-      reason: describeDrift(fields),
-    });
+  private noteRepair({ object: { kind }, fields }: Repair): void {
+    const labels = { controller: this.kind.controller, resource: kind.kind.toLowerCase() };
+    this.deps.metrics.driftRepairs.inc(labels, fields.length);
   }
 
   private onBug(where: string, error: unknown): void {

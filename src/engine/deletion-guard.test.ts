@@ -34,7 +34,11 @@ function passes(guard: DeletionGuard, keys: readonly string[], count: number, pr
 
 test("an order deletes krane's own object at once, with the observed uid", () => {
   const guard = new DeletionGuard(options, new FakeClock());
-  assert.deepEqual(guard.permit(proof({ authority: "order" })), { kind: "permitted", uid: "uid-1" });
+  assert.deepEqual(guard.permit(proof({ authority: "order" })), {
+    kind: "permitted",
+    uid: "uid-1",
+    basis: { authority: "explicit delete", reason: "its deletion was ordered" },
+  });
 });
 
 test("no authority deletes an object that is not krane's, or whose uid is unknown", () => {

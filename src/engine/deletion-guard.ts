@@ -8,7 +8,6 @@
 // - Otherwise the deletion is held back, visibly, until desired state returns or a person allows it.
 
 import type { Clock } from "../concurrency/clock.ts";
-import type { ObjectRef, ResourceKind } from "../kube/types.ts";
 import type { Ownership } from "../model/ownership.ts";
 
 export interface DeletionGuardOptions {
@@ -35,8 +34,14 @@ export interface DeletionProof {
   readonly authority: Authority;
 }
 
+/** Why a deletion is allowed, in words for people. */
+export interface DeletionBasis {
+  readonly authority: "explicit delete" | "confirmed absence" | "operator release" | "unused";
+  readonly reason: string;
+}
+
 export type Permission =
-  | { readonly kind: "permitted"; readonly uid: string }
+  | { readonly kind: "permitted"; readonly uid: string; readonly basis: DeletionBasis }
   | { readonly kind: "not-ours"; readonly reason: string }
   | { readonly kind: "blocked"; readonly reason: string };
 
@@ -68,6 +73,12 @@ interface Suspicion {
   charged: boolean;
   reason: string;
 }
+
+const bases = {
+  order: { authority: "explicit delete", reason: "its deletion was ordered" },
+  unused: { authority: "unused", reason: "nothing in the cluster or in the desired state refers to it" },
+  release: { authority: "operator release", reason: "an operator allowed the held-back deletion" },
+} as const satisfies Record<string, DeletionBasis>;
 
 export class DeletionGuard {
   private readonly options: DeletionGuardOptions;
@@ -136,18 +147,19 @@ export class DeletionGuard {
     if (!isSealed && (ownership.kind !== "unsealed" || authority === "unused"))
       return { kind: "not-ours", reason: ownership.reason };
     if (uid === "") return { kind: "not-ours", reason: "the uid of the live object is unknown" };
-    if (authority !== "absence") return { kind: "permitted", uid };
+    if (authority !== "absence") return { kind: "permitted", uid, basis: bases[authority] };
     const suspicion = this.suspicions.get(proof.key);
     if (suspicion === undefined) return { kind: "blocked", reason: "the control plane still knows it" };
-    if (suspicion.released) return { kind: "permitted", uid };
-    const reason = isSealed ? this.objection(suspicion, proof.createdAt) : ownership.reason;
-    if (reason !== undefined) {
-      suspicion.reason = reason;
-      return { kind: "blocked", reason };
+    if (suspicion.released) return { kind: "permitted", uid, basis: bases.release };
+    const objection = isSealed ? this.objection(suspicion, proof.createdAt) : ownership.reason;
+    if (objection !== undefined) {
+      suspicion.reason = objection;
+      return { kind: "blocked", reason: objection };
     }
     if (!suspicion.charged) this.deletedAtMs.push(this.clock.nowMs());
     suspicion.charged = true;
-    return { kind: "permitted", uid };
+    const reason = `the control plane did not know it in ${suspicion.passes} resync passes in a row`;
+    return { kind: "permitted", uid, basis: { authority: "confirmed absence", reason } };
   }
 
   /** A person allows the deletion. Returns false if it is not held back. */
@@ -196,39 +208,4 @@ export class DeletionGuard {
     if (this.deletedAtMs.length < budget) return undefined;
     return `the budget of ${budget} deletions per ${budgetWindowMs / 60_000} minutes is used up`;
   }
-}
-
-export interface EventSubject {
-  readonly kind: ResourceKind;
-  readonly ref: ObjectRef;
-  readonly uid: string;
-}
-
-/**
- * The event that shows, in `kubectl describe`, why krane holds back the deletion of an object. Its name is fixed per
- * object and uid, so repeating it does not fill the cluster.
- */
-export function deletionBlockedEvent({ kind, ref, uid }: EventSubject, reason: string, wallMs: number) {
-  const { name, namespace = "default" } = ref;
-  // biome-ignore lint/style/noRestrictedGlobals: it formats the time that the clock gave, and reads none itself.
-  const timestamp = new Date(wallMs).toISOString().replace(/\.\d+Z$/, "Z");
-  return {
-    metadata: { name: `${name}.deletion-blocked-${uid.slice(0, 8)}`, namespace },
-    involvedObject: {
-      apiVersion: kind.group === "" ? kind.version : `${kind.group}/${kind.version}`,
-      kind: kind.kind,
-      name,
-      namespace,
-      uid,
-    },
-    type: "Warning",
-    reason: "DeletionBlocked",
-    message: `The control plane does not know this object. krane is holding back its deletion: ${reason}.`,
-    source: { component: "krane" },
-    reportingComponent: "krane",
-    reportingInstance: "krane",
-    firstTimestamp: timestamp,
-    lastTimestamp: timestamp,
-    count: 1,
-  };
 }

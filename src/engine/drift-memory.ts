@@ -32,6 +32,12 @@ export class DriftMemory {
     return this.memories.has(object);
   }
 
+  /** Whether the last write of the object sent this manifest; undefined if this process did not write it. */
+  wasSent(object: string, wanted: string): boolean | undefined {
+    const memory = this.memories.get(object);
+    return memory && memory.sent === wanted;
+  }
+
   /** Whether the live content is what the server stored when krane sent this manifest. */
   isAsStored(object: string, wanted: string, live: string): boolean {
     const memory = this.memories.get(object);

@@ -2,26 +2,19 @@
 // works from any state. It records the outcome, settles the version and decides when the key comes up again.
 import { isAbort } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
-import { notify } from "../concurrency/notify.ts";
 import type { WorkOutcome, WorkPriority } from "../concurrency/work-queue.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { objectKey } from "../kube/object-cache.ts";
-import { events } from "../kube/resources.ts";
-import { fieldManager } from "../model/labels.ts";
 import { isClaimable } from "../model/ownership.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { spanCatalogue } from "../telemetry/span-catalogue.ts";
 import type { Spans, Traced } from "../telemetry/spans.ts";
+import type { ActionRecords } from "./action-records.ts";
 import type { Progress, StepsApplier, StepsOutcome } from "./apply-steps.ts";
 import { backoffs, classifyFailure, classifyProblems, type Failure, isRefusal } from "./classify.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
-import {
-  type Authority,
-  type DeletionGuard,
-  deletionBlockedEvent,
-  type EventSubject,
-} from "./deletion-guard.ts";
+import type { Authority, DeletionBasis, DeletionGuard } from "./deletion-guard.ts";
 import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { isTroubled, type ObjectStatuses, type OutcomeChange, type OutcomeRecord } from "./object-status.ts";
 import type { LiveEntry, OwnedTarget, Plan } from "./plan.ts";
@@ -37,6 +30,7 @@ export interface ReconcileDeps<Spec> {
   readonly guard: DeletionGuard;
   readonly statuses: ObjectStatuses;
   readonly applier: StepsApplier;
+  readonly actions: ActionRecords;
   readonly lane: SlowLane;
   readonly api: KubeApi;
   readonly clock: Clock;
@@ -86,7 +80,7 @@ export class Reconciler<Spec> {
     const { controller, store, clock, metrics } = this.deps;
     const entry = store.get(key);
     const startedMs = clock.nowMs();
-    const progress: Progress = { scope: "" };
+    const progress: Progress = { key, scope: "" };
     const operation = entry?.want.kind === "delete" ? "delete" : "apply";
     const result = await this.attempt(key, entry, progress, signal);
     if (isWork(result)) {
@@ -202,7 +196,7 @@ export class Reconciler<Spec> {
   ): Promise<Result> {
     let writes = 0;
     let left: { readonly result: Result; readonly scope: string } | undefined;
-    const blocked = this.objection(key, targets, authority, signal);
+    const blocked = this.objection(key, targets, authority);
     if (blocked !== undefined) return blocked;
     for (const target of targets) {
       progress.scope = `${target.kind.kind}/${target.ref.namespace ?? ""}`;
@@ -223,7 +217,7 @@ export class Reconciler<Spec> {
     { scope }: Progress,
     signal: AbortSignal,
   ): Promise<Result> {
-    const { guard, api, lane } = this.deps;
+    const { guard, api, lane, actions } = this.deps;
     const { kind, ref } = target;
     const live = target.live() ?? (await this.lookUp(target, signal));
     if (live === undefined) return { kind: "deleted", writes: 0 };
@@ -236,19 +230,24 @@ export class Reconciler<Spec> {
     if (live.deleting) return deleting;
     const wait = lane.wait(scope);
     if (wait) return { kind: "backing-off", ...wait };
-    const outcome = await api.delete(kind, ref, { uid: permission.uid, propagation: "Background" }, signal);
+    const { uid, basis } = permission;
+    const outcome = await api.delete(kind, ref, { uid, propagation: "Background" }, signal);
+    if (outcome.kind !== "absent") actions.recordDeletion(key, { kind, ref, uid }, this.basisOf(key, basis));
     if (outcome.kind === "deleting") return deleting;
-    target.deleted(permission.uid);
+    target.deleted(uid);
     return { kind: "deleted", writes: 1 };
   }
 
+  private basisOf(key: string, basis: DeletionBasis): DeletionBasis {
+    if (basis.authority !== "explicit delete") return basis;
+    const entry = this.deps.store.get(key);
+    if (entry?.origin === "scheduler") return { ...basis, reason: "ordered through SchedulerService" };
+    const version = entry === undefined ? "" : ` with version ${entry.version}`;
+    return { ...basis, reason: `the control plane ordered it${version}` };
+  }
+
   /** Asks the guard about all targets before the first delete, so that an object is never deleted by half. */
-  private objection(
-    key: string,
-    targets: readonly OwnedTarget[],
-    authority: Authority,
-    signal: AbortSignal,
-  ): Result | undefined {
+  private objection(key: string, targets: readonly OwnedTarget[], authority: Authority): Result | undefined {
     const standing = targets.flatMap(({ kind, ref, live: look }) => {
       const live = look();
       return live === undefined ? [] : [{ kind, ref, ...live }];
@@ -257,7 +256,8 @@ export class Reconciler<Spec> {
       const permission = this.deps.guard.permit({ ...live, key, authority });
       if (permission.kind !== "blocked") continue;
       // The last target is the main object, which the others belong to and which people describe.
-      this.announce(key, standing.at(-1) ?? live, permission.reason, signal);
+      const isNews = this.deps.statuses.get(key)?.outcome !== "blocked";
+      if (isNews) this.deps.actions.recordBlockedDeletion(standing.at(-1) ?? live, permission.reason);
       return permission;
     }
     return undefined;
@@ -269,14 +269,6 @@ export class Reconciler<Spec> {
     const live = found && entryOf(found);
     // Anything else is an unrelated object with the same name.
     return live !== undefined && isClaimable(live.ownership) ? live : undefined;
-  }
-
-  /** Writes the event once, when the hold begins. A failure is ignored: log and status carry the same reason. */
-  private announce(key: string, subject: EventSubject, reason: string, signal: AbortSignal): void {
-    const { api, clock, statuses } = this.deps;
-    if (statuses.get(key)?.outcome === "blocked") return;
-    const event = deletionBlockedEvent(subject, reason, clock.wallMs());
-    notify(() => api.create(events, event, { fieldManager }, signal));
   }
 
   private conclude(

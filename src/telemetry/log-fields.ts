@@ -33,6 +33,13 @@ export const logFieldCatalogue = {
   uid: field("string", "the Kubernetes UID"),
   fieldManager: field("string", "the field manager that owns or changed it"),
   keyId: field("string", "the id of the key that krane seals with"),
+  authority: field(
+    "string",
+    "why a deletion is allowed: explicit delete, confirmed absence, operator release or unused",
+  ),
+  field: field("string", "the field of a Kubernetes object that was repaired"),
+  before: field("string", "its value before the repair, without secrets"),
+  after: field("string", "its value after the repair, without secrets"),
   workspaceId: field("string", "the workspace"),
   projectId: field("string", "the project"),
   environmentId: field("string", "the environment"),

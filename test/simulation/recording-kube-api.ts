@@ -10,6 +10,11 @@ export interface RecordedWrite {
   readonly manifest: KubeObject | undefined;
 }
 
+/** Without the Events that tell of them. */
+export function withoutEvents(writes: readonly RecordedWrite[]): readonly RecordedWrite[] {
+  return writes.filter(({ kind }) => kind !== "Event");
+}
+
 export interface RecordingKubeApi extends KubeApi {
   readonly writes: RecordedWrite[];
 }

@@ -25,6 +25,7 @@ import {
   replicaSets,
 } from "../../src/kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
+import type { Log } from "../../src/telemetry/log.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -72,6 +73,8 @@ export interface SimulationOptions {
   readonly seed?: number;
   /** See every call that reaches the control plane. */
   readonly interceptors?: readonly Interceptor[];
+  /** The agents' log; by default its lines go nowhere. */
+  readonly log?: Log;
 }
 
 export class SimulatedRegion {
@@ -84,11 +87,13 @@ export class SimulatedRegion {
   readonly reportedSentinels: ReportSentinelStatusRequest[] = [];
   readonly metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
   private readonly random;
+  private readonly log: Log;
   private readonly stopping = new AbortController();
   private readonly agents = new Set<Pick<SimulatedAgent, "stop">>();
   private clusterDone: Promise<void> = Promise.resolve();
 
-  private constructor({ seed = 1, interceptors = [] }: SimulationOptions) {
+  private constructor({ seed = 1, interceptors = [], log = createQuietLog() }: SimulationOptions) {
+    this.log = log;
     this.random = createSeededRandom(seed);
     this.server = createApiServer({ clock: this.clock, random: this.random });
     this.api = createKubeApi(createInProcessTransport(this.server, { userAgent: "kubectl" }));
@@ -134,8 +139,7 @@ export class SimulatedRegion {
     name: string,
     create: (deps: ControllerDeps) => C,
   ): SimulatedAgent<C> {
-    const { clock, random, metrics } = this;
-    const log = createQuietLog();
+    const { clock, random, metrics, log } = this;
     const transport = createInProcessTransport(this.server, { userAgent: "krane" });
     const listed = createListedKubeApi(createKubeApi(transport), ["agent", "registry"]);
     const api = createRecordingKubeApi(listed);

@@ -16,6 +16,7 @@ import { VersionCursor } from "../../src/engine/version-cursor.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Traced } from "../../src/telemetry/spans.ts";
+import { createActionRecords } from "./action-records.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { createQuietLog } from "./quiet-log.ts";
 import { testSeal } from "./test-seal.ts";
@@ -45,6 +46,7 @@ export function createBareReconciler(plan: () => Plan, traced: Traced = {}) {
     failing: () => new Map(),
   };
   const api = createKubeApi({ send: untouched, stream: untouched, close: async () => undefined });
+  const actions = createActionRecords(api);
   const lane = new SlowLane(backoffs.slow, deps);
   const store = new DesiredStore<string>(clock);
   const guard = new DeletionGuard(deletion, clock);
@@ -56,7 +58,8 @@ export function createBareReconciler(plan: () => Plan, traced: Traced = {}) {
     cursor: new VersionCursor(),
     guard,
     statuses: new ObjectStatuses(clock, () => undefined),
-    applier: new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane, seal: testSeal }),
+    applier: new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane, seal: testSeal, actions }),
+    actions,
     lane,
     api,
     metrics: createMetrics({ version: "1", revision: "r", nodeVersion: process.version }),

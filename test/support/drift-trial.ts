@@ -19,6 +19,7 @@ import { createKubeApi, objectPath } from "../../src/kube/client.ts";
 import type { KubeTransport } from "../../src/kube/transport.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
 import { annotationKeys } from "../../src/model/labels.ts";
+import { createActionRecords } from "./action-records.ts";
 import { handEdits } from "./hand-edits.ts";
 import { oursSealed, testSeal } from "./test-seal.ts";
 
@@ -111,8 +112,10 @@ export class DriftTrial {
   private createApplier(): StepsApplier {
     const clock = createSystemClock();
     const random = createSeededRandom(1);
+    const api = this.countingApi();
     return new StepsApplier({
-      api: this.countingApi(),
+      api,
+      actions: createActionRecords(api),
       clock,
       // Edits come faster here than a fight does.
       drift: new PatientMemory(clock),

@@ -17,7 +17,7 @@
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [create]
-# The agent records an event on an object whose deletion it holds back.
+# The agent records an Event on an object that it deletes or repairs, or whose deletion it holds back.
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
