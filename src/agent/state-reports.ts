@@ -33,19 +33,23 @@ const listedMax = 100;
 
 /** Sends a report immediately, then repeats until the signal aborts. Never rejects. */
 export async function runStateReports(deps: StateReportsDeps, signal: AbortSignal): Promise<void> {
-  const { log, view } = deps;
+  const { log, view, clock } = deps;
+  const component = "agent state";
   let delivered: readonly ControllerStatus[] = [];
   let failures = 0;
   while (!signal.aborted) {
     const state = view.status();
+    const startedMs = clock.nowMs();
+    const sent = () => ({ component, operation: "report", durationMs: clock.nowMs() - startedMs });
     try {
       const response = await deps.send(stateReport(view, state), signal);
+      log.event("reported", { ...sent(), outcome: "update" });
       delivered = state.controllers;
       failures = 0;
       for (const released of response?.releasedDeletions ?? []) release(released, deps);
     } catch (error) {
       if (isAbort(error, signal)) return;
-      if (failures === 0) log.warn("could not report the agent's state", { error });
+      log.event("reported", { ...sent(), outcome: "failed", error });
       failures += 1;
     }
     await untilDue({ delivered, failures }, deps, signal).catch(() => undefined);

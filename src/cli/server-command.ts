@@ -68,7 +68,7 @@ Press Ctrl-C to stop, twice to stop immediately.
 }
 
 function createServerLog(
-  { logLevel: level, listen }: ServerConfig,
+  { logLevel: level, logSampling: sampling, listen }: ServerConfig,
   { version }: BuildInfo,
   stdout: Output,
 ): Log {
@@ -76,7 +76,7 @@ function createServerLog(
     {
       level,
       instance: { id: `server-${listen.port}`, region: "all", version },
-      sampling: { rate: 1, slowThresholdMs: 1_000 },
+      sampling,
     },
     {
       clock: createSystemClock(),

@@ -248,14 +248,14 @@ export const settings = {
     "observability.logging.sample_rate",
     rate(),
     1,
-    "Share of ordinary request events that is logged; failed and slow ones always are.",
+    "Share of ordinary requests, reconciles and reports that is logged; failed and slow ones always are.",
     { env: "UNKEY_LOG_SAMPLE_RATE" },
   ),
   logSlowThreshold: settingWithDefault(
     "observability.logging.slow_threshold",
     duration(1, hourMs),
     secondMs,
-    "Duration above which a request event counts as slow.",
+    "Duration above which a request, reconcile or report counts as slow and is always logged.",
     { env: "UNKEY_LOG_SLOW_THRESHOLD" },
   ),
   tracingEnabled: setting("observability.tracing.enabled", bool(), "Send traces and metrics over OTLP.", {

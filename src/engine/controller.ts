@@ -44,7 +44,7 @@ import { EventRecorder } from "./object-events.ts";
 import { ObjectStatuses } from "./object-status.ts";
 import { OrderWaits, readOrder, restoreOrder } from "./orders.ts";
 import { createReconciler, type Reconciler } from "./reconcile.ts";
-import { createReportBreaker, Reporter } from "./reporter.ts";
+import { createReportBreaker, Reporter, reportEvents } from "./reporter.ts";
 import { isInSync, Resync, type ResyncResult } from "./resync.ts";
 import type { KeyListener, KindController, OrderOutcome, SeenObjects } from "./running-controller.ts";
 import { SlowLane } from "./slow-lane.ts";
@@ -376,8 +376,8 @@ export class Controller<
   }
 
   private createReporter(): Reporter {
-    const { definition, store, breaker } = this;
-    const { clock, random } = this.deps;
+    const { definition, store, breaker, kind } = this;
+    const { clock, random, log } = this.deps;
     return new Reporter(
       { workers: reportsAtOnce },
       {
@@ -387,6 +387,7 @@ export class Controller<
         observe: (key) => definition.observe(key),
         isDeletionWanted: (key) => store.get(key)?.want.kind === "delete",
         onError: (key, error) => this.onBug(`report ${key}`, error),
+        onSent: reportEvents(kind.controller, log),
       },
     );
   }

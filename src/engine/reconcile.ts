@@ -84,7 +84,9 @@ export class Reconciler<Spec> {
     const operation = entry?.want.kind === "delete" ? "delete" : "apply";
     const result = await this.attempt(key, entry, progress, signal);
     if (isWork(result)) {
-      metrics.reconcileDuration.observe({ controller, operation }, (clock.nowMs() - startedMs) / 1_000);
+      const durationMs = clock.nowMs() - startedMs;
+      this.logWork(key, entry, { operation, durationMs, result });
+      metrics.reconcileDuration.observe({ controller, operation }, durationMs / 1_000);
       metrics.reconcileOperations.inc({
         controller,
         operation,
@@ -92,6 +94,25 @@ export class Reconciler<Spec> {
       });
     }
     return this.conclude(key, entry, result, progress);
+  }
+
+  private logWork(
+    key: string,
+    entry: DesiredEntry<Spec> | undefined,
+    { operation, durationMs, result }: { operation: string; durationMs: number; result: Result },
+  ): void {
+    const { controller, log } = this.deps;
+    const failure = result.kind === "failed" ? result.failure : undefined;
+    log.event("reconciled", {
+      controller,
+      key,
+      operation,
+      outcome: failure?.kind ?? result.kind,
+      version: entry?.version,
+      count: "writes" in result ? result.writes : undefined,
+      durationMs,
+      error: failure && { name: "ReconcileFailure", message: failure.reason },
+    });
   }
 
   private async attempt(
@@ -409,9 +430,9 @@ export class Reconciler<Spec> {
       reason: record.reason === "" ? undefined : record.reason,
     };
     if (isTroubled(record.outcome)) log.warn("object out of sync", fields);
-    else if (record.outcome === "unchanged") log.debug("object in sync", fields);
     else if (record.outcome === "pending") log.debug("object pending", fields);
-    else log.info("reconciled", fields);
+    // The event of a reconcile tells what was written.
+    else log.debug("object in sync", fields);
   }
 }
 

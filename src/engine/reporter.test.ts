@@ -5,11 +5,12 @@ import { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "../control-plane/error.ts";
 import { isOutage } from "./classify.ts";
-import { type Observation, Reporter } from "./reporter.ts";
+import { type Observation, Reporter, type SentReport } from "./reporter.ts";
 
 class ReporterSetup {
   readonly clock = new FakeClock();
   readonly arrived: string[] = [];
+  readonly sent: SentReport[] = [];
   readonly world = new Map<string, string>();
   readonly deletesWanted = new Set<string>();
   failure: ControlPlaneCode | undefined;
@@ -29,6 +30,7 @@ class ReporterSetup {
       observe: (key) => this.observe(key),
       isDeletionWanted: (key) => this.deletesWanted.has(key),
       onError: (_, error) => assert.fail(String(error)),
+      onSent: (sent) => void this.sent.push(sent),
     },
   );
   readonly done = this.reporter.run(this.stopping.signal);
@@ -249,5 +251,25 @@ test("a report in flight when the sign of life came does not wait for its old ba
   await setup.clock.advance(5_000);
   assert.equal(setup.arrived.length, tries + 2);
   assert.equal(setup.reporter.dueCount, 0);
+  await setup.stop();
+});
+
+test("every report that was sent is observed once, with its duration and its error", async () => {
+  const setup = new ReporterSetup();
+  setup.set("a", "1");
+  await setup.clock.advance(1);
+  setup.failure = "unavailable";
+  setup.set("a", "2");
+  await setup.clock.advance(1);
+  setup.failure = undefined;
+  await setup.clock.advance(2_000);
+  assert.deepEqual(
+    setup.sent.map(({ key, change, error }) => [key, change, (error as ControlPlaneError | undefined)?.code]),
+    [
+      ["a", "update", undefined],
+      ["a", "update", "unavailable"],
+      ["a", "update", undefined],
+    ],
+  );
   await setup.stop();
 });

@@ -45,6 +45,16 @@ export interface ReporterDeps {
   /** If so, the deletion is reported even for an object that was never reported before. */
   isDeletionWanted(key: string): boolean;
   onError(key: string, error: unknown): void;
+  /** A report was sent, and how that ended. */
+  onSent(sent: SentReport): void;
+}
+
+export interface SentReport {
+  readonly key: string;
+  readonly change: "update" | "delete";
+  readonly durationMs: number;
+  /** Absent if the control plane has the state that the report carries. */
+  readonly error?: unknown;
 }
 
 /** The last report about a key that needs no retry: delivered, or rejected. */
@@ -141,7 +151,7 @@ export class Reporter {
     if (change === "delete" && last === undefined && !this.deps.isDeletionWanted(key)) return done;
     this.probeIfDue();
     try {
-      await this.deps.breaker.execute(() => observation.send(signal));
+      await this.deps.breaker.execute(() => this.sendObserved(key, observation, signal));
       this.probeBackoff.reset();
       this.nextProbeMs = 0;
     } catch (error) {
@@ -174,6 +184,21 @@ export class Reporter {
     return done;
   }
 
+  private async sendObserved(key: string, observation: Observation, signal: AbortSignal): Promise<void> {
+    const { clock, onSent } = this.deps;
+    const { change } = observation;
+    const startedMs = clock.nowMs();
+    const facts = () => ({ key, change, durationMs: clock.nowMs() - startedMs });
+    try {
+      await observation.send(signal);
+      onSent(facts());
+    } catch (error) {
+      const isDelivered = classifyReport(error, change)?.kind === "delivered";
+      if (!signal.aborted) onSent(isDelivered ? facts() : { ...facts(), error });
+      throw error;
+    }
+  }
+
   private probeIfDue(): void {
     const nowMs = this.deps.clock.nowMs();
     if (this.probeAtMs === undefined || nowMs < this.probeAtMs) return;
@@ -185,6 +210,14 @@ export class Reporter {
 
 function isCausedByOutage(error: unknown): boolean {
   return error instanceof CircuitOpenError || isOutage(error);
+}
+
+/** Logs one event per report. */
+export function reportEvents(controller: string, log: Log): (sent: SentReport) => void {
+  return ({ key, change, durationMs, error }) => {
+    const outcome = error === undefined ? change : "failed";
+    log.event("reported", { controller, key, operation: "report", outcome, durationMs, error });
+  };
 }
 
 interface ReportBreakerDeps {

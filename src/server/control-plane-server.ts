@@ -6,6 +6,7 @@ import { routeByPath } from "../http/http-handler.ts";
 import type { HttpLimits } from "../http/http-limits.ts";
 import { startHttpPort } from "../http/http-port.ts";
 import type { TlsFiles } from "../http/tls-certificate.ts";
+import { loggedRouter } from "../services/call-events.ts";
 import { rpcRoutes } from "../services/rpc-routes.ts";
 import { tracedRouter } from "../services/served-call-spans.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -66,9 +67,12 @@ export function createControlPlaneServer(
       const health: Health = createHealth(options.checks ?? new Map(), deps);
       const rpcs = rpcRoutes((router) => {
         // Every caller that gets here has presented a valid token.
-        const traced = tracedRouter(router, deps.spans, () => true);
-        routes(traced);
-        adminApi?.routes(traced);
+        const observed = loggedRouter(
+          tracedRouter(router, deps.spans, () => true),
+          deps,
+        );
+        routes(observed);
+        adminApi?.routes(observed);
       });
       const handler = routeByPath(new Map([...rpcs, ...health.routes()]));
       const { port, host, tls, limits, setting = "port" } = options;

@@ -15,25 +15,29 @@ export function tracedRouter(
   spans: Spans | undefined,
   knowsCaller: KnowsCaller,
 ): ConnectRouter {
-  if (spans === undefined) return router;
-  const first = createServedCallSpans(spans, knowsCaller);
-  // Outermost, so that it sees the final error.
-  const traced = <O extends { readonly interceptors?: Interceptor[] }>(options: O | undefined) => ({
+  return spans === undefined
+    ? router
+    : withFirstInterceptor(router, createServedCallSpans(spans, knowsCaller));
+}
+
+/** Wraps a router so that its services have one more interceptor: the outermost, which sees the final error. */
+export function withFirstInterceptor(router: ConnectRouter, first: Interceptor): ConnectRouter {
+  const withFirst = <O extends { readonly interceptors?: Interceptor[] }>(options: O | undefined) => ({
     ...options,
     interceptors: [first, ...(options?.interceptors ?? [])],
   });
-  const tracing: ConnectRouter = {
+  const wrapped: ConnectRouter = {
     handlers: router.handlers,
     service(service, implementation, options) {
-      router.service(service, implementation, traced(options));
-      return tracing;
+      router.service(service, implementation, withFirst(options));
+      return wrapped;
     },
     rpc(method, implementation, options) {
-      router.rpc(method, implementation, traced(options));
-      return tracing;
+      router.rpc(method, implementation, withFirst(options));
+      return wrapped;
     },
   };
-  return tracing;
+  return wrapped;
 }
 
 function createServedCallSpans(spans: Spans, knowsCaller: KnowsCaller): Interceptor {

@@ -8,6 +8,7 @@ import { ServerReflection as ServerReflectionAlpha } from "../gen/grpc/reflectio
 import type { Health } from "../http/health.ts";
 import type { HttpHandler } from "../http/http-handler.ts";
 import type { Traced } from "../telemetry/spans.ts";
+import { type CallEventsDeps, loggedRouter } from "./call-events.ts";
 import { grpcHealthRoutes } from "./grpc-health.ts";
 import { createReflectionIndex, type ReflectionRequest } from "./reflection-index.ts";
 import { rpcRoutes } from "./rpc-routes.ts";
@@ -25,13 +26,13 @@ export interface ServedService {
 export function serviceRoutes(
   served: readonly ServedService[],
   health: Health,
-  deps: { readonly clock: Clock } & Traced,
+  deps: CallEventsDeps & Traced,
 ): ReadonlyMap<string, HttpHandler> {
   const services = served.map(({ service }) => service);
   const names = new Set(services.map(({ typeName }) => typeName));
   return rpcRoutes((router) => {
     for (const { routes, knowsCaller = () => false } of served)
-      routes(tracedRouter(router, deps.spans, knowsCaller));
+      routes(loggedRouter(tracedRouter(router, deps.spans, knowsCaller), deps));
     grpcHealthRoutes(health, names, deps)(router);
     reflectionRoutes([...services, GrpcHealth], deps)(router);
   });

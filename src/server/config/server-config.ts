@@ -11,6 +11,7 @@ import type { Setting } from "../../config/setting.ts";
 import { type ConfigFile, readToml } from "../../config/toml-document.ts";
 import { findUnknownKeys } from "../../config/unknown-keys.ts";
 import type { TlsFiles } from "../../http/tls-certificate.ts";
+import type { LogOptions } from "../../telemetry/log.ts";
 import type { HistoryRetention } from "../store.ts";
 import { type ListenAddress, parseListen } from "./server-setting-types.ts";
 import { allServerSettings, serverSettings as s, serverChoices, serverSections } from "./server-settings.ts";
@@ -36,6 +37,7 @@ export interface ServerConfig {
   readonly streamsPerSecond: number;
   readonly history: HistoryRetention;
   readonly logLevel: LogLevel;
+  readonly logSampling: LogOptions["sampling"];
   /** Undefined while OTLP is off. */
   readonly tracing: TracingChoice | undefined;
   /** 0 turns metrics off. */
@@ -131,6 +133,7 @@ function build(resolution: Resolution, env: ProcessEnv): ServerConfig {
     streamsPerSecond: need(s.streamRate),
     history: { ageMaxMs: need(s.historyAge), entriesMax: need(s.historyEntries) },
     logLevel: need(s.logLevel),
+    logSampling: { rate: need(s.logSampleRate), slowThresholdMs: need(s.logSlowThreshold) },
     tracing: need(s.tracingEnabled)
       ? { sampleRate: need(s.tracingSampleRate), env: otelVariables(env) }
       : undefined,

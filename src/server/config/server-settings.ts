@@ -8,7 +8,7 @@ import {
   setting,
   settingWithDefault,
 } from "../../config/setting.ts";
-import { bool, duration, integer, path } from "../../config/setting-types.ts";
+import { bool, duration, integer, path, rate } from "../../config/setting-types.ts";
 import { sectionsOf, settings, withFiles } from "../../config/settings.ts";
 import { databaseUrl, listenAddress } from "./server-setting-types.ts";
 import { adminTokens, agentTokens } from "./token-lines.ts";
@@ -102,6 +102,15 @@ export const serverSettings = {
   tlsCertFile: settings.tlsCertFile,
   tlsKeyFile: settings.tlsKeyFile,
   logLevel: settings.logLevel,
+  // Lower than that of an agent: every agent asks for each of its objects once a minute.
+  logSampleRate: settingWithDefault(
+    settings.logSampleRate.path,
+    rate(),
+    0.01,
+    "Share of ordinary requests that is logged; failed and slow ones always are.",
+    { env: settings.logSampleRate.env },
+  ),
+  logSlowThreshold: settings.logSlowThreshold,
   tracingEnabled: settings.tracingEnabled,
   tracingSampleRate: settings.tracingSampleRate,
   prometheusPort: settings.prometheusPort,
