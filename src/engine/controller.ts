@@ -35,7 +35,7 @@ import { DeletionGuard, type DeletionGuardOptions } from "./deletion-guard.ts";
 import { type DesiredMessage, type ReadState, readDelete, readState } from "./desired-message.ts";
 import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
-import type { Repair } from "./drift-repair.ts";
+import { countRepair } from "./drift-repair.ts";
 import type { DriftTolerance } from "./drift-tolerance.ts";
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
 import { KeyPace } from "./key-pace.ts";
@@ -192,7 +192,7 @@ export class Controller<
       lane,
       seal: deps.seal,
       actions,
-      onRepair: (repair) => this.noteRepair(repair),
+      onRepair: (repair) => countRepair(repair, name, deps),
     });
     const enqueue = this.queue.add.bind(this.queue);
     const shared = {
@@ -489,11 +489,6 @@ export class Controller<
     this.reconciler.forget(key);
     this.reporter.forget(key);
     this.pace.forget(key);
-  }
-
-  private noteRepair({ object: { kind }, fields }: Repair): void {
-    const labels = { controller: this.kind.controller, resource: kind.kind.toLowerCase() };
-    this.deps.metrics.driftRepairs.inc(labels, fields.length);
   }
 
   private onBug(where: string, error: unknown): void {

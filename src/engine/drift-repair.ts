@@ -7,6 +7,7 @@ import type { KubeApi, PatchOperation } from "../kube/api.ts";
 import { KubeApiError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/types.ts";
 import { annotationKeys, fieldManager } from "../model/labels.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { isConflict, isInvalid, isRefusal, isRefusedContent } from "./classify.ts";
 import { type DriftedField, disownOthers, repairOf } from "./drifted-fields.ts";
 import { findMovedItems } from "./moved-items.ts";
@@ -16,6 +17,14 @@ export interface Repair {
   readonly object: OwnedObject;
   /** What differed and no longer does. */
   readonly fields: readonly DriftedField[];
+}
+
+export function countRepair(
+  { object: { kind }, fields }: Repair,
+  controller: string,
+  { metrics }: { readonly metrics: Pick<Metrics, "driftRepairs"> },
+): void {
+  metrics.driftRepairs.inc({ controller, resource: kind.kind.toLowerCase() }, fields.length);
 }
 
 export interface DriftRepairDeps {

@@ -230,6 +230,20 @@ describe("drifted fields", () => {
     );
   });
 
+  test("a list inside a value that krane applied as a whole is compared by its items", () => {
+    const fieldsV1 = { "f:spec": { "f:endpointSelector": {} } };
+    const matchExpressions = [{ key: "a", operator: "Exists" }];
+    const policy = (items: readonly unknown[]) =>
+      ({
+        metadata: { managedFields: [{ manager: "krane", operation: "Apply", fieldsV1 }] },
+        spec: { endpointSelector: { matchExpressions: items } },
+      }) as KubeObject;
+    const wanted = { spec: { endpointSelector: { matchExpressions } } } as KubeObject;
+    assert.deepEqual(findDriftedFields(policy(matchExpressions), defaults, wanted), []);
+    const more = policy([...matchExpressions, { key: "b", operator: "Exists" }]);
+    assert.equal(findDriftedFields(more, defaults, wanted).length, 1);
+  });
+
   test("allocations of a Service may have any value, other fields may not", () => {
     const fieldsV1 = { "f:spec": { "f:type": {} } };
     const service = {

@@ -97,9 +97,9 @@ class DriftSearch {
     const matches = recorded.map((step) => step && wantedItem(wanted, parseStep(step)));
     for (const [index, item] of items.entries()) {
       const step = recorded[index];
-      // An item that krane has no record of may be one that it lost, with another key.
-      const renamed = step === undefined ? wantedItem(wanted, nameKey(item)) : undefined;
-      if (renamed !== undefined && !matches.includes(renamed)) matches[index] = renamed;
+      // An item that krane has no record of may be one that it lost, perhaps with another key.
+      const lost = step === undefined ? lostItem(wanted, item) : undefined;
+      if (lost !== undefined && !matches.includes(lost)) matches[index] = lost;
       this.visit(item, {
         steps: [...steps, { index, item }],
         applied: step === undefined ? undefined : memberOf(applied, step),
@@ -272,9 +272,10 @@ function wantedItem(wanted: unknown, keys: unknown): unknown {
   );
 }
 
-function nameKey(item: unknown): Json | undefined {
+function lostItem(wanted: unknown, item: unknown): unknown {
   const name = memberOf(item, "name");
-  return name === undefined ? undefined : { name };
+  if (name !== undefined) return wantedItem(wanted, { name });
+  return Array.isArray(wanted) ? wanted.find((one) => isDeepStrictEqual(one, item)) : undefined;
 }
 
 /** Whether the server stored what krane wants; it writes some amounts differently. */

@@ -1,7 +1,10 @@
 // Whatever anybody edits in the objects that krane writes is undone, on a real API server.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { after, type TestContext, test } from "node:test";
+import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
+import { findDriftedFields } from "../../src/engine/drifted-fields.ts";
+import { createKubeApi } from "../../src/kube/client.ts";
 import {
   appsDeployments,
   ciliumNetworkPolicies,
@@ -9,7 +12,10 @@ import {
   replicaSets,
   services,
 } from "../../src/kube/resources.ts";
+import { serverDefaultsOf } from "../../src/kube/server-defaults.ts";
+import { knownFieldNames, mapFieldNames } from "../../src/kube/spec-field-names.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
+import { withManifestHash } from "../../src/model/manifest-hash.ts";
 import { realServerTarget } from "../support/cluster/contract-target.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { checkAdditions, checkEdits, DriftTrial, type Json } from "../support/drift-trial.ts";
@@ -22,22 +28,39 @@ import {
 
 const cluster = clusterUnderTest();
 const { transport, close } = realServerTarget(cluster);
+const api = createKubeApi(transport);
 const signal = AbortSignal.timeout(600_000);
+const kinds: readonly ResourceKind[] = [
+  replicaSets,
+  appsDeployments,
+  services,
+  podDisruptionBudgets,
+  ciliumNetworkPolicies,
+];
 
 after(() => close());
+
+/** Without owners, which do not exist here, so that the garbage collector would delete their objects. */
+function goldenObjects(folder: string): readonly KubeObject[] {
+  const text = readFileSync(new URL(`../../testdata/${folder}/manifests.json`, import.meta.url), "utf8");
+  const all: readonly KubeObject[] = JSON.parse(text);
+  return all.map(({ metadata, ...rest }) => {
+    const { ownerReferences: _, ...kept } = metadata ?? {};
+    return { ...rest, metadata: kept };
+  });
+}
 
 /** One object of a golden case, alone in a namespace; without pods, which would only take time. */
 async function trialOf(t: TestContext, folder: string, kind: ResourceKind, index = 0): Promise<DriftTrial> {
   const namespace = await cluster.freshNamespace(t);
-  const text = readFileSync(new URL(`../../testdata/${folder}/manifests.json`, import.meta.url), "utf8");
-  const all: readonly KubeObject[] = JSON.parse(text);
-  const found = all.filter(({ kind: name }) => name === kind.kind)[index] ?? assert.fail(`no ${kind.kind}`);
-  const { ownerReferences: _, ...metadata } = found.metadata ?? {};
+  const found =
+    goldenObjects(folder).filter(({ kind: name }) => name === kind.kind)[index] ??
+    assert.fail(`no ${kind.kind}`);
   const { spec, ...rest } = found as KubeObject & { spec: { replicas?: number } };
   const idle = spec.replicas === undefined ? spec : { ...spec, replicas: 0 };
   return new DriftTrial(
     kind,
-    { ...rest, metadata: { ...metadata, namespace }, spec: idle } as KubeObject,
+    { ...rest, metadata: { ...rest.metadata, namespace }, spec: idle } as KubeObject,
     transport,
     signal,
   );
@@ -78,4 +101,122 @@ for (const { folder, kind, index = 0, parts } of cases) {
       t.diagnostic(`${accepted} edits`);
       assert.ok(accepted >= parts.length / 2, `only ${accepted} edits were accepted`);
     });
+}
+
+test("a patch of a stale object conflicts, and so does one whose field is gone", async (t) => {
+  const trial = await trialOf(t, "deployment/minimal", replicaSets);
+  await trial.reconcile();
+  const stale = await trial.live();
+  const body = { spec: { template: { spec: { hostPID: true } } } };
+  assert.ok(await trial.write("PATCH", "application/merge-patch+json", body, "someone"));
+  const patch = (path: string) =>
+    api.patch(replicaSets, stale, [{ op: "remove", path }], { fieldManager: "krane" }, signal);
+  await assert.rejects(patch("/spec/template/spec/hostPID"), { status: 409 });
+  // The server applies a patch before it compares versions.
+  await assert.rejects(patch("/spec/template/spec/hostIPC"), { status: 422 });
+});
+
+test("a probe can be dropped, whatever others have added to it", async (t) => {
+  for (const [manager, livenessProbe] of [
+    ["kubectl-edit", { terminationGracePeriodSeconds: 5 }],
+    // Its value is that of the server's default.
+    ["mesh", { successThreshold: 1 }],
+  ] as const) {
+    const trial = await trialOf(t, "deployment/get-healthcheck", replicaSets);
+    await trial.reconcile();
+    const part = { containers: [{ name: "deployment", livenessProbe }] };
+    const { apiVersion, kind, metadata, spec } = trial.manifest as ReplicaSet;
+    const body = {
+      apiVersion,
+      kind,
+      metadata: { name: metadata?.name },
+      spec: { selector: spec?.selector, template: { spec: part } },
+    };
+    assert.ok(await trial.write("PATCH", "application/apply-patch+yaml", body, manager));
+    await trial.reconcile(withoutProbes(trial.manifest as ReplicaSet));
+    const { spec: live } = (await trial.live()) as ReplicaSet;
+    assert.equal(live?.template?.spec?.containers[0]?.livenessProbe, undefined);
+  }
+});
+
+function withoutProbes(manifest: ReplicaSet): KubeObject {
+  const copy = structuredClone(manifest);
+  for (const container of copy.spec?.template?.spec?.containers ?? []) {
+    delete container.livenessProbe;
+    delete container.readinessProbe;
+  }
+  return withManifestHash(copy) as KubeObject;
+}
+
+test("nothing that the server itself adds to a golden manifest counts as drift", async (t) => {
+  const namespace = await cluster.freshNamespace(t);
+  for (const folder of ["deployment", "sentinel", "policy"])
+    for (const name of readdirSync(new URL(`../../testdata/${folder}/`, import.meta.url)))
+      for (const manifest of goldenObjects(`${folder}/${name}`)) {
+        const kind = kinds.find((one) => one.kind === manifest.kind);
+        if (kind === undefined) continue;
+        const moved = { ...manifest, metadata: { ...manifest.metadata, namespace } };
+        const { object } = await api.apply(kind, moved, { fieldManager: "krane", force: true }, signal);
+        assert.deepEqual(findDriftedFields(object, serverDefaultsOf(kind), moved), [], `${folder}/${name}`);
+      }
+});
+
+test("krane knows the name of every field that these kinds can have", async () => {
+  const names = new Set<string>();
+  const maps = new Set<string>();
+  for (const { path, root } of schemas) {
+    const { body } = await transport.send({ method: "GET", path, accept: "application/json" }, signal);
+    const all = (body as { components: { schemas: Record<string, Schema> } }).components.schemas;
+    collectNames(all[root]?.properties?.["spec"], "spec", all, { names, maps, seen: new Set() });
+  }
+  assert.deepEqual(
+    [...names].filter((name) => !knownFieldNames.has(name)),
+    [],
+  );
+  assert.deepEqual(
+    [...maps].filter((name) => !mapFieldNames.has(name)),
+    [],
+  );
+});
+
+const schemas = [
+  { path: "/openapi/v3/apis/apps/v1", root: "io.k8s.api.apps.v1.ReplicaSet" },
+  { path: "/openapi/v3/apis/apps/v1", root: "io.k8s.api.apps.v1.Deployment" },
+  { path: "/openapi/v3/api/v1", root: "io.k8s.api.core.v1.Service" },
+  { path: "/openapi/v3/apis/policy/v1", root: "io.k8s.api.policy.v1.PodDisruptionBudget" },
+  { path: "/openapi/v3/apis/cilium.io/v2", root: "io.cilium.v2.CiliumNetworkPolicy" },
+];
+
+interface Schema {
+  readonly $ref?: string;
+  readonly allOf?: readonly Schema[];
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: Schema;
+}
+
+interface Names {
+  readonly names: Set<string>;
+  readonly maps: Set<string>;
+  readonly seen: Set<Schema>;
+}
+
+function collectNames(
+  schema: Schema | undefined,
+  name: string,
+  all: Readonly<Record<string, Schema>>,
+  into: Names,
+): void {
+  if (schema === undefined || into.seen.has(schema)) return;
+  into.seen.add(schema);
+  if (schema.$ref !== undefined) collectNames(all[schema.$ref.split("/").at(-1) ?? ""], name, all, into);
+  for (const part of [...(schema.allOf ?? []), schema.items]) collectNames(part, name, all, into);
+  if (schema.additionalProperties !== undefined) {
+    into.maps.add(name);
+    collectNames(schema.additionalProperties, name, all, into);
+  }
+  for (const [member, below] of Object.entries(schema.properties ?? {})) {
+    into.names.add(member);
+    collectNames(below, member, all, into);
+  }
 }

@@ -1,4 +1,4 @@
-// A KubeApi that remembers what was written, for tests that count writes.
+// A KubeApi that remembers what was written, for tests that count writes. A dry run writes nothing.
 import type { KubeApi } from "../../src/kube/api.ts";
 import { objectKey } from "../../src/kube/object-cache.ts";
 import type { KubeObject, ObjectRef } from "../../src/kube/types.ts";
@@ -27,11 +27,11 @@ export function createRecordingKubeApi(api: KubeApi): RecordingKubeApi {
     ...api,
     writes,
     apply(kind, manifest, options, signal) {
-      note("apply", kind.kind, refOf(manifest), manifest);
+      if (!options.dryRun) note("apply", kind.kind, refOf(manifest), manifest);
       return api.apply(kind, manifest, options, signal);
     },
     patch(kind, object, operations, options, signal) {
-      note("patch", kind.kind, refOf(object));
+      if (!options.dryRun) note("patch", kind.kind, refOf(object));
       return api.patch(kind, object, operations, options, signal);
     },
     create(kind, object, options, signal) {
