@@ -52,6 +52,8 @@ function objectStep(
     hashOf: () => stored,
     driftOf: () => [],
     addedTo: () => [],
+    weaknessOf: () => "",
+    replicasHeld: () => 0,
   };
   return { kind: "object", object };
 }

@@ -20,6 +20,7 @@ import { appliedPart } from "./applied-content.ts";
 import { isConflict, isNotFound, isRefusal } from "./classify.ts";
 import type { DriftMemory } from "./drift-memory.ts";
 import { DriftRepair, manifestHashOf, type Repair } from "./drift-repair.ts";
+import { type DriftedField, describeDrift } from "./drifted-fields.ts";
 import { lastChangerOf } from "./field-owners.ts";
 import { KnownNamespaces } from "./known-namespaces.ts";
 import type { CheckedObject, LiveEntry, OwnedObject, Step } from "./plan.ts";
@@ -27,8 +28,9 @@ import { SealPace } from "./seal-pace.ts";
 import type { SlowLane } from "./slow-lane.ts";
 
 export type StepsOutcome =
-  /** `sealAfterMs`: the content is right, and what is left is to seal it, after this long. */
-  | { readonly kind: "applied"; readonly writes: number; readonly sealAfterMs?: number }
+  | { readonly kind: "applied"; readonly writes: number; readonly rest?: Rest }
+  /** The cluster lowers the isolation of its pods, so it gets no new ones. */
+  | { readonly kind: "held"; readonly reason: string }
   /** Another key has to be in sync first. */
   | { readonly kind: "waiting"; readonly key: string }
   /** The name is taken by an object that is not krane's, or has another id. */
@@ -42,6 +44,14 @@ export type StepsOutcome =
   /** Waiting out the shared back-off of a known obstacle; nothing was tried. */
   | { readonly kind: "backing-off"; readonly reason: string; readonly waitMs: number };
 
+/** What an apply leaves. */
+export interface Rest {
+  /** What still differs because the cluster itself changes it, for people. */
+  readonly left: string;
+  /** The content is right, and what is left is to seal it, after this long. */
+  readonly sealAfterMs?: number;
+}
+
 export interface ApplyDeps {
   readonly api: KubeApi;
   readonly clock: Clock;
@@ -51,6 +61,13 @@ export interface ApplyDeps {
   /** Called after each repair. */
   onRepair?(repair: Repair): void;
   readonly actions: ActionRecords;
+}
+
+interface FoundDrift {
+  readonly object: KubeObject;
+  readonly needsApply: boolean;
+  /** What lowers its isolation, whatever krane writes. */
+  readonly weakness?: string;
 }
 
 export interface Progress {
@@ -104,7 +121,7 @@ export class StepsApplier {
 
   private async run(steps: readonly Step[], progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {
     let writes = 0;
-    let sealAfterMs = 0;
+    const rests: Rest[] = [];
     let isNewNamespace = false;
     for (const step of steps) {
       if (step.kind === "await") {
@@ -115,10 +132,10 @@ export class StepsApplier {
       const outcome = await this.runStep(step, progress, signal);
       if (outcome.kind !== "applied") return outcome;
       writes += outcome.writes;
-      sealAfterMs = Math.max(sealAfterMs, outcome.sealAfterMs ?? 0);
+      if (outcome.rest !== undefined) rests.push(outcome.rest);
       isNewNamespace ||= step.kind === "namespace" && outcome.writes > 0;
     }
-    return applied(writes, sealAfterMs);
+    return applied(writes, ...rests);
   }
 
   private runStep(
@@ -147,14 +164,14 @@ export class StepsApplier {
     signal: AbortSignal,
   ): Promise<StepsOutcome> {
     let writes = 0;
-    let sealAfterMs = 0;
+    const rests: Rest[] = [];
     let failure: { readonly scope: string; conclude(): StepsOutcome } | undefined;
     for (const step of steps) {
       try {
         const outcome = await this.run([step], progress, signal);
         if (outcome.kind === "applied") {
           writes += outcome.writes;
-          sealAfterMs = Math.max(sealAfterMs, outcome.sealAfterMs ?? 0);
+          if (outcome.rest !== undefined) rests.push(outcome.rest);
         } else failure ??= { scope: progress.scope, conclude: () => outcome };
       } catch (error) {
         // If the server is unreachable, the other steps would each wait for their timeout.
@@ -167,7 +184,7 @@ export class StepsApplier {
         };
       }
     }
-    if (failure === undefined) return applied(writes, sealAfterMs);
+    if (failure === undefined) return applied(writes, ...rests);
     progress.scope = failure.scope;
     return failure.conclude();
   }
@@ -225,9 +242,10 @@ export class StepsApplier {
       if (verdict) return verdict;
       this.noteNamespace(ref);
       if (this.isAsWanted(object, contentHash, cached)) {
-        if (isSealed(cached.ownership)) return applied(0);
+        const left = this.deps.drift.leftOf(name, contentHash);
+        if (isSealed(cached.ownership)) return applied(0, { left });
         const sealAfterMs = this.sealPace.waitMs(name);
-        if (sealAfterMs > 0) return applied(0, sealAfterMs);
+        if (sealAfterMs > 0) return applied(0, { left, sealAfterMs });
       }
       const waitMs = this.deps.drift.pauseMs(name, contentHash);
       if (waitMs > 0) return this.contested(object, name, waitMs, signal);
@@ -237,20 +255,20 @@ export class StepsApplier {
     const live = cached ?? (this.isSurelyNew(object, name) ? undefined : await this.lookUp(object, signal));
     const verdict = live && judge(name, live);
     if (verdict) return verdict;
-    const writes = await this.write(object, name, live, progress, signal);
+    const outcome = await this.write(object, name, live, progress, signal);
     this.sealPace.forget(name);
     this.noteNamespace(ref);
-    return applied(writes);
+    return outcome;
   }
 
-  /** Applies the object if need be, and undoes what the apply left. Returns how many writes that took. */
+  /** Applies the object if need be, and undoes what the apply left. */
   private async write(
     object: OwnedObject,
     name: string,
     live: LiveEntry | undefined,
     { key }: Progress,
     signal: AbortSignal,
-  ): Promise<number> {
+  ): Promise<StepsOutcome> {
     const { kind, ref, contentHash } = object;
     const { drift, actions } = this.deps;
     const subject = { kind, ref, uid: live?.uid ?? "" };
@@ -258,6 +276,7 @@ export class StepsApplier {
     // What is not sealed is applied in any case.
     const found =
       live && isSealed(live.ownership) ? await this.findDrift(object, name, live, signal) : undefined;
+    if (found?.weakness) return this.hold(object, name, found.object, found.weakness, signal);
     const before: BeforeWrite = found
       ? { kind: "drifted", object: found.object }
       : await actions.beforeWrite(written, drift.wasSent(name, contentHash), signal);
@@ -270,16 +289,33 @@ export class StepsApplier {
       if (object.wrote(current).contentHash === contentHash) {
         drift.wrote(name, contentHash, contentHash);
         this.record(object, written, before, current);
-        return writes;
+        return applied(writes);
       }
     }
     const cleaned = await this.repair.clean(object, current, signal);
     writes += cleaned.writes;
-    const stored = object.hashOf(cleaned.live);
-    if (writes > 0) drift.wrote(name, contentHash, stored);
-    else drift.saw(name, contentHash, stored);
     if (writes > 0) this.record(object, written, before, cleaned.live);
-    return writes;
+    const weakness = object.weaknessOf(cleaned.live);
+    if (weakness !== "") return this.hold(object, name, cleaned.live, weakness, signal);
+    const stored = object.hashOf(cleaned.live);
+    const left = describeLeft(name, cleaned.left);
+    if (writes > 0) drift.wrote(name, contentHash, stored, left);
+    else drift.saw(name, contentHash, stored, left);
+    return applied(writes, { left });
+  }
+
+  /** Keeps an object whose template the cluster weakens from getting new pods. */
+  private async hold(
+    object: OwnedObject,
+    name: string,
+    live: KubeObject,
+    weakness: string,
+    signal: AbortSignal,
+  ): Promise<StepsOutcome> {
+    const held = await this.repair.limitReplicas(object, live, signal);
+    const reason = `the cluster lowers the isolation of ${name} when krane writes it: ${weakness}. It gets no new pods. Look for a mutating webhook or admission policy`;
+    this.deps.drift.saw(name, object.contentHash, object.hashOf(held), reason, true);
+    return { kind: "held", reason };
   }
 
   private record(object: OwnedObject, written: WrittenObject, before: BeforeWrite, stored: KubeObject): void {
@@ -298,7 +334,7 @@ export class StepsApplier {
     name: string,
     live: LiveEntry,
     signal: AbortSignal,
-  ): Promise<{ readonly object: KubeObject; readonly needsApply: boolean } | undefined> {
+  ): Promise<FoundDrift | undefined> {
     const { api, drift } = this.deps;
     if (live.manifestHash === undefined || live.manifestHash !== manifestHashOf(object.manifest()))
       return undefined;
@@ -307,9 +343,11 @@ export class StepsApplier {
     const hash = object.hashOf(found);
     if (appliedPart(hash) === object.contentHash) return { object: found, needsApply: false };
     // This process knows what the server made of its last write, so only the first of them is tried out.
-    if (drift.knows(name)) return { object: found, needsApply: true };
+    if (drift.knows(name) && !drift.isHeld(name)) return { object: found, needsApply: true };
     const outlook = await this.applyManifest(object, live, true, signal).catch(ignoreRefusal);
-    return { object: found, needsApply: outlook === undefined || object.hashOf(outlook) !== hash };
+    if (outlook === undefined) return { object: found, needsApply: true };
+    const weakness = await this.repair.weaknessAfter(object, found, outlook, signal);
+    return { object: found, needsApply: object.hashOf(outlook) !== hash, weakness };
   }
 
   private async send(
@@ -448,8 +486,27 @@ function conflict(name: string, ownership: Stranger): StepsOutcome {
   return { kind: "conflict", reason: `${name} ${what}: ${ownership.reason}` };
 }
 
-function applied(writes: number, sealAfterMs = 0): StepsOutcome {
-  return { kind: "applied", writes, ...(sealAfterMs > 0 && { sealAfterMs }) };
+/** Merges what is left of several steps. */
+function applied(writes: number, ...rests: readonly Rest[]): StepsOutcome {
+  const left = rests.flatMap((rest) => rest.left || []).join("; ");
+  const sealAfterMs = Math.max(0, ...rests.map((rest) => rest.sealAfterMs ?? 0));
+  if (left === "" && sealAfterMs === 0) return { kind: "applied", writes };
+  return { kind: "applied", writes, rest: { left, ...(sealAfterMs > 0 && { sealAfterMs }) } };
+}
+
+function describeLeft(name: string, fields: readonly DriftedField[]): string {
+  if (fields.length === 0) return "";
+  const unknown = fields.filter(({ isUnknownDefault }) => isUnknownDefault);
+  const kept = fields.filter(({ isUnknownDefault }) => !isUnknownDefault);
+  const parts = [
+    ...(kept.length > 0
+      ? [`the cluster sets these fields of ${name} whatever krane writes: ${describeDrift(kept)}`]
+      : []),
+    ...(unknown.length > 0
+      ? [`${name} has fields that this krane does not know and leaves alone: ${describeDrift(unknown)}`]
+      : []),
+  ];
+  return parts.join("; ");
 }
 
 /** What sealing an object takes. */

@@ -154,7 +154,7 @@ export function listObjects<Spec>(
   const { definition, store, statuses } = known;
   const failing = definition.failing();
   const isWanted = (key: string) =>
-    key > after && (!onlyTroubled || failing.has(key) || isTroubled(statuses.get(key)?.outcome ?? "pending"));
+    key > after && (!onlyTroubled || failing.has(key) || isNoteworthy(statuses.get(key)));
   const wanted = [...keysOf(known)].filter(isWanted).sort();
   const isRefused = (key: string) => refusals.has(statuses.get(key)?.outcome ?? "pending");
   if (refusedFirst) wanted.sort((a, b) => Number(isRefused(b)) - Number(isRefused(a)));
@@ -169,6 +169,12 @@ export function listObjects<Spec>(
       failing: failing.get(key) ?? "",
     }),
   );
+}
+
+/** In trouble, or in sync except for what the cluster itself changes. */
+function isNoteworthy(record: OutcomeRecord | undefined): boolean {
+  if (record === undefined) return false;
+  return isTroubled(record.outcome) || (record.reason !== "" && record.outcome !== "pending");
 }
 
 interface ObjectFacts {

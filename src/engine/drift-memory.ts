@@ -15,6 +15,10 @@ interface Memory {
   /** The hash of the content that was sent last, and of what the server stored for it. */
   readonly sent: string;
   readonly stored: string;
+  /** What still differs and why krane leaves it, for people; empty if nothing does. */
+  readonly left: string;
+  /** What is left lowers the isolation of its pods, so it is not in sync, and is tried out again and again. */
+  readonly isHeld: boolean;
   repairs: number;
   lastRepairMs: number;
 }
@@ -41,7 +45,17 @@ export class DriftMemory {
   /** Whether the live content is what the server stored when krane sent this manifest. */
   isAsStored(object: string, wanted: string, live: string): boolean {
     const memory = this.memories.get(object);
-    return memory?.sent === wanted && memory.stored === live;
+    return memory?.sent === wanted && memory.stored === live && !memory.isHeld;
+  }
+
+  /** What still differs from the manifest after the last write. */
+  leftOf(object: string, wanted: string): string {
+    const memory = this.memories.get(object);
+    return memory?.sent === wanted ? memory.left : "";
+  }
+
+  isHeld(object: string): boolean {
+    return this.memories.get(object)?.isHeld ?? false;
   }
 
   /** How long to wait before the next repair of an object that another program keeps changing; 0 for any other. */
@@ -54,20 +68,20 @@ export class DriftMemory {
   }
 
   /** Records what the server has, without a write, because a write would not change it. */
-  saw(object: string, sent: string, stored: string): void {
+  saw(object: string, sent: string, stored: string, left = "", isHeld = false): void {
     const before = this.memories.get(object);
     const { repairs = 0, lastRepairMs = 0 } = before?.sent === sent ? before : {};
-    this.keep(object, { sent, stored, repairs, lastRepairMs });
+    this.keep(object, { sent, stored, left, isHeld, repairs, lastRepairMs });
   }
 
   /** Records a write. Writing the same manifest again is a repair. */
-  wrote(object: string, sent: string, stored: string): void {
+  wrote(object: string, sent: string, stored: string, left = ""): void {
     const nowMs = this.clock.nowMs();
     const before = this.memories.get(object);
     const isRepair = before?.sent === sent;
     const isRecent = isRepair && nowMs - before.lastRepairMs < windowMs + pauseMaxMs;
     const repairs = isRepair ? (isRecent ? before.repairs : 0) + 1 : 0;
-    this.keep(object, { sent, stored, repairs, lastRepairMs: nowMs });
+    this.keep(object, { sent, stored, left, isHeld: false, repairs, lastRepairMs: nowMs });
   }
 
   private keep(object: string, memory: Memory): void {

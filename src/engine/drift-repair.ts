@@ -50,14 +50,24 @@ export class DriftRepair {
   }
 
   /** Undoes what an apply left. `live` has just been applied or read. */
-  async clean(object: OwnedObject, live: KubeObject, signal: AbortSignal): Promise<Cleaned> {
+  clean(object: OwnedObject, live: KubeObject, signal: AbortSignal): Promise<Cleaned> {
+    return this.withFresh(object, live, signal, (current) => this.cleanOnce(object, current, signal));
+  }
+
+  /** Does something with the object, and again with its newest state after a conflict. */
+  private async withFresh<R>(
+    object: OwnedObject,
+    live: KubeObject,
+    signal: AbortSignal,
+    act: (current: KubeObject) => Promise<R>,
+  ): Promise<R> {
     for (let current = live, left = attempts; ; left--) {
       try {
-        return await this.cleanOnce(object, current, signal);
+        return await act(current);
       } catch (error) {
         if (!isConflict(error) || left <= 1) throw error;
         const found = await this.deps.api.get(object.kind, object.ref, {}, signal);
-        if (found?.metadata?.uid !== live.metadata?.uid || found === undefined) throw error;
+        if (found === undefined || found.metadata?.uid !== live.metadata?.uid) throw error;
         current = found;
       }
     }
@@ -74,6 +84,36 @@ export class DriftRepair {
     const repaired = await this.patch(object, live, operations, false, signal);
     object.wrote(repaired);
     return { live: repaired, writes: 1, left: object.driftOf(repaired) };
+  }
+
+  /** What would lower the isolation of its pods after an apply, of which `applied` is a dry run, and a repair. */
+  async weaknessAfter(
+    object: OwnedObject,
+    live: KubeObject,
+    applied: KubeObject,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const weakness = object.weaknessOf(applied);
+    // Otherwise somebody may have added it to the live object, where it is until the repair.
+    if (weakness === "" || object.weaknessOf(live) === "") return weakness;
+    const operations = repairOf(object.driftOf(live).filter(({ isUnknownDefault }) => !isUnknownDefault));
+    const outlook = operations.length === 0 ? live : await this.tryOut(object, live, operations, signal);
+    // Without an outlook, the real write tells.
+    return outlook === "unknown" || outlook === "invalid" ? "" : object.weaknessOf(outlook);
+  }
+
+  /** Lowers the number of its pods to those that may run, if it has more. */
+  limitReplicas(object: OwnedObject, live: KubeObject, signal: AbortSignal): Promise<KubeObject> {
+    const value = object.replicasHeld();
+    return this.withFresh(object, live, signal, async (current) => {
+      const { spec } = current as KubeObject & { readonly spec?: { readonly replicas?: number } };
+      // If only the next write would weaken it, no write is enough.
+      if (object.weaknessOf(current) === "" || (spec?.replicas ?? 1) <= value) return current;
+      const operations = [{ op: "add" as const, path: "/spec/replicas", value }];
+      const limited = await this.patch(object, current, operations, false, signal);
+      object.wrote(limited);
+      return limited;
+    });
   }
 
   /** Reports the fields that differed in the first state of the object and no longer do in the second. */

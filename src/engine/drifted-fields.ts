@@ -187,6 +187,18 @@ class DriftSearch {
   }
 }
 
+const describedMax = 10;
+
+/** Names the fields with their writers, never with their values, which may be secret (K7). */
+export function describeDrift(fields: readonly DriftedField[]): string {
+  const named = fields.slice(0, describedMax).map(({ path, owner }) => {
+    if (owner === undefined) return `${path} (no manager)`;
+    return `${path} (${[owner.manager, owner.time].filter(Boolean).join(", ")})`;
+  });
+  const more = fields.length - named.length;
+  return more > 0 ? `${named.join(", ")} and ${more} more` : named.join(", ");
+}
+
 /** The patch that undoes the drift. */
 export function repairOf(fields: readonly DriftedField[]): readonly PatchOperation[] {
   // Found in order, so the later items of a list go first: their indexes do not change with those before them.

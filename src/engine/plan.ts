@@ -64,6 +64,10 @@ export interface OwnedObject {
   hashOf(object: KubeObject): string;
   /** Where a live object differs from the manifest, apart from what is tolerated. */
   driftOf(object: KubeObject): readonly DriftedField[];
+  /** Names what lowers the isolation of its pods; empty if nothing does. */
+  weaknessOf(object: KubeObject): string;
+  /** How many pods it may have while its template is weaker than krane's: none that does not run already. */
+  replicasHeld(): number;
   /** What others added to a live object, to which krane may have applied another manifest. */
   addedTo(object: KubeObject): readonly DriftedField[];
 }
@@ -113,6 +117,9 @@ interface OwnedOptions<T extends KubeObject, P> {
   ids(): SealedIds;
   manifest(): T;
   judge(live: P): Ownership;
+  /** Of a kind that runs untrusted code; see OwnedObject. Default: nothing lowers its isolation. */
+  weaknessOf?(object: T): string;
+  replicasHeld?(): number;
 }
 
 export function ownedObject<T extends KubeObject, P extends LiveProjection, I extends string>(
@@ -175,6 +182,14 @@ class WatchedObject<T extends KubeObject, P extends LiveProjection, I extends st
 
   driftOf(object: KubeObject): readonly DriftedField[] {
     return this.watched.driftOf(object as T, this.options.manifest());
+  }
+
+  weaknessOf(object: KubeObject): string {
+    return this.options.weaknessOf?.(object as T) ?? "";
+  }
+
+  replicasHeld(): number {
+    return this.options.replicasHeld?.() ?? 0;
   }
 
   addedTo(object: KubeObject): readonly DriftedField[] {

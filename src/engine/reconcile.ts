@@ -303,9 +303,14 @@ export class Reconciler<Spec> {
       case "applied":
         if (result.writes > 0 && progress.scope !== "") lane.succeeded(progress.scope);
         if (entry?.want.kind === "apply") this.accepted.set(key, entry);
-        this.settle(key, entry, { outcome: result.writes > 0 ? "applied" : "unchanged" });
+        this.settle(key, entry, {
+          outcome: result.writes > 0 ? "applied" : "unchanged",
+          reason: result.rest?.left,
+        });
         this.wakeWaiting(key);
-        return result.sealAfterMs === undefined ? done : { kind: "again", afterMs: result.sealAfterMs };
+        return result.rest?.sealAfterMs === undefined
+          ? done
+          : { kind: "again", afterMs: result.rest.sealAfterMs };
       case "deleted":
         if (result.writes > 0 && progress.scope !== "") lane.succeeded(progress.scope);
         this.concludeDelete(key, entry);
@@ -327,6 +332,9 @@ export class Reconciler<Spec> {
       case "contested":
         this.settle(key, entry, { outcome: "retrying", reason: result.reason });
         return { kind: "again", afterMs: result.waitMs };
+      case "held":
+        this.settle(key, entry, { outcome: "parked", reason: result.reason });
+        return { kind: "retry", backoff: backoffs.rejected };
       case "conflict":
         this.settle(key, entry, { outcome: "conflict", reason: result.reason });
         return { kind: "retry", backoff: backoffs.conflict };
@@ -430,6 +438,8 @@ export class Reconciler<Spec> {
       reason: record.reason === "" ? undefined : record.reason,
     };
     if (isTroubled(record.outcome)) log.warn("object out of sync", fields);
+    else if (record.reason !== "" && record.outcome !== "pending")
+      log.warn("the cluster changes what krane writes", fields);
     else if (record.outcome === "pending") log.debug("object pending", fields);
     // The event of a reconcile tells what was written.
     else log.debug("object in sync", fields);

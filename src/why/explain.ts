@@ -81,7 +81,10 @@ function judge(facts: Facts): Verdict {
     const verdict = rule(facts);
     if (verdict !== undefined) return verdict;
   }
-  if (facts.object.phase === Phase.READY) return { cause: "all-well" };
+  if (facts.object.phase === Phase.READY) {
+    const reason = facts.trouble?.reason ?? "";
+    return reason === "" ? { cause: "all-well" } : { cause: "changed-by-cluster", reason };
+  }
   // The agent sends its state and its status reports separately; one may have arrived without the other.
   return { cause: "starting", summary: "Applied; the agent has not reported it as ready yet." };
 }
@@ -296,6 +299,7 @@ function causeOfAttempt(reason: string): Cause {
 
 /** A reason from krane's own validation contains no HTTP status. */
 function causeOfRefusal(reason: string): Cause {
+  if (reason.startsWith("the cluster lowers the isolation of ")) return "isolation-lowered";
   return /: 4\d\d\b/.test(reason) ? "refused-by-cluster" : "invalid-spec";
 }
 
@@ -330,6 +334,8 @@ const summaries: Readonly<Record<Cause, Summary>> = {
   "refused-by-cluster": "The cluster rejected it.",
   "name-taken": ({ object }) =>
     `The name ${object.namespace}/${object.name} is taken by another object in the cluster.`,
+  "isolation-lowered":
+    "The cluster lowers the isolation of its pods, so krane keeps it from getting new ones.",
   contested: "Another field manager keeps overwriting what krane applies.",
   "missing-crd": "A CustomResourceDefinition that it needs is not installed in the cluster.",
   quota: "A resource quota of its namespace is exhausted.",
@@ -359,6 +365,7 @@ const summaries: Readonly<Record<Cause, Summary>> = {
   "older-pods": ({ pods }) =>
     `Applied, but ${pods.outdated} of its pods ${pods.outdated === 1 ? "is" : "are"} from an older version: krane does not replace running pods.`,
   "surplus-pods": ({ pods }) => `Applied, but it still has ${podsText(pods.surplus)} too many.`,
+  "changed-by-cluster": "Up to date, except for fields that the cluster itself sets.",
   "all-well": "Up to date.",
 };
 

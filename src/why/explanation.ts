@@ -24,6 +24,8 @@ export const causes = [
   "refused-by-cluster",
   /** Its name is used by an object that is not krane's or has another id. */
   "name-taken",
+  /** A webhook or policy of the cluster lowers the isolation of its pods, so it gets no new ones. */
+  "isolation-lowered",
   /** Another field manager keeps overwriting what krane applies. */
   "contested",
   /** A CustomResourceDefinition that it needs is not installed. */
@@ -68,6 +70,8 @@ export const causes = [
   "older-pods",
   /** It has more pods than it should. */
   "surplus-pods",
+  /** Up to date, except for fields that the cluster itself sets. */
+  "changed-by-cluster",
   /** Up to date. */
   "all-well",
 ] as const;

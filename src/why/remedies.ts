@@ -50,6 +50,8 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
       : `Change ${fieldPath} and apply it again, or change the cluster's admission rules.`,
   "name-taken": (facts) =>
     `Delete or rename the other object, or give this one another name; krane never takes over objects that it does not own. To see the other object: ${inspect(facts, "-o yaml")}`,
+  "isolation-lowered": (facts) =>
+    `Find the mutating webhook or admission policy that does it, and make it leave krane's objects alone: kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies. To see the result: ${inspect(facts, "-o yaml")}`,
   contested:
     "Stop the other field manager from writing these fields, or make the change in the control plane instead.",
   "missing-crd":
@@ -84,6 +86,8 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
   starting: (facts) => `Wait. If pods do not become ready, check their health check: ${podsOf(facts)}`,
   "older-pods": olderPodsOf,
   "surplus-pods": (facts) => `Wait. If they stay, check why: ${podsOf(facts)}`,
+  "changed-by-cluster":
+    "Nothing, if it is meant: list the fields in drift.tolerate_fields. Otherwise find the webhook or policy that sets them: kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies",
   "all-well": "",
 };
 

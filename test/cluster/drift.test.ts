@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { after, type TestContext, test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { findDriftedFields } from "../../src/engine/drifted-fields.ts";
+import { type IsolatedPod, weaknessOf } from "../../src/kinds/deployment/isolation.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import {
   appsDeployments,
@@ -19,6 +20,7 @@ import { withManifestHash } from "../../src/model/manifest-hash.ts";
 import { realServerTarget } from "../support/cluster/contract-target.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { checkAdditions, checkEdits, DriftTrial, type Json } from "../support/drift-trial.ts";
+import { eventually } from "../support/eventually.ts";
 import {
   unsentDeploymentFields,
   unsentPodFields,
@@ -50,20 +52,31 @@ function goldenObjects(folder: string): readonly KubeObject[] {
   });
 }
 
-/** One object of a golden case, alone in a namespace; without pods, which would only take time. */
-async function trialOf(t: TestContext, folder: string, kind: ResourceKind, index = 0): Promise<DriftTrial> {
+/** One object of a golden case, alone in a namespace; without pods, unless asked for, because they take time. */
+async function trialOf(
+  t: TestContext,
+  folder: string,
+  kind: ResourceKind,
+  index = 0,
+  replicas = 0,
+): Promise<DriftTrial> {
   const namespace = await cluster.freshNamespace(t);
   const found =
     goldenObjects(folder).filter(({ kind: name }) => name === kind.kind)[index] ??
     assert.fail(`no ${kind.kind}`);
   const { spec, ...rest } = found as KubeObject & { spec: { replicas?: number } };
-  const idle = spec.replicas === undefined ? spec : { ...spec, replicas: 0 };
+  const idle = spec.replicas === undefined ? spec : { ...spec, replicas };
   return new DriftTrial(
     kind,
     { ...rest, metadata: { ...rest.metadata, namespace }, spec: idle } as KubeObject,
     transport,
     signal,
+    kind === replicaSets ? weaknessOfTemplate : undefined,
   );
+}
+
+function weaknessOfTemplate({ spec }: KubeObject & { spec?: { template?: IsolatedPod } }): string {
+  return weaknessOf(spec?.template ?? {});
 }
 
 const cases: readonly {
@@ -146,6 +159,98 @@ function withoutProbes(manifest: ReplicaSet): KubeObject {
     delete container.readinessProbe;
   }
   return withManifestHash(copy) as KubeObject;
+}
+
+test("a field that admission sets is left alone and shown, without a write, also after a restart", async (t) => {
+  const trial = await trialOf(t, "deployment/minimal", replicaSets);
+  await mutate(t, trial, '"/spec/template/spec/nodeSelector", value: {"zone": "a"}', "nodeSelector");
+  trial.restart();
+  for (const isRestart of [false, true]) {
+    if (isRestart) trial.restart();
+    const writes = await trial.reconcile();
+    assert.equal(writes, 0);
+    assert.equal(trial.outcome?.kind, "applied");
+    assert.match(JSON.stringify(trial.outcome), /spec\.template\.spec\.nodeSelector/);
+  }
+  // What a person adds beside it is still removed.
+  const body = { spec: { template: { spec: { hostIPC: true } } } };
+  assert.ok(await trial.write("PATCH", "application/merge-patch+json", body, "someone"));
+  await trial.reconcile();
+  const { spec } = (await trial.live()) as ReplicaSet;
+  assert.equal(spec?.template?.spec?.hostIPC, undefined);
+  assert.deepEqual(spec?.template?.spec?.nodeSelector, { zone: "a" });
+});
+
+test("a deployment whose isolation admission lowers gets no new pods until that ends", async (t) => {
+  const trial = await trialOf(t, "deployment/minimal", replicaSets, 0, 2);
+  const replicas = async () => ((await trial.live()) as ReplicaSet).spec?.replicas;
+  const stop = await mutate(t, trial, '"/spec/template/spec/hostPID", value: true', "hostPID");
+  await trial.reconcile();
+  assert.equal(trial.outcome?.kind, "held", JSON.stringify(trial.outcome));
+  assert.match(JSON.stringify(trial.outcome), /hostPID/);
+  assert.equal(await replicas(), 0);
+  for (const isRestart of [false, true]) {
+    if (isRestart) trial.restart();
+    const writes = await trial.reconcile();
+    assert.equal(writes, 0);
+    assert.equal(trial.outcome?.kind, "held");
+  }
+  await stop();
+  await eventually("it has its pods again", async () => {
+    await trial.reconcile();
+    assert.equal(trial.outcome?.kind, "applied");
+  });
+  const { spec } = (await trial.live()) as ReplicaSet;
+  assert.deepEqual([spec?.replicas, spec?.template?.spec?.hostPID], [2, undefined]);
+  assert.equal(await trial.reconcile(), 0);
+});
+
+/** Adds a field to every ReplicaSet of the namespace, as a mutating webhook does, and waits until it does. */
+async function mutate(t: TestContext, trial: DriftTrial, addition: string, field: string) {
+  const { namespace } = trial.ref;
+  const name = `${namespace}.example.com`;
+  const version = "/apis/admissionregistration.k8s.io/v1";
+  const put = async (plural: string, kind: string, spec: Json) => {
+    const body = { apiVersion: "admissionregistration.k8s.io/v1", kind, metadata: { name }, spec };
+    const answer = await cluster.request({ method: "POST", path: `${version}/${plural}`, body });
+    assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  };
+  const stop = async () => {
+    for (const plural of ["mutatingadmissionpolicybindings", "mutatingadmissionpolicies"])
+      await cluster.request({ method: "DELETE", path: `${version}/${plural}/${name}` });
+  };
+  t.after(stop);
+  await put("mutatingadmissionpolicies", "MutatingAdmissionPolicy", {
+    failurePolicy: "Fail",
+    reinvocationPolicy: "Never",
+    matchConstraints: {
+      namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } },
+      resourceRules: [
+        {
+          apiGroups: ["apps"],
+          apiVersions: ["v1"],
+          operations: ["CREATE", "UPDATE"],
+          resources: ["replicasets"],
+        },
+      ],
+    },
+    mutations: [
+      { patchType: "JSONPatch", jsonPatch: { expression: `[JSONPatch{op: "add", path: ${addition}}]` } },
+    ],
+  });
+  await put("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", { policyName: name });
+  // The server takes some time to follow its own policies.
+  await eventually("the policy works", async () => {
+    const { object } = await api.apply(
+      replicaSets,
+      trial.manifest as ReplicaSet,
+      { fieldManager: "krane", force: true, dryRun: true },
+      signal,
+    );
+    assert.ok(field in (object.spec?.template?.spec ?? {}));
+  });
+  await api.apply(replicaSets, trial.manifest as ReplicaSet, { fieldManager: "krane", force: true }, signal);
+  return stop;
 }
 
 test("nothing that the server itself adds to a golden manifest counts as drift", async (t) => {

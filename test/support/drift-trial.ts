@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { manifestContentHash } from "../../src/engine/applied-content.ts";
-import { StepsApplier } from "../../src/engine/apply-steps.ts";
+import { StepsApplier, type StepsOutcome } from "../../src/engine/apply-steps.ts";
 import { backoffs, isConflict } from "../../src/engine/classify.ts";
 import { DriftMemory } from "../../src/engine/drift-memory.ts";
 import type { Repair } from "../../src/engine/drift-repair.ts";
@@ -30,6 +30,9 @@ export class DriftTrial {
   readonly kind: ResourceKind;
   readonly manifest: KubeObject;
   readonly repairs: Repair[] = [];
+  /** What the last reconcile came to. */
+  outcome: StepsOutcome | undefined;
+  private readonly weaknessOf: (object: KubeObject) => string;
   private writes = 0;
   private readonly transport: KubeTransport;
   private readonly api: KubeApi;
@@ -42,14 +45,15 @@ export class DriftTrial {
     manifest: KubeObject,
     transport: KubeTransport,
     signal: AbortSignal,
-    toleratedFields: readonly string[] = [],
+    weaknessOf: (object: KubeObject) => string = () => "",
   ) {
     this.kind = kind;
     this.manifest = manifest;
     this.transport = transport;
     this.signal = signal;
+    this.weaknessOf = weaknessOf;
     this.api = createKubeApi(transport);
-    const options = { kind, selection: {}, project, owned: true, required: true, toleratedFields };
+    const options = { kind, selection: {}, project, owned: true, required: true };
     const deps = { api: this.api, clock: createSystemClock(), random: createSeededRandom(1) };
     this.watched = new WatchedKind(options, { ...deps, seal: testSeal, onError: () => undefined });
     this.applier = this.createApplier();
@@ -90,9 +94,9 @@ export class DriftTrial {
       ids: () => ({}),
       manifest: () => manifest,
       judge: ({ ownership }) => ownership,
+      weaknessOf: this.weaknessOf,
     });
-    const outcome = await this.applier.apply([{ kind: "object", object }], { scope: "" }, this.signal);
-    assert.equal(outcome.kind, "applied", JSON.stringify(outcome));
+    this.outcome = await this.applier.apply([{ kind: "object", object }], { scope: "" }, this.signal);
     return this.writes;
   }
 
@@ -247,6 +251,7 @@ async function checkUndone(
 ): Promise<void> {
   trial.repairs.length = 0;
   const writes = await trial.reconcile();
+  assert.equal(trial.outcome?.kind, "applied", `${what}: ${JSON.stringify(trial.outcome)}`);
   assert.deepEqual(contentOf(await trial.live()), contentOf(clean), `${what}: it is not undone`);
   assert.ok(writes >= 1 && writes <= 3, `${what}: ${writes} writes`);
   const fields = trial.repairs.flatMap((repair) => repair.fields);

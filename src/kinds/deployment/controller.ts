@@ -20,6 +20,7 @@ import type { KindSettings } from "../kind-settings.ts";
 import { pullSecretSteps } from "../pull-secret-step.ts";
 import { failingDeployment } from "./failing.ts";
 import { IngressPolicies } from "./ingress-policy-plan.ts";
+import { type IsolatedPod, weaknessOf } from "./isolation.ts";
 import { observeDeployment } from "./observed.ts";
 import { desiredReplicaSet } from "./pod-template.ts";
 import { type ReplicaSetProjection, socketOf } from "./projections.ts";
@@ -204,6 +205,8 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       ids: () => sealedIdsOf(spec, spec.deploymentId),
       manifest,
       judge: (live) => judgeDeployment(live, spec.deploymentId),
+      weaknessOf: (replicaSet) => weaknessOf((replicaSet.spec?.template ?? {}) as IsolatedPod),
+      replicasHeld: () => this.isolatedPods(key),
     });
     const steps: readonly Step[] = [
       { kind: "namespace", name: spec.namespace },
@@ -212,6 +215,12 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       { kind: "object", object },
     ];
     return { kind: "apply", steps };
+  }
+
+  /** How many of its pods run as isolated as they should. */
+  private isolatedPods(key: string): number {
+    const { uid = "" } = this.replicaSets.get(key) ?? {};
+    return this.pods.cache.byIndex("owner", uid).filter(({ value }) => value.standing === "running").length;
   }
 
   private replicaSetOf(spec: DeploymentSpec): ReplicaSet {

@@ -37,7 +37,7 @@ export interface PodSettings {
 /** The sandbox between untrusted code and the kernel of the node (K8). */
 export const runtimeClassName = "gvisor";
 const zoneKey = "topology.kubernetes.io/zone";
-const containerName = "deployment";
+export const containerName = "deployment";
 /** Requests are the limit divided by this: tenants rarely use all of their limit at once. */
 const requestDivisor = 4;
 

@@ -13,15 +13,15 @@ export interface SecretsSettings {
 const tokenFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
 export const tokenPath = `${tokenFolder}/token`;
 
-const volumeName = "secrets-token";
+export const tokenVolumeName = "secrets-token";
 // The shortest lifetime that Kubernetes allows.
 const expirationSeconds = 600;
 
 export function tokenVolume(secrets: SecretsSettings): Volume {
   const serviceAccountToken = { audience: secrets.audience, expirationSeconds, path: "token" };
-  return { name: volumeName, projected: { sources: [{ serviceAccountToken }] } };
+  return { name: tokenVolumeName, projected: { sources: [{ serviceAccountToken }] } };
 }
 
 export function tokenVolumeMount(): VolumeMount {
-  return { name: volumeName, mountPath: tokenFolder, readOnly: true };
+  return { name: tokenVolumeName, mountPath: tokenFolder, readOnly: true };
 }
