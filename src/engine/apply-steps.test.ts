@@ -2,13 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createActionRecords } from "../../test/support/action-records.ts";
 import { FakeClock } from "../../test/support/fake-clock.ts";
+import { createQuietLog } from "../../test/support/quiet-log.ts";
 import { oursSealed, testSeal } from "../../test/support/test-seal.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
 import type { ApplyOptions, KubeApi } from "../kube/api.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { replicaSets } from "../kube/resources.ts";
-import { StepsApplier } from "./apply-steps.ts";
+import { createProgress, StepsApplier } from "./apply-steps.ts";
 import { backoffs } from "./classify.ts";
+import { Contests } from "./contests.ts";
 import { DriftMemory } from "./drift-memory.ts";
 import type { LiveEntry, OwnedObject, Step } from "./plan.ts";
 import { SlowLane } from "./slow-lane.ts";
@@ -30,8 +32,8 @@ function applierOf(calls: Partial<KubeApi> = {}, clock = new FakeClock()): Steps
   const lane = new SlowLane(backoffs.slow, { clock, random: createSeededRandom(1) });
   const api = { ...unreachable, ...calls };
   const actions = createActionRecords(api);
-  const drift = new DriftMemory(clock);
-  return new StepsApplier({ api, clock, drift, lane, seal: testSeal, actions });
+  const contests = new Contests({ controller: "test", api, clock, log: createQuietLog() });
+  return new StepsApplier({ api, clock, drift: new DriftMemory(), lane, seal: testSeal, actions, contests });
 }
 
 /** `stored`: what the server stores for it. */
@@ -121,7 +123,10 @@ test("a live object proves its own namespace, and no other", async () => {
   const applier = applierOf();
   const steps: readonly Step[] = [{ kind: "namespace", name: "acme" }, objectStep(asWanted)];
   assert.equal(applier.isDone(steps), false);
-  assert.deepEqual(await applier.apply(steps, { scope: "" }, never), { kind: "applied", writes: 0 });
+  assert.deepEqual(await applier.apply(steps, createProgress("acme/web"), never), {
+    kind: "applied",
+    writes: 0,
+  });
   assert.equal(applier.isDone(steps), true);
   assert.equal(applier.isDone([{ kind: "namespace", name: "other" }]), false);
 });
@@ -129,7 +134,10 @@ test("a live object proves its own namespace, and no other", async () => {
 test("a checked object is done until its last check expires", async () => {
   const clock = new FakeClock();
   const applier = applierOf({ get: async () => ({ metadata: ref }) as never }, clock);
-  assert.deepEqual(await applier.apply([checked], { scope: "" }, never), { kind: "applied", writes: 0 });
+  assert.deepEqual(await applier.apply([checked], createProgress("acme/web"), never), {
+    kind: "applied",
+    writes: 0,
+  });
   assert.equal(applier.isDone([checked]), true);
   await clock.advance(600_000);
   assert.equal(applier.isDone([checked]), false);
@@ -144,8 +152,12 @@ test("an apply uses force only on krane's own objects, and asks for no warnings"
       return { kind: "applied", object: manifest };
     },
   });
-  await applier.apply([objectStep({ ...asWanted, contentHash: "edited" })], { scope: "" }, never);
-  await applier.apply([objectStep(undefined)], { scope: "" }, never);
+  await applier.apply(
+    [objectStep({ ...asWanted, contentHash: "edited" })],
+    createProgress("acme/web"),
+    never,
+  );
+  await applier.apply([objectStep(undefined)], createProgress("acme/web"), never);
   const always = { fieldManager: "krane", fieldValidation: "Ignore" };
   assert.deepEqual(asked, [
     { ...always, force: true },
@@ -161,7 +173,11 @@ test("content that the server stored for the same manifest is in sync, other con
     apply: async (_, manifest) => ({ kind: "applied", object: manifest }),
   });
   assert.equal(applier.isDone([objectStep(stored)]), false);
-  const written = await applier.apply([objectStep(edited, { stored: "stored" })], { scope: "" }, never);
+  const written = await applier.apply(
+    [objectStep(edited, { stored: "stored" })],
+    createProgress("acme/web"),
+    never,
+  );
   assert.deepEqual(written, { kind: "applied", writes: 1 });
   assert.equal(applier.isDone([objectStep(stored)]), true);
   assert.equal(applier.isDone([objectStep(edited)]), false);

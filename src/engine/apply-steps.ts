@@ -8,96 +8,84 @@
 // - An object that is not krane's, or belongs to another id, is never touched (K4).
 // - If a namespace vanishes between two steps, it is created again and the plan starts over.
 import type { Clock } from "../concurrency/clock.ts";
-import type { KubeApi } from "../kube/api.ts";
-import { objectKey } from "../kube/object-cache.ts";
 import { namespaces } from "../kube/resources.ts";
-import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
-import { annotationKeys, fieldManager } from "../model/labels.ts";
-import { isClaimable, type Ownership, type Stranger } from "../model/ownership.ts";
-import type { Seal, SealedIds } from "../model/seal.ts";
-import type { ActionRecords, BeforeWrite, WrittenObject } from "./action-records.ts";
-import { appliedPart } from "./applied-content.ts";
-import { isConflict, isNotFound, isRefusal } from "./classify.ts";
-import type { DriftMemory } from "./drift-memory.ts";
-import { DriftRepair, manifestHashOf, type Repair } from "./drift-repair.ts";
-import { type DriftedField, describeDrift } from "./drifted-fields.ts";
-import { lastChangerOf } from "./field-owners.ts";
+import type { ObjectRef, ResourceKind } from "../kube/types.ts";
+import { isClaimable, type Stranger } from "../model/ownership.ts";
+import { isNotFound, isRefusal } from "./classify.ts";
+import { type Contest, type ContestFacts, contestOver } from "./contest.ts";
+import type { ContestedOutcome, Contests } from "./contests.ts";
 import { KnownNamespaces } from "./known-namespaces.ts";
+import {
+  applied,
+  isSealed,
+  nameOf,
+  ObjectWriter,
+  type ObjectWriterDeps,
+  type Rest,
+  type WriteOutcome,
+} from "./object-writer.ts";
 import type { CheckedObject, LiveEntry, OwnedObject, Step } from "./plan.ts";
 import { SealPace } from "./seal-pace.ts";
 import type { SlowLane } from "./slow-lane.ts";
 
 export type StepsOutcome =
-  | { readonly kind: "applied"; readonly writes: number; readonly rest?: Rest }
-  /** The cluster lowers the isolation of its pods, so it gets no new ones. */
-  | { readonly kind: "held"; readonly reason: string }
+  | WriteOutcome
   /** Another key has to be in sync first. */
   | { readonly kind: "waiting"; readonly key: string }
   /** The name is taken by an object that is not krane's, or has another id. */
   | { readonly kind: "conflict"; readonly reason: string }
   /** The previous object is still being deleted. */
   | { readonly kind: "deleting"; readonly reason: string }
-  /** Another field manager keeps changing it. */
-  | { readonly kind: "contested"; readonly reason: string; readonly waitMs: number }
+  /** Another program keeps undoing it; nothing was tried. */
+  | ContestedOutcome
   /** A precondition is not met, and the remaining steps need it. */
   | { readonly kind: "unmet"; readonly reason: string }
   /** Waiting out the shared back-off of a known obstacle; nothing was tried. */
   | { readonly kind: "backing-off"; readonly reason: string; readonly waitMs: number };
 
-/** What an apply leaves. */
-export interface Rest {
-  /** What still differs because the cluster itself changes it, for people. */
-  readonly left: string;
-  /** The content is right, and what is left is to seal it, after this long. */
-  readonly sealAfterMs?: number;
-}
-
-export interface ApplyDeps {
-  readonly api: KubeApi;
+export interface ApplyDeps extends Omit<ObjectWriterDeps, "onConflict"> {
   readonly clock: Clock;
-  readonly drift: DriftMemory;
   readonly lane: SlowLane;
-  readonly seal: Seal;
-  /** Called after each repair. */
-  onRepair?(repair: Repair): void;
-  readonly actions: ActionRecords;
-}
-
-interface FoundDrift {
-  readonly object: KubeObject;
-  readonly needsApply: boolean;
-  /** What lowers its isolation, whatever krane writes. */
-  readonly weakness?: string;
+  readonly contests: Contests;
 }
 
 export interface Progress {
   /** The key that is reconciled. */
-  readonly key?: string;
+  readonly key: string;
   /** What was being written when a request failed: kind and namespace. */
   scope: string;
+  /** The number of the desired state in the store. */
+  readonly state: number;
+  /** Whether anything was sent to the cluster. */
+  hasSent: boolean;
+  /** Another program that keeps undoing what krane does to one of the objects. */
+  contest: Contest | undefined;
+}
+
+export function createProgress(key: string, state = 0): Progress {
+  return { key, scope: "", state, hasSent: false, contest: undefined };
 }
 
 // How long a check of an unwatched object counts; then it is read again, in case somebody removed it.
 const checkAgainMs = 600_000;
 const checkedMax = 10_000;
 
-// By default the server decodes a manifest twice, the second time to warn about unknown fields: a tenth of what an
-// apply costs it, and krane does not read warnings. Built-in kinds reject unknown fields in any case, and the tests
-// send every manifest with "Strict".
-const applyOptions = { fieldManager, fieldValidation: "Ignore" } as const;
-
 export class StepsApplier {
   private readonly deps: ApplyDeps;
   private readonly spaces: KnownNamespaces;
   private readonly sealPace: SealPace;
-  private readonly repair: DriftRepair;
+  private readonly writer: ObjectWriter;
   private readonly checkedUntilMs = new Map<string, number>();
 
   constructor(deps: ApplyDeps) {
     this.deps = deps;
     this.spaces = new KnownNamespaces(deps);
     this.sealPace = new SealPace(deps.clock);
-    this.repair = new DriftRepair({ api: deps.api, onRepair: (repair) => deps.onRepair?.(repair) });
+    this.writer = new ObjectWriter({
+      ...deps,
+      // Another client writes to this namespace too: from now on, names in it are looked up before an apply.
+      onConflict: (namespace) => this.spaces.age(namespace),
+    });
   }
 
   /** Whether there is nothing to do, as far as the caches show. */
@@ -247,135 +235,26 @@ export class StepsApplier {
         const sealAfterMs = this.sealPace.waitMs(name);
         if (sealAfterMs > 0) return applied(0, { left, sealAfterMs });
       }
-      const waitMs = this.deps.drift.pauseMs(name, contentHash);
-      if (waitMs > 0) return this.contested(object, name, waitMs, signal);
     }
+    const describe = (facts: ContestFacts) => contestOver(facts, object.manifest());
+    const contested = await this.deps.contests.check(
+      { kind, ref, name, wanted: contentHash },
+      progress,
+      describe,
+      signal,
+    );
+    if (contested) return contested;
     const held = this.enter(kind, ref, progress);
     if (held) return held;
     const live = cached ?? (this.isSurelyNew(object, name) ? undefined : await this.lookUp(object, signal));
     const verdict = live && judge(name, live);
     if (verdict) return verdict;
-    const outcome = await this.write(object, name, live, progress, signal);
+    const outcome = await this.writer.write(object, live, progress.key, signal);
+    if (outcome.kind !== "applied" || outcome.writes > 0)
+      this.deps.contests.wrote(name, contentHash, progress.state);
     this.sealPace.forget(name);
     this.noteNamespace(ref);
     return outcome;
-  }
-
-  /** Applies the object if need be, and undoes what the apply left. */
-  private async write(
-    object: OwnedObject,
-    name: string,
-    live: LiveEntry | undefined,
-    { key }: Progress,
-    signal: AbortSignal,
-  ): Promise<StepsOutcome> {
-    const { kind, ref, contentHash } = object;
-    const { drift, actions } = this.deps;
-    const subject = { kind, ref, uid: live?.uid ?? "" };
-    const written = { key, subject, manifest: () => object.manifest() };
-    // What is not sealed is applied in any case.
-    const found =
-      live && isSealed(live.ownership) ? await this.findDrift(object, name, live, signal) : undefined;
-    if (found?.weakness) return this.hold(object, name, found.object, found.weakness, signal);
-    const before: BeforeWrite = found
-      ? { kind: "drifted", object: found.object }
-      : await actions.beforeWrite(written, drift.wasSent(name, contentHash), signal);
-    let current = found?.object;
-    let writes = 0;
-    if (current === undefined || found?.needsApply) {
-      current = await this.send(object, live, signal);
-      writes += 1;
-      // The usual case: the server has exactly what was sent.
-      if (object.wrote(current).contentHash === contentHash) {
-        drift.wrote(name, contentHash, contentHash);
-        this.record(object, written, before, current);
-        return applied(writes);
-      }
-    }
-    const cleaned = await this.repair.clean(object, current, signal);
-    writes += cleaned.writes;
-    if (writes > 0) this.record(object, written, before, cleaned.live);
-    const weakness = object.weaknessOf(cleaned.live);
-    if (weakness !== "") return this.hold(object, name, cleaned.live, weakness, signal);
-    const stored = object.hashOf(cleaned.live);
-    const left = describeLeft(name, cleaned.left);
-    if (writes > 0) drift.wrote(name, contentHash, stored, left);
-    else drift.saw(name, contentHash, stored, left);
-    return applied(writes, { left });
-  }
-
-  /** Keeps an object whose template the cluster weakens from getting new pods. */
-  private async hold(
-    object: OwnedObject,
-    name: string,
-    live: KubeObject,
-    weakness: string,
-    signal: AbortSignal,
-  ): Promise<StepsOutcome> {
-    const held = await this.repair.limitReplicas(object, live, signal);
-    const reason = `the cluster lowers the isolation of ${name} when krane writes it: ${weakness}. It gets no new pods. Look for a mutating webhook or admission policy`;
-    this.deps.drift.saw(name, object.contentHash, object.hashOf(held), reason, true);
-    return { kind: "held", reason };
-  }
-
-  private record(object: OwnedObject, written: WrittenObject, before: BeforeWrite, stored: KubeObject): void {
-    this.deps.actions.recordWrite(written, before, stored);
-    if (before.kind === "drifted" && before.object !== undefined)
-      this.repair.report(object, before.object, stored);
-  }
-
-  /**
-   * Reads an object that should be as the manifest says, because the same manifest was applied before; undefined if
-   * another one was. It says what differs, and whether an apply would change anything: not if a webhook changes what
-   * krane applies, within the same request.
-   */
-  private async findDrift(
-    object: OwnedObject,
-    name: string,
-    live: LiveEntry,
-    signal: AbortSignal,
-  ): Promise<FoundDrift | undefined> {
-    const { api, drift } = this.deps;
-    if (live.manifestHash === undefined || live.manifestHash !== manifestHashOf(object.manifest()))
-      return undefined;
-    const found = await api.get(object.kind, object.ref, {}, signal);
-    if (found?.metadata?.uid !== live.uid) return undefined;
-    const hash = object.hashOf(found);
-    if (appliedPart(hash) === object.contentHash) return { object: found, needsApply: false };
-    // This process knows what the server made of its last write, so only the first of them is tried out.
-    if (drift.knows(name) && !drift.isHeld(name)) return { object: found, needsApply: true };
-    const outlook = await this.applyManifest(object, live, true, signal).catch(ignoreRefusal);
-    if (outlook === undefined) return { object: found, needsApply: true };
-    const weakness = await this.repair.weaknessAfter(object, found, outlook, signal);
-    return { object: found, needsApply: object.hashOf(outlook) !== hash, weakness };
-  }
-
-  private async send(
-    object: OwnedObject,
-    live: LiveEntry | undefined,
-    signal: AbortSignal,
-  ): Promise<KubeObject> {
-    const { ref } = object;
-    const apply = () => this.applyManifest(object, live, false, signal);
-    try {
-      return await apply();
-    } catch (error) {
-      // Another client writes to this namespace too: from now on, names in it are looked up before an apply.
-      if (isConflict(error) && ref.namespace !== undefined) this.spaces.age(ref.namespace);
-      if (live === undefined) throw error;
-      return this.repair.applyAfter(error, object, live.uid, apply, signal);
-    }
-  }
-
-  private async applyManifest(
-    object: OwnedObject,
-    live: LiveEntry | undefined,
-    dryRun: boolean,
-    signal: AbortSignal,
-  ): Promise<KubeObject> {
-    const manifest = this.sealed(object, live);
-    const options = { ...applyOptions, force: live !== undefined, ...(dryRun && { dryRun }) };
-    return (await this.deps.api.apply(object.kind, manifest, options, signal)).object;
   }
 
   /** An object that this process wrote before may have lost its labels since, so it is never surely new. */
@@ -388,17 +267,6 @@ export class StepsApplier {
   private async lookUp(object: OwnedObject, signal: AbortSignal): Promise<LiveEntry | undefined> {
     const found = await this.deps.api.get(object.kind, object.ref, { resourceVersion: "0" }, signal);
     return found && object.entryOf(found);
-  }
-
-  private async contested(
-    object: OwnedObject,
-    name: string,
-    waitMs: number,
-    signal: AbortSignal,
-  ): Promise<StepsOutcome> {
-    const found = await this.deps.api.get(object.kind, object.ref, { resourceVersion: "0" }, signal);
-    const manager = (found && lastChangerOf(found, object.manifest())) ?? "unknown";
-    return { kind: "contested", reason: `field manager ${manager} keeps changing ${name}`, waitMs };
   }
 
   private isChecked(object: CheckedObject): boolean {
@@ -420,47 +288,19 @@ export class StepsApplier {
     if (ownership !== undefined && !isClaimable(ownership)) return conflict(name, ownership);
     const isCurrent =
       live !== undefined && ownership !== undefined && isSealed(ownership) && object.isCurrent(live);
-    if (!isCurrent) await this.sendChecked(object, live, progress, signal);
+    const wasThere = this.checkedUntilMs.has(name);
+    if (!isCurrent) await this.writer.writeChecked(object, live, { key: progress.key, wasThere }, signal);
     if (this.checkedUntilMs.size >= checkedMax) this.checkedUntilMs.clear();
     this.checkedUntilMs.set(name, this.deps.clock.nowMs() + checkAgainMs);
     return applied(isCurrent ? 0 : 1);
   }
 
-  /** The manifest as it is sent: sealed, and for the live object only, if there is one. */
-  private sealed(object: SealedObject, live: Pick<LiveEntry, "uid" | "ownership"> | undefined): KubeObject {
-    const { kind, ref } = object;
-    const isAdopted = live !== undefined && (live.ownership.kind !== "ours" || live.ownership.isAdopted);
-    const text = this.deps.seal.write({ kind, ...ref }, object.ids(), isAdopted ? live.uid : "");
-    const manifest = object.manifest();
-    const annotations = { ...manifest.metadata?.annotations, [annotationKeys.seal]: text };
-    const uid = live === undefined ? {} : { uid: live.uid };
-    return { ...manifest, metadata: { ...manifest.metadata, ...uid, annotations } };
-  }
-
-  private async sendChecked(
-    object: CheckedObject,
-    live: KubeObject | undefined,
-    { key }: Progress,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { api, actions } = this.deps;
-    const { kind, ref } = object;
-    const uid = live?.metadata?.uid ?? "";
-    const manifest = this.sealed(object, live && { uid, ownership: object.judge(live) });
-    const options = { ...applyOptions, force: live !== undefined, detail: "metadata" } as const;
-    const { object: stored } = await api.apply(kind, manifest, options, signal);
-    const subject = { kind, ref, uid };
-    const wasThere = this.checkedUntilMs.has(nameOf({ kind, ref }));
-    const before = actions.judgeRead(live, manifest, wasThere);
-    // The response has the metadata only; the rest is stored as it was sent.
-    const after = { ...manifest, ...(stored.metadata && { metadata: stored.metadata }) };
-    actions.recordWrite({ key, subject, manifest: () => manifest }, before, after);
-  }
-
   private enter(kind: ResourceKind, ref: ObjectRef, progress: Progress): StepsOutcome | undefined {
     progress.scope = `${kind.kind}/${ref.namespace ?? ""}`;
     const wait = this.deps.lane.wait(progress.scope);
-    return wait && { kind: "backing-off", ...wait };
+    if (wait) return { kind: "backing-off", ...wait };
+    progress.hasSent = true;
+    return undefined;
   }
 
   private noteNamespace({ namespace }: ObjectRef): void {
@@ -484,50 +324,4 @@ function judge(name: string, live: LiveEntry): StepsOutcome | undefined {
 function conflict(name: string, ownership: Stranger): StepsOutcome {
   const what = ownership.kind === "foreign" ? "is not krane's" : "belongs to another id";
   return { kind: "conflict", reason: `${name} ${what}: ${ownership.reason}` };
-}
-
-/** Merges what is left of several steps. */
-function applied(writes: number, ...rests: readonly Rest[]): StepsOutcome {
-  const left = rests.flatMap((rest) => rest.left || []).join("; ");
-  const sealAfterMs = Math.max(0, ...rests.map((rest) => rest.sealAfterMs ?? 0));
-  if (left === "" && sealAfterMs === 0) return { kind: "applied", writes };
-  return { kind: "applied", writes, rest: { left, ...(sealAfterMs > 0 && { sealAfterMs }) } };
-}
-
-function describeLeft(name: string, fields: readonly DriftedField[]): string {
-  if (fields.length === 0) return "";
-  const unknown = fields.filter(({ isUnknownDefault }) => isUnknownDefault);
-  const kept = fields.filter(({ isUnknownDefault }) => !isUnknownDefault);
-  const parts = [
-    ...(kept.length > 0
-      ? [`the cluster sets these fields of ${name} whatever krane writes: ${describeDrift(kept)}`]
-      : []),
-    ...(unknown.length > 0
-      ? [`${name} has fields that this krane does not know and leaves alone: ${describeDrift(unknown)}`]
-      : []),
-  ];
-  return parts.join("; ");
-}
-
-/** What sealing an object takes. */
-interface SealedObject {
-  readonly kind: ResourceKind;
-  readonly ref: ObjectRef;
-  ids(): SealedIds;
-  manifest(): KubeObject;
-}
-
-/** Sealed with the current key. */
-function isSealed(ownership: Ownership): boolean {
-  return ownership.kind === "ours" && !ownership.isOutdated;
-}
-
-/** Some webhooks refuse dry runs. */
-function ignoreRefusal(error: unknown): undefined {
-  if (!isRefusal(error)) throw error;
-  return undefined;
-}
-
-function nameOf({ kind, ref }: Pick<OwnedObject, "kind" | "ref">): string {
-  return `${kind.kind} ${objectKey(ref)}`;
 }

@@ -22,6 +22,7 @@ import type { Traced } from "../telemetry/spans.ts";
 import { ActionRecords } from "./action-records.ts";
 import { StepsApplier } from "./apply-steps.ts";
 import { backoffs, classifyProblems } from "./classify.ts";
+import { Contests } from "./contests.ts";
 import { type ControllerDefinition, namespaceOf, whenWatching } from "./controller-definition.ts";
 import {
   blockedDeletionMessage,
@@ -43,7 +44,8 @@ import { createMeteredKubeApi } from "./metered-kube-api.ts";
 import { EventRecorder } from "./object-events.ts";
 import { ObjectStatuses } from "./object-status.ts";
 import { OrderWaits, readOrder, restoreOrder } from "./orders.ts";
-import { createReconciler, type Reconciler } from "./reconcile.ts";
+import type { Reconciler } from "./reconcile.ts";
+import { createReconciler } from "./reconcile-spans.ts";
 import { createReportBreaker, Reporter, reportEvents } from "./reporter.ts";
 import { isInSync, Resync, type ResyncResult } from "./resync.ts";
 import type { KeyListener, KindController, OrderOutcome, SeenObjects } from "./running-controller.ts";
@@ -167,51 +169,34 @@ export class Controller<
     this.statuses = new ObjectStatuses(clock, (outcome, count) =>
       metrics.troubledObjects.set({ controller: name, outcome }, count),
     );
-    this.queue = new WorkQueue(
-      { backoff: backoffs.retry, groupOf: namespaceOf },
-      {
-        clock,
-        random,
-        onHandlerError: (key, error) => this.onBug(`reconcile ${key}`, error),
-        onSlowGroup: (namespace) =>
-          log.warn("the API server is slow to answer about a namespace; its objects get fewer workers", {
-            controller: name,
-            namespace,
-          }),
-      },
-    );
+    this.queue = this.createQueue();
     this.breaker = createReportBreaker(name, deps);
     this.reporter = this.createReporter();
     const lane = new SlowLane(backoffs.slow, deps);
     this.events = new EventRecorder({ api, clock, random });
     const actions = new ActionRecords({ controller: name, api, log, events: this.events });
+    const contests = new Contests({ controller: name, api, clock, log });
     const applier = new StepsApplier({
       api,
       clock,
-      drift: new DriftMemory(clock),
+      drift: new DriftMemory(),
       lane,
       seal: deps.seal,
       actions,
+      contests,
       onRepair: (repair) => countRepair(repair, name, deps),
     });
     const enqueue = this.queue.add.bind(this.queue);
-    const shared = {
-      controller: name,
-      definition,
-      store,
-      guard: this.guard,
-      clock,
-      log,
-      metrics,
-      enqueue,
-      spans,
-    };
+    const { guard } = this;
+    const shared = { controller: name, definition, store, guard, clock, log, metrics, enqueue, spans };
     const looked = { ...shared, statuses: this.statuses, applier };
     this.reconciler = createReconciler({
       ...looked,
       cursor: this.cursor,
       actions,
       lane,
+      keyPace: this.pace,
+      contests,
       api,
       report: (key) => this.reporter.changed(key),
     });
@@ -373,6 +358,24 @@ export class Controller<
     const object = this.definition.orderedObject?.(key);
     const message = object && restoreOrder(this.kind, object, rules);
     if (message !== undefined) this.store.restore(message);
+  }
+
+  private createQueue(): WorkQueue {
+    const { clock, random, log } = this.deps;
+    const { controller } = this.kind;
+    return new WorkQueue(
+      { backoff: backoffs.retry, groupOf: namespaceOf },
+      {
+        clock,
+        random,
+        onHandlerError: (key, error) => this.onBug(`reconcile ${key}`, error),
+        onSlowGroup: (namespace) =>
+          log.warn("the API server is slow to answer about a namespace; its objects get fewer workers", {
+            controller,
+            namespace,
+          }),
+      },
+    );
   }
 
   private createReporter(): Reporter {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "../kube/types.ts";
 import { fieldText, findChangedFields, memberPath } from "./field-changes.ts";
-import { lastChangerOf, ownerOfField } from "./field-owners.ts";
+import { ownerOfField } from "./field-owners.ts";
 
 const replicas = { "f:spec": { "f:replicas": {} } };
 const own = { manager: "krane", operation: "Apply", time: "2026-01-01T00:00:00Z" };
@@ -96,12 +96,4 @@ test("the owner of an item of a list, and of a map that is written as a whole", 
     ["spec.selector.app", "mapper"],
     ['spec.containers[name="evil"]', "kubectl-edit"],
   ]);
-});
-
-test("the one who changed an object last is the owner of a field that differs, or unknown", () => {
-  const manifest = { spec: { replicas: 2, containers: [{ name: "web", image: "a" }] } } as KubeObject;
-  const scaled = { manager: "hpa", operation: "Update", subresource: "scale", fieldsV1: replicas };
-  const newer = { manager: "labeller", operation: "Apply", time: "2027-01-01T00:00:00Z", fieldsV1: {} };
-  assert.equal(lastChangerOf(withManagers(scaled, newer), manifest), "hpa");
-  assert.equal(lastChangerOf(withManagers({ ...own, fieldsV1: {} }, newer), manifest), undefined);
 });

@@ -1,8 +1,8 @@
 // Reads from managedFields which field manager wrote a field. A manager's name is whatever its client sent, so it is
 // shown to people and never decides anything (K4).
-import type { KubeObject, ManagedFieldsEntry } from "../kube/types.ts";
+import type { KubeObject, ManagedFieldsEntry, ObjectMeta } from "../kube/types.ts";
 import { fieldManager } from "../model/labels.ts";
-import { type FieldStep, findChangedFields } from "./field-changes.ts";
+import type { FieldStep } from "./field-changes.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -18,14 +18,12 @@ export function ownerOfField(object: KubeObject, path: readonly FieldStep[]): Ma
   return newest(owners.filter((entry) => !isOwnApply(entry))) ?? newest(owners);
 }
 
-/** The other manager that last changed a field which the manifest sets; undefined if managedFields does not tell. */
-export function lastChangerOf(object: KubeObject, manifest: KubeObject): string | undefined {
-  const owners = findChangedFields(object, manifest, manifest)
-    // A field that the manifest lacks may be a default of the server.
-    .filter(({ after }) => after !== undefined)
-    .map(({ path }) => ownerOfField(object, path))
-    .filter((entry) => entry !== undefined);
-  return newest(owners.filter((entry) => !isOwnApply(entry)))?.manager;
+/** The other manager that wrote the object last; writes of the status do not count. */
+export function lastOtherManager(metadata: ObjectMeta | undefined): string | undefined {
+  const others = (metadata?.managedFields ?? []).filter(
+    (entry) => !isOwnApply(entry) && entry.subresource !== "status",
+  );
+  return newest(others)?.manager;
 }
 
 function newest(entries: readonly ManagedFieldsEntry[]): ManagedFieldsEntry | undefined {

@@ -43,3 +43,22 @@ test("when very many keys change at once, each gets one state and few get a seco
   await clock.advance(2_000);
   assert.equal(taken(4), 200);
 });
+
+test("writes of one state are limited too, and a new state does not wait for them", async () => {
+  const clock = new FakeClock();
+  const pace = new KeyPace(clock);
+  for (let write = 0; write < 8; write++) {
+    assert.equal(pace.waitMs("a", 1), 0);
+    pace.wrote("a");
+  }
+  assert.equal(pace.waitMs("a", 1), 2_000);
+  assert.equal(pace.waitMs("a", 2), 0);
+  assert.equal(pace.waitMs("b", 1), 0);
+  await clock.advance(2_000);
+  assert.equal(pace.waitMs("a", 2), 0);
+  pace.wrote("a");
+  assert.equal(pace.waitMs("a", 2), 2_000);
+  await clock.advance(3_600_000);
+  for (let write = 0; write < 8; write++) pace.wrote("a");
+  assert.equal(pace.waitMs("a", 2), 2_000);
+});

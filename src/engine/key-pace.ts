@@ -2,6 +2,9 @@
 // its newest state every two seconds. Faster would help nobody, and would take CPU from the other controllers (K6)
 // and load the API server. At the rate of people and roll-outs, every state is applied at once.
 //
+// A second bucket limits the writes of one and the same state, also those that fail: a program in the cluster that
+// changes objects all the time would otherwise be answered as fast as it acts. New states do not wait for that one.
+//
 // The burst beyond the first state is also limited for all keys together; otherwise hundreds of keys that change all
 // the time would spend their bursts at the same moment.
 import type { Clock } from "../concurrency/clock.ts";
@@ -9,6 +12,8 @@ import type { Clock } from "../concurrency/clock.ts";
 // Enough that a person who tries something out never waits.
 const burst = 4;
 const refillMs = 2_000;
+// A state may take several reconciles with writes: a namespace, then a policy, then the workload.
+const writeBurst = 8;
 const sharedBurst = 16;
 const sharedRefillMs = 250;
 // A key that is evicted starts again with a full burst.
@@ -20,6 +25,7 @@ interface Pace {
   left: number;
   filledMs: number;
   workedMs: number;
+  readonly writes: { left: number; filledMs: number };
 }
 
 export class KeyPace {
@@ -36,10 +42,14 @@ export class KeyPace {
     const nowMs = this.clock.nowMs();
     const pace = this.paces.get(key);
     if (pace === undefined) {
-      this.remember(key, { sequence, left: burst - 1, filledMs: nowMs, workedMs: nowMs });
+      const writes = { left: writeBurst, filledMs: nowMs };
+      this.remember(key, { sequence, left: burst - 1, filledMs: nowMs, workedMs: nowMs, writes });
       return 0;
     }
-    if (pace.sequence === sequence) return 0;
+    if (pace.sequence === sequence) {
+      refill(pace.writes, writeBurst, refillMs, nowMs);
+      return pace.writes.left > 0 ? 0 : pace.writes.filledMs + refillMs - nowMs;
+    }
     refill(pace, burst, refillMs, nowMs);
     if (pace.left === 0) return pace.filledMs + refillMs - nowMs;
     const restMs = pace.workedMs + refillMs - nowMs;
@@ -48,6 +58,14 @@ export class KeyPace {
     pace.sequence = sequence;
     pace.workedMs = nowMs;
     return 0;
+  }
+
+  /** A reconcile of the key sent something to the cluster. */
+  wrote(key: string): void {
+    const writes = this.paces.get(key)?.writes;
+    if (writes === undefined) return;
+    refill(writes, writeBurst, refillMs, this.clock.nowMs());
+    writes.left = Math.max(0, writes.left - 1);
   }
 
   forget(key: string): void {

@@ -8,18 +8,20 @@ import { objectKey } from "../kube/object-cache.ts";
 import { isClaimable } from "../model/ownership.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { spanCatalogue } from "../telemetry/span-catalogue.ts";
-import type { Spans, Traced } from "../telemetry/spans.ts";
 import type { ActionRecords } from "./action-records.ts";
-import type { Progress, StepsApplier, StepsOutcome } from "./apply-steps.ts";
+import { createProgress, type Progress, type StepsApplier, type StepsOutcome } from "./apply-steps.ts";
 import { backoffs, classifyFailure, classifyProblems, type Failure, isRefusal } from "./classify.ts";
+import { contestOverDeletion } from "./contest.ts";
+import type { Contests } from "./contests.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
 import type { Authority, DeletionBasis, DeletionGuard } from "./deletion-guard.ts";
 import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
+import type { KeyPace } from "./key-pace.ts";
 import { isTroubled, type ObjectStatuses, type OutcomeChange, type OutcomeRecord } from "./object-status.ts";
 import type { LiveEntry, OwnedTarget, Plan } from "./plan.ts";
 import type { SlowLane } from "./slow-lane.ts";
 import type { VersionCursor } from "./version-cursor.ts";
+import { deletion } from "./write-pace.ts";
 
 export interface ReconcileDeps<Spec> {
   /** The controller's name. */
@@ -32,6 +34,8 @@ export interface ReconcileDeps<Spec> {
   readonly applier: StepsApplier;
   readonly actions: ActionRecords;
   readonly lane: SlowLane;
+  readonly keyPace: Pick<KeyPace, "wrote">;
+  readonly contests: Contests;
   readonly api: KubeApi;
   readonly clock: Clock;
   readonly log: Log;
@@ -74,15 +78,18 @@ export class Reconciler<Spec> {
   /** The key is gone for good. */
   forget(key: string): void {
     this.accepted.delete(key);
+    this.deps.contests.forget(key);
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<WorkOutcome> {
-    const { controller, store, clock, metrics } = this.deps;
+    const { controller, store, clock, metrics, keyPace, contests } = this.deps;
     const entry = store.get(key);
     const startedMs = clock.nowMs();
-    const progress: Progress = { key, scope: "" };
+    const progress = createProgress(key, entry?.sequence);
     const operation = entry?.want.kind === "delete" ? "delete" : "apply";
     const result = await this.attempt(key, entry, progress, signal);
+    if (progress.hasSent) keyPace.wrote(key);
+    if (progress.contest) contests.announce(key, progress.contest, signal);
     if (isWork(result)) {
       const durationMs = clock.nowMs() - startedMs;
       this.logWork(key, entry, { operation, durationMs, result });
@@ -235,10 +242,10 @@ export class Reconciler<Spec> {
     key: string,
     target: OwnedTarget,
     authority: Authority,
-    { scope }: Progress,
+    progress: Progress,
     signal: AbortSignal,
   ): Promise<Result> {
-    const { guard, api, lane, actions } = this.deps;
+    const { guard, api, lane, actions, contests } = this.deps;
     const { kind, ref } = target;
     const live = target.live() ?? (await this.lookUp(target, signal));
     if (live === undefined) return { kind: "deleted", writes: 0 };
@@ -249,10 +256,15 @@ export class Reconciler<Spec> {
       return { kind: "conflict", reason: `${name} is not deleted: ${permission.reason}` };
     const deleting = { kind: "deleting", reason: `${name} is still being deleted` } as const;
     if (live.deleting) return deleting;
-    const wait = lane.wait(scope);
+    const object = { kind, ref, name, wanted: deletion };
+    const contested = await contests.check(object, progress, contestOverDeletion, signal);
+    if (contested !== undefined) return contested;
+    const wait = lane.wait(progress.scope);
     if (wait) return { kind: "backing-off", ...wait };
+    progress.hasSent = true;
     const { uid, basis } = permission;
     const outcome = await api.delete(kind, ref, { uid, propagation: "Background" }, signal);
+    contests.wrote(name, deletion, progress.state);
     if (outcome.kind !== "absent") actions.recordDeletion(key, { kind, ref, uid }, this.basisOf(key, basis));
     if (outcome.kind === "deleting") return deleting;
     target.deleted(uid);
@@ -463,41 +475,4 @@ function isWork(result: Result): boolean {
     result.kind === "failed" ||
     ((result.kind === "applied" || result.kind === "deleted") && result.writes > 0)
   );
-}
-
-/** Returns a reconciler that opens a span per reconcile, or the plain one when tracing is off. */
-export function createReconciler<Spec>(deps: ReconcileDeps<Spec> & Traced): Reconciler<Spec> {
-  const { spans } = deps;
-  return spans === undefined ? new Reconciler(deps) : new TracedReconciler(deps, spans);
-}
-
-/** Opens a span for every reconcile; the spans of its requests are its children. */
-class TracedReconciler<Spec> extends Reconciler<Spec> {
-  private readonly spans: Spans;
-  private readonly known: Pick<ReconcileDeps<Spec>, "controller" | "store" | "statuses">;
-
-  constructor(deps: ReconcileDeps<Spec>, spans: Spans) {
-    super(deps);
-    this.spans = spans;
-    this.known = deps;
-  }
-
-  override reconcile(key: string, signal: AbortSignal): Promise<WorkOutcome> {
-    const { controller: name, store, statuses } = this.known;
-    const attributes = {
-      "krane.controller": name,
-      "krane.key": key,
-      "krane.version": store.get(key)?.version.toString(),
-    };
-    return this.spans.withSpan(spanCatalogue.reconcile, { subject: name, attributes }, async (span) => {
-      const before = statuses.get(key);
-      const work = await super.reconcile(key, signal);
-      const record = statuses.get(key);
-      // An unchanged record belongs to an earlier reconcile.
-      if (record === undefined || record === before) return work;
-      span.set({ "krane.outcome": record.outcome });
-      if (isTroubled(record.outcome)) span.fail(record.outcome);
-      return work;
-    });
-  }
 }

@@ -271,7 +271,7 @@ type Pattern = readonly [RegExp, Cause];
 
 /** For an attempt that failed and is retried. */
 const attempts: readonly Pattern[] = [
-  [/keeps changing|conflicts? with "/, "contested"],
+  [/keeps (changing|deleting|creating) |conflicts? with "/, "contested"],
   [/has no CiliumNetworkPolicy|no matches for kind|could not find the requested resource/, "missing-crd"],
   [/exceeded quota/, "quota"],
   [/being terminated|NamespaceTerminating/, "namespace-terminating"],
@@ -336,7 +336,7 @@ const summaries: Readonly<Record<Cause, Summary>> = {
     `The name ${object.namespace}/${object.name} is taken by another object in the cluster.`,
   "isolation-lowered":
     "The cluster lowers the isolation of its pods, so krane keeps it from getting new ones.",
-  contested: "Another field manager keeps overwriting what krane applies.",
+  contested: "Another client keeps undoing what krane applies.",
   "missing-crd": "A CustomResourceDefinition that it needs is not installed in the cluster.",
   quota: "A resource quota of its namespace is exhausted.",
   "namespace-terminating": ({ object }) =>

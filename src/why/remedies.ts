@@ -53,7 +53,7 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
   "isolation-lowered": (facts) =>
     `Find the mutating webhook or admission policy that does it, and make it leave krane's objects alone: kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies. To see the result: ${inspect(facts, "-o yaml")}`,
   contested:
-    "Stop the other field manager from writing these fields, or make the change in the control plane instead.",
+    "Stop that client, or make the change in the control plane instead. If it is unknown, the API server's audit log names it.",
   "missing-crd":
     'Install Cilium, or at least its CustomResourceDefinitions; krane then continues without a restart. To run deployments without network policies, set isolation.network_policy = "best-effort".',
   quota: ({ namespace = "" }) =>

@@ -12,7 +12,7 @@ import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
-import { replicaSets } from "../../src/kube/resources.ts";
+import { events, replicaSets } from "../../src/kube/resources.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { createRecordingKubeApi } from "../simulation/recording-kube-api.ts";
 import { defaultOptions, deployment, region } from "../simulation/simulated-region.ts";
@@ -184,4 +184,58 @@ test("what was ordered by a call is kept as it was ordered after a restart, and 
   assert.equal(second.controller.status().resync?.asked, 0);
   const away = create(DeleteDeploymentSchema, { k8sNamespace: "ordered", k8sName: "web-7" });
   assert.equal((await second.controller.delete(away, never)).outcome, "deleted");
+});
+
+test("a client that keeps changing or deleting an object is named, and a new version is applied at once", async (t) => {
+  const plane = createTestPlane({ tokens: [token] }, { clock, log: createQuietLog() });
+  await plane.admin.registerRegion(region);
+  const { controller } = await startAgent(t, plane, { resyncMs: 0, replayMs: 0 });
+  const { transport } = realServerTarget(cluster);
+  t.after(() => transport.close());
+  const api = createKubeApi(transport);
+  const refOf = (index: number) => ({ namespace: "acme", name: `web-${index}` });
+  const live = (index: number) => api.get(replicaSets, refOf(index), {}, never);
+  const appears = (index: number, replicas: number) =>
+    eventually(`web-${index} has ${replicas} replicas`, async () => {
+      const found = await live(index);
+      assert.equal(found?.spec?.replicas, replicas, "the number of replicas");
+      return found;
+    });
+  const isNamed = (index: number, reason: RegExp) =>
+    eventually(`the fight over web-${index} is shown`, () => {
+      const [object] = controller
+        .objects({ onlyTroubled: true })
+        .filter(({ key }) => key === `acme/web-${index}`);
+      assert.match(object?.reason ?? "", reason);
+    });
+
+  for (const index of [91, 92]) await plane.admin.setDeployment(region, deployment(index, { replicas: 1 }));
+  for (let round = 0; round < 4; round++) {
+    await appears(91, 1);
+    await api.delete(replicaSets, refOf(91), {}, never);
+    // The ReplicaSet controller writes its status meanwhile, so a patch may be too late.
+    await eventually("web-92 is edited", async () => {
+      const edited = await appears(92, 1);
+      const edit = [{ op: "replace" as const, path: "/spec/replicas", value: 3 }];
+      await api.patch(replicaSets, edited, edit, { fieldManager: "autoscaler" }, never);
+    });
+  }
+  await isNamed(91, /^an unknown client keeps deleting ReplicaSet acme\/web-91 since \d{4}-.*Z$/);
+  await isNamed(
+    92,
+    /^field manager "autoscaler" keeps changing spec\.replicas of ReplicaSet acme\/web-92 since /,
+  );
+  assert.deepEqual([await live(91), (await live(92))?.spec?.replicas], [undefined, 3]);
+  await eventually("both have an event", async () => {
+    const { items } = await api.list(events, { namespace: "acme" }, never);
+    const names = items.flatMap((event) =>
+      Reflect.get(event, "reason") === "Contested" ? [Reflect.get(event, "involvedObject")?.name] : [],
+    );
+    assert.deepEqual(names.sort(), ["web-91", "web-92"]);
+  });
+
+  for (const index of [91, 92]) {
+    await plane.admin.setDeployment(region, deployment(index, { replicas: 2 }));
+    await appears(index, 2);
+  }
 });

@@ -44,7 +44,7 @@ test("a program that keeps changing an object is named, and not answered every t
   const repairs = withoutEvents(agent.writes).length - before;
   assert.ok(repairs >= 3 && repairs <= 10, `${repairs} repairs in 100 seconds`);
   const [fought] = agent.controller.objects({ onlyTroubled: true });
-  assert.match(fought?.reason ?? "", /field manager meddler keeps changing/);
+  assert.match(fought?.reason ?? "", /field manager "meddler" keeps changing spec\.replicas of/);
   await world.until(
     "krane has the last word when it stops",
     async () => {

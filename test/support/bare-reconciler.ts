@@ -4,13 +4,15 @@ import assert from "node:assert/strict";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { StepsApplier } from "../../src/engine/apply-steps.ts";
 import { backoffs } from "../../src/engine/classify.ts";
+import { Contests } from "../../src/engine/contests.ts";
 import type { ControllerDefinition } from "../../src/engine/controller-definition.ts";
 import { DeletionGuard } from "../../src/engine/deletion-guard.ts";
 import { DesiredStore } from "../../src/engine/desired-store.ts";
 import { DriftMemory } from "../../src/engine/drift-memory.ts";
+import { KeyPace } from "../../src/engine/key-pace.ts";
 import { ObjectStatuses } from "../../src/engine/object-status.ts";
 import type { Plan } from "../../src/engine/plan.ts";
-import { createReconciler } from "../../src/engine/reconcile.ts";
+import { createReconciler } from "../../src/engine/reconcile-spans.ts";
 import { SlowLane } from "../../src/engine/slow-lane.ts";
 import { VersionCursor } from "../../src/engine/version-cursor.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
@@ -48,6 +50,7 @@ export function createBareReconciler(plan: () => Plan, traced: Traced = {}) {
   const api = createKubeApi({ send: untouched, stream: untouched, close: async () => undefined });
   const actions = createActionRecords(api);
   const lane = new SlowLane(backoffs.slow, deps);
+  const contests = new Contests({ ...deps, controller: "sentinels", api });
   const store = new DesiredStore<string>(clock);
   const guard = new DeletionGuard(deletion, clock);
   const reconcileDeps = {
@@ -58,9 +61,19 @@ export function createBareReconciler(plan: () => Plan, traced: Traced = {}) {
     cursor: new VersionCursor(),
     guard,
     statuses: new ObjectStatuses(clock, () => undefined),
-    applier: new StepsApplier({ api, clock, drift: new DriftMemory(clock), lane, seal: testSeal, actions }),
+    applier: new StepsApplier({
+      api,
+      clock,
+      drift: new DriftMemory(),
+      lane,
+      seal: testSeal,
+      actions,
+      contests,
+    }),
     actions,
     lane,
+    keyPace: new KeyPace(clock),
+    contests,
     api,
     metrics: createMetrics({ version: "1", revision: "r", nodeVersion: process.version }),
     enqueue: () => undefined,

@@ -9,6 +9,7 @@ import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { manifestContentHash } from "../../src/engine/applied-content.ts";
 import { StepsApplier, type StepsOutcome } from "../../src/engine/apply-steps.ts";
 import { backoffs, isConflict } from "../../src/engine/classify.ts";
+import { Contests } from "../../src/engine/contests.ts";
 import { DriftMemory } from "../../src/engine/drift-memory.ts";
 import type { Repair } from "../../src/engine/drift-repair.ts";
 import { type LiveProjection, ownedObject } from "../../src/engine/plan.ts";
@@ -21,6 +22,7 @@ import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
 import { annotationKeys } from "../../src/model/labels.ts";
 import { createActionRecords } from "./action-records.ts";
 import { handEdits } from "./hand-edits.ts";
+import { createQuietLog } from "./quiet-log.ts";
 import { oursSealed, testSeal } from "./test-seal.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -96,7 +98,11 @@ export class DriftTrial {
       judge: ({ ownership }) => ownership,
       weaknessOf: this.weaknessOf,
     });
-    this.outcome = await this.applier.apply([{ kind: "object", object }], { scope: "" }, this.signal);
+    this.outcome = await this.applier.apply(
+      [{ kind: "object", object }],
+      createProgress(`${this.ref.namespace}/${this.ref.name}`),
+      this.signal,
+    );
     return this.writes;
   }
 
@@ -121,8 +127,8 @@ export class DriftTrial {
       api,
       actions: createActionRecords(api),
       clock,
-      // Edits come faster here than a fight does.
-      drift: new PatientMemory(clock),
+      drift: new DriftMemory(),
+      contests: new PatientContests({ controller: "drift", api, clock, log: createQuietLog() }),
       lane: new SlowLane(backoffs.slow, { clock, random }),
       seal: testSeal,
       onRepair: (repair) => this.repairs.push(repair),
@@ -149,9 +155,10 @@ export class DriftTrial {
   }
 }
 
-class PatientMemory extends DriftMemory {
-  override pauseMs(): number {
-    return 0;
+/** Edits come faster here than a fight does. */
+class PatientContests extends Contests {
+  override async check(): Promise<undefined> {
+    return undefined;
   }
 }
 
