@@ -9,6 +9,7 @@ export const manifestsDir = fileURLToPath(new URL("../deploy/manifests", import.
 
 const heading = "# Rendered from deploy/chart/krane by `make deploy`: change the chart, not this file.\n";
 const release = ["krane", chartDir, "--namespace", "krane"];
+const optionalRights: ReadonlySet<string> = new Set(["rights-registry.yaml", "rights-scheduler.yaml"]);
 const bytesMax = 16 * 2 ** 20;
 
 /** The chart rendered with these values, as Helm prints it. */
@@ -27,15 +28,19 @@ export async function renderManifests(
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, string>> {
   const standard = await renderChart(helm, ["--set", "namespaces.own=true"], signal);
-  const registry = ["--set", "agent.registry.url=registry.example", "--set", "agent.registry.username=krane"];
-  const rights = (await renderChart(helm, registry, signal)).split(/^---\n/m);
+  const optional = [
+    "agent.registry.url=registry.example",
+    "agent.registry.username=krane",
+    "agent.config.scheduler.token_file=/run/secrets/krane/scheduler-token",
+  ];
+  const rights = (await renderChart(helm, ["--set", optional.join()], signal)).split(/^---\n/m);
   const files = new Map<string, string>();
   const add = (path: string, document: string) =>
     files.set(path, `${files.get(path) ?? heading}---\n${document.trimEnd()}\n`);
   for (const document of standard.split(/^---\n/m).filter((text) => text.trim() !== ""))
     add(fileOf(document), withoutSource(document));
-  for (const document of rights.filter((text) => fileOf(text) === "rights-registry.yaml"))
-    add("optional/rights-registry.yaml", withoutSource(document));
+  for (const document of rights.filter((text) => optionalRights.has(fileOf(text))))
+    add(`optional/${fileOf(document)}`, withoutSource(document));
   return files;
 }
 

@@ -5,9 +5,8 @@ import type { ClusterCall } from "../src/kinds/cluster-call.ts";
 export function rightsTemplate(calls: readonly ClusterCall[]): string {
   const scopes = new Map<string, ClusterCall[]>();
   for (const call of calls) {
-    const name = ["krane.rights", call.part, ...(call.namespace === undefined ? [] : [call.namespace])].join(
-      ".",
-    );
+    const place = call.isForState ? "state" : call.namespace;
+    const name = ["krane.rights", call.part, ...(place === undefined ? [] : [place])].join(".");
     scopes.set(name, [...(scopes.get(name) ?? []), call]);
   }
   const blocks = [...scopes].map(

@@ -10,7 +10,15 @@ import type { ResourceAttributes } from "kubernetes-types/authorization/v1.js";
 import type { Config } from "../config/config.ts";
 import type { CallingPart, ClusterCall, ClusterVerb } from "../kinds/cluster-call.ts";
 import { allKinds } from "../kinds/kinds.ts";
-import { events, namespaces, pods, replicaSets, secrets, tokenReviews } from "../kube/resources.ts";
+import {
+  configMaps,
+  events,
+  namespaces,
+  pods,
+  replicaSets,
+  secrets,
+  tokenReviews,
+} from "../kube/resources.ts";
 import { pullSecretName } from "../model/pull-secret.ts";
 
 export const clusterCalls: readonly ClusterCall[] = [
@@ -58,14 +66,27 @@ export const clusterCalls: readonly ClusterCall[] = [
     verbs: ["get"],
     why: "The owner of that pod identifies its deployment.",
   },
+  {
+    part: "scheduler",
+    kind: configMaps,
+    isForState: true,
+    verbs: ["get", "list", "create", "patch", "delete"],
+    why: "Orders of SchedulerService are recorded in krane's own namespace, so that they survive a restart.",
+  },
 ];
 
 /** The parts that are enabled in this configuration. */
 export function callingParts({
   registry,
   vault,
-}: Pick<Config, "registry" | "vault">): readonly CallingPart[] {
-  return ["agent", ...(registry ? (["registry"] as const) : []), ...(vault ? (["secrets"] as const) : [])];
+  scheduler,
+}: Pick<Config, "registry" | "vault" | "scheduler">): readonly CallingPart[] {
+  return [
+    "agent",
+    ...(registry ? (["registry"] as const) : []),
+    ...(vault ? (["secrets"] as const) : []),
+    ...(scheduler ? (["scheduler"] as const) : []),
+  ];
 }
 
 export interface AccessReview {
@@ -76,15 +97,19 @@ export interface AccessReview {
 }
 
 /** The SelfSubjectAccessReviews that cover the calls: one for each verb and name. */
-export function accessReviews(calls: readonly ClusterCall[]): readonly AccessReview[] {
+export function accessReviews(
+  calls: readonly ClusterCall[],
+  stateNamespace: string,
+): readonly AccessReview[] {
   return calls.flatMap((call) =>
     call.verbs.flatMap((verb) => {
+      const namespace = call.isForState ? stateNamespace : call.namespace;
       const attributes: ResourceAttributes = {
         group: call.kind.group,
         resource: call.kind.plural,
         verb,
         ...(call.subresource !== undefined && { subresource: call.subresource }),
-        ...(call.namespace !== undefined && { namespace: call.namespace }),
+        ...(namespace !== undefined && { namespace }),
       };
       if (call.names === undefined) return [{ call, verb, attributes }];
       return call.names.map((name) => ({ call, verb, attributes: { ...attributes, name } }));

@@ -10,10 +10,11 @@ import { type Finding, ok, problem } from "./finding.ts";
 export async function checkAccess(
   name: string,
   api: KubeApi,
-  parts: readonly CallingPart[],
+  { parts, stateNamespace }: { readonly parts: readonly CallingPart[]; readonly stateNamespace: string },
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
-  const reviews = accessReviews(clusterCalls.filter(({ part }) => parts.includes(part)));
+  const calls = clusterCalls.filter(({ part }) => parts.includes(part));
+  const reviews = accessReviews(calls, stateNamespace);
   const results = await Promise.all(
     reviews.map(async (review) => ({ review, isAllowed: await isAllowed(api, review, signal) })),
   );
@@ -33,20 +34,26 @@ export interface AccessResult {
 
 /** Returns one finding for each listed call with missing permissions. */
 export function judgeAccess(name: string, results: readonly AccessResult[]): readonly Finding[] {
-  const missing = new Map<ClusterCall, Set<string>>();
+  const missing = new Map<ClusterCall, MissingCall>();
   for (const { review, isAllowed } of results) {
     if (isAllowed) continue;
-    const verbs = missing.get(review.call) ?? new Set();
-    missing.set(review.call, verbs.add(review.verb));
+    const { call, verb, attributes } = review;
+    const verbs = missing.get(call)?.verbs ?? [];
+    missing.set(call, { call, namespace: attributes.namespace, verbs: [...new Set([...verbs, verb])] });
   }
   if (missing.size === 0) return [ok(name, `all ${results.length} kinds of call are allowed`)];
-  return [...missing].map(([call, verbs]) =>
-    problem(name, findingOf(call, [...verbs]), remedyOf(call, [...verbs])),
-  );
+  return [...missing.values()].map((one) => problem(name, findingOf(one), remedyOf(one)));
 }
 
-function findingOf(call: ClusterCall, verbs: readonly string[]): string {
-  const { kind, subresource, namespace, names, why } = call;
+interface MissingCall {
+  readonly call: ClusterCall;
+  /** Undefined for all namespaces. */
+  readonly namespace: string | undefined;
+  readonly verbs: readonly string[];
+}
+
+function findingOf({ call, namespace, verbs }: MissingCall): string {
+  const { kind, subresource, names, why } = call;
   const resource = [kind.plural, subresource].filter(Boolean).join("/");
   const what = kind.group === "" ? resource : `${resource}.${kind.group}`;
   const which = names === undefined ? what : `${what} named ${names.join(", ")}`;
@@ -58,7 +65,7 @@ function placeOf(isNamespaced: boolean, namespace: string | undefined): string {
   return namespace === undefined ? " in all namespaces" : ` in namespace ${namespace}`;
 }
 
-function remedyOf({ kind, subresource, namespace, names }: ClusterCall, verbs: readonly string[]): string {
+function remedyOf({ call: { kind, subresource, names }, namespace, verbs }: MissingCall): string {
   const rule = {
     apiGroups: [kind.group],
     resources: [[kind.plural, subresource].filter(Boolean).join("/")],

@@ -20,6 +20,8 @@ export interface ClusterParts {
   readonly server: string;
   readonly transport: KubeTransport;
   readonly api: KubeApi;
+  /** Where krane keeps its own objects. */
+  readonly stateNamespace: string;
 }
 
 export function clusterChecks(
@@ -46,9 +48,11 @@ export function clusterChecks(
     named(`namespace ${namespace}`, (name, signal) =>
       checkNamespace(name, { kind, namespace }, cluster, signal),
     );
+  const { api, stateNamespace } = cluster;
+  const calls = { parts: callingParts(config), stateNamespace };
   return [
     version.check,
-    named("rights", (name, signal) => checkAccess(name, cluster.api, callingParts(config), signal)),
+    named("rights", (name, signal) => checkAccess(name, api, calls, signal)),
     named("admission policy", (name, signal) => checkAdmission(name, cluster.transport, signal)),
     named("network policies", (name, signal) => checkPolicies(name, cluster, config, signal)),
     named(`RuntimeClass ${runtimeClassName}`, (name, signal) => checkRuntimeClass(name, cluster, signal)),

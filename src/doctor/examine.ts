@@ -52,12 +52,13 @@ type OpenedCluster =
 
 async function openCluster(config: Config, deps: ExamineDeps, signal: AbortSignal): Promise<OpenedCluster> {
   try {
-    const { endpoint } = await withTimeout(deps.clock, checkTimeoutMs, signal, (limited) =>
+    const { endpoint, stateNamespace } = await withTimeout(deps.clock, checkTimeoutMs, signal, (limited) =>
       loadClusterAccess(config, deps, limited),
     );
     const options = { endpoint, connections, userAgent: "krane-doctor", requestTimeoutMs: checkTimeoutMs };
     const transport = createHttpTransport(options, deps);
-    return { kind: "open", server: endpoint.server, transport, api: createKubeApi(transport) };
+    const api = createKubeApi(transport);
+    return { kind: "open", server: endpoint.server, transport, api, stateNamespace };
   } catch (error) {
     signal.throwIfAborted();
     const remedy =

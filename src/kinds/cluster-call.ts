@@ -4,8 +4,8 @@ import type { ResourceKind } from "../kube/types.ts";
 /** RBAC verbs. A server-side apply needs `patch`, and also `create` if the object is new. */
 export type ClusterVerb = "get" | "list" | "watch" | "create" | "patch" | "delete";
 
-/** Which agents make the call: all, those with `[registry]`, or those with `[vault]`. */
-export type CallingPart = "agent" | "registry" | "secrets";
+/** Which agents make the call: all, those with `[registry]`, with `[vault]`, or with `[scheduler]`. */
+export type CallingPart = "agent" | "registry" | "secrets" | "scheduler";
 
 export interface ClusterCall {
   readonly part: CallingPart;
@@ -14,6 +14,8 @@ export interface ClusterCall {
   readonly verbs: readonly ClusterVerb[];
   /** Absent: all namespaces, or cluster-scoped. */
   readonly namespace?: string;
+  /** Only in the namespace where krane keeps its own objects. */
+  readonly isForState?: true;
   /** Absent: objects with any name. */
   readonly names?: readonly string[];
   /** One sentence for the operator who grants it. */

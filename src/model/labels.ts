@@ -18,6 +18,9 @@ export const labelKeys = {
   buildId: "unkey.com/build.id",
   sentinelId: "unkey.com/sentinel.id",
   networkPolicyId: "unkey.com/networkpolicy.id",
+  /** On krane's own records: the controller and the region that they belong to. */
+  controller: "krane.unkey.com/controller",
+  region: "krane.unkey.com/region",
   /** Asks the platform's admission webhook to inject the secrets injector into a pod. */
   inject: "unkey.com/inject",
 } as const;
@@ -32,6 +35,7 @@ export const components = {
   /** The keys that krane seals with. */
   seal: "seal",
   namespace: "namespace",
+  order: "order",
 } as const;
 
 export type Component = (typeof components)[keyof typeof components];

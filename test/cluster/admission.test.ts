@@ -22,7 +22,7 @@ let account: ServiceAccountAccess;
 
 before(async () => {
   await cluster.empty();
-  account = await installRights(cluster, ["agent", "registry", "secrets"]);
+  account = await installRights(cluster, ["agent", "registry", "secrets", "scheduler"]);
   const namespaces = golden.flatMap(({ manifests }) => manifests.map(({ metadata }) => metadata?.namespace));
   for (const name of new Set(namespaces.filter((one) => one !== undefined && one !== "sentinel")))
     await cluster.kubectl(["create", "namespace", name ?? ""]);
@@ -66,6 +66,43 @@ test("krane may change and delete what it made, and what older agents left", asy
     assert.equal(await answerTo("delete", object), "taken", object.kind);
     await administrator.delete(object);
   }
+});
+
+const record = {
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: {
+    namespace: "krane",
+    name: "krane-order-1",
+    labels: { ...label, "app.kubernetes.io/component": "order" },
+  },
+} as const;
+
+test("krane may write and delete the records of orders in its own namespace", async (t) => {
+  assert.equal(await answerTo("apply", record), "taken");
+  await administrator.applied(record);
+  t.after(() => administrator.delete(record));
+  assert.equal(await answerTo("apply", { ...record, data: { key: "acme/web" } } as KubeObject), "taken");
+  assert.equal(await answerTo("delete", record), "taken");
+});
+
+test("krane may not write any other ConfigMap, least of all that of its own configuration", async (t) => {
+  const named = (metadata: object): KubeObject => ({
+    ...record,
+    metadata: { ...record.metadata, ...metadata },
+  });
+  const onlyRecords = /writes only ConfigMaps that record orders, in its own namespace/;
+  assert.match(await answerTo("apply", named({ name: "other" })), onlyRecords);
+  assert.match(await answerTo("apply", named({ labels: label })), onlyRecords);
+  const configuration = named({ name: "krane", labels: { "app.kubernetes.io/managed-by": "Helm" } });
+  await administrator.applied(configuration);
+  t.after(() => administrator.delete(configuration));
+  assert.match(await answerTo("apply", named({ name: "krane" })), onlyRecords);
+  assert.match(await answerTo("delete", configuration), onlyRecords);
+  const disguised = named({ labels: { ...record.metadata.labels, "app.kubernetes.io/managed-by": "Helm" } });
+  await administrator.applied(disguised);
+  t.after(() => administrator.delete(disguised));
+  assert.match(await answerTo("delete", disguised), /only objects that already have its label/);
 });
 
 function withLabels(object: KubeObject, labels: Readonly<Record<string, string>>): KubeObject {

@@ -30,11 +30,12 @@ const files = [
   "rights-agent.yaml",
   "rights-secrets.yaml",
   "optional/rights-registry.yaml",
+  "optional/rights-scheduler.yaml",
   "server.yaml",
   "vault.yaml",
   "cilium.yaml",
 ];
-const everyPart = ["agent", "registry", "secrets"] as const;
+const everyPart = ["agent", "registry", "secrets", "scheduler"] as const;
 const clusterwide = "CiliumClusterwideNetworkPolicy";
 
 const definition = await loadClusterwideDefinition();
@@ -183,6 +184,8 @@ const asked: readonly (readonly [question: string, answer: "yes" | "no"])[] = [
   ["patch deployments.apps -n sentinel", "yes"],
   ["get secrets/krane-registry -n acme", "yes"],
   ["create tokenreviews.authentication.k8s.io", "yes"],
+  ["delete configmaps -n krane", "yes"],
+  ["delete configmaps -n acme", "no"],
   ["patch deployments.apps -n acme", "no"],
   ["list secrets --all-namespaces", "no"],
   ["watch secrets -n sentinel", "no"],

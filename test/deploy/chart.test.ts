@@ -98,6 +98,28 @@ describe("deploy/chart/krane", { skip }, () => {
     assert.deepEqual(await roles(...set("agent.enabled=false")), []);
   });
 
+  test("the right to record orders comes with the scheduler, in the namespace of krane's own objects only", async () => {
+    const places = async (...values: readonly string[]) =>
+      (await objectsWith(...values))
+        .filter(({ kind, metadata }) => kind?.startsWith("Role") && metadata?.name === "krane-scheduler")
+        .map(({ kind, metadata }) => [kind, metadata?.namespace]);
+    const scheduler = set("agent.config.scheduler.token_file=/run/secrets/krane/scheduler-token");
+    assert.deepEqual(await places(), []);
+    assert.deepEqual(await places(...set("agent.config.scheduler.scrape=true")), []);
+    assert.deepEqual(await places(...scheduler), [
+      ["Role", "krane"],
+      ["RoleBinding", "krane"],
+    ]);
+    const state = set("agent.config.kubernetes.namespace=krane-state");
+    assert.deepEqual(await places(...scheduler, ...state), [
+      ["Role", "krane-state"],
+      ["RoleBinding", "krane-state"],
+    ]);
+    const policy = JSON.stringify(await objectsWith(...state));
+    assert.ok(policy.includes('in [\\"default\\", \\"krane\\", \\"krane-state\\"]'));
+    assert.ok(policy.includes('variables.place == \\"krane-state\\"'));
+  });
+
   test("the agent's account is held to what krane writes, under the names of the release", async () => {
     const policies = async (...values: readonly string[]) =>
       (await objectsWith(...values)).filter(({ kind }) => kind?.startsWith("ValidatingAdmissionPolicy"));

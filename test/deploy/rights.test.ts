@@ -31,6 +31,7 @@ const partOf: Readonly<Record<string, CallingPart>> = {
   "rights-agent.yaml": "agent",
   "optional/rights-registry.yaml": "registry",
   "rights-secrets.yaml": "secrets",
+  "optional/rights-scheduler.yaml": "scheduler",
 };
 
 function ofKind(kinds: readonly string[]) {
@@ -59,7 +60,7 @@ test("the roles of the manifests grant each call of the list, where it is made, 
       ),
     );
   });
-  const listed = accessReviews(clusterCalls).map(({ call, attributes }) => {
+  const listed = accessReviews(clusterCalls, "krane").map(({ call, attributes }) => {
     const { group, resource, subresource, verb, namespace, name } = attributes;
     const what = subresource === undefined ? resource : `${resource}/${subresource}`;
     return [call.part, group, what, verb, namespace, name];
@@ -102,4 +103,5 @@ test("an agent calls for what its configuration has", () => {
   assert.deepEqual(callingParts({}), ["agent"]);
   assert.deepEqual(callingParts({ registry: nothing }), ["agent", "registry"]);
   assert.deepEqual(callingParts({ registry: nothing, vault: nothing }), ["agent", "registry", "secrets"]);
+  assert.deepEqual(callingParts({ scheduler: nothing }), ["agent", "scheduler"]);
 });

@@ -32,6 +32,7 @@ const rightsFiles: Readonly<Record<CallingPart, string>> = {
   agent: "rights-agent.yaml",
   registry: "optional/rights-registry.yaml",
   secrets: "rights-secrets.yaml",
+  scheduler: "optional/rights-scheduler.yaml",
 };
 
 const admissionFile = "rights-admission.yaml";
@@ -51,7 +52,10 @@ export async function installRights(
   const user = "system:serviceaccount:krane:krane";
   const kubeconfigPath = join(cluster.dir, "service-account.kubeconfig");
   await writeKubeconfig({ user, token, kubeconfigPath, groups: [] }, cluster.serverUrl, cluster.ca);
-  const reviews = accessReviews(clusterCalls.filter(({ part }) => parts.includes(part)));
+  const reviews = accessReviews(
+    clusterCalls.filter(({ part }) => parts.includes(part)),
+    "krane",
+  );
   await eventually("the rights are there", async () => {
     for (const { attributes } of reviews)
       assert.ok(await isAllowed(cluster, token, attributes), JSON.stringify(attributes));

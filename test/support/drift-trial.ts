@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { manifestContentHash } from "../../src/engine/applied-content.ts";
-import { StepsApplier, type StepsOutcome } from "../../src/engine/apply-steps.ts";
+import { createProgress, StepsApplier, type StepsOutcome } from "../../src/engine/apply-steps.ts";
 import { backoffs, isConflict } from "../../src/engine/classify.ts";
 import { Contests } from "../../src/engine/contests.ts";
 import { DriftMemory } from "../../src/engine/drift-memory.ts";

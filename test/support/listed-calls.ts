@@ -6,6 +6,9 @@ import type { KubeApi } from "../../src/kube/api.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
 
+/** Where the agents of tests keep their own objects. */
+export const stateNamespace = "krane";
+
 /** One thing that was asked, in the words of RBAC. */
 export interface AskedCall {
   readonly group: string;
@@ -18,13 +21,14 @@ export interface AskedCall {
 
 export function isListed(asked: AskedCall, parts: readonly CallingPart[]): boolean {
   return clusterCalls.some(
-    ({ part, kind, subresource, verbs, namespace, names }) =>
+    ({ part, kind, subresource, verbs, namespace, isForState, names }) =>
       parts.includes(part) &&
       kind.group === asked.group &&
       kind.plural === asked.resource &&
       (subresource ?? "") === (asked.subresource ?? "") &&
       verbs.some((verb) => verb === asked.verb) &&
       (namespace === undefined || namespace === asked.namespace) &&
+      (!isForState || asked.namespace === stateNamespace) &&
       (names === undefined || (asked.name !== undefined && names.includes(asked.name))),
   );
 }

@@ -9,6 +9,7 @@ import type { TestCluster } from "./cluster-under-test.ts";
 const places: Readonly<Record<string, string>> = {
   Namespace: "/api/v1/namespaces",
   Secret: "/api/v1/secrets",
+  ConfigMap: "/api/v1/configmaps",
   Service: "/api/v1/services",
   Deployment: "/apis/apps/v1/deployments",
   ReplicaSet: "/apis/apps/v1/replicasets",

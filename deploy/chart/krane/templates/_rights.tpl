@@ -65,3 +65,10 @@
   resources: [replicasets]
   verbs: [get]
 {{- end -}}
+
+{{- define "krane.rights.scheduler.state" -}}
+# Orders of SchedulerService are recorded in krane's own namespace, so that they survive a restart.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, create, patch, delete]
+{{- end -}}

@@ -32,6 +32,11 @@
 {{- toRawJson $settings -}}
 {{- end -}}
 
+{{- /* Where the agent keeps its own objects. */ -}}
+{{- define "krane.stateNamespace" -}}
+{{- dig "kubernetes" "namespace" .Release.Namespace (include "krane.agentSettings" . | fromJson) -}}
+{{- end -}}
+
 {{- define "krane.serverSettings" -}}
 {{- include "krane.checkConfig" (dict "root" . "part" "server" "own" (list "server.listen" "server.database_url" "server.agent_tokens" "server.admin_tokens")) -}}
 {{- include "krane.checkServerExposure" . -}}
