@@ -17,7 +17,9 @@ export type { SecretSource } from "./config/secret-source.ts";
 export type { ControlPlane } from "./control-plane/connection.ts";
 export { ControlPlaneError } from "./control-plane/error.ts";
 export type { ObjectFilter } from "./engine/controller-status.ts";
+export type { OrderRecordsPlace } from "./engine/kube-order-records.ts";
 export type { Outcome } from "./engine/object-status.ts";
+export type { OrderRecord, OrderRecords, RecordOutcome } from "./engine/order-records.ts";
 export type { OrderOutcome } from "./engine/running-controller.ts";
 export { loadSeal, type SealSource } from "./engine/seal-keys.ts";
 export type { BlockedDeletion, ControllerStatus, ObjectStatus } from "./gen/krane/v1/agent_pb.ts";
@@ -51,6 +53,7 @@ export {
   type SentinelOrder,
 } from "./library/controllers.ts";
 export type { HostDeps } from "./library/host-deps.ts";
+export { createOrderRecords } from "./library/order-records.ts";
 export { type RunDeps, run } from "./library/run.ts";
 export * as labels from "./model/labels.ts";
 export {

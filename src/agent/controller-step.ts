@@ -1,5 +1,7 @@
 // Starts and stops one controller with its own credentials, Kubernetes connections and control plane connection (K6).
 import type { Config } from "../config/config.ts";
+import { createOrderRecords } from "../engine/kube-order-records.ts";
+import { createMeteredKubeApi } from "../engine/metered-kube-api.ts";
 import type { Kind } from "../kinds/kind.ts";
 import type { ControllerOf, KindName } from "../kinds/kinds.ts";
 import { createKubeApi } from "../kube/client.ts";
@@ -49,11 +51,18 @@ export function controllerStep(
       const userAgent = `krane/${deps.build.version}`;
       const transport = createHttpTransport({ endpoint, connections, userAgent }, deps);
       const api = createKubeApi(tracedTransport(transport, spans));
+      const metered = createMeteredKubeApi(api, kind.controller, deps);
+      const recordsPlace = {
+        namespace: place.stateNamespace,
+        region: config.region.label,
+        controller: kind.controller,
+      };
       const createController = await kind.loadController();
       const options = controllerOptions(config, { ...place, ...(registry && { registry }) }, deps.log);
       const seal = sealPart.current();
       if (seal === undefined) throw new Error("the seal is loaded before the controllers start");
-      const controller = createController(options, { ...deps, api, controlPlane, seal });
+      const orders = config.scheduler && createOrderRecords(recordsPlace, { log: deps.log, api: metered });
+      const controller = createController(options, { ...deps, api, controlPlane, seal, orders });
       const disconnect = async () => {
         await Promise.all([controlPlane.close(), transport.close()]);
       };

@@ -26,13 +26,12 @@ export function controllerOptions(
   { ownNamespace, stateNamespace, registry }: AgentPlace,
   log: Log,
 ): KindControllerOptions {
-  const { deletion, drift, isolation, reconcile, region, scheduler } = config;
+  const { deletion, drift, isolation, reconcile, region } = config;
   const { audience, endpoint } = config.secrets;
   return {
     workers: reconcile.workers,
     deletion,
     drift,
-    restoresOrders: scheduler !== undefined,
     startTimeoutMs,
     rules: {
       registries: isolation.registries,

@@ -6,7 +6,6 @@ import type { Clock } from "../concurrency/clock.ts";
 import type { CacheChange } from "../kube/object-cache.ts";
 import type { KubeObject } from "../kube/types.ts";
 import type { DesiredEntry } from "./desired-store.ts";
-import type { OrderedObject } from "./orders.ts";
 import type { LiveProjection, OwnedTarget, Plan } from "./plan.ts";
 import type { Observation } from "./reporter.ts";
 import type { KindStatus, WatchedKind } from "./watched-kind.ts";
@@ -23,8 +22,6 @@ export interface ControllerDefinition<Spec, Seen = unknown> {
    * ends with a colon.
    */
   companionKeys(): Iterable<string>;
-  /** The live object of the key, if an order by a call created it and still holds. */
-  orderedObject?(key: string): OrderedObject | undefined;
 
   /**
    * The companion keys that the plan of this key waits for. They are enqueued before it; otherwise each of a thousand
@@ -54,8 +51,6 @@ export interface ManagedObject {
   readonly id: string | undefined;
   /** False if neither a seal nor desired state proves it krane's: it is asked for, but does not count. Default true. */
   readonly isProven?: boolean;
-  /** A call ordered it, so the control plane may not know it. */
-  readonly isOrdered?: boolean;
 }
 
 /** Which keys a change in the cluster concerns. */

@@ -21,7 +21,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traced } from "../telemetry/spans.ts";
 import { ActionRecords } from "./action-records.ts";
 import { StepsApplier } from "./apply-steps.ts";
-import { backoffs, classifyProblems } from "./classify.ts";
+import { backoffs, classifyFailure, classifyProblems } from "./classify.ts";
 import { Contests } from "./contests.ts";
 import { type ControllerDefinition, namespaceOf, whenWatching } from "./controller-definition.ts";
 import {
@@ -33,17 +33,19 @@ import {
   type ObjectFilter,
 } from "./controller-status.ts";
 import { DeletionGuard, type DeletionGuardOptions } from "./deletion-guard.ts";
-import { type DesiredMessage, type ReadState, readDelete, readState } from "./desired-message.ts";
+import { type ReadState, readDelete, readState } from "./desired-message.ts";
 import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
 import { countRepair } from "./drift-repair.ts";
 import type { DriftTolerance } from "./drift-tolerance.ts";
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
+import { KeptOrders } from "./kept-orders.ts";
 import { KeyPace } from "./key-pace.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
 import { EventRecorder } from "./object-events.ts";
-import { ObjectStatuses } from "./object-status.ts";
-import { OrderWaits, readOrder, restoreOrder } from "./orders.ts";
+import { ObjectStatuses, type OutcomeRecord } from "./object-status.ts";
+import type { OrderRecords } from "./order-records.ts";
+import { OrderWaits, type ReadOrder, readOrder, restoreOrder } from "./orders.ts";
 import type { Reconciler } from "./reconcile.ts";
 import { createReconciler } from "./reconcile-spans.ts";
 import { createReportBreaker, Reporter, reportEvents } from "./reporter.ts";
@@ -60,11 +62,6 @@ export interface ControllerOptions {
   readonly deletion: DeletionGuardOptions;
   /** The fields of others that are left alone; default none. */
   readonly drift?: DriftTolerance;
-  /**
-   * Whether orders kept on live objects count after a restart. Anybody who can edit an object can write one, so an
-   * agent without a scheduler must not restore any. Default true.
-   */
-  readonly restoresOrders?: boolean;
   /** Default 60 s; 0 switches the resync off, for tests of what must work without it. */
   readonly resyncMs?: number;
   /** How often the stream is replayed from 0. Default 10 min; 0 switches it off. */
@@ -78,6 +75,8 @@ export interface ControllerDeps extends Traced {
   readonly controlPlane: ControlPlane;
   /** Proves which objects are krane's (K4). */
   readonly seal: Seal;
+  /** Where orders are kept. Absent: they end with the process. */
+  readonly orders?: OrderRecords | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -127,6 +126,7 @@ export class Controller<
   private readonly resync: Resync<Spec>;
   private readonly stream: DesiredStream;
   private readonly orders = new OrderWaits();
+  private readonly kept: KeptOrders<Spec>;
   private readonly pace: KeyPace;
   private readonly events: EventRecorder;
   private readonly stopping = new AbortController();
@@ -161,6 +161,7 @@ export class Controller<
         }),
     });
     this.store = store;
+    this.kept = new KeptOrders({ store, clock, records: deps.orders });
     this.desired = store;
     this.definition = definition;
     this.seen = this.createSeen();
@@ -199,6 +200,7 @@ export class Controller<
       contests,
       api,
       report: (key) => this.reporter.changed(key),
+      settleOrder: (key, signal) => this.settleOrder(key, signal),
     });
     this.resync = new Resync(
       { concurrency: questionsAtOnce },
@@ -232,22 +234,17 @@ export class Controller<
     });
     const linked =
       signal === undefined ? linkSignals(this.stopping.signal) : linkSignals(this.stopping.signal, signal);
+    const { startTimeoutMs = 60_000 } = this.options;
     try {
-      await whenWatching(
-        this.kind.controller,
-        this.definition.kinds,
-        this.options.startTimeoutMs ?? 60_000,
-        clock,
-        linked.signal,
-      );
+      await whenWatching(this.kind.controller, this.definition.kinds, startTimeoutMs, clock, linked.signal);
+      // Before the first resync, which must not ask the control plane about objects that a call ordered.
+      await this.restoreOrders(startTimeoutMs, linked.signal);
     } catch (error) {
       await this.stop();
       throw error;
     } finally {
       linked.release();
     }
-    // Before the first resync, which must not ask the control plane about objects that a call ordered.
-    for (const { key } of this.definition.managed()) this.restoreOrder(key);
     this.running = Promise.all([this.running, ...this.startLoops()]);
   }
 
@@ -258,28 +255,39 @@ export class Controller<
   }
 
   apply(message: ApplyOf<State>, signal: AbortSignal, readinessId?: string): Promise<OrderOutcome> {
+    const { rules } = this.options;
     const versionOf = (key: string) => this.store.get(key)?.version ?? 0n;
-    return this.order(readOrder(this.kind, { message, readinessId }, versionOf, this.options.rules), signal);
+    return this.order(() => readOrder(this.kind, { message, readinessId }, versionOf, rules), signal);
   }
 
   delete(message: DeleteOf<State>, signal: AbortSignal): Promise<OrderOutcome> {
-    return this.order(readDelete(this.kind, message, 0n, this.options.rules), signal);
+    return this.order(() => ({ message: readDelete(this.kind, message, 0n, this.options.rules) }), signal);
   }
 
   /** Takes an order from a call the same way as a message from the stream; resolves with its outcome. */
-  private async order(message: DesiredMessage<Spec>, signal: AbortSignal): Promise<OrderOutcome> {
-    if (message.want.kind === "invalid") {
-      const { reason, fieldPath } = classifyProblems(message.want.problems);
+  private async order(read: () => ReadOrder<Spec>, signal: AbortSignal): Promise<OrderOutcome> {
+    const { key, want } = read().message;
+    if (want.kind === "invalid") {
+      const { reason, fieldPath } = classifyProblems(want.problems);
       return { outcome: "parked", reason, fieldPath, isInvalid: true };
     }
-    this.store.order(message);
-    this.guard.clear(message.key);
-    const sequence = this.store.get(message.key)?.sequence ?? 0;
     const linked = linkSignals(signal, this.stopping.signal);
-    const outcome = this.orders.wait(message.key, sequence, linked.signal);
-    this.queue.forget(message.key);
-    this.queue.add(message.key);
-    return outcome.finally(() => linked.release());
+    let done: Promise<OutcomeRecord> | undefined;
+    const onTaken = () => {
+      this.guard.clear(key);
+      done = this.orders.wait(key, this.store.get(key)?.sequence ?? 0, linked.signal);
+      this.queue.forget(key);
+    };
+    try {
+      // The caller cannot cancel this: an order that is recorded must also be in force.
+      const taking = this.kept.take(key, read, onTaken, this.stopping.signal);
+      // Also if it fails, because its record may have been written.
+      const taken = await taking.finally(() => this.queue.add(key));
+      if (taken.kind === "taken") return await (done ?? Promise.reject(signal.reason));
+      return { outcome: "retrying", reason: taken.reason, fieldPath: undefined, isUnrecorded: true };
+    } finally {
+      linked.release();
+    }
   }
 
   status(): ControllerStatus {
@@ -342,22 +350,35 @@ export class Controller<
   }
 
   private async work(key: string, signal: AbortSignal): Promise<WorkOutcome> {
-    this.restoreOrder(key);
     const sequence = this.store.get(key)?.sequence ?? 0;
     const waitMs = this.pace.waitMs(key, sequence);
     if (waitMs > 0) return { kind: "again", afterMs: waitMs };
     const outcome = await this.reconciler.reconcile(key, signal);
     this.orders.settle(key, sequence, this.statuses.get(key));
-    return outcome;
+    const isUnsettled = outcome.kind === "done" && this.kept.isDue(key);
+    return isUnsettled ? { kind: "retry", backoff: backoffs.slow } : outcome;
   }
 
-  /** An order that an earlier process took still holds; the live object carries it. */
-  private restoreOrder(key: string): void {
-    const { restoresOrders = true, rules } = this.options;
-    if (!restoresOrders || this.store.get(key) !== undefined) return;
-    const object = this.definition.orderedObject?.(key);
-    const message = object && restoreOrder(this.kind, object, rules);
-    if (message !== undefined) this.store.restore(message);
+  /** Orders that an earlier process took still hold. */
+  private async restoreOrders(timeoutMs: number, signal: AbortSignal): Promise<void> {
+    for (const record of await this.kept.load(timeoutMs, signal)) {
+      const message = restoreOrder(this.kind, record, this.options.rules);
+      if (message === undefined || this.store.restore(message) !== "changed") continue;
+      this.kept.restored(record);
+      this.reconciler.prepare(record.key);
+      this.queue.add(record.key);
+    }
+  }
+
+  private async settleOrder(key: string, signal: AbortSignal): Promise<void> {
+    if (!this.kept.isDue(key)) return;
+    try {
+      await this.kept.settle(key, signal);
+    } catch (error) {
+      if (this.store.get(key)?.want.kind === "delete" || classifyFailure(error) === undefined) throw error;
+      const { controller } = this.kind;
+      this.deps.log.warn("the record of an order cannot be changed; retrying", { controller, key, error });
+    }
   }
 
   private createQueue(): WorkQueue {

@@ -20,9 +20,7 @@ export interface DesiredEntry<Spec> {
   readonly want: Want<Spec>;
   readonly origin: Origin;
   /**
-   * The newest spec of this id that came from the stream, a response or a call; while `want` is invalid, the last one
-   * before it. An order that was restored from a live object has none until one of these confirms it, because anybody
-   * may have edited that object.
+   * The newest valid spec of this id; while `want` is invalid, the last one before it.
    */
   readonly proven: Spec | undefined;
   /** Grows with every change of the store, and tells a stale response from a current one. */
@@ -95,9 +93,7 @@ export class DesiredStore<Spec> {
     if (message.version < known.entry.version) return "stale";
     known.heardMs = this.clock.nowMs();
     // A restored control plane uses the same version again, for different content.
-    if (known.entry.origin !== "scheduler") return this.takeContent(known, message, "stream");
-    this.prove(known, message);
-    return "unchanged";
+    return known.entry.origin === "scheduler" ? "unchanged" : this.takeContent(known, message, "stream");
   }
 
   /** Takes an order, which has no version of its own: it holds until the control plane sends a newer one. */
@@ -108,7 +104,7 @@ export class DesiredStore<Spec> {
 
   /** Takes an order that an earlier process received. Anything already known is newer. */
   restore(message: DesiredMessage<Spec>): StoreOutcome {
-    return this.held.has(message.key) ? "stale" : this.put(message, "restored");
+    return this.held.has(message.key) ? "stale" : this.put(message, "scheduler");
   }
 
   ask(key: string): Question {
@@ -159,10 +155,8 @@ export class DesiredStore<Spec> {
     if (known.entry.want.kind === "delete") return "stale";
     if (message.version === 0n || message.version === known.entry.version) {
       known.lowerAnswers = 0;
-      if (known.entry.origin !== "scheduler") return this.takeContent(known, message, "resync");
-      // The response carries what the order has replaced.
-      this.prove(known, message);
-      return "unchanged";
+      // For an order, the response carries what the order has replaced.
+      return known.entry.origin === "scheduler" ? "unchanged" : this.takeContent(known, message, "resync");
     }
     if (message.version > known.entry.version) return this.put(message, "resync");
     known.lowerAnswers += 1;
@@ -181,20 +175,13 @@ export class DesiredStore<Spec> {
     return this.put({ ...message, version: known.entry.version }, origin);
   }
 
-  /** A restored order stays in place; the control plane has now confirmed its key and id. */
-  private prove(known: Held<Spec>, { id, want }: DesiredMessage<Spec>): void {
-    const { entry } = known;
-    if (entry.proven !== undefined || want.kind !== "apply" || id !== entry.id) return;
-    this.change(known, { proven: want.spec });
-  }
-
-  private change(held: Held<Spec>, to: Partial<Pick<DesiredEntry<Spec>, "version" | "proven">>): void {
+  private change(held: Held<Spec>, to: Pick<DesiredEntry<Spec>, "version">): void {
     this.groups.remove(held.entry);
     held.entry = { ...held.entry, ...to };
     this.groups.add(held.entry);
   }
 
-  private put(message: DesiredMessage<Spec>, source: Origin | "restored"): StoreOutcome {
+  private put(message: DesiredMessage<Spec>, origin: Origin): StoreOutcome {
     const { key, version, want } = message;
     const before = this.held.get(key)?.entry;
     const id = message.id ?? before?.id;
@@ -204,8 +191,8 @@ export class DesiredStore<Spec> {
       id,
       version,
       want,
-      origin: source === "restored" ? "scheduler" : source,
-      proven: source === "restored" ? undefined : provenBy(want, id === before?.id ? before : undefined),
+      origin,
+      proven: provenBy(want, id === before?.id ? before : undefined),
       sequence: this.sequence,
     };
     if (before !== undefined) this.groups.remove(before);

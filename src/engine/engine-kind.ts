@@ -38,19 +38,6 @@ export interface EngineKind<
   idOf(message: ApplyOf<State>): string;
   parseApply(message: ApplyOf<State>, rules: MessageRules): ParsedMessage<Spec>;
   parseDelete(message: DeleteOf<State>, rules: MessageRules): ParsedMessage<unknown>;
-  /** How an order that came by a call is stored on the object. */
-  readonly orders: KindOrders<State, Spec>;
-}
-
-export interface KindOrders<State extends DescMessage, Spec> {
-  /** The one field that can make an order too long to be stored. */
+  /** The field that can make an order too long to be recorded. */
   readonly longField: string;
-  /** For kinds whose pods carry a part of the message, which is not stored twice. */
-  readonly blob?: {
-    of(spec: Spec): string;
-    /** The message without the blob. */
-    without(message: ApplyOf<State>): ApplyOf<State>;
-    /** The message with the blob put back; base64. */
-    with(message: ApplyOf<State>, blob: string): ApplyOf<State>;
-  };
 }

@@ -1,35 +1,29 @@
-// Orders that came by an RPC instead of the stream: stores them in an annotation of the object they concern, so that
-// they survive a restart. What is stored is a message of the stream with the version that the order replaced, so that
-// a replay of that version does not undo the order.
+// Orders that came by an RPC instead of the stream: parses them, and lets their callers wait for the outcome. An order is
+// recorded as a message of the stream with the version that the order replaced, so that a replay of that version does
+// not undo the order.
 import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { onAbort } from "../concurrency/abort-listener.ts";
-import {
-  type KeptOrder,
-  type OrderMark,
-  openOrder,
-  orderTextMax,
-  readinessIdMax,
-  sealOrder,
-} from "../model/kept-order.ts";
+import { type KeptOrder, readinessIdMax } from "../model/kept-order.ts";
 import type { MessageRules } from "../model/message-fields.ts";
 import { type DesiredMessage, readApply, readState } from "./desired-message.ts";
 import type { ApplyOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
 import type { OutcomeRecord } from "./object-status.ts";
+import type { OrderRecord } from "./order-records.ts";
 
 export interface Order<Apply> {
   readonly message: Apply;
-  /** A token of the caller, stored on the object. */
+  /** A token of the caller. */
   readonly readinessId?: string | undefined;
 }
 
-/** A live object that may carry the order that created it. */
-export interface OrderedObject {
-  readonly namespace: string;
-  readonly name: string;
-  /** Undefined if the object carries no id. */
-  readonly id: string | undefined;
-  readonly ordered: OrderMark | undefined;
+export interface ReadOrder<Spec> {
+  readonly message: DesiredMessage<Spec>;
+  /** What to record, until it gets its number; undefined for a deletion or an invalid order. */
+  readonly record?: Omit<OrderRecord, "number">;
 }
+
+/** A ConfigMap has room for 1 MiB. SchedulerService accepts less than this in one request. */
+export const orderBytesMax = 768 * 1024;
 
 /** Parses an order. `versionOf` returns the known version of a key. */
 export function readOrder<State extends DescMessage, Spec extends OrderedSpec>(
@@ -37,70 +31,51 @@ export function readOrder<State extends DescMessage, Spec extends OrderedSpec>(
   { message, readinessId }: Order<ApplyOf<State>>,
   versionOf: (key: string) => bigint,
   rules: MessageRules,
-): DesiredMessage<Spec> {
+): ReadOrder<Spec> {
   const read = readApply(kind, message, 0n, rules);
-  if (read.want.kind !== "apply") return read;
+  if (read.want.kind !== "apply") return { message: read };
   if (readinessId !== undefined && readinessId.length > readinessIdMax)
     return invalidOrder(read, "readiness_id", `must have at most ${readinessIdMax} characters`);
-  const version = versionOf(read.key);
-  const { spec } = read.want;
-  const { longField, blob } = kind.orders;
-  const value = blob === undefined ? message : blob.without(message);
-  const init = { version, state: { case: "apply", value } } as unknown as MessageInitShape<State>;
-  const bytes = toBinary(kind.stateSchema, create(kind.stateSchema, init));
-  const text = sealOrder(bytes, blob === undefined ? "" : blob.of(spec));
-  if (text.length > orderTextMax) return invalidOrder(read, longField, "is too long to be stored");
-  return { ...read, version, want: { kind: "apply", spec: withOrder(spec, text, readinessId) } };
+  const { key, id = "" } = read;
+  const version = versionOf(key);
+  const init = { version, state: { case: "apply", value: message } } as unknown as MessageInitShape<State>;
+  const state = toBinary(kind.stateSchema, create(kind.stateSchema, init));
+  if (state.length > orderBytesMax) return invalidOrder(read, kind.longField, "is too long to be stored");
+  return {
+    message: { ...read, version, want: { kind: "apply", spec: withOrder(read.want.spec, readinessId) } },
+    record: { key, id, state, ...(readinessId !== undefined && { readinessId }) },
+  };
 }
 
-/** Reads the order from a live object; undefined if it carries none, or the order of another object. */
+/** Reads a record; undefined if it is not one of an object of this kind. */
 export function restoreOrder<State extends DescMessage, Spec extends OrderedSpec>(
   kind: EngineKind<State, Spec>,
-  { namespace, name, id, ordered }: OrderedObject,
+  { key, state, readinessId }: OrderRecord,
   rules: MessageRules,
 ): DesiredMessage<Spec> | undefined {
-  if (ordered?.text === undefined) return undefined;
-  const { text, blob, readinessId } = ordered;
-  const state = stateOf(kind, openOrder(text, blob), blob);
-  const read = state && readState(kind, state, rules);
-  if (read?.kind !== "message") return undefined;
+  const parsed = parseState(kind, state);
+  const read = parsed && readState(kind, parsed, rules);
+  if (read?.kind !== "message" || read.message.key !== key) return undefined;
   const { message } = read;
-  if (message.key !== `${namespace}/${name}` || message.id !== id) return undefined;
   if (message.want.kind !== "apply") return message;
-  return { ...message, want: { kind: "apply", spec: withOrder(message.want.spec, text, readinessId) } };
+  return { ...message, want: { kind: "apply", spec: withOrder(message.want.spec, readinessId) } };
 }
 
-function stateOf<State extends DescMessage, Spec extends OrderedSpec>(
-  { stateSchema, orders }: Pick<EngineKind<State, Spec>, "stateSchema" | "orders">,
-  bytes: Uint8Array | undefined,
-  blob: string,
-) {
+function parseState<State extends DescMessage>({ stateSchema }: { stateSchema: State }, bytes: Uint8Array) {
   try {
-    const message = bytes && fromBinary(stateSchema, bytes);
-    const applied = message as { state?: { case?: string; value?: ApplyOf<State> } } | undefined;
-    if (applied?.state?.case === "apply" && applied.state.value !== undefined && orders.blob !== undefined)
-      applied.state.value = orders.blob.with(applied.state.value, blob);
-    return message;
+    return fromBinary(stateSchema, bytes);
   } catch {
     return undefined;
   }
 }
 
-function withOrder<Spec extends OrderedSpec>(
-  spec: Spec,
-  text: string,
-  readinessId: string | undefined,
-): Spec {
-  const kept: KeptOrder = { text, ...(readinessId !== undefined && { readinessId }) };
+function withOrder<Spec extends OrderedSpec>(spec: Spec, readinessId: string | undefined): Spec {
+  const kept: KeptOrder = readinessId === undefined ? {} : { readinessId };
   return { ...spec, kept };
 }
 
-function invalidOrder<Spec>(
-  message: DesiredMessage<Spec>,
-  path: string,
-  reason: string,
-): DesiredMessage<Spec> {
-  return { ...message, want: { kind: "invalid", problems: [{ path, message: reason }] } };
+function invalidOrder<Spec>(message: DesiredMessage<Spec>, path: string, reason: string): ReadOrder<Spec> {
+  return { message: { ...message, want: { kind: "invalid", problems: [{ path, message: reason }] } } };
 }
 
 interface Wait {

@@ -42,6 +42,8 @@ export interface ReconcileDeps<Spec> {
   readonly metrics: Pick<Metrics, "reconcileOperations" | "reconcileDuration">;
   enqueue(key: string, priority: WorkPriority): void;
   report(key: string): void;
+  /** Makes the record of the key's order match the store, before the key is reconciled. */
+  settleOrder?(key: string, signal: AbortSignal): Promise<void>;
 }
 
 type Result =
@@ -129,6 +131,7 @@ export class Reconciler<Spec> {
     signal: AbortSignal,
   ): Promise<Result> {
     try {
+      await this.deps.settleOrder?.(key, signal);
       const result = await this.tryWanted(key, entry, progress, signal);
       const isRejected = result.kind === "failed" && result.failure.kind === "rejected";
       return isRejected ? await this.keepAccepted(key, entry, result, progress, signal) : result;

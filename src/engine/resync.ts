@@ -151,9 +151,9 @@ export class Resync<Spec> {
       if (isScheduled && entry.version === 0n) return;
       asked.set(key, { key, id, isManaged: isProven && !isScheduled, isScheduled });
     };
-    for (const { key, id, isOrdered = false, isProven = true } of definition.managed()) {
+    for (const { key, id, isProven = true } of definition.managed()) {
       const entry = store.get(key);
-      if (entry !== undefined || !isOrdered) add(key, entry, isProven, entry?.id ?? id);
+      add(key, entry, isProven, entry?.id ?? id);
     }
     for (const entry of store.entries()) add(entry.key, entry, false);
     const all = [...asked.values()];

@@ -9,6 +9,8 @@ import type { OutcomeRecord } from "./object-status.ts";
 export interface OrderOutcome extends Pick<OutcomeRecord, "outcome" | "reason" | "fieldPath"> {
   /** The order is invalid, and changed nothing. */
   readonly isInvalid?: true;
+  /** The order could not be recorded, and changed nothing. The same call may succeed later. */
+  readonly isUnrecorded?: true;
 }
 
 /** A controller for the code that starts, stops and inspects it. */

@@ -7,6 +7,7 @@ import type { Setting } from "../config/setting.ts";
 import { settings } from "../config/settings.ts";
 import type { ControlPlane } from "../control-plane/connection.ts";
 import { Controller } from "../engine/controller.ts";
+import type { OrderRecords } from "../engine/order-records.ts";
 import type { OrderOutcome, RunningController } from "../engine/running-controller.ts";
 import {
   ApplyCiliumNetworkPolicySchema,
@@ -62,6 +63,8 @@ export interface ControllerDeps extends HostDeps {
   readonly controlPlane: ControlPlane;
   /** See `loadSeal`. Controllers of the same region share it. */
   readonly seal: Seal;
+  /** See `createOrderRecords`. Default: orders end with the program. */
+  readonly orders?: OrderRecords;
   /** Default: metrics are collected, but not exposed. */
   readonly metrics?: Metrics;
 }
@@ -242,8 +245,8 @@ function checkRegion(region: unknown, controlPlane: ControlPlane): void {
 }
 
 function engineDeps(deps: ControllerDeps) {
-  const { api, controlPlane, seal, metrics = createMetrics(build) } = deps;
-  return { api, controlPlane, seal, metrics, ...completeHostDeps(deps) };
+  const { api, controlPlane, seal, orders, metrics = createMetrics(build) } = deps;
+  return { api, controlPlane, seal, orders, metrics, ...completeHostDeps(deps) };
 }
 
 function defaultDeletion(): DeletionConfig {

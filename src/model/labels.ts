@@ -49,11 +49,9 @@ export const annotationKeys = {
   manifestHash: "krane.unkey.com/manifest-hash",
   /** On pod templates, and so on pods: distinguishes pods of the current template from older ones. */
   templateHash: "krane.unkey.com/template-hash",
-  /** On objects that did not come from the stream: who ordered them. The control plane may not know them. */
+  /** On objects that did not come from the stream: who ordered them. For people; krane does not read it. */
   origin: "krane.unkey.com/origin",
-  /** On such objects: the order, so that it still holds after a restart. */
-  order: "krane.unkey.com/order",
-  /** On such objects: a token of the caller. */
+  /** On such objects: a token of the caller. For people; krane does not read it. */
   readinessId: "krane.unkey.com/readiness-id",
 } as const;
 

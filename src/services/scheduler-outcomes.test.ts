@@ -37,6 +37,11 @@ test("an invalid order is the caller's error", () => {
   assert.deepEqual([refusal?.code, refusal?.rawMessage], [Code.InvalidArgument, "image is required"]);
 });
 
+test("an order that could not be recorded was not accepted, and may be retried", () => {
+  const refusal = refusalOf("apply", { ...outcomeOf("retrying"), isUnrecorded: true });
+  assert.deepEqual([refusal?.code, refusal?.rawMessage], [Code.Unavailable, "order not accepted: why"]);
+});
+
 describe("waiting for an order", () => {
   const hanging = (signal: AbortSignal) =>
     new Promise<OrderOutcome>((_, reject) => {

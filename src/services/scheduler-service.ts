@@ -3,6 +3,7 @@
 //
 // The status of an order:
 // - ok: done. invalid_argument: rejected, and nothing changed.
+// - unavailable with "order not accepted": it could not be recorded, and nothing changed.
 // - Any other code means that the order was accepted and stays in force. failed_precondition and already_exists need
 //   someone to fix something first; unavailable and deadline_exceeded only need time.
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
@@ -171,6 +172,7 @@ export async function completeOrder(
 export function refusalOf(verb: OrderVerb, order: OrderOutcome): ConnectError | undefined {
   const { outcome, reason } = order;
   if (order.isInvalid) return new ConnectError(reason, Code.InvalidArgument);
+  if (order.isUnrecorded) return new ConnectError(`order not accepted: ${reason}`, Code.Unavailable);
   switch (outcome) {
     case "applied":
     case "unchanged":

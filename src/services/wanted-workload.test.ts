@@ -19,10 +19,6 @@ const cases: readonly (readonly [desired: DesiredDeployment | undefined, outcome
   [{ kind: "deleting" }, { kind: "denied", reason: "the deployment is being deleted" }],
   [undefined, { kind: "undecided", reason: "desired state does not name this ReplicaSet yet" }],
   [
-    { kind: "unproven" },
-    { kind: "undecided", reason: "this ReplicaSet is known only from the order stored on it" },
-  ],
-  [
     { kind: "rejected" },
     { kind: "undecided", reason: "the control plane has sent no valid spec for this ReplicaSet" },
   ],

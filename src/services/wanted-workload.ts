@@ -12,7 +12,6 @@ export type UnwantedReason =
 export type UndecidedReason =
   | "krane has not loaded its seal yet"
   | "desired state does not name this ReplicaSet yet"
-  | "this ReplicaSet is known only from the order stored on it"
   | "the control plane has sent no valid spec for this ReplicaSet";
 
 export type WantedOutcome =
@@ -32,8 +31,6 @@ export function judgeWanted(
   switch (found?.kind) {
     case undefined:
       return unlessSealed("desired state does not name this ReplicaSet yet");
-    case "unproven":
-      return unlessSealed("this ReplicaSet is known only from the order stored on it");
     case "rejected":
       return unlessSealed("the control plane has sent no valid spec for this ReplicaSet");
     case "deleting":

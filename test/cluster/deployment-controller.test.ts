@@ -8,6 +8,7 @@ import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
 import { createControlPlane } from "../../src/control-plane/connection.ts";
+import { createOrderRecords } from "../../src/engine/kube-order-records.ts";
 import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
@@ -56,15 +57,10 @@ async function startAgent(
     },
   );
   const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
-  const deps = {
-    controlPlane,
-    api,
-    clock,
-    random: createSystemRandom(),
-    log: createQuietLog(),
-    metrics,
-    seal: testSeal,
-  };
+  const log = createQuietLog();
+  const orders = createOrderRecords({ namespace: "krane", region, controller: "deployments" }, { api, log });
+  const random = createSystemRandom();
+  const deps = { controlPlane, api, orders, clock, random, log, metrics, seal: testSeal };
   const controller = createDeploymentController({ ...defaultOptions, ...options }, deps);
   const stop = async () => {
     await controller.stop();
@@ -172,14 +168,14 @@ test("what was ordered by a call is kept as it was ordered after a restart, and 
     "annotate",
     "rs",
     "web-7",
-    "krane.unkey.com/order=CgA=",
+    "krane.unkey.com/origin=somebody",
     "--overwrite",
   ]);
   await cluster.kubectl(["-n", "ordered", "scale", "rs", "web-7", "--replicas=5"]);
   await eventually("both edits are undone", async () => {
     const live = await second.api.get(replicaSets, { namespace: "ordered", name: "web-7" }, {}, never);
     assert.equal(live?.spec?.replicas, 1);
-    assert.notEqual(live.metadata?.annotations?.["krane.unkey.com/order"], "CgA=");
+    assert.equal(live.metadata?.annotations?.["krane.unkey.com/origin"], "scheduler");
   });
   assert.equal(second.controller.status().resync?.asked, 0);
   const away = create(DeleteDeploymentSchema, { k8sNamespace: "ordered", k8sName: "web-7" });

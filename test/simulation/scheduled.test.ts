@@ -4,13 +4,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
-import { readOrder } from "../../src/engine/orders.ts";
 import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { DeleteSentinelSchema } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
-import { desiredReplicaSet } from "../../src/kinds/deployment/pod-template.ts";
-import { kinds } from "../../src/kinds/kinds.ts";
 import { appsDeployments, replicaSets } from "../../src/kube/resources.ts";
-import { annotationKeys, fieldManager } from "../../src/model/labels.ts";
+import { annotationKeys } from "../../src/model/labels.ts";
 import { utf8 } from "../support/deployment-messages.ts";
 import { applySentinel } from "../support/sentinel-messages.ts";
 import { withoutEvents } from "./recording-kube-api.ts";
@@ -84,35 +81,6 @@ describe("a deployment that was ordered by a call", () => {
     await world.api.delete(replicaSets, first, {}, never);
     await world.until("it is back", async () => (await live()) !== undefined);
     assert.deepEqual((await live())?.spec, before?.spec);
-    await world.stop();
-  });
-
-  test("is not believed after a restart by an agent that takes no orders, whatever its version", async () => {
-    const { world } = await createWorld();
-    const taking = await world.startAgent();
-    await world.setDeployment(2);
-    await world.until("the stream is followed", async () => (await world.replicaSets()).length === 1);
-    await taking.stop();
-    // As somebody writes it who may edit ReplicaSets, in krane's name and above every version that will ever be.
-    const forged = readOrder(kinds.deployment, { message: deployment(1) }, () => 2n ** 63n - 1n, {
-      registries: [],
-    });
-    const spec = forged.want.kind === "apply" ? forged.want.spec : assert.fail("the order is invalid");
-    const manifest = desiredReplicaSet(spec, { secrets: { audience: "krane" } });
-    await world.api.apply(replicaSets, manifest, { fieldManager, force: true }, never);
-    const agent = await world.startAgent({ restoresOrders: false });
-    await world.clock.advance(halfHourMs);
-    assert.equal(agent.controller.desired.get("acme/web-1"), undefined);
-    await world.api.delete(replicaSets, first, {}, never);
-    await world.clock.advance(halfHourMs);
-    assert.deepEqual(await world.replicaSetNames(), ["web-2"]);
-
-    await world.api.apply(replicaSets, manifest, { fieldManager, force: true }, never);
-    await world.setDeployment(1, { replicas: 3 });
-    const replicas = async () => (await world.api.get(replicaSets, first, {}, never))?.spec?.replicas;
-    await world.until("the control plane's version is applied", async () => (await replicas()) === 3);
-    await world.plane.admin.deleteDeployment(region, "d_1");
-    await world.until("its deletion is followed", async () => (await replicas()) === undefined);
     await world.stop();
   });
 
@@ -229,31 +197,27 @@ describe("a deployment that was ordered by a call", () => {
     await world.stop();
   });
 
-  for (const [what, annotations, writes] of [
-    // Nobody knows any more what was ordered, so it is left as it is.
-    ["the order", { [annotationKeys.order]: "CgA=" }, 0],
-    ["the mark", { [annotationKeys.origin]: "somebody" }, 1],
-  ] as const)
-    test(`is not taken for anything else where ${what} was edited while krane was away`, async () => {
-      const { world, asked } = await createWorld();
-      const agent = await world.startAgent();
-      await world.resolved(agent.controller.apply(deployment(1), never));
-      await agent.stop();
-      await world.api.apply(
-        replicaSets,
-        { metadata: { ...first, annotations } },
-        { fieldManager: "kubectl", force: true },
-        never,
-      );
-      const before = await world.api.get(replicaSets, first, {}, never);
-      const next = await world.startAgent();
-      await world.clock.advance(120_000);
-      const after = await world.api.get(replicaSets, first, {}, never);
-      assert.deepEqual(after?.spec, before?.spec);
-      assert.equal(withoutEvents(next.writes).length, writes);
-      assert.deepEqual([...asked], []);
-      await world.stop();
-    });
+  test("is kept as it was ordered where its mark was edited while krane was away", async () => {
+    const { world, asked } = await createWorld();
+    const agent = await world.startAgent();
+    await world.resolved(agent.controller.apply(deployment(1), never));
+    await agent.stop();
+    const before = await world.api.get(replicaSets, first, {}, never);
+    await world.api.apply(
+      replicaSets,
+      { metadata: { ...first, annotations: { [annotationKeys.origin]: "somebody" } } },
+      { fieldManager: "kubectl", force: true },
+      never,
+    );
+    const next = await world.startAgent();
+    await world.clock.advance(120_000);
+    const after = await world.api.get(replicaSets, first, {}, never);
+    assert.deepEqual(after?.spec, before?.spec);
+    assert.equal((await annotationsOf(world))[annotationKeys.origin], "scheduler");
+    assert.equal(withoutEvents(next.writes).length, 1);
+    assert.deepEqual([...asked], []);
+    await world.stop();
+  });
 
   test("cannot be made of another one by writing its mark onto it", async () => {
     const { world, asked } = await createWorld();
@@ -261,7 +225,7 @@ describe("a deployment that was ordered by a call", () => {
     const agent = await world.startAgent();
     await world.until("it is there", async () => (await world.replicaSets()).length === 1);
     await agent.stop();
-    const annotations = { [annotationKeys.origin]: "scheduler", [annotationKeys.order]: "CgA=" };
+    const annotations = { [annotationKeys.origin]: "scheduler" };
     const manifest = { metadata: { ...first, annotations } };
     await world.api.apply(replicaSets, manifest, { fieldManager: "kubectl", force: true }, never);
     world.plane.faults.restoreFromEmpty(region);

@@ -12,6 +12,7 @@ import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
 import { createFixture } from "../../src/dev/cluster-fixture.ts";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import type { ControllerDeps } from "../../src/engine/controller.ts";
+import { createOrderRecords } from "../../src/engine/kube-order-records.ts";
 import type { ReportSentinelStatusRequest } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import type { KindControllerOptions } from "../../src/kinds/kind.ts";
 import { type ControllerOf, kinds } from "../../src/kinds/kinds.ts";
@@ -29,7 +30,7 @@ import type { Log } from "../../src/telemetry/log.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { createListedKubeApi } from "../support/listed-calls.ts";
+import { createListedKubeApi, stateNamespace } from "../support/listed-calls.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { createTestPlane, type TestPlane } from "../support/store-admin.ts";
 import { testSeal } from "../support/test-seal.ts";
@@ -75,6 +76,11 @@ export interface SimulationOptions {
   readonly interceptors?: readonly Interceptor[];
   /** The agents' log; by default its lines go nowhere. */
   readonly log?: Log;
+}
+
+export interface AgentOverrides extends Partial<KindControllerOptions> {
+  /** Whether the scheduler is on. Default true. */
+  readonly takesOrders?: boolean;
 }
 
 export class SimulatedRegion {
@@ -123,15 +129,17 @@ export class SimulatedRegion {
   }
 
   /** Starts an agent and waits until its watches are open. */
-  async startAgent(overrides: Partial<KindControllerOptions> = {}): Promise<SimulatedAgent> {
+  async startAgent(overrides: AgentOverrides = {}): Promise<SimulatedAgent> {
     const agent = this.createAgent(overrides);
     await this.resolved(agent.controller.start());
     return agent;
   }
 
-  createAgent(overrides: Partial<KindControllerOptions> = {}): SimulatedAgent {
+  createAgent({ takesOrders = true, ...overrides }: AgentOverrides = {}): SimulatedAgent {
     const options = { ...defaultOptions, ...overrides };
-    return this.createAgentOf("deployments", (deps) => createDeploymentController(options, deps));
+    return this.createAgentOf("deployments", ({ orders, ...deps }) =>
+      createDeploymentController(options, { ...deps, ...(takesOrders && { orders }) }),
+    );
   }
 
   /** Any controller, with connections of its own. */
@@ -141,8 +149,9 @@ export class SimulatedRegion {
   ): SimulatedAgent<C> {
     const { clock, random, metrics, log } = this;
     const transport = createInProcessTransport(this.server, { userAgent: "krane" });
-    const listed = createListedKubeApi(createKubeApi(transport), ["agent", "registry"]);
+    const listed = createListedKubeApi(createKubeApi(transport), ["agent", "registry", "scheduler"]);
     const api = createRecordingKubeApi(listed);
+    const orders = createOrderRecords({ namespace: stateNamespace, region, controller: name }, { api, log });
     const controlPlane = createControlPlane(
       {
         controller: name,
@@ -160,7 +169,7 @@ export class SimulatedRegion {
         }),
       },
     );
-    const controller = create({ controlPlane, api, clock, random, log, metrics, seal: testSeal });
+    const controller = create({ controlPlane, api, orders, clock, random, log, metrics, seal: testSeal });
     const agent: SimulatedAgent<C> = {
       controller,
       writes: api.writes,

@@ -53,9 +53,16 @@ export class SecretSeekers {
     return this.applyAsKrane(spec);
   }
 
-  /** What krane would apply, applied under its name. Whoever may apply ReplicaSets here can do that. */
-  async applyAsKrane(spec: DeploymentSpec): Promise<Pod> {
-    const manifest = desiredReplicaSet(spec, { secrets: { audience } });
+  /**
+   * What krane would apply, applied under its name, with more annotations. Whoever may apply ReplicaSets here can do
+   * that.
+   */
+  async applyAsKrane(spec: DeploymentSpec, more: Readonly<Record<string, string>> = {}): Promise<Pod> {
+    const { metadata, ...rest } = desiredReplicaSet(spec, { secrets: { audience } });
+    const manifest = {
+      ...rest,
+      metadata: { ...metadata, annotations: { ...metadata?.annotations, ...more } },
+    };
     await this.api.apply(replicaSets, manifest, { fieldManager: "krane", force: false }, never);
     return this.podOf(spec.deploymentId);
   }

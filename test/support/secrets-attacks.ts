@@ -4,12 +4,10 @@ import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Pod } from "kubernetes-types/core/v1.js";
-import { readOrder } from "../../src/engine/orders.ts";
-import { kinds } from "../../src/kinds/kinds.ts";
-import { listAll } from "../../src/kube/list-all.ts";
 import { replicaSets } from "../../src/kube/resources.ts";
 import { annotationKeys, labelKeys } from "../../src/model/labels.ts";
 import type { NotGiven } from "../../src/services/secrets-decision.ts";
+import { forgedOrder } from "./forged-order.ts";
 import { environmentId, otherEnvironmentId, type SecretSeekers, variables } from "./secret-seekers.ts";
 import { type ServedSecrets, sealedBlob } from "./served-secrets.ts";
 
@@ -236,14 +234,11 @@ const unproven: readonly UnprovenAttack[] = [
   },
   {
     name: "the same with an order that no one gave, after a restart of krane",
-    reason: "this ReplicaSet is known only from the order stored on it",
+    reason: "desired state does not name this ReplicaSet yet",
     async attempt({ thief }) {
-      const order = { message: thief.messageOf("victim") };
-      const { want } = readOrder(kinds.deployment, order, () => 7n, { registries: [] });
-      const pod = await thief.applyAsKrane(want.kind === "apply" ? want.spec : assert.fail("no order"));
-      const { namespace } = thief;
-      const { items } = await listAll(thief.api, replicaSets, { namespace }, (object) => object, never);
-      thief.desired.restart(items);
+      const order = forgedOrder(thief.messageOf("victim"), 7n);
+      const pod = await thief.applyAsKrane(thief.specOf("victim"), order);
+      thief.desired.restart();
       return { token: await thief.tokenOf(pod) };
     },
   },

@@ -52,8 +52,8 @@ function fieldsOf(
 
 function withoutSecrets(content: AnyContent): AnyContent {
   if (content.kind === "environment") return content;
-  const { orders }: Kind = desiredKinds[content.kind];
-  const spec = orders.blob?.without(content.spec) ?? content.spec;
+  const { secrets }: Kind = desiredKinds[content.kind];
+  const spec = secrets?.withBlob(content.spec, new Uint8Array()) ?? content.spec;
   return { ...content, spec } as AnyObjectContent;
 }
 

@@ -9,7 +9,6 @@ import {
   type ManagedObject,
 } from "../../engine/controller-definition.ts";
 import type { DesiredEntry } from "../../engine/desired-store.ts";
-import type { OrderedObject } from "../../engine/orders.ts";
 import { type OwnedTarget, ownedObject, ownedTarget, type Plan, type Step } from "../../engine/plan.ts";
 import type { Observation } from "../../engine/reporter.ts";
 import type { ReportDeploymentStatusRequestSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
@@ -97,14 +96,6 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     return this.ingress.keys();
   }
 
-  orderedObject(key: string): OrderedObject | undefined {
-    const live = this.replicaSets.get(key)?.value;
-    // The deletion was already ordered.
-    if (live === undefined || !isClaimable(live.ownership) || live.deleting) return undefined;
-    const { namespace, name, deploymentId: id, ordered } = live;
-    return { namespace, name, id, ordered };
-  }
-
   prerequisites({ want }: DesiredEntry<DeploymentSpec>): Iterable<string> {
     if (want.kind !== "apply") return [];
     const steps = this.ingress.awaitSteps(want.spec);
@@ -175,7 +166,8 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       const [, name = ""] = key.split("/");
       return { ...value, name };
     });
-    const readinessId = entry.value.ordered?.readinessId;
+    const want = this.deps.store.get(key)?.want;
+    const readinessId = want?.kind === "apply" ? want.spec.kept?.readinessId : undefined;
     return {
       ...observeDeployment(entry.value, pods),
       ...(readinessId !== undefined && { readinessId }),
@@ -186,8 +178,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
   /** Whether the control plane has never sent this deployment: it would reject every report on it. */
   private isOnlyOrdered(key: string): boolean {
     const entry = this.deps.store.get(key);
-    if (entry === undefined) return this.replicaSets.get(key)?.value.ordered !== undefined;
-    return entry.origin === "scheduler" && entry.version === 0n;
+    return entry?.origin === "scheduler" && entry.version === 0n;
   }
 
   private planApply(key: string, spec: DeploymentSpec): Plan {
@@ -243,7 +234,6 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       key,
       id: value.deploymentId,
       isProven: this.isOurs(entry),
-      isOrdered: value.ordered !== undefined,
     };
   }
 

@@ -8,9 +8,7 @@ export type DesiredDeployment =
   | { readonly kind: "wanted"; readonly deploymentId: string; readonly environmentId: string }
   | { readonly kind: "deleting" }
   /** The control plane sent it, but never with a valid spec. */
-  | { readonly kind: "rejected" }
-  /** Known only from the live ReplicaSet, which anyone may have edited. */
-  | { readonly kind: "unproven" };
+  | { readonly kind: "rejected" };
 
 export interface DesiredDeployments {
   /** By `namespace/name` of the ReplicaSet; undefined if unknown. */
@@ -22,9 +20,9 @@ export function desiredDeployments(store: Pick<DesiredStore<DeploymentSpec>, "ge
     find(key) {
       const entry = store.get(key);
       if (entry === undefined) return undefined;
-      const { want, proven, origin } = entry;
+      const { want, proven } = entry;
       if (want.kind === "delete") return { kind: "deleting" };
-      if (proven === undefined) return { kind: origin === "scheduler" ? "unproven" : "rejected" };
+      if (proven === undefined) return { kind: "rejected" };
       const { deploymentId, environmentId } = proven;
       return { kind: "wanted", deploymentId, environmentId };
     },

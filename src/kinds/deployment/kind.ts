@@ -75,14 +75,7 @@ export const deploymentKind: Kind<
   },
   parseApply: parseApplyDeployment,
   parseDelete: parseDeleteDeployment,
-  orders: {
-    longField: "command",
-    blob: {
-      of: ({ secretsBlob }) => secretsBlob,
-      without: (message) => withBlob(message, new Uint8Array()),
-      with: (message, blob) => withBlob(message, Uint8Array.from(Buffer.from(blob, "base64"))),
-    },
-  },
+  longField: "command",
   clusterCalls: deploymentCalls,
   view: deploymentView,
   loadDocument: async () => (await import("./document.ts")).deploymentDocument,

@@ -3,13 +3,11 @@
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Container, ContainerStatus, Pod } from "kubernetes-types/core/v1.js";
 import { replicaSets } from "../../kube/resources.ts";
-import { type OrderMark, readOrderMark } from "../../model/kept-order.ts";
 import { annotationKeys, labelKeys } from "../../model/labels.ts";
 import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle.ts";
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import { parseMebibytes, parseMillicores } from "../../model/quantities.ts";
 import type { Seal } from "../../model/seal.ts";
-import { variables } from "./secrets-blob.ts";
 import { defaultPort } from "./spec.ts";
 
 export interface ReplicaSetProjection {
@@ -28,8 +26,6 @@ export interface ReplicaSetProjection {
   /** RFC 3339, as Kubernetes writes it. */
   readonly createdAt: string | undefined;
   readonly deleting: boolean;
-  /** Absent if it came from the control plane's stream. */
-  readonly ordered?: OrderMark;
   /** Why the server rejects its pods. */
   readonly refusal?: string;
   /** The finalizers that its deletion waits for. */
@@ -78,7 +74,6 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
   const { metadata, spec } = replicaSet;
   const template = spec?.template;
   const labels = template?.metadata?.labels;
-  const ordered = readOrderMark(metadata, blobOf(template?.spec?.containers[0]));
   const refusal = refusalOf(replicaSet);
   const heldBy = finalizersOf(metadata);
   return {
@@ -96,7 +91,6 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
     templateHash: template?.metadata?.annotations?.[annotationKeys.templateHash],
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
-    ...(ordered && { ordered }),
     ...(refusal !== undefined && { refusal }),
     ...(heldBy !== undefined && { heldBy }),
   };
@@ -107,10 +101,6 @@ function refusalOf({ metadata, status }: ReplicaSet): string | undefined {
     ({ type, status }) => type === "ReplicaFailure" && status === "True",
   );
   return refused && obstacleText(refused.reason, withoutPodName(refused.message, metadata?.name));
-}
-
-function blobOf(container: Container | undefined): string {
-  return container?.env?.find(({ name }) => name === variables.encryptedEnvironment)?.value ?? "";
 }
 
 export function projectPod(pod: Pod, share: Share = (text) => text): PodProjection {

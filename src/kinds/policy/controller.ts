@@ -13,7 +13,6 @@ import {
   type ManagedObject,
 } from "../../engine/controller-definition.ts";
 import type { DesiredEntry, DesiredStore } from "../../engine/desired-store.ts";
-import type { OrderedObject } from "../../engine/orders.ts";
 import { type OwnedTarget, ownedObject, ownedTarget, type Plan } from "../../engine/plan.ts";
 import { WatchedKind } from "../../engine/watched-kind.ts";
 import type { CacheChange, CacheEntry } from "../../kube/object-cache.ts";
@@ -69,14 +68,6 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
     return [];
   }
 
-  orderedObject(key: string): OrderedObject | undefined {
-    const live = this.policies.get(key)?.value;
-    // The deletion was already ordered.
-    if (live === undefined || !isClaimable(live.ownership) || live.deleting) return undefined;
-    const { namespace, name, policyId: id, ordered } = live;
-    return { namespace, name, id, ordered };
-  }
-
   plan(key: string, entry: DesiredEntry<PolicySpec> | undefined): Plan {
     const { policies } = this;
     if (entry === undefined || entry.want.kind === "invalid") return { kind: "nothing" };
@@ -113,9 +104,8 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
 
   /** Without a seal it is krane's only where desired state names it. */
   private managedObject({ key, value }: CacheEntry<PolicyProjection>): ManagedObject {
-    const { policyId: id, ownership, ordered } = value;
-    const isProven = ownership.kind === "ours" || this.store.names(key, id);
-    return { key, id, isProven, isOrdered: ordered !== undefined };
+    const { policyId: id, ownership } = value;
+    return { key, id, isProven: ownership.kind === "ours" || this.store.names(key, id) };
   }
 
   private planApply(key: string, spec: PolicySpec): Plan {

@@ -70,7 +70,7 @@ export const policyKind: Kind<
   parseApply: parseApplyPolicy,
   parseDelete: parseDeletePolicy,
   // The rules are stored with the order, because those on the live object may have been edited.
-  orders: { longField: "policy" },
+  longField: "policy",
   clusterCalls: policyCalls,
   view: policyView,
   loadDocument: async () => (await import("./document.ts")).policyDocument,

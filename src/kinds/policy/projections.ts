@@ -1,7 +1,6 @@
 // The parts of a live policy that krane caches, and the check that the policy is one that the control plane asked for.
 import { ciliumNetworkPolicies } from "../../kube/resources.ts";
 import type { KubeObject, ObjectMeta } from "../../kube/types.ts";
-import { type OrderMark, readOrderMark } from "../../model/kept-order.ts";
 import { annotationKeys, components, fieldManager, labelKeys } from "../../model/labels.ts";
 import { finalizersOf } from "../../model/obstacle.ts";
 import { judgeIdentity, judgeOwnership, type Ownership } from "../../model/ownership.ts";
@@ -18,8 +17,6 @@ export interface PolicyProjection {
   /** RFC 3339, as Kubernetes writes it. */
   readonly createdAt: string | undefined;
   readonly deleting: boolean;
-  /** Absent if it came from the control plane's stream. */
-  readonly ordered?: OrderMark;
   /** The finalizers that its deletion waits for. */
   readonly heldBy?: string;
 }
@@ -29,7 +26,6 @@ export function projectPolicy({ metadata }: KubeObject, seal: Seal): PolicyProje
   const isSealed = reading.kind === "valid";
   const isOfControlPlane = isSealed ? reading.ids.id !== undefined : hasPolicyLabels(metadata);
   const heldBy = finalizersOf(metadata);
-  const ordered = readOrderMark(metadata, "");
   return {
     namespace: metadata?.namespace ?? "",
     name: metadata?.name ?? "",
@@ -40,7 +36,6 @@ export function projectPolicy({ metadata }: KubeObject, seal: Seal): PolicyProje
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
     ...(heldBy !== undefined && { heldBy }),
-    ...(ordered !== undefined && { ordered }),
   };
 }
 

@@ -9,7 +9,6 @@ import {
   type ManagedObject,
 } from "../../engine/controller-definition.ts";
 import type { DesiredEntry } from "../../engine/desired-store.ts";
-import type { OrderedObject } from "../../engine/orders.ts";
 import type { OwnedTarget, Plan, Step } from "../../engine/plan.ts";
 import type { Observation } from "../../engine/reporter.ts";
 import type { ReportSentinelStatusRequestSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
@@ -68,8 +67,7 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
   *managed(): IterableIterator<ManagedObject> {
     const { deployments, services, budgets, policies } = this.watched;
     for (const { key, value } of deployments.cache.all())
-      if (isClaimable(value.ownership))
-        yield { ...this.managedObject(key, value), isOrdered: value.ordered !== undefined };
+      if (isClaimable(value.ownership)) yield this.managedObject(key, value);
     const seen = new Set<string>();
     for (const { cache } of [services, budgets, policies])
       for (const { value } of cache.all()) {
@@ -88,14 +86,6 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
 
   companionKeys(): Iterable<string> {
     return [];
-  }
-
-  orderedObject(key: string): OrderedObject | undefined {
-    const live = this.watched.deployments.get(key)?.value;
-    // The deletion was already ordered.
-    if (live === undefined || !isClaimable(live.ownership) || live.deleting) return undefined;
-    const { namespace, name, sentinelId: id, ordered } = live;
-    return { namespace, name, id, ordered };
   }
 
   plan(key: string, entry: DesiredEntry<SentinelSpec> | undefined): Plan {
@@ -145,8 +135,7 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
   /** Whether the control plane has never sent this sentinel: it would reject every report on it. */
   private isOnlyOrdered(key: string): boolean {
     const entry = this.deps.store.get(key);
-    if (entry === undefined) return this.watched.deployments.get(key)?.value.ordered !== undefined;
-    return entry.origin === "scheduler" && entry.version === 0n;
+    return entry?.origin === "scheduler" && entry.version === 0n;
   }
 
   /** Without a seal it is krane's only where desired state names it. */

@@ -76,7 +76,7 @@ export const sentinelKind: Kind<
   reports: sentinelReports,
   parseApply: parseApplySentinel,
   parseDelete: parseDeleteSentinel,
-  orders: { longField: "image" },
+  longField: "image",
   clusterCalls: sentinelCalls,
   view: sentinelView,
   loadDocument: async () => (await import("./document.ts")).sentinelDocument,

@@ -3,7 +3,6 @@
 import type { Deployment, DeploymentCondition } from "kubernetes-types/apps/v1.js";
 import { appsDeployments } from "../../kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../kube/types.ts";
-import { type OrderMark, readOrderMark } from "../../model/kept-order.ts";
 import { annotationKeys, labelKeys } from "../../model/labels.ts";
 import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle.ts";
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
@@ -41,8 +40,6 @@ export interface SentinelDeploymentProjection extends SentinelObjectProjection {
   readonly obstacle?: string;
   /** The finalizers that its deletion waits for. */
   readonly heldBy?: string;
-  /** Absent if it came from the control plane's stream. */
-  readonly ordered?: OrderMark;
 }
 
 /**
@@ -58,7 +55,6 @@ export interface SentinelCompanionProjection extends SentinelObjectProjection {
 export function projectSentinelDeployment(deployment: Deployment, seal: Seal): SentinelDeploymentProjection {
   const { metadata, spec, status } = deployment;
   const containers = spec?.template.spec?.containers ?? [];
-  const ordered = readOrderMark(metadata, "");
   const failure = failureOf(deployment);
   const heldBy = finalizersOf(metadata);
   return {
@@ -77,7 +73,6 @@ export function projectSentinelDeployment(deployment: Deployment, seal: Seal): S
       obstacle: obstacleText(failure.reason, withoutPodName(failure.message, metadata?.name)),
     }),
     ...(heldBy !== undefined && { heldBy }),
-    ...(ordered && { ordered }),
   };
 }
 

@@ -131,7 +131,8 @@ test("the causes of a region at work are told apart", async (t) => {
     }
     await fight();
     const { reason } = await becauseOf("contested", "well");
-    const named = /^field manager "autoscaler" keeps changing spec\.replicas of ReplicaSet acme\/well since \d{4}-\S+Z$/;
+    const named =
+      /^field manager "autoscaler" keeps changing spec\.replicas of ReplicaSet acme\/well since \d{4}-\S+Z$/;
     assert.match(reason, named);
   });
 

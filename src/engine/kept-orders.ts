@@ -1,0 +1,206 @@
+// Keeps the records of orders in step with the store: a record exists exactly as long as its order is in force.
+//
+// - An order is recorded before the store takes it. If that fails, nothing changes.
+// - A record is removed before its key is deleted, so that no order outlives a Delete. A newer version of the control
+//   plane does not wait for the removal, because the record loses to it by version.
+// - A failed write may still have reached the server. The key is then due: every reconcile of it calls settle(), which
+//   corrects the record, until that succeeds.
+// - The writes of one key are made one after another, in the order of the calls.
+import { isAbort, withTimeout } from "../concurrency/abort.ts";
+import { type Clock, sleep } from "../concurrency/clock.ts";
+import { KubeApiError } from "../kube/errors.ts";
+import { classifyFailure } from "./classify.ts";
+import type { DesiredStore } from "./desired-store.ts";
+import type { OrderRecord, OrderRecords, RecordOutcome } from "./order-records.ts";
+import type { ReadOrder } from "./orders.ts";
+
+export interface KeptOrdersDeps<Spec> {
+  readonly store: DesiredStore<Spec>;
+  readonly clock: Clock;
+  /** Absent: orders end with the process. */
+  readonly records?: OrderRecords | undefined;
+}
+
+export type TakeOutcome =
+  | { readonly kind: "taken" }
+  /** Nothing changed. */
+  | { readonly kind: "refused"; readonly reason: string };
+
+const loadAgainMs = 1_000;
+
+export class KeptOrders<Spec> {
+  private readonly deps: KeptOrdersDeps<Spec>;
+  /** The orders that the store has taken. */
+  private readonly taken = new Map<string, OrderRecord>();
+  /** The highest number of the records that a key has, or may have. */
+  private readonly written = new Map<string, bigint>();
+  /** The keys whose record may not be that of the order in force. */
+  private readonly unsure = new Set<string>();
+  private readonly turns = new Map<string, Promise<unknown>>();
+  private lastNumber = 0n;
+
+  constructor(deps: KeptOrdersDeps<Spec>) {
+    this.deps = deps;
+  }
+
+  /** Retries until the deadline, because the API server may be restarting. */
+  async load(timeoutMs: number, signal: AbortSignal): Promise<readonly OrderRecord[]> {
+    const { records, clock } = this.deps;
+    if (records === undefined) return [];
+    let failure: unknown;
+    try {
+      return await withTimeout(clock, timeoutMs, signal, async (waiting) => {
+        for (;;) {
+          try {
+            return this.noteNumbers(await records.load(waiting));
+          } catch (error) {
+            if (!(error instanceof KubeApiError)) throw error;
+            failure = error;
+            await sleep(clock, loadAgainMs, waiting);
+          }
+        }
+      });
+    } catch (cause) {
+      if (isAbort(cause, signal) || failure === undefined) throw cause;
+      const reason = failure instanceof Error ? failure.message : String(failure);
+      throw new Error(`cannot read the recorded orders: ${reason}`, { cause: failure });
+    }
+  }
+
+  /** The store has taken the order of this record. */
+  restored(record: OrderRecord): void {
+    const { key, number } = record;
+    this.taken.set(key, record);
+    this.written.set(key, number);
+  }
+
+  /**
+   * Records an order, or removes the record for a deletion; then the store takes it, and `onTaken` is called at once.
+   * `read` is called when it is the order's turn.
+   */
+  take(
+    key: string,
+    read: () => ReadOrder<Spec>,
+    onTaken: () => void,
+    signal: AbortSignal,
+  ): Promise<TakeOutcome> {
+    return this.inTurn(key, async () => {
+      const { store } = this.deps;
+      const before = store.get(key);
+      const { message, record } = read();
+      const number = this.nextNumber();
+      const numbered = record && { ...record, number };
+      const refusal = await this.tryWrite(key, numbered, number, signal);
+      if (refusal !== undefined) return refusal;
+      if (store.get(key) !== before) {
+        this.unsure.add(key);
+        return refused("the control plane changed it at the same time");
+      }
+      if (numbered === undefined || this.deps.records === undefined) this.taken.delete(key);
+      else this.taken.set(key, numbered);
+      this.unsure.delete(key);
+      store.order(message);
+      onTaken();
+      return { kind: "taken" };
+    });
+  }
+
+  /** Whether the record of the key has to be changed or removed. */
+  isDue(key: string): boolean {
+    return this.unsure.has(key) || (this.written.has(key) && this.inForce(key) === undefined);
+  }
+
+  /** Makes the record of the key that of the order in force, or removes it. */
+  async settle(key: string, signal: AbortSignal): Promise<void> {
+    await this.inTurn(key, async () => {
+      if (!this.isDue(key)) return;
+      const record = this.inForce(key);
+      if (record === undefined) {
+        // Not a newer record, which another process has written.
+        await this.write(key, undefined, this.written.get(key) ?? 0n, signal);
+        this.taken.delete(key);
+      } else {
+        const number = this.nextNumber();
+        await this.write(key, { ...record, number }, number, signal);
+      }
+      this.unsure.delete(key);
+    });
+  }
+
+  /** Also of records that cannot be restored: the next order of that key must be newer. */
+  private noteNumbers(loaded: readonly OrderRecord[]): readonly OrderRecord[] {
+    for (const { number } of loaded) if (number > this.lastNumber) this.lastNumber = number;
+    return loaded;
+  }
+
+  private inForce(key: string): OrderRecord | undefined {
+    const entry = this.deps.store.get(key);
+    return entry?.origin === "scheduler" && entry.want.kind !== "delete" ? this.taken.get(key) : undefined;
+  }
+
+  private async tryWrite(
+    key: string,
+    record: OrderRecord | undefined,
+    number: bigint,
+    signal: AbortSignal,
+  ): Promise<TakeOutcome | undefined> {
+    try {
+      const outcome = await this.write(key, record, number, signal);
+      return outcome === "done" ? undefined : refused("another krane has recorded a newer order for it");
+    } catch (error) {
+      this.unsure.add(key);
+      const failure = isAbort(error, signal) ? undefined : classifyFailure(error);
+      if (failure === undefined) throw error;
+      return refused(`its record cannot be written: ${failure.reason}`);
+    }
+  }
+
+  /** Without a record, removes the one that the key has, up to this number. */
+  private async write(
+    key: string,
+    record: OrderRecord | undefined,
+    number: bigint,
+    signal: AbortSignal,
+  ): Promise<RecordOutcome> {
+    const { records } = this.deps;
+    if (records === undefined) return "done";
+    if (record === undefined) {
+      const outcome = await records.remove(key, number, signal);
+      this.written.delete(key);
+      return outcome;
+    }
+    const before = this.written.get(key);
+    // Before the call, because a call that fails may have written it.
+    this.written.set(key, number);
+    const outcome = await records.put(record, signal);
+    if (outcome === "newer") this.noteWritten(key, before);
+    return outcome;
+  }
+
+  private noteWritten(key: string, number: bigint | undefined): void {
+    if (number === undefined) this.written.delete(key);
+    else this.written.set(key, number);
+  }
+
+  /** Follows the wall clock, so that it also grows from one process to the next if there are no records. */
+  private nextNumber(): bigint {
+    const now = BigInt(Math.floor(this.deps.clock.wallMs()));
+    this.lastNumber = now > this.lastNumber ? now : this.lastNumber + 1n;
+    return this.lastNumber;
+  }
+
+  private async inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const before = this.turns.get(key);
+    const turn = before === undefined ? work() : before.then(work, work);
+    this.turns.set(key, turn);
+    try {
+      return await turn;
+    } finally {
+      if (this.turns.get(key) === turn) this.turns.delete(key);
+    }
+  }
+}
+
+function refused(reason: string): TakeOutcome {
+  return { kind: "refused", reason };
+}
