@@ -149,7 +149,8 @@ test("an apply uses force only on krane's own objects, and asks for no warnings"
     get: async () => undefined,
     apply: async (_, manifest, options) => {
       asked.push(options);
-      return { kind: "applied", object: manifest };
+      const metadata = { ...manifest.metadata, uid: manifest.metadata?.uid ?? "new" };
+      return { kind: "applied", object: { ...manifest, metadata } };
     },
   });
   await applier.apply(

@@ -3,6 +3,7 @@
 // - Before an object that krane applied before is written again, it is read, so that a repair can be told with its cause.
 // - An object whose isolation the cluster itself lowers gets no new pods.
 import type { KubeApi } from "../kube/api.ts";
+import { KubeApiError } from "../kube/errors.ts";
 import { objectKey } from "../kube/object-cache.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import { annotationKeys, fieldManager } from "../model/labels.ts";
@@ -84,6 +85,7 @@ export class ObjectWriter {
     let writes = 0;
     if (current === undefined || found?.needsApply) {
       current = await this.send(object, live, signal);
+      if (!isAnswerAbout(current, ref, live)) throw untrueAnswer(name);
       writes += 1;
       // The usual case: the server has exactly what was sent.
       if (object.wrote(current).contentHash === contentHash) {
@@ -207,6 +209,17 @@ export class ObjectWriter {
     const uid = live === undefined ? {} : { uid: live.uid };
     return { ...manifest, metadata: { ...manifest.metadata, ...uid, annotations } };
   }
+}
+
+/** Recorded under another name or uid, an answer would mislead krane about that object. */
+function isAnswerAbout({ metadata }: KubeObject, ref: ObjectRef, live: LiveEntry | undefined): boolean {
+  const { name, namespace, uid = "" } = metadata ?? {};
+  if (name !== ref.name || namespace !== ref.namespace) return false;
+  return live === undefined ? uid !== "" : uid === live.uid;
+}
+
+function untrueAnswer(name: string): KubeApiError {
+  return new KubeApiError("malformed", `apply ${name}: the response is about another object`);
 }
 
 /** Merges what is left of several steps. */

@@ -1,6 +1,7 @@
 // A controller's view of one kind: the cache, overlaid with the controller's own recent writes. Without the overlay, a
 // worker that writes and reads back would decide on stale state, because the watch event of its own write is still
-// under way; waiting for that event would cost a round trip per write.
+// under way; waiting for that event would cost a round trip per write. A response may be wrong, so a write whose event
+// does not arrive within minutes, on a watch that works, is dropped: the cache is what the server really has.
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
 import type { KubeApi, Selection } from "../kube/api.ts";
@@ -50,9 +51,13 @@ export interface KindStatus {
   readonly lastError: string;
 }
 
-type Written<P> =
+type Written<P> = { readonly atMs: number } & (
   | { readonly kind: "put"; readonly entry: CacheEntry<P> }
-  | { readonly kind: "gone"; readonly uid: string };
+  | { readonly kind: "gone"; readonly uid: string }
+);
+
+// A watch that works has heard from the server since: bookmarks come every minute, and a silent watch is opened again.
+const unseenMaxMs = 180_000;
 
 export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   readonly kind: ResourceKind<T>;
@@ -60,6 +65,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   readonly cache: ObjectCache<T, P, I>;
   private readonly reflector: Reflector<T, P, I>;
   private readonly allowed: AllowedFields;
+  private readonly clock: Clock;
   /** Writes whose watch events have not arrived yet. */
   private readonly written = new Map<string, Written<P>>();
   /** The entries made from responses to writes. The watch event of a write brings the same entry again. */
@@ -73,6 +79,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
       defaults: serverDefaultsOf(kind),
       isTolerated: createTolerance(deps.tolerance ?? noTolerance, options.toleratedFields),
     };
+    this.clock = deps.clock;
     this.cache = new ObjectCache<T, P, I>({
       project,
       ...(indexes === undefined ? {} : { indexes }),
@@ -121,7 +128,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   wrote(object: T): CacheEntry<P> {
     const entry = this.cache.entryOf(object);
     this.own.add(entry);
-    this.written.set(entry.key, { kind: "put", entry });
+    this.written.set(entry.key, { kind: "put", entry, atMs: this.clock.nowMs() });
     this.settle(entry.key);
     return entry;
   }
@@ -132,7 +139,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   }
 
   deleted(ref: ObjectRef, uid: string): void {
-    this.written.set(objectKey(ref), { kind: "gone", uid });
+    this.written.set(objectKey(ref), { kind: "gone", uid, atMs: this.clock.nowMs() });
   }
 
   subscribe(listener: (change: CacheChange<P>) => void): () => void {
@@ -163,8 +170,15 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
       written.kind === "gone"
         ? cached?.uid !== written.uid
         : hasReached(this.cache.resourceVersion ?? "0", written.entry.resourceVersion);
-    if (!seen) return written;
+    if (!seen && !this.isDoubtful(written)) return written;
     this.written.delete(key);
     return undefined;
+  }
+
+  /** The watch should have shown the write by now. */
+  private isDoubtful({ atMs }: Written<P>): boolean {
+    if (this.clock.nowMs() - atMs < unseenMaxMs) return false;
+    const { synced, lastError } = this.reflector.state();
+    return synced && lastError === undefined;
   }
 }

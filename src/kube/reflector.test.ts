@@ -400,6 +400,24 @@ test("a server restored from a backup is accepted after several old bookmarks", 
   await world.end();
 });
 
+test("an event with an untrue, huge version hides its object for ten minutes at most, however busy the cluster is", async () => {
+  const { server, clock, cached, end } = await started((one) => one.set("a", 1));
+  const metadata = { name: "a", namespace: "default", uid: "uid-1", resourceVersion: "99999999999999999999" };
+  server.pushRaw({
+    type: "MODIFIED",
+    object: { apiVersion: "v1", kind: "Thing", metadata, spec: { value: 9 } },
+  });
+  await clock.settle();
+  server.set("a", 2);
+  for (let second = 0; second < 600; second++) {
+    server.set("b", second);
+    if (second % 60 === 0) server.bookmark();
+    await clock.advance(1_000);
+  }
+  assert.deepEqual(cached(), server.snapshot());
+  await end();
+});
+
 test("a kind that is not installed is retried until it is", async () => {
   const world = await started((server) => {
     for (let count = 0; count < 10; count++) server.streamFaults.push({ kind: "status", status: 404 });

@@ -183,11 +183,18 @@ export class Reflector<T extends KubeObject, P, I extends string = never> {
 
   private take(event: WatchEvent<T>): void {
     const { cache } = this.options;
-    if (event.type === "BOOKMARK" && this.isBehind(event.resourceVersion)) return;
-    this.lagging = 0;
-    if (event.type === "BOOKMARK") cache.advance(event.resourceVersion);
-    else if (event.type === "DELETED") cache.remove(cache.entryOf(event.object));
-    else cache.put(cache.entryOf(event.object));
+    if (event.type === "BOOKMARK") {
+      if (this.isBehind(event.resourceVersion)) return;
+      this.lagging = 0;
+      cache.advance(event.resourceVersion);
+    } else {
+      const entry = cache.entryOf(event.object);
+      // An older event does not show that the server has reached the cached state. After an event with a version that
+      // was not true, all later ones are older, and the bookmarks lead to a relist.
+      if (!isOlder(entry.resourceVersion, cache.resourceVersion ?? "0")) this.lagging = 0;
+      if (event.type === "DELETED") cache.remove(entry);
+      else cache.put(entry);
+    }
     this.resumeAt = cache.resourceVersion;
   }
 
