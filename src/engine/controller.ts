@@ -208,6 +208,8 @@ export class Controller<
         ...shared,
         ask: (question, signal) => this.ask(question, signal),
         isInSync: (key) => isInSync(key, looked),
+        reconnects: () => this.stream.status().reconnects,
+        replay: () => this.stream.reconnectFromZero(),
         forgotten: (key) => this.forget(key),
       },
     );
@@ -422,7 +424,10 @@ export class Controller<
     return createDesiredStream(
       {
         controller: kind.controller,
-        open: (version, signal) => controlPlane.watch(kind, version, signal),
+        open: (version, signal) => {
+          this.store.opened();
+          return controlPlane.watch(kind, version, signal);
+        },
         cursor: () => cursor.version,
         resetCursor: () => this.resetCursor(),
         onState: (state) => this.receive(readState(kind, state, options.rules)),
@@ -454,6 +459,12 @@ export class Controller<
   }
 
   private receive(read: ReadState<Spec>): void {
+    this.take(read);
+    const version = read.kind === "bare" ? read.version : read.message.version;
+    for (const key of this.store.reached(version)) this.queue.add(key);
+  }
+
+  private take(read: ReadState<Spec>): void {
     if (read.kind === "bare") {
       if (read.unreadable)
         this.deps.log.warn("skipped a message from a newer control plane that this krane cannot read", {

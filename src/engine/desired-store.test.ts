@@ -178,6 +178,74 @@ test("tombstones expire after an hour, but not while the object lives or the ser
   assert.deepEqual([...store.entries()].map(({ key }) => key).sort(), ["alive", "heard", "wanted"]);
 });
 
+/** A store that knows the Delete of "a" as version 10. */
+function afterDelete(): DesiredStore<string> {
+  const store = new DesiredStore<string>(new FakeClock());
+  store.receive(apply("a", 1n, "one"));
+  store.receive(remove("a", 10n));
+  store.opened();
+  return store;
+}
+
+test("a Delete of a lost future yields to a response and a stream that both contradict it, in any order", () => {
+  for (const answersFirst of [true, false]) {
+    const store = afterDelete();
+    const answer = () => store.answer(store.ask("a"), apply("a", 1n, "one"));
+    if (answersFirst) assert.equal(answer(), "stale");
+    assert.equal(store.receive(apply("a", 1n, "one")), "stale");
+    assert.deepEqual(store.reached(1n), []);
+    assert.deepEqual(store.reached(10n), []);
+    assert.equal(store.get("a")?.want.kind, "delete");
+    assert.deepEqual(store.reached(11n), answersFirst ? ["a"] : []);
+    if (!answersFirst) assert.equal(answer(), "changed");
+    assert.deepEqual([specOf(store, "a"), store.get("a")?.version], ["one", 1n]);
+    assert.deepEqual(store.reached(12n), []);
+  }
+});
+
+test("a Delete stays if the stream repeats it, or if a new stream says nothing of it", () => {
+  const store = afterDelete();
+  const answer = () => store.answer(store.ask("a"), apply("a", 1n, "one"));
+  store.receive(apply("a", 1n, "one"));
+  store.opened();
+  assert.deepEqual(store.reached(11n), [], "the older state came from another connection");
+  for (let pass = 0; pass < 5; pass++)
+    assert.equal(answer(), "stale", "no stream has contradicted the Delete");
+  assert.equal(store.contradictions("a"), 5);
+  store.receive(remove("a", 10n));
+  assert.equal(store.contradictions("a"), 0);
+  store.receive(apply("a", 1n, "one"));
+  assert.deepEqual(store.reached(11n), [], "a late message");
+  for (let pass = 0; pass < 5; pass++) assert.equal(answer(), "stale");
+
+  // After that the control plane is restored: the next stream has another history.
+  store.opened();
+  assert.equal(answer(), "stale");
+  assert.equal(store.contradictions("a"), 1);
+  store.opened();
+  store.receive(apply("a", 1n, "one"));
+  assert.deepEqual(store.reached(11n), ["a"]);
+});
+
+test("a Delete yields after three passes if stream and responses contradict it, and no higher version exists", () => {
+  const store = afterDelete();
+  store.receive(apply("a", 1n, "one"));
+  const answer = () => store.answer(store.ask("a"), apply("a", 1n, "one"));
+  assert.deepEqual([answer(), answer(), answer()], ["stale", "stale", "changed"]);
+});
+
+test("a Delete that a call ordered does not yield to what it replaced, and any Delete does to a higher version", () => {
+  const store = afterDelete();
+  store.order(remove("a", 0n));
+  store.receive(apply("a", 1n, "one"));
+  store.reached(11n);
+  for (let pass = 0; pass < 5; pass++)
+    for (const version of [1n, 10n])
+      assert.equal(store.answer(store.ask("a"), apply("a", version, "one")), "stale");
+  const other = afterDelete();
+  assert.equal(other.answer(other.ask("a"), apply("a", 11n, "eleven")), "changed");
+});
+
 test("groups follow changes of their entries", () => {
   const store = new DesiredStore<string>(new FakeClock(), ({ want }) =>
     want.kind === "apply" ? want.spec : undefined,

@@ -5,7 +5,10 @@
 // - A response counts only if the stream has not changed the key since the request; otherwise a stale response could
 //   bring back what the stream has just deleted.
 // - A response without a version (0) is compared by content, and the known version stays.
-// - A Delete is remembered for an hour, and for as long as the object lives.
+// - A Delete is remembered for an hour, and for as long as the object lives. A lagging server must not undo it, but a
+//   control plane that was restored from a backup and never deleted the object must: that takes two independent signs, a
+//   response with an older state, and a stream that sent such a state and then a version above the Delete. A stream is
+//   in order, so in the history of that server the Delete does not exist.
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../concurrency/clock.ts";
 import { CacheIndex } from "../kube/object-cache.ts";
@@ -42,6 +45,13 @@ const tombstoneMs = 3_600_000;
 // backup. No replica lags for this many passes.
 const lowerAnswersMax = 3;
 
+/** A state of a deleted key that the open stream sent, older than its Delete. */
+interface Doubt<Spec> {
+  readonly message: DesiredMessage<Spec>;
+  /** The stream has also sent a version above the Delete. */
+  isProven: boolean;
+}
+
 interface Held<Spec> {
   entry: DesiredEntry<Spec>;
   /** When the control plane last sent it. */
@@ -55,6 +65,10 @@ export class DesiredStore<Spec> {
   private readonly clock: Clock;
   private readonly held = new Map<string, Held<Spec>>();
   private readonly groups: CacheIndex<DesiredEntry<Spec>>;
+  /** Of the open stream, by key. */
+  private readonly doubts = new Map<string, Doubt<Spec>>();
+  /** The deleted keys whose Delete the open stream repeated after a response had contradicted it. */
+  private readonly confirmed = new Set<string>();
   private sequence = 0;
 
   /** `groupOf` returns the group of an entry, such as its environment. */
@@ -86,12 +100,35 @@ export class DesiredStore<Spec> {
     return this.groups.get(name);
   }
 
+  /** A stream is opened; what the previous one sent says nothing about this one. */
+  opened(): void {
+    this.doubts.clear();
+    for (const key of this.confirmed) {
+      const held = this.held.get(key);
+      if (held !== undefined) held.lowerAnswers = 0;
+    }
+    this.confirmed.clear();
+  }
+
+  /** The open stream has reached this version. Returns the keys whose Delete turned out to be of a lost future. */
+  reached(version: bigint): readonly string[] {
+    const revived: string[] = [];
+    for (const [key, doubt] of this.doubts) {
+      const known = this.held.get(key);
+      if (known === undefined || version <= known.entry.version) continue;
+      doubt.isProven = true;
+      if (known.lowerAnswers > 0 && this.put(doubt.message, "stream") === "changed") revived.push(key);
+    }
+    return revived;
+  }
+
   /** Takes a message from the stream. */
   receive(message: DesiredMessage<Spec>): StoreOutcome {
     const known = this.held.get(message.key);
     if (known === undefined || message.version > known.entry.version) return this.put(message, "stream");
-    if (message.version < known.entry.version) return "stale";
+    if (message.version < known.entry.version) return this.doubt(known, message);
     known.heardMs = this.clock.nowMs();
+    if (known.lowerAnswers > 0 && message.want.kind === "delete") this.confirmed.add(message.key);
     // A restored control plane uses the same version again, for different content.
     return known.entry.origin === "scheduler" ? "unchanged" : this.takeContent(known, message, "stream");
   }
@@ -105,6 +142,12 @@ export class DesiredStore<Spec> {
   /** Takes an order that an earlier process received. Anything already known is newer. */
   restore(message: DesiredMessage<Spec>): StoreOutcome {
     return this.held.has(message.key) ? "stale" : this.put(message, "scheduler");
+  }
+
+  /** How many responses in a row contradicted the Delete of the key, without a proof. */
+  contradictions(key: string): number {
+    const held = this.held.get(key);
+    return held?.entry.want.kind === "delete" && !this.confirmed.has(key) ? held.lowerAnswers : 0;
   }
 
   ask(key: string): Question {
@@ -132,6 +175,7 @@ export class DesiredStore<Spec> {
   remove(key: string): void {
     const known = this.held.get(key);
     if (known !== undefined) this.groups.remove(known.entry);
+    this.dismiss(key);
     this.held.delete(key);
   }
 
@@ -152,7 +196,7 @@ export class DesiredStore<Spec> {
     const known = this.held.get(question.key);
     if (known === undefined) return question.sequence === 0 ? this.put(message, "resync") : "stale";
     if (known.entry.sequence !== question.sequence) return "stale";
-    if (known.entry.want.kind === "delete") return "stale";
+    if (known.entry.want.kind === "delete") return this.answerAboutDeleted(known, message);
     if (message.version === 0n || message.version === known.entry.version) {
       known.lowerAnswers = 0;
       // For an order, the response carries what the order has replaced.
@@ -161,6 +205,30 @@ export class DesiredStore<Spec> {
     if (message.version > known.entry.version) return this.put(message, "resync");
     known.lowerAnswers += 1;
     return known.lowerAnswers >= lowerAnswersMax ? this.put(message, "resync") : "stale";
+  }
+
+  private doubt({ entry }: Held<Spec>, message: DesiredMessage<Spec>): StoreOutcome {
+    const isContradiction =
+      entry.want.kind === "delete" && entry.origin !== "scheduler" && message.want.kind !== "delete";
+    if (isContradiction && !this.confirmed.has(entry.key))
+      this.doubts.set(entry.key, { message, isProven: false });
+    return "stale";
+  }
+
+  private dismiss(key: string): void {
+    this.doubts.delete(key);
+    this.confirmed.delete(key);
+  }
+
+  private answerAboutDeleted(known: Held<Spec>, message: DesiredMessage<Spec>): StoreOutcome {
+    const { entry } = known;
+    if (entry.origin === "scheduler" || message.want.kind === "delete") return "stale";
+    if (message.version > entry.version) return this.put(message, "resync");
+    if (this.confirmed.has(entry.key)) return "stale";
+    known.lowerAnswers += 1;
+    const doubt = this.doubts.get(entry.key);
+    const isLost = doubt !== undefined && (doubt.isProven || known.lowerAnswers >= lowerAnswersMax);
+    return isLost ? this.put(doubt.message, "resync") : "stale";
   }
 
   /** The response to a request by id names another object. That state is stored under its own key. */
@@ -197,6 +265,7 @@ export class DesiredStore<Spec> {
     };
     if (before !== undefined) this.groups.remove(before);
     this.groups.add(entry);
+    this.dismiss(key);
     this.held.set(key, { entry, heardMs: this.clock.nowMs(), lowerAnswers: 0, print: undefined });
     return "changed";
   }

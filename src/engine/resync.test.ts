@@ -65,6 +65,8 @@ function resyncOf(
       log: createQuietLog(),
       metrics: createMetrics({ version: "0", revision: "r", nodeVersion: process.version }),
       isInSync: (key) => inOrder.includes(key),
+      reconnects: () => 0,
+      replay: () => undefined,
       enqueue: (key, priority) => void enqueued.push(`${priority} ${key}`),
       forgotten: () => undefined,
     },

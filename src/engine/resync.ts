@@ -7,6 +7,8 @@
 // - A response that equals the last one byte for byte, as most do, is not parsed again.
 // - An object that the scheduler ordered is asked for only if the control plane has sent a version of it too, so that
 //   a restored control plane with lower versions is followed. If it does not know such an object, that means nothing.
+// - A deleted key is asked for only after the stream was opened again, because only then may the control plane have been
+//   restored from a backup. If it sends a state, the stream is replayed, which shows whether the Delete was lost.
 // - After a few failures in a row, a pass asks for an object that was answered before. If that fails too, the control
 //   plane is down, and the pass ends instead of sending thousands of requests. If it does not, only those objects are
 //   broken. They are asked for last in the next pass, so they never keep the others from being asked for.
@@ -41,6 +43,10 @@ export interface ResyncDeps<Spec> {
   readonly metrics: Pick<Metrics, "resyncCorrections" | "resyncDuration">;
   /** Whether the key needs no work, as far as the store and the caches show. */
   isInSync(key: string): boolean;
+  /** How often the stream was opened again after it had ended. */
+  reconnects(): number;
+  /** Reads the stream again from version 0. */
+  replay(): void;
   enqueue(key: string, priority: WorkPriority): void;
   /** The store has dropped the key. */
   forgotten(key: string): void;
@@ -59,6 +65,7 @@ interface Asked {
   /** The object is in the cluster and krane's, and the control plane should know it. */
   readonly isManaged: boolean;
   readonly isScheduled: boolean;
+  readonly isDeleted: boolean;
 }
 
 interface Tally {
@@ -72,6 +79,7 @@ interface Tally {
   /** Whether the control plane still answers; asked once, however many workers wait for it. */
   probe: Promise<boolean> | undefined;
   isDown: boolean;
+  needsReplay: boolean;
 }
 
 const failuresMax = 5;
@@ -82,6 +90,8 @@ export class Resync<Spec> {
   private readonly deps: ResyncDeps<Spec>;
   private lastBlocked = 0;
   private hasPassed = false;
+  /** The connections of the stream up to which every deleted key was asked for. */
+  private reconnects = 0;
   /** The keys whose last request failed. */
   private failed: ReadonlySet<string> = new Set();
   /** An object that the control plane answered about. */
@@ -96,7 +106,8 @@ export class Resync<Spec> {
     const { clock, controller, metrics } = this.deps;
     const startedAtMs = clock.wallMs();
     const startedMs = clock.nowMs();
-    const questions = this.questions();
+    const reconnects = this.deps.reconnects();
+    const questions = this.questions(reconnects !== this.reconnects);
     const tally: Tally = {
       present: 0,
       answered: 0,
@@ -106,6 +117,7 @@ export class Resync<Spec> {
       failed: new Set(questions.flatMap(({ key }) => (this.failed.has(key) ? [key] : []))),
       probe: undefined,
       isDown: false,
+      needsReplay: false,
     };
     const waiting = questions.values();
     const linked = linkSignals(signal);
@@ -124,6 +136,9 @@ export class Resync<Spec> {
     signal.throwIfAborted();
     this.hasPassed = true;
     this.failed = tally.failed;
+    const isComplete = !questions.some(({ key, isDeleted }) => isDeleted && tally.failed.has(key));
+    if (isComplete && !tally.isDown) this.reconnects = reconnects;
+    if (tally.needsReplay) this.deps.replay();
     this.judge(questions, tally);
     await this.enqueueOutOfSync(signal);
     const durationMs = clock.nowMs() - startedMs;
@@ -141,15 +156,18 @@ export class Resync<Spec> {
     }
   }
 
-  private questions(): readonly Asked[] {
+  private questions(withDeleted: boolean): readonly Asked[] {
     const { definition, store } = this.deps;
     const asked = new Map<string, Asked>();
     const add = (key: string, entry: DesiredEntry<Spec> | undefined, isProven: boolean, id = entry?.id) => {
-      // A wanted deletion needs no confirmation.
-      if (id === undefined || entry?.want.kind === "delete" || asked.has(key)) return;
+      if (id === undefined || asked.has(key)) return;
       const isScheduled = entry?.origin === "scheduler";
       if (isScheduled && entry.version === 0n) return;
-      asked.set(key, { key, id, isManaged: isProven && !isScheduled, isScheduled });
+      const isDeleted = entry?.want.kind === "delete";
+      const isDoubtful = !isScheduled && (withDeleted || store.contradictions(key) > 0);
+      // A wanted deletion needs no confirmation.
+      if (isDeleted && !isDoubtful) return;
+      asked.set(key, { key, id, isManaged: isProven && !isScheduled && !isDeleted, isScheduled, isDeleted });
     };
     for (const { key, id, isProven = true } of definition.managed()) {
       const entry = store.get(key);
@@ -190,7 +208,7 @@ export class Resync<Spec> {
 
   private async ask(asked: Asked, tally: Tally, signal: AbortSignal): Promise<void> {
     const { store, guard, enqueue } = this.deps;
-    const { key, id, isManaged, isScheduled } = asked;
+    const { key, id, isManaged, isScheduled, isDeleted } = asked;
     const question = store.ask(key);
     // In the first pass a response may simply be faster than the stream, which is not a correction.
     const isCorrection = this.hasPassed || store.get(key) !== undefined;
@@ -200,7 +218,7 @@ export class Resync<Spec> {
     this.answered = asked;
     if (answer.kind === "not-found") {
       // Unless the stream brought the key while the request was in flight.
-      if (!isScheduled && store.ask(key).sequence === question.sequence) guard.suspect(key, id);
+      if (!isScheduled && !isDeleted && store.ask(key).sequence === question.sequence) guard.suspect(key, id);
       return;
     }
     const isKnown = () => {
@@ -211,7 +229,10 @@ export class Resync<Spec> {
     const read = answer.state;
     if (read.kind === "bare") return;
     isKnown();
-    if (store.answer(question, read.message, answer.print) !== "changed") return;
+    const outcome = store.answer(question, read.message, answer.print);
+    // Once per Delete: if the stream repeats the Delete, later responses are ignored.
+    if (store.contradictions(key) === 1) tally.needsReplay = true;
+    if (outcome !== "changed") return;
     if (isCorrection) tally.corrected += 1;
     enqueue(read.message.key, "fresh");
   }
