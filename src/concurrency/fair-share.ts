@@ -22,7 +22,7 @@ export interface FairShareOptions {
   /** An item that is in flight for this long makes its group slow. */
   readonly slowMs: number;
   nowMs(): number;
-  /** Called when a group becomes slow. */
+  /** Called when a group becomes slow, at most once a minute: when all groups do, one line in the log is enough. */
   onSlow(group: string): void;
 }
 
@@ -63,6 +63,8 @@ interface Group<T extends FairItem<T>> {
 // A slow group also has items that end at once, because there is nothing to do. They prove nothing.
 const slowForMs = 30_000;
 
+const slowNewsMs = 60_000;
+
 // Slow groups are remembered while they have no items. More than a cluster has slow namespaces at a time.
 const groupsMax = 1_000;
 
@@ -75,6 +77,7 @@ export class FairShare<T extends FairItem<T>> {
   private inFlight = 0;
   private slowInFlight = 0;
   private freshInARow = 0;
+  private slowNewsAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: FairShareOptions) {
     this.options = options;
@@ -232,7 +235,9 @@ export class FairShare<T extends FairItem<T>> {
     if (group.isSlow === isSlow || !this.options.isGrouped) return;
     group.isSlow = isSlow;
     this.slowInFlight += isSlow ? group.inFlight.size : -group.inFlight.size;
-    if (isSlow) this.options.onSlow(group.name);
+    if (!isSlow || this.options.nowMs() - this.slowNewsAtMs < slowNewsMs) return;
+    this.slowNewsAtMs = this.options.nowMs();
+    this.options.onSlow(group.name);
   }
 
   private groupOf({ group: name }: T): Group<T> {

@@ -50,7 +50,7 @@ export interface WorkQueueDeps<Key> {
   readonly random: Random;
   /** Called when a handler throws, unless the signal was the cause. Its own errors are ignored. */
   onHandlerError(key: Key, error: unknown): void;
-  /** Called when a group becomes slow. Its own errors are ignored. */
+  /** Called when a group becomes slow, at most once a minute. Its own errors are ignored. */
   onSlowGroup?(group: string): void;
 }
 

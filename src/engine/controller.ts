@@ -393,7 +393,7 @@ export class Controller<
         random,
         onHandlerError: (key, error) => this.onBug(`reconcile ${key}`, error),
         onSlowGroup: (namespace) =>
-          log.warn("the API server is slow to answer about a namespace; its objects get fewer workers", {
+          log.warn("objects of a namespace take long to reconcile; it gets fewer workers", {
             controller,
             namespace,
           }),
