@@ -31,7 +31,7 @@ import { isAboutOlderPods } from "../kinds/deployment/failing.ts";
 import { viewOf } from "../kinds/object-view.ts";
 import { podsText } from "../kinds/workload-view.ts";
 import type { Cause, Explanation } from "./explanation.ts";
-import { controllerOf, type Facts, factsOf, silentMs } from "./facts.ts";
+import { controllerOf, type Facts, factsOf, heardAtMs, isSilent } from "./facts.ts";
 import { olderPods } from "./older-pods.ts";
 import { type RemedyFacts, remedyOf } from "./remedies.ts";
 import { ago, appliedText, desiredText, differencesOf, liveText } from "./sides.ts";
@@ -105,11 +105,9 @@ function judgeEnd({ object }: Facts): Verdict | undefined {
 }
 
 function judgeAgent({ agent, nowMs }: Facts): Verdict | undefined {
-  const { heartbeatAtMs, stateAtMs, region } = agent;
-  const heardAtMs = heartbeatAtMs > stateAtMs ? heartbeatAtMs : stateAtMs;
-  if (heardAtMs === 0n) return { cause: "agent-never-seen" };
-  if (nowMs - Number(heardAtMs) <= silentMs) return undefined;
-  const summary = `The agent of region ${region} was last heard from ${ago(heardAtMs, nowMs)}; the cluster's state may have changed since.`;
+  if (heardAtMs(agent) === 0n) return { cause: "agent-never-seen" };
+  if (!isSilent(agent, nowMs)) return undefined;
+  const summary = `The agent of region ${agent.region} was last heard ${ago(heardAtMs(agent), nowMs)}; the cluster's state may have changed since.`;
   return { cause: "agent-silent", summary };
 }
 
@@ -226,10 +224,11 @@ function explainUnknown(asked: Question["asked"], agent: AgentView, nowMs: numbe
   }
   const { key, reason, suspectedPasses, firstSuspectedMs } = blocked;
   const cause = "deletion-blocked";
+  const heard = isSilent(agent, nowMs) ? ` The agent was last heard ${ago(heardAtMs(agent), nowMs)}.` : "";
   const since = `for ${suspectedPasses} ${suspectedPasses === 1 ? "resync" : "resyncs"}, first ${ago(firstSuspectedMs, nowMs)}`;
   return {
     cause,
-    summary: `${key} is in the cluster, but missing from the control plane (${since}); krane is holding back its deletion.`,
+    summary: `${key} is in the cluster, but missing from the control plane (${since}); krane is holding back its deletion.${heard}`,
     ...unknown,
     live: `${key} exists`,
     reason,

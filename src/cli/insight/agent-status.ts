@@ -7,7 +7,7 @@ import {
   StreamStatus_State as Stream,
 } from "../../gen/krane/v1/agent_pb.ts";
 import { printable } from "../../telemetry/scrub.ts";
-import { controllerOf, silentMs } from "../../why/facts.ts";
+import { controllerOf, heardAtMs, isSilent, isStale } from "../../why/facts.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { unknownRegion } from "../admin/known-regions.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -39,21 +39,25 @@ export async function showStatus(admin: Admin, io: Io, region: string | undefine
 
 function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
   const { region, state, newestVersion } = agent;
-  const heardAtMs = agent.heartbeatAtMs > agent.stateAtMs ? agent.heartbeatAtMs : agent.stateAtMs;
   const newest = `newest version ${newestVersion}`;
-  if (heardAtMs === 0n)
+  if (heardAtMs(agent) === 0n)
     return `Region ${printable(region)}: ${paint("no agent has ever connected", "bad")}; ${newest}\n`;
-  const isSilent = nowMs - Number(heardAtMs) > silentMs;
-  const heard = paint(`last contact ${ageOf(heardAtMs, nowMs)} ago`, isSilent ? "bad" : "good");
+  const heard = paint(
+    `last heard ${ageOf(heardAtMs(agent), nowMs)} ago`,
+    isSilent(agent, nowMs) ? "bad" : "good",
+  );
   const version = state === undefined ? "" : `agent ${printable(state.version)}, `;
-  const title = `Region ${printable(region)}: ${version}${heard}, ${newest}\n`;
+  // The agent may be alive and fail to report its state.
+  const isOld = state !== undefined && isStale(agent.stateAtMs, nowMs);
+  const old = isOld ? paint(`, state from ${ageOf(agent.stateAtMs, nowMs)} ago`, "bad") : "";
+  const title = `Region ${printable(region)}: ${version}${heard}${old}, ${newest}\n`;
   const controllers = state?.controllers ?? [];
   const table =
     controllers.length === 0
       ? ""
       : renderTable(
           titles,
-          controllers.map((controller) => rowOf(controller, agent)),
+          controllers.map((controller) => rowOf(controller, agent, isOld)),
           paint,
         );
   const problems = controllers
@@ -107,7 +111,10 @@ function lagOf({ name, stream }: ControllerStatus, { newestVersions }: AgentView
   return newest > done ? Number(newest - done) : 0;
 }
 
-function rowOf(controller: ControllerStatus, agent: AgentView): Cell[] {
+// What an old state says about connections is no longer known; the numbers are shown with the age of the state.
+const unknownCell: Cell = { text: "unknown", tone: "bad" };
+
+function rowOf(controller: ControllerStatus, agent: AgentView, isOld: boolean): Cell[] {
   const { name, stream, queue, breaker, objects, parked, retrying, conflicts, failing, blockedDeletions } =
     controller;
   const [streamWord, streamTone] = streamWords[stream?.state ?? Stream.UNSPECIFIED] ?? ["unknown", "bad"];
@@ -118,12 +125,12 @@ function rowOf(controller: ControllerStatus, agent: AgentView): Cell[] {
   const queued = (queue?.waiting ?? 0) + (queue?.inFlight ?? 0);
   return [
     name,
-    { text: streamWord, tone: streamTone },
+    isOld ? unknownCell : { text: streamWord, tone: streamTone },
     `${stream?.cursor ?? 0n}`,
     count(lagOf(controller, agent), "busy"),
     count(stream?.unsettled.length ?? 0, "busy"),
     count(queued, "busy"),
-    { text: breakerWord, tone: breakerTone },
+    isOld ? unknownCell : { text: breakerWord, tone: breakerTone },
     `${objects}`,
     count(parked, "bad"),
     count(retrying, "bad"),

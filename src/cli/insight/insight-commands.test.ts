@@ -133,7 +133,7 @@ test("krane why explains that no agent manages an environment", async () => {
 describe("krane status", () => {
   test("shows each controller in a line, and below what is wrong", async () => {
     const { stdout } = await run("status");
-    assert.match(stdout, /^Region local\.dev: agent 1\.2\.3, last contact \d+s ago, newest version 2$/m);
+    assert.match(stdout, /^Region local\.dev: agent 1\.2\.3, last heard \d+s ago, newest version 2$/m);
     assert.match(stdout, /^ {2}deployments +open +2 +0 +0 +4 +sent +3 +1 +0 +0 +0 +1$/m);
     assert.match(stdout, /^ {2}sentinels +down +0 +0 +0 +0 +held back/m);
     assert.match(stdout, /^ {2}sentinels: stream: unavailable: +\[31mno route$/m);

@@ -12,6 +12,7 @@ import { loadDocumentKinds } from "../../kinds/documents.ts";
 import { viewOf } from "../../kinds/object-view.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
+import { loadAgentHeard } from "../admin/agent-silence.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
@@ -40,8 +41,14 @@ export async function describeObject(
   }
   const { object } = await findObject(admin, name, objectKindOf(kind));
   const events = await eventsOf(admin, kind, object.ref?.id ?? name);
+  const { silence } = await loadAgentHeard(admin);
   io.stdout.write(
-    joined(renderState(object, admin), await renderWanted(object), renderPods(object, admin), events),
+    joined(
+      renderState(object, admin, silence),
+      await renderWanted(object),
+      renderPods(object, admin),
+      events,
+    ),
   );
   return exitCodes.ok;
 }
@@ -73,8 +80,8 @@ function renderEnvironment(
   );
 }
 
-function renderState(object: ObjectView, { paint, now, region }: Admin): string {
-  const { text, tone } = phaseCell(object);
+function renderState(object: ObjectView, { paint, now, region }: Admin, silence: string | undefined): string {
+  const { text, tone } = phaseCell(object, silence);
   const ready = readyText(object);
   const reported = ageOf(viewOf(object).reportedAtMs(object) ?? 0n, now());
   return renderFields(

@@ -1,5 +1,5 @@
 // krane get: lists objects or shows one, as a table, JSON or YAML.
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import {
   EnvironmentSchema,
   ListEnvironmentsResponseSchema,
@@ -9,6 +9,7 @@ import {
 import { type KindName, kinds } from "../../kinds/kinds.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
+import { type AgentHeard, loadAgentHeard } from "../admin/agent-silence.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
@@ -34,8 +35,9 @@ export async function getObjects(
   if (kind === "environment") return getEnvironments(admin, io, name);
   if (name === undefined) return listAll(admin, io, kind, options);
   const { object } = await findObject(admin, name, objectKindOf(kind));
-  await print(admin, io, jsonOf(ObjectViewSchema, object), () =>
-    objectTable(kind, [object], tableOptions(admin)),
+  const heard = await loadAgentHeard(admin);
+  await print(admin, io, withHeard(jsonOf(ObjectViewSchema, object), heard), () =>
+    objectTable(kind, [object], { ...tableOptions(admin), ...heard }),
   );
   return exitCodes.ok;
 }
@@ -56,8 +58,11 @@ async function listAll(
     const of = environment === "" ? "" : ` of environment ${printable(environment)}`;
     io.stderr.write(`no ${kind === "all" ? "objects" : kinds[kind].plural}${of} in region ${admin.region}\n`);
   }
-  await print(admin, io, jsonOf(ListObjectsResponseSchema, message), () =>
-    objectTable(kind, objects, tableOptions(admin)),
+  const heard = await loadAgentHeard(admin);
+  const json = jsonOf(ListObjectsResponseSchema, message) as JsonObject;
+  const dated = objects.map((object) => withHeard(jsonOf(ObjectViewSchema, object), heard));
+  await print(admin, io, { ...json, objects: dated }, () =>
+    objectTable(kind, objects, { ...tableOptions(admin), ...heard }),
   );
   return exitCodes.ok;
 }
@@ -84,10 +89,15 @@ function tableOptions({ output, now }: Admin): { readonly wide: boolean; readonl
   return { wide: output === "wide", nowMs: now() };
 }
 
+/** Programs have to know it too: the phases are those of the agent's last report. */
+function withHeard(json: ReturnType<typeof jsonOf>, { heardAtMs, isSilent }: AgentHeard) {
+  return { ...(json as JsonObject), agentHeardAtMs: String(heardAtMs), agentSilent: isSilent };
+}
+
 async function print(
   { output, paint }: Admin,
   io: Io,
-  json: ReturnType<typeof jsonOf>,
+  json: Parameters<typeof renderValue>[0],
   table: () => Table,
 ): Promise<void> {
   if (isForPrograms(output)) {

@@ -24,10 +24,15 @@ const phases: Readonly<Record<Phase, readonly [word: string, tone: Tone | undefi
   [Phase.DELETED]: ["Deleted", "faint"],
 };
 
-export function phaseCell({ phase }: Pick<ObjectView, "phase">): { text: string; tone: Tone | undefined } {
+/** `silence`: how long ago the region's agent was last heard, if it is silent. */
+export function phaseCell(
+  { phase }: Pick<ObjectView, "phase">,
+  silence?: string,
+): { text: string; tone: Tone | undefined } {
   // A newer server may know more phases than this client.
   const [text, tone] = phases[phase] ?? phases[Phase.UNSPECIFIED];
-  return { text, tone };
+  if (silence === undefined || phase === Phase.DELETED) return { text, tone };
+  return { text: `${text}, last heard ${silence} ago`, tone: tone === "bad" ? tone : "busy" };
 }
 
 /** How many pods are ready and how many are wanted; undefined for a kind without pods. */
@@ -59,7 +64,14 @@ export interface Table {
 interface Column {
   readonly title: string;
   readonly wide?: true;
-  cell(object: ObjectView, nowMs: number): Cell;
+  cell(object: ObjectView, options: TableOptions): Cell;
+}
+
+export interface TableOptions {
+  readonly wide: boolean;
+  readonly nowMs: number;
+  /** How long ago the region's agent was last heard; absent unless it is silent. */
+  readonly silence?: string | undefined;
 }
 
 const wide = { wide: true } as const;
@@ -68,7 +80,7 @@ const columns: Readonly<Record<ColumnName, Column>> = {
   id: { title: "ID", cell: ({ ref }) => ref?.id ?? "" },
   name: { title: "NAME", cell: nameInCluster },
   ready: { title: "READY", cell: readyText },
-  phase: { title: "PHASE", cell: phaseCell },
+  phase: { title: "PHASE", cell: (object, { silence }) => phaseCell(object, silence) },
   image: {
     title: "IMAGE",
     cell({ spec }) {
@@ -89,7 +101,7 @@ const columns: Readonly<Record<ColumnName, Column>> = {
   reported: {
     ...wide,
     title: "REPORTED",
-    cell: (object, nowMs) => ageOf(viewOf(object).reportedAtMs(object) ?? 0, nowMs),
+    cell: (object, { nowMs }) => ageOf(viewOf(object).reportedAtMs(object) ?? 0, nowMs),
   },
   reason: { ...wide, title: "REASON", cell: (object) => ({ text: reasonOf(object), tone: "bad" }) },
 };
@@ -103,13 +115,13 @@ const mixedColumns: readonly Column[] = [
 export function objectTable(
   kind: KindName | "all",
   objects: readonly ObjectView[],
-  options: { readonly wide: boolean; readonly nowMs: number },
+  options: TableOptions,
 ): Table {
   const all = kind === "all" ? mixedColumns : kinds[kind].view.columns.map((name) => columns[name]);
   const shown = all.filter((column) => options.wide || column.wide !== true);
   return {
     titles: shown.map(({ title }) => title),
-    rows: objects.map((object) => shown.map(({ cell }) => cell(object, options.nowMs))),
+    rows: objects.map((object) => shown.map(({ cell }) => cell(object, options))),
   };
 }
 
