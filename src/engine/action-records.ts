@@ -36,7 +36,12 @@ export type BeforeWrite =
   /** The object is missing, although krane wrote it. */
   | { readonly kind: "missing" }
   /** The object differs from what krane wrote; undefined if it could not be read. */
-  | { readonly kind: "drifted"; readonly object: KubeObject | undefined };
+  | {
+      readonly kind: "drifted";
+      readonly object: KubeObject | undefined;
+      /** This process wrote it, so it was sealed. */
+      readonly wasSealed?: boolean;
+    };
 
 const notARepair: BeforeWrite = { kind: "not-a-repair" };
 
@@ -54,13 +59,23 @@ export class ActionRecords {
     this.deps = deps;
   }
 
-  recordDeletion(key: string, subject: EventSubject, { authority, reason }: DeletionBasis): void {
+  /** `isGone`: no finalizer or grace period holds it. */
+  recordDeletion(
+    key: string,
+    subject: EventSubject,
+    { authority, reason }: DeletionBasis,
+    isGone: boolean,
+  ): void {
     if (this.deleted.size >= deletedMax) this.deleted.clear();
     this.deleted.add(nameOf(subject));
     const isOrdered = authority === "explicit delete" || authority === "unused";
-    const fields = { ...this.fieldsOf(key, subject), operation: "delete", authority, reason };
+    const outcome = isGone ? "deleted" : "deleting";
+    const fields = { ...this.fieldsOf(key, subject), operation: "delete", outcome, authority, reason };
     this.deps.log[isOrdered ? "info" : "warn"]("deleted an object", fields);
-    const message = `krane deleted this object. Authority: ${authority} (${reason}).`;
+    const done = isGone
+      ? "krane deleted this object."
+      : "krane asked Kubernetes to delete this object; it is still being deleted.";
+    const message = `${done} Authority: ${authority} (${reason}).`;
     this.deps.events.record({ subject, type: isOrdered ? "Normal" : "Warning", reason: "Deleted", message });
   }
 
@@ -80,13 +95,17 @@ export class ActionRecords {
     if (isMissing) return wasWritten && !this.deleted.has(nameOf(subject)) ? { kind: "missing" } : notARepair;
     const object = await this.read(subject, signal);
     const isRepair = wasWritten ?? (object !== undefined && isFormOf(object, manifest()));
-    return isRepair ? { kind: "drifted", object } : notARepair;
+    return isRepair ? { kind: "drifted", object, wasSealed: wasWritten === true } : notARepair;
   }
 
   /** The same for an object that was read anyway, and that has no hash of its manifest. */
   judgeRead(object: KubeObject | undefined, manifest: KubeObject, wasThere: boolean): BeforeWrite {
     if (object === undefined) return wasThere ? { kind: "missing" } : notARepair;
-    return isFormOf(object, manifest) ? { kind: "drifted", object } : notARepair;
+    const isRepair = findChangedFields(object, manifest, manifest).some(
+      ({ path, before, after }) =>
+        after !== undefined && (isOthers(ownerOfField(object, path)) || (wasThere && before === undefined)),
+    );
+    return isRepair ? { kind: "drifted", object, wasSealed: wasThere } : notARepair;
   }
 
   /** Call it after a write, with the object as the server stored it. */
@@ -106,7 +125,7 @@ export class ActionRecords {
       });
       return;
     }
-    const changes = findChangedFields(before.object, stored, manifest());
+    const changes = findRepairedFields(before.object, stored, manifest(), before.wasSealed ?? false);
     const [first] = changes;
     // Nothing differs if admission puts back what krane changes.
     if (first === undefined) return;
@@ -170,19 +189,35 @@ function nameOf({ kind, ref }: EventSubject): string {
  */
 function isFormOf(live: KubeObject, manifest: KubeObject): boolean {
   const hash = (object: KubeObject) => object.metadata?.annotations?.[annotationKeys.manifestHash];
-  const wanted = hash(manifest);
-  if (wanted === undefined) return isChangedByOthers(live, manifest);
   if (hash(live) === undefined) return false;
-  return hash(live) === wanted || isOthers(ownerOfField(live, manifestHashPath));
+  return hash(live) === hash(manifest) || isOthers(ownerOfField(live, manifestHashPath));
 }
 
 const manifestHashPath = memberPath("metadata", "annotations", annotationKeys.manifestHash);
 
-/** For an object without a hash: whether another manager wrote one of the fields that the manifest changes. */
-function isChangedByOthers(live: KubeObject, manifest: KubeObject): boolean {
-  return findChangedFields(live, manifest, manifest).some(
-    ({ path, after }) => after !== undefined && isOthers(ownerOfField(live, path)),
-  );
+const sealPath = memberPath("metadata", "annotations", annotationKeys.seal);
+
+/**
+ * The seal is not part of the manifest. Writing one is a repair if somebody changed or removed it, but not if krane adopts
+ * an object or seals it with a new key.
+ */
+function findRepairedFields(
+  before: KubeObject,
+  stored: KubeObject,
+  manifest: KubeObject,
+  wasSealed: boolean,
+): readonly FieldChange[] {
+  const seal = stored.metadata?.annotations?.[annotationKeys.seal];
+  const { metadata } = manifest;
+  const annotations = seal === undefined ? {} : { [annotationKeys.seal]: seal };
+  const sealed = {
+    ...manifest,
+    metadata: { ...metadata, annotations: { ...metadata?.annotations, ...annotations } },
+  };
+  return findChangedFields(before, stored, sealed).filter((change) => {
+    if (fieldText(change.path) !== fieldText(sealPath)) return true;
+    return change.before === undefined ? wasSealed : isOthers(ownerOfField(before, change.path));
+  });
 }
 
 function isOthers(owner: ManagedFieldsEntry | undefined): boolean {

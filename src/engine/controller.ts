@@ -42,7 +42,7 @@ import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.t
 import { KeptOrders } from "./kept-orders.ts";
 import { KeyPace } from "./key-pace.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
-import { EventRecorder } from "./object-events.ts";
+import { createEventRecorder, type EventRecorder } from "./object-events.ts";
 import { ObjectStatuses, type OutcomeRecord } from "./object-status.ts";
 import type { OrderRecords } from "./order-records.ts";
 import { OrderWaits, type ReadOrder, readOrder, restoreOrder } from "./orders.ts";
@@ -174,7 +174,7 @@ export class Controller<
     this.breaker = createReportBreaker(name, deps);
     this.reporter = this.createReporter();
     const lane = new SlowLane(backoffs.slow, deps);
-    this.events = new EventRecorder({ api, clock, random });
+    this.events = createEventRecorder(name, { ...deps, api });
     const actions = new ActionRecords({ controller: name, api, log, events: this.events });
     const contests = new Contests({ controller: name, api, clock, log });
     const applier = new StepsApplier({

@@ -22,14 +22,16 @@ function createRecorder(t: { after(clean: () => Promise<void>): void }, fail?: (
     return object;
   };
   const api = { create } as unknown as Pick<KubeApi, "create">;
-  const recorder = new EventRecorder({ api, clock, random: createSeededRandom(1) });
+  let fullCount = 0;
+  const onFull = () => void fullCount++;
+  const recorder = new EventRecorder({ api, clock, random: createSeededRandom(1), onFull });
   const stopping = new AbortController();
   const running = recorder.run(stopping.signal);
   t.after(async () => {
     stopping.abort();
     await running;
   });
-  return { clock, written, recorder, attempts: () => attempts };
+  return { clock, written, recorder, attempts: () => attempts, fullCount: () => fullCount };
 }
 
 test("every event is written once, under a name of its own", async (t) => {
@@ -91,12 +93,12 @@ test("a failure is retried, a refusal is not, and neither is retried for ever", 
   assert.deepEqual([down.attempts(), down.recorder.waitingCount], [5, 0]);
 });
 
-test("the number of waiting events is bounded", async (t) => {
-  const { recorder } = createRecorder(t, () => new KubeApiError("network", "connection refused"));
+test("the number of waiting events is bounded, and that some are dropped is told once", async (t) => {
+  const { recorder, fullCount } = createRecorder(t, () => new KubeApiError("network", "connection refused"));
   for (let index = 0; index < 12_000; index++)
     recorder.record({
       ...repaired,
       subject: { ...subject, ref: { namespace: "acme", name: `web-${index}` } },
     });
-  assert.equal(recorder.waitingCount, 10_000);
+  assert.deepEqual([recorder.waitingCount, fullCount()], [10_000, 1]);
 });

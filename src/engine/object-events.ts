@@ -13,6 +13,7 @@ import { objectKey } from "../kube/object-cache.ts";
 import { events } from "../kube/resources.ts";
 import type { ObjectRef, ResourceKind } from "../kube/types.ts";
 import { fieldManager } from "../model/labels.ts";
+import type { Log } from "../telemetry/log.ts";
 import { printable, scrub } from "../telemetry/scrub.ts";
 import { classifyFailure, isRefusal } from "./classify.ts";
 
@@ -35,6 +36,8 @@ export interface EventRecorderDeps {
   readonly api: Pick<KubeApi, "create">;
   readonly clock: Clock;
   readonly random: Random;
+  /** Called when an event is dropped because too many wait; once until there is room again. */
+  onFull(): void;
 }
 
 /** An event that waits, and how often it happened meanwhile. */
@@ -67,6 +70,7 @@ export class EventRecorder {
   private readonly queue: WorkQueue;
   private readonly waiting = new Map<string, Waiting>();
   private readonly allowances = new Map<string, Allowance>();
+  private isFull = false;
 
   constructor(deps: EventRecorderDeps) {
     this.deps = deps;
@@ -90,7 +94,12 @@ export class EventRecorder {
       known.lastMs = nowMs;
       return;
     }
-    if (this.waiting.size >= waitingMax) return;
+    if (this.waiting.size >= waitingMax) {
+      if (!this.isFull) this.deps.onFull();
+      this.isFull = true;
+      return;
+    }
+    this.isFull = false;
     this.waiting.set(key, { event, count: 1, firstMs: nowMs, lastMs: nowMs, failures: 0 });
     this.queue.addAfter(key, this.takeAllowance(event.subject));
   }
@@ -144,6 +153,15 @@ export class EventRecorder {
     allowance.left -= 1;
     return allowance.left >= 0 ? 0 : allowance.filledMs - allowance.left * refillMs - nowMs;
   }
+}
+
+/** The recorder of one controller. */
+export function createEventRecorder(
+  controller: string,
+  { log, ...deps }: Omit<EventRecorderDeps, "onFull"> & { readonly log: Log },
+): EventRecorder {
+  const onFull = () => log.warn("Events are dropped: too many are waiting", { controller });
+  return new EventRecorder({ ...deps, onFull });
 }
 
 function eventObject({ event, count, firstMs, lastMs }: Waiting) {

@@ -268,7 +268,8 @@ export class Reconciler<Spec> {
     const { uid, basis } = permission;
     const outcome = await api.delete(kind, ref, { uid, propagation: "Background" }, signal);
     contests.wrote(name, deletion, progress.state);
-    if (outcome.kind !== "absent") actions.recordDeletion(key, { kind, ref, uid }, this.basisOf(key, basis));
+    if (outcome.kind !== "absent")
+      actions.recordDeletion(key, { kind, ref, uid }, this.basisOf(key, basis), outcome.kind === "deleted");
     if (outcome.kind === "deleting") return deleting;
     target.deleted(uid);
     return { kind: "deleted", writes: 1 };

@@ -229,3 +229,57 @@ test("a fight leads to few Events, which say how many repairs they stand for", a
   );
   await world.stop();
 });
+
+test("an object that a finalizer holds is recorded once, as being deleted", async () => {
+  const { world, kept } = await withDeployments();
+  const held = { metadata: { ...ref, finalizers: ["example.com/hold"] } };
+  await world.api.apply(replicaSets, held, { fieldManager: "holder", force: false }, never);
+  await world.plane.admin.deleteDeployment("local.dev", "d_1");
+  await world.clock.advance(300_000);
+  const lines = kept.of("deleted an object").filter(({ kind }) => kind === "ReplicaSet");
+  assert.deepEqual(
+    lines.map(({ outcome }) => outcome),
+    ["deleting"],
+  );
+  const [event] = (await eventsOf({ world }, "Deleted")).filter(
+    ({ involvedObject }) => involvedObject.kind === "ReplicaSet",
+  );
+  assert.match(event?.message ?? "", /it is still being deleted\. Authority: explicit delete/);
+  await world.stop();
+});
+
+test("a seal that was removed or changed is a repair; sealing an adopted object is not", async () => {
+  const { world, agent, kept } = await withDeployments(1, { resyncMs: 0, replayMs: 0 });
+  const path = "/metadata/annotations/krane.unkey.com~1seal";
+  const sealOf = async () => (await live(world)).metadata?.annotations?.["krane.unkey.com/seal"];
+  const strip = async () =>
+    world.api.patch(
+      replicaSets,
+      await live(world),
+      [{ op: "remove", path }],
+      { fieldManager: "kubectl-edit" },
+      never,
+    );
+  const isSealed = async () => !["forged", undefined].includes(await sealOf());
+  await strip();
+  await world.until("it is sealed again", isSealed, 600_000);
+  await edit(world, path, "forged");
+  await world.until("it is sealed again", isSealed, 600_000);
+  await world.clock.advance(2_000);
+  const field = 'metadata.annotations["krane.unkey.com/seal"]';
+  assert.deepEqual(
+    kept.of("repaired an object").map((line) => [line["field"], line["before"], line["fieldManager"]]),
+    [
+      [field, "absent", "unknown"],
+      [field, "[redacted]", "kubectl-edit"],
+    ],
+  );
+  await agent.stop();
+  await strip();
+  await world.startAgent();
+  await world.until("it is sealed once more", isSealed, 600_000);
+  await world.clock.advance(2_000);
+  // After a restart, an object that lost its seal looks like one that an older krane left.
+  assert.equal(kept.of("repaired an object").length, 2);
+  await world.stop();
+});
