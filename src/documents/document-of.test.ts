@@ -65,6 +65,7 @@ const deployment = fc
           },
         ),
         shutdownSignal: fc.constantFrom("SIGTERM", "SIGINT", "SIGQUIT", "SIGKILL"),
+        pullSecret: fc.constantFrom("krane-registry-acme", "krane-registry-a"),
         healthcheck: healthcheck.map(json),
         encryptedEnvironmentVariables: secrets,
       },

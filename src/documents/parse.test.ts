@@ -168,7 +168,7 @@ const mistakes: readonly (readonly [addition: string, ...said: string[]])[] = [
   ],
   [
     '"a\\u001b[2J": x',
-    'a.yaml:11: ["a\\u001b[2J"] is not a known field; these are: apiVersion, kind, region, id, name, namespace, workspace, project, environment, image, replicas, cpu, memory, port, command, shutdownSignal, buildId, healthcheck, encryptedSecrets',
+    'a.yaml:11: ["a\\u001b[2J"] is not a known field; these are: apiVersion, kind, region, id, name, namespace, workspace, project, environment, image, pullSecret, replicas, cpu, memory, port, command, shutdownSignal, buildId, healthcheck, encryptedSecrets',
   ],
 ];
 

@@ -140,7 +140,7 @@ export class Controller<
     options: ControllerOptions & Settings,
     deps: ControllerDeps,
   ) {
-    const { clock, random, log, metrics, spans, controlPlane } = deps;
+    const { clock, log, metrics, spans, controlPlane } = deps;
     this.kind = kind;
     this.options = options;
     this.deps = deps;

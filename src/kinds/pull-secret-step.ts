@@ -3,23 +3,25 @@
 import type { Secret } from "kubernetes-types/core/v1.js";
 import type { Step } from "../engine/plan.ts";
 import { secrets } from "../kube/resources.ts";
-import type { ImageReference, RegistryCredentials } from "../model/image-reference.ts";
+import type { RegistryCredentials } from "../model/image-reference.ts";
 import { judgeOwnership } from "../model/ownership.ts";
 import {
   desiredPullSecret,
-  isImageOfRegistry,
   isPullSecretCurrent,
+  type PulledImage,
   pullSecretName,
+  pullSecretOf,
 } from "../model/pull-secret.ts";
 import type { Seal } from "../model/seal.ts";
 
-/** Empty if the image is pulled without the secret. */
+/** Empty if the image is pulled without the secret, or with one that krane does not write. */
 export function pullSecretSteps(
-  { namespace, image }: { readonly namespace: string; readonly image: ImageReference },
+  spec: PulledImage & { readonly namespace: string },
   registry: RegistryCredentials | undefined,
   seal: Seal,
 ): readonly Step[] {
-  if (registry === undefined || !isImageOfRegistry(image.registry, registry.host)) return [];
+  if (registry === undefined || pullSecretOf(spec, registry.host) !== pullSecretName) return [];
+  const { namespace } = spec;
   const manifest = () => desiredPullSecret(namespace, registry);
   return [
     {

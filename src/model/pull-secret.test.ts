@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { registryOf } from "./image-reference.ts";
-import { desiredPullSecret, isImageOfRegistry, isPullSecretCurrent } from "./pull-secret.ts";
+import { parseImageReference } from "./image-reference.ts";
+import { desiredPullSecret, isPullSecretCurrent, pullSecretOf } from "./pull-secret.ts";
 
 const password = { reveal: () => "p\u00e4ss:word" };
 const registry = { host: "registry.example:5000", username: "robot", password };
@@ -48,12 +48,29 @@ test("a live secret is current until type, data or a label differs", () => {
   assert.ok(!isPullSecretCurrent(desiredPullSecret("acme", { ...registry, username: "x" }), desired));
 });
 
-test("an image belongs to a registry if host and port are equal", () => {
-  const isOf = (image: string, host: string) => isImageOfRegistry(registryOf(image) ?? "", host);
+function imageOf(text: string) {
+  const outcome = parseImageReference(text);
+  return outcome.kind === "valid" ? outcome.reference : assert.fail(outcome.reason);
+}
+
+test("an image is pulled with the agent's login if host and port are equal", () => {
+  const isOf = (text: string, host: string) => {
+    const name = pullSecretOf({ image: imageOf(text) }, host);
+    assert.ok(name === undefined || name === "krane-registry", name);
+    return name !== undefined;
+  };
   assert.ok(isOf("registry.example/web", "registry.example"));
   assert.ok(isOf("Registry.example/web", "REGISTRY.EXAMPLE"));
   assert.ok(isOf("nginx", "index.docker.io"));
   assert.ok(!isOf("registry.example:5000/web", "registry.example"));
   assert.ok(!isOf("registry.example.evil/web", "registry.example"));
   assert.ok(!isOf("evil/registry.example/web", "registry.example"));
+  assert.equal(pullSecretOf({ image: imageOf("nginx") }, undefined), undefined);
+});
+
+test("a Secret that a deployment names itself comes before the agent's login", () => {
+  const named = { image: imageOf("registry.example/web"), pullSecret: "krane-registry-acme" };
+  for (const host of ["registry.example", "other.example", undefined])
+    assert.equal(pullSecretOf(named, host), "krane-registry-acme");
+  assert.equal(pullSecretOf({ ...named, pullSecret: "" }, "registry.example"), "krane-registry");
 });

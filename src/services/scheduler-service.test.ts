@@ -94,6 +94,7 @@ describe("SchedulerService", () => {
       deploymentId: "d",
       buildId: "b",
       encryptedEnvironmentVariables: new Uint8Array([1]),
+      pullSecret: "krane-registry-acme",
     };
     const sentinel = { ...fields, k8sName: "gate", sentinelId: "s" };
     await client.applyDeployment({ ...deployment, readinessId: "r" });

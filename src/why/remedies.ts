@@ -74,7 +74,7 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
     `To run it: krane scale ${kindOfObject(kind)?.name ?? "deployment"} ${name} --replicas 1`,
   "older-pods-failing": olderPodsOf,
   "image-pull": (facts) =>
-    `Check that the image exists and that the cluster may pull it (the agent's [registry] settings); fix the image and apply it again. See: ${podsOf(facts)}`,
+    `Check that the image exists and that the cluster may pull it (the agent's [registry] settings, or the deployment's pullSecret); fix the image and apply it again. See: ${podsOf(facts)}`,
   "crash-loop": (facts) => `Read the log of the crashed container: ${logsOf(facts)}`,
   "container-config": (facts) => `Create what the reason names, or fix the spec. See: ${podsOf(facts)}`,
   unschedulable: "Add nodes, free capacity, or request less CPU and memory.",

@@ -144,7 +144,7 @@ const place = /does not write to its own namespace or those of Kubernetes/;
 const sandbox = /must run in the sandbox gvisor/;
 const volumes = /volumes other than one with a token for krane/;
 const nodes = /only on nodes for their kind/;
-const secrets = /Secrets other than krane-registry and those of sentinels/;
+const secrets = /Secrets other than krane-registry, krane-registry-\* and those of sentinels/;
 const registry = /only Secrets named krane-registry/;
 const labels = /pods must have krane's labels for their kind/;
 const inside = /must not be reachable from outside the cluster/;
@@ -227,6 +227,18 @@ const attacks: readonly Attack[] = [
     "pods with somebody's pull secret",
     "ReplicaSet",
     { [`${spec}|imagePullSecrets`]: [{ name: "a" }] },
+    secrets,
+  ],
+  [
+    "pods with a pull secret that only begins alike",
+    "ReplicaSet",
+    { [`${spec}|imagePullSecrets`]: [{ name: "krane-registry-acme" }, { name: "krane-registrya" }] },
+    secrets,
+  ],
+  [
+    "sentinels with the pull secret of a deployment",
+    "Deployment",
+    { [`${spec}|imagePullSecrets`]: [{ name: "krane-registry-acme" }] },
     secrets,
   ],
   ["pods in the network of the node", "ReplicaSet", { [`${spec}|hostNetwork`]: true }, node],

@@ -30,6 +30,7 @@ const mistakes: Readonly<Record<string, Overrides>> = {
   command: { command: [""] },
   port: { port: 70_000 },
   shutdown_signal: { shutdownSignal: "SIGHUP" },
+  pull_secret: { pullSecret: "database" },
   healthcheck: { healthcheck: utf8("{") },
 };
 const fields = Object.keys(mistakes);

@@ -33,6 +33,7 @@ name: plain
 namespace: demo
 ${owner}
 image: other.example/plain:1
+pullSecret: krane-registry-acme
 ---
 apiVersion: krane/v1
 kind: Deployment

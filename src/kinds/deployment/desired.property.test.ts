@@ -36,6 +36,7 @@ const good = {
   command: fc.array(fc.stringMatching(/^[^\0\ud800-\udfff]{1,20}$/), { maxLength: 5 }),
   port: fc.integer({ min: 0, max: 65_535 }),
   shutdownSignal: fc.constantFrom("", "SIGTERM", "SIGINT", "SIGQUIT", "SIGKILL"),
+  pullSecret: fc.constantFrom("", "krane-registry-acme"),
   healthcheck: fc.option(
     fc
       .record({
@@ -78,6 +79,7 @@ const anyMessage = fc
     command: fc.array(anyText),
     port: fc.oneof(good.port, fc.integer()),
     shutdownSignal: fc.oneof(good.shutdownSignal, anyText),
+    pullSecret: fc.oneof(good.pullSecret, anyText),
     healthcheck: fc.option(anyBytes, { nil: undefined }),
   })
   .map(({ buildId, healthcheck, ...rest }) => messageOf({ ...rest, buildId, healthcheck }));

@@ -22,6 +22,7 @@ const everything = {
   port: 3000,
   shutdownSignal: "SIGINT",
   healthcheck: utf8('{"path":"/health"}'),
+  pullSecret: "krane-registry-acme",
 };
 
 // Another valid value for each field.
@@ -42,6 +43,7 @@ const changes: Readonly<Record<string, Parameters<typeof applyDeployment>[0]>> =
   port: { port: 3001 },
   shutdown_signal: { shutdownSignal: "SIGQUIT" },
   healthcheck: { healthcheck: utf8('{"path":"/alive"}') },
+  pull_secret: { pullSecret: "krane-registry-other" },
 };
 
 /** Without the hashes, which differ whenever anything does. */
@@ -95,6 +97,16 @@ test("without a registry, or for an image of another one, there is no pull secre
     assert.ok(objects.every(({ kind }) => kind !== "pull-secret"));
     assert.doesNotMatch(JSON.stringify(objects), /imagePullSecrets/);
   }
+});
+
+test("a deployment's own pull secret replaces that of the agent, and krane does not write it", () => {
+  const own = { pullSecret: "krane-registry-acme" };
+  for (const image of ["registry.example/acme/web:1", "other.example/web"]) {
+    const objects = desiredDeployment(deploymentSpec({ ...own, image }), settings, []);
+    assert.ok(objects.every(({ kind }) => kind !== "pull-secret"));
+    assert.deepEqual(podSpecOf({ ...own, image }).imagePullSecrets, [{ name: own.pullSecret }]);
+  }
+  assert.deepEqual(replicaSetOf({ pullSecret: "" }), replicaSetOf({}));
 });
 
 test("the registry's password is in the pull secret only", () => {

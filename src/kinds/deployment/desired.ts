@@ -6,7 +6,7 @@ import type { Namespace, Secret } from "kubernetes-types/core/v1.js";
 import type { RegistryCredentials } from "../../model/image-reference.ts";
 import type { IngressRules } from "../../model/ingress-rules.ts";
 import { desiredNamespace } from "../../model/names.ts";
-import { desiredPullSecret, isImageOfRegistry } from "../../model/pull-secret.ts";
+import { desiredPullSecret, pullSecretName, pullSecretOf } from "../../model/pull-secret.ts";
 import { desiredIngressPolicy } from "./ingress-policy.ts";
 import { desiredReplicaSet } from "./pod-template.ts";
 import type { SecretsSettings } from "./secrets-token.ts";
@@ -40,6 +40,6 @@ export function desiredDeployment(
 }
 
 function pullSecrets(spec: DeploymentSpec, registry: RegistryCredentials | undefined): DesiredObject[] {
-  if (registry === undefined || !isImageOfRegistry(spec.image.registry, registry.host)) return [];
+  if (registry === undefined || pullSecretOf(spec, registry.host) !== pullSecretName) return [];
   return [{ kind: "pull-secret", manifest: desiredPullSecret(spec.namespace, registry) }];
 }

@@ -87,6 +87,12 @@ const schema = defineDocument<Plain<ApplyDeployment>, ObjectContent<"deployment"
     field("project", "projectId", text, "The id of the project within the workspace.", required),
     field("environment", "environmentId", text, "The id of the environment within the project.", required),
     field("image", "image", text, "The reference of the container image.", required),
+    field(
+      "pullSecret",
+      "pullSecret",
+      text,
+      "The Secret in its namespace to pull the image with, instead of the agent's registry login; its name begins with `krane-registry-`.",
+    ),
     field("replicas", "replicas", count, "How many pods to keep running; 0 pauses it.", fallbacks.replicas),
     field(
       "cpu",

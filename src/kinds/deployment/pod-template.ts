@@ -21,7 +21,7 @@ import {
   sentinelNamespace,
 } from "../../model/labels.ts";
 import { withManifestHash, withTemplateHash } from "../../model/manifest-hash.ts";
-import { isImageOfRegistry, pullSecretName } from "../../model/pull-secret.ts";
+import { pullSecretOf } from "../../model/pull-secret.ts";
 import { mebibytes, millicores } from "../../model/quantities.ts";
 import type { Healthcheck } from "./healthcheck.ts";
 import { variables } from "./secrets-blob.ts";
@@ -70,7 +70,7 @@ export function desiredPodTemplate(spec: DeploymentSpec, settings: PodSettings):
 }
 
 function desiredPodSpec(spec: DeploymentSpec, { secrets, registryHost }: PodSettings): PodSpec {
-  const pullsWithSecret = registryHost !== undefined && isImageOfRegistry(spec.image.registry, registryHost);
+  const pullSecret = pullSecretOf(spec, registryHost);
   return {
     runtimeClassName,
     restartPolicy: "Always",
@@ -89,7 +89,7 @@ function desiredPodSpec(spec: DeploymentSpec, { secrets, registryHost }: PodSett
       },
     ],
     affinity: nearSentinels(spec),
-    ...(pullsWithSecret && { imagePullSecrets: [{ name: pullSecretName }] }),
+    ...(pullSecret !== undefined && { imagePullSecrets: [{ name: pullSecret }] }),
     containers: [desiredContainer(spec, secrets)],
     ...(spec.secretsBlob !== "" && { volumes: [tokenVolume(secrets)] }),
   };

@@ -15,6 +15,7 @@ import {
   parseReplicas,
 } from "../../model/message-fields.ts";
 import { isDns1123Label, type OwnNamespaces, refusedWorkloadNamespace } from "../../model/names.ts";
+import { ownPullSecretPrefix } from "../../model/pull-secret.ts";
 import { type Healthcheck, parseHealthcheck } from "./healthcheck.ts";
 import { parseSecretsBlob } from "./secrets-blob.ts";
 
@@ -26,6 +27,8 @@ export interface DeploymentSpec extends DeploymentRef {
   /** Empty if unknown. */
   readonly buildId: string;
   readonly image: ImageReference;
+  /** The Secret to pull the image with; empty for the agent's own login. */
+  readonly pullSecret: string;
   readonly replicas: number;
   readonly cpuMillicores: number;
   readonly memoryMib: number;
@@ -70,6 +73,7 @@ export function parseApplyDeployment(
       deploymentId: parseId("deployment_id", message.deploymentId, refuse),
       buildId: message.buildId ? parseId("build_id", message.buildId, refuse) : "",
       image: parseImage(message.image, rules.registries, refuse),
+      pullSecret: message.pullSecret ? parsePullSecret(message.pullSecret, refuse) : "",
       replicas: parseReplicas(message.replicas, refuse),
       cpuMillicores: parseCpu(message.cpuMillicores, refuse),
       memoryMib: parseMemory(message.memoryMib, refuse),
@@ -104,6 +108,18 @@ function parseRef(
     if (reason !== undefined) refuse("k8s_namespace", `${quote(namespace)} ${reason}`);
   }
   return { namespace, name: parseName("k8s_name", k8sName, 63, refuse) };
+}
+
+/** Only names with the prefix are accepted, so that a message cannot make a pod use just any Secret of its namespace. */
+function parsePullSecret(name: string, refuse: Refuse): string {
+  const own = name.slice(ownPullSecretPrefix.length);
+  if (!name.startsWith(ownPullSecretPrefix) || !isDns1123Label(own)) {
+    refuse(
+      "pull_secret",
+      `must be ${ownPullSecretPrefix} and a DNS label of at most 63 characters, but is ${quote(name)}`,
+    );
+  }
+  return name;
 }
 
 /** The signal becomes an argument of a program that runs inside the container, so only known names are accepted. */

@@ -14,7 +14,7 @@ import { orderAnnotations } from "../../model/kept-order.ts";
 import { components } from "../../model/labels.ts";
 import { withManifestHash } from "../../model/manifest-hash.ts";
 import { desiredNamespace } from "../../model/names.ts";
-import { desiredPullSecret, isImageOfRegistry } from "../../model/pull-secret.ts";
+import { desiredPullSecret, pullSecretName, pullSecretOf } from "../../model/pull-secret.ts";
 import {
   gossipName,
   gossipPort,
@@ -81,7 +81,7 @@ export function sentinelPartsToDelete({ namespace, name }: SentinelRef): readonl
 }
 
 function pullSecrets(spec: SentinelSpec, registry: RegistryCredentials | undefined): DesiredSentinelObject[] {
-  if (registry === undefined || !isImageOfRegistry(spec.image.registry, registry.host)) return [];
+  if (registry === undefined || pullSecretOf(spec, registry.host) !== pullSecretName) return [];
   return [{ kind: "pull-secret", manifest: desiredPullSecret(spec.namespace, registry) }];
 }
 

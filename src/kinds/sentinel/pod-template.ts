@@ -2,7 +2,7 @@
 // pod. It gets Secrets of its namespace by fixed names; no message can name another one.
 import type { Container, EnvFromSource, PodTemplateSpec, Probe } from "kubernetes-types/core/v1.js";
 import { components, labelKeys, ownLabels, sentinelNodeClass } from "../../model/labels.ts";
-import { isImageOfRegistry, pullSecretName } from "../../model/pull-secret.ts";
+import { pullSecretOf } from "../../model/pull-secret.ts";
 import { mebibytes, millicores } from "../../model/quantities.ts";
 import { gossipPort, identityLabels, sentinelPort } from "./identity.ts";
 import type { SentinelSpec } from "./spec.ts";
@@ -19,7 +19,7 @@ const healthPath = "/_unkey/internal/health";
 
 export function desiredSentinelTemplate(spec: SentinelSpec, settings: SentinelPodSettings): PodTemplateSpec {
   const { region, registryHost } = settings;
-  const pullsWithSecret = registryHost !== undefined && isImageOfRegistry(spec.image.registry, registryHost);
+  const pullSecret = pullSecretOf(spec, registryHost);
   return {
     metadata: {
       labels: podLabels(spec),
@@ -40,7 +40,7 @@ export function desiredSentinelTemplate(spec: SentinelSpec, settings: SentinelPo
           labelSelector: { matchLabels: identityLabels(spec) },
         },
       ],
-      ...(pullsWithSecret && { imagePullSecrets: [{ name: pullSecretName }] }),
+      ...(pullSecret !== undefined && { imagePullSecrets: [{ name: pullSecret }] }),
       containers: [desiredContainer(spec, region)],
     },
   };

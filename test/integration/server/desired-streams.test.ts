@@ -52,6 +52,7 @@ for (const road of roads) {
         command: ["run", "--fast"],
         port: 3000,
         shutdownSignal: "SIGINT",
+        pullSecret: "krane-registry-acme",
         healthcheck: Uint8Array.of(123, 125),
       };
       await admin.setDeployment(aws, full);
