@@ -49,6 +49,16 @@ test("file names say what is inside", () => {
   );
 });
 
+test("a unit test is named after the file that it tests", () => {
+  const names = new Set(projectFiles(code));
+  const lost = [...names].filter((name) => {
+    const tested = /^(src\/.*\/)([^/.]+)(?:\.[^/]+)?\.test\.ts$/.exec(name);
+    if (tested === null || tested[2] === "golden") return false;
+    return !names.has(`${tested[1]}${tested[2]}.ts`);
+  });
+  assert.deepEqual(lost, [], "call it <file>.test.ts, or <file>.<aspect>.test.ts if there is one already");
+});
+
 test("only the public entry points re-export", () => {
   const barrels = projectFiles(product)
     .filter(

@@ -8,12 +8,12 @@ import { promisify } from "node:util";
 import { gunzipSync } from "node:zlib";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { at, fields, hex, pairOf, spansOf, text } from "../../test/support/otlp-spans.ts";
-import { startTracing, type TracingDeps } from "../runtime/process-steps.ts";
-import type { Log } from "./log.ts";
-import type { LogFields } from "./log-fields.ts";
-import { createMetrics, type Metrics } from "./metrics.ts";
-import type { SpanDefinition } from "./span-catalogue.ts";
-import { createNoTracing } from "./spans.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { LogFields } from "../telemetry/log-fields.ts";
+import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
+import type { SpanDefinition } from "../telemetry/span-catalogue.ts";
+import { createNoTracing } from "../telemetry/spans.ts";
+import { startTracing, type TracingDeps } from "./process-steps.ts";
 
 const service = {
   namespace: "unkey",
@@ -411,7 +411,7 @@ test("without tracing there are no spans", async () => {
 });
 
 test("the OpenTelemetry SDK is loaded only when tracing is on, and prints nothing and leaves nothing running", async () => {
-  const folder = new URL("./", import.meta.url).href;
+  const folder = new URL("../telemetry/", import.meta.url).href;
   const program = `
     import { createRequire } from "node:module";
     const loaded = () => Object.keys(createRequire("${folder}").cache)

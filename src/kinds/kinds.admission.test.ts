@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PodTemplateSpec } from "kubernetes-types/core/v1.js";
-import { admits, type Connection, type Endpoint } from "../../../test/support/cilium-evaluator.ts";
-import { deploymentSpec } from "../../../test/support/deployment-messages.ts";
-import { sentinelSpec } from "../../../test/support/sentinel-messages.ts";
-import type { KubeObject } from "../../kube/types.ts";
-import { desiredIngressPolicy } from "../deployment/ingress-policy.ts";
-import { desiredPodTemplate } from "../deployment/pod-template.ts";
-import { desiredGossipPolicy } from "../sentinel/desired.ts";
-import { desiredSentinelTemplate } from "../sentinel/pod-template.ts";
+import { admits, type Connection, type Endpoint } from "../../test/support/cilium-evaluator.ts";
+import { deploymentSpec } from "../../test/support/deployment-messages.ts";
+import { sentinelSpec } from "../../test/support/sentinel-messages.ts";
+import type { KubeObject } from "../kube/types.ts";
+import { desiredIngressPolicy } from "./deployment/ingress-policy.ts";
+import { desiredPodTemplate } from "./deployment/pod-template.ts";
+import { desiredGossipPolicy } from "./sentinel/desired.ts";
+import { desiredSentinelTemplate } from "./sentinel/pod-template.ts";
 
 interface Pod extends Endpoint {
   readonly name: string;
