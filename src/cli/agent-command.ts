@@ -3,15 +3,16 @@ import type { Command } from "commander";
 import { run } from "../agent/run.ts";
 import { createSystemClock } from "../concurrency/clock.ts";
 import { createSystemRandom } from "../concurrency/random.ts";
+import type { ProcessEnv } from "../config/expand.ts";
 import { createCommandRunner } from "../kube/command-runner.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { renderAnnouncement } from "./announcement.ts";
 import { loadConfig } from "./config-source.ts";
-import type { Environment, Io } from "./io.ts";
+import type { Io } from "./io.ts";
 import { createProcessLog } from "./process/process-log.ts";
 import { runUntilStopped } from "./process/stop-request.ts";
 
-export function runAgent(command: Command, env: Environment, io: Io, build: BuildInfo): Promise<number> {
+export function runAgent(command: Command, env: ProcessEnv, io: Io, build: BuildInfo): Promise<number> {
   return runUntilStopped(io, async (signal) => {
     const loaded = await loadConfig(command, env, io, signal);
     if (!loaded) return undefined;

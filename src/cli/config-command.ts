@@ -1,12 +1,13 @@
 // krane config check and krane config print: validate and show a configuration without running it.
 import type { Command } from "commander";
 import { findUnusableFiles } from "../agent/named-files.ts";
+import type { ProcessEnv } from "../config/expand.ts";
 import { renderConfig } from "../config/render.ts";
 import { CommandError } from "./command-error.ts";
 import { addConfigOptions, loadConfig } from "./config-source.ts";
 import { renderError, withReason } from "./error-text.ts";
 import { exitCodes, isBug } from "./exit-codes.ts";
-import type { Environment, Io } from "./io.ts";
+import type { Io } from "./io.ts";
 import { addServerSettings, loadServerConfig } from "./server-options.ts";
 import { refuseWord } from "./unknown-word.ts";
 import { addVaultServerOptions, loadVaultConfig } from "./vault/vault-access.ts";
@@ -14,7 +15,7 @@ import { addVaultServerOptions, loadVaultConfig } from "./vault/vault-access.ts"
 type ExitWith = (code: number) => void;
 
 interface ConfigCommandDeps {
-  readonly env: Environment;
+  readonly env: ProcessEnv;
   readonly io: Io;
 }
 
@@ -103,7 +104,7 @@ function judged(io: Io, problems: readonly unknown[] | undefined): number {
   return exitCodes.ok;
 }
 
-async function printConfig(command: Command, env: Environment, io: Io): Promise<number> {
+async function printConfig(command: Command, env: ProcessEnv, io: Io): Promise<number> {
   const loaded = await loadConfig(command, env, io, new AbortController().signal);
   if (!loaded) return exitCodes.config;
   io.stdout.write(renderConfig(loaded));

@@ -2,6 +2,7 @@
 import { randomInt } from "node:crypto";
 import { type Command, Option } from "commander";
 import type { Config } from "../config/config.ts";
+import type { ProcessEnv } from "../config/expand.ts";
 import {
   type ConfigInput,
   type ConfigOutcome,
@@ -11,7 +12,7 @@ import {
 } from "../config/parse.ts";
 import { renderProblems } from "../config/render.ts";
 import { allSettings } from "../config/settings.ts";
-import type { Environment, Io } from "./io.ts";
+import type { Io } from "./io.ts";
 
 const defaultFile = "krane.toml";
 const fileVariable = "UNKEY_CONFIG";
@@ -39,7 +40,7 @@ export function addConfigOptions(command: Command, reads: (path: string) => bool
 /** Returns the configuration, or undefined after printing its problems. Prints warnings, too. */
 export function loadConfig(
   command: Command,
-  env: Environment,
+  env: ProcessEnv,
   io: Io,
   signal: AbortSignal,
 ): Promise<LoadedConfig | undefined> {
@@ -50,7 +51,7 @@ export function loadConfig(
 export async function loadConfigAs<C>(
   parse: (input: ConfigInput) => ConfigOutcome<C>,
   command: Command,
-  env: Environment,
+  env: ProcessEnv,
   io: Io,
   signal: AbortSignal,
 ): Promise<LoadedConfig<C> | undefined> {
@@ -73,7 +74,7 @@ export interface ReadConfig<C = Config> {
 export async function readConfigAs<C>(
   parse: (input: ConfigInput) => ConfigOutcome<C>,
   command: Command,
-  env: Environment,
+  env: ProcessEnv,
   io: Io,
   signal: AbortSignal,
 ): Promise<ReadConfig<C>> {
@@ -89,7 +90,7 @@ type FileOutcome =
 
 async function readConfigFile(
   command: Command,
-  env: Environment,
+  env: ProcessEnv,
   io: Io,
   signal: AbortSignal,
 ): Promise<FileOutcome> {

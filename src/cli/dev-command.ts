@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 import type { Command } from "commander";
 import { createSystemClock } from "../concurrency/clock.ts";
 import { createSystemRandom } from "../concurrency/random.ts";
+import type { ProcessEnv } from "../config/expand.ts";
 import type { ClusterChoice, DevDeps, DevOptions, DevRegion } from "../dev/dev-region.ts";
 import { createCommandRunner } from "../kube/command-runner.ts";
 import { type LifecycleOptions, type LifecycleStack, runLifecycle, type Step } from "../runtime/lifecycle.ts";
@@ -16,13 +17,13 @@ import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import type { DevFlags } from "./dev-options.ts";
 import { exitCodes } from "./exit-codes.ts";
-import type { Environment, Io } from "./io.ts";
+import type { Io } from "./io.ts";
 import { listenForStop, type StopRequest } from "./process/stop-request.ts";
 
 // The agent alone may take 30 s to stop.
 const lifecycle: LifecycleOptions = { stopTimeoutMs: 40_000, forceTimeoutMs: 5_000 };
 
-export async function runDev(command: Command, env: Environment, io: Io, build: BuildInfo): Promise<number> {
+export async function runDev(command: Command, env: ProcessEnv, io: Io, build: BuildInfo): Promise<number> {
   const flags = command.opts<DevFlags>();
   const stop = listenForStop(io);
   try {
@@ -46,7 +47,7 @@ export async function runDev(command: Command, env: Environment, io: Io, build: 
 }
 
 /** Stops first, so that the terminal is restored before anything else is printed. */
-function viewStep(region: DevRegion, flags: DevFlags, env: Environment, io: Io, stop: StopRequest): Step {
+function viewStep(region: DevRegion, flags: DevFlags, env: ProcessEnv, io: Io, stop: StopRequest): Step {
   return {
     name: "view",
     async start() {
@@ -65,7 +66,7 @@ function viewStep(region: DevRegion, flags: DevFlags, env: Environment, io: Io, 
 async function show(
   region: DevRegion,
   flags: DevFlags,
-  env: Environment,
+  env: ProcessEnv,
   io: Io,
   stop: StopRequest,
 ): Promise<void> {
@@ -100,7 +101,7 @@ async function show(
   }
 }
 
-async function devOptions(flags: DevFlags, env: Environment): Promise<DevOptions | undefined> {
+async function devOptions(flags: DevFlags, env: ProcessEnv): Promise<DevOptions | undefined> {
   const ports = await chooseFreePorts({
     kube: flags.kubePort,
     control: flags.controlPort,
@@ -116,7 +117,7 @@ async function devOptions(flags: DevFlags, env: Environment): Promise<DevOptions
   return { ports, cluster: { kind: "embedded", kubeconfigPath: path }, ...context };
 }
 
-function devDeps(flags: DevFlags, env: Environment, io: Io, build: BuildInfo): DevDeps {
+function devDeps(flags: DevFlags, env: ProcessEnv, io: Io, build: BuildInfo): DevDeps {
   return {
     clock: createSystemClock(),
     random: createSystemRandom(),
@@ -154,7 +155,7 @@ function farewell({ kind, kubeconfigPath: path }: ClusterChoice): string {
 // and KRANE_CONFIG in an open shell stay valid.
 
 /** Undefined if neither variable is set. The port keeps concurrent runs apart. */
-export function kubeconfigPath(env: Environment, kubePort: number): string | undefined {
+export function kubeconfigPath(env: ProcessEnv, kubePort: number): string | undefined {
   const base = env["XDG_STATE_HOME"] || (env["HOME"] && join(env["HOME"], ".local", "state"));
   return base ? join(base, "krane", `dev-${kubePort}.kubeconfig`) : undefined;
 }

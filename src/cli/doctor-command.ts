@@ -2,19 +2,20 @@
 // when the command runs.
 import { type Command, Option } from "commander";
 import { createSystemClock } from "../concurrency/clock.ts";
+import type { ProcessEnv } from "../config/expand.ts";
 import { parseConfig } from "../config/parse.ts";
 import type { Finding, FindingState } from "../doctor/finding.ts";
 import { createCommandRunner } from "../kube/command-runner.ts";
 import { printable } from "../telemetry/scrub.ts";
 import { addConfigOptions, readConfigAs } from "./config-source.ts";
 import { exitCodes } from "./exit-codes.ts";
-import type { Environment, Io } from "./io.ts";
+import type { Io } from "./io.ts";
 import { runInterruptible } from "./process/interruptible.ts";
 import { createPaint, type Paint, type Tone } from "./terminal/colours.ts";
 import { renderValue } from "./terminal/output.ts";
 
 interface DoctorDeps {
-  readonly env: Environment;
+  readonly env: ProcessEnv;
   readonly io: Io;
 }
 

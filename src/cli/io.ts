@@ -4,8 +4,6 @@ import type { Terminal } from "./terminal/terminal.ts";
 
 export type StopSignal = "SIGINT" | "SIGTERM";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 export interface Output {
   readonly isTerminal: boolean;
   /** The width of the terminal, if it is one and reports it. */

@@ -3,6 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import type { ProcessEnv } from "../config/expand.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { printableLines } from "../telemetry/scrub.ts";
 import { addContextCommands } from "./admin/context-command.ts";
@@ -16,7 +17,7 @@ import { addExecOptions, runExec } from "./exec/exec-command.ts";
 import { exitCodeOf, exitCodes } from "./exit-codes.ts";
 import { addDeletionCommands } from "./insight/deletion-commands.ts";
 import { addInsightCommands } from "./insight/insight-commands.ts";
-import type { Environment, Io } from "./io.ts";
+import type { Io } from "./io.ts";
 import { addObjectCommands } from "./objects/object-commands.ts";
 import { addRenderCommand } from "./render-command.ts";
 import { addSecretCommands } from "./secrets/secret-commands.ts";
@@ -24,7 +25,7 @@ import { addServerOptions } from "./server-options.ts";
 import { refuseWord } from "./unknown-word.ts";
 import { addVaultCommands } from "./vault/vault-command.ts";
 
-export async function main(argv: readonly string[], env: Environment, io: Io): Promise<number> {
+export async function main(argv: readonly string[], env: ProcessEnv, io: Io): Promise<number> {
   let exitCode: number = exitCodes.ok;
   const program = createProgram(env, io, (code) => {
     exitCode = code;
@@ -75,7 +76,7 @@ Exit codes:
 const aboutHelp = "show the help of a command";
 
 /** All commands, with their flags and help. */
-export function createProgram(env: Environment, io: Io, exitWith: (code: number) => void): Command {
+export function createProgram(env: ProcessEnv, io: Io, exitWith: (code: number) => void): Command {
   const build = loadBuildInfo(io.nodeVersion);
   const versionText = `krane ${build.version} (${build.revision}, Node ${build.nodeVersion})`;
   const program = new Command("krane")
@@ -125,7 +126,7 @@ export function createProgram(env: Environment, io: Io, exitWith: (code: number)
  */
 function addRunCommands(
   program: Command,
-  { env, io, build }: { readonly env: Environment; readonly io: Io; readonly build: BuildInfo },
+  { env, io, build }: { readonly env: ProcessEnv; readonly io: Io; readonly build: BuildInfo },
   exitWith: (code: number) => void,
 ): void {
   const agent = program.command("agent").description("run the agent until SIGTERM or SIGINT");

@@ -2,6 +2,7 @@
 // plane. The code for documents is imported only when it runs, to keep the start of the agent fast.
 import { type Command, Option } from "commander";
 import type { Config } from "../config/config.ts";
+import type { ProcessEnv } from "../config/expand.ts";
 import { createSecretSource } from "../config/secret-source.ts";
 import { defaultAudience } from "../config/settings.ts";
 import type { AnyDocument } from "../kinds/documents.ts";
@@ -11,7 +12,7 @@ import type { KubeObject } from "../kube/types.ts";
 import { CommandError } from "./command-error.ts";
 import { loadConfig } from "./config-source.ts";
 import { exitCodes } from "./exit-codes.ts";
-import type { Environment, Io } from "./io.ts";
+import type { Io } from "./io.ts";
 import { runInterruptible } from "./process/interruptible.ts";
 import { jsonText } from "./terminal/output.ts";
 
@@ -25,7 +26,7 @@ interface RenderFlags {
 }
 
 interface RenderDeps {
-  readonly env: Environment;
+  readonly env: ProcessEnv;
   readonly io: Io;
 }
 

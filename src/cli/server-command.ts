@@ -4,12 +4,13 @@ import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
 import { createSystemClock } from "../concurrency/clock.ts";
 import { createSystemRandom } from "../concurrency/random.ts";
+import type { ProcessEnv } from "../config/expand.ts";
 import type { ServerConfig } from "../server/config/server-config.ts";
 import type { StartedServer } from "../server/run-server.ts";
 import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { exitCodes } from "./exit-codes.ts";
-import type { Environment, Io, Output } from "./io.ts";
+import type { Io, Output } from "./io.ts";
 import { listenForStop } from "./process/stop-request.ts";
 import { loadServerConfig } from "./server-options.ts";
 
@@ -17,7 +18,7 @@ const logBacklogBytesMax = 1024 * 1024;
 
 export async function runServerCommand(
   command: Command,
-  env: Environment,
+  env: ProcessEnv,
   io: Io,
   build: BuildInfo,
 ): Promise<number> {

@@ -1,10 +1,11 @@
 // The options of krane server, and its configuration from file, environment and flags.
 import { type Command, Option } from "commander";
+import type { ProcessEnv } from "../config/expand.ts";
 import { renderProblems } from "../config/render.ts";
 import type { ServerConfig } from "../server/config/server-config.ts";
 import { parseServerConfig } from "../server/config/server-config.ts";
 import { allServerSettings } from "../server/config/server-settings.ts";
-import type { Environment, Io } from "./io.ts";
+import type { Io } from "./io.ts";
 
 const settingsHeading = "Settings (flags override environment variables, which override the file):";
 
@@ -35,7 +36,7 @@ export function addServerSettings(command: Command): Command {
 /** Returns the configuration, or undefined after printing its problems. */
 export async function loadServerConfig(
   command: Command,
-  env: Environment,
+  env: ProcessEnv,
   io: Io,
   signal: AbortSignal,
 ): Promise<ServerConfig | undefined> {

@@ -10,11 +10,12 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Command } from "commander";
 import { createSystemClock } from "../../concurrency/clock.ts";
+import type { ProcessEnv } from "../../config/expand.ts";
 import type { Secret, SecretRef } from "../../config/secret.ts";
 import { createSecretSource } from "../../config/secret-source.ts";
 import { bearerToken } from "../../config/secret-types.ts";
 import { CommandError } from "../command-error.ts";
-import type { Environment, Io } from "../io.ts";
+import type { Io } from "../io.ts";
 import { runInterruptible } from "../process/interruptible.ts";
 import { createPaint, type Paint } from "../terminal/colours.ts";
 import { addOutputOption, type OutputFormat, outputOf } from "../terminal/output.ts";
@@ -22,7 +23,7 @@ import type { AdminClient } from "./admin-client.ts";
 import { type AdminTarget, addTargetOptions, loadTarget } from "./admin-target.ts";
 
 export interface CommandDeps {
-  readonly env: Environment;
+  readonly env: ProcessEnv;
   readonly io: Io;
 }
 
@@ -54,7 +55,7 @@ export function addAdminOptions(
 /** Connects with the first call. Rejects with a CommandError if the context is incomplete. */
 export async function openAdmin(
   command: Command,
-  env: Environment,
+  env: ProcessEnv,
   io: Io,
   signal: AbortSignal,
 ): Promise<Admin> {

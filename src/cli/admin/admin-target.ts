@@ -1,13 +1,14 @@
 // Determines which control plane a command calls, and with which token. Flags override the environment, which overrides
 // the context.
 import type { Command } from "commander";
+import type { ProcessEnv } from "../../config/expand.ts";
 import { renderProblems } from "../../config/render.ts";
 import { Secret, type SecretRef } from "../../config/secret.ts";
 import { bearerToken } from "../../config/secret-types.ts";
 import { url } from "../../config/url-types.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import { CommandError } from "../command-error.ts";
-import type { Environment, Io } from "../io.ts";
+import type { Io } from "../io.ts";
 import {
   type Context,
   type ContextFile,
@@ -54,7 +55,7 @@ export function regionFlag(command: Command): string | undefined {
 
 export async function loadTarget(
   command: Command,
-  env: Environment,
+  env: ProcessEnv,
   io: Io,
   signal: AbortSignal,
 ): Promise<AdminTarget> {
@@ -87,7 +88,7 @@ export async function loadTarget(
 
 /** The contexts file; undefined if it does not exist and KRANE_CONFIG does not name it. */
 export async function loadContextFile(
-  env: Environment,
+  env: ProcessEnv,
   io: Io,
   signal: AbortSignal,
 ): Promise<ContextFile | undefined> {
@@ -111,7 +112,7 @@ export async function loadContextFile(
 function chosenContext(
   file: ContextFile | undefined,
   flag: string | undefined,
-  env: Environment,
+  env: ProcessEnv,
 ): Context | undefined {
   const name = flag ?? (env["KRANE_CONTEXT"] || file?.current);
   if (name === undefined) return undefined;
@@ -124,7 +125,7 @@ function chosenContext(
   throw new CommandError("config", `no context ${printable(name)}: ${place.trimEnd()}`);
 }
 
-function givenToken(flags: TargetFlags, env: Environment): SecretRef | undefined {
+function givenToken(flags: TargetFlags, env: ProcessEnv): SecretRef | undefined {
   if (flags.tokenFile !== undefined)
     return { kind: "file", path: flags.tokenFile, setting: "token", shownAs: "--token-file" };
   const variable = env["KRANE_TOKEN"];
@@ -134,7 +135,7 @@ function givenToken(flags: TargetFlags, env: Environment): SecretRef | undefined
   throw new CommandError("config", `KRANE_TOKEN: ${parsed.message}; ${parsed.remedy}`);
 }
 
-function tokenOrigin(flags: TargetFlags, env: Environment, context: Context | undefined): string {
+function tokenOrigin(flags: TargetFlags, env: ProcessEnv, context: Context | undefined): string {
   if (flags.tokenFile !== undefined) return `--token-file ${printable(flags.tokenFile)}`;
   if (env["KRANE_TOKEN"] || context === undefined) return "KRANE_TOKEN";
   const key = context.server.token?.kind === "file" ? "token_file" : "token";
@@ -186,7 +187,7 @@ function missingText(
   { what, key, ways }: { readonly what: string; readonly key: string; readonly ways: string },
   context: Context | undefined,
   file: ContextFile | undefined,
-  env: Environment,
+  env: ProcessEnv,
 ): string {
   if (context !== undefined)
     return `context ${context.name} has no ${what}; add ${key} to it, or use ${ways}`;

@@ -3,6 +3,7 @@
 //
 // Paths in it are relative to its folder, so that the file and its token files can be moved together.
 import { dirname, join, resolve } from "node:path";
+import type { ProcessEnv } from "../../config/expand.ts";
 import { isPrivateHost } from "../../config/insecure-url.ts";
 import { nearestName } from "../../config/nearest-key.ts";
 import { type ConfigProblem, problemAt, sortProblems } from "../../config/problem.ts";
@@ -12,7 +13,6 @@ import { path as pathType, patternText, type SettingType } from "../../config/se
 import { isTable, readToml, type TomlDocument } from "../../config/toml-document.ts";
 import { shownPath } from "../../config/unknown-keys.ts";
 import { url } from "../../config/url-types.ts";
-import type { Environment } from "../io.ts";
 
 /** A server and its credentials. */
 export interface Endpoint {
@@ -41,7 +41,7 @@ export type ContextFileOutcome =
   | { readonly kind: "invalid"; readonly problems: readonly ConfigProblem[] };
 
 /** Undefined if none of the variables is set. */
-export function contextFilePath(env: Environment): string | undefined {
+export function contextFilePath(env: ProcessEnv): string | undefined {
   if (env["KRANE_CONFIG"]) return env["KRANE_CONFIG"];
   const base = env["XDG_CONFIG_HOME"] || (env["HOME"] && join(env["HOME"], ".config"));
   return base ? join(base, "krane", "config.toml") : undefined;

@@ -5,8 +5,9 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { createSystemClock } from "../../concurrency/clock.ts";
 import { createSystemRandom } from "../../concurrency/random.ts";
 import { parseDuration } from "../../config/duration.ts";
+import type { ProcessEnv } from "../../config/expand.ts";
 import { exitCodeOfSignal } from "../exit-codes.ts";
-import type { Environment, Io, StopSignal } from "../io.ts";
+import type { Io, StopSignal } from "../io.ts";
 import { runChild } from "./exec-child.ts";
 import { childEnvironment, parseSecretsQuestion } from "./exec-environment.ts";
 
@@ -38,7 +39,7 @@ export function addExecOptions(command: Command): Command {
     .addHelpText("after", examples);
 }
 
-export async function runExec(command: Command, env: Environment, io: Io): Promise<number> {
+export async function runExec(command: Command, env: ProcessEnv, io: Io): Promise<number> {
   const [file = "", ...args] = command.args;
   const { timeout: timeoutMs } = command.opts<{ timeout: number }>();
   const secrets = await loadSecrets(env, { timeoutMs }, io);
@@ -51,7 +52,7 @@ type Loaded =
   | { readonly kind: "stopped"; readonly signal: StopSignal };
 
 async function loadSecrets(
-  env: Environment,
+  env: ProcessEnv,
   options: { readonly timeoutMs: number },
   io: Io,
 ): Promise<Loaded> {

@@ -1,8 +1,9 @@
 // Reads the pod's variables that describe its secrets, and builds the environment of the command.
+
+import type { ProcessEnv } from "../../config/expand.ts";
 import { isPrivateHost } from "../../config/insecure-url.ts";
 import { findVariableNameFlaw, readSecretsBlob, variables } from "../../kinds/deployment/secrets-blob.ts";
 import { tokenPath } from "../../kinds/deployment/secrets-token.ts";
-import type { Environment } from "../io.ts";
 import { ExecError } from "./exec-error.ts";
 
 export interface SecretsQuestion {
@@ -17,7 +18,7 @@ export interface SecretsQuestion {
 }
 
 /** The request for krane; undefined for a deployment without secrets. */
-export function parseSecretsQuestion(env: Environment): SecretsQuestion | undefined {
+export function parseSecretsQuestion(env: ProcessEnv): SecretsQuestion | undefined {
   const encoded = env[variables.encryptedEnvironment] ?? "";
   if (encoded === "") return undefined;
   const blob = Buffer.from(encoded, "base64");
@@ -53,7 +54,7 @@ const ownPrefix = /^(UNKEY|KUBERNETES)_/;
  * so a secret named LD_PRELOAD or PATH gives nobody new rights.
  */
 export function childEnvironment(
-  env: Environment,
+  env: ProcessEnv,
   secrets: ReadonlyMap<string, string>,
 ): Record<string, string | undefined> {
   const own = Object.entries(env).filter(([name]) => keptVariables.has(name) || !ownPrefix.test(name));
@@ -95,7 +96,7 @@ function parseEndpoint(text: string): string {
   return text.replace(/\/+$/, "");
 }
 
-function needed(env: Environment, name: string): string {
+function needed(env: ProcessEnv, name: string): string {
   const value = env[name] ?? "";
   if (value === "") throw wrong(name, "is not set, but the pod has secrets; was this pod created by krane?");
   return value;

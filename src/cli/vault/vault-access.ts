@@ -1,10 +1,11 @@
 // The configuration of the vault commands.
 import type { Command } from "commander";
 import type { VaultProgramConfig } from "../../config/config.ts";
+import type { ProcessEnv } from "../../config/expand.ts";
 import { parseVaultConfig } from "../../config/parse.ts";
 import type { VaultUse } from "../../config/vault-rules.ts";
 import { addConfigOptions, loadConfigAs } from "../config-source.ts";
-import type { Environment, Io } from "../io.ts";
+import type { Io } from "../io.ts";
 
 const ofServer = (path: string) =>
   ["rpc_port", "listen_host", "instance_id", "region"].includes(path) ||
@@ -18,7 +19,7 @@ export function addVaultServerOptions(command: Command): Command {
 export async function loadVaultConfig(
   use: VaultUse,
   command: Command,
-  env: Environment,
+  env: ProcessEnv,
   io: Io,
   signal: AbortSignal,
 ): Promise<VaultProgramConfig | undefined> {

@@ -1,8 +1,9 @@
 // krane vault: creates master keys, encrypts and decrypts single values, rotates keys, and serves a vault.
 import type { Command } from "commander";
+import type { ProcessEnv } from "../../config/expand.ts";
 import type { BuildInfo } from "../../telemetry/metrics.ts";
 import { addConfigOptions } from "../config-source.ts";
-import type { Environment, Io } from "../io.ts";
+import type { Io } from "../io.ts";
 import { addVaultServerOptions } from "./vault-access.ts";
 
 const examples = `
@@ -20,7 +21,7 @@ const ofVault = (path: string) => path.startsWith("vault.");
 
 export function addVaultCommands(
   program: Command,
-  { env, io, build }: { readonly env: Environment; readonly io: Io; readonly build: BuildInfo },
+  { env, io, build }: { readonly env: ProcessEnv; readonly io: Io; readonly build: BuildInfo },
   exitWith: (code: number) => void,
 ): void {
   const vault = program

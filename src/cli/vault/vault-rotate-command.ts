@@ -2,17 +2,18 @@
 import type { Command } from "commander";
 import type { Clock } from "../../concurrency/clock.ts";
 import type { VaultProgramConfig } from "../../config/config.ts";
+import type { ProcessEnv } from "../../config/expand.ts";
 import { openKeyStorage } from "../../vault/create-vault.ts";
 import { type RotationProgress, type RotationResult, rotateDataKeys } from "../../vault/rotation.ts";
 import { exitCodes } from "../exit-codes.ts";
-import type { Environment, Io } from "../io.ts";
+import type { Io } from "../io.ts";
 import { listenForStop } from "../process/stop-request.ts";
 import { loadVaultConfig } from "./vault-access.ts";
 import { vaultDeps } from "./vault-deps.ts";
 
 const progressEveryMs = 1_000;
 
-export async function runRotate(command: Command, env: Environment, io: Io): Promise<number> {
+export async function runRotate(command: Command, env: ProcessEnv, io: Io): Promise<number> {
   const stop = listenForStop(io);
   try {
     const config = await loadVaultConfig("keys", command, env, io, stop.signal);

@@ -1,14 +1,15 @@
 // krane vault serve: serves a vault to agents and to clients that write secrets.
 import type { Command } from "commander";
 import { createSystemClock } from "../../concurrency/clock.ts";
+import type { ProcessEnv } from "../../config/expand.ts";
 import type { BuildInfo } from "../../telemetry/metrics.ts";
-import type { Environment, Io } from "../io.ts";
+import type { Io } from "../io.ts";
 import { createProcessLog } from "../process/process-log.ts";
 import { runUntilStopped } from "../process/stop-request.ts";
 import { loadVaultConfig } from "./vault-access.ts";
 import { runVaultServer } from "./vault-server.ts";
 
-export function runServe(command: Command, env: Environment, io: Io, build: BuildInfo): Promise<number> {
+export function runServe(command: Command, env: ProcessEnv, io: Io, build: BuildInfo): Promise<number> {
   return runUntilStopped(io, async (signal) => {
     const config = await loadVaultConfig("serve", command, env, io, signal);
     if (config === undefined) return undefined;

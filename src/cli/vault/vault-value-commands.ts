@@ -1,11 +1,12 @@
 // krane vault keygen, encrypt and decrypt. Only the result goes to standard output.
 import type { Command } from "commander";
 import { createSystemClock } from "../../concurrency/clock.ts";
+import type { ProcessEnv } from "../../config/expand.ts";
 import { createVault } from "../../vault/create-vault.ts";
 import { generateMasterKey } from "../../vault/master-keys.ts";
 import type { Vault } from "../../vault/vault.ts";
 import { exitCodes } from "../exit-codes.ts";
-import type { Environment, Io } from "../io.ts";
+import type { Io } from "../io.ts";
 import { withoutFinalNewline } from "../process/input.ts";
 import { listenForStop } from "../process/stop-request.ts";
 import { loadVaultConfig } from "./vault-access.ts";
@@ -19,7 +20,7 @@ export function runKeygen(io: Io): number {
   return exitCodes.ok;
 }
 
-export function runEncrypt(command: Command, env: Environment, io: Io): Promise<number> {
+export function runEncrypt(command: Command, env: ProcessEnv, io: Io): Promise<number> {
   return withValue(command, env, io, async (vault, { keyring, name: context, exact }, text, signal) => {
     const data = exact ? text : withoutFinalNewline(text);
     const { encrypted } = await vault.encrypt({ keyring, data, context }, signal);
@@ -27,7 +28,7 @@ export function runEncrypt(command: Command, env: Environment, io: Io): Promise<
   });
 }
 
-export function runDecrypt(command: Command, env: Environment, io: Io): Promise<number> {
+export function runDecrypt(command: Command, env: ProcessEnv, io: Io): Promise<number> {
   return withValue(command, env, io, (vault, { keyring, name: context }, text, signal) =>
     // Files and echo end with a newline, which is not part of the base64.
     vault.decrypt({ keyring, encrypted: text.trim(), context }, signal),
@@ -43,7 +44,7 @@ interface ValueOptions {
 
 async function withValue(
   command: Command,
-  env: Environment,
+  env: ProcessEnv,
   io: Io,
   work: (vault: Vault, options: ValueOptions, text: string, signal: AbortSignal) => Promise<string>,
 ): Promise<number> {
