@@ -3,10 +3,10 @@
 import type { Benchmark } from "./benchmark.ts";
 import { type Changes, watchChanges } from "./isolation/change-latency.ts";
 import { command } from "./isolation/commands.ts";
-import { startSurroundings } from "./isolation/surroundings.ts";
+import { startServers } from "./isolation/servers.ts";
 import { percentile } from "./statistics.ts";
 import { type Workers, withWorkers } from "./worker-process.ts";
-import type { DisturbCommand, DisturbedFacts, DisturbedTask } from "./workers/disturbed-surroundings.ts";
+import type { DisturbCommand, DisturbedFacts, DisturbedTask } from "./workers/disturbed-servers.ts";
 import type { ControllersCommand, ControllersTask } from "./workers/isolated-controllers.ts";
 
 const goal = { p50: 1.25, p99: 2 };
@@ -35,20 +35,16 @@ interface Agent {
 async function run(interrupted: AbortSignal): Promise<readonly string[]> {
   const ending = new AbortController();
   const signal = AbortSignal.any([interrupted, ending.signal]);
-  const surroundings = await startSurroundings([], signal);
+  const servers = await startServers([], signal);
   try {
-    return await withWorkers(
-      ["disturbed-surroundings", "isolated-controllers"],
-      interrupted,
-      async (workers) => {
-        const agent = await startAgent(workers, surroundings.addresses, signal);
-        const changes = watchChanges(surroundings, signal);
-        return report(await measure(agent, changes));
-      },
-    );
+    return await withWorkers(["disturbed-servers", "isolated-controllers"], interrupted, async (workers) => {
+      const agent = await startAgent(workers, servers.addresses, signal);
+      const changes = watchChanges(servers, signal);
+      return report(await measure(agent, changes));
+    });
   } finally {
     ending.abort();
-    await surroundings.stop();
+    await servers.stop();
   }
 }
 
@@ -58,7 +54,7 @@ async function startAgent(
   signal: AbortSignal,
 ): Promise<Agent> {
   const disturbed: DisturbedTask = { keys };
-  const { addresses, commands } = await workers.start<DisturbedFacts>("disturbed-surroundings", disturbed);
+  const { addresses, commands } = await workers.start<DisturbedFacts>("disturbed-servers", disturbed);
   const disturb = (what: DisturbCommand) => command(commands, what, signal);
   await disturb({ do: "change all" });
   const task: ControllersTask = { disturbed: addresses, others };

@@ -6,7 +6,7 @@ import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
 import { applyPolicy, jsonBytes, policyDocument } from "../../test/support/policy-messages.ts";
 import { applySentinel } from "../../test/support/sentinel-messages.ts";
 import { Occurrences } from "../deployments/occurrences.ts";
-import { regionKey, type Surroundings } from "./surroundings.ts";
+import { regionKey, type Servers } from "./servers.ts";
 
 export interface Changes {
   /** Orders one change, alternating between a policy and a sentinel, and waits for it. */
@@ -17,7 +17,7 @@ export interface Changes {
 const objects = 150;
 const limitMs = 20_000;
 
-export function watchChanges({ api, plane }: Surroundings, signal: AbortSignal): Changes {
+export function watchChanges({ api, plane }: Servers, signal: AbortSignal): Changes {
   const seen = new Occurrences<string>();
   const follow = async <T extends KubeObject>(kind: ResourceKind<T>) => {
     for await (const event of api.watch(kind, {}, signal)) {

@@ -18,7 +18,7 @@ import {
   FaultSwitch,
 } from "../../test/simulation/faulty-parts.ts";
 import { serveCommands } from "../isolation/commands.ts";
-import { type Addresses, controlToken, regionKey } from "../isolation/surroundings.ts";
+import { type Addresses, controlToken, regionKey } from "../isolation/servers.ts";
 import { takeTask, tellParent } from "./parent.ts";
 
 const createDeploymentController = await kinds.deployment.loadController();

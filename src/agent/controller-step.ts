@@ -7,7 +7,7 @@ import type { ControllerOf, KindName } from "../kinds/kinds.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
-import type { Step } from "../runtime/lifecycle.ts";
+import type { LifecycleStep } from "../runtime/lifecycle.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traced } from "../telemetry/spans.ts";
 import type { AgentDeps } from "./agent-deps.ts";
@@ -36,7 +36,7 @@ export function controllerStep(
   config: Config,
   { view, metrics, tracing, running, seal: sealPart }: ControllerStepParts,
   agentDeps: AgentDeps,
-): Step {
+): LifecycleStep {
   return {
     name: `${kind.name} controller`,
     async start(signal) {

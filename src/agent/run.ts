@@ -7,7 +7,7 @@ import { SchedulerService } from "../gen/krane/v1/scheduler_pb.ts";
 import { SecretsService } from "../gen/krane/v1/secrets_pb.ts";
 import { createHealth, type Health } from "../http/health.ts";
 import { allKinds } from "../kinds/kinds.ts";
-import { defaultLifecycle, runSteps, type Stage, type Step } from "../runtime/lifecycle.ts";
+import { defaultLifecycle, type LifecycleStep, runSteps, type Stage } from "../runtime/lifecycle.ts";
 import {
   createTracingPart,
   listenOn,
@@ -92,7 +92,7 @@ function agentServices(
   return [{ service: AgentService, routes, knowsCaller: () => true }];
 }
 
-function namedFilesStep(config: Config, deps: AgentDeps): Step {
+function namedFilesStep(config: Config, deps: AgentDeps): LifecycleStep {
   return {
     name: "files named in the configuration",
     async start(signal) {
@@ -129,7 +129,7 @@ function upstreamStep(
   config: Config,
   { view, metrics, tracing }: ControllerParts,
   agentDeps: AgentDeps,
-): Step {
+): LifecycleStep {
   return {
     name: "heartbeat and state reports",
     async start(signal) {

@@ -8,7 +8,7 @@ import { type DesiredDeployments, desiredDeployments } from "../kinds/deployment
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
-import type { Step } from "../runtime/lifecycle.ts";
+import type { LifecycleStep } from "../runtime/lifecycle.ts";
 import { createDecisionLog } from "../services/secrets-decision.ts";
 import {
   createSecretsService,
@@ -25,7 +25,7 @@ import type { RunningControllers } from "./controllers.ts";
 import type { SealPart } from "./seal-step.ts";
 
 export interface SecretsPart {
-  readonly step: Step;
+  readonly step: LifecycleStep;
   /** Absent without a vault. */
   readonly routes: ((router: ConnectRouter) => void) | undefined;
 }
@@ -52,7 +52,7 @@ export function createSecretsPart(
     },
   };
   let service: ReturnType<typeof createSecretsService> | undefined;
-  const step: Step = {
+  const step: LifecycleStep = {
     name: "secrets service",
     async start(signal) {
       if (vaultConfig === undefined) return undefined;

@@ -11,7 +11,12 @@ import { createSystemRandom } from "../concurrency/random.ts";
 import type { ProcessEnv } from "../config/expand.ts";
 import type { ClusterChoice, DevDeps, DevOptions, DevRegion } from "../dev/dev-region.ts";
 import { createCommandRunner } from "../kube/command-runner.ts";
-import { type LifecycleOptions, type LifecycleStack, runLifecycle, type Step } from "../runtime/lifecycle.ts";
+import {
+  type LifecycleOptions,
+  type LifecycleStack,
+  type LifecycleStep,
+  runLifecycle,
+} from "../runtime/lifecycle.ts";
 import { makeFolders } from "../server/embedded/new-folders.ts";
 import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
@@ -47,7 +52,13 @@ export async function runDev(command: Command, env: ProcessEnv, io: Io, build: B
 }
 
 /** Stops first, so that the terminal is restored before anything else is printed. */
-function viewStep(region: DevRegion, flags: DevFlags, env: ProcessEnv, io: Io, stop: StopRequest): Step {
+function viewStep(
+  region: DevRegion,
+  flags: DevFlags,
+  env: ProcessEnv,
+  io: Io,
+  stop: StopRequest,
+): LifecycleStep {
   return {
     name: "view",
     async start() {

@@ -23,10 +23,10 @@ export async function killOnePod(
   const names = items
     .filter(({ metadata }) => metadata?.deletionTimestamp === undefined)
     .map(({ metadata }) => metadata?.name ?? "");
-  const [victim] = names.sort();
-  if (victim === undefined) throw new DevError("nothing_to_do", `${name} has no pod to kill`);
-  await cluster.api.delete(pods, { namespace, name: victim }, { gracePeriodSeconds: 1 }, signal);
-  return `killed pod ${victim}`;
+  const [target] = names.sort();
+  if (target === undefined) throw new DevError("nothing_to_do", `${name} has no pod to kill`);
+  await cluster.api.delete(pods, { namespace, name: target }, { gracePeriodSeconds: 1 }, signal);
+  return `killed pod ${target}`;
 }
 
 const crashAfterMs = 1_000;

@@ -8,7 +8,7 @@ import { Secret } from "../config/secret.ts";
 import { createHttpLink } from "../control-plane/transport.ts";
 import { AgentService, type AgentStatus, type ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
 import { explainListenFailure, ServiceError } from "../http/service-error.ts";
-import type { LifecycleStack, Step } from "../runtime/lifecycle.ts";
+import type { LifecycleStack, LifecycleStep } from "../runtime/lifecycle.ts";
 import type { Admin } from "../server/admin-service/admin-client.ts";
 import { renderCliContext } from "../server/cli-context.ts";
 import { createControlPlaneServer, type RunningControlPlane } from "../server/control-plane-server.ts";
@@ -131,7 +131,7 @@ export async function startDevRegion(
   };
 }
 
-function cliContextStep(path: string, server: string, token: Secret, deps: DevDeps): Step {
+function cliContextStep(path: string, server: string, token: Secret, deps: DevDeps): LifecycleStep {
   return {
     name: "contexts file",
     async start() {

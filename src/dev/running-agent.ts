@@ -7,7 +7,7 @@ import type { Config } from "../config/config.ts";
 import { parseConfig } from "../config/parse.ts";
 import { renderProblems } from "../config/render.ts";
 import { explainListenFailure, ServiceError } from "../http/service-error.ts";
-import type { Step } from "../runtime/lifecycle.ts";
+import type { LifecycleStep } from "../runtime/lifecycle.ts";
 import { devRegion } from "./scenario.ts";
 
 export interface DevAgentOptions {
@@ -42,7 +42,7 @@ export function agentConfig(options: DevAgentOptions): Config {
 }
 
 /** Resolves once the agent has started. A failed start leaves nothing running. */
-export function agentStep(options: DevAgentOptions, deps: AgentDeps): Step {
+export function agentStep(options: DevAgentOptions, deps: AgentDeps): LifecycleStep {
   return {
     name: "agent",
     async start(signal) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
-import { LifecycleStack, runLifecycle, runSteps, type Step, type Stoppable } from "./lifecycle.ts";
+import { LifecycleStack, type LifecycleStep, runLifecycle, runSteps, type Stoppable } from "./lifecycle.ts";
 import { RuntimeError } from "./runtime-error.ts";
 
 const options = { stopTimeoutMs: 30_000, forceTimeoutMs: 2_000 };
@@ -9,7 +9,7 @@ const options = { stopTimeoutMs: 30_000, forceTimeoutMs: 2_000 };
 /** Steps that record their events in one list. */
 function createRecorder() {
   const events: string[] = [];
-  const step = (name: string, stop?: Stoppable["stop"], failed?: Promise<never>): Step => ({
+  const step = (name: string, stop?: Stoppable["stop"], failed?: Promise<never>): LifecycleStep => ({
     name,
     async start() {
       events.push(`start ${name}`);
@@ -58,7 +58,7 @@ describe("running steps", () => {
   test("a step that returns nothing has nothing to stop", async () => {
     const { events, step } = createRecorder();
     const stop = new AbortController();
-    const steps: Step[] = [step("a"), { name: "check", start: async () => undefined }];
+    const steps: LifecycleStep[] = [step("a"), { name: "check", start: async () => undefined }];
     const running = runSteps(steps, options, { clock: new FakeClock() }, stop.signal);
     stop.abort();
     await running;
@@ -68,7 +68,7 @@ describe("running steps", () => {
   test("a failing step stops the steps before it and rejects with its own error", async () => {
     const { events, step } = createRecorder();
     const refused = new Error("refused");
-    const broken: Step = { name: "broken", start: () => Promise.reject(refused) };
+    const broken: LifecycleStep = { name: "broken", start: () => Promise.reject(refused) };
     const clock = new FakeClock();
     const running = runSteps([step("a"), step("b"), broken, step("c")], options, { clock }, neverAborted());
     assert.equal(await rejection(running), refused);
@@ -79,7 +79,7 @@ describe("running steps", () => {
   test("when stopping fails too, the error of the start comes first", async () => {
     const { step } = createRecorder();
     const stuck = step("a", () => Promise.reject(new Error("disk full")));
-    const broken: Step = { name: "broken", start: () => Promise.reject(new Error("refused")) };
+    const broken: LifecycleStep = { name: "broken", start: () => Promise.reject(new Error("refused")) };
     const running = runSteps([stuck, broken], options, { clock: new FakeClock() }, neverAborted());
     assert.deepEqual(messages(await rejection(running)), ["refused", "stopping a: disk full"]);
   });
@@ -89,7 +89,7 @@ describe("running steps", () => {
     const clock = new FakeClock();
     const stop = new AbortController();
     let letGo: () => void = () => assert.fail("not yet");
-    const slow: Step = {
+    const slow: LifecycleStep = {
       ...step("slow"),
       start: (signal) =>
         new Promise((resolve) => {
@@ -110,8 +110,8 @@ describe("running steps", () => {
   test("when a step of a stage fails, the others are aborted or stopped, and its error is thrown", async () => {
     const { events, step } = createRecorder();
     const refused = new Error("refused");
-    const broken: Step = { name: "broken", start: () => Promise.reject(refused) };
-    const hanging: Step = {
+    const broken: LifecycleStep = { name: "broken", start: () => Promise.reject(refused) };
+    const hanging: LifecycleStep = {
       name: "hanging",
       start: (signal) =>
         new Promise((_, reject) => {
@@ -131,7 +131,7 @@ describe("running steps", () => {
   test("an abort during a start ends it, stops the earlier steps, and is not an error", async () => {
     const { events, step } = createRecorder();
     const stop = new AbortController();
-    const slow: Step = {
+    const slow: LifecycleStep = {
       name: "slow",
       start: (signal) =>
         new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
@@ -172,7 +172,7 @@ describe("running steps", () => {
 
   test("a task that fails while a later step is starting ends that start", async () => {
     const { events, step } = createRecorder();
-    const slow: Step = {
+    const slow: LifecycleStep = {
       name: "slow",
       start: (signal) =>
         new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
@@ -235,7 +235,7 @@ describe("opening one part after the other", () => {
 });
 
 describe("stopping", () => {
-  async function startedStack(clock: FakeClock, steps: readonly Step[]): Promise<LifecycleStack> {
+  async function startedStack(clock: FakeClock, steps: readonly LifecycleStep[]): Promise<LifecycleStack> {
     const stack = new LifecycleStack(options, { clock });
     for (const step of steps) await stack.start(step, neverAborted());
     return stack;
@@ -243,7 +243,7 @@ describe("stopping", () => {
 
   test("every clean-up runs even if others fail, and the error has every cause", async () => {
     const { events, step } = createRecorder();
-    const throwing: Step = {
+    const throwing: LifecycleStep = {
       name: "b",
       start: async () => ({
         stop() {

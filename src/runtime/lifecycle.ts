@@ -19,7 +19,7 @@ export interface Stoppable {
   readonly failed?: Promise<never>;
 }
 
-export interface Step {
+export interface LifecycleStep {
   readonly name: string;
   /**
    * The signal only aborts the start. What has started runs until its own `stop`: one signal for all would stop every
@@ -43,7 +43,7 @@ export interface LifecycleDeps {
 }
 
 /** The steps of a list start together. They still stop one after the other, in reverse. */
-export type Stage = Step | readonly Step[];
+export type Stage = LifecycleStep | readonly LifecycleStep[];
 
 /**
  * Runs what `begin` starts on the stack until the signal aborts or a started part fails, and resolves after a clean
@@ -117,7 +117,7 @@ export class LifecycleStack {
     const steps = "name" in stage ? [stage] : stage;
     const linked = linkSignals(signal);
     const failures: unknown[] = [];
-    const begin = async (step: Step) => {
+    const begin = async (step: LifecycleStep) => {
       try {
         return await step.start(linked.signal);
       } catch (error) {

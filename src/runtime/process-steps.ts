@@ -10,7 +10,7 @@ import type { Log } from "../telemetry/log.ts";
 import type { BuildInfo, Metrics } from "../telemetry/metrics.ts";
 import type { OtlpDeps, OtlpOptions } from "../telemetry/otlp.ts";
 import { createNoTracing, type Traced, type Tracing } from "../telemetry/spans.ts";
-import type { Step, Stoppable } from "./lifecycle.ts";
+import type { LifecycleStep, Stoppable } from "./lifecycle.ts";
 
 export interface PortDeps extends HttpPortDeps {
   /** The address that ports listen on, and the setting that has it. Default: all addresses. */
@@ -28,7 +28,7 @@ function portStep(
   routes: () => ReadonlyMap<string, HttpHandler>,
   options: HttpPortOptions,
   deps: PortDeps,
-): Step {
+): LifecycleStep {
   return {
     name,
     async start(signal) {
@@ -52,7 +52,7 @@ export function rpcPortStep(
   { rpcPort: port, tls }: { readonly rpcPort: number } & Pick<HttpPortOptions, "tls">,
   { health, services, tracing }: RpcPortParts,
   deps: PortDeps,
-): Step {
+): LifecycleStep {
   const routes = () =>
     new Map([...serviceRoutes(services, health, { ...deps, spans: tracing.spans }), ...health.routes()]);
   return portStep("RPC port", routes, { port, setting: "rpc_port", tls }, deps);
@@ -63,7 +63,7 @@ export function metricsPortStep(
   port: number,
   { contentType, render }: Pick<Metrics, "contentType" | "render">,
   deps: PortDeps,
-): Step {
+): LifecycleStep {
   const page = serveReads(async () => ({ status: 200, contentType, body: await render() }));
   const setting = "observability.metrics.prometheus_port";
   return portStep("metrics port", () => new Map([["/metrics", page]]), { port, setting }, deps);
@@ -73,7 +73,7 @@ export function metricsPortStep(
 export function processMetricsStep(
   metrics: Metrics,
   deps: { readonly clock: Clock; readonly log: Log },
-): Step {
+): LifecycleStep {
   return {
     name: "process metrics",
     async start() {
@@ -97,7 +97,7 @@ export interface TracingPartDeps {
 }
 
 export interface TracingPart extends Traced {
-  readonly step: Step;
+  readonly step: LifecycleStep;
 }
 
 /**
@@ -110,7 +110,7 @@ export function createTracingPart(
   deps: TracingPartDeps,
 ): TracingPart {
   let spans: Traced["spans"];
-  const step: Step = {
+  const step: LifecycleStep = {
     name: "tracing",
     async start() {
       if (options === undefined) return undefined;
@@ -141,7 +141,7 @@ export interface StartedStepOptions {
 export function startedStep(
   { program, fields, health, onStarted }: StartedStepOptions,
   { log }: { readonly log: Log },
-): Step {
+): LifecycleStep {
   return {
     name: "health",
     async start() {

@@ -3,7 +3,12 @@
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
 import type { SecretSource } from "../config/secret-source.ts";
-import { type LifecycleOptions, type LifecycleStack, runLifecycle, type Step } from "../runtime/lifecycle.ts";
+import {
+  type LifecycleOptions,
+  type LifecycleStack,
+  type LifecycleStep,
+  runLifecycle,
+} from "../runtime/lifecycle.ts";
 import {
   createTracingPart,
   metricsPortStep,
@@ -222,7 +227,12 @@ async function registerRegions(
 }
 
 /** Keeps the history within its limits, and registers regions that are added to the tokens later. */
-function loopsStep(config: ServerConfig, store: Store, source: SecretSource, deps: ServerDeps): Step {
+function loopsStep(
+  config: ServerConfig,
+  store: Store,
+  source: SecretSource,
+  deps: ServerDeps,
+): LifecycleStep {
   const { clock, random, log } = deps;
   const onFailure = (name: string, error: unknown) =>
     log.warn("a task failed and will be retried", { component: name, error });

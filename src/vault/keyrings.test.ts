@@ -55,8 +55,8 @@ describe("the first key of a keyring", () => {
   test("is complete or absent after a crash at any step, and the next process continues", async () => {
     for (let calls = 0; ; calls++) {
       const storage = createMemoryStorage();
-      const victim = createTestVault({ storage: mortalStorage(storage, calls), keys: [masterKey] });
-      const outcome = await victim
+      const killed = createTestVault({ storage: mortalStorage(storage, calls), keys: [masterKey] });
+      const outcome = await killed
         .encrypt({ keyring, data: "from the first" }, signal)
         .catch(() => undefined);
       // An original vault on the same storage can find a key only by its id.

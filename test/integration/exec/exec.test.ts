@@ -52,7 +52,7 @@ const difficult = {
 
 for (const reader of readerNames) {
   describe(reader, () => {
-    test("the program sees every variable exactly, its own surroundings, and nothing of krane's", async (t) => {
+    test("the program sees every variable exactly, its own environment, and nothing of krane's", async (t) => {
       const { env, serve } = await createSecretsPod(t, difficult);
       await serve();
       const given = {

@@ -155,10 +155,10 @@ describe("a lost node", () => {
   it("keeps its pods, unready, for five minutes; then they are recreated elsewhere", async () => {
     await cluster.must("POST", sets, replicaSet("web", 3));
     await clock.advance(3_000);
-    const victim = (await cluster.pods("work")).find(({ spec }) => spec?.nodeName === "untrusted-zone-a");
+    const pod = (await cluster.pods("work")).find(({ spec }) => spec?.nodeName === "untrusted-zone-a");
     cluster.nodes.lose("untrusted-zone-a");
     await clock.advance(60_000);
-    const stranded = await cluster.must<Pod>("GET", `${pods}/${victim?.metadata?.name}`);
+    const stranded = await cluster.must<Pod>("GET", `${pods}/${pod?.metadata?.name}`);
     assert.equal(isReady(stranded), false);
     assert.equal((await cluster.pods("work")).length, 3);
     await clock.advance(250_000);

@@ -7,7 +7,7 @@ import { applyState } from "../../src/server/kind-messages.ts";
 import { createFaultyCalls, FaultSwitch, type FaultyPeer } from "../../test/simulation/faulty-parts.ts";
 import { applyDeployment } from "../../test/support/deployment-messages.ts";
 import { serveCommands } from "../isolation/commands.ts";
-import { type Addresses, regionKey, startSurroundings } from "../isolation/surroundings.ts";
+import { type Addresses, regionKey, startServers } from "../isolation/servers.ts";
 import { takeTask, tellParent } from "./parent.ts";
 
 export type DisturbCommand =
@@ -35,7 +35,7 @@ const { keys } = takeTask<DisturbedTask>();
 const calls = new FaultSwitch();
 const added = new FaultSwitch();
 const never = new AbortController().signal;
-const surroundings = await startSurroundings(
+const servers = await startServers(
   [
     createFaultyCalls({ cilium: calls, deployments: calls, sentinels: calls }),
     (next) => async (request) => {
@@ -49,7 +49,7 @@ const surroundings = await startSurroundings(
   ],
   never,
 );
-const { server, plane } = surroundings;
+const { server, plane } = servers;
 let generation = 0;
 let isFlooding = false;
 let turn = 0;
@@ -130,7 +130,7 @@ setInterval(() => {
 }, changeEveryMs);
 
 const facts: DisturbedFacts = {
-  addresses: surroundings.addresses,
+  addresses: servers.addresses,
   commands: await serveCommands<DisturbCommand>(handle),
 };
 tellParent(facts);

@@ -23,7 +23,7 @@ export interface Addresses {
   readonly controlPlane: string;
 }
 
-export interface Surroundings {
+export interface Servers {
   readonly addresses: Addresses;
   readonly server: ApiServer;
   /** Without a socket. */
@@ -32,10 +32,10 @@ export interface Surroundings {
   stop(): Promise<void>;
 }
 
-export async function startSurroundings(
+export async function startServers(
   interceptors: readonly Interceptor[],
   signal: AbortSignal,
-): Promise<Surroundings> {
+): Promise<Servers> {
   const deps = {
     clock: createSystemClock(),
     random: createSeededRandom(1),
