@@ -102,15 +102,15 @@ export interface ControlPlaneOptions {
   readonly token: SecretSource;
   /** PEM certificates to trust instead of the system's. */
   readonly ca?: TrustedCa | undefined;
-  readonly limits?: Partial<ConnectionLimits> | undefined;
+  readonly limits?: Partial<ConnectionLimits>;
   /** The deadline of every call that is not a stream. Default 10 s. */
-  readonly unaryTimeoutMs?: number | undefined;
+  readonly unaryTimeoutMs?: number;
 }
 
 export interface ControlPlaneDeps {
   readonly clock: Clock;
-  readonly metrics?: Pick<Metrics, "controlPlaneRequests" | "controlPlaneDuration"> | undefined;
-  readonly log?: Log | undefined;
+  readonly metrics?: Pick<Metrics, "controlPlaneRequests" | "controlPlaneDuration">;
+  readonly log?: Log;
   /** They run before krane's own. */
   readonly interceptors?: readonly Interceptor[] | undefined;
   /** Instead of a connection to `baseUrl`, for tests and simulations. */

@@ -85,8 +85,8 @@ export interface StreamStatus {
 export interface DesiredStreamDeps {
   readonly clock: Clock;
   readonly random: Random;
-  readonly metrics?: Pick<Metrics, "controlPlaneReconnects" | "controlPlaneStuck"> | undefined;
-  readonly log?: Log | undefined;
+  readonly metrics?: Pick<Metrics, "controlPlaneReconnects" | "controlPlaneStuck">;
+  readonly log?: Log;
 }
 
 export interface DesiredStream {
@@ -259,7 +259,7 @@ class ReconnectingStream<S> implements DesiredStream {
 }
 
 type StatusChange = Partial<Omit<StreamStatus, "lastError">> & {
-  readonly lastError?: StreamStatus["lastError"] | undefined;
+  readonly lastError?: StreamStatus["lastError"];
 };
 
 type Pulled<S> =

@@ -8,7 +8,7 @@ const intervalMs = 30_000;
 
 export interface HeartbeatDeps {
   readonly clock: Clock;
-  readonly log?: Log | undefined;
+  readonly log?: Log;
 }
 
 /** Beats at once and then every 30 s. Resolves when the signal aborts; never rejects. */

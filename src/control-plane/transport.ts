@@ -31,7 +31,7 @@ export interface HttpLinkOptions {
   readonly baseUrl: string;
   /** PEM certificates to trust instead of the system's; for https:// only. */
   readonly ca?: TrustedCa | undefined;
-  readonly limits?: Partial<ConnectionLimits> | undefined;
+  readonly limits?: Partial<ConnectionLimits>;
   readonly interceptors?: readonly Interceptor[] | undefined;
   /** Added to every request, after the interceptors. */
   readonly stamp?: RequestStamp | undefined;

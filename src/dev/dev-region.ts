@@ -43,7 +43,7 @@ export interface DevOptions {
   readonly ports: DevPorts;
   readonly cluster: ClusterChoice;
   /** Where to write a contexts file for the command line; undefined writes no file. */
-  readonly cliContextPath?: string | undefined;
+  readonly cliContextPath?: string;
 }
 
 export interface DevDeps extends AgentDeps, EmbeddedClusterDeps {

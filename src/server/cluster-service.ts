@@ -44,7 +44,7 @@ export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<type
 interface KindRequest {
   readonly region: string;
   readonly versionLastSeen: bigint;
-  readonly regionKey?: RegionKey | undefined;
+  readonly regionKey?: RegionKey;
 }
 
 function kindHandlers(deps: ClusterServiceDeps, kind: AnyKind) {

@@ -43,7 +43,7 @@ export interface HeardBefore {
   /** The merged state then. */
   readonly known?: AgentReport | undefined;
   /** The last report as received. */
-  readonly state?: AgentReport | undefined;
+  readonly state?: AgentReport;
 }
 
 /** The merged state after a report, in the form of a report. `counter` is the region's. */

@@ -19,7 +19,7 @@ import type { OpenVault } from "./vault.ts";
 export interface VaultDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics?: Pick<Metrics, "circuitBreakerRequests" | "circuitBreakerErrors"> | undefined;
+  readonly metrics?: Pick<Metrics, "circuitBreakerRequests" | "circuitBreakerErrors">;
   /** For calls to a remote vault. */
   readonly interceptors?: readonly Interceptor[] | undefined;
   readTextFile(path: string, signal: AbortSignal): Promise<string>;

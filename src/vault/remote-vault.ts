@@ -33,7 +33,7 @@ export interface RemoteVaultOptions {
 
 export interface RemoteVaultDeps {
   readonly clock: Clock;
-  readonly metrics?: Pick<Metrics, "circuitBreakerRequests" | "circuitBreakerErrors"> | undefined;
+  readonly metrics?: Pick<Metrics, "circuitBreakerRequests" | "circuitBreakerErrors">;
   /** They run before krane's own. */
   readonly interceptors?: readonly Interceptor[] | undefined;
   /** Instead of a connection to `url`, for tests. */

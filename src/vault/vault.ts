@@ -28,7 +28,7 @@ export interface Vault {
     request: {
       readonly keyring: string;
       readonly items: ReadonlyMap<string, string>;
-      readonly bindItemNames?: boolean | undefined;
+      readonly bindItemNames?: boolean;
     },
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, EncryptedValue>>;
