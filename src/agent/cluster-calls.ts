@@ -8,6 +8,7 @@
 //   the chart's admission policy does, and it must accept everything that krane writes.
 import type { ResourceAttributes } from "kubernetes-types/authorization/v1.js";
 import type { Config } from "../config/config.ts";
+import { clusterIdNamespace, sealSecretName } from "../engine/seal-keys.ts";
 import type { CallingPart, ClusterCall, ClusterVerb } from "../kinds/cluster-call.ts";
 import { allKinds } from "../kinds/kinds.ts";
 import {
@@ -28,6 +29,28 @@ export const clusterCalls: readonly ClusterCall[] = [
     kind: namespaces,
     verbs: ["create"],
     why: "The agent creates missing namespaces, and does not change existing ones.",
+  },
+  {
+    part: "agent",
+    kind: namespaces,
+    names: [clusterIdNamespace],
+    verbs: ["get"],
+    why: "The uid of this namespace identifies the cluster in the agent's seal.",
+  },
+  {
+    part: "agent",
+    kind: secrets,
+    isForState: true,
+    verbs: ["create"],
+    why: "The agent creates the key of its seal at the first start; RBAC cannot restrict create to a name.",
+  },
+  {
+    part: "agent",
+    kind: secrets,
+    isForState: true,
+    names: [sealSecretName],
+    verbs: ["get"],
+    why: "The agent reads the key of its seal, and never changes it.",
   },
   {
     part: "agent",

@@ -8,7 +8,7 @@ import { loadSeal, sealSecretName } from "../engine/seal-keys.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import type { Seal } from "../model/seal.ts";
-import type { Step } from "../runtime/lifecycle.ts";
+import type { LifecycleStep } from "../runtime/lifecycle.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { AgentError } from "./agent-error.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
@@ -16,7 +16,7 @@ import { startTimeoutMs } from "./controllers.ts";
 import { createAgentSecret } from "./secrets.ts";
 
 export interface SealPart {
-  readonly step: Step;
+  readonly step: LifecycleStep;
   /** Undefined until the step has run. */
   current(): Seal | undefined;
 }
@@ -25,7 +25,7 @@ const retryMs = 1_000;
 
 export function createSealPart(config: Config, deps: AgentDeps): SealPart {
   let seal: Seal | undefined;
-  const step: Step = {
+  const step: LifecycleStep = {
     name: "seal",
     async start(signal) {
       const { endpoint, stateNamespace: namespace } = await loadClusterAccess(config, deps, signal);

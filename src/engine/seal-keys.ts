@@ -11,6 +11,8 @@ import { createSealKey, Seal, type SealKey, sealKeyBytes } from "../model/seal.t
 import { isConflict, isNotFound } from "./classify.ts";
 
 export const sealSecretName = "krane-seal";
+/** Its uid identifies the cluster. */
+export const clusterIdNamespace = "kube-system";
 /** One key per line, in base64. */
 const keysEntry = "keys";
 
@@ -25,9 +27,9 @@ export interface SealSource {
 /** Rejects with a KubeApiError, or a TypeError if the keys or the cluster's id are unusable. */
 export async function loadSeal(source: SealSource, api: KubeApi, signal: AbortSignal): Promise<Seal> {
   const { region, namespace } = source;
-  const system = await api.get(namespaces, { name: "kube-system" }, { detail: "metadata" }, signal);
+  const system = await api.get(namespaces, { name: clusterIdNamespace }, { detail: "metadata" }, signal);
   const clusterId = system?.metadata?.uid;
-  if (clusterId === undefined) throw new TypeError("the cluster has no namespace kube-system");
+  if (clusterId === undefined) throw new TypeError(`the cluster has no namespace ${clusterIdNamespace}`);
   const keys =
     source.keys === undefined
       ? parseSealKeys(await loadSecret(namespace, api, signal), `Secret ${namespace}/${sealSecretName}`)

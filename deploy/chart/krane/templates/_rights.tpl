@@ -17,6 +17,11 @@
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [create]
+# The uid of this namespace identifies the cluster in the agent's seal.
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]
 # The agent records an Event on an object that it deletes or repairs, or whose deletion it holds back.
 - apiGroups: [""]
   resources: [events]
@@ -36,6 +41,18 @@
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch, delete]
+{{- end -}}
+
+{{- define "krane.rights.agent.state" -}}
+# The agent creates the key of its seal at the first start; RBAC cannot restrict create to a name.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]
+# The agent reads the key of its seal, and never changes it.
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: [krane-seal]
+  verbs: [get]
 {{- end -}}
 
 {{- define "krane.rights.registry" -}}
