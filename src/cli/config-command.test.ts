@@ -84,7 +84,7 @@ key_file = "key"
 
 describe("krane config check vault", () => {
   const argv = ["vault", "-c", "vault.toml"];
-  const text = `[vault]\ntoken_file = "token"\nmaster_keys_file = "keys"\n[vault.file]\npath = "d"\n`;
+  const text = `listen_host = "127.0.0.1"\n[vault]\ntoken_file = "token"\nmaster_keys_file = "keys"\n[vault.file]\npath = "d"\n`;
 
   test("says ok of a file that a vault can be served with", async () => {
     const files = {
