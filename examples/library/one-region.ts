@@ -1,6 +1,6 @@
 // A region in one process: a Kubernetes cluster and a control plane, both in memory, and krane's deployment controller.
 // The control plane asks for one deployment, and this program orders another.
-import { DeploymentController, labels } from "krane";
+import { DeploymentController, labels, loadSeal } from "krane";
 import { createTestControlPlane, kinds, startTestCluster } from "krane/testing";
 
 const signal = AbortSignal.timeout(30_000);
@@ -18,7 +18,9 @@ await plane.admin.applyObject({
 
 const kubernetes = cluster.connect("krane");
 const controlPlane = plane.connect("deployments");
-const controller = new DeploymentController({ region: plane.region }, { api: kubernetes.api, controlPlane });
+const seal = await loadSeal({ region: plane.region, namespace: "krane" }, kubernetes.api, signal);
+const deps = { api: kubernetes.api, controlPlane, seal };
+const controller = new DeploymentController({ region: plane.region }, deps);
 await controller.start(signal);
 
 const ordered = { ...identity, ...size, image, k8sNamespace: "acme", k8sName: "web", deploymentId: "d_web" };

@@ -63,6 +63,7 @@ test("every secret has a file setting, with the variable's name and _FILE", () =
       "vault.token",
       "vault.master_keys",
       "vault.s3.access_key_secret",
+      "seal.keys",
       "scheduler.token",
       "agent.token",
     ],

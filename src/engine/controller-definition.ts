@@ -1,14 +1,29 @@
 // What a kind provides so that the engine can run its controller: what the cluster should hold, and what is observed.
 // Streaming, queueing, applying, repairing, deleting, resyncing and reporting are the engine's, the same for all kinds.
 import { isDeepStrictEqual } from "node:util";
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { CacheChange } from "../kube/object-cache.ts";
 import type { KubeObject } from "../kube/types.ts";
-import type { DesiredEntry } from "./desired-store.ts";
+import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
 import type { LiveProjection, OwnedTarget, Plan } from "./plan.ts";
 import type { Observation } from "./reporter.ts";
-import type { KindStatus, WatchedKind } from "./watched-kind.ts";
+import type { KindStatus, WatchedKind, WatchedKindDeps } from "./watched-kind.ts";
+
+/** What a kind's definition is created with. */
+export interface DefinitionDeps<Spec, Report extends DescMessage> extends WatchedKindDeps {
+  readonly store: DesiredStore<Spec>;
+  readonly clock: Clock;
+  /** Sends a report to the control plane. */
+  report(report: MessageInitShape<Report>, signal: AbortSignal): Promise<void>;
+}
+
+/** What creating the controller of a kind takes. */
+export interface ControllerRecipe<Spec, Report extends DescMessage, Seen, Settings> {
+  define(settings: Settings, deps: DefinitionDeps<Spec, Report>): ControllerDefinition<Spec, Seen>;
+  readonly groupOf?: (entry: DesiredEntry<Spec>) => string | undefined;
+}
 
 /** `Seen`: what other parts of krane can observe of an object. */
 export interface ControllerDefinition<Spec, Seen = unknown> {

@@ -3,27 +3,27 @@
 //
 // - start() resolves when the watches are open. If they cannot be opened it rejects, with nothing left running.
 // - stop() may be called at any time and any number of times; when it resolves, nothing runs.
-import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import type { DescMessage } from "@bufbuild/protobuf";
 import { linkSignals } from "../concurrency/abort.ts";
 import type { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
-import { type Clock, sleep } from "../concurrency/clock.ts";
-import { type Random, uniform } from "../concurrency/random.ts";
+import { sleep } from "../concurrency/clock.ts";
+import { uniform } from "../concurrency/random.ts";
 import { supervise } from "../concurrency/supervisor.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
-import type { ControlPlane, DesiredAnswer, DesiredQuestion } from "../control-plane/connection.ts";
+import type { DesiredAnswer, DesiredQuestion } from "../control-plane/connection.ts";
 import { createDesiredStream, type DesiredStream } from "../control-plane/desired-stream.ts";
 import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
-import type { KubeApi } from "../kube/api.ts";
-import type { MessageRules } from "../model/message-fields.ts";
-import type { Seal } from "../model/seal.ts";
-import type { Log } from "../telemetry/log.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
-import type { Traced } from "../telemetry/spans.ts";
 import { ActionRecords } from "./action-records.ts";
 import { StepsApplier } from "./apply-steps.ts";
 import { backoffs, classifyFailure, classifyProblems } from "./classify.ts";
 import { Contests } from "./contests.ts";
-import { type ControllerDefinition, namespaceOf, whenWatching } from "./controller-definition.ts";
+import {
+  type ControllerDefinition,
+  type ControllerRecipe,
+  namespaceOf,
+  whenWatching,
+} from "./controller-definition.ts";
+import type { ControllerDeps, ControllerOptions } from "./controller-options.ts";
 import {
   blockedDeletionMessage,
   controllerStatusMessage,
@@ -32,19 +32,17 @@ import {
   listObjects,
   type ObjectFilter,
 } from "./controller-status.ts";
-import { DeletionGuard, type DeletionGuardOptions } from "./deletion-guard.ts";
+import { DeletionGuard } from "./deletion-guard.ts";
 import { type ReadState, readDelete, readState } from "./desired-message.ts";
-import { type DesiredEntry, DesiredStore } from "./desired-store.ts";
+import { DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
 import { countRepair } from "./drift-repair.ts";
-import type { DriftTolerance } from "./drift-tolerance.ts";
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
 import { KeptOrders } from "./kept-orders.ts";
 import { KeyPace } from "./key-pace.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
 import { createEventRecorder, type EventRecorder } from "./object-events.ts";
 import { ObjectStatuses, type OutcomeRecord } from "./object-status.ts";
-import type { OrderRecords } from "./order-records.ts";
 import { OrderWaits, type ReadOrder, readOrder, restoreOrder } from "./orders.ts";
 import type { Reconciler } from "./reconcile.ts";
 import { createReconciler } from "./reconcile-spans.ts";
@@ -53,49 +51,6 @@ import { isInSync, Resync, type ResyncResult } from "./resync.ts";
 import type { KeyListener, KindController, OrderOutcome, SeenObjects } from "./running-controller.ts";
 import { SlowLane } from "./slow-lane.ts";
 import { VersionCursor } from "./version-cursor.ts";
-import type { WatchedKindDeps } from "./watched-kind.ts";
-
-export interface ControllerOptions {
-  readonly rules: MessageRules;
-  /** How many keys are reconciled at the same time. */
-  readonly workers: number;
-  readonly deletion: DeletionGuardOptions;
-  /** The fields of others that are left alone; default none. */
-  readonly drift?: DriftTolerance;
-  /** Default 60 s; 0 switches the resync off, for tests of what must work without it. */
-  readonly resyncMs?: number;
-  /** How often the stream is replayed from 0. Default 10 min; 0 switches it off. */
-  readonly replayMs?: number;
-  /** How long start() waits for the watches. Default 60 s. */
-  readonly startTimeoutMs?: number;
-}
-
-export interface ControllerDeps extends Traced {
-  readonly api: KubeApi;
-  readonly controlPlane: ControlPlane;
-  /** Proves which objects are krane's (K4). */
-  readonly seal: Seal;
-  /** Where orders are kept. Absent: they end with the process. */
-  readonly orders?: OrderRecords | undefined;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  readonly metrics: Metrics;
-}
-
-/** What a kind's definition is created with. */
-export interface DefinitionDeps<Spec, Report extends DescMessage> extends WatchedKindDeps {
-  readonly store: DesiredStore<Spec>;
-  readonly clock: Clock;
-  /** Sends a report to the control plane. */
-  report(report: MessageInitShape<Report>, signal: AbortSignal): Promise<void>;
-}
-
-/** What creating the controller of a kind takes. */
-export interface ControllerRecipe<Spec, Report extends DescMessage, Seen, Settings> {
-  define(settings: Settings, deps: DefinitionDeps<Spec, Report>): ControllerDefinition<Spec, Seen>;
-  readonly groupOf?: (entry: DesiredEntry<Spec>) => string | undefined;
-}
 
 export const questionsAtOnce = 10;
 const reportsAtOnce = 8;

@@ -5,7 +5,7 @@
 // loaded on demand.
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import type { GenMessage } from "@bufbuild/protobuf/codegenv2";
-import type { ControllerDeps, ControllerOptions } from "../engine/controller.ts";
+import type { ControllerDeps, ControllerOptions } from "../engine/controller-options.ts";
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "../engine/engine-kind.ts";
 import type { KindController } from "../engine/running-controller.ts";
 import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";

@@ -12,14 +12,18 @@ export interface CallEventsDeps {
   readonly log: Log;
 }
 
-/** The service failed. With any other code it did its work: it rejected a request, or the client left. */
-const faults: ReadonlySet<Code> = new Set([
-  Code.Unknown,
-  Code.DeadlineExceeded,
-  Code.Unimplemented,
-  Code.Internal,
-  Code.Unavailable,
-  Code.DataLoss,
+/** The service did its work: it rejected a request, or the client left. With any other code it failed. */
+const rejections: ReadonlySet<Code> = new Set([
+  Code.Canceled,
+  Code.InvalidArgument,
+  Code.NotFound,
+  Code.AlreadyExists,
+  Code.PermissionDenied,
+  Code.ResourceExhausted,
+  Code.FailedPrecondition,
+  Code.Aborted,
+  Code.OutOfRange,
+  Code.Unauthenticated,
 ]);
 
 /** Wraps a router so that its services log their calls. */
@@ -39,7 +43,7 @@ export function createCallEvents({ clock, log }: CallEventsDeps): Interceptor {
         host: contextValues.get(peerAddress) || undefined,
         code: code === undefined ? "ok" : codeNames[code],
         durationMs: clock.nowMs() - startedMs,
-        error: code !== undefined && faults.has(code) ? error : undefined,
+        error: code !== undefined && !rejections.has(code) ? error : undefined,
       });
     };
     try {

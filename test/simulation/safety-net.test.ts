@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { Controller, type ControllerDeps } from "../../src/engine/controller.ts";
+import { Controller } from "../../src/engine/controller.ts";
 import type { DefinedKind } from "../../src/engine/controller-definition.ts";
+import type { ControllerDeps } from "../../src/engine/controller-options.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { deploymentRecipe } from "../../src/kinds/deployment/controller.ts";
 import { kinds } from "../../src/kinds/kinds.ts";

@@ -11,7 +11,7 @@ import { createControlPlane } from "../../src/control-plane/connection.ts";
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
 import { createFixture } from "../../src/dev/cluster-fixture.ts";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
-import type { ControllerDeps } from "../../src/engine/controller.ts";
+import type { ControllerDeps } from "../../src/engine/controller-options.ts";
 import { createOrderRecords } from "../../src/engine/kube-order-records.ts";
 import type { ReportSentinelStatusRequest } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import type { KindControllerOptions } from "../../src/kinds/kind.ts";

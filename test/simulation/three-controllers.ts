@@ -2,7 +2,7 @@
 // of each and sees of it. A generation is one state of an object that can be told from every other.
 import type { Interceptor } from "@connectrpc/connect";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
-import type { ControllerDeps } from "../../src/engine/controller.ts";
+import type { ControllerDeps } from "../../src/engine/controller-options.ts";
 import type { ControllerStatus } from "../../src/gen/krane/v1/agent_pb.ts";
 import { type ApplyInit, type KindName, kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";

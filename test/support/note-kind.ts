@@ -10,7 +10,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import type { ConfigMap } from "kubernetes-types/core/v1.js";
 import { ContentHashes } from "../../src/engine/applied-content.ts";
-import type { ControllerRecipe, DefinitionDeps } from "../../src/engine/controller.ts";
+import type { ControllerRecipe, DefinitionDeps } from "../../src/engine/controller-definition.ts";
 import {
   type ControllerDefinition,
   defineKind,

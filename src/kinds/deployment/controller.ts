@@ -2,7 +2,7 @@
 // policy, which has its own key (K1). No workload is applied before that policy exists and admits its port (K8).
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import { ContentHashes } from "../../engine/applied-content.ts";
-import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller.ts";
+import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller-definition.ts";
 import {
   type ControllerDefinition,
   defineKind,

@@ -4,7 +4,7 @@
 // The cluster may lack the CRD. Then all wanted policies wait, with a reason, and are applied once the CRD exists.
 // Until the first list response the cache is empty, which must not be mistaken for a cluster without policies.
 import { ContentHashes } from "../../engine/applied-content.ts";
-import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller.ts";
+import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller-definition.ts";
 import {
   type ChangedKeys,
   type ControllerDefinition,

@@ -2,7 +2,7 @@
 //
 // The Deployment is applied first and deleted last: after a crash krane finds it and completes or deletes the rest.
 // Companions that have lost their Deployment are looked up upstream by their id.
-import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller.ts";
+import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller-definition.ts";
 import {
   type ControllerDefinition,
   defineKind,
