@@ -10,7 +10,7 @@ SOURCES := $(shell find src packages test tools bench proto -mindepth 1 \( -name
 	src/. packages/. test/. tools/. bench/. proto/.
 PRODUCT := $(filter src/% packages/%,$(SOURCES))
 
-.PHONY: help dev test test-long check build pack gen deploy kube cluster bench install clean
+.PHONY: help dev test test-long check build pack gen deploy kube node cluster bench install clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ deploy: .cache/installed ## Generate the RBAC rules and the plain manifests in d
 
 kube: .cache/installed ## Build the real Kubernetes for tests into the cache (the first time takes 6 minutes or more)
 	$(TS) tools/build-kube.ts
+
+node: .cache/installed ## Build a real Kubernetes node with gVisor for tests into the cache (the first time takes 5 minutes or more)
+	$(TS) tools/build-node.ts
 
 cluster: .cache/installed ## Run a real Kubernetes control plane until Ctrl-C
 	$(TS) test/support/run-cluster.ts

@@ -68,3 +68,16 @@ export function runGo(
     });
   });
 }
+
+/** Downloads a module that the go.mod of the place pins, and returns its folder in the module cache, which is read-only. */
+export async function loadModuleDir(
+  module: string,
+  place: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
+  signal: AbortSignal,
+): Promise<string> {
+  const downloaded: unknown = JSON.parse(await runGo(["mod", "download", "-json", module], place, signal));
+  if (typeof downloaded !== "object" || downloaded === null || !("Dir" in downloaded)) {
+    throw new Error(`go mod download did not return the folder of ${module}`);
+  }
+  return String(downloaded.Dir);
+}

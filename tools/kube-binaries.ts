@@ -5,8 +5,9 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { missingFiles } from "./binary-folder.ts";
 import { GoCommandError, loadGoToolchain } from "./go-command.ts";
-import { buildKube, missingFiles } from "./kube-build.ts";
+import { buildKube } from "./kube-build.ts";
 import { buildSteps, isOlderGo, loadCacheKey, loadNeededGoVersion } from "./kube-recipe.ts";
 
 export type KubeBinaries =
@@ -23,6 +24,7 @@ export interface ResolveOptions {
   readonly report: (line: string) => void;
 }
 
+const files = buildSteps.map(({ file }) => file);
 const toolsDir = fileURLToPath(new URL(".", import.meta.url));
 
 /** `KUBEBUILDER_ASSETS` wins; otherwise the cache, which is filled when Go is on the PATH. */
@@ -39,7 +41,7 @@ export async function resolveKubeBinaries(
   }
   const needed = await loadNeededGoVersion(toolsDir);
   if (go.kind === "absent") {
-    const what = `go is not on the PATH; install Go ${needed} or newer (https://go.dev/dl), or point KUBEBUILDER_ASSETS at a folder with ${fileNames()}`;
+    const what = `go is not on the PATH; install Go ${needed} or newer (https://go.dev/dl), or point KUBEBUILDER_ASSETS at a folder with ${files.join(", ")}`;
     return { kind: "missing", what, goPresent };
   }
   if (isOlderGo(go.version, needed)) {
@@ -47,7 +49,7 @@ export async function resolveKubeBinaries(
     return { kind: "missing", what, goPresent };
   }
   const dir = join(cacheRoot(env), await loadCacheKey(toolsDir, go.version));
-  if ((await missingFiles(dir)).length > 0) {
+  if ((await missingFiles(dir, files)).length > 0) {
     try {
       await buildKube({ toolsDir, targetDir: dir, env, report: options.report }, signal);
     } catch (error) {
@@ -62,7 +64,7 @@ export async function resolveKubeBinaries(
 }
 
 async function resolveAssets(dir: string, goPresent: boolean): Promise<KubeBinaries> {
-  const missing = await missingFiles(dir);
+  const missing = await missingFiles(dir, files);
   if (missing.length === 0) {
     return { kind: "ready", dir };
   }
@@ -74,10 +76,6 @@ function cacheRoot(env: NodeJS.ProcessEnv): string {
   const configured = env["XDG_CACHE_HOME"];
   const base = configured !== undefined && configured !== "" ? configured : join(homedir(), ".cache");
   return join(base, "krane", "kube");
-}
-
-function fileNames(): string {
-  return buildSteps.map((step) => step.file).join(", ");
 }
 
 function lastLine(text: string): string {

@@ -1,0 +1,3 @@
+module krane/tools/pause
+
+go 1.26.0
