@@ -1,4 +1,4 @@
-// The image cannot be built where there is no container engine, but what it says can be held against what runs.
+// What the Dockerfile says, against what runs. test/node builds the image and runs it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nodeFlags } from "../../tools/bundle.ts";
@@ -11,20 +11,42 @@ const lines = readProjectFile("deploy/image/Dockerfile")
   .split("\n")
   .filter((line) => line !== "" && !line.startsWith("#"));
 
-function instruction(name: string): string {
-  const found = lines.filter((line) => line.startsWith(`${name} `));
-  assert.equal(found.length, 1, name);
-  return found[0]?.slice(name.length + 1) ?? "";
+function instructions(name: string): readonly string[] {
+  return lines.filter((line) => line.startsWith(`${name} `)).map((line) => line.slice(name.length + 1));
 }
 
-test("it is one file on a base that has Node and no shell", () => {
+function instruction(name: string): string {
+  const found = instructions(name);
+  assert.equal(found.length, 1, name);
+  return found[0] ?? "";
+}
+
+test("it is one program and its launcher on a base that has Node and no shell", () => {
   assert.deepEqual(
     lines.map((line) => line.split(" ")[0]),
-    ["FROM", "COPY", "WORKDIR", "USER", "ENTRYPOINT", "CMD"],
+    ["FROM", "LABEL", "COPY", "COPY", "WORKDIR", "USER", "ENTRYPOINT", "CMD"],
   );
   assert.match(instruction("FROM"), /^gcr\.io\/distroless\/nodejs24-debian\d+:nonroot$/);
-  const [copied, place] = instruction("COPY").split(" ").slice(-2);
-  assert.deepEqual([copied, place], ["bin/krane", containerProgram[1]]);
+  assert.deepEqual(
+    instructions("COPY").map((line) => line.split(" ").slice(-2)),
+    [
+      ["bin/krane", containerProgram[1]],
+      ["deploy/image/krane", "/usr/local/bin/krane"],
+    ],
+  );
+});
+
+test("what is copied is not ignored", () => {
+  const ignored = readProjectFile("deploy/image/Dockerfile.dockerignore").trim().split("\n");
+  const copied = instructions("COPY").map((line) => `!${line.split(" ").at(-2)}`);
+  assert.deepEqual(ignored, ["*", ...copied]);
+});
+
+test("the launcher runs the program with the image's Node, because there is no shell to find it", () => {
+  const [node, program] = containerProgram;
+  const launcher = readProjectFile("deploy/image/krane");
+  assert.ok(launcher.startsWith(`#!${node}\n`));
+  assert.ok(launcher.includes(`import("${program}")`));
 });
 
 test("it is started as the tests start it, and as the user that the chart names", () => {
@@ -37,10 +59,14 @@ test("it is started as the tests start it, and as the user that the chart names"
     assert.equal(spec?.template.spec?.securityContext?.runAsUser, containerUser);
 });
 
-test("the commands on the pages run the program where it is", () => {
-  for (const name of projectFiles(/^docs\/operations\/.*\.md$/))
-    for (const [typed] of readProjectFile(name).matchAll(/\/nodejs\S+ \S+/g))
-      assert.equal(typed, containerProgram.join(" "), name);
+test("the commands on the pages run the launcher", () => {
+  const typed = projectFiles(/^docs\/operations\/.*\.md$/).flatMap((name) =>
+    [...readProjectFile(name).matchAll(/kubectl \S+ \S+ exec \S+ -- (?:\\\n *)?(\S+)/g)].map(
+      ([, command]) => command,
+    ),
+  );
+  assert.ok(typed.length >= 2);
+  assert.deepEqual([...new Set(typed)], ["krane"]);
 });
 
 test("the chart, the program and the pages are of one version", () => {

@@ -1,0 +1,126 @@
+// Makes a stand-in for the base image of deploy/image/Dockerfile where no registry can be reached: the same libraries
+// from Debian packages, the same Node from npm, the same user, and no shell. It proves the instructions of the
+// Dockerfile, not the base image that production uses.
+
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { homedir, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { withBuildLock } from "./build-lock.ts";
+import { runDebianTool } from "./debian-tool.ts";
+import { openImageStore } from "./image-store.ts";
+
+export interface BaseOptions {
+  readonly env: NodeJS.ProcessEnv;
+  readonly report: (line: string) => void;
+}
+
+const run = promisify(execFile);
+const self = fileURLToPath(import.meta.url);
+const suite = "trixie";
+const packages = ["base-files", "ca-certificates", "libc6", "libgcc-s1", "libstdc++6", "netbase", "tzdata"];
+const user = 65532;
+
+// Programs that come with the packages above. Production's base has none.
+const programs = [
+  "./usr/bin",
+  "./usr/sbin",
+  "./usr/share/doc",
+  "./usr/share/man",
+  "./usr/share/perl*",
+  "./var/lib/dpkg",
+];
+
+const accounts = {
+  passwd: `root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:${user}:${user}:nonroot:/home/nonroot:/sbin/nologin\n`,
+  group: `root:x:0:\nnonroot:x:${user}:\n`,
+} as const;
+
+/** Returns an OCI archive with the image under that name. */
+export async function resolveStandInBase(
+  name: string,
+  { env, report }: BaseOptions,
+  signal: AbortSignal,
+): Promise<string> {
+  const node = await findNode24();
+  const facts = [
+    name,
+    process.arch,
+    await readFile(self, "utf8"),
+    await readFile(join(dirname(node), "../package.json"), "utf8"),
+  ];
+  const key = createHash("sha256").update(facts.join("\n")).digest("hex").slice(0, 12);
+  const cache = join(env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "krane", "image-base");
+  const archive = join(cache, key, "base.tar");
+  const build = async () => {
+    if (await isFile(archive)) return;
+    report("image: making a stand-in for the base image from Debian packages, once");
+    const work = await mkdtemp(join(tmpdir(), "krane-image-base-"));
+    try {
+      await makeRoot(join(work, "root"), node, signal);
+      await pack(name, work, archive, signal);
+    } finally {
+      await rm(work, { recursive: true, force: true });
+    }
+  };
+  const onWait = () => report("image: another process is making the base image; waiting for it");
+  await withBuildLock(join(cache, `${key}.lock`), onWait, build, signal);
+  return archive;
+}
+
+/** The Node that production runs on; `make .cache/node24` installs it from npm. */
+async function findNode24(): Promise<string> {
+  const folder = fileURLToPath(new URL("node24/node_modules", import.meta.url));
+  const names = await readdir(folder).catch(() => []);
+  const found = names.find((each) => each.startsWith("node-linux-"));
+  if (found === undefined) throw new Error("Node 24 is not installed: run `make .cache/node24`");
+  return join(folder, found, "bin", "node");
+}
+
+async function makeRoot(root: string, node: string, signal: AbortSignal): Promise<void> {
+  const archive = `${root}.tar`;
+  const include = `--include=${packages.join(",")}`;
+  await runDebianTool("mmdebstrap", ["--quiet", "--variant=extract", include, suite, archive], signal);
+  await mkdir(root);
+  const without = programs.map((path) => `--exclude=${path}`);
+  await run("tar", ["-xf", archive, "-C", root, "--anchored", "--wildcards", ...without], { signal });
+  await rm(archive);
+  for (const [file, text] of Object.entries(accounts)) await writeFile(join(root, "etc", file), text);
+  // The package's own script would write this file, but scripts of packages are not run.
+  const certificates = join(root, "usr/share/ca-certificates/mozilla");
+  const texts = await Promise.all(
+    (await readdir(certificates)).sort().map((each) => readFile(join(certificates, each), "utf8")),
+  );
+  await writeFile(join(root, "etc/ssl/certs/ca-certificates.crt"), texts.join("\n"));
+  await mkdir(join(root, "nodejs/bin"), { recursive: true });
+  await copyFile(node, join(root, "nodejs/bin/node"));
+  await chmod(join(root, "nodejs/bin/node"), 0o555);
+  await mkdir(join(root, "tmp"), { recursive: true });
+  await chmod(join(root, "tmp"), 0o1777);
+}
+
+async function pack(name: string, work: string, archive: string, signal: AbortSignal): Promise<void> {
+  const dockerfile = join(work, "Dockerfile");
+  const lines = [
+    "FROM scratch",
+    "COPY root/ /",
+    "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt",
+    "WORKDIR /home/nonroot",
+    `USER ${user}:${user}`,
+    'ENTRYPOINT ["/nodejs/bin/node"]',
+  ];
+  await writeFile(dockerfile, `${lines.join("\n")}\n`);
+  const store = await openImageStore(join(work, "store"), signal);
+  await store.build({ tag: name, dockerfile, context: work });
+  await store.save(name, archive);
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (entry) => entry.isFile(),
+    () => false,
+  );
+}

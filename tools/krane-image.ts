@@ -1,0 +1,57 @@
+// Builds krane's image from deploy/image/Dockerfile with buildah, on the stand-in base.
+
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type BaseOptions, resolveStandInBase } from "./image-base.ts";
+import { type ImageStore, openImageStore } from "./image-store.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const folder = join(root, "deploy/image");
+
+export interface KraneImage {
+  readonly tag: string;
+  /** The name of the base in the Dockerfile. */
+  readonly base: string;
+}
+
+export async function describeKraneImage(): Promise<KraneImage> {
+  const base = /^FROM (\S+)$/m.exec(await readFile(join(folder, "Dockerfile"), "utf8"))?.[1];
+  const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
+    readonly version: string;
+  };
+  if (base === undefined) throw new Error("deploy/image/Dockerfile has no FROM");
+  return { tag: `registry.example/krane:${version}`, base };
+}
+
+/** bin/krane must be there already: `make build` writes it. */
+export async function buildKraneImage(store: ImageStore): Promise<void> {
+  const { tag } = await describeKraneImage();
+  const ignored = ["--ignorefile", join(folder, "Dockerfile.dockerignore")];
+  const labels = ["--label", `org.opencontainers.image.version=${tag.split(":").at(-1)}`];
+  await store.build({
+    tag,
+    dockerfile: join(folder, "Dockerfile"),
+    context: root,
+    args: [...ignored, ...labels],
+  });
+}
+
+/** A store that has the base, until the task is over. */
+export async function withBaseImage<T>(
+  options: BaseOptions,
+  task: (store: ImageStore) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const { base } = await describeKraneImage();
+  const archive = await resolveStandInBase(base, options, signal);
+  const dir = await mkdtemp(join(tmpdir(), "krane-images-"));
+  try {
+    const store = await openImageStore(dir, signal);
+    await store.load(archive, base);
+    return await task(store);
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}
