@@ -50,8 +50,8 @@ kube: .cache/installed ## Build the real Kubernetes for tests into the cache (th
 node: .cache/installed ## Build a real Kubernetes node with gVisor for tests into the cache (the first time takes 5 minutes or more)
 	$(TS) tools/build-node.ts
 
-cluster: .cache/installed ## Run a real Kubernetes control plane until Ctrl-C
-	$(TS) test/support/run-cluster.ts
+cluster: .cache/installed $(if $(filter real,$(node)),bin/krane .cache/node24) ## Run a real Kubernetes control plane until Ctrl-C; with node=real also a node (as root)
+	$(TS) test/support/$(if $(filter real,$(node)),run-real-cluster.ts,run-cluster.ts)
 
 bench: build ## Run the benchmarks; prints each figure with its ratio to the raw limit
 	$(TS) bench/run.ts

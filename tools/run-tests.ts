@@ -97,7 +97,7 @@ const unit = [...testFiles("src"), ...testFiles("packages", packageTests)];
 const whole = longestFirst([
   ...testFiles("tools"),
   ...packageTests.flatMap((folder) => testFiles(folder)),
-  ...testFiles("test", ["test/cluster/"]),
+  ...testFiles("test", ["test/cluster/", "test/node/"]),
 ]);
 const cores = availableParallelism();
 const node24 = findNode24();

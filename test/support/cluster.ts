@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { requestApi } from "./cluster/api-request.ts";
 import {
   apiServer,
+  authorityPath,
   type ComponentCommand,
   type ControlPlaneLayout,
   controllerManager,
@@ -29,7 +30,7 @@ import {
 import type { ClusterFacts } from "./cluster/facts.ts";
 import { type KubectlOptions, runKubectl } from "./cluster/kubectl.ts";
 import { type Kennel, openKennel } from "./cluster/leash.ts";
-import { auditPolicy, clusterObjects } from "./cluster/manifests.ts";
+import { auditPolicy, clusterObjects, realNodeObjects } from "./cluster/manifests.ts";
 import { kwokStages } from "./cluster/stages.ts";
 import { whileAlive } from "./cluster/vigil.ts";
 import { eventually } from "./eventually.ts";
@@ -37,6 +38,8 @@ import { eventually } from "./eventually.ts";
 export interface ClusterOptions {
   /** A folder with the binaries, as `resolveKubeBinaries` finds it. */
   readonly binariesDir: string;
+  /** A real node joins, and no fake ones exist. It must be started by the caller. */
+  readonly realNode?: ControlPlaneLayout["realNode"];
 }
 
 export interface Cluster extends ClusterFacts {
@@ -54,6 +57,7 @@ export async function startCluster(options: ClusterOptions, signal: AbortSignal)
     const layout = {
       dir,
       binariesDir: options.binariesDir,
+      ...(options.realNode && { realNode: options.realNode }),
       port: await freePort(),
       identities: createIdentities(dir),
     };
@@ -97,15 +101,17 @@ async function startComponents(
       writeKubeconfig(identity, facts.serverUrl, facts.ca),
     ),
   );
-  const workers = [controllerManager, scheduler, kwok].map((component) => run(component(layout)));
-  await whileAlive([store, server, ...workers], (until) => bootstrap(facts, until), signal);
+  const fakeNodes = layout.realNode === undefined;
+  const components = [controllerManager, scheduler, ...(fakeNodes ? [kwok] : [])];
+  const workers = components.map((component) => run(component(layout)));
+  await whileAlive([store, server, ...workers], (until) => bootstrap(facts, fakeNodes, until), signal);
   return facts;
 }
 
 /** Asks until the API server is ready, and says how to reach it. */
 function whenServing(layout: ControlPlaneLayout, signal: AbortSignal): Promise<ClusterFacts> {
   const { dir, identities } = layout;
-  const caPath = join(dir, files.servingCertificate);
+  const caPath = authorityPath(layout);
   const serverUrl = `https://127.0.0.1:${layout.port}`;
   const adminToken = identities.admin.token;
   return eventually(
@@ -134,19 +140,20 @@ function whenServing(layout: ControlPlaneLayout, signal: AbortSignal): Promise<C
   );
 }
 
-async function bootstrap(facts: ClusterFacts, signal: AbortSignal): Promise<void> {
+async function bootstrap(facts: ClusterFacts, fakeNodes: boolean, signal: AbortSignal): Promise<void> {
   const crdPath = join(facts.binariesDir, "ciliumnetworkpolicies.yaml");
   const apply = ["apply", "--server-side", "--field-manager=krane-test-cluster"];
+  const input = JSON.stringify(fakeNodes ? clusterObjects() : realNodeObjects());
   const wait = ["wait", `--timeout=${startDeadlineMs / 1000}s`];
   await Promise.all([
     runKubectl(facts, [...apply, "-f", crdPath], { signal }),
-    runKubectl(facts, [...apply, "-f", "-"], { input: JSON.stringify(clusterObjects()), signal }),
+    runKubectl(facts, [...apply, "-f", "-"], { input, signal }),
   ]);
   await Promise.all([
     runKubectl(facts, [...wait, "--for=condition=Established", "crd/ciliumnetworkpolicies.cilium.io"], {
       signal,
     }),
-    runKubectl(facts, [...wait, "--for=condition=Ready", "node", "--all"], { signal }),
+    fakeNodes && runKubectl(facts, [...wait, "--for=condition=Ready", "node", "--all"], { signal }),
   ]);
 }
 

@@ -3,6 +3,7 @@
 // stay short enough for a Unix socket on every system.
 
 import { join } from "node:path";
+import type { Certificates } from "../node/certificates.ts";
 import type { Identities } from "./credentials.ts";
 
 export interface ControlPlaneLayout {
@@ -10,6 +11,8 @@ export interface ControlPlaneLayout {
   readonly binariesDir: string;
   readonly port: number;
   readonly identities: Identities;
+  /** Present when a real node joins. Then everything is reachable from its pods. */
+  readonly realNode?: { readonly address: string; readonly certificates: Certificates };
 }
 
 export interface ComponentCommand {
@@ -47,17 +50,12 @@ export function etcd({ binariesDir }: ControlPlaneLayout): ComponentCommand {
   ]);
 }
 
-export function apiServer({ binariesDir, port }: ControlPlaneLayout): ComponentCommand {
-  return command(binariesDir, "kube-apiserver", [
+export function apiServer(layout: ControlPlaneLayout): ComponentCommand {
+  return command(layout.binariesDir, "kube-apiserver", [
     `--etcd-servers=${etcdUrl}`,
-    "--bind-address=127.0.0.1",
-    "--advertise-address=127.0.0.1",
-    `--secure-port=${port}`,
-    `--cert-dir=${files.certDir}`,
-    // A loopback address is refused as an endpoint of the `kubernetes` Service.
-    "--endpoint-reconciler-type=none",
+    ...(layout.realNode === undefined ? loopbackOnly : reachableFromPods(layout.realNode)),
+    `--secure-port=${layout.port}`,
     "--service-cluster-ip-range=10.96.0.0/16",
-    "--authorization-mode=RBAC",
     `--token-auth-file=${files.tokens}`,
     "--service-account-issuer=https://kubernetes.default.svc",
     `--service-account-key-file=${files.serviceAccountKey}`,
@@ -70,16 +68,48 @@ export function apiServer({ binariesDir, port }: ControlPlaneLayout): ComponentC
   ]);
 }
 
+const loopbackOnly = [
+  "--bind-address=127.0.0.1",
+  "--advertise-address=127.0.0.1",
+  `--cert-dir=${files.certDir}`,
+  // A loopback address is refused as an endpoint of the `kubernetes` Service.
+  "--endpoint-reconciler-type=none",
+  "--authorization-mode=RBAC",
+];
+
+function reachableFromPods({ address, certificates }: NonNullable<ControlPlaneLayout["realNode"]>): string[] {
+  const { authority, apiServer: own, apiServerAsClient: client } = certificates;
+  return [
+    "--bind-address=0.0.0.0",
+    `--advertise-address=${address}`,
+    `--tls-cert-file=${own.certificate}`,
+    `--tls-private-key-file=${own.key}`,
+    `--client-ca-file=${authority}`,
+    "--authorization-mode=Node,RBAC",
+    "--enable-admission-plugins=NodeRestriction",
+    `--kubelet-certificate-authority=${authority}`,
+    `--kubelet-client-certificate=${client.certificate}`,
+    `--kubelet-client-key=${client.key}`,
+    "--kubelet-preferred-address-types=InternalIP",
+  ];
+}
+
+/** Verifies the API server's certificate. */
+export function authorityPath({ dir, realNode }: ControlPlaneLayout): string {
+  return realNode?.certificates.authority ?? join(dir, files.servingCertificate);
+}
+
 // The defaults (20 calls a second) would let the controllers, not krane, decide
 // how long a test with many pods takes.
 const unthrottled = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
 const alone = ["--leader-elect=false", "--secure-port=0", "--profiling=false"];
 
-export function controllerManager({ binariesDir, identities }: ControlPlaneLayout): ComponentCommand {
+export function controllerManager(layout: ControlPlaneLayout): ComponentCommand {
+  const { binariesDir, identities } = layout;
   return command(binariesDir, "kube-controller-manager", [
     `--kubeconfig=${identities.controllerManager.kubeconfigPath}`,
     `--service-account-private-key-file=${files.serviceAccountKey}`,
-    `--root-ca-file=${files.servingCertificate}`,
+    `--root-ca-file=${authorityPath(layout)}`,
     ...unthrottled,
     ...alone,
   ]);

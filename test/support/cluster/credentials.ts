@@ -1,6 +1,7 @@
 // Who may talk to a test cluster. Identities are bearer tokens in a file that
 // the API server reads, so there is no certificate authority to keep; the
-// serving certificate is made by the API server itself.
+// serving certificate is made by the API server itself. Only a real node's
+// kubelet has a client certificate.
 
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
@@ -19,6 +20,8 @@ export interface Identities {
   readonly controllerManager: Identity;
   readonly scheduler: Identity;
   readonly kwok: Identity;
+  /** Only with a real node. Kubernetes gives this user its rights. */
+  readonly kubeProxy: Identity;
 }
 
 /** The users whose calls keep the cluster itself going; the audit log leaves them out. */
@@ -37,6 +40,7 @@ export function createIdentities(dir: string): Identities {
     controllerManager: identity("kube-controller-manager", ["system:masters"]),
     scheduler: identity("kube-scheduler", ["system:masters"]),
     kwok: identity("kwok", ["system:masters"]),
+    kubeProxy: identity("system:kube-proxy", []),
   };
 }
 
@@ -54,6 +58,17 @@ export async function writeServiceAccountKey(path: string): Promise<void> {
 }
 
 export async function writeKubeconfig(identity: Identity, serverUrl: string, ca: string): Promise<void> {
+  const text = kubeconfig(identity.user, { token: identity.token }, serverUrl, ca);
+  await writeFile(identity.kubeconfigPath, text, { mode: 0o600 });
+}
+
+/** `credentials` are the fields of a kubeconfig's user. */
+export function kubeconfig(
+  user: string,
+  credentials: Readonly<Record<string, string>>,
+  serverUrl: string,
+  ca: string,
+): string {
   const name = "krane-test";
   const config = {
     apiVersion: "v1",
@@ -64,9 +79,9 @@ export async function writeKubeconfig(identity: Identity, serverUrl: string, ca:
         cluster: { server: serverUrl, "certificate-authority-data": Buffer.from(ca).toString("base64") },
       },
     ],
-    users: [{ name: identity.user, user: { token: identity.token } }],
-    contexts: [{ name, context: { cluster: name, user: identity.user } }],
+    users: [{ name: user, user: credentials }],
+    contexts: [{ name, context: { cluster: name, user } }],
     "current-context": name,
   };
-  await writeFile(identity.kubeconfigPath, JSON.stringify(config, null, 2), { mode: 0o600 });
+  return JSON.stringify(config, null, 2);
 }

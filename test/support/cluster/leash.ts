@@ -19,11 +19,13 @@ export interface LeashedCommand {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
-  readonly logPath: string;
+  /** Absent: the output goes where that of this process goes. */
+  readonly logPath?: string;
 }
 
 export interface Leashed {
   readonly name: string;
+  /** Empty if it has none. */
   readonly logPath: string;
   /** Resolves when the component is gone, with how it ended. Never rejects. */
   readonly ended: Promise<string>;
@@ -44,6 +46,8 @@ const leashScript = `
 exec 4<&0 </dev/null
 "$@" 4<&- &
 component=$!
+# The shell would write "Killed" where the component writes.
+exec 2>/dev/null
 (
   while read -r _ <&4; do :; done
   kill -TERM "$component" 2>/dev/null
@@ -61,14 +65,27 @@ kill "$watcher" 2>/dev/null
 exit "$status"
 `;
 
+// Control groups are empty folders as soon as their processes are gone, which the kernel may still be ending.
 const janitorScript = `
 while read -r _; do :; done
 rm -rf -- "$1"
+[ "$#" -gt 1 ] || exit 0
+tries=50
+while [ "$tries" -gt 0 ]; do
+  find /sys/fs/cgroup -depth -type d -path "*/$2*" -exec rmdir {} + 2>/dev/null
+  [ -n "$(find /sys/fs/cgroup -maxdepth 2 -type d -name "$2")" ] || exit 0
+  sleep 0.1
+  tries=$((tries - 1))
+done
 `;
 
-/** From here on `dir` is removed when this process and all it starts in the kennel are gone. */
-export function openKennel(dir: string): Kennel {
-  const janitor = spawnShell(janitorScript, ["krane-janitor", dir], {
+/**
+ * From here on `dir` is removed when this process and all it starts in the kennel are gone; so are the control groups
+ * of that name, if one is given.
+ */
+export function openKennel(dir: string, cgroup?: string): Kennel {
+  const names = cgroup === undefined ? [dir] : [dir, cgroup];
+  const janitor = spawnShell(janitorScript, ["krane-janitor", ...names], {
     cwd: "/",
     stdio: ["pipe", "ignore", "ignore"],
   });
@@ -89,17 +106,17 @@ export function openKennel(dir: string): Kennel {
 }
 
 function startLeashed(command: LeashedCommand, lifeline: Writable): Leashed {
-  const log = openSync(command.logPath, "a");
+  const log = command.logPath === undefined ? undefined : openSync(command.logPath, "a");
   const child = spawnShell(leashScript, [`krane-${command.name}`, command.file, ...command.args], {
     cwd: command.cwd,
     env: command.env,
-    stdio: ["pipe", log, log, lifeline],
+    stdio: ["pipe", log ?? "inherit", log ?? "inherit", lifeline],
   });
-  closeSync(log);
+  if (log !== undefined) closeSync(log);
   const ended = endOf(child);
   return {
     name: command.name,
-    logPath: command.logPath,
+    logPath: command.logPath ?? "",
     ended,
     async release() {
       inputOf(child).end();

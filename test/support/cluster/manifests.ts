@@ -1,6 +1,7 @@
 // What a fresh test cluster contains: the nodes that krane's pods are written
 // for, the runtime class of untrusted code, and what is audited.
 
+import { kubeletCaller } from "../node/certificates.ts";
 import { controlPlaneUsers } from "./credentials.ts";
 
 export const zones = ["zone-a", "zone-b", "zone-c"] as const;
@@ -22,6 +23,19 @@ export function clusterObjects(): unknown {
     node("sentinel", zone, zones.length + index, "node-class"),
   ]);
   return { apiVersion: "v1", kind: "List", items: [runtimeClass(), ...nodes] };
+}
+
+/** Of a cluster whose node registers itself. */
+export function realNodeObjects(): unknown {
+  const group = "rbac.authorization.k8s.io";
+  const callsKubelets = {
+    apiVersion: `${group}/v1`,
+    kind: "ClusterRoleBinding",
+    metadata: { name: kubeletCaller },
+    roleRef: { apiGroup: group, kind: "ClusterRole", name: "system:kubelet-api-admin" },
+    subjects: [{ apiGroup: group, kind: "User", name: kubeletCaller }],
+  };
+  return { apiVersion: "v1", kind: "List", items: [runtimeClass(), callsKubelets] };
 }
 
 function runtimeClass(): unknown {

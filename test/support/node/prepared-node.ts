@@ -1,0 +1,43 @@
+// What a real node needs before its box starts: binaries and images, or the reason why it cannot be.
+
+import { resolveKubeBinaries } from "../../../tools/kube-binaries.ts";
+import { resolveNodeBinaries } from "../../../tools/node-binaries.ts";
+import { resolveNodeImages } from "./images.ts";
+import { inspectMachine, installPackages, type Machine } from "./machine.ts";
+import type { RealNodeOptions } from "./real-node.ts";
+
+export type PreparedNode =
+  | { readonly kind: "ready"; readonly options: RealNodeOptions }
+  | {
+      readonly kind: "missing";
+      /** What is missing and how to get it, on one line. */
+      readonly what: string;
+      /** Whether this machine could run a node, so that CI can tell a skip from a misconfiguration. */
+      readonly ableMachine: boolean;
+    };
+
+/** As root in CI it installs the missing Debian packages itself. */
+export async function prepareNode(
+  env: NodeJS.ProcessEnv,
+  report: (line: string) => void,
+  signal: AbortSignal,
+): Promise<PreparedNode> {
+  const machine = await ableMachine(env, report);
+  if (machine.kind !== "able") {
+    return { kind: "missing", what: machine.what, ableMachine: machine.kind === "lacks-packages" };
+  }
+  const kube = await resolveKubeBinaries(env, { report }, signal);
+  if (kube.kind === "missing") return { ...kube, ableMachine: kube.goPresent };
+  const node = await resolveNodeBinaries(env, { report }, signal);
+  if (node.kind === "missing") return { ...node, ableMachine: node.goPresent };
+  const images = await resolveNodeImages(node.dir, { env, report }, signal);
+  return { kind: "ready", options: { kubeDir: kube.dir, nodeDir: node.dir, images } };
+}
+
+async function ableMachine(env: NodeJS.ProcessEnv, report: (line: string) => void): Promise<Machine> {
+  const machine = await inspectMachine();
+  if (machine.kind !== "lacks-packages" || env["CI"] !== "true") return machine;
+  report(`node: installing ${machine.packages.join(", ")}`);
+  await installPackages(machine.packages);
+  return inspectMachine();
+}
