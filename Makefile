@@ -10,7 +10,7 @@ SOURCES := $(shell find src packages test tools bench proto -mindepth 1 \( -name
 	src/. packages/. test/. tools/. bench/. proto/.
 PRODUCT := $(filter src/% packages/%,$(SOURCES))
 
-.PHONY: help dev test test-long image check build pack gen deploy kube node cluster bench install clean
+.PHONY: help dev test test-long test-node image check build pack gen deploy kube node cluster bench install clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ test: ## Install, check and run every test
 
 test-long: check build .cache/node24 ## Run the exhaustive versions of the tests that `make test` samples (hours)
 	KRANE_TEST_LONG=1 $(TS) tools/run-tests.ts
+
+test-node: bin/krane .cache/node24 ## Run test/node: krane's image and chart on a real node with gVisor (as root)
+	$(TS) test/support/run-node-tests.ts
 
 image: bin/krane .cache/node24 ## Build krane's image without Docker and without a registry, into .cache/image/krane.tar
 	$(TS) tools/build-image.ts

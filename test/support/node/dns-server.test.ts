@@ -41,6 +41,10 @@ test("a pod of a headless Service has a name of its own", async () => {
   assert.deepEqual((await ask("pod-0.server.krane.svc.cluster.local")).addresses, ["10.244.0.7"]);
 });
 
+test("the name of a pod is its address", async () => {
+  assert.deepEqual((await ask("10-244-0-7.web.pod.cluster.local")).addresses, ["10.244.0.7"]);
+});
+
 test("a name that has only an IPv4 address exists, with no IPv6 address", async () => {
   assert.deepEqual(await ask("server.krane.svc.cluster.local", aaaa), { id: 0x1234, code: 0, addresses: [] });
 });

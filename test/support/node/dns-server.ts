@@ -1,5 +1,5 @@
-// A DNS server for the pods of one node: the names of Services, and no others. It has no upstream, so that every other
-// name fails at once instead of after a timeout.
+// A DNS server for the pods of one node: the names of Services and pods, and no others. It has no upstream, so that every
+// other name fails at once instead of after a timeout.
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -45,6 +45,10 @@ export async function startDnsServer(address: string, lookup: ServiceLookup): Pr
 }
 
 export async function answerTo(question: DnsQuestion, lookup: ServiceLookup): Promise<Buffer> {
+  // A pod's name contains its address, and is answered as CoreDNS does by default: whether or not that pod exists.
+  const pod4 = /^(\d+)-(\d+)-(\d+)-(\d+)\.[^.]+\.pod\.cluster\.local$/.exec(question.name.toLowerCase());
+  if (pod4 !== null)
+    return encodeAnswer(question, noError, question.type === typeA ? [pod4.slice(1).join(".")] : []);
   const found = /^(?:([^.]+)\.)?([^.]+)\.([^.]+)\.svc\.cluster\.local$/.exec(question.name.toLowerCase());
   const [, pod, name = "", namespace = ""] = found ?? [];
   const addresses = found === null ? undefined : await lookup(namespace, name, pod);

@@ -1,0 +1,124 @@
+// Tenants' programs in gVisor, from the control plane to an HTTP answer.
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+import { eventually } from "../support/eventually.ts";
+import { type InstalledKrane, installedKrane } from "../support/node/installed-krane.ts";
+import {
+  applyAndWait,
+  askFromPod,
+  documentsOf,
+  podsOf,
+  startProbe,
+  type Tenant,
+} from "../support/node/tenants.ts";
+
+let krane: InstalledKrane;
+
+before(
+  async () => {
+    krane = await installedKrane();
+    await startProbe(krane);
+  },
+  { timeout: 240_000 },
+);
+
+const web: Tenant = { id: "web", namespace: "web", fields: { replicas: 2 } };
+
+test("a deployment of two pods is Ready, in gVisor, and each answers HTTP to another pod", async () => {
+  await applyAndWait(krane, web);
+  const pods = await podsOf(krane, web);
+  assert.equal(pods.length, 2);
+  for (const { address, runtimeClass } of pods) {
+    assert.equal(runtimeClass, "gvisor");
+    assert.equal(await askFromPod(krane, `http://${address}:8080/`), "hello");
+    assert.match(await askFromPod(krane, `http://${address}:8080/kernel`), /gvisor/i);
+  }
+});
+
+test("the control plane reports addresses at which the pods answer", async () => {
+  const { deployment } = JSON.parse(await krane.type("krane get deployment d_web -o json")) as {
+    readonly deployment: {
+      readonly instances: readonly { readonly k8sName: string; readonly address: string }[];
+    };
+  };
+  const names = (await podsOf(krane, web)).map(({ name }) => name);
+  assert.deepEqual(deployment.instances.map(({ k8sName }) => k8sName).sort(), names.sort());
+  for (const { address } of deployment.instances) {
+    assert.equal(await askFromPod(krane, `http://${address}/`), "hello", address);
+  }
+});
+
+test("the program has the variables that krane sets, and no token", async () => {
+  const [pod] = await podsOf(krane, web);
+  const env = JSON.parse(await askFromPod(krane, `http://${pod?.address}:8080/env`));
+  const { PORT, UNKEY_DEPLOYMENT_ID, UNKEY_ENVIRONMENT_ID, KUBERNETES_SERVICE_HOST } = env;
+  assert.deepEqual(
+    { PORT, UNKEY_DEPLOYMENT_ID, UNKEY_ENVIRONMENT_ID, KUBERNETES_SERVICE_HOST },
+    {
+      PORT: "8080",
+      UNKEY_DEPLOYMENT_ID: "d_web",
+      UNKEY_ENVIRONMENT_ID: "env_web",
+      KUBERNETES_SERVICE_HOST: undefined,
+    },
+  );
+  const read = ["/nodejs/bin/node", "-e", "require('fs').readdirSync('/var/run/secrets/kubernetes.io')"];
+  const exec = ["-n", web.namespace, "exec", pod?.name ?? "", "--", ...read];
+  await assert.rejects(krane.cluster.kubectl(exec), /ENOENT/);
+});
+
+test("a deleted deployment leaves no pod, and its program is told to end", async () => {
+  const [pod] = await podsOf(krane, web);
+  const log = krane.cluster.kubectl(["-n", web.namespace, "logs", "--follow", pod?.name ?? ""]);
+  await krane.type("krane delete deployment d_web --yes --wait --timeout 60s");
+  assert.match(await log, /ends at SIGTERM/);
+  await eventually("no pod is left", async () => {
+    const listed = await krane.cluster.kubectl(["-n", web.namespace, "get", "pods", "-o", "name"]);
+    assert.equal(listed, "");
+  });
+});
+
+/** The cause that `krane why` names, once it is that one. */
+function becauseOf(tenant: Tenant, cause: string): Promise<string> {
+  return eventually(
+    `krane why says ${cause}`,
+    async () => {
+      const printed = await krane.type(`krane why d_${tenant.id} -o json`);
+      assert.equal((JSON.parse(printed) as { readonly cause: string }).cause, cause, printed);
+      return printed;
+    },
+    { deadlineMs: 60_000 },
+  );
+}
+
+const failing: readonly (readonly [string, Tenant, string, RegExp])[] = [
+  [
+    "a program that ends at once",
+    {
+      id: "crashing",
+      namespace: "failing",
+      fields: { command: ["/nodejs/bin/node", "-e", "process.exit(3)"] },
+    },
+    "crash-loop",
+    /CrashLoopBackOff/,
+  ],
+  [
+    "an image that does not exist",
+    { id: "imageless", namespace: "failing", fields: { image: "registry.example/missing:1" } },
+    "image-pull",
+    /ErrImagePull|ImagePullBackOff/,
+  ],
+  [
+    "a pod that fits on no node",
+    { id: "huge", namespace: "failing", fields: { cpu: "1000" } },
+    "unschedulable",
+    /Insufficient cpu/,
+  ],
+];
+
+for (const [what, tenant, cause, reason] of failing) {
+  test(`${what} is reported as ${cause}`, async () => {
+    await krane.type(`krane apply -f - <<'END'\n${documentsOf(tenant)}\nEND`);
+    assert.match(await becauseOf(tenant, cause), reason);
+    await krane.type(`krane delete deployment d_${tenant.id} --yes`);
+  });
+}
