@@ -20,7 +20,8 @@ export interface BaseOptions {
 
 const run = promisify(execFile);
 const self = fileURLToPath(import.meta.url);
-const suite = "trixie";
+/** The Debian release of the base. */
+export const baseSuite = "trixie";
 const packages = ["base-files", "ca-certificates", "libc6", "libgcc-s1", "libstdc++6", "netbase", "tzdata"];
 const user = 65532;
 
@@ -83,7 +84,7 @@ async function findNode24(): Promise<string> {
 async function makeRoot(root: string, node: string, signal: AbortSignal): Promise<void> {
   const archive = `${root}.tar`;
   const include = `--include=${packages.join(",")}`;
-  await runDebianTool("mmdebstrap", ["--quiet", "--variant=extract", include, suite, archive], signal);
+  await runDebianTool("mmdebstrap", ["--quiet", "--variant=extract", include, baseSuite, archive], signal);
   await mkdir(root);
   const without = programs.map((path) => `--exclude=${path}`);
   await run("tar", ["-xf", archive, "-C", root, "--anchored", "--wildcards", ...without], { signal });

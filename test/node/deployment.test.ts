@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { eventually } from "../support/eventually.ts";
+import { nodeName } from "../support/node/box.ts";
 import { type InstalledKrane, installedKrane } from "../support/node/installed-krane.ts";
 import {
   applyAndWait,
@@ -102,6 +103,19 @@ const failing: readonly (readonly [string, Tenant, string, RegExp])[] = [
     /CrashLoopBackOff/,
   ],
   [
+    "a program that needs more memory than it may",
+    {
+      id: "hungry",
+      namespace: "failing",
+      fields: {
+        memory: "64Mi",
+        command: ["/nodejs/bin/node", "-e", "const all = []; for (;;) all.push(Buffer.alloc(1e6, 1))"],
+      },
+    },
+    "crash-loop",
+    /OOMKilled/,
+  ],
+  [
     "an image that does not exist",
     { id: "imageless", namespace: "failing", fields: { image: "registry.example/missing:1" } },
     "image-pull",
@@ -122,3 +136,16 @@ for (const [what, tenant, cause, reason] of failing) {
     await krane.type(`krane delete deployment d_${tenant.id} --yes`);
   });
 }
+
+test("a pod that a drained node does not take is reported, and runs when the node is back", async () => {
+  const { kubectl } = krane.cluster;
+  const moved: Tenant = { id: "moved", namespace: "moved" };
+  await applyAndWait(krane, moved);
+  await kubectl(["cordon", nodeName]);
+  await kubectl(["-n", moved.namespace, "delete", "pods", "--all"]);
+  assert.match(await becauseOf(moved, "unschedulable"), /unschedulable/);
+  await kubectl(["uncordon", nodeName]);
+  await becauseOf(moved, "all-well");
+  const [pod] = await podsOf(krane, moved);
+  assert.equal(await askFromPod(krane, `http://${pod?.address}:8080/`), "hello");
+});

@@ -5,7 +5,8 @@ import { createHash } from "node:crypto";
 import { access, copyFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BaseOptions, resolveStandInBase } from "../../../tools/image-base.ts";
+import { runDebianTool } from "../../../tools/debian-tool.ts";
+import { type BaseOptions, baseSuite, resolveStandInBase } from "../../../tools/image-base.ts";
 import type { ImageStore } from "../../../tools/image-store.ts";
 import { buildKraneImage, describeKraneImage, withBaseImage } from "../../../tools/krane-image.ts";
 import { projectRoot } from "../project-files.ts";
@@ -13,6 +14,10 @@ import { sandboxImage } from "./node-components.ts";
 
 /** A tenant's program that answers HTTP; its folder is test/node/images/app. */
 export const appImage = "registry.example/app:1";
+
+/** The same program with a shell, curl, awk, wget and kill, started by examples/clients/decrypt-env. */
+export const shellAppImage = "registry.example/shell-app:1";
+const shellPackages = ["coreutils", "curl", "dash", "mawk", "procps", "wget"];
 
 interface Recipe {
   readonly tag: string;
@@ -22,6 +27,7 @@ interface Recipe {
 }
 
 const images = join(projectRoot, "test/node/images");
+const decryptEnv = join(projectRoot, "examples/clients/decrypt-env");
 
 export async function resolveNodeImages(
   nodeDir: string,
@@ -33,18 +39,24 @@ export async function resolveNodeImages(
   const program = ["bin/krane", "deploy/image/krane", "deploy/image/Dockerfile"].map((each) =>
     join(projectRoot, each),
   );
+  const appFiles = await filesOf(join(images, "app"));
   const recipes: readonly Recipe[] = [
     { tag: sandboxImage, files: [join(nodeDir, "pause")], build: (store) => buildPause(store, nodeDir) },
     { tag: krane.tag, files: [base, ...program], build: buildKraneImage },
     {
       tag: appImage,
-      files: [base, ...program, ...(await filesOf(join(images, "app")))],
+      files: [base, ...program, ...appFiles],
       build: (store) =>
         store.build({
           tag: appImage,
           dockerfile: join(images, "app/Dockerfile"),
           context: join(images, "app"),
         }),
+    },
+    {
+      tag: shellAppImage,
+      files: [base, ...program, ...appFiles, decryptEnv, join(images, "shell-app/Dockerfile")],
+      build: (store) => buildShellApp(store, signal),
     },
   ];
   const archives = await Promise.all(recipes.map(archiveOf));
@@ -70,7 +82,7 @@ export async function resolveNodeImages(
 }
 
 async function archiveOf({ tag, files }: Recipe): Promise<string> {
-  const hash = createHash("sha256").update(tag);
+  const hash = createHash("sha256").update([tag, baseSuite, ...shellPackages].join(" "));
   for (const file of files) hash.update(await readFile(file));
   const name = tag.split("/").at(-1)?.replace(":", "-");
   return join(projectRoot, ".cache/image", `${name}-${hash.digest("hex").slice(0, 12)}.tar`);
@@ -83,6 +95,20 @@ async function buildPause(store: ImageStore, nodeDir: string): Promise<void> {
     const dockerfile = join(context, "Dockerfile");
     await writeFile(dockerfile, 'FROM scratch\nCOPY pause /pause\nENTRYPOINT ["/pause"]\n');
     await store.build({ tag: sandboxImage, dockerfile, context });
+  } finally {
+    await rm(context, { recursive: true, force: true });
+  }
+}
+
+async function buildShellApp(store: ImageStore, signal: AbortSignal): Promise<void> {
+  const context = await mkdtemp(join(tmpdir(), "krane-shell-app-"));
+  try {
+    const include = `--include=${shellPackages.join(",")}`;
+    const layer = join(context, "shell.tar");
+    await runDebianTool("mmdebstrap", ["--quiet", "--variant=extract", include, baseSuite, layer], signal);
+    await copyFile(decryptEnv, join(context, "decrypt-env"));
+    const dockerfile = join(images, "shell-app/Dockerfile");
+    await store.build({ tag: shellAppImage, dockerfile, context });
   } finally {
     await rm(context, { recursive: true, force: true });
   }
