@@ -6,6 +6,24 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const outputBytesMax = 2 ** 24;
 
+/** Debian packages could not be downloaded or unpacked: a problem of the machine, not of the pins. */
+export class DebianPackagesError extends Error {}
+
+/** Writes the content of packages and of what they depend on as a tar archive. No script of a package is run. */
+export async function extractPackages(
+  packages: readonly string[],
+  suite: string,
+  archive: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const args = ["--quiet", "--variant=extract", `--include=${packages.join(",")}`, suite, archive];
+  await runDebianTool("mmdebstrap", args, signal).catch((cause: unknown) => {
+    signal.throwIfAborted();
+    const reason = cause instanceof Error ? cause.message.trim().split("\n").at(-1) : String(cause);
+    throw new DebianPackagesError(`Debian packages of ${suite} could not be fetched (${reason})`, { cause });
+  });
+}
+
 /** The package has the program's name. Resolves with its standard output. */
 export async function runDebianTool(
   program: string,

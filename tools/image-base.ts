@@ -10,7 +10,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { withBuildLock } from "./build-lock.ts";
-import { runDebianTool } from "./debian-tool.ts";
+import { extractPackages } from "./debian-tool.ts";
 import { openImageStore } from "./image-store.ts";
 
 export interface BaseOptions {
@@ -83,8 +83,7 @@ async function findNode24(): Promise<string> {
 
 async function makeRoot(root: string, node: string, signal: AbortSignal): Promise<void> {
   const archive = `${root}.tar`;
-  const include = `--include=${packages.join(",")}`;
-  await runDebianTool("mmdebstrap", ["--quiet", "--variant=extract", include, baseSuite, archive], signal);
+  await extractPackages(packages, baseSuite, archive, signal);
   await mkdir(root);
   const without = programs.map((path) => `--exclude=${path}`);
   await run("tar", ["-xf", archive, "-C", root, "--anchored", "--wildcards", ...without], { signal });

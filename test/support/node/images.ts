@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { access, copyFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runDebianTool } from "../../../tools/debian-tool.ts";
+import { extractPackages } from "../../../tools/debian-tool.ts";
 import { type BaseOptions, baseSuite, resolveStandInBase } from "../../../tools/image-base.ts";
 import type { ImageStore } from "../../../tools/image-store.ts";
 import { buildKraneImage, describeKraneImage, withBaseImage } from "../../../tools/krane-image.ts";
@@ -103,9 +103,7 @@ async function buildPause(store: ImageStore, nodeDir: string): Promise<void> {
 async function buildShellApp(store: ImageStore, signal: AbortSignal): Promise<void> {
   const context = await mkdtemp(join(tmpdir(), "krane-shell-app-"));
   try {
-    const include = `--include=${shellPackages.join(",")}`;
-    const layer = join(context, "shell.tar");
-    await runDebianTool("mmdebstrap", ["--quiet", "--variant=extract", include, baseSuite, layer], signal);
+    await extractPackages(shellPackages, baseSuite, join(context, "shell.tar"), signal);
     await copyFile(decryptEnv, join(context, "decrypt-env"));
     const dockerfile = join(images, "shell-app/Dockerfile");
     await store.build({ tag: shellAppImage, dockerfile, context });

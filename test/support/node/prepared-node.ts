@@ -1,5 +1,6 @@
 // What a real node needs before its box starts: binaries and images, or the reason why it cannot be.
 
+import { DebianPackagesError } from "../../../tools/debian-tool.ts";
 import { resolveKubeBinaries } from "../../../tools/kube-binaries.ts";
 import { resolveNodeBinaries } from "../../../tools/node-binaries.ts";
 import { resolveNodeImages } from "./images.ts";
@@ -30,14 +31,25 @@ export async function prepareNode(
   if (kube.kind === "missing") return { ...kube, ableMachine: kube.goPresent };
   const node = await resolveNodeBinaries(env, { report }, signal);
   if (node.kind === "missing") return { ...node, ableMachine: node.goPresent };
-  const images = await resolveNodeImages(node.dir, { env, report }, signal);
-  return { kind: "ready", options: { kubeDir: kube.dir, nodeDir: node.dir, images } };
+  try {
+    const images = await resolveNodeImages(node.dir, { env, report }, signal);
+    return { kind: "ready", options: { kubeDir: kube.dir, nodeDir: node.dir, images } };
+  } catch (error) {
+    if (!(error instanceof DebianPackagesError)) throw error;
+    const what = `${error.message}; run \`make image\` once with a network`;
+    return { kind: "missing", what, ableMachine: true };
+  }
 }
 
 async function ableMachine(env: NodeJS.ProcessEnv, report: (line: string) => void): Promise<Machine> {
   const machine = await inspectMachine();
   if (machine.kind !== "lacks-packages" || env["CI"] !== "true") return machine;
   report(`node: installing ${machine.packages.join(", ")}`);
-  await installPackages(machine.packages);
+  try {
+    await installPackages(machine.packages);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.trim().split("\n").at(-1) : String(error);
+    return { kind: "unable", what: `${machine.what} (tried: ${reason})` };
+  }
   return inspectMachine();
 }
