@@ -70,7 +70,7 @@ const janitorScript = `
 while read -r _; do :; done
 rm -rf -- "$1"
 [ "$#" -gt 1 ] || exit 0
-tries=50
+tries=300
 while [ "$tries" -gt 0 ]; do
   find /sys/fs/cgroup -depth -type d -path "*/$2*" -exec rmdir {} + 2>/dev/null
   [ -n "$(find /sys/fs/cgroup -maxdepth 2 -type d -name "$2")" ] || exit 0

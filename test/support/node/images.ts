@@ -27,6 +27,7 @@ interface Recipe {
 }
 
 const images = join(projectRoot, "test/node/images");
+const archiveDir = join(projectRoot, ".cache/image");
 const decryptEnv = join(projectRoot, "examples/clients/decrypt-env");
 
 export async function resolveNodeImages(
@@ -74,6 +75,7 @@ export async function resolveNodeImages(
       for (const [index, { tag, build }] of recipes.entries()) {
         await build(store);
         await store.save(tag, archives[index] ?? "");
+        await removeOlder(tag, archives[index] ?? "");
       }
     };
     await withBaseImage(options, buildAll, signal);
@@ -84,8 +86,18 @@ export async function resolveNodeImages(
 async function archiveOf({ tag, files }: Recipe): Promise<string> {
   const hash = createHash("sha256").update([tag, baseSuite, ...shellPackages].join(" "));
   for (const file of files) hash.update(await readFile(file));
-  const name = tag.split("/").at(-1)?.replace(":", "-");
-  return join(projectRoot, ".cache/image", `${name}-${hash.digest("hex").slice(0, 12)}.tar`);
+  return join(archiveDir, `${fileNameOf(tag)}-${hash.digest("hex").slice(0, 12)}.tar`);
+}
+
+async function removeOlder(tag: string, archive: string): Promise<void> {
+  for (const name of await readdir(archiveDir)) {
+    const path = join(archiveDir, name);
+    if (name.startsWith(`${fileNameOf(tag)}-`) && path !== archive) await rm(path, { force: true });
+  }
+}
+
+function fileNameOf(tag: string): string {
+  return (tag.split("/").at(-1) ?? "").replace(":", "-");
 }
 
 async function buildPause(store: ImageStore, nodeDir: string): Promise<void> {
