@@ -21,7 +21,7 @@ try {
     report(`node tests: prepared in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
     const args = [...process.execArgv, boxMain, JSON.stringify(prepared.options), ...(await testFiles())];
     const green = await runInBox(() => ({ file: process.execPath, args, env: process.env }), interrupted);
-    if (!green) process.exitCode = 1;
+    if (!green && !interrupted.aborted) process.exitCode = 1;
   } else {
     const fatal = process.env["CI"] === "true" && prepared.ableMachine;
     report(`NODE TESTS ${fatal ? "FAILED, not run" : "SKIPPED"}: ${prepared.what}`);
