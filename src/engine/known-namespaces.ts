@@ -4,7 +4,7 @@ import type { Clock } from "../concurrency/clock.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { namespaces } from "../kube/resources.ts";
 import { fieldManager } from "../model/labels.ts";
-import { desiredNamespace } from "../model/names.ts";
+import { desiredNamespace } from "../model/namespace.ts";
 import { isConflict } from "./classify.ts";
 
 // More than a cluster has. When full, all are dropped and learned again.

@@ -1,8 +1,7 @@
 // Validates the names of objects and namespaces, and ids. They come from the control plane and end up in URLs, selectors
 // and labels, so they are checked first: the API server would reject most of them too, but with a less helpful 404 or 422.
 
-import type { Namespace } from "kubernetes-types/core/v1.js";
-import { components, ownLabels, sentinelNamespace } from "./labels.ts";
+import { sentinelNamespace } from "./labels.ts";
 
 const dns1035Label = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const dns1123Label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
@@ -48,17 +47,4 @@ export function refusedNamespace(namespace: string, own: OwnNamespaces): string 
 export function refusedWorkloadNamespace(namespace: string, own: OwnNamespaces): string | undefined {
   if (namespace === sentinelNamespace) return "is the namespace of the sentinels";
   return refusedNamespace(namespace, own);
-}
-
-/**
- * The namespace of a workspace. krane creates it if it is missing, and never patches or deletes it, because others may use
- * it too, and because the right to patch namespaces would allow lifting the Pod Security Standards of any of them. Several
- * controllers create namespaces, so its component is its own: the result must not depend on which one is first.
- */
-export function desiredNamespace(name: string): Namespace {
-  return {
-    apiVersion: "v1",
-    kind: "Namespace",
-    metadata: { name, labels: ownLabels(components.namespace) },
-  };
 }

@@ -21,7 +21,7 @@ import { sentinelSelection } from "../../src/kinds/sentinel/identity.ts";
 import { observeSentinel } from "../../src/kinds/sentinel/observed.ts";
 import { projectSentinelCompanion, projectSentinelDeployment } from "../../src/kinds/sentinel/projections.ts";
 import type { KubeObject } from "../../src/kube/types.ts";
-import { desiredNamespace } from "../../src/model/names.ts";
+import { desiredNamespace } from "../../src/model/namespace.ts";
 import { judgeOwnership } from "../../src/model/ownership.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { eventually } from "../support/eventually.ts";

@@ -5,7 +5,7 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Namespace, Secret } from "kubernetes-types/core/v1.js";
 import type { RegistryCredentials } from "../../model/image-reference.ts";
 import type { IngressRules } from "../../model/ingress-rules.ts";
-import { desiredNamespace } from "../../model/names.ts";
+import { desiredNamespace } from "../../model/namespace.ts";
 import { desiredPullSecret, pullSecretName, pullSecretOf } from "../../model/pull-secret.ts";
 import { desiredIngressPolicy } from "./ingress-policy.ts";
 import { desiredReplicaSet } from "./pod-template.ts";

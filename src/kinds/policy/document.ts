@@ -9,7 +9,7 @@ import {
 } from "../../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { collectProblems } from "../../model/field-problem.ts";
 import { parseId } from "../../model/message-fields.ts";
-import { desiredNamespace } from "../../model/names.ts";
+import { desiredNamespace } from "../../model/namespace.ts";
 import { type KindDocument, type ObjectContent, type Plain, required } from "../kind-document.ts";
 import { desiredPolicy } from "./desired.ts";
 import { type PolicySpec, parseApplyPolicy } from "./spec.ts";

@@ -5,7 +5,7 @@ import { testGoldenManifests } from "../../../test/support/golden-manifests.ts";
 import { jsonBytes } from "../../../test/support/policy-messages.ts";
 import { ApplyCiliumNetworkPolicySchema } from "../../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { describeProblems } from "../../model/field-problem.ts";
-import { desiredNamespace } from "../../model/names.ts";
+import { desiredNamespace } from "../../model/namespace.ts";
 import { desiredPolicy } from "./desired.ts";
 import { parseApplyPolicy } from "./spec.ts";
 

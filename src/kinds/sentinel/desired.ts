@@ -13,7 +13,7 @@ import type { IngressRules } from "../../model/ingress-rules.ts";
 import { orderAnnotations } from "../../model/kept-order.ts";
 import { components } from "../../model/labels.ts";
 import { withManifestHash } from "../../model/manifest-hash.ts";
-import { desiredNamespace } from "../../model/names.ts";
+import { desiredNamespace } from "../../model/namespace.ts";
 import { desiredPullSecret, pullSecretName, pullSecretOf } from "../../model/pull-secret.ts";
 import {
   gossipName,
