@@ -120,7 +120,11 @@ export class Reconciler<Spec> {
       version: entry?.version,
       count: "writes" in result ? result.writes : undefined,
       durationMs,
-      error: failure && { name: "ReconcileFailure", message: failure.reason },
+      // A rejected spec is not krane's failure; its own line names the field.
+      error:
+        failure && failure.kind !== "rejected"
+          ? { name: "ReconcileFailure", message: failure.reason }
+          : undefined,
     });
   }
 

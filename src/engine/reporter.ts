@@ -214,8 +214,11 @@ function isCausedByOutage(error: unknown): boolean {
 
 /** Logs one event per report. */
 export function reportEvents(controller: string, log: Log): (sent: SentReport) => void {
-  return ({ key, change, durationMs, error }) => {
-    const outcome = error === undefined ? change : "failed";
+  return ({ key, change, durationMs, error: cause }) => {
+    // A control plane that refuses a report has answered it; an object that it does not know is told by the resync.
+    const error = isOutage(cause) ? cause : undefined;
+    const refusal = cause === undefined ? change : "refused";
+    const outcome = error === undefined ? refusal : "failed";
     log.event("reported", { controller, key, operation: "report", outcome, durationMs, error });
   };
 }

@@ -42,8 +42,8 @@ test("at a rate of 1, each reconcile that wrote and each report is one line", as
 
 test("at a rate of 0, only failures are logged", async () => {
   const { kept, reconciles, reports } = await run(0);
-  assert.ok(reconciles.length >= 1);
-  assert.deepEqual(new Set(reconciles), new Set(["acme/web-4 rejected error"]));
+  // The rejected spec of the fourth is told in a line of its own; krane did not fail.
+  assert.deepEqual(reconciles, []);
   assert.deepEqual(reports, ["acme/web-1 failed error"]);
   assert.equal(kept.of("reported")[0]?.["level"], "error");
 });
