@@ -22,6 +22,7 @@ export interface SealPart {
 }
 
 const retryMs = 1_000;
+const attemptMs = 5_000;
 
 export function createSealPart(config: Config, deps: AgentDeps): SealPart {
   let seal: Seal | undefined;
@@ -40,10 +41,12 @@ export function createSealPart(config: Config, deps: AgentDeps): SealPart {
         seal = await withTimeout(deps.clock, startTimeoutMs, signal, async (limited) => {
           for (;;) {
             try {
-              return await loadSeal(source, api, limited);
+              return await withTimeout(deps.clock, attemptMs, limited, (one) => loadSeal(source, api, one));
             } catch (error) {
-              // The API server may be restarting too.
-              if (classifyFailure(error)?.kind !== "retry") throw error;
+              limited.throwIfAborted();
+              // The API server may be restarting too, or a request may be lost.
+              const isPassing = error instanceof DeadlineError || classifyFailure(error)?.kind === "retry";
+              if (!isPassing) throw error;
               lastFailure = error;
               await sleep(deps.clock, retryMs, limited);
             }
