@@ -155,7 +155,7 @@ test("a ReplicaSet as an older agent leaves it is taken over, and its pods live 
   const seen = projectReplicaSet(original, testSeal);
   assert.deepEqual(
     [seen.ownership.kind, seen.deploymentId, seen.manifestHash],
-    ["ours", "d_1a2B3c4D", undefined],
+    ["unsealed", "d_1a2B3c4D", undefined],
   );
 
   const spec = deploymentSpec({ k8sNamespace: namespace, replicas: 2, port: 8080 });

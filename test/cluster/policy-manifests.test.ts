@@ -31,7 +31,7 @@ for (const name of readdirSync(golden).sort()) {
       assert.equal(writeOf(again), writeOf(live), "applied twice, written once");
       assertKeptAsSent(again, manifest);
       if (live.kind === "CiliumNetworkPolicy")
-        assert.equal(projectPolicy(live, testSeal).ownership.kind, "ours");
+        assert.equal(projectPolicy(live, testSeal).ownership.kind, "unsealed");
     }
   });
 }
@@ -84,7 +84,7 @@ test("a policy as an older agent leaves it is taken over in place", async (t) =>
   const seen = projectPolicy(original, testSeal);
   assert.deepEqual(
     [seen.ownership.kind, seen.policyId, seen.manifestHash],
-    ["ours", "net_1a2B3c4D", undefined],
+    ["unsealed", "net_1a2B3c4D", undefined],
   );
 
   const manifest = desiredPolicy(policySpec({ k8sNamespace: namespace })) as KubeObject;

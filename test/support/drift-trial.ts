@@ -137,19 +137,18 @@ export class DriftTrial {
 
   private countingApi(): KubeApi {
     const { api } = this;
-    const count = (dryRun: boolean | undefined) => {
+    // A write that the server refuses, because something else wrote at the same time, changes nothing.
+    const counted = async <T>(dryRun: boolean | undefined, write: Promise<T>): Promise<T> => {
+      const result = await write;
       if (!dryRun) this.writes += 1;
+      return result;
     };
     return {
       ...api,
-      apply: (kind, manifest, options, signal) => {
-        count(options.dryRun);
-        return api.apply(kind, manifest, options, signal);
-      },
-      patch: (kind, object, operations, options, signal) => {
-        count(options.dryRun);
-        return api.patch(kind, object, operations, options, signal);
-      },
+      apply: (kind, manifest, options, signal) =>
+        counted(options.dryRun, api.apply(kind, manifest, options, signal)),
+      patch: (kind, object, operations, options, signal) =>
+        counted(options.dryRun, api.patch(kind, object, operations, options, signal)),
       delete: () => assert.fail("nothing is deleted"),
     };
   }
