@@ -93,10 +93,6 @@ export class Seal {
     this.current = options.keys.at(-1) ?? options.keys[0];
   }
 
-  get region(): string {
-    return this.options.region;
-  }
-
   /** The id of the key that seals. */
   get keyId(): string {
     return this.current.id;
