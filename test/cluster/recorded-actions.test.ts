@@ -2,31 +2,15 @@
 // field managers that a real server records.
 
 import assert from "node:assert/strict";
-import { after, before, type TestContext, test } from "node:test";
+import { after, before, test } from "node:test";
 import type { Event } from "kubernetes-types/core/v1.js";
-import { createSystemClock } from "../../src/concurrency/clock.ts";
-import { createSystemRandom } from "../../src/concurrency/random.ts";
-import { Secret } from "../../src/config/secret.ts";
-import { createControlPlane } from "../../src/control-plane/connection.ts";
-import { kinds } from "../../src/kinds/kinds.ts";
-import { createKubeApi } from "../../src/kube/client.ts";
-import { fixedCredential } from "../../src/kube/credentials.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { defaultOptions, deployment, region } from "../simulation/simulated-region.ts";
+import { createRegionPlane, startClusterController } from "../support/cluster-controller.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { installRights, type ServiceAccountAccess } from "../support/deployed-rights.ts";
 import { eventually } from "../support/eventually.ts";
-import { createKeptLog } from "../support/kept-log.ts";
-import { createQuietLog } from "../support/quiet-log.ts";
-import { createTestPlane } from "../support/store-admin.ts";
-import { testSeal } from "../support/test-seal.ts";
-
-const createDeploymentController = await kinds.deployment.loadController();
 
 const cluster = clusterUnderTest();
-const clock = createSystemClock();
-const token = new Secret("test-token");
 let account: ServiceAccountAccess;
 
 before(async () => {
@@ -37,49 +21,6 @@ after(async () => {
   await account.remove();
   await cluster.empty();
 });
-
-async function startAgent(t: TestContext, plane: ReturnType<typeof createTestPlane>) {
-  const kept = createKeptLog();
-  const credentials = fixedCredential({ authorization: `Bearer ${account.token}` });
-  const endpoint = { server: cluster.serverUrl, ca: cluster.ca, credentials };
-  const transport = createHttpTransport({ endpoint, connections: 16 }, { clock });
-  const controlPlane = createControlPlane(
-    {
-      controller: "deployments",
-      baseUrl: "http://in-memory",
-      region: { name: "local", platform: "dev", label: region },
-      token: { current: async () => token, refresh: () => undefined },
-    },
-    {
-      clock,
-      createLink: (interceptors) => ({
-        transport: plane.createTransport(interceptors),
-        generation: 1,
-        close: async () => undefined,
-      }),
-    },
-  );
-  const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
-  const api = createKubeApi(transport);
-  const deps = {
-    controlPlane,
-    api,
-    clock,
-    random: createSystemRandom(),
-    log: kept.log,
-    metrics,
-    seal: testSeal,
-  };
-  const deletion = { ...defaultOptions.deletion, minimumAgeMs: 0 };
-  const controller = createDeploymentController({ ...defaultOptions, deletion, resyncMs: 1_000 }, deps);
-  t.after(async () => {
-    await controller.stop();
-    await controlPlane.close();
-    await transport.close();
-  });
-  await controller.start();
-  return kept;
-}
 
 async function eventsOf(reason: string, name: string): Promise<readonly Event[]> {
   const { items } = JSON.parse(await cluster.kubectl(["-n", "acme", "get", "events", "-o", "json"])) as {
@@ -98,11 +39,12 @@ async function messageOf(reason: string, name: string): Promise<string> {
 }
 
 test("repairs and deletions are Events and log lines, with the right manager and authority", async (t) => {
-  const plane = createTestPlane({ tokens: [token] }, { clock, log: createQuietLog() });
-  await plane.admin.registerRegion(region);
+  const plane = await createRegionPlane();
   for (const index of [1, 2, 3, 4])
     await plane.admin.setDeployment(region, deployment(index, { replicas: 1 }));
-  const kept = await startAgent(t, plane);
+  const deletion = { ...defaultOptions.deletion, minimumAgeMs: 0 };
+  const parts = { cluster, account, plane };
+  const { kept } = await startClusterController(t, parts, { deletion, resyncMs: 1_000 });
   const replicaSets = async () =>
     (await cluster.kubectl(["-n", "acme", "get", "replicasets", "-o", "name"])).split("\n").filter(Boolean);
   await eventually("all are there", async () => assert.equal((await replicaSets()).length, 4));
