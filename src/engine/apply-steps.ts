@@ -24,7 +24,7 @@ import {
   type Rest,
   type WriteOutcome,
 } from "./object-writer.ts";
-import type { CheckedObject, LiveEntry, OwnedObject, Step } from "./plan.ts";
+import type { CheckedObject, LiveEntry, OwnedObject, OwnedTarget, Step } from "./plan.ts";
 import { SealPace } from "./seal-pace.ts";
 import type { SlowLane } from "./slow-lane.ts";
 
@@ -69,6 +69,8 @@ export function createProgress(key: string, state = 0): Progress {
 // How long a check of an unwatched object counts; then it is read again, in case somebody removed it.
 const checkAgainMs = 600_000;
 const checkedMax = 10_000;
+// What is written to an object that only gets its labels back, in the place of a manifest's hash.
+const labelsOnly = "labels";
 
 export class StepsApplier {
   private readonly deps: ApplyDeps;
@@ -105,6 +107,32 @@ export class StepsApplier {
       for (const step of steps) if (step.kind === "namespace") this.forgetNamespace(step.name);
       return await this.run(steps, progress, signal);
     }
+  }
+
+  /**
+   * Gives their labels back to objects that no watch shows and that no step writes. Returns what stands against it, if
+   * anything does.
+   */
+  async returnStrays(
+    targets: readonly OwnedTarget[],
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<StepsOutcome | undefined> {
+    for (const target of targets) {
+      if (!target.isStray()) continue;
+      const { kind, ref } = target;
+      const name = nameOf(target);
+      const describe = (facts: ContestFacts) =>
+        contestOver(facts, { metadata: { labels: target.selectedLabelsOf(facts.found ?? {}) } });
+      const object = { kind, ref, name, wanted: labelsOnly };
+      const contested = await this.deps.contests.check(object, progress, describe, signal);
+      if (contested) return contested;
+      const held = this.enter(kind, ref, progress);
+      if (held) return held;
+      if (await this.writer.relabel(target, progress.key, signal))
+        this.deps.contests.wrote(name, labelsOnly, progress.state);
+    }
+    return undefined;
   }
 
   private async run(steps: readonly Step[], progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {

@@ -49,6 +49,8 @@ export interface ControllerDefinition<Spec, Seen = unknown> {
   observe(key: string): Observation | undefined;
   /** The observed state of an object of krane's; undefined if it is missing. */
   seen?(key: string): Seen | undefined;
+  /** Looks for objects of krane's that lost the labels that its watches select by, while no watch was open. */
+  findStrays?(signal: AbortSignal): Promise<void>;
   /** How many of its pods are ready, and how many it should have. */
   readiness(key: string): { readonly ready: number; readonly total: number };
   /** Why pods cannot run, by key; only keys with such pods. */

@@ -4,7 +4,7 @@
 // - start() resolves when the watches are open. If they cannot be opened it rejects, with nothing left running.
 // - stop() may be called at any time and any number of times; when it resolves, nothing runs.
 import type { DescMessage } from "@bufbuild/protobuf";
-import { linkSignals } from "../concurrency/abort.ts";
+import { isAbort, linkSignals } from "../concurrency/abort.ts";
 import type { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
 import { sleep } from "../concurrency/clock.ts";
 import { uniform } from "../concurrency/random.ts";
@@ -455,8 +455,19 @@ export class Controller<
     for (;;) {
       const startedMs = clock.nowMs();
       this.reporter.resendDue();
+      await this.findStrays(signal);
       this.lastResync = await this.resync.pass(signal);
       await sleep(clock, Math.max(0, startedMs + everyMs - clock.nowMs()), signal);
+    }
+  }
+
+  private async findStrays(signal: AbortSignal): Promise<void> {
+    try {
+      await this.definition.findStrays?.(signal);
+    } catch (error) {
+      if (isAbort(error, signal) || classifyFailure(error) === undefined) throw error;
+      const { controller } = this.kind;
+      this.deps.log.debug("could not look for objects without labels; retrying", { controller, error });
     }
   }
 

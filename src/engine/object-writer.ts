@@ -15,7 +15,7 @@ import { isConflict, isRefusal } from "./classify.ts";
 import type { DriftMemory } from "./drift-memory.ts";
 import { DriftRepair, manifestHashOf, type Repair } from "./drift-repair.ts";
 import { type DriftedField, describeDrift } from "./drifted-fields.ts";
-import type { CheckedObject, LiveEntry, OwnedObject } from "./plan.ts";
+import type { CheckedObject, LiveEntry, OwnedObject, OwnedTarget } from "./plan.ts";
 
 export interface ObjectWriterDeps {
   readonly api: KubeApi;
@@ -197,6 +197,31 @@ export class ObjectWriter {
     // The response has the metadata only; the rest is stored as it was sent.
     const after = { ...manifest, ...(stored.metadata && { metadata: stored.metadata }) };
     actions.recordWrite({ key, subject, manifest: () => manifest }, before, after);
+  }
+
+  /**
+   * Gives an object back the labels that krane's watch selects by. Returns false if there is nothing to do: it is gone,
+   * it has them again, or no seal proves that it is krane's.
+   */
+  async relabel(target: OwnedTarget, key: string, signal: AbortSignal): Promise<boolean> {
+    const { api, actions } = this.deps;
+    const { kind, ref } = target;
+    const found = await api.get(kind, ref, {}, signal);
+    if (found === undefined || target.entryOf(found).ownership.kind !== "ours") return false;
+    const { uid = "", labels } = found.metadata ?? {};
+    const wanted = target.selectedLabelsOf(found);
+    const lost = Object.entries(wanted).filter(([name, value]) => labels?.[name] !== value);
+    if (lost.length === 0) return false;
+    const operations = [{ op: "add" as const, path: "/metadata/labels", value: { ...labels, ...wanted } }];
+    const stored = await api.patch(kind, found, operations, { fieldManager }, signal);
+    target.wrote(stored);
+    const manifest = () => ({ metadata: { ...ref, labels: wanted } });
+    actions.recordWrite(
+      { key, subject: { kind, ref, uid }, manifest },
+      { kind: "drifted", object: found },
+      stored,
+    );
+    return true;
   }
 
   /** The manifest as it is sent: sealed, and for the live object only, if there is one. */

@@ -1,5 +1,6 @@
 // Plans: what has to be done about one key, as data. A kind's definition makes the plan; the engine executes it, and
 // only the engine talks to the API server.
+import type { DeleteOutcome } from "../kube/api.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import type { Ownership } from "../model/ownership.ts";
 import type { SealedIds } from "../model/seal.ts";
@@ -79,7 +80,13 @@ export interface OwnedTarget {
   /** Look it up by name if the cache does not show it: it may have lost the labels that the cache selects by. */
   readonly isLookedUp: boolean;
   entryOf(object: KubeObject): LiveEntry;
-  deleted(uid: string): void;
+  /** Whether it lost the labels that the cache selects by; see departures.ts. */
+  isStray(): boolean;
+  /** These labels. */
+  selectedLabelsOf(object: KubeObject): Readonly<Record<string, string>>;
+  wrote(object: KubeObject): void;
+  /** Deletes it: `send` does, and its answer is taken into account before the watch shows it. */
+  delete(uid: string, send: () => Promise<DeleteOutcome>): Promise<DeleteOutcome>;
 }
 
 export interface LiveEntry {
@@ -211,7 +218,10 @@ export function ownedTarget<T extends KubeObject, P extends LiveProjection, I ex
       const entry = watched.get(key);
       return entry && liveEntry(entry, judge);
     },
-    deleted: (uid) => watched.deleted(ref, uid),
+    isStray: () => watched.isStray(key),
+    selectedLabelsOf: (object) => watched.selectedLabelsOf(object as T),
+    wrote: (object) => void watched.wrote(object as T),
+    delete: (uid, send) => watched.delete(ref, uid, send),
   };
 }
 

@@ -138,7 +138,10 @@ export class Reconciler<Spec> {
       await this.deps.settleOrder?.(key, signal);
       const result = await this.tryWanted(key, entry, progress, signal);
       const isRejected = result.kind === "failed" && result.failure.kind === "rejected";
-      return isRejected ? await this.keepAccepted(key, entry, result, progress, signal) : result;
+      const kept = isRejected ? await this.keepAccepted(key, entry, result, progress, signal) : result;
+      if (kept.kind === "applied" || kept.kind === "deleted") return kept;
+      const { applier, definition } = this.deps;
+      return (await applier.returnStrays(definition.targets(key, entry), progress, signal)) ?? kept;
     } catch (error) {
       if (isAbort(error, signal)) throw error;
       const failure = classifyFailure(error);
@@ -270,13 +273,12 @@ export class Reconciler<Spec> {
     if (wait) return { kind: "backing-off", ...wait };
     progress.hasSent = true;
     const { uid, basis } = permission;
-    const outcome = await api.delete(kind, ref, { uid, propagation: "Background" }, signal);
+    const options = { uid, propagation: "Background" } as const;
+    const outcome = await target.delete(uid, () => api.delete(kind, ref, options, signal));
     contests.wrote(name, deletion, progress.state);
     if (outcome.kind !== "absent")
       actions.recordDeletion(key, { kind, ref, uid }, this.basisOf(key, basis), outcome.kind === "deleted");
-    if (outcome.kind === "deleting") return deleting;
-    target.deleted(uid);
-    return { kind: "deleted", writes: 1 };
+    return outcome.kind === "deleting" ? deleting : { kind: "deleted", writes: 1 };
   }
 
   private basisOf(key: string, basis: DeletionBasis): DeletionBasis {

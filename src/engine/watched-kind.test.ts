@@ -72,7 +72,7 @@ test("a deleted object is gone at once, and a new one with its name is visible",
   await clock.settle();
   server.faults.dropEvents(1);
   await api.delete(configMaps, ref, {}, never);
-  kind.deleted(ref, metadata?.uid ?? "");
+  await kind.delete(ref, metadata?.uid ?? "", async () => ({ kind: "deleted" }));
   await clock.settle();
   assert.equal(kind.cache.get("default/one")?.value, "one");
   assert.equal(kind.get("default/one"), undefined);

@@ -4,7 +4,7 @@
 // does not arrive within minutes, on a watch that works, is dropped: the cache is what the server really has.
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
-import type { KubeApi, Selection } from "../kube/api.ts";
+import type { DeleteOutcome, KubeApi, Selection } from "../kube/api.ts";
 import {
   type CacheChange,
   type CacheEntry,
@@ -18,6 +18,7 @@ import { serverDefaultsOf } from "../kube/server-defaults.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import type { Seal } from "../model/seal.ts";
 import { type AllowedFields, appliedContentHash, driftedFieldsOf } from "./applied-content.ts";
+import { Departures } from "./departures.ts";
 import { createTolerance, type DriftTolerance, noTolerance } from "./drift-tolerance.ts";
 import type { DriftedField } from "./drifted-fields.ts";
 
@@ -28,6 +29,8 @@ export interface WatchedKindOptions<T extends KubeObject, P, I extends string> {
   readonly indexes?: Readonly<Record<I, (value: P) => string | undefined>>;
   /** krane writes this kind, so drift is detected. */
   readonly owned: boolean;
+  /** The labels that the selection asks for, as this object should have them. Default none. */
+  readonly selectedLabelsOf?: (object: T) => Readonly<Record<string, string>>;
   /** Fields that others may add; see drift-tolerance.ts. */
   readonly toleratedFields?: readonly string[];
   /** The controller cannot start without it. False for a kind whose CRD may be missing. */
@@ -64,7 +67,10 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   readonly required: boolean;
   readonly cache: ObjectCache<T, P, I>;
   private readonly reflector: Reflector<T, P, I>;
+  private readonly departures: Departures<T, P, I>;
   private readonly allowed: AllowedFields;
+  /** The labels that the watch selects by, as the object should have them. */
+  readonly selectedLabelsOf: (object: T) => Readonly<Record<string, string>>;
   private readonly clock: Clock;
   /** Writes whose watch events have not arrived yet. */
   private readonly written = new Map<string, Written<P>>();
@@ -75,6 +81,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     const { kind, selection, project, indexes, owned } = options;
     this.kind = kind;
     this.required = options.required;
+    this.selectedLabelsOf = options.selectedLabelsOf ?? (() => ({}));
     this.allowed = {
       defaults: serverDefaultsOf(kind),
       isTolerated: createTolerance(deps.tolerance ?? noTolerance, options.toleratedFields),
@@ -83,9 +90,13 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     this.cache = new ObjectCache<T, P, I>({
       project,
       ...(indexes === undefined ? {} : { indexes }),
-      ...(owned ? { hash: (object: T) => this.contentHash(object) } : {}),
+      ...(owned && {
+        hash: (object: T) => this.contentHash(object),
+        mayLive: (entry: CacheEntry<P>) => this.mayLive(entry),
+      }),
       known: (key) => this.get(key),
     });
+    this.departures = new Departures(kind, this.cache, deps);
     this.reflector = new Reflector(
       { kind, selection, cache: this.cache, onError: (error) => deps.onError(kind.kind, error) },
       deps,
@@ -116,7 +127,14 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
 
   /** The hash of an object that is not in the cache, such as the response to a dry run; see applied-content.ts. */
   contentHash(object: T): string {
-    return appliedContentHash(object, this.allowed);
+    const hash = appliedContentHash(object, this.allowed);
+    // Once krane has put a label back by a patch, its loss no longer shows in what krane applied.
+    return this.isLabelled(object) ? hash : `${hash}+unlabelled`;
+  }
+
+  private isLabelled(object: T): boolean {
+    const labels = object.metadata?.labels;
+    return Object.entries(this.selectedLabelsOf(object)).every(([name, value]) => labels?.[name] === value);
   }
 
   /** Where a live object differs from the manifest that krane applied; without a manifest, what others added. */
@@ -138,16 +156,31 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     return change.kind !== "deleted" && this.own.has(change.after);
   }
 
-  deleted(ref: ObjectRef, uid: string): void {
-    this.written.set(objectKey(ref), { kind: "gone", uid, atMs: this.clock.nowMs() });
+  /** Deletes an object, and records that it is gone until its watch event arrives. */
+  delete(ref: ObjectRef, uid: string, send: () => Promise<DeleteOutcome>): Promise<DeleteOutcome> {
+    const key = objectKey(ref);
+    return this.departures.whileLeaving({ key, uid }, send, () => {
+      this.written.set(key, { kind: "gone", uid, atMs: this.clock.nowMs() });
+      this.cache.settleMissing(key, uid, undefined);
+    });
+  }
+
+  /** Whether the object exists and the watch does not show it, because it lacks the labels that the watch selects by. */
+  isStray(key: string): boolean {
+    return this.settle(key) === undefined && this.cache.getMissing(key)?.isFound === true;
+  }
+
+  /** Looks for an object that another one names and the watch does not show. Returns false if it is not krane's. */
+  find(ref: ObjectRef, uid: string, isOurs: (value: P) => boolean, signal: AbortSignal): Promise<boolean> {
+    return this.departures.find(ref, uid, isOurs, signal);
   }
 
   subscribe(listener: (change: CacheChange<P>) => void): () => void {
     return this.cache.subscribe(listener);
   }
 
-  run(signal: AbortSignal): Promise<void> {
-    return this.reflector.run(signal);
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.reflector.run(signal), this.departures.run(signal)]);
   }
 
   status(): KindStatus {
@@ -159,6 +192,13 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
       synced: state.synced,
       lastError: state.lastError?.error.message ?? "",
     };
+  }
+
+  private mayLive(entry: CacheEntry<P>): boolean {
+    const written = this.written.get(entry.key);
+    if (written?.kind === "gone" && written.uid === entry.uid) return false;
+    this.departures.note(entry);
+    return true;
   }
 
   /** Forgets a write as soon as the cache has seen it. */

@@ -4,6 +4,8 @@
 // - An object never goes back: an event older than the cached object, or than its deletion, changes nothing.
 // - A new uid under the same name is a new object: listeners see a deletion and an addition.
 // - Listeners get each transition once, after the cache holds all of it.
+// - An object that the watch no longer shows may have lost the labels that the cache selects by. If the cache has a
+//   `mayLive`, such an object stays in it as it was until a look-up settles whether it is gone.
 import { onAbort } from "../concurrency/abort-listener.ts";
 import { hasReached, isOlder } from "./resource-version.ts";
 import type { KubeObject, ObjectRef } from "./types.ts";
@@ -37,8 +39,21 @@ export interface ObjectCacheOptions<T extends KubeObject, P, I extends string> {
   /** A hash of the fields that are checked for drift. */
   readonly hash?: (object: T) => string;
   readonly indexes?: Readonly<Record<I, (value: P) => string | undefined>>;
+  /**
+   * Called when the watch no longer shows an object: whether it may still exist. If so, it is missing until
+   * settleMissing() is called. Default: it is gone.
+   */
+  readonly mayLive?: (entry: CacheEntry<P>) => boolean;
   /** Another place to look for an existing entry; default: only the cache. */
   readonly known?: (key: string) => CacheEntry<P> | undefined;
+}
+
+/** An object that the watch no longer shows, and that may exist. */
+interface Missing {
+  /** The newest version that is known: of its disappearance, or of the last look-up. */
+  readonly resourceVersion: string;
+  /** A look-up has found it: it only lacks the labels that the watch selects by. */
+  readonly isFound: boolean;
 }
 
 // Deletions are remembered so that a late event cannot bring an object back. When the oldest is dropped, every event
@@ -55,6 +70,7 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
   private readonly entries = new Map<string, CacheEntry<P>>();
   private readonly indexes = new Map<string, CacheIndex<CacheEntry<P>>>();
   private readonly tombstones = new Map<string, string>();
+  private readonly missing = new Map<string, Missing>();
   private readonly listeners = new Set<(change: CacheChange<P>) => void>();
   private readonly onSynced = new Set<() => void>();
   private readonly intern = createInterner();
@@ -144,7 +160,12 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
 
   put(after: CacheEntry<P>): void {
     const before = this.entries.get(after.key);
-    const newest = before?.resourceVersion ?? this.tombstones.get(after.key) ?? this.goneUpTo;
+    const missing = this.missing.get(after.key);
+    // The look-up was faster than the watch.
+    if (missing?.isFound && before?.uid === after.uid && after.resourceVersion === missing.resourceVersion)
+      this.missing.delete(after.key);
+    const newest =
+      missing?.resourceVersion ?? before?.resourceVersion ?? this.tombstones.get(after.key) ?? this.goneUpTo;
     if (hasReached(newest, after.resourceVersion)) return;
     this.store(after, before);
     this.barrier.advance(after.resourceVersion);
@@ -154,11 +175,44 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
   remove({ key, resourceVersion }: CacheEntry<P>): void {
     const before = this.entries.get(key);
     if (before !== undefined && isOlder(resourceVersion, before.resourceVersion)) return;
-    this.bury(key, resourceVersion);
     this.barrier.advance(resourceVersion);
+    if (before !== undefined && this.isKept(before, resourceVersion)) return;
+    this.bury(key, resourceVersion);
     if (before === undefined) return;
     this.drop(before);
     this.tell(transitions(before, undefined));
+  }
+
+  /** An object that the watch no longer shows. */
+  getMissing(key: string): (CacheEntry<P> & Pick<Missing, "isFound">) | undefined {
+    const entry = this.entries.get(key);
+    const missing = this.missing.get(key);
+    return entry && missing && { ...entry, isFound: missing.isFound };
+  }
+
+  /** The result of looking up a missing object: what has its name now, if anything does. */
+  settleMissing(key: string, uid: string, found: CacheEntry<P> | undefined): void {
+    const before = this.entries.get(key);
+    const missing = this.missing.get(key);
+    // Otherwise the watch has shown it, or another object, since.
+    if (before === undefined || missing === undefined || before.uid !== uid) return;
+    if (found?.uid === uid) {
+      if (before !== found) this.store(found, before);
+      this.missing.set(key, { resourceVersion: found.resourceVersion, isFound: true });
+      if (before !== found) this.tell(transitions(before, found));
+      return;
+    }
+    this.bury(key, missing.resourceVersion);
+    this.drop(before);
+    this.tell(transitions(before, undefined));
+  }
+
+  /** Adds an object that the watch does not show, found in another way. */
+  addFound(found: CacheEntry<P>): void {
+    if (this.entries.has(found.key)) return;
+    this.store(found, undefined);
+    this.missing.set(found.key, { resourceVersion: found.resourceVersion, isFound: true });
+    this.tell(transitions(undefined, found));
   }
 
   /** Takes the complete state as of one version. Objects that it lacks were deleted while no watch was open. */
@@ -169,12 +223,13 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
     for (const after of entries) {
       const before = this.entries.get(after.key);
       listed.add(after.key);
+      this.missing.delete(after.key);
       if (before?.uid === after.uid && before.resourceVersion === after.resourceVersion) continue;
       this.store(after, before);
       changes.push(...transitions(before, after));
     }
     for (const before of this.entries.values()) {
-      if (listed.has(before.key)) continue;
+      if (listed.has(before.key) || this.isKept(before, resourceVersion)) continue;
       this.drop(before);
       changes.push(...transitions(before, undefined));
     }
@@ -196,11 +251,20 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
     for (const index of this.indexes.values()) index.add(after);
     this.entries.set(after.key, after);
     this.tombstones.delete(after.key);
+    this.missing.delete(after.key);
+  }
+
+  private isKept(before: CacheEntry<P>, resourceVersion: string): boolean {
+    if (!this.options.mayLive?.(before)) return false;
+    const isFound = this.missing.get(before.key)?.isFound ?? false;
+    this.missing.set(before.key, { resourceVersion, isFound });
+    return true;
   }
 
   private drop(before: CacheEntry<P>): void {
     for (const index of this.indexes.values()) index.remove(before);
     this.entries.delete(before.key);
+    this.missing.delete(before.key);
   }
 
   private bury(key: string, resourceVersion: string): void {

@@ -21,6 +21,7 @@ import { failingDeployment } from "./failing.ts";
 import { IngressPolicies } from "./ingress-policy-plan.ts";
 import { type IsolatedPod, weaknessOf } from "./isolation.ts";
 import { observeDeployment } from "./observed.ts";
+import { PodOwners } from "./pod-owners.ts";
 import { desiredReplicaSet } from "./pod-template.ts";
 import { type ReplicaSetProjection, socketOf } from "./projections.ts";
 import type { SeenDeployment } from "./seen.ts";
@@ -56,6 +57,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
   private readonly pods: Pods;
   private readonly ingress: IngressPolicies;
   private readonly contentHashes = new ContentHashes<DeploymentSpec>();
+  private readonly owners: PodOwners;
 
   constructor(
     settings: KindSettings,
@@ -65,6 +67,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     this.deps = deps;
     this.replicaSets = watchReplicaSets(deps);
     this.pods = watchPods(deps);
+    this.owners = new PodOwners(this.pods, this.replicaSets);
     const policies = watchPolicies(deps);
     const { store, clock } = deps;
     this.ingress = new IngressPolicies({
@@ -116,7 +119,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     const id = entry?.id;
     const judge = (live: ReplicaSetProjection) =>
       id === undefined ? live.ownership : judgeDeployment(live, id);
-    return [ownedTarget(this.replicaSets, { key, ref: { namespace, name }, judge })];
+    return [ownedTarget(this.replicaSets, { key, ref: { namespace, name }, judge, isLookedUp: true })];
   }
 
   observe(key: string): Observation | undefined {
@@ -173,6 +176,10 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       ...(readinessId !== undefined && { readinessId }),
       sockets: pods.filter(({ standing }) => standing === "running").map(socketOf),
     };
+  }
+
+  findStrays(signal: AbortSignal): Promise<void> {
+    return this.owners.findMissing(signal);
   }
 
   /** Whether the control plane has never sent this deployment: it would reject every report on it. */

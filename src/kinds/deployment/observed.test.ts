@@ -29,6 +29,7 @@ function pod(name: string, changed: Partial<ObservedPod> = {}): ObservedPod {
   return {
     name,
     ownerUid: "rs-1",
+    ownerName: "web",
     templateHash: "t1",
     standing: "running",
     endpoint: `${name}:8080`,

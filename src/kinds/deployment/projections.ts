@@ -34,8 +34,9 @@ export interface ReplicaSetProjection {
 
 /** Without its name, which is in the cache key already. */
 export interface PodProjection {
-  /** The uid of its controller. */
+  /** Its controller. */
   readonly ownerUid: string | undefined;
+  readonly ownerName: string | undefined;
   /** Undefined for pods from the template of an older agent. */
   readonly templateHash: string | undefined;
   readonly standing: PodStanding;
@@ -108,8 +109,10 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
   const container = spec?.containers[0];
   const limits = container?.resources?.limits;
   const obstacle = share(podObstacle(pod));
+  const owner = metadata?.ownerReferences?.find(({ controller }) => controller);
   return {
-    ownerUid: share(metadata?.ownerReferences?.find((owner) => owner.controller)?.uid),
+    ownerUid: share(owner?.uid),
+    ownerName: share(owner?.name),
     templateHash: share(metadata?.annotations?.[annotationKeys.templateHash]),
     standing: standingOf(pod, failureOf(pod)),
     endpoint: endpointOf(pod, portOf(container)),

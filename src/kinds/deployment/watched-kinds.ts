@@ -8,7 +8,7 @@ import { WatchedKind, type WatchedKindDeps } from "../../engine/watched-kind.ts"
 import type { CacheChange } from "../../kube/object-cache.ts";
 import type { CustomObject } from "../../kube/resources.ts";
 import { ciliumNetworkPolicies, pods, replicaSets } from "../../kube/resources.ts";
-import { annotationKeys, components, labelKeys, ownSelector } from "../../model/labels.ts";
+import { annotationKeys, components, labelKeys, ownLabels, ownSelector } from "../../model/labels.ts";
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import type { Seal } from "../../model/seal.ts";
 import {
@@ -34,6 +34,7 @@ export interface EnvironmentRef {
 }
 
 const selection = { labelSelector: ownSelector(components.deployment) };
+const selectedLabelsOf = () => ownLabels(components.deployment);
 const policyPrefix = "policy:";
 
 /** The same for all deployments of an environment in a namespace. */
@@ -69,6 +70,7 @@ export function watchReplicaSets(deps: WatchedKindDeps): ReplicaSets {
         uid: ({ uid }) => uid,
       },
       owned: true,
+      selectedLabelsOf,
       required: true,
     },
     deps,
@@ -79,7 +81,8 @@ export function watchPods(deps: WatchedKindDeps): Pods {
   return new WatchedKind<Pod, PodProjection, "owner">(
     {
       kind: pods,
-      selection,
+      // The label that their ReplicaSet selects them by: no pod that it counts can be hidden from krane.
+      selection: { labelSelector: labelKeys.deploymentId },
       project: projectPod,
       indexes: { owner: ({ ownerUid }) => ownerUid },
       owned: false,
@@ -97,6 +100,7 @@ export function watchPolicies(deps: WatchedKindDeps): Policies {
       selection,
       project: (object) => projectPolicy(object, deps.seal),
       owned: true,
+      selectedLabelsOf,
       required: false,
     },
     deps,

@@ -17,7 +17,7 @@ import { type OwnedTarget, ownedObject, ownedTarget, type Plan } from "../../eng
 import { WatchedKind } from "../../engine/watched-kind.ts";
 import type { CacheChange, CacheEntry } from "../../kube/object-cache.ts";
 import { type CustomObject, ciliumNetworkPolicies } from "../../kube/resources.ts";
-import { components, ownSelector } from "../../model/labels.ts";
+import { components, ownLabels, ownSelector } from "../../model/labels.ts";
 import { heldText } from "../../model/obstacle.ts";
 import { isClaimable } from "../../model/ownership.ts";
 import type { KindSettings } from "../kind-settings.ts";
@@ -46,6 +46,7 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
         selection: { labelSelector: ownSelector(components.ciliumNetworkPolicy) },
         project: (object) => projectPolicy(object, deps.seal),
         owned: true,
+        selectedLabelsOf: () => ownLabels(components.ciliumNetworkPolicy),
         required: false,
       },
       deps,
@@ -83,7 +84,8 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
     const [namespace = "", name = ""] = key.split("/");
     const id = entry?.id;
     const judge = (live: PolicyProjection) => (id === undefined ? live.ownership : judgePolicy(live, id));
-    return [ownedTarget(this.policies, { key, ref: { namespace, name }, judge })];
+    const isLookedUp = !this.policies.isMissing;
+    return [ownedTarget(this.policies, { key, ref: { namespace, name }, judge, isLookedUp })];
   }
 
   observe(): undefined {

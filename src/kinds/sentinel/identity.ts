@@ -38,6 +38,15 @@ export const sentinelSelection = {
   labelSelector: `${labelKeys.component} in (${components.gossipLan},${components.sentinel}),${labelKeys.sentinelId}`,
 } as const;
 
+/** The labels that this selection asks for. */
+export function selectedLabels(objectName: string, sentinelId: string): Record<string, string> {
+  const isGossip = objectName !== sentinelNameOf(objectName);
+  return {
+    [labelKeys.sentinelId]: sentinelId,
+    ...ownLabels(isGossip ? components.gossipLan : components.sentinel),
+  };
+}
+
 export function sentinelLabels(sentinel: SentinelIdentity, component: Component): Record<string, string> {
   return {
     [labelKeys.workspaceId]: sentinel.workspaceId,

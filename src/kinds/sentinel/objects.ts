@@ -85,12 +85,11 @@ export class SentinelObjects {
     // If another sentinel has the name now, or krane no longer owns the Deployment, that goes for the companions too.
     const judgeCompanion = ({ ownership }: SentinelCompanionProjection): Ownership =>
       verdict !== undefined && !isClaimable(verdict) ? verdict : ownership;
-    // A sentinel with nothing left is not looked up, or every old deletion would cause lookups.
+    // Of a sentinel with nothing left only the Deployment is looked up, or every old deletion would cause five lookups.
     const isSeen = holder !== undefined || this.liveCompanions(sentinel).length > 0;
     return sentinelPartsToDelete(sentinel).map(({ kind, ...ref }) => {
       const place = { key: keyOf(ref), ref };
-      if (kind === "apps-deployment")
-        return ownedTarget(deployments, { ...place, judge, isLookedUp: isSeen });
+      if (kind === "apps-deployment") return ownedTarget(deployments, { ...place, judge, isLookedUp: true });
       const companions = this.companionsOf(kind);
       const isLookedUp = companions.synced ? isSeen : !companions.isMissing;
       return ownedTarget(companions, { ...place, judge: judgeCompanion, isLookedUp });

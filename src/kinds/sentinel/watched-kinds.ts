@@ -11,7 +11,8 @@ import {
   services,
 } from "../../kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../kube/types.ts";
-import { sentinelSelection } from "./identity.ts";
+import type { Seal } from "../../model/seal.ts";
+import { selectedLabels, sentinelSelection } from "./identity.ts";
 import { sentinelContainerName } from "./pod-template.ts";
 import {
   projectSentinelCompanion,
@@ -48,6 +49,7 @@ export function watchSentinelKinds(deps: WatchedKindDeps): SentinelKinds {
         selection: sentinelSelection,
         project: (object) => projectSentinelCompanion(object, kind, deps.seal),
         owned: true,
+        selectedLabelsOf: (object) => selectedLabelsOf(object, kind, deps.seal),
         required,
       },
       deps,
@@ -59,6 +61,7 @@ export function watchSentinelKinds(deps: WatchedKindDeps): SentinelKinds {
         selection: sentinelSelection,
         project: (object) => projectSentinelDeployment(object, deps.seal),
         owned: true,
+        selectedLabelsOf: (object) => selectedLabelsOf(object, appsDeployments, deps.seal),
         toleratedFields: restartMarks,
         required: true,
       },
@@ -84,4 +87,14 @@ export function companionKeys(change: CacheChange<SentinelCompanionProjection>):
   if (!isContentChange(change)) return { reconcile: [], report: [] };
   const { value } = change.kind === "deleted" ? change.before : change.after;
   return { reconcile: [sentinelKeyOf(value)], report: [] };
+}
+
+function selectedLabelsOf(
+  { metadata }: KubeObject,
+  kind: ResourceKind,
+  seal: Seal,
+): Readonly<Record<string, string>> {
+  const reading = seal.read(kind, metadata);
+  const id = reading.kind === "valid" ? reading.ids.id : undefined;
+  return id === undefined ? {} : selectedLabels(metadata?.name ?? "", id);
 }
