@@ -141,4 +141,12 @@ const clusterGreen = run({
   env,
   silentDuring: wholeGreen,
 });
-if (!(await wholeGreen) || !(await clusterGreen)) process.exitCode = 1;
+if (!(await wholeGreen) || !(await clusterGreen)) process.exit(1);
+
+// Alone, because a real node and its pods take both cores, and what they wait for would be late.
+await mustRun({
+  title: "node tests",
+  node: process.execPath,
+  args: [...typeScript, "test/support/run-node-tests.ts"],
+  env,
+});
