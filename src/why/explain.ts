@@ -289,6 +289,7 @@ const pods: readonly Pattern[] = [
   [/CrashLoopBackOff/, "crash-loop"],
   [/CreateContainerConfigError|CreateContainerError/, "container-config"],
   [/Unschedulable|SchedulingGated/, "unschedulable"],
+  [/NodeLost/, "node-lost"],
   [/ProgressDeadlineExceeded/, "rollout-stuck"],
 ];
 
@@ -356,6 +357,7 @@ const summaries: Readonly<Record<Cause, Summary>> = {
   "crash-loop": "The container is crash-looping.",
   "container-config": "Its container cannot be created.",
   unschedulable: "Its pods do not fit on any node.",
+  "node-lost": "The node of its pods does not answer, so nobody knows whether they run.",
   "pods-refused": "The cluster refuses to create its pods.",
   "rollout-stuck": "The rollout is stuck: its new pods do not become ready, and the old ones keep running.",
   "pods-failing": "Its pods cannot run.",

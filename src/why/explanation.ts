@@ -56,6 +56,8 @@ export const causes = [
   "container-config",
   /** Its pods do not fit on any node. */
   "unschedulable",
+  /** The node of its pods does not answer. */
+  "node-lost",
   /** The cluster refuses to create its pods. */
   "pods-refused",
   /** A rollout made no progress before its deadline. */

@@ -78,6 +78,8 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
   "crash-loop": (facts) => `Read the log of the crashed container: ${logsOf(facts)}`,
   "container-config": (facts) => `Create what the reason names, or fix the spec. See: ${podsOf(facts)}`,
   unschedulable: "Add nodes, free capacity, or request less CPU and memory.",
+  "node-lost":
+    "Check the node: kubectl get nodes. Unless it comes back, Kubernetes replaces its pods after five minutes.",
   "pods-refused": "Change what the reason names, in the spec or in the cluster's admission rules.",
   "rollout-stuck": (facts) => `Check the pods that do not start: ${podsOf(facts)}`,
   "pods-failing": (facts) => `Check its pods: ${podsOf(facts)}`,

@@ -36,6 +36,12 @@ function waiting(reason: string): ContainerStatus[] {
 }
 
 const notReady = [{ type: "ContainersReady", status: "False" }];
+const containersReady = { type: "ContainersReady", status: "True" };
+const lost = { ...ready, conditions: [{ type: "Ready", status: "False" }, containersReady] };
+const gated = {
+  ...ready,
+  conditions: [{ type: "Ready", status: "False", reason: "ReadinessGatesNotReady" }, containersReady],
+};
 
 for (const [what, status, expected] of [
   ["Running and its containers ready", ready, "running"],
@@ -51,6 +57,8 @@ for (const [what, status, expected] of [
     { ...ready, conditions: [{ type: "Ready", status: "True" }] },
     "pending",
   ],
+  ["Running on a node that does not answer", lost, "pending"],
+  ["Running behind a closed readiness gate", gated, "pending"],
   ["Pending with an address", { ...ready, phase: "Pending" }, "pending"],
   ["Pending without an address", { phase: "Pending" }, "omitted"],
   ["in an unknown phase", { ...ready, phase: "Unknown" }, "pending"],
@@ -185,3 +193,8 @@ for (const ip of ["10.1.2.3", "fd00::12:3"])
   test(`a pod with address ${ip} is found there`, () => {
     assert.deepEqual(socketOf(projectPod(pod({ ...ready, podIP: ip }))), { ip, port: 3000 });
   });
+
+test("a pod on a node that does not answer is lost, and one behind a readiness gate is not", () => {
+  assert.equal(projectPod(pod(lost)).obstacle, "NodeLost: its node does not answer");
+  assert.equal(projectPod(pod(gated)).obstacle, undefined);
+});

@@ -1,7 +1,7 @@
 // The parts of live ReplicaSets and pods that krane caches: a few short fields, because a cluster has thousands of pods
 // and a whole one takes twenty times the memory. A pod is judged when it is received; only the result is kept.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
-import type { Container, ContainerStatus, Pod } from "kubernetes-types/core/v1.js";
+import type { Container, ContainerStatus, Pod, PodCondition, PodStatus } from "kubernetes-types/core/v1.js";
 import { replicaSets } from "../../kube/resources.ts";
 import { annotationKeys, labelKeys } from "../../model/labels.ts";
 import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle.ts";
@@ -127,8 +127,25 @@ function standingOf({ metadata, status }: Pod, failure: PodFailure | undefined):
   if (status?.phase === "Failed" || status?.phase === "Succeeded") return "omitted";
   if (failure !== undefined) return failure;
   if (!status?.podIP) return "omitted";
-  const ready = status.conditions?.find(({ type }) => type === "ContainersReady");
-  return status.phase === "Running" && ready?.status === "True" ? "running" : "pending";
+  const isRunning = status.phase === "Running" && conditionOf(status, "ContainersReady")?.status === "True";
+  // Its containers run, but a readiness gate of the cluster is closed, or nobody knows whether they still run.
+  const isDoubtful = conditionOf(status, "Ready")?.status === "False";
+  return isRunning && !isDoubtful ? "running" : "pending";
+}
+
+/**
+ * Kubernetes marks the pods of a node that does not answer as not ready, and leaves the rest of their status as the node
+ * last reported it. It gives no reason; a kubelet always gives one.
+ */
+function isNodeLost(status: PodStatus | undefined): boolean {
+  const ready = conditionOf(status, "Ready");
+  return (
+    ready?.status === "False" && !ready.reason && conditionOf(status, "ContainersReady")?.status === "True"
+  );
+}
+
+function conditionOf(status: PodStatus | undefined, wanted: string): PodCondition | undefined {
+  return status?.conditions?.find(({ type }) => type === wanted);
 }
 
 function failureOf({ status }: Pod): PodFailure | undefined {
@@ -170,8 +187,8 @@ function portOf(container: Container | undefined): number {
 const ordinaryWaits: ReadonlySet<string> = new Set(["ContainerCreating", "PodInitializing"]);
 
 /**
- * Why a pod cannot run, in Kubernetes' words: the reason of its container or of the scheduler. Undefined for a pod that
- * runs, starts or has finished; a finished pod is replaced by another one.
+ * Why a pod cannot run, in Kubernetes' words where it has some: the reason of its container or of the scheduler, or that
+ * its node is lost. Undefined for a pod that runs, starts or has finished; a finished pod is replaced by another one.
  */
 function podObstacle({ metadata, status }: Pod): string | undefined {
   if (metadata?.deletionTimestamp !== undefined) return undefined;
@@ -179,7 +196,8 @@ function podObstacle({ metadata, status }: Pod): string | undefined {
   const containers = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   const stuck = containers.find(isStuck);
   if (stuck !== undefined) return containerObstacle(stuck);
-  const scheduled = status?.conditions?.find(({ type }) => type === "PodScheduled");
+  if (isNodeLost(status)) return obstacleText("NodeLost", "its node does not answer");
+  const scheduled = conditionOf(status, "PodScheduled");
   return scheduled?.status === "False" ? obstacleText(scheduled.reason, scheduled.message) : undefined;
 }
 
