@@ -102,6 +102,8 @@ export function authorityPath({ dir, realNode }: ControlPlaneLayout): string {
 // The defaults (20 calls a second) would let the controllers, not krane, decide
 // how long a test with many pods takes.
 const unthrottled = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
+// By default a node that does not answer counts as dead after 50 seconds, which is long for a test.
+const nodeDeadAfter = ["--node-monitor-grace-period=16s", "--node-monitor-period=2s"];
 const alone = ["--leader-elect=false", "--secure-port=0", "--profiling=false"];
 
 export function controllerManager(layout: ControlPlaneLayout): ComponentCommand {
@@ -110,6 +112,7 @@ export function controllerManager(layout: ControlPlaneLayout): ComponentCommand 
     `--kubeconfig=${identities.controllerManager.kubeconfigPath}`,
     `--service-account-private-key-file=${files.serviceAccountKey}`,
     `--root-ca-file=${authorityPath(layout)}`,
+    ...(layout.realNode === undefined ? [] : nodeDeadAfter),
     ...unthrottled,
     ...alone,
   ]);

@@ -142,6 +142,8 @@ function kubeletConfig({ dir, address, cgroup, certificates }: NodeLayout): unkn
     // The disk belongs to the machine, and how full it is to its owner.
     evictionHard: { "memory.available": "100Mi" },
     imageGCHighThresholdPercent: 100,
+    // Renewed every two seconds, so that a dead node is noticed soon; see nodeDeadAfter in components.ts.
+    nodeLeaseDurationSeconds: 8,
     // The defaults (5 events and 50 calls a second) are for many nodes.
     eventRecordQPS: 0,
     kubeAPIQPS: 200,

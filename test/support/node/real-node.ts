@@ -26,6 +26,7 @@ import {
   type NodeLayout,
   nodeFiles,
 } from "./node-components.ts";
+import { type NodeSwitch, servePower } from "./node-power.ts";
 
 export interface RealNodeOptions {
   /** The control plane's binaries. */
@@ -72,9 +73,9 @@ async function startContainerd(
   kennel: Kennel,
   images: readonly string[],
   signal: AbortSignal,
-): Promise<Leashed> {
+): Promise<RunningPart> {
   await writeFiles(layout);
-  const runtime = start(containerd(layout), layout, kennel);
+  const runtime = startPart(containerd(layout), layout, kennel);
   const ctr = (...args: string[]) =>
     run(join(layout.binariesDir, "ctr"), ["--address", containerdSocket, "--namespace", "k8s.io", ...args]);
   const prepare = async (until: AbortSignal) => {
@@ -84,14 +85,14 @@ async function startContainerd(
     });
     for (const image of images) await ctr("images", "import", "--local", image);
   };
-  await whileAlive([runtime], prepare, signal);
+  await whileAlive([runtime.leashed()], prepare, signal);
   return runtime;
 }
 
 interface Started {
   readonly kennel: Kennel;
   readonly cluster: Cluster;
-  readonly runtime: Leashed;
+  readonly runtime: RunningPart;
 }
 
 async function startNodeComponents(
@@ -108,7 +109,10 @@ async function startNodeComponents(
   );
   await writeFiles(layout);
   await startDnsServer(address, (namespace, service, pod) => lookUpService(cluster, namespace, service, pod));
-  const components = [kubelet, kubeProxy].map((component) => start(component(layout), layout, kennel));
+  const components = {
+    kubelet: startPart(kubelet(layout), layout, kennel),
+    "kube-proxy": startPart(kubeProxy(layout), layout, kennel),
+  };
   const ready = async (until: AbortSignal) => {
     const options = { deadlineMs: startDeadlineMs, signal: until };
     const wait = ["wait", "--timeout=1s", "--for=condition=Ready", `node/${name}`];
@@ -122,7 +126,13 @@ async function startNodeComponents(
       options,
     );
   };
-  await whileAlive([runtime, ...components], ready, signal);
+  const parts = { containerd: runtime, ...components };
+  await whileAlive(
+    Object.values(parts).map((part) => part.leashed()),
+    ready,
+    signal,
+  );
+  await servePower(layout.dir, layout.cgroup, parts);
 }
 
 async function writeFiles(layout: NodeLayout): Promise<void> {
@@ -131,6 +141,21 @@ async function writeFiles(layout: NodeLayout): Promise<void> {
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, text);
   }
+}
+
+interface RunningPart extends NodeSwitch {
+  leashed(): Leashed;
+}
+
+function startPart(command: ComponentCommand, layout: NodeLayout, kennel: Kennel): RunningPart {
+  let leashed = start(command, layout, kennel);
+  return {
+    leashed: () => leashed,
+    stop: () => leashed.release(),
+    start() {
+      leashed = start(command, layout, kennel);
+    },
+  };
 }
 
 function start(command: ComponentCommand, { dir, binariesDir }: NodeLayout, kennel: Kennel): Leashed {
