@@ -20,9 +20,9 @@ const containers = ownPod().spec?.containers ?? [];
 const [main] = containers;
 const privileged = { name: "x", securityContext: { privileged: true } };
 
-test("a pod from the template has no flaw, also with what an injector added", () => {
+test("a pod from the template has no flaw, also with what the platform's injector added", () => {
   assert.equal(findPodFlaw(ownPod(), set), undefined);
-  const initContainers = [{ name: "injector", image: "injector:1" }];
+  const initContainers = [{ name: "copy-inject", image: "injector:1" }];
   assert.equal(findPodFlaw(podWith({ initContainers }), set), undefined);
 });
 
@@ -35,6 +35,10 @@ const lessIsolated: readonly (readonly [what: string, change: Partial<PodSpec>])
   ["with a privileged container", { containers: [...containers, privileged] }],
   ["with a privileged init container", { initContainers: [privileged] }],
   ["with a privileged ephemeral container", { ephemeralContainers: [privileged] }],
+  ["with a second container", { containers: [...containers, { name: "sidecar", image: "sidecar:1" }] }],
+  ["with another init container", { initContainers: [{ name: "setup", image: "setup:1" }] }],
+  ["with a debugger", { ephemeralContainers: [{ name: "debugger", image: "debugger:1" }] }],
+  ["with another volume", { volumes: [{ name: "s", secret: { secretName: "x" } }] }],
 ];
 
 for (const [what, change] of lessIsolated) {

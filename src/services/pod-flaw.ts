@@ -4,7 +4,8 @@
 // ReplicaSets do not replace pods when their template changes, so a pod that existed before krane's last write may be of an
 // older template. The API server sets both times. Only the isolation of such a pod is compared.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
-import type { Pod, PodSpec } from "kubernetes-types/core/v1.js";
+import type { Pod } from "kubernetes-types/core/v1.js";
+import { weaknessBeyond } from "../kinds/deployment/isolation.ts";
 import { annotationKeys, fieldManager } from "../model/labels.ts";
 
 export type PodFlaw =
@@ -16,9 +17,10 @@ export function findPodFlaw(pod: Pod, replicaSet: ReplicaSet): PodFlaw | undefin
   const template = replicaSet.spec?.template;
   const [made, wanted] = [pod.spec, template?.spec];
   if (made === undefined || wanted === undefined) return "pod is not from the template of its ReplicaSet";
-  if (!isAsIsolated(made, wanted)) return "pod is less isolated than its template";
   if ((made.serviceAccountName ?? "default") !== (wanted.serviceAccountName ?? "default"))
     return "pod runs as another service account than its template";
+  if (weaknessBeyond({ ...pod, spec: made }, { ...template, spec: wanted }) !== "")
+    return "pod is less isolated than its template";
   if (isOlderThanLastApply(pod, replicaSet)) return undefined;
   const mark = template?.metadata?.annotations?.[annotationKeys.templateHash];
   const isMarked = pod.metadata?.annotations?.[annotationKeys.templateHash] === mark;
@@ -26,18 +28,6 @@ export function findPodFlaw(pod: Pod, replicaSet: ReplicaSet): PodFlaw | undefin
     made.containers.some((container) => container.name === name && container.image === image),
   );
   return isMarked && hasImages ? undefined : "pod is not from the template of its ReplicaSet";
-}
-
-function isAsIsolated(made: PodSpec, wanted: PodSpec): boolean {
-  if (made.runtimeClassName !== wanted.runtimeClassName) return false;
-  if (made.hostNetwork || made.hostPID || made.hostIPC) return false;
-  if (made.volumes?.some(({ hostPath }) => hostPath !== undefined)) return false;
-  const containers = [
-    ...made.containers,
-    ...(made.initContainers ?? []),
-    ...(made.ephemeralContainers ?? []),
-  ];
-  return !containers.some(({ securityContext }) => securityContext?.privileged === true);
 }
 
 /** Times in the API have whole seconds, so one within the same second counts as older. */

@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { PodSpec } from "kubernetes-types/core/v1.js";
-import { type IsolatedPod, weaknessOf } from "./isolation.ts";
+import { replicaSetOfOlderAgent } from "../../../test/support/older-agent.ts";
+import { type IsolatedPod, weaknessBeyond, weaknessOf } from "./isolation.ts";
 
 const folder = new URL("../../../testdata/deployment/", import.meta.url);
 
@@ -49,6 +50,34 @@ test("what the platform's injector adds does not lower it", () => {
   assert.equal(weaknessOf(disguised), "volume inject-bin");
 });
 
+const tokenOfAccount = {
+  name: "kube-api-access-x7k2p",
+  projected: {
+    sources: [
+      { serviceAccountToken: { path: "token", expirationSeconds: 3607 } },
+      { configMap: { name: "kube-root-ca.crt" } },
+      { downwardAPI: { items: [{ path: "namespace" }] } },
+    ],
+  },
+};
+
+test("a pod of the older agent, which mounts a token, is as isolated as its template", () => {
+  const older = replicaSetOfOlderAgent("acme").spec?.template ?? {};
+  const spec = { ...(older.spec as PodSpec), serviceAccountName: "default", volumes: [tokenOfAccount] };
+  const made = { metadata: { annotations: {} }, spec };
+  assert.equal(weaknessBeyond(made, template), "");
+  assert.equal(weaknessBeyond({ ...made, spec: { ...spec, hostPID: true } }, template), "hostPID");
+  // With krane's mark, it is from a template that refuses the token.
+  const marked = { ...made, metadata: template.metadata ?? {} };
+  assert.equal(weaknessBeyond(marked, template), "a token of its service account");
+});
+
+test("what the template has as well does not count as less isolated", () => {
+  const both = changed({ runtimeClassName: "runc" });
+  assert.equal(weaknessBeyond(both, both), "");
+  assert.equal(weaknessBeyond(both, template), "runtimeClassName runc");
+});
+
 const weak: readonly (readonly [string, IsolatedPod])[] = [
   ["runtimeClassName is missing", changed({ runtimeClassName: undefined as unknown as string })],
   ["runtimeClassName runc", changed({ runtimeClassName: "runc" })],
@@ -72,6 +101,19 @@ const weak: readonly (readonly [string, IsolatedPod])[] = [
   ["ephemeral container debugger", changed({ ephemeralContainers: [{ name: "debugger" }] })],
   ["volume host", changed({ volumes: [{ name: "host", hostPath: { path: "/" } }] })],
   ["volume secrets-token", changed({ volumes: [{ name: "secrets-token", secret: { secretName: "x" } }] })],
+  [
+    "volume secrets-token",
+    changed({
+      volumes: [{ name: "secrets-token", projected: { sources: [{ serviceAccountToken: { path: "t" } }] } }],
+    }),
+  ],
+  ["a token of its service account", changed({ volumes: [tokenOfAccount] })],
+  [
+    "volume kube-api-access-x",
+    changed({
+      volumes: [{ name: "kube-api-access-x", projected: { sources: [{ secret: { name: "x" } }] } }],
+    }),
+  ],
   ["annotation dev.gvisor.x", { ...template, metadata: { annotations: { "dev.gvisor.x": "1" } } }],
 ];
 

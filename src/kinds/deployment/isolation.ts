@@ -2,6 +2,7 @@
 // the sandbox, without access to its node, and with nothing in it but the tenant's container. That is the same in all
 // versions of krane's template, so a pod of an older one is judged just as well.
 import type { Container, PodSpec, Volume } from "kubernetes-types/core/v1.js";
+import { annotationKeys } from "../../model/labels.ts";
 import { containerName, runtimeClassName } from "./pod-template.ts";
 import { tokenVolumeName } from "./secrets-token.ts";
 
@@ -13,14 +14,32 @@ export interface IsolatedPod {
 // What the platform's webhook adds to a pod, because krane's label asks for it (labelKeys.inject).
 const injectorContainer = "copy-inject";
 const injectorVolume = "inject-bin";
+// Annotations that configure the sandbox of one pod.
+const sandboxPrefix = "dev.gvisor.";
+
+const tokenGap = "a token of its service account";
 
 /** Names what lowers its isolation; empty if nothing does. */
-export function weaknessOf({ metadata, spec }: IsolatedPod): string {
-  if (spec === undefined) return "";
+export function weaknessOf(pod: IsolatedPod): string {
+  return gapsOf(pod).join(", ");
+}
+
+/** Names what makes a pod less isolated than the template of its ReplicaSet; empty if nothing does. */
+export function weaknessBeyond(pod: IsolatedPod, template: IsolatedPod): string {
+  const accepted = new Set(gapsOf(template));
+  // Pods without the mark come from an older agent, whose template let Kubernetes mount the token.
+  if (pod.metadata?.annotations?.[annotationKeys.templateHash] === undefined) accepted.add(tokenGap);
+  return gapsOf(pod)
+    .filter((gap) => !accepted.has(gap))
+    .join(", ");
+}
+
+function gapsOf({ metadata, spec }: IsolatedPod): string[] {
+  if (spec === undefined) return [];
   const gaps = [...hostGaps(spec), ...containerGaps(spec), ...volumeGaps(spec)];
   for (const name in metadata?.annotations ?? {})
-    if (name.startsWith("dev.gvisor.")) gaps.push(`annotation ${name}`);
-  return gaps.join(", ");
+    if (name.startsWith(sandboxPrefix)) gaps.push(`annotation ${name}`);
+  return gaps;
 }
 
 function hostGaps(spec: PodSpec): string[] {
@@ -32,7 +51,8 @@ function hostGaps(spec: PodSpec): string[] {
   if (spec.hostIPC) gaps.push("hostIPC");
   if ((spec.serviceAccountName ?? "default") !== "default")
     gaps.push(`service account ${spec.serviceAccountName}`);
-  if (spec.automountServiceAccountToken !== false) gaps.push("a token of its service account");
+  if (spec.automountServiceAccountToken !== false || spec.volumes?.some(isTokenOfAccount))
+    gaps.push(tokenGap);
   if (spec.securityContext?.sysctls?.length) gaps.push("sysctls");
   return [...gaps, ...privileges(spec.securityContext as Privileges | undefined)];
 }
@@ -81,7 +101,21 @@ function privileges(context: Privileges | undefined): string[] {
 }
 
 function volumeGaps({ volumes = [] }: PodSpec): string[] {
-  return volumes.filter((volume) => !isExpected(volume)).map(({ name }) => `volume ${name}`);
+  return volumes
+    .filter((volume) => !isExpected(volume) && !isTokenOfAccount(volume))
+    .map(({ name }) => `volume ${name}`);
+}
+
+/** What Kubernetes adds for a pod that does not refuse it: the token, the certificate and the namespace. */
+function isTokenOfAccount({ name, projected }: Volume): boolean {
+  const sources = projected?.sources ?? [];
+  return (
+    name.startsWith("kube-api-access-") &&
+    sources.length > 0 &&
+    sources.every(({ serviceAccountToken, configMap, downwardAPI }) =>
+      [serviceAccountToken, configMap, downwardAPI].some((source) => source !== undefined),
+    )
+  );
 }
 
 function isExpected({ name, projected, emptyDir }: Volume): boolean {
@@ -90,6 +124,7 @@ function isExpected({ name, projected, emptyDir }: Volume): boolean {
   return (
     name === tokenVolumeName &&
     projected !== undefined &&
-    sources.every((source) => source.serviceAccountToken !== undefined)
+    // Without an audience, it is a token for the Kubernetes API.
+    sources.every(({ serviceAccountToken }) => serviceAccountToken?.audience)
   );
 }
