@@ -56,7 +56,7 @@ export const clusterCalls: readonly ClusterCall[] = [
     part: "agent",
     kind: events,
     verbs: ["create"],
-    why: "The agent records an Event on an object that it deletes or repairs, or whose deletion it holds back.",
+    why: "The agent records an Event on an object that it deletes, repairs or evicts, or whose deletion it holds back.",
   },
   {
     part: "registry",

@@ -1,5 +1,5 @@
-// Tells what krane did to an object beyond applying new desired state: one log line and one Event for every deletion and
-// every repair, with the authority or the cause. Neither contains a secret (K7).
+// Tells what krane did to an object beyond applying new desired state: one log line and one Event for every deletion,
+// repair and eviction, with the authority or the cause. Neither contains a secret (K7).
 import { isAbort } from "../concurrency/abort.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { objectKey } from "../kube/object-cache.ts";
@@ -12,6 +12,7 @@ import type { DeletionBasis } from "./deletion-guard.ts";
 import { type FieldChange, fieldText, findChangedFields, memberPath } from "./field-changes.ts";
 import { ownerOfField } from "./field-owners.ts";
 import type { EventReason, EventRecorder, EventSubject } from "./object-events.ts";
+import type { PodWeakness } from "./pod-replacement.ts";
 import { shownValue } from "./shown-values.ts";
 
 export interface ActionRecordsDeps {
@@ -82,6 +83,22 @@ export class ActionRecords {
   recordBlockedDeletion(subject: EventSubject, reason: string): void {
     const message = `The control plane does not know this object. krane is holding back its deletion: ${reason}.`;
     this.deps.events.record({ subject, type: "Warning", reason: "DeletionBlocked", message });
+  }
+
+  /** A pod that is less isolated than its template. */
+  recordEviction(key: string, subject: EventSubject, { what, changedBy }: PodWeakness): void {
+    const reason = `it is less isolated than its template: ${what}, changed by ${changedBy}`;
+    this.deps.log.warn("evicted a pod", { ...this.fieldsOf(key, subject), operation: "evict", reason });
+    const message = `krane evicted this pod: ${reason}.`;
+    this.deps.events.record({ subject, type: "Warning", reason: "Evicted", message });
+  }
+
+  /** `replicas`: how many pods the object may have. */
+  recordHold(key: string, subject: EventSubject, replicas: number, reason: string): void {
+    const fields = { ...this.fieldsOf(key, subject), operation: "hold", count: replicas, reason };
+    this.deps.log.warn("limited the pods of an object", fields);
+    const message = `krane limited this object to ${replicas} ${replicas === 1 ? "pod" : "pods"}: ${reason}.`;
+    this.deps.events.record({ subject, type: "Warning", reason: "Held", message });
   }
 
   /** Call it before a write. `wasWritten`: whether this process wrote this manifest before; undefined if it cannot know. */

@@ -8,7 +8,7 @@
 // - An object that is not krane's, or belongs to another id, is never touched (K4).
 // - If a namespace vanishes between two steps, it is created again and the plan starts over.
 import type { Clock } from "../concurrency/clock.ts";
-import { namespaces } from "../kube/resources.ts";
+import { namespaces, pods as podKind } from "../kube/resources.ts";
 import type { ObjectRef, ResourceKind } from "../kube/types.ts";
 import { isClaimable, type Stranger } from "../model/ownership.ts";
 import { isNotFound, isRefusal } from "./classify.ts";
@@ -25,6 +25,7 @@ import {
   type WriteOutcome,
 } from "./object-writer.ts";
 import type { CheckedObject, LiveEntry, OwnedObject, OwnedTarget, Step } from "./plan.ts";
+import { evictPod } from "./pod-eviction.ts";
 import { SealPace } from "./seal-pace.ts";
 import type { SlowLane } from "./slow-lane.ts";
 
@@ -36,6 +37,8 @@ export type StepsOutcome =
   | { readonly kind: "conflict"; readonly reason: string }
   /** The previous object is still being deleted. */
   | { readonly kind: "deleting"; readonly reason: string }
+  /** It is applied, and one of its pods is less isolated than its template and has to be replaced. */
+  | { readonly kind: "replacing"; readonly reason: string }
   /** Another program keeps undoing it; nothing was tried. */
   | ContestedOutcome
   /** A precondition is not met, and the remaining steps need it. */
@@ -166,6 +169,8 @@ export class StepsApplier {
         return this.applyOwned(step.object, progress, signal);
       case "checked":
         return this.applyChecked(step.object, progress, signal);
+      case "pods":
+        return this.replacePods(step, progress, signal);
       case "each":
         return this.runEach(step.steps(), progress, signal);
       case "unmet":
@@ -226,6 +231,8 @@ export class StepsApplier {
         return this.isObjectDone(step.object);
       case "checked":
         return this.isChecked(step.object);
+      case "pods":
+        return !step.pods.hasWeak() && step.pods.replacement.limitOf(step.pods.owner) === undefined;
       case "each":
         return this.isDone(step.steps());
       case "unmet":
@@ -321,6 +328,43 @@ export class StepsApplier {
     if (this.checkedUntilMs.size >= checkedMax) this.checkedUntilMs.clear();
     this.checkedUntilMs.set(name, this.deps.clock.nowMs() + checkAgainMs);
     return applied(isCurrent ? 0 : 1);
+  }
+
+  /** Replaces pods that are less isolated than their template, and stops where that does not help. */
+  private async replacePods(
+    step: Extract<Step, { kind: "pods" }>,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<StepsOutcome> {
+    const { pods, object } = step;
+    const decision = pods.replacement.next(pods);
+    switch (decision.kind) {
+      case "nothing":
+        return applied(0);
+      case "wait":
+        return { kind: "replacing", reason: decision.reason };
+      case "evict": {
+        const held = this.enter(podKind, object.ref, progress);
+        if (held) return held;
+        return evictPod(decision, pods, progress.key, this.deps, signal);
+      }
+      case "release":
+        return this.applyOwned(object, progress, signal);
+      case "hold": {
+        const { reason, limit } = decision;
+        if (limit === "same") return { kind: "held", reason };
+        const outcome = await this.applyOwned(object, progress, signal);
+        if (outcome.kind !== "applied") return outcome;
+        this.recordHold(step, progress.key, reason);
+        return { kind: "held", reason };
+      }
+    }
+  }
+
+  private recordHold({ pods, object }: Extract<Step, { kind: "pods" }>, key: string, reason: string): void {
+    const { kind, ref } = object;
+    const subject = { kind, ref, uid: object.live()?.uid ?? "" };
+    this.deps.actions.recordHold(key, subject, pods.replacement.limitOf(pods.owner) ?? 0, reason);
   }
 
   private enter(kind: ResourceKind, ref: ObjectRef, progress: Progress): StepsOutcome | undefined {

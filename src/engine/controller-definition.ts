@@ -8,6 +8,7 @@ import type { CacheChange } from "../kube/object-cache.ts";
 import type { KubeObject } from "../kube/types.ts";
 import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
 import type { LiveProjection, OwnedTarget, Plan } from "./plan.ts";
+import type { ReplacementBudget } from "./pod-replacement.ts";
 import type { Observation } from "./reporter.ts";
 import type { KindStatus, WatchedKind, WatchedKindDeps } from "./watched-kind.ts";
 
@@ -19,9 +20,18 @@ export interface DefinitionDeps<Spec, Report extends DescMessage> extends Watche
   report(report: MessageInitShape<Report>, signal: AbortSignal): Promise<void>;
 }
 
+/** The options of every controller that kinds need as well. */
+export interface DefinitionOptions {
+  /** The budget for ending pods is the one for deleting objects. */
+  readonly deletion: ReplacementBudget;
+}
+
 /** What creating the controller of a kind takes. */
 export interface ControllerRecipe<Spec, Report extends DescMessage, Seen, Settings> {
-  define(settings: Settings, deps: DefinitionDeps<Spec, Report>): ControllerDefinition<Spec, Seen>;
+  define(
+    settings: Settings & DefinitionOptions,
+    deps: DefinitionDeps<Spec, Report>,
+  ): ControllerDefinition<Spec, Seen>;
   readonly groupOf?: (entry: DesiredEntry<Spec>) => string | undefined;
 }
 

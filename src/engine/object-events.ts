@@ -23,7 +23,7 @@ export interface EventSubject {
   readonly uid: string;
 }
 
-export type EventReason = "Deleted" | "Repaired" | "Recreated" | "DeletionBlocked";
+export type EventReason = "Deleted" | "Repaired" | "Recreated" | "DeletionBlocked" | "Evicted" | "Held";
 
 export interface ObjectEvent {
   readonly subject: EventSubject;

@@ -5,6 +5,7 @@ import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import type { Ownership } from "../model/ownership.ts";
 import type { SealedIds } from "../model/seal.ts";
 import type { DriftedField } from "./drifted-fields.ts";
+import type { PodGroup } from "./pod-replacement.ts";
 import type { WatchedKind } from "./watched-kind.ts";
 
 /** What the engine needs from a live object of any kind. */
@@ -43,6 +44,8 @@ export type Step =
    * may need the uid of an object that an earlier step creates.
    */
   | { readonly kind: "each"; steps(): readonly Step[] }
+  /** Pods that are less isolated than their template are replaced. `object`: what makes them. */
+  | { readonly kind: "pods"; readonly pods: PodGroup; readonly object: OwnedObject }
   /** A precondition is not met: the plan stays incomplete, but its earlier steps are applied. */
   | { readonly kind: "unmet"; readonly reason: string };
 

@@ -357,6 +357,13 @@ export class Reconciler<Spec> {
       case "held":
         this.settle(key, entry, { outcome: "parked", reason: result.reason });
         return { kind: "retry", backoff: backoffs.rejected };
+      case "replacing":
+        this.settle(key, entry, {
+          outcome: "retrying",
+          reason: result.reason,
+          ...(entry !== undefined && { appliedVersion: entry.version }),
+        });
+        return { kind: "retry", backoff: backoffs.slow };
       case "conflict":
         this.settle(key, entry, { outcome: "conflict", reason: result.reason });
         return { kind: "retry", backoff: backoffs.conflict };

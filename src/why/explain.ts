@@ -34,7 +34,7 @@ import type { Cause, Explanation } from "./explanation.ts";
 import { controllerOf, type Facts, factsOf, heardAtMs, isSilent } from "./facts.ts";
 import { olderPods } from "./older-pods.ts";
 import { type RemedyFacts, remedyOf } from "./remedies.ts";
-import { ago, appliedText, desiredText, differencesOf, liveText } from "./sides.ts";
+import { ago, appliedText, desiredText, differencesOf, liveText, weakPodReason } from "./sides.ts";
 
 export interface Question {
   /** What the user typed, in case the object does not exist: the kind if given, and an id or a name. */
@@ -270,6 +270,7 @@ type Pattern = readonly [RegExp, Cause];
 
 /** For an attempt that failed and is retried. */
 const attempts: readonly Pattern[] = [
+  [weakPodReason, "weak-pods"],
   [/keeps (changing|deleting|creating) |conflicts? with "/, "contested"],
   [/has no CiliumNetworkPolicy|no matches for kind|could not find the requested resource/, "missing-crd"],
   [/exceeded quota/, "quota"],
@@ -336,6 +337,7 @@ const summaries: Readonly<Record<Cause, Summary>> = {
     `The name ${object.namespace}/${object.name} is taken by another object in the cluster.`,
   "isolation-lowered":
     "The cluster lowers the isolation of its pods, so krane keeps it from getting new ones.",
+  "weak-pods": "A pod of it is less isolated than its template, and krane replaces it.",
   contested: "Another client keeps undoing what krane applies.",
   "missing-crd": "A CustomResourceDefinition that it needs is not installed in the cluster.",
   quota: "A resource quota of its namespace is exhausted.",

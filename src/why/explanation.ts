@@ -26,6 +26,8 @@ export const causes = [
   "name-taken",
   /** A webhook or policy of the cluster lowers the isolation of its pods, so it gets no new ones. */
   "isolation-lowered",
+  /** A pod is less isolated than its template and is being replaced. */
+  "weak-pods",
   /** Another field manager keeps overwriting what krane applies. */
   "contested",
   /** A CustomResourceDefinition that it needs is not installed. */

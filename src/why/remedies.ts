@@ -52,6 +52,8 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
     `Delete or rename the other object, or give this one another name; krane never takes over objects that it does not own. To see the other object: ${inspect(facts, "-o yaml")}`,
   "isolation-lowered": (facts) =>
     `Find the mutating webhook or admission policy that does it, and make it leave krane's objects alone: kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies. To see the result: ${inspect(facts, "-o yaml")}`,
+  "weak-pods": ({ namespace = "" }) =>
+    `Find out who changed it: the Event on the pod names the field manager, if Kubernetes recorded one: kubectl -n ${namespace} get events --field-selector reason=Evicted. If krane waits, the reason says what for.`,
   contested:
     "Stop that client, or make the change in the control plane instead. If it is unknown, the API server's audit log names it.",
   "missing-crd":

@@ -12,12 +12,16 @@ export function desiredText({ object }: Facts): string {
   return what === "" ? version : `${what} (${version})`;
 }
 
+/** The reason of an object that is applied and has a pod that is to be replaced. */
+export const weakPodReason = /^pod \S+ is less isolated than its template/;
+
 const rejected: ReadonlySet<Outcome> = new Set([Outcome.PARKED, Outcome.CONFLICT]);
 
 export function appliedText({ object, trouble, earlierTrouble, controller }: Facts): string {
   const before = (trouble ?? earlierTrouble)?.appliedVersion ?? 0n;
   const inForce = before === 0n ? "nothing is applied" : `version ${before} stays in force`;
   if (trouble !== undefined && rejected.has(trouble.outcome)) return `rejected; ${inForce}`;
+  if (trouble !== undefined && weakPodReason.test(trouble.reason)) return `version ${before}`;
   if (trouble !== undefined && trouble.outcome === Outcome.RETRYING)
     return `failed ${trouble.attempts} ${trouble.attempts === 1 ? "time" : "times"} so far; ${inForce}`;
   if (object.settled) return `version ${object.version}`;

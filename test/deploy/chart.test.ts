@@ -123,8 +123,19 @@ describe("deploy/chart/krane", { skip }, () => {
   test("the agent's account is held to what krane writes, under the names of the release", async () => {
     const policies = async (...values: readonly string[]) =>
       (await objectsWith(...values)).filter(({ kind }) => kind?.startsWith("ValidatingAdmissionPolicy"));
-    const [policy, binding, ...more] = await policies("--namespace", "elsewhere");
+    const [policy, evictions, binding, bindingOfEvictions, ...more] = await policies(
+      "--namespace",
+      "elsewhere",
+    );
     assert.deepEqual(more, []);
+    const evictionText = JSON.stringify(evictions);
+    assert.ok(evictionText.includes('username == \\"system:serviceaccount:elsewhere:krane\\"'));
+    assert.ok(evictionText.includes('in [\\"default\\", \\"sentinel\\", \\"elsewhere\\"]'));
+    assert.deepEqual((bindingOfEvictions as { readonly spec?: unknown }).spec, {
+      policyName: evictions?.metadata?.name,
+      paramRef: { selector: {}, parameterNotFoundAction: "Deny" },
+      validationActions: ["Deny"],
+    });
     const text = JSON.stringify(policy);
     assert.ok(text.includes('username == \\"system:serviceaccount:elsewhere:krane\\"'));
     assert.ok(text.includes('in [\\"default\\", \\"elsewhere\\"]'));

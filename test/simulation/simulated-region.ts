@@ -3,8 +3,15 @@
 
 import assert from "node:assert/strict";
 import type { Interceptor } from "@connectrpc/connect";
-import { type ApiServer, createApiServer, createHandler, startControllers } from "@krane/kube-apiserver";
+import {
+  type ApiHandler,
+  type ApiServer,
+  createApiServer,
+  createHandler,
+  startControllers,
+} from "@krane/kube-apiserver";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
+import type { Pod } from "kubernetes-types/core/v1.js";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
 import { createControlPlane } from "../../src/control-plane/connection.ts";
@@ -24,6 +31,7 @@ import {
   customResourceDefinitions,
   pods as podKind,
   replicaSets,
+  runtimeClasses,
 } from "../../src/kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
 import type { Log } from "../../src/telemetry/log.ts";
@@ -57,6 +65,8 @@ export const defaultOptions: KindControllerOptions = {
   secrets: { audience: "krane" },
   networkPolicy: "required",
 };
+
+const sandbox = { metadata: { name: "gvisor" }, handler: "runsc" };
 
 export interface SimulatedAgent<C = ControllerOf<"deployment">> {
   readonly controller: C;
@@ -92,6 +102,8 @@ export class SimulatedRegion {
   readonly reported: unknown[] = [];
   readonly reportedSentinels: ReportSentinelStatusRequest[] = [];
   readonly metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
+  /** What a mutating webhook makes of the pods that the cluster creates. */
+  podWebhook: ((pod: Pod) => Pod) | undefined;
   private readonly random;
   private readonly log: Log;
   private readonly stopping = new AbortController();
@@ -205,13 +217,15 @@ export class SimulatedRegion {
     const { namespace = "", name: ownerName = "", uid = "" } = owner.metadata ?? {};
     if (before !== undefined)
       await this.api.delete(podKind, { namespace, name: before }, { gracePeriodSeconds: 0 }, never);
+    // Without its runtime class, the server refuses a pod as krane's template describes it.
+    await this.api.create(runtimeClasses, sandbox, {}, never).catch(() => undefined);
     const { labels = {}, annotations = {} } = owner.spec?.template?.metadata ?? {};
     const controller = { apiVersion: "apps/v1", kind: "ReplicaSet", name: ownerName, uid, controller: true };
     await this.api.create(
       podKind,
       {
         metadata: { name, namespace, labels, annotations, ownerReferences: [controller] },
-        spec: { containers: [{ name: "deployment", image: "registry.example/acme/web:1" }] },
+        spec: owner.spec?.template?.spec ?? { containers: [] },
       },
       {},
       never,
@@ -269,7 +283,12 @@ export class SimulatedRegion {
   }
 
   private async startCluster(): Promise<void> {
-    const handler = createHandler(this.server);
+    const server = createHandler(this.server);
+    const handler: ApiHandler = (request, signal) => {
+      const isNewPod = request.method === "POST" && request.path.endsWith("/pods");
+      const body = isNewPod && this.podWebhook ? this.podWebhook(request.body as Pod) : request.body;
+      return server(body === undefined ? request : { ...request, body }, signal);
+    };
     await createFixture(handler, never);
     const { clock, random } = this;
     this.clusterDone = startControllers(handler, {}, { clock, random }, this.stopping.signal).done;

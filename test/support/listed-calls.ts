@@ -41,7 +41,9 @@ export interface ListedKubeApi extends KubeApi {
 export function createListedKubeApi(api: KubeApi, parts: readonly CallingPart[]): ListedKubeApi {
   const unlisted: string[] = [];
   const check = (verbs: readonly ClusterVerb[], kind: ResourceKind, place: Place) => {
-    const { group, plural: resource } = kind;
+    // An eviction is of another group than the pod at whose subresource it is created.
+    const { group } = kind.servedBy ?? kind;
+    const { plural: resource } = kind;
     for (const verb of verbs) {
       if (isListed({ ...place, group, resource, verb }, parts)) continue;
       const where = [place.namespace, place.name].filter((part) => part !== undefined).join("/");

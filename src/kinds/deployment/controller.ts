@@ -5,11 +5,13 @@ import { ContentHashes } from "../../engine/applied-content.ts";
 import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller-definition.ts";
 import {
   type ControllerDefinition,
+  type DefinitionOptions,
   defineKind,
   type ManagedObject,
 } from "../../engine/controller-definition.ts";
 import type { DesiredEntry } from "../../engine/desired-store.ts";
 import { type OwnedTarget, ownedObject, ownedTarget, type Plan, type Step } from "../../engine/plan.ts";
+import { PodReplacement } from "../../engine/pod-replacement.ts";
 import type { Observation } from "../../engine/reporter.ts";
 import type { ReportDeploymentStatusRequestSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
 import type { CacheChange, CacheEntry } from "../../kube/object-cache.ts";
@@ -21,6 +23,7 @@ import { failingDeployment } from "./failing.ts";
 import { IngressPolicies } from "./ingress-policy-plan.ts";
 import { type IsolatedPod, weaknessOf } from "./isolation.ts";
 import { observeDeployment } from "./observed.ts";
+import { OwnedPods, type OwnedPodsDeps, ownerOf } from "./owned-pods.ts";
 import { PodOwners } from "./pod-owners.ts";
 import { desiredReplicaSet } from "./pod-template.ts";
 import { type ReplicaSetProjection, socketOf } from "./projections.ts";
@@ -58,9 +61,12 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
   private readonly ingress: IngressPolicies;
   private readonly contentHashes = new ContentHashes<DeploymentSpec>();
   private readonly owners: PodOwners;
+  private readonly replacement: PodReplacement;
+  private readonly podDeps: OwnedPodsDeps;
+  private readonly limitedSpecs = new WeakMap<DeploymentSpec, DeploymentSpec>();
 
   constructor(
-    settings: KindSettings,
+    settings: KindSettings & DefinitionOptions,
     deps: DefinitionDeps<DeploymentSpec, typeof ReportDeploymentStatusRequestSchema>,
   ) {
     this.settings = settings;
@@ -70,6 +76,13 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     this.owners = new PodOwners(this.pods, this.replicaSets);
     const policies = watchPolicies(deps);
     const { store, clock } = deps;
+    this.replacement = new PodReplacement(settings.deletion, clock);
+    this.podDeps = {
+      replicaSets: this.replicaSets,
+      pods: this.pods,
+      replacement: this.replacement,
+      readiness: (key) => this.readiness(key),
+    };
     this.ingress = new IngressPolicies({
       clock,
       store,
@@ -108,9 +121,12 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
   plan(key: string, entry: DesiredEntry<DeploymentSpec> | undefined): Plan {
     const environment = environmentOfKey(key);
     if (environment !== undefined) return this.ingress.plan(environment);
-    if (entry?.want.kind === "delete")
+    if (entry?.want.kind === "delete") {
+      this.replacement.forget(ownerOf(key));
       return { kind: "delete", targets: this.targets(key, entry), authority: "order" };
-    return entry?.want.kind === "apply" ? this.planApply(key, entry.want.spec) : { kind: "nothing" };
+    }
+    if (entry?.want.kind !== "apply") return { kind: "nothing" };
+    return this.planApply(key, entry.want.spec, entry.version);
   }
 
   targets(key: string, entry: DesiredEntry<DeploymentSpec> | undefined): readonly OwnedTarget[] {
@@ -188,16 +204,17 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     return entry?.origin === "scheduler" && entry.version === 0n;
   }
 
-  private planApply(key: string, spec: DeploymentSpec): Plan {
-    let built: ReplicaSet | undefined;
+  private planApply(key: string, spec: DeploymentSpec, version: bigint): Plan {
+    let built: { readonly of: DeploymentSpec; readonly replicaSet: ReplicaSet } | undefined;
     const manifest = () => {
-      built ??= this.replicaSetOf(spec);
-      return built;
+      const current = this.limited(key, spec);
+      if (built?.of !== current) built = { of: current, replicaSet: this.replicaSetOf(current) };
+      return built.replicaSet;
     };
     const object = ownedObject(this.replicaSets, {
       key,
       ref: { namespace: spec.namespace, name: spec.name },
-      contentHash: () => this.contentHashes.of(spec, manifest),
+      contentHash: () => this.contentHashes.of(this.limited(key, spec), manifest),
       // The server treats the selector as a single value, and it holds only the id of this deployment.
       refusesStrangers: true,
       ids: () => sealedIdsOf(spec, spec.deploymentId),
@@ -211,8 +228,24 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       ...pullSecretSteps(spec, this.settings.registry, this.deps.seal),
       ...this.ingress.awaitSteps(spec),
       { kind: "object", object },
+      {
+        kind: "pods",
+        object,
+        pods: new OwnedPods(key, { replicas: spec.replicas, version }, this.podDeps),
+      },
     ];
     return { kind: "apply", steps };
+  }
+
+  /** The spec with fewer replicas, while new pods would be less isolated than their template. */
+  private limited(key: string, spec: DeploymentSpec): DeploymentSpec {
+    const limit = this.replacement.limitOf(ownerOf(key));
+    if (limit === undefined || limit >= spec.replicas) return spec;
+    const known = this.limitedSpecs.get(spec);
+    if (known?.replicas === limit) return known;
+    const limited = { ...spec, replicas: limit };
+    this.limitedSpecs.set(spec, limited);
+    return limited;
   }
 
   /** How many of its pods run as isolated as they should. */

@@ -32,6 +32,13 @@ const deploymentCalls: readonly ClusterCall[] = [
     verbs: ["list", "watch"],
     why: "The control plane is told which pods of a deployment run, and where.",
   },
+  {
+    part: "agent",
+    kind: pods,
+    subresource: "eviction",
+    verbs: ["create"],
+    why: "A pod that is less isolated than its template is replaced, as far as disruption budgets allow.",
+  },
 ];
 
 const rpc = ClusterService.method;

@@ -2,12 +2,14 @@
 // and a whole one takes twenty times the memory. A pod is judged when it is received; only the result is kept.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Container, ContainerStatus, Pod, PodCondition, PodStatus } from "kubernetes-types/core/v1.js";
+import type { PodWeakness } from "../../engine/pod-replacement.ts";
 import { replicaSets } from "../../kube/resources.ts";
 import { annotationKeys, labelKeys } from "../../model/labels.ts";
 import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle.ts";
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import { parseMebibytes, parseMillicores } from "../../model/quantities.ts";
 import type { Seal } from "../../model/seal.ts";
+import { podWeakness } from "./pod-weakness.ts";
 import { defaultPort } from "./spec.ts";
 
 export interface ReplicaSetProjection {
@@ -46,6 +48,8 @@ export interface PodProjection {
   readonly memoryMib: number;
   /** Why it cannot run; absent if it can, so that a healthy pod takes no extra memory. */
   readonly obstacle?: string;
+  /** What makes it less isolated than krane's template; absent if nothing does. */
+  readonly weakness?: PodWeakness;
 }
 
 /** "omitted": not an instance, because it has finished, is being deleted, or has no address yet. */
@@ -110,6 +114,7 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
   const limits = container?.resources?.limits;
   const obstacle = share(podObstacle(pod));
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller);
+  const weakness = podWeakness(pod);
   return {
     ownerUid: share(owner?.uid),
     ownerName: share(owner?.name),
@@ -119,6 +124,7 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
     cpuMillicores: Number(parseMillicores(limits?.["cpu"])),
     memoryMib: Number(parseMebibytes(limits?.["memory"])),
     ...(obstacle !== undefined && { obstacle }),
+    ...(weakness !== undefined && { weakness }),
   };
 }
 

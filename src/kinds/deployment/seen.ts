@@ -16,7 +16,7 @@ export interface InstanceCounts {
   readonly total: number;
   readonly ready: number;
   readonly failed: number;
-  /** Instances from an older template. krane never deletes a pod, so they run until they end. */
+  /** Instances from an older template. krane does not replace them, so they run until they end. */
   readonly ofOlderTemplate: number;
   /** Why the first failing instance fails. */
   readonly failure?: string;

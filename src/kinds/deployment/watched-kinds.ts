@@ -137,7 +137,10 @@ function concernsPolicy(
 export function podKeys(sets: ReplicaSets, change: CacheChange<PodProjection>): ChangedKeys {
   const { value } = change.kind === "deleted" ? change.before : change.after;
   const owners = value.ownerUid === undefined ? [] : sets.cache.byIndex("uid", value.ownerUid);
-  return { reconcile: [], report: owners.map(({ key }) => key) };
+  const keys = owners.map(({ key }) => key);
+  // A weak pod is replaced, and after it the next one.
+  const isWeak = statesOf(change).some(({ weakness }) => weakness !== undefined);
+  return { reconcile: isWeak ? keys : [], report: keys };
 }
 
 /** Includes krane's own writes: a policy derives from many keys, which may change while it is being written. */

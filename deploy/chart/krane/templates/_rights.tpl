@@ -9,6 +9,10 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
+# A pod that is less isolated than its template is replaced, as far as disruption budgets allow.
+- apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
 # A policy says who may reach the pods of a deployment or a sentinel, and is there before they are.
 - apiGroups: [cilium.io]
   resources: [ciliumnetworkpolicies]
@@ -22,7 +26,7 @@
   resources: [namespaces]
   resourceNames: [kube-system]
   verbs: [get]
-# The agent records an Event on an object that it deletes or repairs, or whose deletion it holds back.
+# The agent records an Event on an object that it deletes, repairs or evicts, or whose deletion it holds back.
 - apiGroups: [""]
   resources: [events]
   verbs: [create]

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import { KubeApiError } from "../kube/errors.ts";
+import { evictPod } from "./pod-eviction.ts";
+import { type PodGroup, PodReplacement, type WeakPod } from "./pod-replacement.ts";
+
+const pod: WeakPod = {
+  ref: { namespace: "acme", name: "web-1" },
+  uid: "u-1",
+  isRunning: true,
+  weakness: { what: "hostPID", isFromCreation: true, changedBy: "unknown" },
+};
+
+/** Evicts the pod against a server with this answer. */
+async function evict(answer: unknown) {
+  const budget = { budgetObjects: 1, budgetFraction: 0, budgetWindowMs: 600_000 };
+  const replacement = new PodReplacement(budget, new FakeClock());
+  const group: PodGroup = {
+    owner: "ReplicaSet acme/web",
+    wanted: { replicas: 1, version: 1n },
+    replacement,
+    members: () => [pod],
+    hasWeak: () => true,
+    replicas: () => 1,
+    isComplete: () => true,
+    podsInAll: () => 1,
+  };
+  const sent: unknown[] = [];
+  const recorded: unknown[] = [];
+  const api = {
+    create: async <T>(_kind: unknown, object: T): Promise<T> => {
+      sent.push(object);
+      if (answer instanceof Error) throw answer;
+      return object;
+    },
+  };
+  const actions = { recordEviction: (...facts: unknown[]) => void recorded.push(facts) };
+  const { signal } = new AbortController();
+  const outcome = await evictPod(
+    { pod, reason: "evicted" },
+    group,
+    "acme/web",
+    { api, actions },
+    signal,
+  ).catch((error: unknown) => error);
+  return { outcome, sent, recorded, isCounted: replacement.next(group).kind === "wait" };
+}
+
+const refusal = (status: number, reason = "") =>
+  new KubeApiError("refused", `create: ${status}`, { status, causes: reason === "" ? [] : [{ reason }] });
+
+test("an eviction names the uid, is recorded and counts against the budget", async () => {
+  const { outcome, sent, recorded, isCounted } = await evict(undefined);
+  assert.deepEqual(outcome, { kind: "replacing", reason: "evicted" });
+  assert.deepEqual(sent, [
+    { metadata: { namespace: "acme", name: "web-1" }, deleteOptions: { preconditions: { uid: "u-1" } } },
+  ]);
+  assert.deepEqual([recorded.length, isCounted], [1, true]);
+});
+
+for (const [what, error, reason] of [
+  ["a pod with another uid", refusal(409), /it is gone$/],
+  ["a pod that is gone", refusal(404), /it is gone$/],
+  [
+    "a disruption budget",
+    refusal(429, "DisruptionBudget"),
+    /a PodDisruptionBudget does not allow its eviction/,
+  ],
+] as const)
+  test(`${what} is not a failure, and nothing counts as evicted`, async () => {
+    const { outcome, recorded, isCounted } = await evict(error);
+    assert.match((outcome as { readonly reason: string }).reason, reason);
+    assert.deepEqual([recorded, isCounted], [[], false]);
+  });
+
+test("a missing right fails, and nothing counts as evicted", async () => {
+  const error = refusal(403);
+  const { outcome, isCounted } = await evict(error);
+  assert.deepEqual([outcome, isCounted], [error, false]);
+});
+
+test("an eviction whose outcome is unknown counts as one", async () => {
+  for (const error of [new KubeApiError("timeout", "timed out"), refusal(500), refusal(429)]) {
+    const { outcome, recorded, isCounted } = await evict(error);
+    assert.deepEqual([outcome, recorded, isCounted], [error, [], true]);
+  }
+});

@@ -1,0 +1,207 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FakeClock } from "../../test/support/fake-clock.ts";
+import { type PodGroup, type PodMember, PodReplacement } from "./pod-replacement.ts";
+
+const budget = { budgetObjects: 3, budgetFraction: 0.2, budgetWindowMs: 600_000 };
+const minute = 60_000;
+
+function honest(uid: string): PodMember {
+  return { ref: { namespace: "acme", name: uid }, uid, isRunning: true, weakness: undefined };
+}
+
+function weak(uid: string, isFromCreation = true): PodMember {
+  return { ...honest(uid), weakness: { what: "hostPID", isFromCreation, changedBy: "unknown" } };
+}
+
+class World implements PodGroup {
+  readonly clock = new FakeClock();
+  readonly replacement = new PodReplacement(budget, this.clock);
+  readonly owner = "ReplicaSet acme/web";
+  wanted = { replicas: 3, version: 1n };
+  pods: readonly PodMember[] = [];
+  live = 3;
+  complete = true;
+  total = 3;
+
+  members() {
+    return this.pods;
+  }
+  hasWeak() {
+    return this.pods.some(({ weakness }) => weakness !== undefined);
+  }
+  replicas() {
+    return this.live;
+  }
+  isComplete() {
+    return this.complete;
+  }
+  podsInAll() {
+    return this.total;
+  }
+
+  next() {
+    return this.replacement.next(this);
+  }
+
+  /** Asserts that this pod is to be evicted, and evicts it. */
+  evict(name: string): void {
+    const decision = this.next();
+    assert.equal(decision.kind === "evict" && decision.pod.ref.name, name);
+    this.replacement.note(this);
+  }
+
+  get limit(): number | undefined {
+    return this.replacement.limitOf(this.owner);
+  }
+}
+
+/** A world whose first pod was evicted and came back weak. */
+function heldWorld(): World {
+  const world = new World();
+  world.pods = [weak("a"), honest("b"), honest("c")];
+  world.evict("a");
+  world.pods = [honest("b"), honest("c"), weak("d")];
+  const decision = world.next();
+  assert.equal(decision.kind === "hold" && decision.limit, "lowered");
+  world.live = 2;
+  world.pods = [honest("b"), honest("c")];
+  return world;
+}
+
+test("isolated pods are left alone", () => {
+  const world = new World();
+  world.pods = [honest("a"), honest("b")];
+  assert.deepEqual(world.next(), { kind: "nothing" });
+});
+
+test("the next weak pod waits until the deployment is complete, but not for ever", async () => {
+  const world = new World();
+  world.pods = [weak("a"), weak("b"), honest("c")];
+  world.evict("a");
+  world.pods = [weak("b"), honest("c"), honest("d")];
+  world.complete = false;
+  assert.equal(world.next().kind, "wait");
+  await world.clock.advance(5 * minute);
+  world.evict("b");
+  world.complete = true;
+  assert.equal(world.next().kind, "evict");
+});
+
+test("no more pods are evicted than the budget allows, and a refused eviction does not count", async () => {
+  const world = new World();
+  world.pods = ["a", "b", "c", "d"].map((uid) => weak(uid, false));
+  for (const _ of [1, 2, 3]) world.replacement.note(world)();
+  for (const _ of [1, 2, 3]) world.evict("a");
+  const decision = world.next();
+  assert.match(
+    decision.kind === "wait" ? decision.reason : "",
+    /^pod a is less isolated than its template \(hostPID\); the budget of 3 evictions per 10 minutes is used up$/,
+  );
+  world.total = 20;
+  world.evict("a");
+  assert.equal(world.next().kind, "wait");
+  await world.clock.advance(10 * minute);
+  assert.equal(world.next().kind, "evict");
+});
+
+test("a replacement that is weak holds the deployment at the pods that were there before", () => {
+  const world = heldWorld();
+  assert.equal(world.limit, 2);
+  const decision = world.next();
+  assert.equal(decision.kind === "hold" && decision.limit, "same");
+  assert.match(
+    decision.kind === "hold" ? decision.reason : "",
+    /^the cluster lowers the isolation of pods of ReplicaSet acme\/web when it creates them: hostPID, changed by unknown\./,
+  );
+});
+
+test("a weak pod from before stays while the deployment is held", () => {
+  const world = new World();
+  world.pods = [weak("a"), weak("b"), honest("c")];
+  world.evict("a");
+  world.pods = [weak("b"), honest("c"), weak("d")];
+  assert.equal(world.next().kind, "hold");
+  assert.equal(world.limit, 2);
+  world.live = 2;
+  world.pods = [weak("b"), honest("c")];
+  assert.equal(world.next().kind, "hold");
+  assert.equal(world.limit, 2);
+});
+
+test("a pod that somebody changed after its creation does not count as a replacement that came back", () => {
+  const world = new World();
+  world.pods = [weak("a", false), honest("b"), honest("c")];
+  world.evict("a");
+  world.pods = [honest("b"), honest("c"), weak("d", false)];
+  world.evict("d");
+});
+
+test("a weak pod that is created long after a replacement is replaced too", async () => {
+  const world = new World();
+  world.pods = [weak("a"), honest("b"), honest("c")];
+  world.evict("a");
+  await world.clock.advance(60 * minute);
+  world.pods = [honest("b"), honest("c"), weak("d")];
+  world.evict("d");
+});
+
+test("each further weak pod lowers the number by one, down to none", () => {
+  const world = heldWorld();
+  for (const [uid, left] of [
+    ["e", 1],
+    ["f", 0],
+    ["g", 0],
+  ] as const) {
+    world.pods = [weak(uid)];
+    assert.equal(world.next().kind, "hold");
+    assert.equal(world.limit, left);
+    world.live = left;
+  }
+});
+
+test("after an hour it may have one more pod, and is released when that one is isolated", async () => {
+  const world = heldWorld();
+  await world.clock.advance(60 * minute);
+  const decision = world.next();
+  assert.equal(decision.kind === "hold" && decision.limit, "raised");
+  assert.equal(world.limit, 3);
+  world.live = 3;
+  world.pods = [honest("b"), honest("c"), weak("e")];
+  assert.equal(world.next().kind, "hold");
+  assert.equal(world.limit, 2);
+  world.live = 2;
+  await world.clock.advance(60 * minute);
+  world.pods = [honest("b"), honest("c")];
+  world.next();
+  world.live = 3;
+  world.pods = [honest("b"), honest("c"), { ...honest("f"), isRunning: false }];
+  assert.equal(world.next().kind, "hold");
+  world.pods = [honest("b"), honest("c"), honest("f")];
+  assert.deepEqual(world.next(), { kind: "release" });
+  assert.equal(world.limit, undefined);
+  assert.deepEqual(world.next(), { kind: "nothing" });
+});
+
+test("a new version may have one more pod at once, and an older one changes nothing", () => {
+  const world = heldWorld();
+  world.wanted = { replicas: 3, version: 2n };
+  assert.equal(world.next().kind, "hold");
+  assert.equal(world.limit, 3);
+  world.wanted = { replicas: 3, version: 1n };
+  const decision = world.next();
+  assert.equal(decision.kind === "hold" && decision.limit, "same");
+});
+
+test("a deployment that wants no more pods than it has is released with its next version", () => {
+  const world = heldWorld();
+  world.wanted = { replicas: 2, version: 2n };
+  assert.deepEqual(world.next(), { kind: "release" });
+});
+
+test("nothing is remembered of a deployment that was deleted", () => {
+  const world = heldWorld();
+  world.replacement.forget(world.owner);
+  world.pods = [weak("h")];
+  world.evict("h");
+});

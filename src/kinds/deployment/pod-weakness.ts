@@ -1,0 +1,66 @@
+// Judges a live pod: what makes it less isolated than krane's template, and who did that, as far as Kubernetes records it.
+//
+// The API server does not let anybody change the spec of a pod, except to add ephemeral containers. So what else lowers its
+// isolation was there when it was created, and came from admission or from an edited template. Annotations can be added at
+// any time.
+import type { Pod } from "kubernetes-types/core/v1.js";
+import { memberPath } from "../../engine/field-changes.ts";
+import { ownerOfField } from "../../engine/field-owners.ts";
+import type { PodWeakness } from "../../engine/pod-replacement.ts";
+import type { ManagedFieldsEntry } from "../../kube/types.ts";
+import { annotationKeys } from "../../model/labels.ts";
+import { printable } from "../../telemetry/scrub.ts";
+import { type IsolatedPod, weaknessOf } from "./isolation.ts";
+
+const managerCharsMax = 64;
+
+/** Undefined if it is isolated, or is not judged. */
+export function podWeakness(pod: Pod): PodWeakness | undefined {
+  if (!isJudged(pod)) return undefined;
+  const what = weaknessOf(pod as IsolatedPod);
+  if (what === "") return undefined;
+  const later = laterAnnotations(pod);
+  const isFromCreation = weaknessOf(asCreated(pod, later)) !== "";
+  const changedBy = isFromCreation ? undefined : laterManager(pod, later);
+  return { what, isFromCreation, changedBy: managerText(changedBy) };
+}
+
+/** Pods without the mark come from an older agent's template, which may have been less isolated. */
+function isJudged({ metadata, status }: Pod): boolean {
+  if (metadata?.deletionTimestamp !== undefined) return false;
+  if (status?.phase === "Failed" || status?.phase === "Succeeded") return false;
+  return metadata?.annotations?.[annotationKeys.templateHash] !== undefined;
+}
+
+type Later = ReadonlyMap<string, ManagedFieldsEntry>;
+
+/** The annotations that were added after the pod was created, with who added them. */
+function laterAnnotations(pod: Pod): Later {
+  const later = new Map<string, ManagedFieldsEntry>();
+  for (const name in pod.metadata?.annotations ?? {}) {
+    const owner = ownerOfField(pod, memberPath("metadata", "annotations", name));
+    if (owner !== undefined && !hasCreated(owner)) later.set(name, owner);
+  }
+  return later;
+}
+
+/** Only a create writes the spec. */
+function hasCreated({ fieldsV1, subresource }: ManagedFieldsEntry): boolean {
+  return !subresource && typeof fieldsV1 === "object" && fieldsV1 !== null && "f:spec" in fieldsV1;
+}
+
+function asCreated({ metadata, spec }: Pod, later: Later): IsolatedPod {
+  const annotations = Object.entries(metadata?.annotations ?? {}).filter(([name]) => !later.has(name));
+  const { ephemeralContainers: _, ...created } = spec ?? { containers: [] };
+  return { metadata: { annotations: Object.fromEntries(annotations) }, spec: created };
+}
+
+function laterManager({ metadata }: Pod, later: Later): ManagedFieldsEntry | undefined {
+  const debugged = metadata?.managedFields?.find(({ subresource }) => subresource === "ephemeralcontainers");
+  return debugged ?? [...later].find(([name]) => name.startsWith("dev.gvisor."))?.[1];
+}
+
+function managerText(entry: ManagedFieldsEntry | undefined): string {
+  if (entry?.manager === undefined) return "unknown";
+  return `field manager ${JSON.stringify(printable(entry.manager).slice(0, managerCharsMax))}`;
+}
