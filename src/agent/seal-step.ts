@@ -70,6 +70,6 @@ export function createSealPart(config: Config, deps: AgentDeps): SealPart {
 }
 
 /** The same for `region = "us-east-1.aws"` and for a region and a platform that are set apart. */
-function regionOf({ region: { name, platform } }: Config): string {
+export function regionOf({ region: { name, platform } }: Config): string {
   return platform === "" ? name : `${name}.${platform}`;
 }

@@ -14,6 +14,7 @@ import { checkAdmission } from "./admission-check.ts";
 import { type Check, describeError } from "./checks.ts";
 import { judgeClock } from "./clock-skew.ts";
 import { type Finding, ok, problem, skipped, warning } from "./finding.ts";
+import { checkSeals, type SealCheckDeps } from "./seal-check.ts";
 
 export interface ClusterParts {
   /** The address of the API server. */
@@ -27,7 +28,7 @@ export interface ClusterParts {
 export function clusterChecks(
   config: Config,
   cluster: ClusterParts,
-  deps: { readonly clock: Clock },
+  deps: Omit<SealCheckDeps, "api" | "stateNamespace">,
 ): readonly Check[] {
   const version = versionCheck(cluster, deps.clock);
   const named = (name: string, run: NamedRun): Check => ({
@@ -59,6 +60,7 @@ export function clusterChecks(
     ...allKinds.flatMap((kind) =>
       kind.ownNamespace === undefined ? [] : [namespaceCheck(kind.name, kind.ownNamespace)],
     ),
+    named("seals", (name, signal) => checkSeals(name, config, { ...deps, api, stateNamespace }, signal)),
     ...(config.vault
       ? [named("token reviews", (name, signal) => checkTokenReviews(name, cluster, config, signal))]
       : []),

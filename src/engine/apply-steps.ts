@@ -11,6 +11,7 @@ import type { Clock } from "../concurrency/clock.ts";
 import { namespaces, pods as podKind } from "../kube/resources.ts";
 import type { ObjectRef, ResourceKind } from "../kube/types.ts";
 import { isClaimable, type Stranger } from "../model/ownership.ts";
+import { type CheckedEntry, CheckedObjects } from "./checked-objects.ts";
 import { isNotFound, isRefusal } from "./classify.ts";
 import { type Contest, type ContestFacts, contestOver } from "./contest.ts";
 import type { ContestedOutcome, Contests } from "./contests.ts";
@@ -69,9 +70,6 @@ export function createProgress(key: string, state = 0): Progress {
   return { key, scope: "", state, hasSent: false, contest: undefined };
 }
 
-// How long a check of an unwatched object counts; then it is read again, in case somebody removed it.
-const checkAgainMs = 600_000;
-const checkedMax = 10_000;
 // What is written to an object that only gets its labels back, in the place of a manifest's hash.
 const labelsOnly = "labels";
 
@@ -80,17 +78,23 @@ export class StepsApplier {
   private readonly spaces: KnownNamespaces;
   private readonly sealPace: SealPace;
   private readonly writer: ObjectWriter;
-  private readonly checkedUntilMs = new Map<string, number>();
+  private readonly checks: CheckedObjects;
 
   constructor(deps: ApplyDeps) {
     this.deps = deps;
     this.spaces = new KnownNamespaces(deps);
     this.sealPace = new SealPace(deps.clock);
+    this.checks = new CheckedObjects(deps.clock);
     this.writer = new ObjectWriter({
       ...deps,
       // Another client writes to this namespace too: from now on, names in it are looked up before an apply.
       onConflict: (namespace) => this.spaces.age(namespace),
     });
+  }
+
+  /** The objects that are not watched, as they were last read. */
+  checked(): Iterable<CheckedEntry> {
+    return this.checks.all();
   }
 
   /** Whether there is nothing to do, as far as the caches show. */
@@ -230,7 +234,7 @@ export class StepsApplier {
       case "object":
         return this.isObjectDone(step.object);
       case "checked":
-        return this.isChecked(step.object);
+        return this.checks.isDone(nameOf(step.object));
       case "pods":
         return !step.pods.hasWeak() && step.pods.replacement.limitOf(step.pods.owner) === undefined;
       case "each":
@@ -304,10 +308,6 @@ export class StepsApplier {
     return found && object.entryOf(found);
   }
 
-  private isChecked(object: CheckedObject): boolean {
-    return (this.checkedUntilMs.get(nameOf(object)) ?? 0) > this.deps.clock.nowMs();
-  }
-
   private async applyChecked(
     object: CheckedObject,
     progress: Progress,
@@ -315,18 +315,24 @@ export class StepsApplier {
   ): Promise<StepsOutcome> {
     const { kind, ref } = object;
     const name = nameOf(object);
-    if (this.isChecked(object)) return applied(0);
+    if (this.checks.isDone(name)) return applied(0);
     const held = this.enter(kind, ref, progress);
     if (held) return held;
     const live = await this.deps.api.get(kind, ref, {}, signal);
     const ownership = live && object.judge(live);
-    if (ownership !== undefined && !isClaimable(ownership)) return conflict(name, ownership);
+    const uid = live?.metadata?.uid ?? "";
+    if (ownership !== undefined && !isClaimable(ownership)) {
+      this.checks.note(name, object, { uid, ownership, isDone: false });
+      return conflict(name, ownership);
+    }
     const isCurrent =
       live !== undefined && ownership !== undefined && isSealed(ownership) && object.isCurrent(live);
-    const wasThere = this.checkedUntilMs.has(name);
-    if (!isCurrent) await this.writer.writeChecked(object, live, { key: progress.key, wasThere }, signal);
-    if (this.checkedUntilMs.size >= checkedMax) this.checkedUntilMs.clear();
-    this.checkedUntilMs.set(name, this.deps.clock.nowMs() + checkAgainMs);
+    const wasThere = this.checks.has(name);
+    const stored = isCurrent
+      ? live
+      : await this.writer.writeChecked(object, live, { key: progress.key, wasThere }, signal);
+    const reading = { uid: stored.metadata?.uid ?? uid, ownership: object.judge(stored), isDone: true };
+    this.checks.note(name, object, reading);
     return applied(isCurrent ? 0 : 1);
   }
 
@@ -381,8 +387,7 @@ export class StepsApplier {
 
   private forgetNamespace(name: string): void {
     this.spaces.forget(name);
-    for (const checked of this.checkedUntilMs.keys())
-      if (checked.includes(` ${name}/`)) this.checkedUntilMs.delete(checked);
+    this.checks.forgetNamespace(name);
   }
 }
 

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
-import type { CacheChange } from "../kube/object-cache.ts";
+import type { CacheChange, CacheEntry } from "../kube/object-cache.ts";
 import type { KubeObject } from "../kube/types.ts";
 import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
 import type { LiveProjection, OwnedTarget, Plan } from "./plan.ts";
@@ -86,10 +86,17 @@ export interface ChangedKeys {
   readonly report: readonly string[];
 }
 
+/** A cached object of a kind that krane writes. */
+export type OwnedEntry = Pick<CacheEntry<LiveProjection>, "key" | "uid" | "value">;
+
 export interface DefinedKind {
   readonly required: boolean;
   readonly synced: boolean;
   status(): KindStatus;
+  /** The cached objects of a kind that krane writes; undefined for other kinds. */
+  readonly owned: Iterable<OwnedEntry> | undefined;
+  /** Whether these are all: the cache is synced, or the cluster does not have the kind. */
+  readonly isComplete: boolean;
   run(signal: AbortSignal): Promise<void>;
   whenSynced(signal: AbortSignal): Promise<void>;
   subscribe(listener: (changed: ChangedKeys) => void): () => void;
@@ -107,6 +114,13 @@ export function defineKind<T extends KubeObject, P, I extends string>(
       return watched.synced;
     },
     status: () => watched.status(),
+    get isComplete() {
+      return watched.synced || watched.isMissing;
+    },
+    get owned() {
+      // Kinds that krane writes have such a projection; defineKind is called for both.
+      return watched.owned ? (watched.cache.all() as Iterable<unknown> as Iterable<OwnedEntry>) : undefined;
+    },
     run: (signal) => watched.run(signal),
     whenSynced: (signal) => watched.cache.whenSynced(signal),
     subscribe(listener) {

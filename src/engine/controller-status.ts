@@ -20,6 +20,7 @@ import type { SuspectedDeletion } from "./deletion-guard.ts";
 import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
 import { isTroubled, type ObjectStatuses, type Outcome, type OutcomeRecord } from "./object-status.ts";
 import type { ResyncResult } from "./resync.ts";
+import type { SealCounts } from "./seal-counts.ts";
 import type { SettledVersions } from "./version-cursor.ts";
 import type { KindStatus } from "./watched-kind.ts";
 
@@ -66,6 +67,8 @@ export interface ControllerFacts {
   readonly conflicts: number;
   readonly blocked: number;
   readonly failing: number;
+  readonly seals: readonly SealCounts[];
+  readonly sealKeyId: string;
 }
 
 export function controllerStatusMessage(facts: ControllerFacts): ControllerStatus {
@@ -104,6 +107,8 @@ export function controllerStatusMessage(facts: ControllerFacts): ControllerStatu
     conflicts: facts.conflicts,
     blockedDeletions: facts.blocked,
     failing: facts.failing,
+    seals: facts.seals.map((counts) => ({ ...counts, older: [...counts.older] })),
+    sealKeyId: facts.sealKeyId,
   });
 }
 

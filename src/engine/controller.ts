@@ -49,6 +49,7 @@ import { createReconciler } from "./reconcile-spans.ts";
 import { createReportBreaker, Reporter, reportEvents } from "./reporter.ts";
 import { isInSync, Resync, type ResyncResult } from "./resync.ts";
 import type { KeyListener, KindController, OrderOutcome, SeenObjects } from "./running-controller.ts";
+import { SealInspector } from "./seal-inspector.ts";
 import { SlowLane } from "./slow-lane.ts";
 import { VersionCursor } from "./version-cursor.ts";
 
@@ -77,6 +78,7 @@ export class Controller<
   private readonly queue: WorkQueue;
   private readonly breaker: CircuitBreaker;
   private readonly reporter: Reporter;
+  private readonly seals: SealInspector;
   private readonly reconciler: Reconciler<Spec>;
   private readonly resync: Resync<Spec>;
   private readonly stream: DesiredStream;
@@ -142,6 +144,7 @@ export class Controller<
       contests,
       onRepair: (repair) => countRepair(repair, name, deps),
     });
+    this.seals = new SealInspector({ controller: name, definition, applier, seal: deps.seal, metrics });
     const enqueue = this.queue.add.bind(this.queue);
     const { guard } = this;
     const shared = { controller: name, definition, store, guard, clock, log, metrics, enqueue, spans };
@@ -264,6 +267,8 @@ export class Controller<
       conflicts: statuses.countOf("conflict"),
       blocked: guard.blockedCount,
       failing: definition.failing().size,
+      seals: this.seals.counts(),
+      sealKeyId: this.deps.seal.keyId,
     });
   }
 
@@ -457,6 +462,7 @@ export class Controller<
       this.reporter.resendDue();
       await this.findStrays(signal);
       this.lastResync = await this.resync.pass(signal);
+      this.seals.measure();
       await sleep(clock, Math.max(0, startedMs + everyMs - clock.nowMs()), signal);
     }
   }

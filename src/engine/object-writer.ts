@@ -179,13 +179,13 @@ export class ObjectWriter {
     return (await this.deps.api.apply(object.kind, manifest, options, signal)).object;
   }
 
-  /** Applies an object that is not watched. `wasThere`: this process has seen or written it before. */
+  /** Applies an object that is not watched, and returns it. `wasThere`: this process has seen or written it before. */
   async writeChecked(
     object: CheckedObject,
     live: KubeObject | undefined,
     { key, wasThere }: { readonly key: string; readonly wasThere: boolean },
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<KubeObject> {
     const { api, actions } = this.deps;
     const { kind, ref } = object;
     const uid = live?.metadata?.uid ?? "";
@@ -197,6 +197,7 @@ export class ObjectWriter {
     // The response has the metadata only; the rest is stored as it was sent.
     const after = { ...manifest, ...(stored.metadata && { metadata: stored.metadata }) };
     actions.recordWrite({ key, subject, manifest: () => manifest }, before, after);
+    return after;
   }
 
   /**

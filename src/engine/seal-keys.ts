@@ -26,15 +26,31 @@ export interface SealSource {
 
 /** Rejects with a KubeApiError, or a TypeError if the keys or the cluster's id are unusable. */
 export async function loadSeal(source: SealSource, api: KubeApi, signal: AbortSignal): Promise<Seal> {
-  const { region, namespace } = source;
+  const clusterId = await loadClusterId(api, signal);
+  return sealOf(source, clusterId, source.keys ?? (await loadSecret(source.namespace, api, signal)));
+}
+
+/** The same, but creates nothing: undefined if no agent has created the Secret yet. */
+export async function findSeal(
+  source: SealSource,
+  api: KubeApi,
+  signal: AbortSignal,
+): Promise<Seal | undefined> {
+  const clusterId = await loadClusterId(api, signal);
+  const keys = source.keys ?? (await readSecret(source.namespace, api, signal));
+  return keys === undefined ? undefined : sealOf(source, clusterId, keys);
+}
+
+function sealOf({ region, namespace, keys }: SealSource, clusterId: string, text: string): Seal {
+  const place = keys === undefined ? `Secret ${namespace}/${sealSecretName}` : "seal.keys";
+  return new Seal({ clusterId, region, keys: parseSealKeys(text, place) });
+}
+
+async function loadClusterId(api: KubeApi, signal: AbortSignal): Promise<string> {
   const system = await api.get(namespaces, { name: clusterIdNamespace }, { detail: "metadata" }, signal);
   const clusterId = system?.metadata?.uid;
   if (clusterId === undefined) throw new TypeError(`the cluster has no namespace ${clusterIdNamespace}`);
-  const keys =
-    source.keys === undefined
-      ? parseSealKeys(await loadSecret(namespace, api, signal), `Secret ${namespace}/${sealSecretName}`)
-      : parseSealKeys(source.keys, "seal.keys");
-  return new Seal({ clusterId, region, keys });
+  return clusterId;
 }
 
 export function parseSealKeys(text: string, place: string): [SealKey, ...SealKey[]] {

@@ -65,6 +65,7 @@ const unseenMaxMs = 180_000;
 export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   readonly kind: ResourceKind<T>;
   readonly required: boolean;
+  readonly owned: boolean;
   readonly cache: ObjectCache<T, P, I>;
   private readonly reflector: Reflector<T, P, I>;
   private readonly departures: Departures<T, P, I>;
@@ -82,6 +83,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     this.kind = kind;
     this.required = options.required;
     this.selectedLabelsOf = options.selectedLabelsOf ?? (() => ({}));
+    this.owned = owned;
     this.allowed = {
       defaults: serverDefaultsOf(kind),
       isTolerated: createTolerance(deps.tolerance ?? noTolerance, options.toleratedFields),

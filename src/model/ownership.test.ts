@@ -86,10 +86,14 @@ test("a foreign object stays foreign, whatever its id", () => {
 });
 
 test("a valid seal makes an object krane's without any mark", () => {
-  const reading = { kind: "valid", isCurrent: true, isAdopted: false, ids: {} } as const;
+  const reading = { kind: "valid", keyId: "ab12", isCurrent: true, isAdopted: false, ids: {} } as const;
   const expected = { kind: "ours", isOutdated: false, isAdopted: false };
   assert.deepEqual(judgeOwnership(reading, {}), expected);
-  assert.deepEqual(judgeOwnership({ ...reading, isCurrent: false }, {}), { ...expected, isOutdated: true });
+  assert.deepEqual(judgeOwnership({ ...reading, isCurrent: false }, {}), {
+    ...expected,
+    isOutdated: true,
+    keyId: "ab12",
+  });
   assert.deepEqual(judgeOwnership({ ...reading, isAdopted: true }, {}), { ...expected, isAdopted: true });
 });
 
@@ -98,15 +102,21 @@ test("an object of another region or key is foreign, whatever its marks", () => 
   assert.deepEqual(judgeOwnership({ kind: "other-key", keyId: "ab12" }, metadata), {
     kind: "foreign",
     reason: 'it is sealed with the unknown key "ab12"',
+    seal: "other-key",
   });
   assert.deepEqual(judgeOwnership({ kind: "other-region", region: "eu" }, metadata), {
     kind: "foreign",
     reason: 'it belongs to the region "eu"',
+    seal: "other-region",
   });
 });
 
 test("a broken seal counts as none", () => {
   const metadata = { labels: managed, managedFields: [applied] };
   assert.equal(judgeOwnership({ kind: "broken" }, metadata).kind, "unsealed");
-  assert.equal(judgeOwnership({ kind: "broken" }, {}).kind, "foreign");
+  assert.deepEqual(judgeOwnership({ kind: "broken" }, { labels: managed }), {
+    kind: "foreign",
+    reason: "its seal is not valid, and field manager krane never applied it",
+    seal: "broken",
+  });
 });

@@ -14,14 +14,24 @@ export type Ownership =
       readonly isOutdated: boolean;
       /** Taken over, not created by krane. */
       readonly isAdopted: boolean;
+      /** The older key. */
+      readonly keyId?: string;
     }
   /**
    * It has krane's marks but no valid seal. If desired state names it, krane adopts it, and an explicit Delete counts.
    * Its absence upstream does not delete it.
    */
   | { readonly kind: "unsealed"; readonly reason: string }
-  | { readonly kind: "foreign"; readonly reason: string }
+  | {
+      readonly kind: "foreign";
+      readonly reason: string;
+      /** What is wrong with its seal; absent if it has none, or if that is not the reason. */
+      readonly seal?: ForeignSeal;
+    }
   | { readonly kind: "other-id"; readonly reason: string };
+
+/** "broken": edited, or made for another object or cluster. */
+export type ForeignSeal = "other-key" | "other-region" | "broken";
 
 /** An object that krane does not touch. */
 export type Stranger = Extract<Ownership, { readonly kind: "foreign" | "other-id" }>;
@@ -29,23 +39,27 @@ export type Stranger = Extract<Ownership, { readonly kind: "foreign" | "other-id
 const noSeal: Ownership = { kind: "unsealed", reason: "it has no seal" };
 const brokenSeal: Ownership = { kind: "unsealed", reason: "its seal is not valid" };
 
-// Constants, because every cached object refers to one.
-const ours = [false, true].map((isOutdated) =>
-  [false, true].map((isAdopted): Ownership => ({ kind: "ours", isOutdated, isAdopted })),
-);
+// Constants, because nearly every cached object refers to one.
+const created: Ownership = { kind: "ours", isOutdated: false, isAdopted: false };
+const adopted: Ownership = { kind: "ours", isOutdated: false, isAdopted: true };
 
 export function judgeOwnership(reading: SealReading, metadata: ObjectMeta | undefined): Ownership {
   switch (reading.kind) {
     case "valid":
-      return ours[Number(!reading.isCurrent)]?.[Number(reading.isAdopted)] ?? noSeal;
+      if (reading.isCurrent) return reading.isAdopted ? adopted : created;
+      return { kind: "ours", isOutdated: true, isAdopted: reading.isAdopted, keyId: reading.keyId };
     case "other-key":
-      return { kind: "foreign", reason: `it is sealed with the unknown key ${quote(reading.keyId)}` };
+      return foreign("other-key", `it is sealed with the unknown key ${quote(reading.keyId)}`);
     case "other-region":
-      return { kind: "foreign", reason: `it belongs to the region ${quote(reading.region)}` };
+      return foreign("other-region", `it belongs to the region ${quote(reading.region)}`);
     case "missing":
       return judgeMarks(metadata) ?? noSeal;
-    case "broken":
-      return judgeMarks(metadata) ?? brokenSeal;
+    case "broken": {
+      const stranger = judgeMarks(metadata);
+      return stranger === undefined
+        ? brokenSeal
+        : foreign("broken", `its seal is not valid, and ${stranger.reason}`);
+    }
   }
 }
 
@@ -67,8 +81,12 @@ export function judgeIdentity(
   return { kind: "other-id", reason: `the live ${id.what} ${seen}, but ${quote(id.wanted)} is desired` };
 }
 
+function foreign(seal: ForeignSeal, reason: string): Ownership {
+  return { kind: "foreign", reason, seal };
+}
+
 /** Undefined if the object has krane's marks. */
-function judgeMarks(metadata: ObjectMeta | undefined): Ownership | undefined {
+function judgeMarks(metadata: ObjectMeta | undefined): Stranger | undefined {
   const labels = metadata?.labels ?? {};
   const label = labels[labelKeys.managedBy];
   if (label !== managedBy && !isOriginalGossip(labels)) {

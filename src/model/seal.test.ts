@@ -24,6 +24,7 @@ test("a seal proves the ids that it names, and is the same each time", () => {
   assert.equal(testSeal.write(subject, ids), text);
   assert.deepEqual(testSeal.read(replicaSets, sealed(text)), {
     kind: "valid",
+    keyId: testSealKey.id,
     isCurrent: true,
     isAdopted: false,
     ids,

@@ -46,6 +46,7 @@ export interface SealOptions {
 export type SealReading =
   | {
       readonly kind: "valid";
+      readonly keyId: string;
       readonly isCurrent: boolean;
       readonly isAdopted: boolean;
       readonly ids: SealedIds;
@@ -98,6 +99,11 @@ export class Seal {
     return this.current.id;
   }
 
+  /** The ids of the keys that only verify. */
+  get olderKeyIds(): readonly string[] {
+    return this.options.keys.filter((key) => key !== this.current).map(({ id }) => id);
+  }
+
   /** The text of the annotation. `adoptedUid`: the uid of an object that krane takes over. */
   write(subject: SealSubject, ids: SealedIds, adoptedUid = ""): string {
     const claims = { ...ids, region: this.options.region, adopted: adoptedUid };
@@ -118,7 +124,8 @@ export class Seal {
     if (claims.region !== this.options.region) return { kind: "other-region", region: claims.region };
     const { workspaceId, projectId, environmentId, id } = claims;
     const ids = { workspaceId, projectId, environmentId, id };
-    return { kind: "valid", isCurrent: key === this.current, isAdopted: claims.adopted !== "", ids };
+    const isAdopted = claims.adopted !== "";
+    return { kind: "valid", keyId: key.id, isCurrent: key === this.current, isAdopted, ids };
   }
 
   private textOf(subject: SealSubject, claims: Claims, { id: keyId, key }: SealKey): string {

@@ -156,6 +156,12 @@ export const metricCatalogue = {
     "Objects out of sync: rejected (parked), retrying, in conflict with an object that is not krane's, or unknown to the control plane with their deletion held back (blocked).",
     controllers,
   ),
+  sealedObjects: gauge(
+    "unkey_krane_sealed_objects",
+    { controller, seal: ["current", "older", "unsealed", "other_region", "unknown_key", "foreign"] },
+    "Objects with krane's labels by their seal: of the current or an older key, without a valid seal but with krane's field manager (unsealed), of another region, of an unknown key, or of somebody else (foreign). Updated after each resync.",
+    controllers,
+  ),
   resyncCorrections: counter(
     "unkey_krane_resync_corrections_total",
     { controller },

@@ -9,7 +9,14 @@ import { examine } from "../../src/doctor/examine.ts";
 import type { Finding } from "../../src/doctor/finding.ts";
 import { routeByPath } from "../../src/http/http-handler.ts";
 import { startHttpPort } from "../../src/http/http-port.ts";
-import { customResourceDefinitions, namespaces, runtimeClasses } from "../../src/kube/resources.ts";
+import {
+  customResourceDefinitions,
+  namespaces,
+  replicaSets,
+  runtimeClasses,
+} from "../../src/kube/resources.ts";
+import { annotationKeys, components, ownLabels } from "../../src/model/labels.ts";
+import { Seal, type SealOptions } from "../../src/model/seal.ts";
 import { rpcRoutes } from "../../src/services/rpc-routes.ts";
 import { vaultServiceRoutes } from "../../src/services/vault-service.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
@@ -18,6 +25,7 @@ import { createMemoryStorage } from "../../src/vault/storage/memory-storage.ts";
 import { FakeIo } from "../support/fake-io.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { kubeconfigFor, serveCluster } from "../support/served-cluster.ts";
+import { otherSealKey, testSealKey } from "../support/test-seal.ts";
 import { createTestVault, secretOf } from "../support/vault-fixture.ts";
 import { serveControlPlane, token } from "./server/served-control-plane.ts";
 
@@ -121,6 +129,7 @@ test("where all is well, everything is ok and the exit code is 0", async (t) => 
       "skipped policy enforcement",
       "ok RuntimeClass gvisor",
       "ok namespace sentinel",
+      "ok seals",
       "ok token reviews",
       "ok control plane",
       "ok control plane clock",
@@ -195,6 +204,50 @@ test("an admission policy is found behind hundreds of others", async (t) => {
   });
   const findings = await findingsOf(filesOf());
   assert.equal(findings.find((each) => each.name === "admission policy")?.state, "ok");
+});
+
+test("objects that are not this krane's are named, and keys that still seal something", async (t) => {
+  const { cluster, filesOf } = await createWorld(t);
+  const key = (byte: number) => Buffer.alloc(32, byte).toString("base64");
+  const system = await cluster.api.get(namespaces, { name: "kube-system" }, {}, never);
+  const clusterId = system?.metadata?.uid ?? "";
+  const put = async (name: string, region: string, keys: SealOptions["keys"]) => {
+    const seal = new Seal({ clusterId, region, keys });
+    const ref = { namespace: "default", name };
+    const annotations = { [annotationKeys.seal]: seal.write({ kind: replicaSets, ...ref }, { id: name }) };
+    const labels = ownLabels(components.deployment);
+    const selector = { matchLabels: { app: name } };
+    const containers = [{ name: "app", image: "app" }];
+    const template = { metadata: { labels: { app: name } }, spec: { containers } };
+    const spec = { replicas: 0, selector, template };
+    const manifest = {
+      apiVersion: "apps/v1",
+      kind: "ReplicaSet",
+      metadata: { ...ref, labels, annotations },
+      spec,
+    } as const;
+    await cluster.api.create(replicaSets, manifest, {}, never);
+  };
+  const sealsOf = async (keys: readonly number[]) => {
+    const more = `[seal]\nkeys = ${JSON.stringify(keys.map(key))}\n`;
+    const found = await findingsOf(filesOf({ more }));
+    return found.flatMap(({ name, state, finding }) => (name === "seals" ? [`${state}: ${finding}`] : []));
+  };
+  const [old, current] = [testSealKey, otherSealKey];
+  await put("mine", "local.dev", [current]);
+  assert.deepEqual(await sealsOf([2]), [`ok: 1 object is sealed with the key ${current.id}`]);
+  assert.match(
+    (await sealsOf([1, 2])).join(),
+    /^ok: nothing is sealed with the older key \w+; it can be removed/,
+  );
+  await put("older", "local.dev", [old]);
+  assert.deepEqual(await sealsOf([1, 2]), [`warning: 1 object is sealed with the older key ${old.id}`]);
+  await put("elsewhere", "eu-1.aws", [current]);
+  assert.deepEqual(await sealsOf([2]), [
+    "warning: 2 objects are not this krane's, and left alone: " +
+      'ReplicaSet default/elsewhere (it belongs to the region "eu-1.aws"), ' +
+      `ReplicaSet default/older (it is sealed with the unknown key "${old.id}")`,
+  ]);
 });
 
 test("a missing verb is named, with the rule that grants it", async (t) => {
@@ -306,6 +359,7 @@ test("a cluster that answers, but not about what krane needs, is no cluster that
       "problem network policies",
       "problem RuntimeClass gvisor",
       "problem namespace sentinel",
+      "problem seals",
       "problem token reviews",
     ],
   );

@@ -223,7 +223,16 @@ test("after a new key was added, every object is sealed again with one write", a
   const world = await worldAfterAgent(3);
   const rotated = createTestSeal({ keys: [testSealKey, otherSealKey] });
   const agent = await startAgent(world, rotated);
+  const underOldKey = () =>
+    agent.controller.status().seals.map(({ kind, older }) => [kind, older[0]?.keyId, older[0]?.objects]);
+  const { id } = testSealKey;
+  assert.deepEqual(underOldKey()[0], ["apps/ReplicaSet", id, 3]);
   await world.clock.advance(10_000);
+  assert.deepEqual(underOldKey(), [
+    ["apps/ReplicaSet", id, 0],
+    ["cilium.io/CiliumNetworkPolicy", id, 0],
+  ]);
+  assert.ok(agent.controller.status().seals.every(({ synced, current }) => synced && current > 0));
   const onlyNew = createTestSeal({ keys: [otherSealKey] });
   assert.ok((await readings(world, onlyNew)).every((reading) => reading === "valid"));
   const writes = agent.writes.length;

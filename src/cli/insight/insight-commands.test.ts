@@ -155,6 +155,54 @@ describe("krane status", () => {
     assert.match(stdout, /^ {2}deployments +not started +0 +0 +0 +0 +sent/m);
   });
 
+  test("shows the seals while there is something to do about them, summed by kind", async () => {
+    const policies = { kind: "cilium.io/CiliumNetworkPolicy", synced: true, current: 2 };
+    const seals = [
+      {
+        kind: "apps/ReplicaSet",
+        synced: true,
+        current: 5,
+        adopted: 1,
+        older: [{ keyId: "0ld", objects: 3 }],
+      },
+      { ...policies, older: [{ keyId: "0ld", objects: 0 }], unknownKey: 4 },
+    ];
+    const others = [{ ...policies, older: [{ keyId: "0ld", objects: 1 }], otherRegion: 6 }];
+    const report = (controllers: object[]) =>
+      server.agentClient("silent.dev").reportAgentState({ state: { version: "1", controllers } });
+    await report([
+      { name: "deployments", seals, sealKeyId: "n3w", resync: {} },
+      { name: "cilium", seals: others, sealKeyId: "n3w", resync: {} },
+    ]);
+    const { stdout } = await run("status", "--region", "silent.dev");
+    assert.match(
+      stdout,
+      /^ {2}SEALED +KEY n3w +OLDER KEY 0ld +ADOPTED +UNSEALED +OTHER REGION +UNKNOWN KEY/m,
+    );
+    assert.match(stdout, /^ {2}apps\/ReplicaSet +5 +3 +1 +0 +0 +0 +0$/m);
+    assert.match(stdout, /^ {2}cilium\.io\/CiliumNetworkPolicy +4 +1 +0 +0 +6 +4 +0$/m);
+    assert.match(stdout, /^ {2}keep the key 0ld: 4 objects are sealed with it$/m);
+    const done = { ...policies, older: [{ keyId: "0ld", objects: 0 }] };
+    await report([{ name: "cilium", seals: [done], sealKeyId: "n3w", resync: {} }]);
+    assert.match(
+      (await run("status", "--region", "silent.dev")).stdout,
+      /^ {2}the key 0ld can be removed: no object is sealed with it$/m,
+    );
+    for (const controller of [
+      { seals: [done] },
+      { seals: [done], resync: {}, queue: { waiting: 1 } },
+      { seals: [{ ...done, synced: false }], resync: {} },
+    ]) {
+      await report([{ name: "cilium", sealKeyId: "n3w", ...controller }]);
+      assert.match(
+        (await run("status", "--region", "silent.dev")).stdout,
+        /keep the key 0ld: not all objects/,
+      );
+    }
+    await report([{ name: "cilium", seals: [policies], sealKeyId: "n3w", resync: {} }]);
+    assert.doesNotMatch((await run("status", "--region", "silent.dev")).stdout, /SEALED/);
+  });
+
   test("shows how many versions a controller is behind, of its own kind alone", async () => {
     const controllers = ["deployments", "sentinels"].map((name) => ({ name }));
     await server.agentClient("silent.dev").reportAgentState({ state: { version: "1", controllers } });

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file krane/v1/agent.proto.
  */
 export const file_krane_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChRrcmFuZS92MS9hZ2VudC5wcm90bxIIa3JhbmUudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCI6ChFHZXRTdGF0dXNSZXNwb25zZRIlCgZzdGF0dXMYASABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cyJmChJMaXN0T2JqZWN0c1JlcXVlc3QSEgoKY29udHJvbGxlchgBIAEoCRIVCg1vbmx5X3Ryb3VibGVkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoDRISCgpwYWdlX3Rva2VuGAQgASgJIlcKE0xpc3RPYmplY3RzUmVzcG9uc2USJwoHb2JqZWN0cxgBIAMoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWAobTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkibQocTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRI0ChFibG9ja2VkX2RlbGV0aW9ucxgBIAMoCzIZLmtyYW5lLnYxLkJsb2NrZWREZWxldGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCSIZChdSZWxlYXNlRGVsZXRpb25SZXNwb25zZSKLAQoLQWdlbnRTdGF0dXMSEwoLaW5zdGFuY2VfaWQYASABKAkSDgoGcmVnaW9uGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSFQoNc3RhcnRlZF9hdF9tcxgEIAEoAxIvCgtjb250cm9sbGVycxgFIAMoCzIaLmtyYW5lLnYxLkNvbnRyb2xsZXJTdGF0dXMi2QIKEENvbnRyb2xsZXJTdGF0dXMSDAoEbmFtZRgBIAEoCRImCgZzdHJlYW0YAiABKAsyFi5rcmFuZS52MS5TdHJlYW1TdGF0dXMSJAoFcXVldWUYAyABKAsyFS5rcmFuZS52MS5RdWV1ZVN0YXR1cxIoCgdicmVha2VyGAQgASgLMhcua3JhbmUudjEuQnJlYWtlclN0YXR1cxIlCgZjYWNoZXMYBSADKAsyFS5rcmFuZS52MS5DYWNoZVN0YXR1cxImCgZyZXN5bmMYBiABKAsyFi5rcmFuZS52MS5SZXN5bmNTdGF0dXMSDwoHb2JqZWN0cxgHIAEoDRIOCgZwYXJrZWQYCCABKA0SEAoIcmV0cnlpbmcYCSABKA0SGQoRYmxvY2tlZF9kZWxldGlvbnMYCiABKA0SEQoJY29uZmxpY3RzGAsgASgNEg8KB2ZhaWxpbmcYDCABKA0iwgIKDFN0cmVhbVN0YXR1cxIrCgVzdGF0ZRgBIAEoDjIcLmtyYW5lLnYxLlN0cmVhbVN0YXR1cy5TdGF0ZRIOCgZjdXJzb3IYAiABKAQSEgoKbGFzdF9lcnJvchgDIAEoCRIXCg9sYXN0X2Vycm9yX2NvZGUYBCABKAkSGgoSY29ubmVjdGVkX3NpbmNlX21zGAUgASgDEhIKCnJlY29ubmVjdHMYBiABKA0SFQoNc2V0dGxlZF91cF90bxgHIAEoBBIRCgl1bnNldHRsZWQYCCADKAQibgoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIUChBTVEFURV9DT05ORUNUSU5HEAESDgoKU1RBVEVfT1BFThACEhUKEVNUQVRFX0JBQ0tJTkdfT0ZGEAMSEQoNU1RBVEVfU1RPUFBFRBAEIl0KC1F1ZXVlU3RhdHVzEg8KB3dhaXRpbmcYASABKA0SEQoJaW5fZmxpZ2h0GAIgASgNEg8KB2RlbGF5ZWQYAyABKA0SGQoRb2xkZXN0X3dhaXRpbmdfbXMYBCABKAMilAEKDUJyZWFrZXJTdGF0dXMSLAoFc3RhdGUYASABKA4yHS5rcmFuZS52MS5CcmVha2VyU3RhdHVzLlN0YXRlIlUKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQ0xPU0VEEAESDgoKU1RBVEVfT1BFThACEhMKD1NUQVRFX0hBTEZfT1BFThADIlAKC0NhY2hlU3RhdHVzEgwKBGtpbmQYASABKAkSDwoHb2JqZWN0cxgCIAEoDRIOCgZzeW5jZWQYAyABKAgSEgoKbGFzdF9lcnJvchgEIAEoCSJjCgxSZXN5bmNTdGF0dXMSFwoPbGFzdF9zdGFydGVkX21zGAEgASgDEhgKEGxhc3RfZHVyYXRpb25fbXMYAiABKAMSDQoFYXNrZWQYAyABKA0SEQoJY29ycmVjdGVkGAQgASgNIvUECgxPYmplY3RTdGF0dXMSEgoKY29udHJvbGxlchgBIAEoCRILCgNrZXkYAiABKAkSCgoCaWQYAyABKAkSFwoPZGVzaXJlZF92ZXJzaW9uGAQgASgEEhcKD2FwcGxpZWRfdmVyc2lvbhgFIAEoBBIvCgdkZXNpcmVkGAYgASgOMh4ua3JhbmUudjEuT2JqZWN0U3RhdHVzLkRlc2lyZWQSLwoHb3V0Y29tZRgHIAEoDjIeLmtyYW5lLnYxLk9iamVjdFN0YXR1cy5PdXRjb21lEg4KBnJlYXNvbhgIIAEoCRIXCgpmaWVsZF9wYXRoGAkgASgJSACIAQESEAoIYXR0ZW1wdHMYCiABKA0SEAoIc2luY2VfbXMYCyABKAMSDQoFcmVhZHkYDCABKA0SDQoFdG90YWwYDSABKA0SDwoHZmFpbGluZxgOIAEoCSJJCgdEZXNpcmVkEhcKE0RFU0lSRURfVU5TUEVDSUZJRUQQABIRCg1ERVNJUkVEX0FQUExZEAESEgoOREVTSVJFRF9ERUxFVEUQAiLNAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPT1VUQ09NRV9QRU5ESU5HEAESEwoPT1VUQ09NRV9BUFBMSUVEEAISFQoRT1VUQ09NRV9VTkNIQU5HRUQQAxITCg9PVVRDT01FX0RFTEVURUQQBBISCg5PVVRDT01FX1BBUktFRBAFEhQKEE9VVENPTUVfUkVUUllJTkcQBhIUChBPVVRDT01FX0NPTkZMSUNUEAcSEwoPT1VUQ09NRV9CTE9DS0VEEAhCDQoLX2ZpZWxkX3BhdGgihAEKD0Jsb2NrZWREZWxldGlvbhISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCRIKCgJpZBgDIAEoCRIOCgZyZWFzb24YBCABKAkSGAoQc3VzcGVjdGVkX3Bhc3NlcxgFIAEoDRIaChJmaXJzdF9zdXNwZWN0ZWRfbXMYBiABKAMy3wIKDEFnZW50U2VydmljZRJECglHZXRTdGF0dXMSGi5rcmFuZS52MS5HZXRTdGF0dXNSZXF1ZXN0Ghsua3JhbmUudjEuR2V0U3RhdHVzUmVzcG9uc2USSgoLTGlzdE9iamVjdHMSHC5rcmFuZS52MS5MaXN0T2JqZWN0c1JlcXVlc3QaHS5rcmFuZS52MS5MaXN0T2JqZWN0c1Jlc3BvbnNlEmUKFExpc3RCbG9ja2VkRGVsZXRpb25zEiUua3JhbmUudjEuTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0GiYua3JhbmUudjEuTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRJWCg9SZWxlYXNlRGVsZXRpb24SIC5rcmFuZS52MS5SZWxlYXNlRGVsZXRpb25SZXF1ZXN0GiEua3JhbmUudjEuUmVsZWFzZURlbGV0aW9uUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChRrcmFuZS92MS9hZ2VudC5wcm90bxIIa3JhbmUudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCI6ChFHZXRTdGF0dXNSZXNwb25zZRIlCgZzdGF0dXMYASABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cyJmChJMaXN0T2JqZWN0c1JlcXVlc3QSEgoKY29udHJvbGxlchgBIAEoCRIVCg1vbmx5X3Ryb3VibGVkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoDRISCgpwYWdlX3Rva2VuGAQgASgJIlcKE0xpc3RPYmplY3RzUmVzcG9uc2USJwoHb2JqZWN0cxgBIAMoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWAobTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkibQocTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRI0ChFibG9ja2VkX2RlbGV0aW9ucxgBIAMoCzIZLmtyYW5lLnYxLkJsb2NrZWREZWxldGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCSIZChdSZWxlYXNlRGVsZXRpb25SZXNwb25zZSKLAQoLQWdlbnRTdGF0dXMSEwoLaW5zdGFuY2VfaWQYASABKAkSDgoGcmVnaW9uGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSFQoNc3RhcnRlZF9hdF9tcxgEIAEoAxIvCgtjb250cm9sbGVycxgFIAMoCzIaLmtyYW5lLnYxLkNvbnRyb2xsZXJTdGF0dXMikwMKEENvbnRyb2xsZXJTdGF0dXMSDAoEbmFtZRgBIAEoCRImCgZzdHJlYW0YAiABKAsyFi5rcmFuZS52MS5TdHJlYW1TdGF0dXMSJAoFcXVldWUYAyABKAsyFS5rcmFuZS52MS5RdWV1ZVN0YXR1cxIoCgdicmVha2VyGAQgASgLMhcua3JhbmUudjEuQnJlYWtlclN0YXR1cxIlCgZjYWNoZXMYBSADKAsyFS5rcmFuZS52MS5DYWNoZVN0YXR1cxImCgZyZXN5bmMYBiABKAsyFi5rcmFuZS52MS5SZXN5bmNTdGF0dXMSDwoHb2JqZWN0cxgHIAEoDRIOCgZwYXJrZWQYCCABKA0SEAoIcmV0cnlpbmcYCSABKA0SGQoRYmxvY2tlZF9kZWxldGlvbnMYCiABKA0SEQoJY29uZmxpY3RzGAsgASgNEg8KB2ZhaWxpbmcYDCABKA0SIwoFc2VhbHMYDSADKAsyFC5rcmFuZS52MS5TZWFsQ291bnRzEhMKC3NlYWxfa2V5X2lkGA4gASgJIsICCgxTdHJlYW1TdGF0dXMSKwoFc3RhdGUYASABKA4yHC5rcmFuZS52MS5TdHJlYW1TdGF0dXMuU3RhdGUSDgoGY3Vyc29yGAIgASgEEhIKCmxhc3RfZXJyb3IYAyABKAkSFwoPbGFzdF9lcnJvcl9jb2RlGAQgASgJEhoKEmNvbm5lY3RlZF9zaW5jZV9tcxgFIAEoAxISCgpyZWNvbm5lY3RzGAYgASgNEhUKDXNldHRsZWRfdXBfdG8YByABKAQSEQoJdW5zZXR0bGVkGAggAygEIm4KBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASFAoQU1RBVEVfQ09OTkVDVElORxABEg4KClNUQVRFX09QRU4QAhIVChFTVEFURV9CQUNLSU5HX09GRhADEhEKDVNUQVRFX1NUT1BQRUQQBCJdCgtRdWV1ZVN0YXR1cxIPCgd3YWl0aW5nGAEgASgNEhEKCWluX2ZsaWdodBgCIAEoDRIPCgdkZWxheWVkGAMgASgNEhkKEW9sZGVzdF93YWl0aW5nX21zGAQgASgDIpQBCg1CcmVha2VyU3RhdHVzEiwKBXN0YXRlGAEgASgOMh0ua3JhbmUudjEuQnJlYWtlclN0YXR1cy5TdGF0ZSJVCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhAKDFNUQVRFX0NMT1NFRBABEg4KClNUQVRFX09QRU4QAhITCg9TVEFURV9IQUxGX09QRU4QAyJQCgtDYWNoZVN0YXR1cxIMCgRraW5kGAEgASgJEg8KB29iamVjdHMYAiABKA0SDgoGc3luY2VkGAMgASgIEhIKCmxhc3RfZXJyb3IYBCABKAki9QEKClNlYWxDb3VudHMSDAoEa2luZBgBIAEoCRIOCgZzeW5jZWQYAiABKAgSDwoHY3VycmVudBgDIAEoDRIsCgVvbGRlchgEIAMoCzIdLmtyYW5lLnYxLlNlYWxDb3VudHMuS2V5Q291bnQSDwoHYWRvcHRlZBgFIAEoDRIQCgh1bnNlYWxlZBgGIAEoDRIUCgxvdGhlcl9yZWdpb24YByABKA0SEwoLdW5rbm93bl9rZXkYCCABKA0SDwoHZm9yZWlnbhgJIAEoDRorCghLZXlDb3VudBIOCgZrZXlfaWQYASABKAkSDwoHb2JqZWN0cxgCIAEoDSJjCgxSZXN5bmNTdGF0dXMSFwoPbGFzdF9zdGFydGVkX21zGAEgASgDEhgKEGxhc3RfZHVyYXRpb25fbXMYAiABKAMSDQoFYXNrZWQYAyABKA0SEQoJY29ycmVjdGVkGAQgASgNIvUECgxPYmplY3RTdGF0dXMSEgoKY29udHJvbGxlchgBIAEoCRILCgNrZXkYAiABKAkSCgoCaWQYAyABKAkSFwoPZGVzaXJlZF92ZXJzaW9uGAQgASgEEhcKD2FwcGxpZWRfdmVyc2lvbhgFIAEoBBIvCgdkZXNpcmVkGAYgASgOMh4ua3JhbmUudjEuT2JqZWN0U3RhdHVzLkRlc2lyZWQSLwoHb3V0Y29tZRgHIAEoDjIeLmtyYW5lLnYxLk9iamVjdFN0YXR1cy5PdXRjb21lEg4KBnJlYXNvbhgIIAEoCRIXCgpmaWVsZF9wYXRoGAkgASgJSACIAQESEAoIYXR0ZW1wdHMYCiABKA0SEAoIc2luY2VfbXMYCyABKAMSDQoFcmVhZHkYDCABKA0SDQoFdG90YWwYDSABKA0SDwoHZmFpbGluZxgOIAEoCSJJCgdEZXNpcmVkEhcKE0RFU0lSRURfVU5TUEVDSUZJRUQQABIRCg1ERVNJUkVEX0FQUExZEAESEgoOREVTSVJFRF9ERUxFVEUQAiLNAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPT1VUQ09NRV9QRU5ESU5HEAESEwoPT1VUQ09NRV9BUFBMSUVEEAISFQoRT1VUQ09NRV9VTkNIQU5HRUQQAxITCg9PVVRDT01FX0RFTEVURUQQBBISCg5PVVRDT01FX1BBUktFRBAFEhQKEE9VVENPTUVfUkVUUllJTkcQBhIUChBPVVRDT01FX0NPTkZMSUNUEAcSEwoPT1VUQ09NRV9CTE9DS0VEEAhCDQoLX2ZpZWxkX3BhdGgihAEKD0Jsb2NrZWREZWxldGlvbhISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCRIKCgJpZBgDIAEoCRIOCgZyZWFzb24YBCABKAkSGAoQc3VzcGVjdGVkX3Bhc3NlcxgFIAEoDRIaChJmaXJzdF9zdXNwZWN0ZWRfbXMYBiABKAMy3wIKDEFnZW50U2VydmljZRJECglHZXRTdGF0dXMSGi5rcmFuZS52MS5HZXRTdGF0dXNSZXF1ZXN0Ghsua3JhbmUudjEuR2V0U3RhdHVzUmVzcG9uc2USSgoLTGlzdE9iamVjdHMSHC5rcmFuZS52MS5MaXN0T2JqZWN0c1JlcXVlc3QaHS5rcmFuZS52MS5MaXN0T2JqZWN0c1Jlc3BvbnNlEmUKFExpc3RCbG9ja2VkRGVsZXRpb25zEiUua3JhbmUudjEuTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0GiYua3JhbmUudjEuTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRJWCg9SZWxlYXNlRGVsZXRpb24SIC5rcmFuZS52MS5SZWxlYXNlRGVsZXRpb25SZXF1ZXN0GiEua3JhbmUudjEuUmVsZWFzZURlbGV0aW9uUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * Empty: there is one agent.
@@ -366,6 +366,20 @@ export type ControllerStatus = Message<"krane.v1.ControllerStatus"> & {
    * @generated from field: uint32 failing = 12;
    */
   failing: number;
+
+  /**
+   * The seals of the objects in its caches, by kind; only kinds that it writes.
+   *
+   * @generated from field: repeated krane.v1.SealCounts seals = 13;
+   */
+  seals: SealCounts[];
+
+  /**
+   * The id of the key that seals what it writes.
+   *
+   * @generated from field: string seal_key_id = 14;
+   */
+  sealKeyId: string;
 };
 
 /**
@@ -656,6 +670,115 @@ export const CacheStatusSchema: GenMessage<CacheStatus> = /*@__PURE__*/
   messageDesc(file_krane_v1_agent, 13);
 
 /**
+ * How many Kubernetes objects of one kind have which seal. Only objects with
+ * krane's labels are counted, and of `Secret` only the pull secrets that this
+ * process has read.
+ *
+ * @generated from message krane.v1.SealCounts
+ */
+export type SealCounts = Message<"krane.v1.SealCounts"> & {
+  /**
+   * The kind with its group, e.g. `apps/ReplicaSet`.
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * Whether all objects are known. Until then the counts are too low.
+   *
+   * @generated from field: bool synced = 2;
+   */
+  synced: boolean;
+
+  /**
+   * Sealed with the current key.
+   *
+   * @generated from field: uint32 current = 3;
+   */
+  current: number;
+
+  /**
+   * Sealed with an older key, one entry per older key that the agent has. The key
+   * can be removed when every kind is synced and shows 0.
+   *
+   * @generated from field: repeated krane.v1.SealCounts.KeyCount older = 4;
+   */
+  older: SealCounts_KeyCount[];
+
+  /**
+   * How many of the sealed objects were adopted: krane did not create them.
+   *
+   * @generated from field: uint32 adopted = 5;
+   */
+  adopted: number;
+
+  /**
+   * With krane's marks, but no valid seal: those of an older krane, or with a seal
+   * that was removed, edited or made for another cluster.
+   *
+   * @generated from field: uint32 unsealed = 6;
+   */
+  unsealed: number;
+
+  /**
+   * Sealed for another region.
+   *
+   * @generated from field: uint32 other_region = 7;
+   */
+  otherRegion: number;
+
+  /**
+   * Sealed with a key that the agent does not have.
+   *
+   * @generated from field: uint32 unknown_key = 8;
+   */
+  unknownKey: number;
+
+  /**
+   * With krane's label, but neither a valid seal nor krane's field manager.
+   *
+   * @generated from field: uint32 foreign = 9;
+   */
+  foreign: number;
+};
+
+/**
+ * Describes the message krane.v1.SealCounts.
+ * Use `create(SealCountsSchema)` to create a new message.
+ */
+export const SealCountsSchema: GenMessage<SealCounts> = /*@__PURE__*/
+  messageDesc(file_krane_v1_agent, 14);
+
+/**
+ * The objects that are sealed with one key.
+ *
+ * @generated from message krane.v1.SealCounts.KeyCount
+ */
+export type SealCounts_KeyCount = Message<"krane.v1.SealCounts.KeyCount"> & {
+  /**
+   * The id of the key.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * How many objects.
+   *
+   * @generated from field: uint32 objects = 2;
+   */
+  objects: number;
+};
+
+/**
+ * Describes the message krane.v1.SealCounts.KeyCount.
+ * Use `create(SealCounts_KeyCountSchema)` to create a new message.
+ */
+export const SealCounts_KeyCountSchema: GenMessage<SealCounts_KeyCount> = /*@__PURE__*/
+  messageDesc(file_krane_v1_agent, 14, 0);
+
+/**
  * A resync: one pass over every object.
  *
  * @generated from message krane.v1.ResyncStatus
@@ -695,7 +818,7 @@ export type ResyncStatus = Message<"krane.v1.ResyncStatus"> & {
  * Use `create(ResyncStatusSchema)` to create a new message.
  */
 export const ResyncStatusSchema: GenMessage<ResyncStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 14);
+  messageDesc(file_krane_v1_agent, 15);
 
 /**
  * One object that a controller manages, with everything that belongs to it.
@@ -809,7 +932,7 @@ export type ObjectStatus = Message<"krane.v1.ObjectStatus"> & {
  * Use `create(ObjectStatusSchema)` to create a new message.
  */
 export const ObjectStatusSchema: GenMessage<ObjectStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 15);
+  messageDesc(file_krane_v1_agent, 16);
 
 /**
  * Whether an object should exist.
@@ -850,7 +973,7 @@ export type ObjectStatus_Desired = (typeof ObjectStatus_Desired)[keyof typeof Ob
  * Describes the enum krane.v1.ObjectStatus.Desired.
  */
 export const ObjectStatus_DesiredSchema: GenEnum<ObjectStatus_Desired> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 15, 0);
+  enumDesc(file_krane_v1_agent, 16, 0);
 
 /**
  * The outcome of the last attempt.
@@ -933,7 +1056,7 @@ export type ObjectStatus_Outcome = (typeof ObjectStatus_Outcome)[keyof typeof Ob
  * Describes the enum krane.v1.ObjectStatus.Outcome.
  */
 export const ObjectStatus_OutcomeSchema: GenEnum<ObjectStatus_Outcome> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 15, 1);
+  enumDesc(file_krane_v1_agent, 16, 1);
 
 /**
  * One deletion that the agent holds back. Only an explicit delete is applied at
@@ -991,7 +1114,7 @@ export type BlockedDeletion = Message<"krane.v1.BlockedDeletion"> & {
  * Use `create(BlockedDeletionSchema)` to create a new message.
  */
 export const BlockedDeletionSchema: GenMessage<BlockedDeletion> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 16);
+  messageDesc(file_krane_v1_agent, 17);
 
 /**
  * The agent's own state: what is desired, what exists, and why the two differ.
