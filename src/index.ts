@@ -20,9 +20,14 @@ export type { ObjectFilter } from "./engine/controller-status.ts";
 export type { OrderRecordsPlace } from "./engine/kube-order-records.ts";
 export type { Outcome } from "./engine/object-status.ts";
 export type { OrderRecord, OrderRecords, RecordOutcome } from "./engine/order-records.ts";
-export type { OrderOutcome } from "./engine/running-controller.ts";
+export type {
+  AdoptedObject,
+  AdoptionOutcome,
+  OrderOutcome,
+  SealedObjects,
+} from "./engine/running-controller.ts";
 export { loadSeal, type SealSource } from "./engine/seal-keys.ts";
-export type { BlockedDeletion, ControllerStatus, ObjectStatus } from "./gen/krane/v1/agent_pb.ts";
+export type { BlockedDeletion, ControllerStatus, ObjectStatus, Stranger } from "./gen/krane/v1/agent_pb.ts";
 export { defaultPort as DeploymentPort } from "./kinds/deployment/spec.ts";
 export { sentinelPort as SentinelPort } from "./kinds/sentinel/identity.ts";
 export type { KubeApi } from "./kube/api.ts";

@@ -12,6 +12,7 @@ async function troublesOf(status: MessageInitShape<typeof ControllerStatusSchema
     objects: () => [],
     blockedDeletions: () => [],
     releaseDeletion: () => false,
+    seals: { strangers: () => [], adopt: () => [] },
   });
   const { signal } = new AbortController();
   const said = [...healthChecks(view)].map(async ([name, check]) => {

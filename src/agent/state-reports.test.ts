@@ -53,6 +53,7 @@ function createAgent(send: (world: World) => Promise<void> = async () => undefin
       world.releases.push(key);
       return true;
     },
+    seals: { strangers: () => [], adopt: () => [] },
   });
   const sent: AgentStateReport[] = [];
   const stopping = new AbortController();
@@ -182,6 +183,7 @@ describe("the agent's state", () => {
       objects: () => [other],
       blockedDeletions: () => [],
       releaseDeletion: () => false,
+      seals: { strangers: () => [], adopt: () => [] },
     });
     await clock.advance(2_000);
     const listed = sent.at(-1)?.troubledObjects ?? [];

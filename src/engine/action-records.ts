@@ -1,5 +1,5 @@
 // Tells what krane did to an object beyond applying new desired state: one log line and one Event for every deletion,
-// repair and eviction, with the authority or the cause. Neither contains a secret (K7).
+// repair, eviction and adoption that a person allowed, with the authority or the cause. Neither contains a secret (K7).
 import { isAbort } from "../concurrency/abort.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { objectKey } from "../kube/object-cache.ts";
@@ -78,6 +78,14 @@ export class ActionRecords {
       : "krane asked Kubernetes to delete this object; it is still being deleted.";
     const message = `${done} Authority: ${authority} (${reason}).`;
     this.deps.events.record({ subject, type: isOrdered ? "Normal" : "Warning", reason: "Deleted", message });
+  }
+
+  /** `reason`: why it was not krane's before. */
+  recordAdoption(key: string, subject: EventSubject, reason: string): void {
+    const fields = { ...this.fieldsOf(key, subject), operation: "adopt", reason };
+    this.deps.log.warn("adopted an object of another krane", fields);
+    const message = `An operator allowed krane to adopt this object. Before that: ${reason}.`;
+    this.deps.events.record({ subject, type: "Normal", reason: "Adopted", message });
   }
 
   recordBlockedDeletion(subject: EventSubject, reason: string): void {

@@ -49,6 +49,7 @@ function objectStep(
     ids: () => ({}),
     manifest: () => ({ metadata: ref }),
     live: () => live,
+    adoptee: untouched,
     entryOf: untouched,
     wrote: () => ({ ...asWanted, contentHash: stored }),
     hashOf: () => stored,

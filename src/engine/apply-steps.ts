@@ -5,12 +5,13 @@
 //   An object that the cache does not show is looked up by name first and applied without force. The lookup is
 //   skipped only in a namespace that krane has just created, for a manifest that the server would refuse to apply
 //   over an object of somebody else.
-// - An object that is not krane's, or belongs to another id, is never touched (K4).
+// - An object that is not krane's, or belongs to another id, is never touched (K4), unless a person allowed to adopt it.
 // - If a namespace vanishes between two steps, it is created again and the plan starts over.
 import type { Clock } from "../concurrency/clock.ts";
 import { namespaces, pods as podKind } from "../kube/resources.ts";
 import type { ObjectRef, ResourceKind } from "../kube/types.ts";
 import { isClaimable, type Stranger } from "../model/ownership.ts";
+import { Adoptions, asUnsealed, isSealedStranger } from "./adoptions.ts";
 import { type CheckedEntry, CheckedObjects } from "./checked-objects.ts";
 import { isNotFound, isRefusal } from "./classify.ts";
 import { type Contest, type ContestFacts, contestOver } from "./contest.ts";
@@ -74,17 +75,22 @@ export function createProgress(key: string, state = 0): Progress {
 const labelsOnly = "labels";
 
 export class StepsApplier {
+  /** What people allowed it to take over. */
+  readonly adoptions: Adoptions;
   private readonly deps: ApplyDeps;
   private readonly spaces: KnownNamespaces;
   private readonly sealPace: SealPace;
   private readonly writer: ObjectWriter;
   private readonly checks: CheckedObjects;
+  /** Checks in flight, by the name of the object. */
+  private readonly checking = new Map<string, Promise<StepsOutcome>>();
 
   constructor(deps: ApplyDeps) {
     this.deps = deps;
     this.spaces = new KnownNamespaces(deps);
     this.sealPace = new SealPace(deps.clock);
     this.checks = new CheckedObjects(deps.clock);
+    this.adoptions = new Adoptions(deps.clock);
     this.writer = new ObjectWriter({
       ...deps,
       // Another client writes to this namespace too: from now on, names in it are looked up before an apply.
@@ -263,7 +269,9 @@ export class StepsApplier {
   ): Promise<StepsOutcome> {
     const { kind, ref, contentHash } = object;
     const name = nameOf(object);
-    const cached = object.live();
+    const shown = object.live();
+    const isAdoption = shown !== undefined && this.mayAdopt(name, shown);
+    const cached = isAdoption ? object.adoptee() : shown;
     if (cached !== undefined) {
       const verdict = judge(name, cached);
       if (verdict) return verdict;
@@ -291,9 +299,25 @@ export class StepsApplier {
     const outcome = await this.writer.write(object, live, progress.key, signal);
     if (outcome.kind !== "applied" || outcome.writes > 0)
       this.deps.contests.wrote(name, contentHash, progress.state);
+    if (isAdoption) this.adopted(object, shown, progress);
     this.sealPace.forget(name);
     this.noteNamespace(ref);
     return outcome;
+  }
+
+  private mayAdopt(name: string, { uid, ownership }: Pick<LiveEntry, "uid" | "ownership">): boolean {
+    return isSealedStranger(ownership) && this.adoptions.isAllowed(name, uid);
+  }
+
+  private adopted(
+    object: Pick<OwnedObject, "kind" | "ref">,
+    { uid, ownership }: Pick<LiveEntry, "uid" | "ownership">,
+    { key }: Progress,
+  ): void {
+    const { kind, ref } = object;
+    this.adoptions.used(nameOf(object));
+    const reason = "reason" in ownership ? ownership.reason : "";
+    this.deps.actions.recordAdoption(key, { kind, ref, uid }, reason);
   }
 
   /** An object that this process wrote before may have lost its labels since, so it is never surely new. */
@@ -308,19 +332,35 @@ export class StepsApplier {
     return found && object.entryOf(found);
   }
 
+  /** Many keys share such an object: while one of them writes it, the others wait. */
   private async applyChecked(
     object: CheckedObject,
     progress: Progress,
     signal: AbortSignal,
   ): Promise<StepsOutcome> {
+    const name = nameOf(object);
+    const other = this.checking.get(name);
+    if (other !== undefined) await other.catch(() => undefined);
+    if (this.checks.isDone(name)) return applied(0);
+    const check = this.check(object, progress, signal);
+    this.checking.set(name, check);
+    try {
+      return await check;
+    } finally {
+      if (this.checking.get(name) === check) this.checking.delete(name);
+    }
+  }
+
+  private async check(object: CheckedObject, progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {
     const { kind, ref } = object;
     const name = nameOf(object);
-    if (this.checks.isDone(name)) return applied(0);
     const held = this.enter(kind, ref, progress);
     if (held) return held;
     const live = await this.deps.api.get(kind, ref, {}, signal);
-    const ownership = live && object.judge(live);
     const uid = live?.metadata?.uid ?? "";
+    const judged = live && object.judge(live);
+    const isAdoption = judged !== undefined && this.mayAdopt(name, { uid, ownership: judged });
+    const ownership = isAdoption ? asUnsealed : judged;
     if (ownership !== undefined && !isClaimable(ownership)) {
       this.checks.note(name, object, { uid, ownership, isDone: false });
       return conflict(name, ownership);
@@ -333,6 +373,7 @@ export class StepsApplier {
       : await this.writer.writeChecked(object, live, { key: progress.key, wasThere }, signal);
     const reading = { uid: stored.metadata?.uid ?? uid, ownership: object.judge(stored), isDone: true };
     this.checks.note(name, object, reading);
+    if (isAdoption) this.adopted(object, { uid, ownership: judged }, progress);
     return applied(isCurrent ? 0 : 1);
   }
 

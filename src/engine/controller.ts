@@ -65,6 +65,7 @@ export class Controller<
 > implements KindController<State, Seen, Spec>
 {
   readonly seen: SeenObjects<Seen>;
+  readonly seals: SealInspector<Spec>;
   private readonly kind: EngineKind<State, Spec, Report>;
   readonly desired: Pick<DesiredStore<Spec>, "get">;
   private readonly store: DesiredStore<Spec>;
@@ -78,7 +79,6 @@ export class Controller<
   private readonly queue: WorkQueue;
   private readonly breaker: CircuitBreaker;
   private readonly reporter: Reporter;
-  private readonly seals: SealInspector;
   private readonly reconciler: Reconciler<Spec>;
   private readonly resync: Resync<Spec>;
   private readonly stream: DesiredStream;
@@ -144,10 +144,10 @@ export class Controller<
       contests,
       onRepair: (repair) => countRepair(repair, name, deps),
     });
-    this.seals = new SealInspector({ controller: name, definition, applier, seal: deps.seal, metrics });
     const enqueue = this.queue.add.bind(this.queue);
     const { guard } = this;
     const shared = { controller: name, definition, store, guard, clock, log, metrics, enqueue, spans };
+    this.seals = new SealInspector({ ...shared, applier, seal: deps.seal, retry: (key) => this.retry(key) });
     const looked = { ...shared, statuses: this.statuses, applier };
     this.reconciler = createReconciler({
       ...looked,
@@ -441,7 +441,11 @@ export class Controller<
     this.guard.clear(key);
     if (outcome !== "changed") return;
     this.reconciler.prepare(key);
-    // The back-off belongs to the old state; the new one is tried at once.
+    this.retry(key);
+  }
+
+  /** The back-off belongs to the old state; the new one is tried at once. */
+  private retry(key: string): void {
     this.queue.forget(key);
     this.queue.add(key);
   }

@@ -23,7 +23,14 @@ export interface EventSubject {
   readonly uid: string;
 }
 
-export type EventReason = "Deleted" | "Repaired" | "Recreated" | "DeletionBlocked" | "Evicted" | "Held";
+export type EventReason =
+  | "Deleted"
+  | "Repaired"
+  | "Recreated"
+  | "DeletionBlocked"
+  | "Evicted"
+  | "Held"
+  | "Adopted";
 
 export interface ObjectEvent {
   readonly subject: EventSubject;

@@ -4,6 +4,7 @@ import type { DeleteOutcome } from "../kube/api.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import type { Ownership } from "../model/ownership.ts";
 import type { SealedIds } from "../model/seal.ts";
+import { asUnsealed } from "./adoptions.ts";
 import type { DriftedField } from "./drifted-fields.ts";
 import type { PodGroup } from "./pod-replacement.ts";
 import type { WatchedKind } from "./watched-kind.ts";
@@ -61,6 +62,8 @@ export interface OwnedObject {
   /** Without its seal. */
   manifest(): KubeObject;
   live(): LiveEntry | undefined;
+  /** The same, judged as if it had no seal; see adoptions.ts. */
+  adoptee(): LiveEntry | undefined;
   /** Converts a live object that the cache does not show. */
   entryOf(object: KubeObject): LiveEntry;
   wrote(object: KubeObject): LiveEntry;
@@ -176,6 +179,12 @@ class WatchedObject<T extends KubeObject, P extends LiveProjection, I extends st
   live(): LiveEntry | undefined {
     const entry = this.watched.get(this.options.key);
     return entry && liveEntry(entry, this.options.judge);
+  }
+
+  adoptee(): LiveEntry | undefined {
+    const entry = this.watched.get(this.options.key);
+    const judge = (live: P) => this.options.judge({ ...live, ownership: asUnsealed });
+    return entry && liveEntry(entry, judge);
   }
 
   entryOf(object: KubeObject): LiveEntry {

@@ -1,6 +1,6 @@
 // The interfaces of a running controller: start and stop, status, and orders that do not come from the stream.
 import type { DescMessage } from "@bufbuild/protobuf";
-import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
+import type { BlockedDeletion, ControllerStatus, ObjectStatus, Stranger } from "../gen/krane/v1/agent_pb.ts";
 import type { ObjectFilter } from "./controller-status.ts";
 import type { DesiredStore } from "./desired-store.ts";
 import type { ApplyOf, DeleteOf } from "./engine-kind.ts";
@@ -27,6 +27,27 @@ export interface RunningController {
   blockedDeletions(): BlockedDeletion[];
   /** Returns false if no such deletion is held back. */
   releaseDeletion(key: string): boolean;
+  /** The objects with the seal of another krane, and the permission to adopt them. */
+  readonly seals: SealedObjects;
+}
+
+/** An object to adopt, as Stranger names it. */
+export type AdoptedObject = Pick<Stranger, "kind" | "namespace" | "name" | "uid">;
+
+export type AdoptionOutcome =
+  | { readonly kind: "allowed" }
+  /** It was allowed before. */
+  | { readonly kind: "pending" }
+  /** There is no such stranger; it may have been adopted already. */
+  | { readonly kind: "not-found" }
+  | { readonly kind: "refused"; readonly reason: string };
+
+/** Objects that carry a seal which is not this krane's. */
+export interface SealedObjects {
+  /** Sorted by kind, namespace and name. */
+  strangers(): Stranger[];
+  /** Allows to take over those that desired state names. The outcomes are in the order of the objects. */
+  adopt(objects: readonly AdoptedObject[]): readonly AdoptionOutcome[];
 }
 
 /** A controller for code that also gives orders and observes objects. */

@@ -42,7 +42,7 @@ export function countAllSeals(
   });
   const unwatched = new Map<string, CheckedEntry[]>();
   for (const entry of checked) {
-    const kind = titleOf(entry.kind);
+    const kind = kindTitle(entry.kind);
     const known = unwatched.get(kind);
     if (known === undefined) unwatched.set(kind, [entry]);
     else known.push(entry);
@@ -99,6 +99,7 @@ function columnOf(ownership: Extract<Ownership, { readonly kind: "foreign" | "ot
   return seal === "other-region" ? "otherRegion" : "foreign";
 }
 
-function titleOf({ group, kind }: ResourceKind): string {
+/** With the group, as in the status of a cache. */
+export function kindTitle({ group, kind }: ResourceKind): string {
   return group === "" ? kind : `${group}/${kind}`;
 }

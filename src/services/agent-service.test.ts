@@ -17,6 +17,7 @@ import {
   BlockedDeletionSchema,
   ObjectStatus_Outcome,
   ObjectStatusSchema,
+  StrangerSchema,
 } from "../gen/krane/v1/agent_pb.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { type AgentInspector, agentServiceRoutes, type ControllerInspector } from "./agent-service.ts";
@@ -42,7 +43,21 @@ function controllerOf(name: string, keys: readonly string[]): ControllerInspecto
       released.push(key);
       return true;
     },
+    seals: {
+      strangers: () => keys.map((key) => create(StrangerSchema, { controller: name, ...placeOf(key) })),
+      adopt: (objects) =>
+        objects.map(({ name: key }) => {
+          if (!keys.includes(key)) return { kind: "not-found" };
+          if (isTroubled(key)) return { kind: "refused", reason: "not in desired state" };
+          released.push(`adopted ${key}`);
+          return { kind: "allowed" };
+        }),
+    },
   };
+}
+
+function placeOf(key: string) {
+  return { kind: "apps/ReplicaSet", namespace: "acme", name: key, uid: `uid of ${key}` };
 }
 
 function serve(controllers: Readonly<Record<string, ControllerInspector>>, failure?: Error) {
@@ -175,6 +190,29 @@ describe("AgentService", () => {
     assert.deepEqual(controller.released, ["bad-1"]);
     const missing = refusal(Code.NotFound, "no deletion of this key is held back");
     await assert.rejects(client.releaseDeletion({ controller: "deployments", key: "good" }), missing);
+  });
+
+  test("a stranger can be adopted by kind, name and uid, if desired state names it", async () => {
+    const controller = controllerOf("deployments", ["bad-1", "good"]);
+    const { client } = serve({ deployments: controller, sentinels: controllerOf("sentinels", ["gate"]) });
+    const first = await client.listStrangers({ pageSize: 2 });
+    const rest = await client.listStrangers({ pageSize: 2, pageToken: first.nextPageToken });
+    assert.deepEqual(
+      [...first.strangers, ...rest.strangers].map((each) => `${each.controller} ${each.name}`),
+      ["deployments bad-1", "deployments good", "sentinels gate"],
+    );
+    assert.equal(rest.nextPageToken, "");
+    const request = (name: string) => ({ controller: "deployments", ...placeOf(name) });
+    await client.adoptObject(request("good"));
+    assert.deepEqual(controller.released, ["adopted good"]);
+    const unwanted = refusal(Code.FailedPrecondition, "not in desired state");
+    await assert.rejects(client.adoptObject(request("bad-1")), unwanted);
+    const missing = refusal(Code.NotFound, "no object of another krane has this name");
+    await assert.rejects(client.adoptObject(request("other")), missing);
+    for (const field of ["controller", "kind", "namespace", "name", "uid"]) {
+      const noField = refusal(Code.InvalidArgument, `${field}: is missing`);
+      await assert.rejects(client.adoptObject({ ...request("good"), [field]: "" }), noField);
+    }
   });
 
   test("no method can be called without the token", async () => {

@@ -1,13 +1,15 @@
-// Implements krane.v1.AgentService: shows the agent's state, and allows deletions that the agent holds back. It reads
-// the agent through an interface and has no state of its own.
+// Implements krane.v1.AgentService: shows the agent's state, and allows deletions that the agent holds back and the
+// adoption of objects of another krane. It reads the agent through an interface and has no state of its own.
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import type { SecretSource } from "../config/secret-source.ts";
+import type { AdoptedObject, AdoptionOutcome } from "../engine/running-controller.ts";
 import {
   AgentService,
   type AgentStatus,
   type BlockedDeletion,
   type ObjectStatus,
+  type Stranger,
 } from "../gen/krane/v1/agent_pb.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -28,6 +30,12 @@ export interface ControllerInspector {
   blockedDeletions(): readonly BlockedDeletion[];
   /** False when no such deletion is held back. */
   releaseDeletion(key: string): boolean;
+  readonly seals: {
+    /** The objects with the seal of another krane. */
+    strangers(): readonly Stranger[];
+    /** Allows to take them over. The outcomes are in the order of the objects. */
+    adopt(objects: readonly AdoptedObject[]): readonly AdoptionOutcome[];
+  };
 }
 
 export interface AgentInspector {
@@ -91,6 +99,27 @@ export function createAgentService(
       }
       // Always logged, because it is the only delete that the control plane did not order.
       log.warn("a held-back deletion was allowed through AgentService", { controller, key });
+      return {};
+    },
+    listStrangers({ controller, ...page }) {
+      const strangers = chosen(inspector, controller).flatMap(([, each]) => each.seals.strangers());
+      const placed = strangers.map((stranger) => {
+        const { kind, namespace, name } = stranger;
+        return { controller: stranger.controller, key: `${kind} ${namespace}/${name}`, stranger };
+      });
+      const { items, nextPageToken } = pageOf(placed.sort(comparePositions), page);
+      return { strangers: items.map(({ stranger }) => stranger), nextPageToken };
+    },
+    adoptObject({ controller, kind, namespace, name, uid }) {
+      for (const [field, value] of Object.entries({ controller, kind, namespace, name, uid }))
+        if (value === "") throw invalid(field, "is missing");
+      const [outcome] = named(inspector, controller).seals.adopt([{ kind, namespace, name, uid }]);
+      if (outcome?.kind === "refused") throw new ConnectError(outcome.reason, Code.FailedPrecondition);
+      if (outcome === undefined || outcome.kind === "not-found")
+        throw new ConnectError("no object of another krane has this name", Code.NotFound);
+      // Always logged, because the object may belong to a krane that is still running.
+      const fields = { controller, kind, namespace, name, uid };
+      log.warn("the adoption of an object was allowed through AgentService", fields);
       return {};
     },
   };

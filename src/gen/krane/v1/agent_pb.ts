@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file krane/v1/agent.proto.
  */
 export const file_krane_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChRrcmFuZS92MS9hZ2VudC5wcm90bxIIa3JhbmUudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCI6ChFHZXRTdGF0dXNSZXNwb25zZRIlCgZzdGF0dXMYASABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cyJmChJMaXN0T2JqZWN0c1JlcXVlc3QSEgoKY29udHJvbGxlchgBIAEoCRIVCg1vbmx5X3Ryb3VibGVkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoDRISCgpwYWdlX3Rva2VuGAQgASgJIlcKE0xpc3RPYmplY3RzUmVzcG9uc2USJwoHb2JqZWN0cxgBIAMoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWAobTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkibQocTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRI0ChFibG9ja2VkX2RlbGV0aW9ucxgBIAMoCzIZLmtyYW5lLnYxLkJsb2NrZWREZWxldGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCSIZChdSZWxlYXNlRGVsZXRpb25SZXNwb25zZSKLAQoLQWdlbnRTdGF0dXMSEwoLaW5zdGFuY2VfaWQYASABKAkSDgoGcmVnaW9uGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSFQoNc3RhcnRlZF9hdF9tcxgEIAEoAxIvCgtjb250cm9sbGVycxgFIAMoCzIaLmtyYW5lLnYxLkNvbnRyb2xsZXJTdGF0dXMikwMKEENvbnRyb2xsZXJTdGF0dXMSDAoEbmFtZRgBIAEoCRImCgZzdHJlYW0YAiABKAsyFi5rcmFuZS52MS5TdHJlYW1TdGF0dXMSJAoFcXVldWUYAyABKAsyFS5rcmFuZS52MS5RdWV1ZVN0YXR1cxIoCgdicmVha2VyGAQgASgLMhcua3JhbmUudjEuQnJlYWtlclN0YXR1cxIlCgZjYWNoZXMYBSADKAsyFS5rcmFuZS52MS5DYWNoZVN0YXR1cxImCgZyZXN5bmMYBiABKAsyFi5rcmFuZS52MS5SZXN5bmNTdGF0dXMSDwoHb2JqZWN0cxgHIAEoDRIOCgZwYXJrZWQYCCABKA0SEAoIcmV0cnlpbmcYCSABKA0SGQoRYmxvY2tlZF9kZWxldGlvbnMYCiABKA0SEQoJY29uZmxpY3RzGAsgASgNEg8KB2ZhaWxpbmcYDCABKA0SIwoFc2VhbHMYDSADKAsyFC5rcmFuZS52MS5TZWFsQ291bnRzEhMKC3NlYWxfa2V5X2lkGA4gASgJIsICCgxTdHJlYW1TdGF0dXMSKwoFc3RhdGUYASABKA4yHC5rcmFuZS52MS5TdHJlYW1TdGF0dXMuU3RhdGUSDgoGY3Vyc29yGAIgASgEEhIKCmxhc3RfZXJyb3IYAyABKAkSFwoPbGFzdF9lcnJvcl9jb2RlGAQgASgJEhoKEmNvbm5lY3RlZF9zaW5jZV9tcxgFIAEoAxISCgpyZWNvbm5lY3RzGAYgASgNEhUKDXNldHRsZWRfdXBfdG8YByABKAQSEQoJdW5zZXR0bGVkGAggAygEIm4KBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASFAoQU1RBVEVfQ09OTkVDVElORxABEg4KClNUQVRFX09QRU4QAhIVChFTVEFURV9CQUNLSU5HX09GRhADEhEKDVNUQVRFX1NUT1BQRUQQBCJdCgtRdWV1ZVN0YXR1cxIPCgd3YWl0aW5nGAEgASgNEhEKCWluX2ZsaWdodBgCIAEoDRIPCgdkZWxheWVkGAMgASgNEhkKEW9sZGVzdF93YWl0aW5nX21zGAQgASgDIpQBCg1CcmVha2VyU3RhdHVzEiwKBXN0YXRlGAEgASgOMh0ua3JhbmUudjEuQnJlYWtlclN0YXR1cy5TdGF0ZSJVCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhAKDFNUQVRFX0NMT1NFRBABEg4KClNUQVRFX09QRU4QAhITCg9TVEFURV9IQUxGX09QRU4QAyJQCgtDYWNoZVN0YXR1cxIMCgRraW5kGAEgASgJEg8KB29iamVjdHMYAiABKA0SDgoGc3luY2VkGAMgASgIEhIKCmxhc3RfZXJyb3IYBCABKAki9QEKClNlYWxDb3VudHMSDAoEa2luZBgBIAEoCRIOCgZzeW5jZWQYAiABKAgSDwoHY3VycmVudBgDIAEoDRIsCgVvbGRlchgEIAMoCzIdLmtyYW5lLnYxLlNlYWxDb3VudHMuS2V5Q291bnQSDwoHYWRvcHRlZBgFIAEoDRIQCgh1bnNlYWxlZBgGIAEoDRIUCgxvdGhlcl9yZWdpb24YByABKA0SEwoLdW5rbm93bl9rZXkYCCABKA0SDwoHZm9yZWlnbhgJIAEoDRorCghLZXlDb3VudBIOCgZrZXlfaWQYASABKAkSDwoHb2JqZWN0cxgCIAEoDSJjCgxSZXN5bmNTdGF0dXMSFwoPbGFzdF9zdGFydGVkX21zGAEgASgDEhgKEGxhc3RfZHVyYXRpb25fbXMYAiABKAMSDQoFYXNrZWQYAyABKA0SEQoJY29ycmVjdGVkGAQgASgNIvUECgxPYmplY3RTdGF0dXMSEgoKY29udHJvbGxlchgBIAEoCRILCgNrZXkYAiABKAkSCgoCaWQYAyABKAkSFwoPZGVzaXJlZF92ZXJzaW9uGAQgASgEEhcKD2FwcGxpZWRfdmVyc2lvbhgFIAEoBBIvCgdkZXNpcmVkGAYgASgOMh4ua3JhbmUudjEuT2JqZWN0U3RhdHVzLkRlc2lyZWQSLwoHb3V0Y29tZRgHIAEoDjIeLmtyYW5lLnYxLk9iamVjdFN0YXR1cy5PdXRjb21lEg4KBnJlYXNvbhgIIAEoCRIXCgpmaWVsZF9wYXRoGAkgASgJSACIAQESEAoIYXR0ZW1wdHMYCiABKA0SEAoIc2luY2VfbXMYCyABKAMSDQoFcmVhZHkYDCABKA0SDQoFdG90YWwYDSABKA0SDwoHZmFpbGluZxgOIAEoCSJJCgdEZXNpcmVkEhcKE0RFU0lSRURfVU5TUEVDSUZJRUQQABIRCg1ERVNJUkVEX0FQUExZEAESEgoOREVTSVJFRF9ERUxFVEUQAiLNAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPT1VUQ09NRV9QRU5ESU5HEAESEwoPT1VUQ09NRV9BUFBMSUVEEAISFQoRT1VUQ09NRV9VTkNIQU5HRUQQAxITCg9PVVRDT01FX0RFTEVURUQQBBISCg5PVVRDT01FX1BBUktFRBAFEhQKEE9VVENPTUVfUkVUUllJTkcQBhIUChBPVVRDT01FX0NPTkZMSUNUEAcSEwoPT1VUQ09NRV9CTE9DS0VEEAhCDQoLX2ZpZWxkX3BhdGgihAEKD0Jsb2NrZWREZWxldGlvbhISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCRIKCgJpZBgDIAEoCRIOCgZyZWFzb24YBCABKAkSGAoQc3VzcGVjdGVkX3Bhc3NlcxgFIAEoDRIaChJmaXJzdF9zdXNwZWN0ZWRfbXMYBiABKAMy3wIKDEFnZW50U2VydmljZRJECglHZXRTdGF0dXMSGi5rcmFuZS52MS5HZXRTdGF0dXNSZXF1ZXN0Ghsua3JhbmUudjEuR2V0U3RhdHVzUmVzcG9uc2USSgoLTGlzdE9iamVjdHMSHC5rcmFuZS52MS5MaXN0T2JqZWN0c1JlcXVlc3QaHS5rcmFuZS52MS5MaXN0T2JqZWN0c1Jlc3BvbnNlEmUKFExpc3RCbG9ja2VkRGVsZXRpb25zEiUua3JhbmUudjEuTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0GiYua3JhbmUudjEuTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRJWCg9SZWxlYXNlRGVsZXRpb24SIC5rcmFuZS52MS5SZWxlYXNlRGVsZXRpb25SZXF1ZXN0GiEua3JhbmUudjEuUmVsZWFzZURlbGV0aW9uUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChRrcmFuZS92MS9hZ2VudC5wcm90bxIIa3JhbmUudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCI6ChFHZXRTdGF0dXNSZXNwb25zZRIlCgZzdGF0dXMYASABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cyJmChJMaXN0T2JqZWN0c1JlcXVlc3QSEgoKY29udHJvbGxlchgBIAEoCRIVCg1vbmx5X3Ryb3VibGVkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoDRISCgpwYWdlX3Rva2VuGAQgASgJIlcKE0xpc3RPYmplY3RzUmVzcG9uc2USJwoHb2JqZWN0cxgBIAMoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWAobTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkibQocTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRI0ChFibG9ja2VkX2RlbGV0aW9ucxgBIAMoCzIZLmtyYW5lLnYxLkJsb2NrZWREZWxldGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCSIZChdSZWxlYXNlRGVsZXRpb25SZXNwb25zZSJRChRMaXN0U3RyYW5nZXJzUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoDRISCgpwYWdlX3Rva2VuGAMgASgJIlcKFUxpc3RTdHJhbmdlcnNSZXNwb25zZRIlCglzdHJhbmdlcnMYASADKAsyEi5rcmFuZS52MS5TdHJhbmdlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoSQWRvcHRPYmplY3RSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSDAoEa2luZBgCIAEoCRIRCgluYW1lc3BhY2UYAyABKAkSDAoEbmFtZRgEIAEoCRILCgN1aWQYBSABKAkiFQoTQWRvcHRPYmplY3RSZXNwb25zZSKLAQoLQWdlbnRTdGF0dXMSEwoLaW5zdGFuY2VfaWQYASABKAkSDgoGcmVnaW9uGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSFQoNc3RhcnRlZF9hdF9tcxgEIAEoAxIvCgtjb250cm9sbGVycxgFIAMoCzIaLmtyYW5lLnYxLkNvbnRyb2xsZXJTdGF0dXMikwMKEENvbnRyb2xsZXJTdGF0dXMSDAoEbmFtZRgBIAEoCRImCgZzdHJlYW0YAiABKAsyFi5rcmFuZS52MS5TdHJlYW1TdGF0dXMSJAoFcXVldWUYAyABKAsyFS5rcmFuZS52MS5RdWV1ZVN0YXR1cxIoCgdicmVha2VyGAQgASgLMhcua3JhbmUudjEuQnJlYWtlclN0YXR1cxIlCgZjYWNoZXMYBSADKAsyFS5rcmFuZS52MS5DYWNoZVN0YXR1cxImCgZyZXN5bmMYBiABKAsyFi5rcmFuZS52MS5SZXN5bmNTdGF0dXMSDwoHb2JqZWN0cxgHIAEoDRIOCgZwYXJrZWQYCCABKA0SEAoIcmV0cnlpbmcYCSABKA0SGQoRYmxvY2tlZF9kZWxldGlvbnMYCiABKA0SEQoJY29uZmxpY3RzGAsgASgNEg8KB2ZhaWxpbmcYDCABKA0SIwoFc2VhbHMYDSADKAsyFC5rcmFuZS52MS5TZWFsQ291bnRzEhMKC3NlYWxfa2V5X2lkGA4gASgJIsICCgxTdHJlYW1TdGF0dXMSKwoFc3RhdGUYASABKA4yHC5rcmFuZS52MS5TdHJlYW1TdGF0dXMuU3RhdGUSDgoGY3Vyc29yGAIgASgEEhIKCmxhc3RfZXJyb3IYAyABKAkSFwoPbGFzdF9lcnJvcl9jb2RlGAQgASgJEhoKEmNvbm5lY3RlZF9zaW5jZV9tcxgFIAEoAxISCgpyZWNvbm5lY3RzGAYgASgNEhUKDXNldHRsZWRfdXBfdG8YByABKAQSEQoJdW5zZXR0bGVkGAggAygEIm4KBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASFAoQU1RBVEVfQ09OTkVDVElORxABEg4KClNUQVRFX09QRU4QAhIVChFTVEFURV9CQUNLSU5HX09GRhADEhEKDVNUQVRFX1NUT1BQRUQQBCJdCgtRdWV1ZVN0YXR1cxIPCgd3YWl0aW5nGAEgASgNEhEKCWluX2ZsaWdodBgCIAEoDRIPCgdkZWxheWVkGAMgASgNEhkKEW9sZGVzdF93YWl0aW5nX21zGAQgASgDIpQBCg1CcmVha2VyU3RhdHVzEiwKBXN0YXRlGAEgASgOMh0ua3JhbmUudjEuQnJlYWtlclN0YXR1cy5TdGF0ZSJVCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhAKDFNUQVRFX0NMT1NFRBABEg4KClNUQVRFX09QRU4QAhITCg9TVEFURV9IQUxGX09QRU4QAyJQCgtDYWNoZVN0YXR1cxIMCgRraW5kGAEgASgJEg8KB29iamVjdHMYAiABKA0SDgoGc3luY2VkGAMgASgIEhIKCmxhc3RfZXJyb3IYBCABKAki9QEKClNlYWxDb3VudHMSDAoEa2luZBgBIAEoCRIOCgZzeW5jZWQYAiABKAgSDwoHY3VycmVudBgDIAEoDRIsCgVvbGRlchgEIAMoCzIdLmtyYW5lLnYxLlNlYWxDb3VudHMuS2V5Q291bnQSDwoHYWRvcHRlZBgFIAEoDRIQCgh1bnNlYWxlZBgGIAEoDRIUCgxvdGhlcl9yZWdpb24YByABKA0SEwoLdW5rbm93bl9rZXkYCCABKA0SDwoHZm9yZWlnbhgJIAEoDRorCghLZXlDb3VudBIOCgZrZXlfaWQYASABKAkSDwoHb2JqZWN0cxgCIAEoDSJjCgxSZXN5bmNTdGF0dXMSFwoPbGFzdF9zdGFydGVkX21zGAEgASgDEhgKEGxhc3RfZHVyYXRpb25fbXMYAiABKAMSDQoFYXNrZWQYAyABKA0SEQoJY29ycmVjdGVkGAQgASgNIvUECgxPYmplY3RTdGF0dXMSEgoKY29udHJvbGxlchgBIAEoCRILCgNrZXkYAiABKAkSCgoCaWQYAyABKAkSFwoPZGVzaXJlZF92ZXJzaW9uGAQgASgEEhcKD2FwcGxpZWRfdmVyc2lvbhgFIAEoBBIvCgdkZXNpcmVkGAYgASgOMh4ua3JhbmUudjEuT2JqZWN0U3RhdHVzLkRlc2lyZWQSLwoHb3V0Y29tZRgHIAEoDjIeLmtyYW5lLnYxLk9iamVjdFN0YXR1cy5PdXRjb21lEg4KBnJlYXNvbhgIIAEoCRIXCgpmaWVsZF9wYXRoGAkgASgJSACIAQESEAoIYXR0ZW1wdHMYCiABKA0SEAoIc2luY2VfbXMYCyABKAMSDQoFcmVhZHkYDCABKA0SDQoFdG90YWwYDSABKA0SDwoHZmFpbGluZxgOIAEoCSJJCgdEZXNpcmVkEhcKE0RFU0lSRURfVU5TUEVDSUZJRUQQABIRCg1ERVNJUkVEX0FQUExZEAESEgoOREVTSVJFRF9ERUxFVEUQAiLNAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPT1VUQ09NRV9QRU5ESU5HEAESEwoPT1VUQ09NRV9BUFBMSUVEEAISFQoRT1VUQ09NRV9VTkNIQU5HRUQQAxITCg9PVVRDT01FX0RFTEVURUQQBBISCg5PVVRDT01FX1BBUktFRBAFEhQKEE9VVENPTUVfUkVUUllJTkcQBhIUChBPVVRDT01FX0NPTkZMSUNUEAcSEwoPT1VUQ09NRV9CTE9DS0VEEAhCDQoLX2ZpZWxkX3BhdGgihAEKD0Jsb2NrZWREZWxldGlvbhISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCRIKCgJpZBgDIAEoCRIOCgZyZWFzb24YBCABKAkSGAoQc3VzcGVjdGVkX3Bhc3NlcxgFIAEoDRIaChJmaXJzdF9zdXNwZWN0ZWRfbXMYBiABKAMirAEKCFN0cmFuZ2VyEhIKCmNvbnRyb2xsZXIYASABKAkSDAoEa2luZBgCIAEoCRIRCgluYW1lc3BhY2UYAyABKAkSDAoEbmFtZRgEIAEoCRILCgN1aWQYBSABKAkSCgoCaWQYBiABKAkSDgoGcmVhc29uGAcgASgJEhEKCWFkb3B0YWJsZRgIIAEoCBIQCghvYnN0YWNsZRgJIAEoCRIPCgdwZW5kaW5nGAogASgIMv0DCgxBZ2VudFNlcnZpY2USRAoJR2V0U3RhdHVzEhoua3JhbmUudjEuR2V0U3RhdHVzUmVxdWVzdBobLmtyYW5lLnYxLkdldFN0YXR1c1Jlc3BvbnNlEkoKC0xpc3RPYmplY3RzEhwua3JhbmUudjEuTGlzdE9iamVjdHNSZXF1ZXN0Gh0ua3JhbmUudjEuTGlzdE9iamVjdHNSZXNwb25zZRJlChRMaXN0QmxvY2tlZERlbGV0aW9ucxIlLmtyYW5lLnYxLkxpc3RCbG9ja2VkRGVsZXRpb25zUmVxdWVzdBomLmtyYW5lLnYxLkxpc3RCbG9ja2VkRGVsZXRpb25zUmVzcG9uc2USVgoPUmVsZWFzZURlbGV0aW9uEiAua3JhbmUudjEuUmVsZWFzZURlbGV0aW9uUmVxdWVzdBohLmtyYW5lLnYxLlJlbGVhc2VEZWxldGlvblJlc3BvbnNlElAKDUxpc3RTdHJhbmdlcnMSHi5rcmFuZS52MS5MaXN0U3RyYW5nZXJzUmVxdWVzdBofLmtyYW5lLnYxLkxpc3RTdHJhbmdlcnNSZXNwb25zZRJKCgtBZG9wdE9iamVjdBIcLmtyYW5lLnYxLkFkb3B0T2JqZWN0UmVxdWVzdBodLmtyYW5lLnYxLkFkb3B0T2JqZWN0UmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * Empty: there is one agent.
@@ -228,6 +228,134 @@ export const ReleaseDeletionResponseSchema: GenMessage<ReleaseDeletionResponse> 
   messageDesc(file_krane_v1_agent, 7);
 
 /**
+ * Which strangers to list.
+ *
+ * @generated from message krane.v1.ListStrangersRequest
+ */
+export type ListStrangersRequest = Message<"krane.v1.ListStrangersRequest"> & {
+  /**
+   * Only those of this controller; empty for all.
+   *
+   * @generated from field: string controller = 1;
+   */
+  controller: string;
+
+  /**
+   * The maximum page size; 0 uses the agent's default.
+   *
+   * @generated from field: uint32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * `next_page_token` of the previous page; empty for the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message krane.v1.ListStrangersRequest.
+ * Use `create(ListStrangersRequestSchema)` to create a new message.
+ */
+export const ListStrangersRequestSchema: GenMessage<ListStrangersRequest> = /*@__PURE__*/
+  messageDesc(file_krane_v1_agent, 8);
+
+/**
+ * One page of strangers, ordered by controller, kind, namespace and name.
+ *
+ * @generated from message krane.v1.ListStrangersResponse
+ */
+export type ListStrangersResponse = Message<"krane.v1.ListStrangersResponse"> & {
+  /**
+   * The strangers of this page.
+   *
+   * @generated from field: repeated krane.v1.Stranger strangers = 1;
+   */
+  strangers: Stranger[];
+
+  /**
+   * The token for the next page; empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message krane.v1.ListStrangersResponse.
+ * Use `create(ListStrangersResponseSchema)` to create a new message.
+ */
+export const ListStrangersResponseSchema: GenMessage<ListStrangersResponse> = /*@__PURE__*/
+  messageDesc(file_krane_v1_agent, 9);
+
+/**
+ * The object to adopt, named as in `Stranger`.
+ *
+ * @generated from message krane.v1.AdoptObjectRequest
+ */
+export type AdoptObjectRequest = Message<"krane.v1.AdoptObjectRequest"> & {
+  /**
+   * The controller that lists it.
+   *
+   * @generated from field: string controller = 1;
+   */
+  controller: string;
+
+  /**
+   * Its kind with the group, e.g. `apps/ReplicaSet`.
+   *
+   * @generated from field: string kind = 2;
+   */
+  kind: string;
+
+  /**
+   * Its namespace.
+   *
+   * @generated from field: string namespace = 3;
+   */
+  namespace: string;
+
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 4;
+   */
+  name: string;
+
+  /**
+   * Its uid: an object that was created again under the same name is another one.
+   *
+   * @generated from field: string uid = 5;
+   */
+  uid: string;
+};
+
+/**
+ * Describes the message krane.v1.AdoptObjectRequest.
+ * Use `create(AdoptObjectRequestSchema)` to create a new message.
+ */
+export const AdoptObjectRequestSchema: GenMessage<AdoptObjectRequest> = /*@__PURE__*/
+  messageDesc(file_krane_v1_agent, 10);
+
+/**
+ * Empty: the permission is recorded. The agent adopts at most 20 objects per second
+ * and controller.
+ *
+ * @generated from message krane.v1.AdoptObjectResponse
+ */
+export type AdoptObjectResponse = Message<"krane.v1.AdoptObjectResponse"> & {
+};
+
+/**
+ * Describes the message krane.v1.AdoptObjectResponse.
+ * Use `create(AdoptObjectResponseSchema)` to create a new message.
+ */
+export const AdoptObjectResponseSchema: GenMessage<AdoptObjectResponse> = /*@__PURE__*/
+  messageDesc(file_krane_v1_agent, 11);
+
+/**
  * One agent process.
  *
  * @generated from message krane.v1.AgentStatus
@@ -274,7 +402,7 @@ export type AgentStatus = Message<"krane.v1.AgentStatus"> & {
  * Use `create(AgentStatusSchema)` to create a new message.
  */
 export const AgentStatusSchema: GenMessage<AgentStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 8);
+  messageDesc(file_krane_v1_agent, 12);
 
 /**
  * One controller: a stream of desired state, a queue of keys, and the outcomes.
@@ -387,7 +515,7 @@ export type ControllerStatus = Message<"krane.v1.ControllerStatus"> & {
  * Use `create(ControllerStatusSchema)` to create a new message.
  */
 export const ControllerStatusSchema: GenMessage<ControllerStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 9);
+  messageDesc(file_krane_v1_agent, 13);
 
 /**
  * The stream of desired state of one controller.
@@ -459,7 +587,7 @@ export type StreamStatus = Message<"krane.v1.StreamStatus"> & {
  * Use `create(StreamStatusSchema)` to create a new message.
  */
 export const StreamStatusSchema: GenMessage<StreamStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 10);
+  messageDesc(file_krane_v1_agent, 14);
 
 /**
  * The states of a stream.
@@ -514,7 +642,7 @@ export type StreamStatus_State = (typeof StreamStatus_State)[keyof typeof Stream
  * Describes the enum krane.v1.StreamStatus.State.
  */
 export const StreamStatus_StateSchema: GenEnum<StreamStatus_State> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 10, 0);
+  enumDesc(file_krane_v1_agent, 14, 0);
 
 /**
  * The queue of one controller. It holds each key once.
@@ -556,7 +684,7 @@ export type QueueStatus = Message<"krane.v1.QueueStatus"> & {
  * Use `create(QueueStatusSchema)` to create a new message.
  */
 export const QueueStatusSchema: GenMessage<QueueStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 11);
+  messageDesc(file_krane_v1_agent, 15);
 
 /**
  * The circuit breaker of one controller.
@@ -577,7 +705,7 @@ export type BreakerStatus = Message<"krane.v1.BreakerStatus"> & {
  * Use `create(BreakerStatusSchema)` to create a new message.
  */
 export const BreakerStatusSchema: GenMessage<BreakerStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 12);
+  messageDesc(file_krane_v1_agent, 16);
 
 /**
  * The states of a circuit breaker.
@@ -625,7 +753,7 @@ export type BreakerStatus_State = (typeof BreakerStatus_State)[keyof typeof Brea
  * Describes the enum krane.v1.BreakerStatus.State.
  */
 export const BreakerStatus_StateSchema: GenEnum<BreakerStatus_State> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 12, 0);
+  enumDesc(file_krane_v1_agent, 16, 0);
 
 /**
  * A controller's cache of one kind of Kubernetes object.
@@ -667,7 +795,7 @@ export type CacheStatus = Message<"krane.v1.CacheStatus"> & {
  * Use `create(CacheStatusSchema)` to create a new message.
  */
 export const CacheStatusSchema: GenMessage<CacheStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 13);
+  messageDesc(file_krane_v1_agent, 17);
 
 /**
  * How many Kubernetes objects of one kind have which seal. Only objects with
@@ -748,7 +876,7 @@ export type SealCounts = Message<"krane.v1.SealCounts"> & {
  * Use `create(SealCountsSchema)` to create a new message.
  */
 export const SealCountsSchema: GenMessage<SealCounts> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 14);
+  messageDesc(file_krane_v1_agent, 18);
 
 /**
  * The objects that are sealed with one key.
@@ -776,7 +904,7 @@ export type SealCounts_KeyCount = Message<"krane.v1.SealCounts.KeyCount"> & {
  * Use `create(SealCounts_KeyCountSchema)` to create a new message.
  */
 export const SealCounts_KeyCountSchema: GenMessage<SealCounts_KeyCount> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 14, 0);
+  messageDesc(file_krane_v1_agent, 18, 0);
 
 /**
  * A resync: one pass over every object.
@@ -818,7 +946,7 @@ export type ResyncStatus = Message<"krane.v1.ResyncStatus"> & {
  * Use `create(ResyncStatusSchema)` to create a new message.
  */
 export const ResyncStatusSchema: GenMessage<ResyncStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 15);
+  messageDesc(file_krane_v1_agent, 19);
 
 /**
  * One object that a controller manages, with everything that belongs to it.
@@ -932,7 +1060,7 @@ export type ObjectStatus = Message<"krane.v1.ObjectStatus"> & {
  * Use `create(ObjectStatusSchema)` to create a new message.
  */
 export const ObjectStatusSchema: GenMessage<ObjectStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 16);
+  messageDesc(file_krane_v1_agent, 20);
 
 /**
  * Whether an object should exist.
@@ -973,7 +1101,7 @@ export type ObjectStatus_Desired = (typeof ObjectStatus_Desired)[keyof typeof Ob
  * Describes the enum krane.v1.ObjectStatus.Desired.
  */
 export const ObjectStatus_DesiredSchema: GenEnum<ObjectStatus_Desired> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 16, 0);
+  enumDesc(file_krane_v1_agent, 20, 0);
 
 /**
  * The outcome of the last attempt.
@@ -1056,7 +1184,7 @@ export type ObjectStatus_Outcome = (typeof ObjectStatus_Outcome)[keyof typeof Ob
  * Describes the enum krane.v1.ObjectStatus.Outcome.
  */
 export const ObjectStatus_OutcomeSchema: GenEnum<ObjectStatus_Outcome> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 16, 1);
+  enumDesc(file_krane_v1_agent, 20, 1);
 
 /**
  * One deletion that the agent holds back. Only an explicit delete is applied at
@@ -1114,13 +1242,99 @@ export type BlockedDeletion = Message<"krane.v1.BlockedDeletion"> & {
  * Use `create(BlockedDeletionSchema)` to create a new message.
  */
 export const BlockedDeletionSchema: GenMessage<BlockedDeletion> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 17);
+  messageDesc(file_krane_v1_agent, 21);
+
+/**
+ * A Kubernetes object with krane's labels whose seal is not this agent's. The agent
+ * neither changes nor deletes it.
+ *
+ * @generated from message krane.v1.Stranger
+ */
+export type Stranger = Message<"krane.v1.Stranger"> & {
+  /**
+   * The controller whose kind it is.
+   *
+   * @generated from field: string controller = 1;
+   */
+  controller: string;
+
+  /**
+   * Its kind with the group, e.g. `apps/ReplicaSet`.
+   *
+   * @generated from field: string kind = 2;
+   */
+  kind: string;
+
+  /**
+   * Its namespace.
+   *
+   * @generated from field: string namespace = 3;
+   */
+  namespace: string;
+
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 4;
+   */
+  name: string;
+
+  /**
+   * Its uid.
+   *
+   * @generated from field: string uid = 5;
+   */
+  uid: string;
+
+  /**
+   * The id of the object of desired state that it belongs to; empty if it belongs to
+   * none, or to all of a namespace.
+   *
+   * @generated from field: string id = 6;
+   */
+  id: string;
+
+  /**
+   * Why it is not this agent's, for people.
+   *
+   * @generated from field: string reason = 7;
+   */
+  reason: string;
+
+  /**
+   * Whether desired state names exactly this object, so that it can be adopted.
+   *
+   * @generated from field: bool adoptable = 8;
+   */
+  adoptable: boolean;
+
+  /**
+   * Why it cannot be adopted, for people; empty if it can.
+   *
+   * @generated from field: string obstacle = 9;
+   */
+  obstacle: string;
+
+  /**
+   * Whether its adoption is allowed and pending.
+   *
+   * @generated from field: bool pending = 10;
+   */
+  pending: boolean;
+};
+
+/**
+ * Describes the message krane.v1.Stranger.
+ * Use `create(StrangerSchema)` to create a new message.
+ */
+export const StrangerSchema: GenMessage<Stranger> = /*@__PURE__*/
+  messageDesc(file_krane_v1_agent, 22);
 
 /**
  * The agent's own state: what is desired, what exists, and why the two differ.
  * Served on the RPC port behind a separate bearer token, and not at all without
- * one: names of workloads and reasons are not public, and a release allows a
- * deletion.
+ * one: names of workloads and reasons are not public, a release allows a deletion,
+ * and an adoption takes an object from another krane.
  *
  * Times are milliseconds since 1970 by the agent's clock; 0 means never.
  *
@@ -1167,6 +1381,29 @@ export const AgentService: GenService<{
     methodKind: "unary";
     input: typeof ReleaseDeletionRequestSchema;
     output: typeof ReleaseDeletionResponseSchema;
+  },
+  /**
+   * The objects that carry the seal of another krane: of another region, with an
+   * unknown key, or not valid in this cluster.
+   *
+   * @generated from rpc krane.v1.AgentService.ListStrangers
+   */
+  listStrangers: {
+    methodKind: "unary";
+    input: typeof ListStrangersRequestSchema;
+    output: typeof ListStrangersResponseSchema;
+  },
+  /**
+   * Allows the agent to take over one of them. It is done if desired state then still
+   * names exactly this object. `not_found` when there is no such stranger,
+   * `failed_precondition` when desired state does not name it.
+   *
+   * @generated from rpc krane.v1.AgentService.AdoptObject
+   */
+  adoptObject: {
+    methodKind: "unary";
+    input: typeof AdoptObjectRequestSchema;
+    output: typeof AdoptObjectResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_krane_v1_agent, 0);
