@@ -48,7 +48,13 @@ import type { Reconciler } from "./reconcile.ts";
 import { createReconciler } from "./reconcile-spans.ts";
 import { createReportBreaker, Reporter, reportEvents } from "./reporter.ts";
 import { isInSync, Resync, type ResyncResult } from "./resync.ts";
-import type { KeyListener, KindController, OrderOutcome, SeenObjects } from "./running-controller.ts";
+import {
+  createSeenObjects,
+  type KeyListener,
+  type KindController,
+  type OrderOutcome,
+  type SeenObjects,
+} from "./running-controller.ts";
 import { SealInspector } from "./seal-inspector.ts";
 import { SlowLane } from "./slow-lane.ts";
 import { VersionCursor } from "./version-cursor.ts";
@@ -121,7 +127,7 @@ export class Controller<
     this.kept = new KeptOrders({ store, clock, records: deps.orders });
     this.desired = store;
     this.definition = definition;
-    this.seen = this.createSeen();
+    this.seen = createSeenObjects(definition, this.listeners, this.stopping.signal);
     const name = kind.controller;
     this.guard = new DeletionGuard(options.deletion, clock);
     this.statuses = new ObjectStatuses(clock, (outcome, count) =>
@@ -397,21 +403,6 @@ export class Controller<
     );
   }
 
-  private createSeen(): SeenObjects<Seen> {
-    const { definition, listeners, stopping } = this;
-    return {
-      *keys() {
-        for (const { key } of definition.managed()) yield key;
-      },
-      get: (key) => definition.seen?.(key),
-      subscribe(listener) {
-        listeners.add(listener);
-        return () => void listeners.delete(listener);
-      },
-      ending: stopping.signal,
-    };
-  }
-
   private async ask(question: DesiredQuestion, signal: AbortSignal): Promise<DesiredAnswer<ReadState<Spec>>> {
     const answer = await this.deps.controlPlane.get(this.kind, question, signal);
     if (answer.kind !== "found") return answer;
@@ -472,13 +463,11 @@ export class Controller<
   }
 
   private async findStrays(signal: AbortSignal): Promise<void> {
-    try {
-      await this.definition.findStrays?.(signal);
-    } catch (error) {
+    await this.definition.findStrays?.(signal).catch((error: unknown) => {
       if (isAbort(error, signal) || classifyFailure(error) === undefined) throw error;
-      const { controller } = this.kind;
-      this.deps.log.debug("could not look for objects without labels; retrying", { controller, error });
-    }
+      const fields = { controller: this.kind.controller, error };
+      this.deps.log.debug("could not look for objects without labels; retrying", fields);
+    });
   }
 
   private async runReplay(everyMs: number, signal: AbortSignal): Promise<void> {

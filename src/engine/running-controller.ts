@@ -1,6 +1,7 @@
 // The interfaces of a running controller: start and stop, status, and orders that do not come from the stream.
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { BlockedDeletion, ControllerStatus, ObjectStatus, Stranger } from "../gen/krane/v1/agent_pb.ts";
+import type { ControllerDefinition } from "./controller-definition.ts";
 import type { ObjectFilter } from "./controller-status.ts";
 import type { DesiredStore } from "./desired-store.ts";
 import type { ApplyOf, DeleteOf } from "./engine-kind.ts";
@@ -74,3 +75,21 @@ export interface SeenObjects<T> {
 }
 
 export type KeyListener = (key: string) => void;
+
+export function createSeenObjects<Seen>(
+  definition: Pick<ControllerDefinition<unknown, Seen>, "managed" | "seen">,
+  listeners: Set<KeyListener>,
+  ending: AbortSignal,
+): SeenObjects<Seen> {
+  return {
+    *keys() {
+      for (const { key } of definition.managed()) yield key;
+    },
+    get: (key) => definition.seen?.(key),
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    ending,
+  };
+}
