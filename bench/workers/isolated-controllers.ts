@@ -68,6 +68,7 @@ const options = {
   region: regionKey.label,
   secrets: { audience: "krane" },
   networkPolicy: "required",
+  runtimeClass: "gvisor",
 } as const;
 
 function connect(controller: string, { kubernetes, controlPlane: baseUrl }: Addresses) {

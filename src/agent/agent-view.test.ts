@@ -1,12 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { BreakerStatus_State, ControllerStatusSchema, StreamStatus_State } from "../gen/krane/v1/agent_pb.ts";
-import { AgentView, healthChecks } from "./agent-view.ts";
+import {
+  BreakerStatus_State,
+  type CacheStatusSchema,
+  ControllerStatusSchema,
+  StreamStatus_State,
+} from "../gen/krane/v1/agent_pb.ts";
+import { AgentView, healthChecks, type Isolation } from "./agent-view.ts";
 
 /** Runs the checks for an agent with one controller of this status. */
 async function troublesOf(status: MessageInitShape<typeof ControllerStatusSchema>) {
-  const view = new AgentView({ instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1 });
+  const view = new AgentView(
+    { instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1 },
+    { networkPolicy: "required", runtimeClass: "gvisor" },
+  );
   view.add("deployments", {
     status: () => create(ControllerStatusSchema, { ...status, name: "deployments" }),
     objects: () => [],
@@ -66,4 +74,38 @@ test("each kind that cannot be watched is named, without the server's message", 
     ],
   });
   assert.equal(told["kubernetes"], "deployments: cannot watch ReplicaSet, CiliumNetworkPolicy");
+});
+
+function warningsOf(isolation: Isolation, policies: MessageInitShape<typeof CacheStatusSchema>) {
+  const view = new AgentView(
+    { instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1 },
+    isolation,
+  );
+  const caches = [
+    { kind: "Pod", synced: true },
+    { kind: "cilium.io/CiliumNetworkPolicy", ...policies },
+  ];
+  view.add("deployments", {
+    status: () => create(ControllerStatusSchema, { name: "deployments", caches }),
+    objects: () => [],
+    blockedDeletions: () => [],
+    releaseDeletion: () => false,
+    seals: { strangers: () => [], adopt: () => [] },
+  });
+  return view.status().warnings.map((warning) => warning.split(":")[0]);
+}
+
+test("the status warns of each protection that the settings allow to be missing, while it is missing", () => {
+  const missing = { synced: false, lastError: "404" };
+  const present = { synced: true };
+  const strict: Isolation = { networkPolicy: "required", runtimeClass: "gvisor" };
+  const open: Isolation = { networkPolicy: "best-effort", runtimeClass: "gvisor" };
+  const [network, sandbox] = ["nothing isolates tenants on the network", "trusted code only"];
+  assert.deepEqual(warningsOf(strict, missing), []);
+  assert.deepEqual(warningsOf(open, present), []);
+  // The first list is under way.
+  assert.deepEqual(warningsOf(open, { synced: false }), []);
+  assert.deepEqual(warningsOf(open, missing), [network]);
+  assert.deepEqual(warningsOf({ ...strict, runtimeClass: "" }, present), [sandbox]);
+  assert.deepEqual(warningsOf({ ...open, runtimeClass: "" }, missing), [sandbox, network]);
 });

@@ -1,6 +1,7 @@
 // The agent's identity and the current status of its controllers. AgentService, the health checks and the state
 // reports all read this one view, so they never contradict each other.
 import { create } from "@bufbuild/protobuf";
+import type { IsolationConfig } from "../config/config.ts";
 import {
   type AgentStatus,
   AgentStatusSchema,
@@ -9,6 +10,7 @@ import {
   StreamStatus_State,
 } from "../gen/krane/v1/agent_pb.ts";
 import type { HealthCheck } from "../http/health.ts";
+import { ciliumNetworkPolicies } from "../kube/resources.ts";
 import type { AgentInspector, ControllerInspector } from "../services/agent-service.ts";
 
 export interface AgentIdentity {
@@ -18,16 +20,20 @@ export interface AgentIdentity {
   readonly startedAtMs: number;
 }
 
+export type Isolation = Pick<IsolationConfig, "networkPolicy" | "runtimeClass">;
+
 export interface ViewedController extends ControllerInspector {
   status(): ControllerStatus;
 }
 
 export class AgentView implements AgentInspector {
   private readonly identity: AgentIdentity;
+  private readonly isolation: Isolation;
   private viewed: ReadonlyMap<string, ViewedController> = new Map();
 
-  constructor(identity: AgentIdentity) {
+  constructor(identity: AgentIdentity, isolation: Isolation) {
     this.identity = identity;
+    this.isolation = isolation;
   }
 
   /** Sorted by name. */
@@ -47,12 +53,36 @@ export class AgentView implements AgentInspector {
 
   status(): AgentStatus {
     const { startedAtMs, ...identity } = this.identity;
+    const controllers = this.controllerStatuses();
     return create(AgentStatusSchema, {
       ...identity,
       startedAtMs: BigInt(Math.round(startedAtMs)),
-      controllers: this.controllerStatuses(),
+      controllers,
+      warnings: missingProtections(this.isolation, controllers),
     });
   }
+}
+
+const policyKind = `${ciliumNetworkPolicies.group}/${ciliumNetworkPolicies.kind}`;
+
+/** What does not protect tenants, because the settings allow it. */
+function missingProtections(
+  { networkPolicy, runtimeClass }: Isolation,
+  controllers: readonly ControllerStatus[],
+): string[] {
+  const warnings: string[] = [];
+  if (runtimeClass === "")
+    warnings.push(
+      'trusted code only: new deployments run without a sandbox, on the kernel of the node (isolation.runtime_class = "")',
+    );
+  const isWithout = controllers.some(({ caches }) =>
+    caches.some(({ kind, synced, lastError }) => kind === policyKind && !synced && lastError !== ""),
+  );
+  if (networkPolicy === "best-effort" && isWithout)
+    warnings.push(
+      `nothing isolates tenants on the network: the cluster has no ${ciliumNetworkPolicies.kind} that krane can use (isolation.network_policy = "best-effort")`,
+    );
+  return warnings;
 }
 
 /**

@@ -40,6 +40,7 @@ export function controllerOptions(
     },
     region: region.label,
     networkPolicy: isolation.networkPolicy,
+    runtimeClass: isolation.runtimeClass,
     secrets: { audience, ...(endpoint !== undefined && { endpoint }) },
     ...(registry !== undefined && { registry }),
     ...scraper(config, ownNamespace, log),

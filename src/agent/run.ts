@@ -38,12 +38,17 @@ import { runStateReports } from "./state-reports.ts";
  */
 export async function run(config: Config, deps: AgentDeps, signal: AbortSignal): Promise<void> {
   const metrics = createMetrics(deps.build);
-  const view = new AgentView({
+  const identity = {
     instanceId: config.instanceId,
     region: config.region.label,
     version: deps.build.version,
     startedAtMs: deps.clock.wallMs(),
-  });
+  };
+  const view = new AgentView(identity, config.isolation);
+  if (config.isolation.runtimeClass === "")
+    deps.log.warn("trusted code only: new deployments run without a sandbox", {
+      remedy: "install gVisor and remove isolation.runtime_class from the configuration",
+    });
   const health = createHealth(healthChecks(view), deps);
   const tracing = createTracingPart(tracingOptions(config), metrics, deps);
   const running = new RunningControllers();

@@ -37,7 +37,10 @@ function createAgent(send: (world: World) => Promise<void> = async () => undefin
     released: [],
     releases: [],
   };
-  const view = new AgentView({ instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1 });
+  const view = new AgentView(
+    { instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1 },
+    { networkPolicy: "required", runtimeClass: "gvisor" },
+  );
   view.add("deployments", {
     status: () =>
       create(ControllerStatusSchema, {

@@ -131,8 +131,8 @@ async function settingsOf(
   io: Io,
   signal: AbortSignal,
 ): Promise<RenderSettings> {
-  if (config === undefined) return { region, secrets: { audience: defaultAudience } };
-  const { secrets, registry, scheduler } = config;
+  if (config === undefined) return { region, runtimeClass: "gvisor", secrets: { audience: defaultAudience } };
+  const { secrets, registry, scheduler, isolation } = config;
   const { audience, endpoint } = secrets;
   if (scheduler?.scrape && kraneNamespace === undefined)
     io.stderr.write(
@@ -144,6 +144,7 @@ async function settingsOf(
   const password = showSecrets && source ? await source.current(signal) : { reveal: () => "" };
   return {
     region,
+    runtimeClass: isolation.runtimeClass,
     secrets: { audience, ...(endpoint !== undefined && { endpoint }) },
     ...(registry && { registry: { host: registry.url, username: registry.username, password } }),
     ...(scheduler?.scrape && kraneNamespace !== undefined && { scraperNamespace: kraneNamespace }),

@@ -67,7 +67,11 @@ export function buildConfig(resolution: Resolution): Config {
       budgetWindowMs: need(s.deletionBudgetWindow),
     },
     drift: { managers: need(s.driftTolerateManagers), fields: need(s.driftTolerateFields) },
-    isolation: { networkPolicy: need(s.isolationNetworkPolicy), registries: need(s.isolationRegistries) },
+    isolation: {
+      networkPolicy: need(s.isolationNetworkPolicy),
+      runtimeClass: need(s.isolationRuntimeClass),
+      registries: need(s.isolationRegistries),
+    },
     observability: buildObservability(need),
   };
 }

@@ -126,6 +126,8 @@ export interface DeletionConfig {
 
 export interface IsolationConfig {
   readonly networkPolicy: "required" | "best-effort";
+  /** Empty: deployments run without a sandbox. */
+  readonly runtimeClass: "gvisor" | "";
   /** Registry hosts that images may come from; empty allows every registry. */
   readonly registries: readonly string[];
 }

@@ -57,7 +57,7 @@ test("a minimal file gives every default", () => {
       budgetWindowMs: 600_000,
     },
     drift: { managers: [], fields: [] },
-    isolation: { networkPolicy: "required", registries: [] },
+    isolation: { networkPolicy: "required", runtimeClass: "gvisor", registries: [] },
     observability: {
       logging: { level: "info", sampleRate: 1, slowThresholdMs: 1_000 },
       metrics: { prometheusPort: 0 },

@@ -70,8 +70,8 @@ export function oneOf<const T extends string>(choices: readonly T[]): SettingTyp
     return found === undefined ? bad(`must be one of ${list}`, "use one of these values") : ok(found);
   };
   return {
-    label: choices.map((choice) => `\`${choice}\``).join(", "),
-    placeholder: choices.join("|"),
+    label: choices.map((choice) => `\`${choice || '""'}\``).join(", "),
+    placeholder: choices.map((choice) => choice || '""').join("|"),
     fromToml: (value) =>
       typeof value === "string" ? parse(value) : wrongType("a string", value, `use one of ${list}`),
     fromText: parse,

@@ -228,7 +228,13 @@ export const settings = {
     "isolation.network_policy",
     oneOf(["required", "best-effort"]),
     "required",
-    "`required` holds workloads back while the Cilium CRD is missing.",
+    "`required` holds workloads back while the Cilium CRD is missing. With `best-effort` they run, and nothing isolates tenants on the network until it is there.",
+  ),
+  isolationRuntimeClass: settingWithDefault(
+    "isolation.runtime_class",
+    oneOf(["gvisor", ""]),
+    "gvisor",
+    "RuntimeClass of the pods of deployments. Empty: no sandbox, for trusted code only. Deployments that have the sandbox keep it until their pod template changes.",
   ),
   isolationRegistries: settingWithDefault(
     "isolation.registries",

@@ -56,7 +56,9 @@ export function clusterChecks(
     named("rights", (name, signal) => checkAccess(name, api, calls, signal)),
     named("admission policy", (name, signal) => checkAdmission(name, cluster.transport, signal)),
     named("network policies", (name, signal) => checkPolicies(name, cluster, config, signal)),
-    named(`RuntimeClass ${runtimeClassName}`, (name, signal) => checkRuntimeClass(name, cluster, signal)),
+    config.isolation.runtimeClass === ""
+      ? named("sandbox", async (name) => [withoutSandbox(name)])
+      : named(`RuntimeClass ${runtimeClassName}`, (name, signal) => checkRuntimeClass(name, cluster, signal)),
     ...allKinds.flatMap((kind) =>
       kind.ownNamespace === undefined ? [] : [namespaceCheck(kind.name, kind.ownNamespace)],
     ),
@@ -149,14 +151,28 @@ async function checkPolicies(
     ];
   const finding = `the cluster does not support ${kind}`;
   if (isolation.networkPolicy === "best-effort")
-    return [warning(name, `${finding}: deployments run without isolation`, "install Cilium")];
+    return [
+      warning(
+        name,
+        `${finding}: nothing isolates tenants on the network (isolation.network_policy = "best-effort")`,
+        "install Cilium; krane then writes the policies without a restart",
+      ),
+    ];
   return [
     problem(
       name,
       `${finding}: krane does not start deployments without their policy`,
-      'install Cilium, or accept deployments without isolation: isolation.network_policy = "best-effort"',
+      'install Cilium, or run deployments that nothing isolates on the network: isolation.network_policy = "best-effort"',
     ),
   ];
+}
+
+function withoutSandbox(name: string): Finding {
+  return warning(
+    name,
+    'trusted code only: new deployments run without a sandbox, on the kernel of the node (isolation.runtime_class = "")',
+    `install gVisor on the nodes, create a RuntimeClass ${runtimeClassName}, and remove the setting`,
+  );
 }
 
 async function checkRuntimeClass(

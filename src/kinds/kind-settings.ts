@@ -5,6 +5,8 @@ export interface KindSettings {
   /** Name and platform joined: "us-east-1.aws". */
   readonly region: string;
   readonly networkPolicy: "required" | "best-effort";
+  /** Of the pods of deployments. Empty: they run without a sandbox, so only trusted code may run. */
+  readonly runtimeClass: "gvisor" | "";
   /** For pods with encrypted variables: the audience of their token, and where they reach krane. */
   readonly secrets: { readonly audience: string; readonly endpoint?: string };
   readonly registry?: RegistryCredentials;

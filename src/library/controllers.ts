@@ -79,6 +79,7 @@ export interface RegistryLogin {
 
 interface CommonOptions extends EngineOptions {
   readonly networkPolicy?: IsolationConfig["networkPolicy"];
+  readonly runtimeClass?: IsolationConfig["runtimeClass"];
   readonly registries?: readonly string[];
   readonly registry?: RegistryLogin;
   readonly secrets?: { readonly audience?: string; readonly endpoint?: string };
@@ -88,6 +89,8 @@ interface CommonOptions extends EngineOptions {
 export interface DeploymentControllerOptions extends EngineOptions {
   /** "required" (the default) holds workloads back while the cluster has no CiliumNetworkPolicy. */
   readonly networkPolicy?: IsolationConfig["networkPolicy"];
+  /** Of the pods: "gvisor" (the default), or "" to run trusted code without a sandbox. */
+  readonly runtimeClass?: IsolationConfig["runtimeClass"];
   /** Registries that images may come from. Default: all. */
   readonly registries?: readonly string[];
   /** The registry that needs a login to pull images. */
@@ -220,7 +223,7 @@ export const defaultWorkers = defaultOf(settings.reconcileWorkers);
 function engineOptions(options: CommonOptions, { controlPlane }: ControllerDeps): KindControllerOptions {
   const { workers = defaultWorkers, deletion, startTimeoutMs, region, registries = [] } = options;
   checkRegion(region, controlPlane);
-  const { ownNamespace, secrets, registry, networkPolicy } = options;
+  const { ownNamespace, secrets, registry, networkPolicy, runtimeClass } = options;
   return {
     workers,
     deletion: { ...defaultDeletion(), ...deletion },
@@ -228,6 +231,7 @@ function engineOptions(options: CommonOptions, { controlPlane }: ControllerDeps)
     rules: { registries, ...(ownNamespace !== undefined && { ownNamespace }) },
     region,
     networkPolicy: networkPolicy ?? defaultOf(settings.isolationNetworkPolicy),
+    runtimeClass: runtimeClass ?? defaultOf(settings.isolationRuntimeClass),
     secrets: { audience: defaultOf(settings.secretsAudience), ...secrets },
     // Wrapped immediately, so that it cannot be logged (K7).
     ...(registry && { registry: { ...registry, password: new Secret(registry.password) } }),

@@ -69,3 +69,18 @@ test("a pod that is older than krane's last write may be of an older template", 
   const flaw = "pod is not from the template of its ReplicaSet";
   assert.equal(findPodFlaw(podWith(change, metadata), applied("2025-12-31T23:59:59Z")), flaw);
 });
+
+test("where the template has no sandbox, a pod may have none, and one from before may still have it", () => {
+  const { runtimeClassName: _, ...bare } = set.spec?.template?.spec ?? { containers };
+  const trusted = {
+    ...set,
+    spec: { ...set.spec, template: { ...set.spec?.template, spec: bare } },
+  } as typeof set;
+  const own = podWith({});
+  const { runtimeClassName: __, ...without } = own.spec ?? { containers };
+  assert.equal(findPodFlaw({ ...own, spec: without }, trusted), undefined);
+  assert.equal(findPodFlaw(own, trusted), undefined);
+  const flaw = "pod is less isolated than its template";
+  assert.equal(findPodFlaw(podWith({ runtimeClassName: "other" }), trusted), flaw);
+  assert.equal(findPodFlaw({ ...own, spec: { ...without, hostNetwork: true } }, trusted), flaw);
+});

@@ -159,6 +159,13 @@ test("a cluster that lacks what krane needs is told what is missing", async (t) 
     findings.map(({ state }) => state),
     ["warning", "problem"],
   );
+  assert.match(findings[0]?.finding ?? "", /nothing isolates tenants on the network/);
+
+  const trusted = `${relaxed}\nruntime_class = ""`;
+  const [, sandbox, ...rest] = troubles(await findingsOf(filesOf({ more: trusted })));
+  assert.deepEqual(rest, []);
+  assert.equal(sandbox?.state, "warning");
+  assert.match(sandbox.finding, /^trusted code only: /);
 });
 
 test("an admission policy that is missing or refuses nothing is a warning, and one that cannot be seen is not", async (t) => {

@@ -64,6 +64,7 @@ export const defaultOptions: KindControllerOptions = {
   region,
   secrets: { audience: "krane" },
   networkPolicy: "required",
+  runtimeClass: "gvisor",
 };
 
 const sandbox = { metadata: { name: "gvisor" }, handler: "runsc" };

@@ -61,9 +61,10 @@ function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
           controllers.map((controller) => rowOf(controller, agent, isOld)),
           paint,
         );
-  const problems = controllers
-    .flatMap((controller) => problemsOf(controller))
-    .map((line) => `  ${paint(line, "bad")}\n`);
+  const warnings = (state?.warnings ?? []).map((warning) => `warning: ${printable(warning)}`);
+  const problems = [...warnings, ...controllers.flatMap((controller) => problemsOf(controller))].map(
+    (line) => `  ${paint(line, "bad")}\n`,
+  );
   const held = agent.blockedDeletions.length;
   const hint =
     held === 0

@@ -57,7 +57,13 @@ async function report(): Promise<void> {
   ];
   const held = { controller: "deployments", key: "acme/old", id: "d_old", reason: "too young" };
   await server.agentClient(region).reportAgentState({
-    state: { instanceId: "ins_1", region, version: "1.2.3", controllers },
+    state: {
+      instanceId: "ins_1",
+      region,
+      version: "1.2.3",
+      controllers,
+      warnings: ["trusted\u001b code only"],
+    },
     troubledObjects: [parked],
     blockedDeletions: [{ ...held, suspectedPasses: 4, firstSuspectedMs: 1n }],
   });
@@ -138,6 +144,7 @@ describe("krane status", () => {
     assert.match(stdout, /^ {2}sentinels +down +0 +0 +0 +0 +held back/m);
     assert.match(stdout, /^ {2}sentinels: stream: unavailable: +\[31mno route$/m);
     assert.match(stdout, /^ {2}cilium: cilium\.io\/CiliumNetworkPolicy: not loaded yet: 404 NotFound$/m);
+    assert.match(stdout, /^ {2}warning: trusted +code only$/m);
     assert.match(stdout, /^ {2}1 held-back deletion: krane deletions list --region local\.dev$/m);
     assert.match(stdout, /^Region silent\.dev: no agent has ever connected; newest version 0$/m);
   });

@@ -1,7 +1,5 @@
 // Defines the deployment controller. A deployment is a ReplicaSet. The deployments of an environment share one ingress
 // policy, which has its own key (K1). No workload is applied before that policy exists and admits its port (K8).
-import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
-import { ContentHashes } from "../../engine/applied-content.ts";
 import type { ControllerRecipe, DefinitionDeps } from "../../engine/controller-definition.ts";
 import {
   type ControllerDefinition,
@@ -25,8 +23,8 @@ import { type IsolatedPod, weaknessOf } from "./isolation.ts";
 import { observeDeployment } from "./observed.ts";
 import { OwnedPods, type OwnedPodsDeps, ownerOf } from "./owned-pods.ts";
 import { PodOwners } from "./pod-owners.ts";
-import { desiredReplicaSet } from "./pod-template.ts";
 import { type ReplicaSetProjection, socketOf } from "./projections.ts";
+import { type ChosenReplicaSet, ReplicaSetChoice } from "./replica-set-choice.ts";
 import type { SeenDeployment } from "./seen.ts";
 import type { DeploymentSpec } from "./spec.ts";
 import {
@@ -59,11 +57,11 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
   private readonly replicaSets: ReplicaSets;
   private readonly pods: Pods;
   private readonly ingress: IngressPolicies;
-  private readonly contentHashes = new ContentHashes<DeploymentSpec>();
   private readonly owners: PodOwners;
   private readonly replacement: PodReplacement;
   private readonly podDeps: OwnedPodsDeps;
   private readonly limitedSpecs = new WeakMap<DeploymentSpec, DeploymentSpec>();
+  private readonly choice: ReplicaSetChoice;
 
   constructor(
     settings: KindSettings & DefinitionOptions,
@@ -83,6 +81,12 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       replacement: this.replacement,
       readiness: (key) => this.readiness(key),
     };
+    const { secrets, registry, runtimeClass } = settings;
+    this.choice = new ReplicaSetChoice({
+      secrets,
+      runtimeClass,
+      ...(registry !== undefined && { registryHost: registry.host }),
+    });
     this.ingress = new IngressPolicies({
       clock,
       store,
@@ -205,22 +209,25 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
   }
 
   private planApply(key: string, spec: DeploymentSpec, version: bigint): Plan {
-    let built: { readonly of: DeploymentSpec; readonly replicaSet: ReplicaSet } | undefined;
-    const manifest = () => {
+    const templateHash = () => this.replicaSets.get(key)?.value.templateHash;
+    let chosen: { readonly of: DeploymentSpec; readonly replicaSet: ChosenReplicaSet } | undefined;
+    const choose = () => {
       const current = this.limited(key, spec);
-      if (built?.of !== current) built = { of: current, replicaSet: this.replicaSetOf(current) };
-      return built.replicaSet;
+      if (chosen?.of !== current) chosen = { of: current, replicaSet: this.choice.of(current, templateHash) };
+      return chosen.replicaSet;
     };
+    const manifest = () => choose().manifest();
+    const { runtimeClass } = this.settings;
     const object = ownedObject(this.replicaSets, {
       key,
       ref: { namespace: spec.namespace, name: spec.name },
-      contentHash: () => this.contentHashes.of(this.limited(key, spec), manifest),
+      contentHash: () => choose().contentHash(),
       // The server treats the selector as a single value, and it holds only the id of this deployment.
       refusesStrangers: true,
       ids: () => sealedIdsOf(spec, spec.deploymentId),
       manifest,
       judge: (live) => judgeDeployment(live, spec.deploymentId),
-      weaknessOf: (replicaSet) => weaknessOf((replicaSet.spec?.template ?? {}) as IsolatedPod),
+      weaknessOf: (replicaSet) => weaknessOf((replicaSet.spec?.template ?? {}) as IsolatedPod, runtimeClass),
       replicasHeld: () => this.isolatedPods(key),
     });
     const steps: readonly Step[] = [
@@ -252,14 +259,6 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
   private isolatedPods(key: string): number {
     const { uid = "" } = this.replicaSets.get(key) ?? {};
     return this.pods.cache.byIndex("owner", uid).filter(({ value }) => value.standing === "running").length;
-  }
-
-  private replicaSetOf(spec: DeploymentSpec): ReplicaSet {
-    const { secrets: audience, registry } = this.settings;
-    return desiredReplicaSet(spec, {
-      secrets: audience,
-      ...(registry !== undefined && { registryHost: registry.host }),
-    });
   }
 
   /** Without a seal it is krane's only where desired state names it. */

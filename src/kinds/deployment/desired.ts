@@ -8,13 +8,14 @@ import type { IngressRules } from "../../model/ingress-rules.ts";
 import { desiredNamespace } from "../../model/namespace.ts";
 import { desiredPullSecret, pullSecretName, pullSecretOf } from "../../model/pull-secret.ts";
 import { desiredIngressPolicy } from "./ingress-policy.ts";
-import { desiredReplicaSet } from "./pod-template.ts";
+import { desiredReplicaSet, type RuntimeClass, runtimeClassName } from "./pod-template.ts";
 import type { SecretsSettings } from "./secrets-token.ts";
 import type { DeploymentSpec } from "./spec.ts";
 
 export interface DeploymentSettings {
   readonly secrets: SecretsSettings;
   readonly registry?: RegistryCredentials;
+  readonly runtimeClass?: RuntimeClass;
 }
 
 export type DesiredObject =
@@ -29,8 +30,12 @@ export function desiredDeployment(
   settings: DeploymentSettings,
   otherPorts: Iterable<number>,
 ): readonly DesiredObject[] {
-  const { secrets, registry } = settings;
-  const podSettings = { secrets, ...(registry !== undefined && { registryHost: registry.host }) };
+  const { secrets, registry, runtimeClass = runtimeClassName } = settings;
+  const podSettings = {
+    secrets,
+    runtimeClass,
+    ...(registry !== undefined && { registryHost: registry.host }),
+  };
   return [
     { kind: "namespace", manifest: desiredNamespace(spec.namespace) },
     ...pullSecrets(spec, registry),

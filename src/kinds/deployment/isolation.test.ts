@@ -119,3 +119,12 @@ const weak: readonly (readonly [string, IsolatedPod])[] = [
 
 for (const [expected, pod] of weak)
   test(`a pod with less isolation is named: ${expected}`, () => assert.equal(weaknessOf(pod), expected));
+
+test("where no sandbox is required, its absence is no weakness, but another runtime and everything else is", () => {
+  const { runtimeClassName: _, ...without } = template.spec as PodSpec;
+  assert.notEqual(weaknessOf({ ...template, spec: without }), "");
+  assert.equal(weaknessOf({ ...template, spec: without }, ""), "");
+  assert.equal(weaknessOf(template, ""), "");
+  assert.equal(weaknessOf(changed({ runtimeClassName: "other" }), ""), "runtimeClassName other");
+  assert.equal(weaknessOf({ ...template, spec: { ...without, hostPID: true } }, ""), "hostPID");
+});

@@ -1,9 +1,10 @@
 // Judges whether a pod of a deployment, or the template for it, is as isolated as every template that krane writes: in
 // the sandbox, without access to its node, and with nothing in it but the tenant's container. That is the same in all
-// versions of krane's template, so a pod of an older one is judged just as well.
+// versions of krane's template, so a pod of an older one is judged just as well; only the sandbox depends on a setting,
+// and a pod from a time without it lacks it.
 import type { Container, PodSpec, Volume } from "kubernetes-types/core/v1.js";
 import { annotationKeys } from "../../model/labels.ts";
-import { containerName, runtimeClassName } from "./pod-template.ts";
+import { containerName, type RuntimeClass, runtimeClassName } from "./pod-template.ts";
 import { tokenVolumeName } from "./secrets-token.ts";
 
 export interface IsolatedPod {
@@ -19,9 +20,12 @@ const sandboxPrefix = "dev.gvisor.";
 
 const tokenGap = "a token of its service account";
 
-/** Names what lowers its isolation; empty if nothing does. */
-export function weaknessOf(pod: IsolatedPod): string {
-  return gapsOf(pod).join(", ");
+/**
+ * Names what lowers its isolation; empty if nothing does. `runtimeClass`: the one that is required; with an empty one, the
+ * sandbox and none are both fine.
+ */
+export function weaknessOf(pod: IsolatedPod, runtimeClass: RuntimeClass = runtimeClassName): string {
+  return gapsOf(pod, runtimeClass).join(", ");
 }
 
 /** Names what makes a pod less isolated than the template of its ReplicaSet; empty if nothing does. */
@@ -34,17 +38,18 @@ export function weaknessBeyond(pod: IsolatedPod, template: IsolatedPod): string 
     .join(", ");
 }
 
-function gapsOf({ metadata, spec }: IsolatedPod): string[] {
+function gapsOf({ metadata, spec }: IsolatedPod, runtimeClass: RuntimeClass = runtimeClassName): string[] {
   if (spec === undefined) return [];
-  const gaps = [...hostGaps(spec), ...containerGaps(spec), ...volumeGaps(spec)];
+  const gaps = [...hostGaps(spec, runtimeClass), ...containerGaps(spec), ...volumeGaps(spec)];
   for (const name in metadata?.annotations ?? {})
     if (name.startsWith(sandboxPrefix)) gaps.push(`annotation ${name}`);
   return gaps;
 }
 
-function hostGaps(spec: PodSpec): string[] {
+function hostGaps(spec: PodSpec, runtimeClass: RuntimeClass): string[] {
   const gaps: string[] = [];
-  if (spec.runtimeClassName !== runtimeClassName)
+  const isWithout = runtimeClass === "" && !spec.runtimeClassName;
+  if (spec.runtimeClassName !== runtimeClassName && !isWithout)
     gaps.push(`runtimeClassName ${spec.runtimeClassName ?? "is missing"}`);
   if (spec.hostNetwork) gaps.push("hostNetwork");
   if (spec.hostPID) gaps.push("hostPID");

@@ -21,6 +21,7 @@ const replicaSet: ReplicaSetProjection = {
   replicas: 3,
   manifestHash: "m1",
   templateHash: "t1",
+  isSandboxed: true,
   createdAt: undefined,
   deleting: false,
 };

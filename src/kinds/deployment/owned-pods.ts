@@ -1,7 +1,8 @@
 // The pods of one deployment, as far as their isolation goes. A class, because one is made for every deployment once a
 // minute, and closures would take more memory.
-import type { PodGroup, PodMember, PodReplacement } from "../../engine/pod-replacement.ts";
+import type { PodGroup, PodMember, PodReplacement, PodWeakness } from "../../engine/pod-replacement.ts";
 import type { CacheEntry } from "../../kube/object-cache.ts";
+import { withoutSandbox } from "./pod-weakness.ts";
 import type { PodProjection } from "./projections.ts";
 import type { Pods, ReplicaSets } from "./watched-kinds.ts";
 
@@ -32,14 +33,15 @@ export class OwnedPods implements PodGroup {
   }
 
   members(): readonly PodMember[] {
-    return this.entries().map(({ key, uid, value: { standing, weakness } }) => {
+    return this.entries().map(({ key, uid, value }) => {
       const [namespace = "", name = ""] = key.split("/");
-      return { ref: { namespace, name }, uid, isRunning: standing === "running", weakness };
+      const isRunning = value.standing === "running";
+      return { ref: { namespace, name }, uid, isRunning, weakness: this.weaknessOf(value) };
     });
   }
 
   hasWeak(): boolean {
-    return this.entries().some(({ value }) => value.weakness !== undefined);
+    return this.entries().some(({ value }) => this.weaknessOf(value) !== undefined);
   }
 
   replicas(): number {
@@ -53,6 +55,12 @@ export class OwnedPods implements PodGroup {
 
   podsInAll(): number {
     return this.deps.pods.cache.size;
+  }
+
+  /** A setting decides about the sandbox, so it is required only of pods from the template that the owner has now. */
+  private weaknessOf({ weakness, isUnsandboxed, templateHash }: PodProjection): PodWeakness | undefined {
+    const owner = isUnsandboxed ? this.deps.replicaSets.get(this.key)?.value : undefined;
+    return owner?.isSandboxed && owner.templateHash === templateHash ? withoutSandbox(weakness) : weakness;
   }
 
   /** An owner reference to an object that krane did not seal proves nothing. */

@@ -32,10 +32,13 @@ export interface PodSettings {
   readonly secrets: SecretsSettings;
   /** The registry whose images are pulled with the pull secret; absent if not configured. */
   readonly registryHost?: string;
+  /** Empty: without a sandbox, for trusted code only. Default: the sandbox. */
+  readonly runtimeClass?: RuntimeClass;
 }
 
 /** The sandbox between untrusted code and the kernel of the node (K8). */
 export const runtimeClassName = "gvisor";
+export type RuntimeClass = typeof runtimeClassName | "";
 const zoneKey = "topology.kubernetes.io/zone";
 export const containerName = "deployment";
 /** Requests are the limit divided by this: tenants rarely use all of their limit at once. */
@@ -69,10 +72,11 @@ export function desiredPodTemplate(spec: DeploymentSpec, settings: PodSettings):
   });
 }
 
-function desiredPodSpec(spec: DeploymentSpec, { secrets, registryHost }: PodSettings): PodSpec {
+function desiredPodSpec(spec: DeploymentSpec, settings: PodSettings): PodSpec {
+  const { secrets, registryHost, runtimeClass = runtimeClassName } = settings;
   const pullSecret = pullSecretOf(spec, registryHost);
   return {
-    runtimeClassName,
+    ...(runtimeClass !== "" && { runtimeClassName: runtimeClass }),
     restartPolicy: "Always",
     automountServiceAccountToken: false,
     // Otherwise Kubernetes sets variables for every Service of the namespace, which can hide the tenant's own.

@@ -14,15 +14,30 @@ import { type IsolatedPod, weaknessOf } from "./isolation.ts";
 
 const managerCharsMax = 64;
 
-/** Undefined if it is isolated, or is not judged. */
+/** Undefined if it is isolated, apart from the sandbox, or is not judged. */
 export function podWeakness(pod: Pod): PodWeakness | undefined {
   if (!isJudged(pod)) return undefined;
-  const what = weaknessOf(pod as IsolatedPod);
+  const what = weaknessOf(pod as IsolatedPod, "");
   if (what === "") return undefined;
   const later = laterAnnotations(pod);
-  const isFromCreation = weaknessOf(asCreated(pod, later)) !== "";
+  const isFromCreation = weaknessOf(asCreated(pod, later), "") !== "";
   const changedBy = isFromCreation ? undefined : laterManager(pod, later);
   return { what, isFromCreation, changedBy: managerText(changedBy) };
+}
+
+/** Whether it is judged and runs outside of the sandbox, which may be right: its template decides. */
+export function hasNoSandbox(pod: Pod): boolean {
+  return isJudged(pod) && !pod.spec?.runtimeClassName;
+}
+
+/** Adds that it should run in the sandbox to what else makes it weak. */
+export function withoutSandbox(weakness: PodWeakness | undefined): PodWeakness {
+  const what = "runtimeClassName is missing";
+  return {
+    what: weakness === undefined ? what : `${what}, ${weakness.what}`,
+    isFromCreation: true,
+    changedBy: managerText(undefined),
+  };
 }
 
 /** Pods without the mark come from an older agent's template, which may have been less isolated. */

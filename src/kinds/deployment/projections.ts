@@ -9,7 +9,8 @@ import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import { parseMebibytes, parseMillicores } from "../../model/quantities.ts";
 import type { Seal } from "../../model/seal.ts";
-import { podWeakness } from "./pod-weakness.ts";
+import { runtimeClassName } from "./pod-template.ts";
+import { hasNoSandbox, podWeakness } from "./pod-weakness.ts";
 import { defaultPort } from "./spec.ts";
 
 export interface ReplicaSetProjection {
@@ -25,6 +26,8 @@ export interface ReplicaSetProjection {
   readonly replicas: number;
   readonly manifestHash: string | undefined;
   readonly templateHash: string | undefined;
+  /** Its template asks for the sandbox. */
+  readonly isSandboxed: boolean;
   /** RFC 3339, as Kubernetes writes it. */
   readonly createdAt: string | undefined;
   readonly deleting: boolean;
@@ -50,6 +53,8 @@ export interface PodProjection {
   readonly obstacle?: string;
   /** What makes it less isolated than krane's template; absent if nothing does. */
   readonly weakness?: PodWeakness;
+  /** It runs outside of the sandbox, which is weakness if the template that it comes from asks for it. */
+  readonly isUnsandboxed?: true;
 }
 
 /** "omitted": not an instance, because it has finished, is being deleted, or has no address yet. */
@@ -94,6 +99,7 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
     replicas: spec?.replicas ?? 1,
     manifestHash: metadata?.annotations?.[annotationKeys.manifestHash],
     templateHash: template?.metadata?.annotations?.[annotationKeys.templateHash],
+    isSandboxed: template?.spec?.runtimeClassName === runtimeClassName,
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
     ...(refusal !== undefined && { refusal }),
@@ -125,6 +131,7 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
     memoryMib: Number(parseMebibytes(limits?.["memory"])),
     ...(obstacle !== undefined && { obstacle }),
     ...(weakness !== undefined && { weakness }),
+    ...(hasNoSandbox(pod) && { isUnsandboxed: true as const }),
   };
 }
 

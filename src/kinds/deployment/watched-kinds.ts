@@ -139,7 +139,10 @@ export function podKeys(sets: ReplicaSets, change: CacheChange<PodProjection>): 
   const owners = value.ownerUid === undefined ? [] : sets.cache.byIndex("uid", value.ownerUid);
   const keys = owners.map(({ key }) => key);
   // A weak pod is replaced, and after it the next one.
-  const isWeak = statesOf(change).some(({ weakness }) => weakness !== undefined);
+  const isSandboxed = owners.some((owner) => owner.value.isSandboxed);
+  const isWeak = statesOf(change).some(
+    ({ weakness, isUnsandboxed }) => weakness !== undefined || (isUnsandboxed && isSandboxed),
+  );
   return { reconcile: isWeak ? keys : [], report: keys };
 }
 

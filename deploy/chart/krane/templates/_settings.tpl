@@ -24,12 +24,31 @@
 {{- $_ := set $settings "registry" (dict "url" $values.registry.url "username" $values.registry.username "password_file" "/run/secrets/krane/registry-password") -}}
 {{- end -}}
 {{- if $values.tlsSecret }}{{ $_ := set $settings "tls" (include "krane.tlsSettings" . | fromJson) }}{{ end -}}
+{{- $isolation := dict -}}
+{{- if not $values.isolation.runtimeClass }}{{ $_ := set $isolation "runtime_class" "" }}{{ end -}}
+{{- if ne $values.isolation.networkPolicy "required" }}{{ $_ := set $isolation "network_policy" $values.isolation.networkPolicy }}{{ end -}}
+{{- if $isolation }}{{ $_ := set $settings "isolation" $isolation }}{{ end -}}
 {{- $settings = mergeOverwrite $settings (deepCopy $values.config) -}}
 {{- if $settings.vault -}}
 {{- $endpoint := dict "endpoint" (include "krane.url" (dict "root" . "part" "agent")) -}}
 {{- $_ := set $settings "secrets" (mergeOverwrite $endpoint ($settings.secrets | default dict)) -}}
 {{- end -}}
 {{- toRawJson $settings -}}
+{{- end -}}
+
+{{- /* Not empty if pods of deployments must run in the sandbox. */ -}}
+{{- define "krane.isSandboxed" -}}
+{{- if ne "" (dig "isolation" "runtime_class" "gvisor" (include "krane.agentSettings" . | fromJson)) }}true{{ end -}}
+{{- end -}}
+
+{{- /* Not empty if the policies of this chart are installed: always, unless the settings allow a cluster without them. `kind`:
+the kind of policy. */ -}}
+{{- define "krane.hasPolicies" -}}
+{{- $isOptional := false -}}
+{{- if .root.Values.agent.enabled -}}
+{{- $isOptional = eq "best-effort" (dig "isolation" "network_policy" "required" (include "krane.agentSettings" .root | fromJson)) -}}
+{{- end -}}
+{{- if or (not $isOptional) (.root.Capabilities.APIVersions.Has (printf "cilium.io/v2/%s" .kind)) }}true{{ end -}}
 {{- end -}}
 
 {{- /* Where the agent keeps its own objects. */ -}}
