@@ -151,6 +151,57 @@ describe("deploy/chart/krane", { skip }, () => {
     assert.deepEqual(await policies(...set("agent.enabled=false")), []);
   });
 
+  const open = set("agent.isolation.runtimeClass=", "agent.isolation.networkPolicy=best-effort");
+
+  test("without sandbox and policies, the agent and its admission policy agree, also if its configuration says so", async () => {
+    const inConfig = JSON.stringify({ runtime_class: "", network_policy: "best-effort" });
+    for (const values of [open, ["--set-json", `agent.config.isolation=${inConfig}`]]) {
+      const objects = await objectsWith(...values);
+      assert.deepEqual(configProblems(objects), []);
+      const text = objects.find(({ kind }) => kind === "ConfigMap")?.data?.["krane.toml"] ?? "";
+      assert.match(text, /^\[isolation\]\nnetwork_policy = "best-effort"\nruntime_class = ""$/m);
+      const admission = JSON.stringify(objects.find(({ kind }) => kind === "ValidatingAdmissionPolicy"));
+      assert.ok(admission.includes('runtimeClassName.orValue(\\"gvisor\\") == \\"gvisor\\"'));
+    }
+    const strict = JSON.stringify(await objectsWith());
+    assert.ok(strict.includes('runtimeClassName.orValue(\\"\\") == \\"gvisor\\"'));
+  });
+
+  test("best effort leaves out policies only where the cluster does not know them", async () => {
+    const policies = async (...values: readonly string[]) =>
+      (await objectsWith(...values)).filter(({ apiVersion }) => apiVersion?.startsWith("cilium.io/")).length;
+    const known = ["CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy"].flatMap((kind) => [
+      "--api-versions",
+      `cilium.io/v2/${kind}`,
+    ]);
+    assert.equal(await policies(), 5);
+    assert.equal(await policies(...open), 0);
+    assert.equal(await policies(...open, ...known), 5);
+  });
+
+  test("a PostgreSQL for trials has a password of its own, which only it and the server get", async () => {
+    const objects = await objectsWith(...set("trialPostgres.enabled=true"));
+    assert.deepEqual(configProblems(objects), []);
+    const [secret, ...others] = objects.filter(({ kind }) => kind === "Secret");
+    assert.deepEqual(others, []);
+    const { password = "", "database-url": url } =
+      (secret as { stringData?: Readonly<Record<string, string>> }).stringData ?? {};
+    assert.match(password, /^\w{32}$/);
+    assert.equal(url, `postgres://krane:${password}@krane-postgres.krane.svc.cluster.local:5432/krane`);
+    const holders = objects.filter((object) =>
+      JSON.stringify(object).includes('"secretName":"krane-postgres"'),
+    );
+    assert.deepEqual(holders.map(({ kind, metadata }) => `${kind} ${metadata?.name}`).sort(), [
+      "Deployment krane-server",
+      "StatefulSet krane-postgres",
+    ]);
+    const policy = objects.find(
+      ({ kind, metadata }) => kind === "CiliumNetworkPolicy" && metadata?.name === "krane-postgres",
+    );
+    assert.match(JSON.stringify(policy), /component":"server"/);
+    assert.ok((await objectsWith()).every(({ kind }) => kind !== "Secret" && kind !== "StatefulSet"));
+  });
+
   test("no secret goes into a ConfigMap", async () => {
     const secretsOf = (settings: readonly { readonly path: string }[]) =>
       settings.filter((setting) => "file" in setting);
@@ -199,6 +250,12 @@ describe("deploy/chart/krane", { skip }, () => {
     [set("agent.registry.url=registry.example"), /agent\/registry\/username/],
     [set("agent.secret="), /agent\/secret/],
     [set("server.replicas=0"), /server\/replicas/],
+    [set("agent.isolation.runtimeClass=runc"), /agent\/isolation\/runtimeClass/],
+    [set("agent.isolation.networkPolicy=none"), /agent\/isolation\/networkPolicy/],
+    [
+      set("trialPostgres.enabled=true", "server.enabled=false", "agent.controlPlane.url=https://a.example"),
+      /trialPostgres\.enabled needs server\.enabled/,
+    ],
     [
       set("server.service.type=LoadBalancer"),
       /server\.tlsSecret is required .* admin API is on the same port/,

@@ -1,4 +1,4 @@
-{{- /* Names, labels and addresses. `part` is agent, server or vault. */ -}}
+{{- /* Names, labels and addresses. `part` is agent, server, vault or postgres. */ -}}
 {{- define "krane.name" -}}
 {{- $base := .root.Release.Name | trunc 40 | trimSuffix "-" -}}
 {{- if eq .part "agent" }}{{ $base }}{{ else }}{{ $base }}-{{ .part }}{{ end -}}
@@ -22,7 +22,7 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end -}}
 
 {{- define "krane.port" -}}
-{{- if eq . "agent" }}8070{{ else if eq . "server" }}7091{{ else }}8060{{ end -}}
+{{- if eq . "agent" }}8070{{ else if eq . "server" }}7091{{ else if eq . "postgres" }}5432{{ else }}8060{{ end -}}
 {{- end -}}
 
 {{- define "krane.scheme" -}}

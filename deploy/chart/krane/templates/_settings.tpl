@@ -62,7 +62,7 @@ the kind of policy. */ -}}
 {{- $values := .Values.server -}}
 {{- $server := dict
   "listen" "0.0.0.0:7091"
-  "database_url_file" "/run/secrets/krane/database-url"
+  "database_url_file" (ternary "/run/secrets/postgres/database-url" "/run/secrets/krane/database-url" .Values.trialPostgres.enabled)
   "agent_tokens_file" "/run/secrets/krane/agent-tokens"
   "admin_tokens_file" "/run/secrets/krane/admin-tokens" -}}
 {{- $settings := dict "server" $server "observability" (dict "metrics" (dict "prometheus_port" 9090)) -}}
