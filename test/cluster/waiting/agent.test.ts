@@ -235,6 +235,7 @@ test("a ReplicaSet that an older agent left is taken over, and its pods live on"
   await eventually("it is krane's now, and the ReplicaSet controller has seen it", async () => {
     const [set] = await kubectlItems<ReplicaSet>("replicasets");
     assert.ok(set?.metadata?.annotations?.["krane.unkey.com/manifest-hash"], "not yet");
+    assert.ok(set.metadata.annotations["krane.unkey.com/seal"], "it is not sealed");
     assert.equal(set.status?.observedGeneration, set.metadata.generation);
   });
   assert.deepEqual(await facts(), before);

@@ -21,6 +21,7 @@ import {
   services,
 } from "../../../src/kube/resources.ts";
 import type { KubeObject } from "../../../src/kube/types.ts";
+import { annotationKeys } from "../../../src/model/labels.ts";
 import { createMetrics } from "../../../src/telemetry/metrics.ts";
 import { createRecordingKubeApi, withoutEvents } from "../../simulation/recording-kube-api.ts";
 import { partsOf } from "../../simulation/sentinel-agents.ts";
@@ -292,13 +293,14 @@ test("what an older agent left is taken over in place: one rolling update, nothi
   await older.apply(podDisruptionBudgets, companions.budget, byOlder, never);
   await older.apply(services, companions.gossipService, byOlder, never);
   await older.apply(ciliumNetworkPolicies, companions.gossipPolicy, byOlder, never);
-  const uids = async () =>
+  const parts = async () =>
     Promise.all(
       partsOf(1).map(async ({ kind, ref }) => {
         const name = ref.name.replace("gate-1", "gate");
-        return (await older.get(kind, { ...ref, name }, {}, never))?.metadata?.uid;
+        return (await older.get(kind, { ...ref, name }, {}, never))?.metadata;
       }),
     );
+  const uids = async () => (await parts()).map((metadata) => metadata?.uid);
   const before = await uids();
 
   await plane.admin.setSentinel(region, applySentinel());
@@ -312,6 +314,8 @@ test("what an older agent left is taken over in place: one rolling update, nothi
     start,
   );
   assert.deepEqual(await uids(), before);
+  for (const metadata of await parts())
+    assert.ok(metadata?.annotations?.[annotationKeys.seal], `${metadata?.name} is not sealed`);
   assert.deepEqual(
     api.writes.map(({ verb, kind }) => `${verb} ${kind}`),
     [
