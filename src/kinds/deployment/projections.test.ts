@@ -170,6 +170,7 @@ test("a ReplicaSet that krane applied is recognised with its ids, port and hashe
     environmentId: spec.environmentId,
     port: 3000,
     replicas: 2,
+    isSandboxed: true,
     createdAt: "2026-01-01T00:00:00Z",
     deleting: false,
   });
