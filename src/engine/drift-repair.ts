@@ -10,6 +10,7 @@ import { annotationKeys, fieldManager } from "../model/labels.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { isConflict, isInvalid, isRefusal, isRefusedContent } from "./classify.ts";
 import { type DriftedField, disownOthers, repairOf } from "./drifted-fields.ts";
+import { isSameContent } from "./field-changes.ts";
 import { findMovedItems } from "./moved-items.ts";
 import type { OwnedObject } from "./plan.ts";
 
@@ -79,8 +80,10 @@ export class DriftRepair {
     const unchanged = { live, writes: 0, left: drifted };
     if (operations.length === 0) return unchanged;
     const outlook = await this.tryOut(object, live, operations, signal);
-    if (outlook === "invalid" || (outlook !== "unknown" && isSame(drifted, object.driftOf(outlook))))
-      return unchanged;
+    if (outlook === "invalid") return unchanged;
+    if (outlook !== "unknown" && isSame(drifted, object.driftOf(outlook))) return unchanged;
+    // A list that is written as a whole looks different only because another entry of managedFields has it.
+    if (outlook !== "unknown" && isSameContent(live, outlook)) return unchanged;
     const repaired = await this.patch(object, live, operations, false, signal);
     object.wrote(repaired);
     return { live: repaired, writes: 1, left: object.driftOf(repaired) };

@@ -42,6 +42,11 @@ export function findChangedFields(
   return changes.sort((a, b) => Number(isMetadata(a)) - Number(isMetadata(b)));
 }
 
+/** Whether two states of an object differ only in what the server records about them. */
+export function isSameContent(one: KubeObject, other: KubeObject): boolean {
+  return isDeepStrictEqual(comparedPart(one), comparedPart(other));
+}
+
 /** As in messages of the API server: spec.template.spec.containers[name="web"].image. */
 export function fieldText(path: readonly FieldStep[]): string {
   let text = "";

@@ -15,6 +15,7 @@ import { isConflict, isRefusal } from "./classify.ts";
 import type { DriftMemory } from "./drift-memory.ts";
 import { DriftRepair, manifestHashOf, type Repair } from "./drift-repair.ts";
 import { type DriftedField, describeDrift } from "./drifted-fields.ts";
+import { isSameContent } from "./field-changes.ts";
 import type { CheckedObject, LiveEntry, OwnedObject, OwnedTarget } from "./plan.ts";
 
 export interface ObjectWriterDeps {
@@ -149,7 +150,10 @@ export class ObjectWriter {
     const outlook = await this.applyManifest(object, live, true, signal).catch(ignoreRefusal);
     if (outlook === undefined) return { object: found, needsApply: true };
     const weakness = await this.repair.weaknessAfter(object, found, outlook, signal);
-    return { object: found, needsApply: object.hashOf(outlook) !== hash, weakness };
+    const after = object.hashOf(outlook);
+    // Without this, an apply that only moves a field between entries of managedFields would follow every restart.
+    const isIdle = after !== object.contentHash && isSameContent(found, outlook);
+    return { object: found, needsApply: after !== hash && !isIdle, weakness };
   }
 
   private async send(
