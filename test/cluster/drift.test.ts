@@ -24,8 +24,10 @@ import { withManifestHash } from "../../src/model/manifest-hash.ts";
 import { realServerTarget } from "../support/cluster/contract-target.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { installRights, type ServiceAccountAccess } from "../support/deployed-rights.ts";
-import { checkAdditions, checkEdits, DriftTrial, type Json } from "../support/drift-trial.ts";
+import { checkAdditions, checkEdits, checkWebhook, DriftTrial, type Json } from "../support/drift-trial.ts";
 import { eventually } from "../support/eventually.ts";
+import { installMutation } from "../support/mutating-policy.ts";
+import { startMutatingWebhook } from "../support/mutating-webhook.ts";
 import {
   unsentDeploymentFields,
   unsentPodFields,
@@ -141,6 +143,27 @@ for (const { folder, kind, index = 0, parts } of cases) {
     });
 }
 
+for (const { folder, kind, index = 0, parts } of cases)
+  test(`${kind.kind} ${index} of ${folder}: what a webhook changes is shown or held, and not fought`, async (t) => {
+    const as = folder.startsWith("sentinel/") ? "administrator" : "agent";
+    const trial = await trialOf(t, folder, kind, index, 0, as);
+    const weaknessOf = kind === replicaSets ? weaknessOfTemplate : undefined;
+    const transports = { krane: transport, others: transport };
+    const unrestricted = new DriftTrial(kind, trial.manifest, transports, signal, weaknessOf);
+    const webhook = await startMutatingWebhook(t, cluster, kind, trial.ref.namespace);
+    await trial.reconcile();
+    webhook.specOf = ({ ...object }) => (object as { readonly spec?: unknown }).spec;
+    await eventually("the webhook is called", async () => {
+      const note = { metadata: { annotations: { note: `${webhook.changes}` } } };
+      await trial.write("PATCH", "application/merge-patch+json", note, "someone");
+      assert.ok(webhook.changes > 0, "it is not");
+    });
+    webhook.specOf = undefined;
+    const accepted = await checkWebhook(trial, unrestricted, webhook, parts);
+    t.diagnostic(`${accepted} changes`);
+    assert.ok(accepted >= 5, `only ${accepted} changes were accepted`);
+  });
+
 test("a patch of a stale object conflicts, and so does one whose field is gone", async (t) => {
   const trial = await trialOf(t, "deployment/minimal", replicaSets);
   await trial.reconcile();
@@ -234,37 +257,17 @@ test("a deployment whose isolation admission lowers gets no new pods until that 
 /** Adds a field to every ReplicaSet of the namespace, as a mutating webhook does, and waits until it does. */
 async function mutate(t: TestContext, trial: DriftTrial, addition: string, field: string) {
   const { namespace } = trial.ref;
-  const name = `${namespace}.example.com`;
-  const version = "/apis/admissionregistration.k8s.io/v1";
-  const put = async (plural: string, kind: string, spec: Json) => {
-    const body = { apiVersion: "admissionregistration.k8s.io/v1", kind, metadata: { name }, spec };
-    const answer = await cluster.request({ method: "POST", path: `${version}/${plural}`, body });
-    assert.equal(answer.status, 201, JSON.stringify(answer.body));
-  };
-  const stop = async () => {
-    for (const plural of ["mutatingadmissionpolicybindings", "mutatingadmissionpolicies"])
-      await cluster.request({ method: "DELETE", path: `${version}/${plural}/${name}` });
-  };
-  t.after(stop);
-  await put("mutatingadmissionpolicies", "MutatingAdmissionPolicy", {
-    failurePolicy: "Fail",
-    reinvocationPolicy: "Never",
-    matchConstraints: {
-      namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } },
-      resourceRules: [
-        {
-          apiGroups: ["apps"],
-          apiVersions: ["v1"],
-          operations: ["CREATE", "UPDATE"],
-          resources: ["replicasets"],
-        },
-      ],
+  const stop = await installMutation(t, cluster, {
+    name: `${namespace}.example.com`,
+    namespace,
+    rule: {
+      apiGroups: ["apps"],
+      apiVersions: ["v1"],
+      operations: ["CREATE", "UPDATE"],
+      resources: ["replicasets"],
     },
-    mutations: [
-      { patchType: "JSONPatch", jsonPatch: { expression: `[JSONPatch{op: "add", path: ${addition}}]` } },
-    ],
+    patch: `[JSONPatch{op: "add", path: ${addition}}]`,
   });
-  await put("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", { policyName: name });
   // The server takes some time to follow its own policies.
   await eventually("the policy works", async () => {
     const { object } = await api.apply(

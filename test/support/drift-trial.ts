@@ -22,6 +22,7 @@ import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
 import { annotationKeys } from "../../src/model/labels.ts";
 import { createActionRecords } from "./action-records.ts";
 import { handEdits } from "./hand-edits.ts";
+import type { MutatingWebhook } from "./mutating-webhook.ts";
 import { createQuietLog } from "./quiet-log.ts";
 import { oursSealed, testSeal } from "./test-seal.ts";
 
@@ -59,6 +60,10 @@ export class DriftTrial {
     const deps = { api: this.api, clock: createSystemClock(), random: createSeededRandom(1) };
     this.watched = new WatchedKind(options, { ...deps, seal: testSeal, onError: () => undefined });
     this.applier = this.createApplier();
+  }
+
+  isWeak(object: KubeObject): boolean {
+    return this.weaknessOf(object) !== "";
   }
 
   get ref() {
@@ -250,6 +255,120 @@ export async function checkEdits(trial: DriftTrial, except?: RegExp): Promise<nu
   return accepted;
 }
 
+// All of them take minutes, so `make test` takes some of each kind.
+const mutationsMax = 60;
+
+/** What a webhook makes of an object, whoever writes it. */
+interface Mutation {
+  readonly name: string;
+  /** Words of the path of the field, one of which people are told. */
+  readonly words: readonly string[];
+  specOf(object: KubeObject): unknown;
+}
+
+/** The parts added, and each field of the spec that krane sends changed and removed. */
+function mutations(trial: DriftTrial, live: KubeObject, parts: readonly Json[]): readonly Mutation[] {
+  const added = parts.map(
+    (part): Mutation => ({
+      name: `${JSON.stringify(part)} added`,
+      words: [...JSON.stringify(part).matchAll(/"([^"]+)":/g)].map(([, word = ""]) => word).filter(isTelling),
+      specOf: (object) => merged(specOf(object), specOf(part)),
+    }),
+  );
+  const edits = [...handEdits(trial.manifest, live)].filter(({ path }) => path[0] === "spec");
+  return [
+    ...added,
+    ...edits.map(({ name, path, object: { ...edited } }) => ({
+      name,
+      // The item of a list is told by its name.
+      words: path.at(-1) === "name" ? [String(path.at(-3))] : path.map(String).filter(isTelling),
+      specOf: () => specOf(edited),
+    })),
+  ];
+}
+
+const isTelling = (word: string) => !["spec", "template", "containers", "metadata"].includes(word);
+
+function specOf(object: object): unknown {
+  return (object as { readonly spec?: unknown }).spec;
+}
+
+/**
+ * Has a webhook make each change to everything that is written, and lets somebody touch the object. krane must not fight it:
+ * it says what differs, or holds the object if its isolation is lowered, and writes nothing more, also after a restart.
+ * When the webhook is gone, a restart undoes the change. `administrator`: a krane that no policy restricts. Returns how many changes
+ * the server accepted.
+ */
+export async function checkWebhook(
+  agent: DriftTrial,
+  administrator: DriftTrial,
+  webhook: MutatingWebhook,
+  parts: readonly Json[],
+): Promise<number> {
+  await agent.reconcile();
+  const clean = await agent.live();
+  let accepted = 0;
+  const all = mutations(agent, clean, parts);
+  const step = process.env["KRANE_TEST_LONG"] === "1" ? 1 : Math.ceil(all.length / mutationsMax);
+  for (const { name, words, specOf } of all.filter((_, index) => index % step === 0)) {
+    const what = `${agent.kind.kind}: ${name} by a webhook`;
+    webhook.specOf = specOf;
+    const isTouched = await touch(agent);
+    if (isTouched && !isSameContent(await agent.live(), clean)) {
+      accepted += 1;
+      await checkLeft(agent, administrator, what, words);
+    }
+    webhook.specOf = undefined;
+    // A process remembers that the server stored its own write like this, and does not ask again.
+    agent.restart();
+    await agent.reconcile();
+    assert.deepEqual(contentOf(await agent.live()), contentOf(clean), `${what}: it stays after the webhook`);
+  }
+  return accepted;
+}
+
+/** As somebody who has nothing to do with krane. */
+async function touch(trial: DriftTrial): Promise<boolean> {
+  const { resourceVersion } = (await trial.live()).metadata ?? {};
+  const metadata = { annotations: { touched: `after ${resourceVersion}` } };
+  return trial.write("PATCH", "application/merge-patch+json", { metadata }, "kubectl-annotate");
+}
+
+async function checkLeft(
+  agent: DriftTrial,
+  administrator: DriftTrial,
+  what: string,
+  words: readonly string[],
+): Promise<void> {
+  const isRefused = await agent.reconcile().then(
+    () => false,
+    (error: unknown) => /ValidatingAdmissionPolicy/.test(String(error)),
+  );
+  const trial = isRefused ? administrator : agent;
+  trial.restart();
+  if (isRefused) await trial.reconcile();
+  const left = await trial.live();
+  for (const isRestart of [false, true]) {
+    if (isRestart) trial.restart();
+    assert.equal(
+      await trial.reconcile(),
+      0,
+      `${what}: it is written again${isRestart ? " after a restart" : ""}`,
+    );
+    assert.deepEqual(contentOf(await trial.live()), contentOf(left), what);
+    const { outcome } = trial;
+    const told = JSON.stringify(outcome);
+    const isHeld = trial.isWeak(left);
+    assert.equal(outcome?.kind, isHeld ? "held" : "applied", `${what}: ${told}`);
+    if (isHeld) assert.match(told, /lowers the isolation of .* Look for a mutating webhook/, what);
+    else
+      assert.ok(
+        /the cluster sets these fields/.test(told) && words.some((word) => told.includes(word)),
+        `${what}: ${told}`,
+      );
+  }
+}
+
 async function checkUndone(
   trial: DriftTrial,
   clean: KubeObject,
@@ -299,7 +418,11 @@ function merged(base: unknown, part: unknown): unknown {
       return other === undefined ? item : merged(item, other);
     });
     const known = new Set(base.map(nameOf));
-    return [...kept, ...part.filter((item) => nameOf(item) === undefined || !known.has(nameOf(item)))];
+    const isNew = (item: unknown) =>
+      nameOf(item) === undefined
+        ? !kept.some((one) => isDeepStrictEqual(one, item))
+        : !known.has(nameOf(item));
+    return [...kept, ...part.filter(isNew)];
   }
   if (!isRecord(base) || !isRecord(part)) return part;
   const result: Record<string, unknown> = { ...base };
