@@ -8,6 +8,7 @@ import {
   BlockedDeletionSchema,
   ControllerStatusSchema,
   ObjectStatusSchema,
+  StrangerSchema,
   StreamStatus_State,
 } from "../gen/krane/v1/agent_pb.ts";
 import { AgentView } from "./agent-view.ts";
@@ -23,6 +24,10 @@ interface World {
   /** The deletions allowed at the control plane, and what the agent then did. */
   released: readonly string[];
   releases: string[];
+  /** The names of the strangers; those that begin with "x" cannot be adopted. */
+  strangers: readonly string[];
+  adoptions: readonly string[];
+  adopted: string[];
 }
 
 /** An agent with one controller whose status the test controls, and the reports that it has sent. */
@@ -36,6 +41,9 @@ function createAgent(send: (world: World) => Promise<void> = async () => undefin
     cursor: 0n,
     released: [],
     releases: [],
+    strangers: [],
+    adoptions: [],
+    adopted: [],
   };
   const view = new AgentView(
     { instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1 },
@@ -49,6 +57,7 @@ function createAgent(send: (world: World) => Promise<void> = async () => undefin
         failing: world.failing,
         blockedDeletions: world.blocked.length,
         stream: { state: world.stream, cursor: world.cursor },
+        seals: [{ kind: "apps/ReplicaSet", unknownKey: world.strangers.length }],
       }),
     objects: () => Array.from({ length: world.parked }, () => create(ObjectStatusSchema)),
     blockedDeletions: () => world.blocked.map((key) => create(BlockedDeletionSchema, { key })),
@@ -56,7 +65,16 @@ function createAgent(send: (world: World) => Promise<void> = async () => undefin
       world.releases.push(key);
       return true;
     },
-    seals: { strangers: () => [], adopt: () => [] },
+    seals: {
+      strangers: () =>
+        world.strangers.map((name) =>
+          create(StrangerSchema, { controller: "deployments", name, adoptable: !name.startsWith("x") }),
+        ),
+      adopt(objects) {
+        world.adopted.push(...objects.map(({ name }) => name));
+        return objects.map(() => ({ kind: "allowed" }));
+      },
+    },
   });
   const sent: AgentStateReport[] = [];
   const stopping = new AbortController();
@@ -68,7 +86,8 @@ function createAgent(send: (world: World) => Promise<void> = async () => undefin
       sent.push(report);
       await send(world);
       const releasedDeletions = world.released.map((key) => ({ controller: "deployments", key }));
-      return create(ReportAgentStateResponseSchema, { releasedDeletions });
+      const adoptions = world.adoptions.map((name) => ({ controller: "deployments", name }));
+      return create(ReportAgentStateResponseSchema, { releasedDeletions, adoptions });
     },
   };
   const ended = runStateReports(deps, stopping.signal);
@@ -155,6 +174,21 @@ describe("the agent's state", () => {
     world.blocked = ["a/c"];
     await clock.advance(60_000);
     assert.deepEqual(world.releases, ["a/b"]);
+    await stop();
+  });
+
+  test("lists strangers, the adoptable ones first, and has those adopted that the response names", async () => {
+    const { clock, world, sent, stop } = createAgent();
+    world.strangers = ["x-other", ...Array.from({ length: 1_500 }, (_, index) => `web-${index}`)];
+    world.adoptions = ["web-1", "web-2"];
+    await clock.advance(30_000);
+    assert.equal(sent[1]?.strangers?.length, 1_001);
+    assert.deepEqual([sent[1]?.strangers?.[0]?.name, sent[1]?.strangers?.at(-1)?.name], ["web-0", "x-other"]);
+    assert.deepEqual([...new Set(world.adopted)], ["web-1", "web-2"]);
+    world.strangers = [];
+    const before = sent.length;
+    await clock.advance(14_000);
+    assert.equal(sent.length, before + 1, "reported before the next regular report");
     await stop();
   });
 

@@ -1,7 +1,7 @@
 // Reports the agent's state to the control plane: every 30 s, and soon after a version settled, objects got into
 // trouble, or a stream connected or disconnected. Each report is complete, so a failed one is not kept; its changes
-// still count as news for the next one. The response lists the held-back deletions that were allowed at the control
-// plane.
+// still count as news for the next one. The response lists the held-back deletions and the adoptions that were allowed at
+// the control plane.
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { isAbort } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
@@ -9,7 +9,13 @@ import type {
   ReportAgentStateRequestSchema,
   ReportAgentStateResponse,
 } from "../gen/ctrl/v1/cluster_service_pb.ts";
-import type { AgentStatus, ControllerStatus, ReleaseDeletionRequest } from "../gen/krane/v1/agent_pb.ts";
+import type {
+  AdoptObjectRequest,
+  AgentStatus,
+  ControllerStatus,
+  ReleaseDeletionRequest,
+  Stranger,
+} from "../gen/krane/v1/agent_pb.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { AgentView } from "./agent-view.ts";
 
@@ -30,6 +36,7 @@ const lookEveryMs = 2_000;
 const recoveredMs = 10_000;
 // The status has the full counts; the lists only show examples.
 const listedMax = 100;
+const adoptableMax = 1_000;
 
 /** Sends a report immediately, then repeats until the signal aborts. Never rejects. */
 export async function runStateReports(deps: StateReportsDeps, signal: AbortSignal): Promise<void> {
@@ -47,6 +54,7 @@ export async function runStateReports(deps: StateReportsDeps, signal: AbortSigna
       delivered = state.controllers;
       failures = 0;
       for (const released of response?.releasedDeletions ?? []) release(released, deps);
+      adopt(response?.adoptions ?? [], deps);
     } catch (error) {
       if (isAbort(error, signal)) return;
       log.event("reported", { ...sent(), outcome: "failed", error });
@@ -67,7 +75,15 @@ function stateReport(view: AgentView, state: AgentStatus): AgentStateReport {
     state,
     troubledObjects: interleave(troubled),
     blockedDeletions: interleave(controllers.map((controller) => controller.blockedDeletions())),
+    strangers: strangersOf(controllers.flatMap((controller) => controller.seals.strangers())),
   };
+}
+
+/** Those that a person can have adopted come first, and are cut much later. */
+function strangersOf(strangers: readonly Stranger[]): Stranger[] {
+  const adoptable = strangers.filter((each) => each.adoptable).slice(0, adoptableMax);
+  const others = strangers.filter((each) => !each.adoptable).slice(0, listedMax);
+  return [...adoptable, ...others];
 }
 
 /** Takes items from the lists in turn, so that a controller with a thousand failing objects does not hide the others (K6). */
@@ -88,6 +104,20 @@ function release({ controller, key }: ReleaseDeletionRequest, { view, log }: Sta
   const isHeld = holder?.blockedDeletions().some((held) => held.key === key);
   if (isHeld && holder?.releaseDeletion(key))
     log.warn("a held-back deletion was allowed at the control plane", { controller, key });
+}
+
+/** Does the same as AgentService.AdoptObject. The control plane repeats an adoption until a report no longer lists it. */
+function adopt(objects: readonly AdoptObjectRequest[], { view, log }: StateReportsDeps): void {
+  for (const [controller, holder] of view.controllers) {
+    const own = objects.filter((object) => object.controller === controller);
+    if (own.length === 0) continue;
+    const outcomes = holder.seals.adopt(own);
+    for (const [index, { kind, namespace, name, uid }] of own.entries())
+      if (outcomes[index]?.kind === "allowed") {
+        const fields = { controller, kind, namespace, name, uid };
+        log.warn("the adoption of an object was allowed at the control plane", fields);
+      }
+  }
 }
 
 interface ReportHistory {
@@ -111,7 +141,8 @@ async function untilDue(
     const now = view.controllerStatuses();
     const isRecovered = waitedMs >= recoveredMs && countTroubled(now) < countTroubled(delivered);
     const isSettled = settledVersions(now) !== settledVersions(delivered);
-    isDue ||= isRecovered || isSettled || isNews(before, now);
+    const isAdopted = waitedMs >= recoveredMs && countStrangers(now) < countStrangers(delivered);
+    isDue ||= isRecovered || isSettled || isAdopted || isNews(before, now);
     if (isDue && waitedMs + lookEveryMs >= soonestMs) return;
     before = now;
   }
@@ -128,6 +159,12 @@ function countTroubled(controllers: readonly ControllerStatus[]): number {
       sum + parked + retrying + conflicts + blockedDeletions + failing,
     0,
   );
+}
+
+function countStrangers(controllers: readonly ControllerStatus[]): number {
+  return controllers
+    .flatMap(({ seals }) => seals)
+    .reduce((sum, { otherRegion, unknownKey, foreign }) => sum + otherRegion + unknownKey + foreign, 0);
 }
 
 /** Changes whenever a version settles, so that callers who wait for one do not wait for the next regular report. */

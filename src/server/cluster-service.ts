@@ -7,10 +7,11 @@ import type { Clock } from "../concurrency/clock.ts";
 import type { ClusterService, ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { RegionKey } from "../gen/ctrl/v1/region_pb.ts";
 import { type AnyKind, allKinds, type KindName, type ReportOf, type StateMessage } from "../kinds/kinds.ts";
+import { refOf } from "./allowed-adoptions.ts";
 import { assertMaySpeakFor } from "./caller-regions.ts";
 import { type ChangeSource, desiredFeed } from "./desired-feed.ts";
 import { limitReport } from "./report-limits.ts";
-import { type HeldDeletion, type Store, stateOf } from "./store.ts";
+import { type HeldDeletion, type Store, type StrangerRef, stateOf } from "./store.ts";
 import type { StreamGate } from "./stream-gate.ts";
 
 export interface ClusterServiceDeps {
@@ -29,8 +30,7 @@ export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<type
       return {};
     },
     async reportAgentState(request, context) {
-      const releasedDeletions = await storeAgentState(deps, regionOf(context, request.regionKey), request);
-      return { releasedDeletions };
+      return await storeAgentState(deps, regionOf(context, request.regionKey), request);
     },
   };
   // All other RPCs belong to kinds, which the types cannot express.
@@ -110,10 +110,16 @@ async function storeAgentState(
   { store, clock }: ClusterServiceDeps,
   region: string,
   report: ReportAgentStateRequest,
-): Promise<HeldDeletion[]> {
+): Promise<{ releasedDeletions: HeldDeletion[]; adoptions: StrangerRef[] }> {
   if (report.state === undefined) throw new ConnectError("the state is missing", Code.InvalidArgument);
-  const released = await store.reportAgent(region, { report: limitReport(report), atMs: clock.wallMs() });
-  return released.map(({ controller, key }) => ({ controller, key }));
+  const limited = { report: limitReport(report), atMs: clock.wallMs() };
+  const released = await store.reportAgent(region, limited);
+  // Without strangers there is nothing to adopt, and what is left in the store ends by its age.
+  const adoptions = report.strangers.length === 0 ? [] : await store.adoptionsFor(region, limited);
+  return {
+    releasedDeletions: released.map(({ controller, key }) => ({ controller, key })),
+    adoptions: adoptions.map(refOf),
+  };
 }
 
 function regionOf(context: HandlerContext, key: RegionKey | undefined, field?: string): string {

@@ -2,6 +2,7 @@
 
 import { type KindName, kindNames, kindOf, perKind } from "../kinds/kinds.ts";
 import type { ObjectReport } from "../kinds/report.ts";
+import type { AllowedAdoption } from "./allowed-adoptions.ts";
 import type { ChangeSignal } from "./change-signal.ts";
 import { isSameEnvironment } from "./environment-rules.ts";
 import { forgottenBefore, type Gone, goneSince } from "./gone-objects.ts";
@@ -31,6 +32,7 @@ export interface Region {
   gone: Map<string, Gone>;
   agent: Omit<AgentRecord, "region" | "newestVersion" | "newestOfKind">;
   releases: readonly Release[];
+  adoptions: readonly AllowedAdoption[];
   environments: EnvironmentList;
   history: HistoryLog;
   readonly changed: ChangeSignal;
@@ -46,6 +48,7 @@ export function emptyRegion(): Omit<Region, "changed"> {
     gone: new Map(),
     agent: {},
     releases: [],
+    adoptions: [],
     environments: new EnvironmentList(),
     history: new HistoryLog(),
   };

@@ -10,6 +10,7 @@ import {
   perKind,
   type ReportOf,
 } from "../kinds/kinds.ts";
+import { acceptedOf, adoptedText, adoptionsFor, refOf, strangerKey } from "./allowed-adoptions.ts";
 import { ChangeSignal } from "./change-signal.ts";
 import { DesiredChanges } from "./desired-changes.ts";
 import { assertUnused, environmentNews, keptOwner, removalOf, tenantKinds } from "./environment-rules.ts";
@@ -39,6 +40,7 @@ import {
   type StoredEnvironment,
   type StoredObject,
   StoreError,
+  type StrangerRef,
 } from "./store.ts";
 import { troubleNews } from "./trouble-news.ts";
 
@@ -187,6 +189,32 @@ export class MemoryStore extends DesiredChanges implements Store {
       content.history.add({ ...author, kind, id, version, event: "released", outcome: "" });
     }
     return true;
+  }
+
+  async adoptObjects(
+    region: string,
+    objects: readonly StrangerRef[],
+    author: Author,
+  ): Promise<readonly StrangerRef[]> {
+    const content = this.region(region);
+    const accepted = acceptedOf(objects, content.agent.state?.report);
+    const keys = new Set(accepted.map(strangerKey));
+    const others = content.adoptions.filter((each) => !keys.has(strangerKey(each)));
+    content.adoptions = [...others, ...accepted.map((each) => ({ ...refOf(each), atMs: author.atMs }))];
+    for (const { controller, id, ...stranger } of accepted) {
+      const kind = kindOfController(controller)?.name;
+      const version = kind && content.tables[kind].get(id)?.version;
+      if (kind === undefined || version === undefined) continue;
+      const outcome = adoptedText(stranger);
+      content.history.add({ ...author, kind, id, version, event: "adopted", outcome });
+    }
+    return accepted;
+  }
+
+  async adoptionsFor(region: string, report: AgentReport): Promise<readonly StrangerRef[]> {
+    const content = this.region(region);
+    content.adoptions = adoptionsFor(content.adoptions, report);
+    return content.adoptions;
   }
 
   async agents(region?: string): Promise<readonly AgentRecord[]> {

@@ -36,6 +36,18 @@ test("lists and texts are cut, and so is everything together", () => {
   assert.equal(report.troubledObjects.length, 1_000, "the report itself is nobody's to change");
 });
 
+test("more strangers are kept than other objects, with shorter texts", () => {
+  const strangers = (count: number, reason: string) =>
+    create(ReportAgentStateRequestSchema, {
+      strangers: Array.from({ length: count }, (_, index) => ({ name: `app-${index}`, reason })),
+    });
+  const usual = strangers(1_100, "it is of another region");
+  assert.ok(equals(ReportAgentStateRequestSchema, limitReport(usual), usual));
+  const limited = limitReport(strangers(5_000, "x".repeat(100_000)));
+  assert.equal(limited.strangers.length, 1_100);
+  assert.ok(toBinary(ReportAgentStateRequestSchema, limited).length < 500_000);
+});
+
 test("a long list of unsettled versions does not become settled by being cut", () => {
   const stream = (count: number) => ({
     cursor: 3n,

@@ -16,11 +16,16 @@ import {
   type ReportAgentStateRequest,
   ReportAgentStateRequestSchema,
 } from "../gen/ctrl/v1/cluster_service_pb.ts";
+import { StrangerSchema } from "../gen/krane/v1/agent_pb.ts";
 
 /** Twice what an agent lists. */
 const listMax = 200;
+/** What an agent lists: those that can be adopted, and some others. */
+const strangersMax = 1_100;
 /** A name in the cluster with its namespace has at most 317 characters. */
 const textMax = 1_000;
+/** The texts of strangers: there are many of them, and a name has at most 253 characters. */
+const nameMax = 300;
 /** The largest integer that the database can store. */
 const numberMax = 2n ** 63n - 1n;
 
@@ -31,6 +36,7 @@ export function limitReport(report: ReportAgentStateRequest): ReportAgentStateRe
     // Before the copy is made, so that an oversized list is not held in memory twice.
     troubledObjects: report.troubledObjects.slice(0, listMax),
     blockedDeletions: report.blockedDeletions.slice(0, listMax),
+    strangers: report.strangers.slice(0, strangersMax),
   });
   for (const { stream } of limited.state?.controllers ?? []) {
     // The one list that is not for people: entries cut off would count as settled. So only the cursor is kept, as an
@@ -43,6 +49,7 @@ export function limitReport(report: ReportAgentStateRequest): ReportAgentStateRe
 }
 
 function limitFields(message: ReflectMessage): void {
+  const limit = (value: unknown) => limitValue(value, message.desc === StrangerSchema ? nameMax : textMax);
   message.setUnknown([]);
   for (const field of message.fields) {
     if (!message.isSet(field)) continue;
@@ -51,20 +58,20 @@ function limitFields(message: ReflectMessage): void {
       // No such field exists yet. A future one needs a limit as the lists have; until then it is dropped.
       message.clear(field);
     } else if (isReflectList(value)) {
-      const items = [...value].slice(0, listMax);
+      const items = [...value].slice(0, field.message === StrangerSchema ? strangersMax : listMax);
       value.clear();
-      for (const item of items) value.add(limitValue(item));
+      for (const item of items) value.add(limit(item));
     } else if (isReflectMessage(value)) {
       limitFields(value);
     } else {
-      message.set(field, limitValue(value));
+      message.set(field, limit(value));
     }
   }
 }
 
-function limitValue(value: unknown): unknown {
+function limitValue(value: unknown, charsMax: number): unknown {
   if (isReflectMessage(value)) limitFields(value);
   if (typeof value === "bigint") return value < numberMax ? value : numberMax;
-  if (typeof value === "string") return value.slice(0, textMax).replaceAll(/\p{Cc}+/gu, " ");
-  return value instanceof Uint8Array ? value.slice(0, textMax) : value;
+  if (typeof value === "string") return value.slice(0, charsMax).replaceAll(/\p{Cc}+/gu, " ");
+  return value instanceof Uint8Array ? value.slice(0, charsMax) : value;
 }

@@ -125,6 +125,15 @@ export interface HeldDeletion {
   readonly key: string;
 }
 
+/** An object with the seal of another krane, under the agent's own names. */
+export interface StrangerRef {
+  readonly controller: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
 export interface EnvironmentContent {
   readonly workspaceId: string;
   readonly projectId: string;
@@ -155,9 +164,10 @@ export interface HistoryEntry extends Author {
     | "troubled"
     | "recovered"
     | "released"
+    | "adopted"
     | "secret_set"
     | "secret_unset";
-  /** A short summary of a report, or the name of a secret; empty for other changes. */
+  /** A short summary of a report, the name of a secret or of an adopted object; empty for other changes. */
   readonly outcome: string;
 }
 
@@ -265,6 +275,17 @@ export interface Store {
   reportAgent(region: string, report: AgentReport): Promise<readonly HeldDeletion[]>;
   /** Keeps a release until a report no longer lists its deletion. False when the last report does not list it. */
   releaseDeletion(region: string, deletion: HeldDeletion, author: Author): Promise<boolean>;
+  /**
+   * Keeps adoptions until a report no longer lists their objects. Returns those that the last report lists as adoptable;
+   * the others are ignored.
+   */
+  adoptObjects(
+    region: string,
+    objects: readonly StrangerRef[],
+    author: Author,
+  ): Promise<readonly StrangerRef[]>;
+  /** The adoptions for the agent that sent this report. */
+  adoptionsFor(region: string, report: AgentReport): Promise<readonly StrangerRef[]>;
 
   /** One per region, whether its agent ever connected or not; only the given region if one is named. */
   agents(region?: string): Promise<readonly AgentRecord[]>;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
 import { stopping } from "../../src/server/row-rules.ts";
-import type { NumberedEntry, Store } from "../../src/server/store.ts";
+import type { NumberedEntry, Store, StrangerRef } from "../../src/server/store.ts";
 import {
   deployment,
   type Holds,
@@ -25,6 +25,7 @@ export function defineAdminContract(holds: Holds): void {
   environmentHistory(holds);
   environmentUsers(holds);
   agentState(holds);
+  agentAdoptions(holds);
   restartedAgent(holds);
   troubleOfMany(holds);
   followedHistory(holds);
@@ -412,6 +413,57 @@ function agentState(holds: Holds): void {
       "agent troubled deployment a v4 retrying: quota exceeded",
       "agent recovered deployment a v4",
     ]);
+  });
+}
+
+function agentAdoptions(holds: Holds): void {
+  const place = {
+    controller: "deployments",
+    kind: "apps/ReplicaSet",
+    namespace: "one",
+    name: "app-a",
+    uid: "u1",
+  };
+  const strangers = [
+    { ...place, id: "a", adoptable: true },
+    { ...place, name: "app-b", id: "b", adoptable: false },
+    { ...place, kind: "Secret", name: "krane-registry", adoptable: true },
+  ];
+
+  holds("an adoption is given to the agent until its report no longer lists the object", async (open) => {
+    const { store, other, region } = open;
+    const listing = (atMs: number) => stateAt(atMs, { strangers });
+    const names = (refs: readonly StrangerRef[]) =>
+      refs.map(({ kind, name, uid }) => [kind, name, uid].join(" "));
+    assert.deepEqual(await store.adoptObjects(region, [place], author), [], "nothing was heard of it");
+    await store.put(region, "deployment", deployment("a"), author);
+    await store.reportAgent(region, listing(1));
+    assert.deepEqual(await store.adoptionsFor(region, listing(1)), []);
+    const asked = [
+      place,
+      place,
+      { ...place, uid: "u2" },
+      { ...place, name: "app-b" },
+      { ...place, ...strangers[2] },
+    ];
+    const accepted = await other.adoptObjects(region, asked, { by: "ann", atMs: 2 });
+    const both = ["Secret krane-registry u1", "apps/ReplicaSet app-a u1"];
+    assert.deepEqual(names(accepted).sort(), both);
+    assert.deepEqual(names(await store.adoptionsFor(region, listing(3))).sort(), both);
+    assert.deepEqual(names(await other.adoptionsFor(region, listing(4))).sort(), both);
+    const left = stateAt(5, { strangers: [{ ...place, uid: "u3", adoptable: true }] });
+    assert.deepEqual(await store.adoptionsFor(region, left), [], "another object has the name");
+    assert.deepEqual(await store.adoptionsFor(region, listing(6)), [], "an adoption counts once");
+    assert.deepEqual((await lines(store, region)).slice(-1), [
+      "ann adopted deployment a v1 apps/ReplicaSet one/app-a",
+    ]);
+  });
+
+  holds("an adoption that nobody takes for ten minutes is void", async ({ store, region }) => {
+    await store.reportAgent(region, stateAt(1, { strangers }));
+    await store.adoptObjects(region, [place], { by: "ann", atMs: 2 });
+    assert.equal((await store.adoptionsFor(region, stateAt(3, { strangers }))).length, 1);
+    assert.deepEqual(await store.adoptionsFor(region, stateAt(3 + 10 * 60_000, { strangers })), []);
   });
 }
 

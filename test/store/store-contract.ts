@@ -111,6 +111,8 @@ function desiredState(holds: Holds): void {
       () => store.changeEnvironment("x", "e", () => undefined, author),
       () => store.removeEnvironment("x", "e", author),
       () => store.releaseDeletion("x", { controller: "deployments", key: "a/b" }, author),
+      () => store.adoptObjects("x", [], author),
+      () => store.adoptionsFor("x", { report: create(ReportAgentStateRequestSchema), atMs: 0 }),
     ];
     for (const call of calls) await assert.rejects(call(), hasCode("unknown_region"));
   });

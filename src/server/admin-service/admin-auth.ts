@@ -92,6 +92,8 @@ export const methodEffects: Readonly<Record<AdminMethod, "reads" | "writes">> = 
   listEvents: "reads",
   watchEvents: "reads",
   releaseDeletion: "writes",
+  listStrangers: "reads",
+  adoptObjects: "writes",
   applyEnvironment: "writes",
   deleteEnvironment: "writes",
   listEnvironments: "reads",

@@ -25,6 +25,7 @@ import { eventFeed, listEvents } from "./events.ts";
 import { applyObject, conditionOf, notFound, scaleObject } from "./object-changes.ts";
 import { getObject, listAgents, listObjects } from "./object-reads.ts";
 import { parseRef, parseRegion } from "./object-refs.ts";
+import { adoptObjects, listStrangers } from "./strangers.ts";
 
 export interface AdminServiceDeps {
   readonly store: Store;
@@ -57,6 +58,8 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
     watchEvents: (request, context) =>
       places.hold(watchEvents(deps, request, context.signal), context, callerOf(context.values)),
     releaseDeletion: (request, context) => releaseDeletion(store, request, author(context)),
+    listStrangers: (request) => listStrangers(store, request, clock.wallMs()),
+    adoptObjects: (request, context) => adoptObjects(store, request, author(context)),
     applyEnvironment: (request, context) => applyEnvironment(store, request, author(context)),
     deleteEnvironment: (request, context) => deleteEnvironment(store, request, author(context)),
     listEnvironments: (request, { signal }) => listEnvironments(store, request, signal),

@@ -106,7 +106,8 @@ interface Heard extends Pick<AgentRecord, "state" | "known"> {
   readonly counter: bigint;
 }
 
-async function lockState(session: Session, region: string): Promise<Heard> {
+/** Locks the region's row until the transaction ends. */
+export async function lockState(session: Session, region: string): Promise<Heard> {
   // In two steps: if the first statement had to wait for the row, a counter read with it would be from before the wait,
   // and an agent that is not behind would look as if it were ahead.
   await session.query("SELECT 1 FROM agents WHERE region = $1 FOR UPDATE", [region]);

@@ -166,6 +166,19 @@ const steps: readonly Step[] = [
   -- The policies of a deployment.
   CREATE INDEX objects_owner ON objects (region, deployment_id) WHERE deployment_id IS NOT NULL;
   `,
+  `
+  CREATE TABLE adoptions (
+    region     text NOT NULL REFERENCES agents (region),
+    controller text NOT NULL,
+    kind       text NOT NULL,
+    namespace  text NOT NULL,
+    name       text NOT NULL,
+    uid        text NOT NULL,
+    at_ms      bigint NOT NULL,
+    author     text NOT NULL,
+    PRIMARY KEY (region, controller, kind, namespace, name, uid)
+  );
+  `,
 ];
 
 const quietWaitMs = 10_000;

@@ -23,7 +23,9 @@ import {
   type StoredEnvironment,
   type StoredObject,
   StoreError,
+  type StrangerRef,
 } from "../store.ts";
+import { AdoptionTable } from "./adoption-table.ts";
 import { AgentTable } from "./agent-table.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { connectAlone, createDatabase, type Database, type DatabaseDeps } from "./database.ts";
@@ -80,6 +82,7 @@ export class PostgresStore extends DesiredChanges implements Store {
   private readonly desired: ObjectTable;
   private readonly reports: ReportTables;
   private readonly agentTable: AgentTable;
+  private readonly adoptionTable: AdoptionTable;
   private readonly environmentTable: EnvironmentTable;
   private readonly historyTable: HistoryTable;
 
@@ -90,6 +93,7 @@ export class PostgresStore extends DesiredChanges implements Store {
     this.desired = new ObjectTable(database);
     this.reports = new ReportTables(database);
     this.agentTable = new AgentTable(database);
+    this.adoptionTable = new AdoptionTable(database);
     this.environmentTable = new EnvironmentTable(database);
     this.historyTable = new HistoryTable(database);
   }
@@ -187,6 +191,18 @@ export class PostgresStore extends DesiredChanges implements Store {
 
   releaseDeletion(region: string, deletion: HeldDeletion, author: Author): Promise<boolean> {
     return this.agentTable.releaseDeletion(region, deletion, author);
+  }
+
+  adoptObjects(
+    region: string,
+    objects: readonly StrangerRef[],
+    author: Author,
+  ): Promise<readonly StrangerRef[]> {
+    return this.adoptionTable.adoptObjects(region, objects, author);
+  }
+
+  adoptionsFor(region: string, report: AgentReport): Promise<readonly StrangerRef[]> {
+    return this.adoptionTable.adoptionsFor(region, report);
   }
 
   agents(region?: string): Promise<readonly AgentRecord[]> {

@@ -136,6 +136,46 @@ test("a release goes to the agent with the answer to its report, until the repor
   assert.deepEqual(events.map(text), ["1 ann released d_1a2B3c4D v0"]);
 });
 
+test("an adoption goes to the agent with the answer to its report, until the report no longer lists it", async (t) => {
+  const { admins, agentClient } = await serve(t);
+  const agents = agentClient();
+  const place = { kind: "apps/ReplicaSet", namespace: "acme", name: "web", uid: "u1" };
+  const object = { controller: "deployments", ...place };
+  const report = async (strangers: readonly object[]) => {
+    const answer = await agents.reportAgentState({
+      state: { instanceId: "ins_1" },
+      strangers: [...strangers],
+    });
+    return answer.adoptions.map(({ name, uid }) => `${name} ${uid}`);
+  };
+  const hasCode = (code: Code) => (error: unknown) => error instanceof ConnectError && error.code === code;
+  const adopt = (objects: (typeof object)[]) => admins.adoptObjects({ region, objects });
+  await assert.rejects(adopt([object]), hasCode(Code.NotFound));
+  await assert.rejects(adopt([]), hasCode(Code.InvalidArgument));
+  await assert.rejects(adopt([{ ...object, uid: "" }]), hasCode(Code.InvalidArgument));
+  const listed = { ...object, reason: "of another key", adoptable: true };
+  const unwanted = { ...object, name: "old", adoptable: false, obstacle: "not in desired state" };
+  assert.deepEqual(await report([unwanted, listed]), []);
+  const { strangers, stateAtMs, nowMs } = await admins.listStrangers({ region });
+  assert.deepEqual(
+    strangers.map(({ name, obstacle }) => [name, obstacle]),
+    [
+      ["web", ""],
+      ["old", "not in desired state"],
+    ],
+  );
+  assert.ok(stateAtMs > 0n && stateAtMs <= nowMs);
+  const { notListed } = await adopt([object, { ...object, name: "old" }, { ...object, uid: "u2" }]);
+  assert.deepEqual(
+    notListed.map(({ name, uid }) => `${name} ${uid}`),
+    ["old u1", "web u2"],
+  );
+  assert.deepEqual(await report([listed]), ["web u1"]);
+  assert.deepEqual(await report([listed]), ["web u1"]);
+  assert.deepEqual(await report([{ ...listed, uid: "u2" }]), []);
+  assert.deepEqual(await report([listed]), []);
+});
+
 test("trouble and its end stand in history, once each", async (t) => {
   const { admins, agentClient } = await serve(t);
   const agents = agentClient();

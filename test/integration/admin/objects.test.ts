@@ -112,6 +112,8 @@ test("every other bad request names its field too", async (t) => {
   assert.deepEqual(await fieldsOf(admins.listObjects({ region, kind: unknownKind })), ["kind"]);
   assert.deepEqual(await fieldsOf(admins.listEvents({})), ["region"]);
   assert.deepEqual(await fieldsOf(admins.releaseDeletion({})), ["controller", "key", "region"]);
+  assert.deepEqual(await fieldsOf(admins.listStrangers({})), ["region"]);
+  assert.deepEqual(await fieldsOf(admins.adoptObjects({})), ["objects", "region"]);
   await assert.rejects(
     admins.listObjects({ region, pageToken: "?" }),
     hasCode(Code.InvalidArgument, /page_token/),

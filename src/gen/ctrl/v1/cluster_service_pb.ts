@@ -12,7 +12,7 @@ import type { RegionKey } from "./region_pb.ts";
 import { file_ctrl_v1_region } from "./region_pb.ts";
 import type { GetDesiredSentinelStateRequestSchema, ReportSentinelStatusRequestSchema, ReportSentinelStatusResponseSchema, SentinelStateSchema, WatchSentinelsRequestSchema } from "./sentinel_pb.ts";
 import { file_ctrl_v1_sentinel } from "./sentinel_pb.ts";
-import type { AgentStatus, BlockedDeletion, ObjectStatus, ReleaseDeletionRequest } from "../../krane/v1/agent_pb.ts";
+import type { AdoptObjectRequest, AgentStatus, BlockedDeletion, ObjectStatus, ReleaseDeletionRequest, Stranger } from "../../krane/v1/agent_pb.ts";
 import { file_krane_v1_agent } from "../../krane/v1/agent_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file ctrl/v1/cluster_service.proto.
  */
 export const file_ctrl_v1_cluster_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch1jdHJsL3YxL2NsdXN0ZXJfc2VydmljZS5wcm90bxIHY3RybC52MSI8ChBIZWFydGJlYXRSZXF1ZXN0EiIKBnJlZ2lvbhgBIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5SgQIAhADIhMKEUhlYXJ0YmVhdFJlc3BvbnNlIs8BChdSZXBvcnRBZ2VudFN0YXRlUmVxdWVzdBIkCgVzdGF0ZRgBIAEoCzIVLmtyYW5lLnYxLkFnZW50U3RhdHVzEjAKEHRyb3VibGVkX29iamVjdHMYAiADKAsyFi5rcmFuZS52MS5PYmplY3RTdGF0dXMSNAoRYmxvY2tlZF9kZWxldGlvbnMYAyADKAsyGS5rcmFuZS52MS5CbG9ja2VkRGVsZXRpb24SJgoKcmVnaW9uX2tleRgKIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5IlgKGFJlcG9ydEFnZW50U3RhdGVSZXNwb25zZRI8ChJyZWxlYXNlZF9kZWxldGlvbnMYASADKAsyIC5rcmFuZS52MS5SZWxlYXNlRGVsZXRpb25SZXF1ZXN0MsUHCg5DbHVzdGVyU2VydmljZRJQChBXYXRjaERlcGxveW1lbnRzEiAuY3RybC52MS5XYXRjaERlcGxveW1lbnRzUmVxdWVzdBoYLmN0cmwudjEuRGVwbG95bWVudFN0YXRlMAESSgoOV2F0Y2hTZW50aW5lbHMSHi5jdHJsLnYxLldhdGNoU2VudGluZWxzUmVxdWVzdBoWLmN0cmwudjEuU2VudGluZWxTdGF0ZTABEm0KGldhdGNoQ2lsaXVtTmV0d29ya1BvbGljaWVzEiouY3RybC52MS5XYXRjaENpbGl1bU5ldHdvcmtQb2xpY2llc1JlcXVlc3QaIS5jdHJsLnYxLkNpbGl1bU5ldHdvcmtQb2xpY3lTdGF0ZTABEmAKGUdldERlc2lyZWREZXBsb3ltZW50U3RhdGUSKS5jdHJsLnYxLkdldERlc2lyZWREZXBsb3ltZW50U3RhdGVSZXF1ZXN0GhguY3RybC52MS5EZXBsb3ltZW50U3RhdGUSWgoXR2V0RGVzaXJlZFNlbnRpbmVsU3RhdGUSJy5jdHJsLnYxLkdldERlc2lyZWRTZW50aW5lbFN0YXRlUmVxdWVzdBoWLmN0cmwudjEuU2VudGluZWxTdGF0ZRJ7CiJHZXREZXNpcmVkQ2lsaXVtTmV0d29ya1BvbGljeVN0YXRlEjIuY3RybC52MS5HZXREZXNpcmVkQ2lsaXVtTmV0d29ya1BvbGljeVN0YXRlUmVxdWVzdBohLmN0cmwudjEuQ2lsaXVtTmV0d29ya1BvbGljeVN0YXRlEmkKFlJlcG9ydERlcGxveW1lbnRTdGF0dXMSJi5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0GicuY3RybC52MS5SZXBvcnREZXBsb3ltZW50U3RhdHVzUmVzcG9uc2USYwoUUmVwb3J0U2VudGluZWxTdGF0dXMSJC5jdHJsLnYxLlJlcG9ydFNlbnRpbmVsU3RhdHVzUmVxdWVzdBolLmN0cmwudjEuUmVwb3J0U2VudGluZWxTdGF0dXNSZXNwb25zZRJCCglIZWFydGJlYXQSGS5jdHJsLnYxLkhlYXJ0YmVhdFJlcXVlc3QaGi5jdHJsLnYxLkhlYXJ0YmVhdFJlc3BvbnNlElcKEFJlcG9ydEFnZW50U3RhdGUSIC5jdHJsLnYxLlJlcG9ydEFnZW50U3RhdGVSZXF1ZXN0GiEuY3RybC52MS5SZXBvcnRBZ2VudFN0YXRlUmVzcG9uc2ViBnByb3RvMw", [file_ctrl_v1_cilium_network_policy, file_ctrl_v1_deployment, file_ctrl_v1_region, file_ctrl_v1_sentinel, file_krane_v1_agent]);
+  fileDesc("Ch1jdHJsL3YxL2NsdXN0ZXJfc2VydmljZS5wcm90bxIHY3RybC52MSI8ChBIZWFydGJlYXRSZXF1ZXN0EiIKBnJlZ2lvbhgBIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5SgQIAhADIhMKEUhlYXJ0YmVhdFJlc3BvbnNlIvYBChdSZXBvcnRBZ2VudFN0YXRlUmVxdWVzdBIkCgVzdGF0ZRgBIAEoCzIVLmtyYW5lLnYxLkFnZW50U3RhdHVzEjAKEHRyb3VibGVkX29iamVjdHMYAiADKAsyFi5rcmFuZS52MS5PYmplY3RTdGF0dXMSNAoRYmxvY2tlZF9kZWxldGlvbnMYAyADKAsyGS5rcmFuZS52MS5CbG9ja2VkRGVsZXRpb24SJQoJc3RyYW5nZXJzGAQgAygLMhIua3JhbmUudjEuU3RyYW5nZXISJgoKcmVnaW9uX2tleRgKIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5IokBChhSZXBvcnRBZ2VudFN0YXRlUmVzcG9uc2USPAoScmVsZWFzZWRfZGVsZXRpb25zGAEgAygLMiAua3JhbmUudjEuUmVsZWFzZURlbGV0aW9uUmVxdWVzdBIvCglhZG9wdGlvbnMYAiADKAsyHC5rcmFuZS52MS5BZG9wdE9iamVjdFJlcXVlc3QyxQcKDkNsdXN0ZXJTZXJ2aWNlElAKEFdhdGNoRGVwbG95bWVudHMSIC5jdHJsLnYxLldhdGNoRGVwbG95bWVudHNSZXF1ZXN0GhguY3RybC52MS5EZXBsb3ltZW50U3RhdGUwARJKCg5XYXRjaFNlbnRpbmVscxIeLmN0cmwudjEuV2F0Y2hTZW50aW5lbHNSZXF1ZXN0GhYuY3RybC52MS5TZW50aW5lbFN0YXRlMAESbQoaV2F0Y2hDaWxpdW1OZXR3b3JrUG9saWNpZXMSKi5jdHJsLnYxLldhdGNoQ2lsaXVtTmV0d29ya1BvbGljaWVzUmVxdWVzdBohLmN0cmwudjEuQ2lsaXVtTmV0d29ya1BvbGljeVN0YXRlMAESYAoZR2V0RGVzaXJlZERlcGxveW1lbnRTdGF0ZRIpLmN0cmwudjEuR2V0RGVzaXJlZERlcGxveW1lbnRTdGF0ZVJlcXVlc3QaGC5jdHJsLnYxLkRlcGxveW1lbnRTdGF0ZRJaChdHZXREZXNpcmVkU2VudGluZWxTdGF0ZRInLmN0cmwudjEuR2V0RGVzaXJlZFNlbnRpbmVsU3RhdGVSZXF1ZXN0GhYuY3RybC52MS5TZW50aW5lbFN0YXRlEnsKIkdldERlc2lyZWRDaWxpdW1OZXR3b3JrUG9saWN5U3RhdGUSMi5jdHJsLnYxLkdldERlc2lyZWRDaWxpdW1OZXR3b3JrUG9saWN5U3RhdGVSZXF1ZXN0GiEuY3RybC52MS5DaWxpdW1OZXR3b3JrUG9saWN5U3RhdGUSaQoWUmVwb3J0RGVwbG95bWVudFN0YXR1cxImLmN0cmwudjEuUmVwb3J0RGVwbG95bWVudFN0YXR1c1JlcXVlc3QaJy5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXNwb25zZRJjChRSZXBvcnRTZW50aW5lbFN0YXR1cxIkLmN0cmwudjEuUmVwb3J0U2VudGluZWxTdGF0dXNSZXF1ZXN0GiUuY3RybC52MS5SZXBvcnRTZW50aW5lbFN0YXR1c1Jlc3BvbnNlEkIKCUhlYXJ0YmVhdBIZLmN0cmwudjEuSGVhcnRiZWF0UmVxdWVzdBoaLmN0cmwudjEuSGVhcnRiZWF0UmVzcG9uc2USVwoQUmVwb3J0QWdlbnRTdGF0ZRIgLmN0cmwudjEuUmVwb3J0QWdlbnRTdGF0ZVJlcXVlc3QaIS5jdHJsLnYxLlJlcG9ydEFnZW50U3RhdGVSZXNwb25zZWIGcHJvdG8z", [file_ctrl_v1_cilium_network_policy, file_ctrl_v1_deployment, file_ctrl_v1_region, file_ctrl_v1_sentinel, file_krane_v1_agent]);
 
 /**
  * Sent every 30 seconds.
@@ -60,7 +60,8 @@ export const HeartbeatResponseSchema: GenMessage<HeartbeatResponse> = /*@__PURE_
 
 /**
  * The agent's own state, sent when it changes and periodically. The lists are
- * cut at 100 entries each; the counts in `state` are always complete.
+ * cut at 100 entries each, and `strangers` at 1,000 that can be adopted and 100
+ * others; the counts in `state` are always complete.
  *
  * @generated from message ctrl.v1.ReportAgentStateRequest
  */
@@ -85,6 +86,13 @@ export type ReportAgentStateRequest = Message<"ctrl.v1.ReportAgentStateRequest">
    * @generated from field: repeated krane.v1.BlockedDeletion blocked_deletions = 3;
    */
   blockedDeletions: BlockedDeletion[];
+
+  /**
+   * The objects that carry the seal of another krane, the adoptable ones first.
+   *
+   * @generated from field: repeated krane.v1.Stranger strangers = 4;
+   */
+  strangers: Stranger[];
 
   /**
    * The region again, in its parts.
@@ -114,6 +122,13 @@ export type ReportAgentStateResponse = Message<"ctrl.v1.ReportAgentStateResponse
    * @generated from field: repeated krane.v1.ReleaseDeletionRequest released_deletions = 1;
    */
   releasedDeletions: ReleaseDeletionRequest[];
+
+  /**
+   * Strangers that the agent may adopt. Sent until a report no longer lists them.
+   *
+   * @generated from field: repeated krane.v1.AdoptObjectRequest adoptions = 2;
+   */
+  adoptions: AdoptObjectRequest[];
 };
 
 /**

@@ -10,7 +10,7 @@ import type { ApplyDeployment, ReportDeploymentStatusRequest_Update_Instance } f
 import { file_ctrl_v1_deployment } from "../../../ctrl/v1/deployment_pb.ts";
 import type { ApplySentinel, Health } from "../../../ctrl/v1/sentinel_pb.ts";
 import { file_ctrl_v1_sentinel } from "../../../ctrl/v1/sentinel_pb.ts";
-import type { AgentStatus, BlockedDeletion, ObjectStatus } from "../../v1/agent_pb.ts";
+import type { AdoptObjectRequest, AgentStatus, BlockedDeletion, ObjectStatus, Stranger } from "../../v1/agent_pb.ts";
 import { file_krane_v1_agent } from "../../v1/agent_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file krane/admin/v1/admin.proto.
  */
 export const file_krane_admin_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChprcmFuZS9hZG1pbi92MS9hZG1pbi5wcm90bxIOa3JhbmUuYWRtaW4udjEipQEKCk9iamVjdFNwZWMSLgoKZGVwbG95bWVudBgBIAEoCzIYLmN0cmwudjEuQXBwbHlEZXBsb3ltZW50SAASKgoIc2VudGluZWwYAiABKAsyFi5jdHJsLnYxLkFwcGx5U2VudGluZWxIABIzCgZwb2xpY3kYAyABKAsyIS5jdHJsLnYxLkFwcGx5Q2lsaXVtTmV0d29ya1BvbGljeUgAQgYKBHNwZWMiUQoJT2JqZWN0UmVmEg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCSItCgxGaWVsZFByb2JsZW0SDAoEcGF0aBgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIqoBChJBcHBseU9iamVjdFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBHNwZWMYAiABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RTcGVjEh0KEGV4cGVjdGVkX3ZlcnNpb24YAyABKARIAIgBARIPCgdkcnlfcnVuGAQgASgIEhUKDWRlcGxveW1lbnRfaWQYBSABKAlCEwoRX2V4cGVjdGVkX3ZlcnNpb24ixQEKE0FwcGx5T2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBI6CgZjaGFuZ2UYAiABKA4yKi5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlc3BvbnNlLkNoYW5nZSJhCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASEgoOQ0hBTkdFX0NSRUFURUQQARIVChFDSEFOR0VfQ09ORklHVVJFRBACEhQKEENIQU5HRV9VTkNIQU5HRUQQAyKCAQoSU2NhbGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIQCghyZXBsaWNhcxgCIAEoBRIdChBleHBlY3RlZF92ZXJzaW9uGAMgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iPwoTU2NhbGVPYmplY3RSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEhcKD3JlcGxpY2FzX2JlZm9yZRgCIAEoBSJxChNEZWxldGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIdChBleHBlY3RlZF92ZXJzaW9uGAIgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iJwoURGVsZXRlT2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBCI6ChBHZXRPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZiJpChFHZXRPYmplY3RSZXNwb25zZRIqCgZvYmplY3QYASABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3EigKBWFnZW50GAIgASgLMhkua3JhbmUuYWRtaW4udjEuQWdlbnRWaWV3IqYBChJMaXN0T2JqZWN0c1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBGtpbmQYAiABKA4yGi5rcmFuZS5hZG1pbi52MS5PYmplY3RLaW5kEhcKD2luY2x1ZGVfZGVsZXRlZBgDIAEoCBIWCg5lbnZpcm9ubWVudF9pZBgEIAEoCRIRCglwYWdlX3NpemUYBSABKA0SEgoKcGFnZV90b2tlbhgGIAEoCSJbChNMaXN0T2JqZWN0c1Jlc3BvbnNlEisKB29iamVjdHMYASADKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSK+BQoKT2JqZWN0VmlldxImCgNyZWYYASABKAsyGS5rcmFuZS5hZG1pbi52MS5PYmplY3RSZWYSEQoJbmFtZXNwYWNlGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHdmVyc2lvbhgEIAEoBBIzCgdkZXNpcmVkGAUgASgOMiIua3JhbmUuYWRtaW4udjEuT2JqZWN0Vmlldy5EZXNpcmVkEigKBHNwZWMYBiABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RTcGVjEi8KBXBoYXNlGAcgASgOMiAua3JhbmUuYWRtaW4udjEuT2JqZWN0Vmlldy5QaGFzZRIPCgdzZXR0bGVkGAggASgIEicKB3Ryb3VibGUYCSABKAsyFi5rcmFuZS52MS5PYmplY3RTdGF0dXMSNgoKZGVwbG95bWVudBgKIAEoCzIiLmtyYW5lLmFkbWluLnYxLk9ic2VydmVkRGVwbG95bWVudBIyCghzZW50aW5lbBgLIAEoCzIgLmtyYW5lLmFkbWluLnYxLk9ic2VydmVkU2VudGluZWwSFQoNZGVwbG95bWVudF9pZBgMIAEoCRIUCgxzZWNyZXRfbmFtZXMYDSADKAkiTAoHRGVzaXJlZBIXChNERVNJUkVEX1VOU1BFQ0lGSUVEEAASEwoPREVTSVJFRF9SVU5OSU5HEAESEwoPREVTSVJFRF9TVE9QUEVEEAIipAEKBVBoYXNlEhUKEVBIQVNFX1VOU1BFQ0lGSUVEEAASEQoNUEhBU0VfV0FJVElORxABEhUKEVBIQVNFX1BST0dSRVNTSU5HEAISDwoLUEhBU0VfUkVBRFkQAxIQCgxQSEFTRV9QQVVTRUQQBBIQCgxQSEFTRV9GQUlMRUQQBRISCg5QSEFTRV9ERUxFVElORxAGEhEKDVBIQVNFX0RFTEVURUQQByKHAQoST2JzZXJ2ZWREZXBsb3ltZW50Eg4KBmV4aXN0cxgBIAEoCBJJCglpbnN0YW5jZXMYAiADKAsyNi5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0LlVwZGF0ZS5JbnN0YW5jZRIWCg5yZXBvcnRlZF9hdF9tcxgDIAEoAyJ+ChBPYnNlcnZlZFNlbnRpbmVsEhoKEmF2YWlsYWJsZV9yZXBsaWNhcxgBIAEoBRIfCgZoZWFsdGgYAiABKA4yDy5jdHJsLnYxLkhlYWx0aBIVCg1ydW5uaW5nX2ltYWdlGAMgASgJEhYKDnJlcG9ydGVkX2F0X21zGAQgASgDIiMKEUxpc3RBZ2VudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCSJPChJMaXN0QWdlbnRzUmVzcG9uc2USKQoGYWdlbnRzGAEgAygLMhkua3JhbmUuYWRtaW4udjEuQWdlbnRWaWV3Eg4KBm5vd19tcxgCIAEoAyKnAgoJQWdlbnRWaWV3Eg4KBnJlZ2lvbhgBIAEoCRIWCg5uZXdlc3RfdmVyc2lvbhgCIAEoBBIXCg9oZWFydGJlYXRfYXRfbXMYAyABKAMSEwoLc3RhdGVfYXRfbXMYBCABKAMSJAoFc3RhdGUYBSABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cxIwChB0cm91YmxlZF9vYmplY3RzGAYgAygLMhYua3JhbmUudjEuT2JqZWN0U3RhdHVzEjQKEWJsb2NrZWRfZGVsZXRpb25zGAcgAygLMhkua3JhbmUudjEuQmxvY2tlZERlbGV0aW9uEjYKD25ld2VzdF92ZXJzaW9ucxgIIAMoCzIdLmtyYW5lLmFkbWluLnYxLk5ld2VzdFZlcnNpb24iSgoNTmV3ZXN0VmVyc2lvbhIoCgRraW5kGAEgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIPCgd2ZXJzaW9uGAIgASgEImgKEUxpc3RFdmVudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCRINCgVsaW1pdBgEIAEoDSI7ChJMaXN0RXZlbnRzUmVzcG9uc2USJQoGZXZlbnRzGAEgAygLMhUua3JhbmUuYWRtaW4udjEuRXZlbnQiiQEKEldhdGNoRXZlbnRzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSKAoEa2luZBgCIAEoDjIaLmtyYW5lLmFkbWluLnYxLk9iamVjdEtpbmQSCgoCaWQYAyABKAkSDwoHYmFja2xvZxgEIAEoDRISCgVhZnRlchgFIAEoBEgAiAEBQggKBl9hZnRlciJNChNXYXRjaEV2ZW50c1Jlc3BvbnNlEiQKBWV2ZW50GAEgASgLMhUua3JhbmUuYWRtaW4udjEuRXZlbnQSEAoIcG9zaXRpb24YAiABKAQiigEKBUV2ZW50EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhINCgVhdF9tcxgCIAEoAxIKCgJieRgDIAEoCRINCgVldmVudBgEIAEoCRIPCgd2ZXJzaW9uGAUgASgEEg8KB291dGNvbWUYBiABKAkSDQoFZW50cnkYByABKAQiSQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBIOCgZyZWdpb24YASABKAkSEgoKY29udHJvbGxlchgCIAEoCRILCgNrZXkYAyABKAkiGQoXUmVsZWFzZURlbGV0aW9uUmVzcG9uc2UiagoLRW52aXJvbm1lbnQSCgoCaWQYASABKAkSFAoMd29ya3NwYWNlX2lkGAIgASgJEhIKCnByb2plY3RfaWQYAyABKAkSFAoMc2VjcmV0X25hbWVzGAQgAygJEg8KB3ZlcnNpb24YBSABKAQikwEKF0FwcGx5RW52aXJvbm1lbnRSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIKCgJpZBgCIAEoCRIUCgx3b3Jrc3BhY2VfaWQYAyABKAkSEgoKcHJvamVjdF9pZBgEIAEoCRIdChBleHBlY3RlZF92ZXJzaW9uGAUgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iTAoYQXBwbHlFbnZpcm9ubWVudFJlc3BvbnNlEjAKC2Vudmlyb25tZW50GAEgASgLMhsua3JhbmUuYWRtaW4udjEuRW52aXJvbm1lbnQiNgoYRGVsZXRlRW52aXJvbm1lbnRSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIKCgJpZBgCIAEoCSIbChlEZWxldGVFbnZpcm9ubWVudFJlc3BvbnNlIlAKF0xpc3RFbnZpcm9ubWVudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSJmChhMaXN0RW52aXJvbm1lbnRzUmVzcG9uc2USMQoMZW52aXJvbm1lbnRzGAEgAygLMhsua3JhbmUuYWRtaW4udjEuRW52aXJvbm1lbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlsKEFNldFNlY3JldFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhYKDmVudmlyb25tZW50X2lkGAIgASgJEgwKBG5hbWUYAyABKAkSEQoJZW5jcnlwdGVkGAQgASgJIkUKEVNldFNlY3JldFJlc3BvbnNlEjAKC2Vudmlyb25tZW50GAEgASgLMhsua3JhbmUuYWRtaW4udjEuRW52aXJvbm1lbnQiSgoSVW5zZXRTZWNyZXRSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIWCg5lbnZpcm9ubWVudF9pZBgCIAEoCRIMCgRuYW1lGAMgASgJIkcKE1Vuc2V0U2VjcmV0UmVzcG9uc2USMAoLZW52aXJvbm1lbnQYASABKAsyGy5rcmFuZS5hZG1pbi52MS5FbnZpcm9ubWVudCqUAQoKT2JqZWN0S2luZBIbChdPQkpFQ1RfS0lORF9VTlNQRUNJRklFRBAAEhoKFk9CSkVDVF9LSU5EX0RFUExPWU1FTlQQARIYChRPQkpFQ1RfS0lORF9TRU5USU5FTBACEhYKEk9CSkVDVF9LSU5EX1BPTElDWRADEhsKF09CSkVDVF9LSU5EX0VOVklST05NRU5UEAQyjQoKDEFkbWluU2VydmljZRJTCgpMaXN0QWdlbnRzEiEua3JhbmUuYWRtaW4udjEuTGlzdEFnZW50c1JlcXVlc3QaIi5rcmFuZS5hZG1pbi52MS5MaXN0QWdlbnRzUmVzcG9uc2USVgoLQXBwbHlPYmplY3QSIi5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlcXVlc3QaIy5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlc3BvbnNlElYKC1NjYWxlT2JqZWN0EiIua3JhbmUuYWRtaW4udjEuU2NhbGVPYmplY3RSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuU2NhbGVPYmplY3RSZXNwb25zZRJZCgxEZWxldGVPYmplY3QSIy5rcmFuZS5hZG1pbi52MS5EZWxldGVPYmplY3RSZXF1ZXN0GiQua3JhbmUuYWRtaW4udjEuRGVsZXRlT2JqZWN0UmVzcG9uc2USUAoJR2V0T2JqZWN0EiAua3JhbmUuYWRtaW4udjEuR2V0T2JqZWN0UmVxdWVzdBohLmtyYW5lLmFkbWluLnYxLkdldE9iamVjdFJlc3BvbnNlElYKC0xpc3RPYmplY3RzEiIua3JhbmUuYWRtaW4udjEuTGlzdE9iamVjdHNSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuTGlzdE9iamVjdHNSZXNwb25zZRJTCgpMaXN0RXZlbnRzEiEua3JhbmUuYWRtaW4udjEuTGlzdEV2ZW50c1JlcXVlc3QaIi5rcmFuZS5hZG1pbi52MS5MaXN0RXZlbnRzUmVzcG9uc2USWAoLV2F0Y2hFdmVudHMSIi5rcmFuZS5hZG1pbi52MS5XYXRjaEV2ZW50c1JlcXVlc3QaIy5rcmFuZS5hZG1pbi52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlMAESYgoPUmVsZWFzZURlbGV0aW9uEiYua3JhbmUuYWRtaW4udjEuUmVsZWFzZURlbGV0aW9uUmVxdWVzdBonLmtyYW5lLmFkbWluLnYxLlJlbGVhc2VEZWxldGlvblJlc3BvbnNlEmUKEEFwcGx5RW52aXJvbm1lbnQSJy5rcmFuZS5hZG1pbi52MS5BcHBseUVudmlyb25tZW50UmVxdWVzdBooLmtyYW5lLmFkbWluLnYxLkFwcGx5RW52aXJvbm1lbnRSZXNwb25zZRJoChFEZWxldGVFbnZpcm9ubWVudBIoLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUVudmlyb25tZW50UmVxdWVzdBopLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUVudmlyb25tZW50UmVzcG9uc2USZQoQTGlzdEVudmlyb25tZW50cxInLmtyYW5lLmFkbWluLnYxLkxpc3RFbnZpcm9ubWVudHNSZXF1ZXN0Gigua3JhbmUuYWRtaW4udjEuTGlzdEVudmlyb25tZW50c1Jlc3BvbnNlElAKCVNldFNlY3JldBIgLmtyYW5lLmFkbWluLnYxLlNldFNlY3JldFJlcXVlc3QaIS5rcmFuZS5hZG1pbi52MS5TZXRTZWNyZXRSZXNwb25zZRJWCgtVbnNldFNlY3JldBIiLmtyYW5lLmFkbWluLnYxLlVuc2V0U2VjcmV0UmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLlVuc2V0U2VjcmV0UmVzcG9uc2ViBnByb3RvMw", [file_ctrl_v1_cilium_network_policy, file_ctrl_v1_deployment, file_ctrl_v1_sentinel, file_krane_v1_agent]);
+  fileDesc("ChprcmFuZS9hZG1pbi92MS9hZG1pbi5wcm90bxIOa3JhbmUuYWRtaW4udjEipQEKCk9iamVjdFNwZWMSLgoKZGVwbG95bWVudBgBIAEoCzIYLmN0cmwudjEuQXBwbHlEZXBsb3ltZW50SAASKgoIc2VudGluZWwYAiABKAsyFi5jdHJsLnYxLkFwcGx5U2VudGluZWxIABIzCgZwb2xpY3kYAyABKAsyIS5jdHJsLnYxLkFwcGx5Q2lsaXVtTmV0d29ya1BvbGljeUgAQgYKBHNwZWMiUQoJT2JqZWN0UmVmEg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCSItCgxGaWVsZFByb2JsZW0SDAoEcGF0aBgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIqoBChJBcHBseU9iamVjdFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBHNwZWMYAiABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RTcGVjEh0KEGV4cGVjdGVkX3ZlcnNpb24YAyABKARIAIgBARIPCgdkcnlfcnVuGAQgASgIEhUKDWRlcGxveW1lbnRfaWQYBSABKAlCEwoRX2V4cGVjdGVkX3ZlcnNpb24ixQEKE0FwcGx5T2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBI6CgZjaGFuZ2UYAiABKA4yKi5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlc3BvbnNlLkNoYW5nZSJhCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASEgoOQ0hBTkdFX0NSRUFURUQQARIVChFDSEFOR0VfQ09ORklHVVJFRBACEhQKEENIQU5HRV9VTkNIQU5HRUQQAyKCAQoSU2NhbGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIQCghyZXBsaWNhcxgCIAEoBRIdChBleHBlY3RlZF92ZXJzaW9uGAMgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iPwoTU2NhbGVPYmplY3RSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEhcKD3JlcGxpY2FzX2JlZm9yZRgCIAEoBSJxChNEZWxldGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIdChBleHBlY3RlZF92ZXJzaW9uGAIgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iJwoURGVsZXRlT2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBCI6ChBHZXRPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZiJpChFHZXRPYmplY3RSZXNwb25zZRIqCgZvYmplY3QYASABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3EigKBWFnZW50GAIgASgLMhkua3JhbmUuYWRtaW4udjEuQWdlbnRWaWV3IqYBChJMaXN0T2JqZWN0c1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBGtpbmQYAiABKA4yGi5rcmFuZS5hZG1pbi52MS5PYmplY3RLaW5kEhcKD2luY2x1ZGVfZGVsZXRlZBgDIAEoCBIWCg5lbnZpcm9ubWVudF9pZBgEIAEoCRIRCglwYWdlX3NpemUYBSABKA0SEgoKcGFnZV90b2tlbhgGIAEoCSJbChNMaXN0T2JqZWN0c1Jlc3BvbnNlEisKB29iamVjdHMYASADKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSK+BQoKT2JqZWN0VmlldxImCgNyZWYYASABKAsyGS5rcmFuZS5hZG1pbi52MS5PYmplY3RSZWYSEQoJbmFtZXNwYWNlGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHdmVyc2lvbhgEIAEoBBIzCgdkZXNpcmVkGAUgASgOMiIua3JhbmUuYWRtaW4udjEuT2JqZWN0Vmlldy5EZXNpcmVkEigKBHNwZWMYBiABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RTcGVjEi8KBXBoYXNlGAcgASgOMiAua3JhbmUuYWRtaW4udjEuT2JqZWN0Vmlldy5QaGFzZRIPCgdzZXR0bGVkGAggASgIEicKB3Ryb3VibGUYCSABKAsyFi5rcmFuZS52MS5PYmplY3RTdGF0dXMSNgoKZGVwbG95bWVudBgKIAEoCzIiLmtyYW5lLmFkbWluLnYxLk9ic2VydmVkRGVwbG95bWVudBIyCghzZW50aW5lbBgLIAEoCzIgLmtyYW5lLmFkbWluLnYxLk9ic2VydmVkU2VudGluZWwSFQoNZGVwbG95bWVudF9pZBgMIAEoCRIUCgxzZWNyZXRfbmFtZXMYDSADKAkiTAoHRGVzaXJlZBIXChNERVNJUkVEX1VOU1BFQ0lGSUVEEAASEwoPREVTSVJFRF9SVU5OSU5HEAESEwoPREVTSVJFRF9TVE9QUEVEEAIipAEKBVBoYXNlEhUKEVBIQVNFX1VOU1BFQ0lGSUVEEAASEQoNUEhBU0VfV0FJVElORxABEhUKEVBIQVNFX1BST0dSRVNTSU5HEAISDwoLUEhBU0VfUkVBRFkQAxIQCgxQSEFTRV9QQVVTRUQQBBIQCgxQSEFTRV9GQUlMRUQQBRISCg5QSEFTRV9ERUxFVElORxAGEhEKDVBIQVNFX0RFTEVURUQQByKHAQoST2JzZXJ2ZWREZXBsb3ltZW50Eg4KBmV4aXN0cxgBIAEoCBJJCglpbnN0YW5jZXMYAiADKAsyNi5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0LlVwZGF0ZS5JbnN0YW5jZRIWCg5yZXBvcnRlZF9hdF9tcxgDIAEoAyJ+ChBPYnNlcnZlZFNlbnRpbmVsEhoKEmF2YWlsYWJsZV9yZXBsaWNhcxgBIAEoBRIfCgZoZWFsdGgYAiABKA4yDy5jdHJsLnYxLkhlYWx0aBIVCg1ydW5uaW5nX2ltYWdlGAMgASgJEhYKDnJlcG9ydGVkX2F0X21zGAQgASgDIiMKEUxpc3RBZ2VudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCSJPChJMaXN0QWdlbnRzUmVzcG9uc2USKQoGYWdlbnRzGAEgAygLMhkua3JhbmUuYWRtaW4udjEuQWdlbnRWaWV3Eg4KBm5vd19tcxgCIAEoAyKnAgoJQWdlbnRWaWV3Eg4KBnJlZ2lvbhgBIAEoCRIWCg5uZXdlc3RfdmVyc2lvbhgCIAEoBBIXCg9oZWFydGJlYXRfYXRfbXMYAyABKAMSEwoLc3RhdGVfYXRfbXMYBCABKAMSJAoFc3RhdGUYBSABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cxIwChB0cm91YmxlZF9vYmplY3RzGAYgAygLMhYua3JhbmUudjEuT2JqZWN0U3RhdHVzEjQKEWJsb2NrZWRfZGVsZXRpb25zGAcgAygLMhkua3JhbmUudjEuQmxvY2tlZERlbGV0aW9uEjYKD25ld2VzdF92ZXJzaW9ucxgIIAMoCzIdLmtyYW5lLmFkbWluLnYxLk5ld2VzdFZlcnNpb24iSgoNTmV3ZXN0VmVyc2lvbhIoCgRraW5kGAEgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIPCgd2ZXJzaW9uGAIgASgEImgKEUxpc3RFdmVudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCRINCgVsaW1pdBgEIAEoDSI7ChJMaXN0RXZlbnRzUmVzcG9uc2USJQoGZXZlbnRzGAEgAygLMhUua3JhbmUuYWRtaW4udjEuRXZlbnQiiQEKEldhdGNoRXZlbnRzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSKAoEa2luZBgCIAEoDjIaLmtyYW5lLmFkbWluLnYxLk9iamVjdEtpbmQSCgoCaWQYAyABKAkSDwoHYmFja2xvZxgEIAEoDRISCgVhZnRlchgFIAEoBEgAiAEBQggKBl9hZnRlciJNChNXYXRjaEV2ZW50c1Jlc3BvbnNlEiQKBWV2ZW50GAEgASgLMhUua3JhbmUuYWRtaW4udjEuRXZlbnQSEAoIcG9zaXRpb24YAiABKAQiigEKBUV2ZW50EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhINCgVhdF9tcxgCIAEoAxIKCgJieRgDIAEoCRINCgVldmVudBgEIAEoCRIPCgd2ZXJzaW9uGAUgASgEEg8KB291dGNvbWUYBiABKAkSDQoFZW50cnkYByABKAQiSQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBIOCgZyZWdpb24YASABKAkSEgoKY29udHJvbGxlchgCIAEoCRILCgNrZXkYAyABKAkiGQoXUmVsZWFzZURlbGV0aW9uUmVzcG9uc2UiJgoUTGlzdFN0cmFuZ2Vyc1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJImMKFUxpc3RTdHJhbmdlcnNSZXNwb25zZRIlCglzdHJhbmdlcnMYASADKAsyEi5rcmFuZS52MS5TdHJhbmdlchITCgtzdGF0ZV9hdF9tcxgCIAEoAxIOCgZub3dfbXMYAyABKAMiVAoTQWRvcHRPYmplY3RzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSLQoHb2JqZWN0cxgCIAMoCzIcLmtyYW5lLnYxLkFkb3B0T2JqZWN0UmVxdWVzdCJIChRBZG9wdE9iamVjdHNSZXNwb25zZRIwCgpub3RfbGlzdGVkGAEgAygLMhwua3JhbmUudjEuQWRvcHRPYmplY3RSZXF1ZXN0ImoKC0Vudmlyb25tZW50EgoKAmlkGAEgASgJEhQKDHdvcmtzcGFjZV9pZBgCIAEoCRISCgpwcm9qZWN0X2lkGAMgASgJEhQKDHNlY3JldF9uYW1lcxgEIAMoCRIPCgd2ZXJzaW9uGAUgASgEIpMBChdBcHBseUVudmlyb25tZW50UmVxdWVzdBIOCgZyZWdpb24YASABKAkSCgoCaWQYAiABKAkSFAoMd29ya3NwYWNlX2lkGAMgASgJEhIKCnByb2plY3RfaWQYBCABKAkSHQoQZXhwZWN0ZWRfdmVyc2lvbhgFIAEoBEgAiAEBQhMKEV9leHBlY3RlZF92ZXJzaW9uIkwKGEFwcGx5RW52aXJvbm1lbnRSZXNwb25zZRIwCgtlbnZpcm9ubWVudBgBIAEoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50IjYKGERlbGV0ZUVudmlyb25tZW50UmVxdWVzdBIOCgZyZWdpb24YASABKAkSCgoCaWQYAiABKAkiGwoZRGVsZXRlRW52aXJvbm1lbnRSZXNwb25zZSJQChdMaXN0RW52aXJvbm1lbnRzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkiZgoYTGlzdEVudmlyb25tZW50c1Jlc3BvbnNlEjEKDGVudmlyb25tZW50cxgBIAMoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJbChBTZXRTZWNyZXRSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIWCg5lbnZpcm9ubWVudF9pZBgCIAEoCRIMCgRuYW1lGAMgASgJEhEKCWVuY3J5cHRlZBgEIAEoCSJFChFTZXRTZWNyZXRSZXNwb25zZRIwCgtlbnZpcm9ubWVudBgBIAEoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50IkoKElVuc2V0U2VjcmV0UmVxdWVzdBIOCgZyZWdpb24YASABKAkSFgoOZW52aXJvbm1lbnRfaWQYAiABKAkSDAoEbmFtZRgDIAEoCSJHChNVbnNldFNlY3JldFJlc3BvbnNlEjAKC2Vudmlyb25tZW50GAEgASgLMhsua3JhbmUuYWRtaW4udjEuRW52aXJvbm1lbnQqlAEKCk9iamVjdEtpbmQSGwoXT0JKRUNUX0tJTkRfVU5TUEVDSUZJRUQQABIaChZPQkpFQ1RfS0lORF9ERVBMT1lNRU5UEAESGAoUT0JKRUNUX0tJTkRfU0VOVElORUwQAhIWChJPQkpFQ1RfS0lORF9QT0xJQ1kQAxIbChdPQkpFQ1RfS0lORF9FTlZJUk9OTUVOVBAEMsYLCgxBZG1pblNlcnZpY2USUwoKTGlzdEFnZW50cxIhLmtyYW5lLmFkbWluLnYxLkxpc3RBZ2VudHNSZXF1ZXN0GiIua3JhbmUuYWRtaW4udjEuTGlzdEFnZW50c1Jlc3BvbnNlElYKC0FwcGx5T2JqZWN0EiIua3JhbmUuYWRtaW4udjEuQXBwbHlPYmplY3RSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuQXBwbHlPYmplY3RSZXNwb25zZRJWCgtTY2FsZU9iamVjdBIiLmtyYW5lLmFkbWluLnYxLlNjYWxlT2JqZWN0UmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLlNjYWxlT2JqZWN0UmVzcG9uc2USWQoMRGVsZXRlT2JqZWN0EiMua3JhbmUuYWRtaW4udjEuRGVsZXRlT2JqZWN0UmVxdWVzdBokLmtyYW5lLmFkbWluLnYxLkRlbGV0ZU9iamVjdFJlc3BvbnNlElAKCUdldE9iamVjdBIgLmtyYW5lLmFkbWluLnYxLkdldE9iamVjdFJlcXVlc3QaIS5rcmFuZS5hZG1pbi52MS5HZXRPYmplY3RSZXNwb25zZRJWCgtMaXN0T2JqZWN0cxIiLmtyYW5lLmFkbWluLnYxLkxpc3RPYmplY3RzUmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLkxpc3RPYmplY3RzUmVzcG9uc2USUwoKTGlzdEV2ZW50cxIhLmtyYW5lLmFkbWluLnYxLkxpc3RFdmVudHNSZXF1ZXN0GiIua3JhbmUuYWRtaW4udjEuTGlzdEV2ZW50c1Jlc3BvbnNlElgKC1dhdGNoRXZlbnRzEiIua3JhbmUuYWRtaW4udjEuV2F0Y2hFdmVudHNSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuV2F0Y2hFdmVudHNSZXNwb25zZTABEmIKD1JlbGVhc2VEZWxldGlvbhImLmtyYW5lLmFkbWluLnYxLlJlbGVhc2VEZWxldGlvblJlcXVlc3QaJy5rcmFuZS5hZG1pbi52MS5SZWxlYXNlRGVsZXRpb25SZXNwb25zZRJcCg1MaXN0U3RyYW5nZXJzEiQua3JhbmUuYWRtaW4udjEuTGlzdFN0cmFuZ2Vyc1JlcXVlc3QaJS5rcmFuZS5hZG1pbi52MS5MaXN0U3RyYW5nZXJzUmVzcG9uc2USWQoMQWRvcHRPYmplY3RzEiMua3JhbmUuYWRtaW4udjEuQWRvcHRPYmplY3RzUmVxdWVzdBokLmtyYW5lLmFkbWluLnYxLkFkb3B0T2JqZWN0c1Jlc3BvbnNlEmUKEEFwcGx5RW52aXJvbm1lbnQSJy5rcmFuZS5hZG1pbi52MS5BcHBseUVudmlyb25tZW50UmVxdWVzdBooLmtyYW5lLmFkbWluLnYxLkFwcGx5RW52aXJvbm1lbnRSZXNwb25zZRJoChFEZWxldGVFbnZpcm9ubWVudBIoLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUVudmlyb25tZW50UmVxdWVzdBopLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUVudmlyb25tZW50UmVzcG9uc2USZQoQTGlzdEVudmlyb25tZW50cxInLmtyYW5lLmFkbWluLnYxLkxpc3RFbnZpcm9ubWVudHNSZXF1ZXN0Gigua3JhbmUuYWRtaW4udjEuTGlzdEVudmlyb25tZW50c1Jlc3BvbnNlElAKCVNldFNlY3JldBIgLmtyYW5lLmFkbWluLnYxLlNldFNlY3JldFJlcXVlc3QaIS5rcmFuZS5hZG1pbi52MS5TZXRTZWNyZXRSZXNwb25zZRJWCgtVbnNldFNlY3JldBIiLmtyYW5lLmFkbWluLnYxLlVuc2V0U2VjcmV0UmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLlVuc2V0U2VjcmV0UmVzcG9uc2ViBnByb3RvMw", [file_ctrl_v1_cilium_network_policy, file_ctrl_v1_deployment, file_ctrl_v1_sentinel, file_krane_v1_agent]);
 
 /**
  * The spec of an object, as the agent gets it.
@@ -1116,8 +1116,8 @@ export type Event = Message<"krane.admin.v1.Event"> & {
   by: string;
 
   /**
-   * `set`, `stopped`, `removed`, `reported`, `troubled`, `recovered` or `released`;
-   * for an environment `set`, `removed`, `secret_set` or `secret_unset`.
+   * `set`, `stopped`, `removed`, `reported`, `troubled`, `recovered`, `released` or
+   * `adopted`; for an environment `set`, `removed`, `secret_set` or `secret_unset`.
    *
    * @generated from field: string event = 4;
    */
@@ -1204,6 +1204,113 @@ export const ReleaseDeletionResponseSchema: GenMessage<ReleaseDeletionResponse> 
   messageDesc(file_krane_admin_v1_admin, 26);
 
 /**
+ * Whose strangers to list.
+ *
+ * @generated from message krane.admin.v1.ListStrangersRequest
+ */
+export type ListStrangersRequest = Message<"krane.admin.v1.ListStrangersRequest"> & {
+  /**
+   * The region of the agent.
+   *
+   * @generated from field: string region = 1;
+   */
+  region: string;
+};
+
+/**
+ * Describes the message krane.admin.v1.ListStrangersRequest.
+ * Use `create(ListStrangersRequestSchema)` to create a new message.
+ */
+export const ListStrangersRequestSchema: GenMessage<ListStrangersRequest> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 27);
+
+/**
+ * At most 1,000 that can be adopted, and 100 others. The counts of `SealCounts` in
+ * the agent's status are complete.
+ *
+ * @generated from message krane.admin.v1.ListStrangersResponse
+ */
+export type ListStrangersResponse = Message<"krane.admin.v1.ListStrangersResponse"> & {
+  /**
+   * The adoptable ones first.
+   *
+   * @generated from field: repeated krane.v1.Stranger strangers = 1;
+   */
+  strangers: Stranger[];
+
+  /**
+   * When the agent reported them; 0 if it never reported.
+   *
+   * @generated from field: int64 state_at_ms = 2;
+   */
+  stateAtMs: bigint;
+
+  /**
+   * The server's time, to compute the age from.
+   *
+   * @generated from field: int64 now_ms = 3;
+   */
+  nowMs: bigint;
+};
+
+/**
+ * Describes the message krane.admin.v1.ListStrangersResponse.
+ * Use `create(ListStrangersResponseSchema)` to create a new message.
+ */
+export const ListStrangersResponseSchema: GenMessage<ListStrangersResponse> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 28);
+
+/**
+ * The objects to adopt, named as in `Stranger`.
+ *
+ * @generated from message krane.admin.v1.AdoptObjectsRequest
+ */
+export type AdoptObjectsRequest = Message<"krane.admin.v1.AdoptObjectsRequest"> & {
+  /**
+   * The region of the agent.
+   *
+   * @generated from field: string region = 1;
+   */
+  region: string;
+
+  /**
+   * At most 1,000.
+   *
+   * @generated from field: repeated krane.v1.AdoptObjectRequest objects = 2;
+   */
+  objects: AdoptObjectRequest[];
+};
+
+/**
+ * Describes the message krane.admin.v1.AdoptObjectsRequest.
+ * Use `create(AdoptObjectsRequestSchema)` to create a new message.
+ */
+export const AdoptObjectsRequestSchema: GenMessage<AdoptObjectsRequest> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 29);
+
+/**
+ * The adoptions are recorded.
+ *
+ * @generated from message krane.admin.v1.AdoptObjectsResponse
+ */
+export type AdoptObjectsResponse = Message<"krane.admin.v1.AdoptObjectsResponse"> & {
+  /**
+   * Those that the agent's last report does not list as adoptable: adopted already,
+   * or created again. Nothing is done about them.
+   *
+   * @generated from field: repeated krane.v1.AdoptObjectRequest not_listed = 1;
+   */
+  notListed: AdoptObjectRequest[];
+};
+
+/**
+ * Describes the message krane.admin.v1.AdoptObjectsResponse.
+ * Use `create(AdoptObjectsResponseSchema)` to create a new message.
+ */
+export const AdoptObjectsResponseSchema: GenMessage<AdoptObjectsResponse> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 30);
+
+/**
  * One environment, and the secrets that its next deployments get.
  *
  * @generated from message krane.admin.v1.Environment
@@ -1250,7 +1357,7 @@ export type Environment = Message<"krane.admin.v1.Environment"> & {
  * Use `create(EnvironmentSchema)` to create a new message.
  */
 export const EnvironmentSchema: GenMessage<Environment> = /*@__PURE__*/
-  messageDesc(file_krane_admin_v1_admin, 27);
+  messageDesc(file_krane_admin_v1_admin, 31);
 
 /**
  * The environment to create or change.
@@ -1299,7 +1406,7 @@ export type ApplyEnvironmentRequest = Message<"krane.admin.v1.ApplyEnvironmentRe
  * Use `create(ApplyEnvironmentRequestSchema)` to create a new message.
  */
 export const ApplyEnvironmentRequestSchema: GenMessage<ApplyEnvironmentRequest> = /*@__PURE__*/
-  messageDesc(file_krane_admin_v1_admin, 28);
+  messageDesc(file_krane_admin_v1_admin, 32);
 
 /**
  * The result.
@@ -1320,7 +1427,7 @@ export type ApplyEnvironmentResponse = Message<"krane.admin.v1.ApplyEnvironmentR
  * Use `create(ApplyEnvironmentResponseSchema)` to create a new message.
  */
 export const ApplyEnvironmentResponseSchema: GenMessage<ApplyEnvironmentResponse> = /*@__PURE__*/
-  messageDesc(file_krane_admin_v1_admin, 29);
+  messageDesc(file_krane_admin_v1_admin, 33);
 
 /**
  * The environment to delete.
@@ -1348,7 +1455,7 @@ export type DeleteEnvironmentRequest = Message<"krane.admin.v1.DeleteEnvironment
  * Use `create(DeleteEnvironmentRequestSchema)` to create a new message.
  */
 export const DeleteEnvironmentRequestSchema: GenMessage<DeleteEnvironmentRequest> = /*@__PURE__*/
-  messageDesc(file_krane_admin_v1_admin, 30);
+  messageDesc(file_krane_admin_v1_admin, 34);
 
 /**
  * Empty: it is deleted.
@@ -1363,7 +1470,7 @@ export type DeleteEnvironmentResponse = Message<"krane.admin.v1.DeleteEnvironmen
  * Use `create(DeleteEnvironmentResponseSchema)` to create a new message.
  */
 export const DeleteEnvironmentResponseSchema: GenMessage<DeleteEnvironmentResponse> = /*@__PURE__*/
-  messageDesc(file_krane_admin_v1_admin, 31);
+  messageDesc(file_krane_admin_v1_admin, 35);
 
 /**
  * Which environments to list.
@@ -1399,7 +1506,7 @@ export type ListEnvironmentsRequest = Message<"krane.admin.v1.ListEnvironmentsRe
  * Use `create(ListEnvironmentsRequestSchema)` to create a new message.
  */
 export const ListEnvironmentsRequestSchema: GenMessage<ListEnvironmentsRequest> = /*@__PURE__*/
-  messageDesc(file_krane_admin_v1_admin, 32);
+  messageDesc(file_krane_admin_v1_admin, 36);
 
 /**
  * One page of environments.
@@ -1427,7 +1534,7 @@ export type ListEnvironmentsResponse = Message<"krane.admin.v1.ListEnvironmentsR
  * Use `create(ListEnvironmentsResponseSchema)` to create a new message.
  */
 export const ListEnvironmentsResponseSchema: GenMessage<ListEnvironmentsResponse> = /*@__PURE__*/
-  messageDesc(file_krane_admin_v1_admin, 33);
+  messageDesc(file_krane_admin_v1_admin, 37);
 
 /**
  * The secret to store.
@@ -1469,7 +1576,7 @@ export type SetSecretRequest = Message<"krane.admin.v1.SetSecretRequest"> & {
  * Use `create(SetSecretRequestSchema)` to create a new message.
  */
 export const SetSecretRequestSchema: GenMessage<SetSecretRequest> = /*@__PURE__*/
-  messageDesc(file_krane_admin_v1_admin, 34);
+  messageDesc(file_krane_admin_v1_admin, 38);
 
 /**
  * The secret is stored.
@@ -1490,7 +1597,7 @@ export type SetSecretResponse = Message<"krane.admin.v1.SetSecretResponse"> & {
  * Use `create(SetSecretResponseSchema)` to create a new message.
  */
 export const SetSecretResponseSchema: GenMessage<SetSecretResponse> = /*@__PURE__*/
-  messageDesc(file_krane_admin_v1_admin, 35);
+  messageDesc(file_krane_admin_v1_admin, 39);
 
 /**
  * The secret to delete.
@@ -1525,7 +1632,7 @@ export type UnsetSecretRequest = Message<"krane.admin.v1.UnsetSecretRequest"> & 
  * Use `create(UnsetSecretRequestSchema)` to create a new message.
  */
 export const UnsetSecretRequestSchema: GenMessage<UnsetSecretRequest> = /*@__PURE__*/
-  messageDesc(file_krane_admin_v1_admin, 36);
+  messageDesc(file_krane_admin_v1_admin, 40);
 
 /**
  * The secret is deleted.
@@ -1546,7 +1653,7 @@ export type UnsetSecretResponse = Message<"krane.admin.v1.UnsetSecretResponse"> 
  * Use `create(UnsetSecretResponseSchema)` to create a new message.
  */
 export const UnsetSecretResponseSchema: GenMessage<UnsetSecretResponse> = /*@__PURE__*/
-  messageDesc(file_krane_admin_v1_admin, 37);
+  messageDesc(file_krane_admin_v1_admin, 41);
 
 /**
  * The kinds of object that krane applies to a cluster, and what else has a history.
@@ -1710,6 +1817,28 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof ReleaseDeletionRequestSchema;
     output: typeof ReleaseDeletionResponseSchema;
+  },
+  /**
+   * The objects in a region's cluster that carry the seal of another krane, as its
+   * agent last reported them.
+   *
+   * @generated from rpc krane.admin.v1.AdminService.ListStrangers
+   */
+  listStrangers: {
+    methodKind: "unary";
+    input: typeof ListStrangersRequestSchema;
+    output: typeof ListStrangersResponseSchema;
+  },
+  /**
+   * Allows an agent to take over some of them. The agent gets it in response to its
+   * next report. `not_found` if its last report lists none of them as adoptable.
+   *
+   * @generated from rpc krane.admin.v1.AdminService.AdoptObjects
+   */
+  adoptObjects: {
+    methodKind: "unary";
+    input: typeof AdoptObjectsRequestSchema;
+    output: typeof AdoptObjectsResponseSchema;
   },
   /**
    * Creates an environment, or changes its owner.
