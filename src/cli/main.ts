@@ -15,6 +15,7 @@ import { addDoctorCommand } from "./doctor-command.ts";
 import { renderErrors } from "./error-text.ts";
 import { addExecOptions, runExec } from "./exec/exec-command.ts";
 import { exitCodeOf, exitCodes } from "./exit-codes.ts";
+import { addAdoptCommand } from "./insight/adopt-command.ts";
 import { addDeletionCommands } from "./insight/deletion-commands.ts";
 import { addInsightCommands } from "./insight/insight-commands.ts";
 import type { Io } from "./io.ts";
@@ -102,6 +103,7 @@ export function createProgram(env: ProcessEnv, io: Io, exitWith: (code: number) 
   addObjectCommands(program, deps, exitWith);
   addInsightCommands(program, deps, exitWith);
   addDeletionCommands(program, deps, exitWith);
+  addAdoptCommand(program, deps, exitWith);
   addSecretCommands(program, deps, exitWith);
   addRenderCommand(program, deps, exitWith);
   addDoctorCommand(program, deps, exitWith);

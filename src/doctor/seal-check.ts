@@ -150,7 +150,8 @@ function findingsOf(name: string, seal: Seal, { objects, isCut }: FoundObjects):
 }
 
 const strangerRemedy =
-  "if the key was lost or the region renamed, restore the old one; if another krane runs in this cluster, ignore it";
+  "after a lost key, a renamed region or a restored cluster: restore the old key or region, or run krane adopt --dry-run; " +
+  "if they belong to another krane that still runs, leave them alone";
 
 function olderKeyFinding(name: string, keyId: string, objects: readonly Judged[], isCut: boolean): Finding {
   const left = objects.filter(({ ownership }) => ownership.kind === "ours" && ownership.keyId === keyId);

@@ -16,7 +16,7 @@ import { ageOf } from "../terminal/age.ts";
 import type { Paint, Tone } from "../terminal/colours.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
 import { type Cell, renderTable } from "../terminal/table.ts";
-import { sealsText } from "./seal-table.ts";
+import { adoptHint, sealsText } from "./seal-table.ts";
 
 /** `region`: only this region; undefined for all. */
 export async function showStatus(admin: Admin, io: Io, region: string | undefined): Promise<number> {
@@ -70,7 +70,7 @@ function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
     held === 0
       ? ""
       : `  ${held} held-back ${held === 1 ? "deletion" : "deletions"}: krane deletions list --region ${printable(region)}\n`;
-  const seals = sealsText(controllers, isOld, paint);
+  const seals = `${sealsText(controllers, isOld, paint)}${adoptHint(controllers, region)}`;
   return `${title}${indented(table)}${problems.join("")}${hint}${indented(seals)}`;
 }
 

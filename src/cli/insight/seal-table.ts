@@ -36,6 +36,16 @@ export function sealsText(controllers: readonly ControllerStatus[], isOld: boole
   return `${table}${older.map((id) => advice(id, rows, isKnown)).join("")}`;
 }
 
+/** Empty if no object carries the seal of another krane. */
+export function adoptHint(controllers: readonly ControllerStatus[], region: string): string {
+  const count = controllers
+    .flatMap(({ seals }) => seals)
+    .reduce((sum, { otherRegion, unknownKey }) => sum + otherRegion + unknownKey, 0);
+  if (count === 0) return "";
+  const objects = count === 1 ? "1 object" : `${count} objects`;
+  return `${objects} of another krane: krane adopt --dry-run --region ${printable(region)}\n`;
+}
+
 /** Several controllers have objects of the same kind. */
 function rowsOf(counts: readonly SealCounts[]): readonly Row[] {
   const byKind = new Map<string, Row>();

@@ -171,7 +171,6 @@ test("a ReplicaSet that krane applied is recognised with its ids, port and hashe
     port: 3000,
     isSandboxed: true,
     replicas: 2,
-    isSandboxed: true,
     createdAt: "2026-01-01T00:00:00Z",
     deleting: false,
   });
