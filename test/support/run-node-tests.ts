@@ -1,5 +1,5 @@
 // `make test-node`: runs test/node on a real Kubernetes node, or says loudly why not. Test files may be named as
-// arguments. A machine that cannot run a node passes without these tests; a CI machine that can does not, because there a
+// arguments. They share one node, except for `*.own-node.test.ts`, which get one each. A machine that cannot run a node passes without these tests; a CI machine that can does not, because there a
 // skip would hide that they stopped running.
 
 import { readdir } from "node:fs/promises";
@@ -19,9 +19,12 @@ try {
   const prepared = await prepareNode(process.env, report, interrupted);
   if (prepared.kind === "ready") {
     report(`node tests: prepared in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
-    const args = [...process.execArgv, boxMain, JSON.stringify(prepared.options), ...(await testFiles())];
-    const green = await runInBox(() => ({ file: process.execPath, args, env: process.env }), interrupted);
-    if (!green && !interrupted.aborted) process.exitCode = 1;
+    for (const files of byNode(await testFiles())) {
+      if (interrupted.aborted) break;
+      const args = [...process.execArgv, boxMain, JSON.stringify(prepared.options), ...files];
+      const green = await runInBox(() => ({ file: process.execPath, args, env: process.env }), interrupted);
+      if (!green && !interrupted.aborted) process.exitCode = 1;
+    }
   } else {
     const fatal = process.env["CI"] === "true" && prepared.ableMachine;
     report(`NODE TESTS ${fatal ? "FAILED, not run" : "SKIPPED"}: ${prepared.what}`);
@@ -39,4 +42,10 @@ async function testFiles(): Promise<readonly string[]> {
   if (named.length > 0) return named;
   const names = (await readdir(testsDir)).filter((name) => name.endsWith(".test.ts")).sort();
   return names.map((name) => relative(process.cwd(), join(testsDir, name)));
+}
+
+function byNode(files: readonly string[]): readonly (readonly string[])[] {
+  const alone = files.filter((file) => file.endsWith(".own-node.test.ts"));
+  const shared = files.filter((file) => !alone.includes(file));
+  return [...(shared.length > 0 ? [shared] : []), ...alone.map((file) => [file])];
 }

@@ -15,6 +15,7 @@ import { nodeAddress } from "./box.ts";
 import { startPostgres } from "./postgres.ts";
 import { type RealNodeOptions, startRealNode } from "./real-node.ts";
 import { relay } from "./relay.ts";
+import { provideVolumes } from "./volumes.ts";
 
 export interface BoxMainOptions extends RealNodeOptions {
   /** For a person outside of the box: connections to the socket reach the API server. */
@@ -34,7 +35,10 @@ try {
   const begun = performance.now();
   const cluster = await startRealNode(parsed, new AbortController().signal);
   report(`node: Ready after ${((performance.now() - begun) / 1000).toFixed(1)} s`);
-  if (parsed.outside !== undefined) await serveOutside(cluster, parsed.outside);
+  if (parsed.outside !== undefined) {
+    await provideVolumes(cluster, join(dirname(cluster.dir), "volumes"));
+    await serveOutside(cluster, parsed.outside);
+  }
   process.exit(files.length > 0 ? await runTests(cluster) : await forever());
 } catch (error) {
   report(`node: ${error instanceof Error ? error.message : String(error)}`);

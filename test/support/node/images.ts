@@ -2,12 +2,13 @@
 // once for each content, into .cache/image.
 
 import { createHash } from "node:crypto";
-import { access, copyFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { access, copyFile, cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { findPostgresBinaries } from "../../../src/server/embedded/binaries.ts";
 import { extractPackages } from "../../../tools/debian-tool.ts";
 import { type BaseOptions, baseSuite, resolveStandInBase } from "../../../tools/image-base.ts";
-import type { ImageStore } from "../../../tools/image-store.ts";
+import type { ImageBuild, ImageStore } from "../../../tools/image-store.ts";
 import { buildKraneImage, describeKraneImage, withBaseImage } from "../../../tools/krane-image.ts";
 import { projectRoot } from "../project-files.ts";
 import { sandboxImage } from "./node-components.ts";
@@ -17,6 +18,11 @@ export const appImage = "registry.example/app:1";
 
 /** The same program with a shell, curl, awk, wget and kill, started by examples/clients/decrypt-env. */
 export const shellAppImage = "registry.example/shell-app:1";
+
+/** Stand-ins for public images, under their names: what examples/hello.yaml runs, and the chart's PostgreSQL for trials. */
+const whoamiImage = "docker.io/traefik/whoami:v1.10";
+const postgresImage = "docker.io/library/postgres:17";
+
 const shellPackages = ["coreutils", "curl", "dash", "mawk", "procps", "wget"];
 
 interface Recipe {
@@ -35,31 +41,7 @@ export async function resolveNodeImages(
   options: BaseOptions,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const krane = await describeKraneImage();
-  const base = await resolveStandInBase(krane.base, options, signal);
-  const program = ["bin/krane", "deploy/image/krane", "deploy/image/Dockerfile"].map((each) =>
-    join(projectRoot, each),
-  );
-  const appFiles = await filesOf(join(images, "app"));
-  const recipes: readonly Recipe[] = [
-    { tag: sandboxImage, files: [join(nodeDir, "pause")], build: (store) => buildPause(store, nodeDir) },
-    { tag: krane.tag, files: [base, ...program], build: buildKraneImage },
-    {
-      tag: appImage,
-      files: [base, ...program, ...appFiles],
-      build: (store) =>
-        store.build({
-          tag: appImage,
-          dockerfile: join(images, "app/Dockerfile"),
-          context: join(images, "app"),
-        }),
-    },
-    {
-      tag: shellAppImage,
-      files: [base, ...program, ...appFiles, decryptEnv, join(images, "shell-app/Dockerfile")],
-      build: (store) => buildShellApp(store, signal),
-    },
-  ];
+  const recipes = await createRecipes(nodeDir, options, signal);
   const archives = await Promise.all(recipes.map(archiveOf));
   const missing = await Promise.all(
     archives.map((archive) =>
@@ -83,6 +65,50 @@ export async function resolveNodeImages(
   return archives;
 }
 
+/** In the order in which they are built: some are made from others. */
+async function createRecipes(
+  nodeDir: string,
+  options: BaseOptions,
+  signal: AbortSignal,
+): Promise<readonly Recipe[]> {
+  const krane = await describeKraneImage();
+  const base = await resolveStandInBase(krane.base, options, signal);
+  const program = ["bin/krane", "deploy/image/krane", "deploy/image/Dockerfile"].map((each) =>
+    join(projectRoot, each),
+  );
+  const appFiles = [base, ...program, ...(await filesOf(join(images, "app")))];
+  const shellAppFiles = [...appFiles, decryptEnv, join(images, "shell-app/Dockerfile")];
+  const postgresNative = await findPostgresFolder();
+  return [
+    { tag: sandboxImage, files: [join(nodeDir, "pause")], build: (store) => buildPause(store, nodeDir) },
+    { tag: krane.tag, files: [base, ...program], build: buildKraneImage },
+    {
+      tag: appImage,
+      files: appFiles,
+      build: (store) => store.build(inFolder(appImage, "app")),
+    },
+    {
+      tag: shellAppImage,
+      files: shellAppFiles,
+      build: (store) => buildShellApp(store, signal),
+    },
+    {
+      tag: whoamiImage,
+      files: [...appFiles, join(images, "whoami/Dockerfile")],
+      build: (store) => store.build(inFolder(whoamiImage, "whoami")),
+    },
+    {
+      tag: postgresImage,
+      files: [
+        ...shellAppFiles,
+        ...(await filesOf(join(images, "postgres"))),
+        join(postgresNative, "../package.json"),
+      ],
+      build: (store) => buildPostgres(store, postgresNative),
+    },
+  ];
+}
+
 async function archiveOf({ tag, files }: Recipe): Promise<string> {
   const hash = createHash("sha256").update([tag, baseSuite, ...shellPackages].join(" "));
   for (const file of files) hash.update(await readFile(file));
@@ -98,6 +124,10 @@ async function removeOlder(tag: string, archive: string): Promise<void> {
 
 function fileNameOf(tag: string): string {
   return (tag.split("/").at(-1) ?? "").replace(":", "-");
+}
+
+function inFolder(tag: string, folder: string): ImageBuild {
+  return { tag, dockerfile: join(images, folder, "Dockerfile"), context: join(images, folder) };
 }
 
 async function buildPause(store: ImageStore, nodeDir: string): Promise<void> {
@@ -122,6 +152,30 @@ async function buildShellApp(store: ImageStore, signal: AbortSignal): Promise<vo
   } finally {
     await rm(context, { recursive: true, force: true });
   }
+}
+
+/** The programs that `krane server` starts where it is given no database, from an npm package. */
+async function findPostgresFolder(): Promise<string> {
+  return dirname(dirname((await findPostgresBinaries(undefined)).postgres));
+}
+
+async function buildPostgres(store: ImageStore, native: string): Promise<void> {
+  const context = await mkdtemp(join(tmpdir(), "krane-postgres-image-"));
+  try {
+    await cp(join(images, "postgres"), context, { recursive: true });
+    await cp(native, join(context, "native"), { recursive: true });
+    const { libraryLinks } = await findPostgresBinaries(undefined);
+    for (const [name, file] of libraryLinks)
+      await symlink(basename(file), join(context, "native/lib", name)).catch(ignoreExisting);
+    await store.build({ tag: postgresImage, dockerfile: join(context, "Dockerfile"), context });
+  } finally {
+    await rm(context, { recursive: true, force: true });
+  }
+}
+
+/** Where install scripts may run, the package makes the links itself. */
+function ignoreExisting(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EEXIST") throw error;
 }
 
 async function filesOf(folder: string): Promise<readonly string[]> {
