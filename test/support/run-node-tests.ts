@@ -1,6 +1,6 @@
 // `make test-node`: runs test/node on a real Kubernetes node, or says loudly why not. Test files may be named as
-// arguments. They share one node, except for `*.own-node.test.ts`, which get one each. A machine that cannot run a node passes without these tests; a CI machine that can does not, because there a
-// skip would hide that they stopped running.
+// arguments. They share one node, except for `*.own-node.test.ts`, which get one each. A machine that cannot run a node
+// passes without these tests; a CI machine that can does not, because there a skip would hide that they stopped running.
 
 import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
