@@ -1,11 +1,10 @@
 // `make image`: builds krane's image into .cache/image/krane.tar, an OCI archive, and prints its path. Beside it,
 // krane.cdx.json lists the npm packages that the program is built from (CycloneDX, from the lock file).
 
-import { execFile } from "node:child_process";
 import { stat, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { buildKraneImage, describeKraneImage, withBaseImage } from "./krane-image.ts";
+import { loadPackageList } from "./package-list.ts";
 
 const stopping = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -22,7 +21,9 @@ try {
     await store.save(tag, archive);
   };
   await withBaseImage({ env: process.env, report }, build, stopping.signal);
-  await writePackageList(stopping.signal);
+  // Optional packages are programs for other machines than a container.
+  const list = await loadPackageList(root, { withOptional: false }, stopping.signal);
+  await writeFile(packageList, `${JSON.stringify(list, null, 2)}\n`);
   const megabytes = Math.round((await stat(archive)).size / 1e6);
   report(`image: ${tag}, ${megabytes} MB compressed, on a base made from Debian packages`);
   console.log(archive);
@@ -30,23 +31,4 @@ try {
   const reason = error instanceof Error ? error.message : String(error);
   console.error(`image: ${stopping.signal.aborted ? "interrupted" : reason}`);
   process.exitCode = 1;
-}
-
-/** Optional packages are programs for other machines than a container. */
-async function writePackageList(signal: AbortSignal): Promise<void> {
-  const args = [
-    "sbom",
-    "--sbom-format",
-    "cyclonedx",
-    "--omit",
-    "dev",
-    "--omit",
-    "optional",
-    "--package-lock-only",
-  ];
-  const { stdout } = await promisify(execFile)("npm", args, { cwd: root, signal, maxBuffer: 2 ** 24 });
-  const list = JSON.parse(stdout) as { readonly metadata: { readonly component: { name: string } } };
-  // npm takes the name of the folder.
-  list.metadata.component.name = "krane";
-  await writeFile(packageList, `${JSON.stringify(list, null, 2)}\n`);
 }
