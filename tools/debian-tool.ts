@@ -9,14 +9,30 @@ const outputBytesMax = 2 ** 24;
 /** Debian packages could not be downloaded or unpacked: a problem of the machine, not of the pins. */
 export class DebianPackagesError extends Error {}
 
+/** As Debian and container images name them. */
+export type Architecture = "amd64" | "arm64";
+
+export const ownArchitecture: Architecture = process.arch === "arm64" ? "arm64" : "amd64";
+
 /** Writes the content of packages and of what they depend on as a tar archive. No script of a package is run. */
-export async function extractPackages(
+export function extractPackages(
   packages: readonly string[],
   suite: string,
   archive: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const args = ["--quiet", "--variant=extract", `--include=${packages.join(",")}`, suite, archive];
+  return extractPackagesFor(ownArchitecture, packages, suite, archive, signal);
+}
+
+export async function extractPackagesFor(
+  architecture: Architecture,
+  packages: readonly string[],
+  suite: string,
+  archive: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const what = [`--architectures=${architecture}`, `--include=${packages.join(",")}`];
+  const args = ["--quiet", "--variant=extract", ...what, suite, archive];
   await runDebianTool("mmdebstrap", args, signal).catch((cause: unknown) => {
     signal.throwIfAborted();
     const reason = cause instanceof Error ? cause.message.trim().split("\n").at(-1) : String(cause);

@@ -6,20 +6,23 @@ import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { withBuildLock } from "./build-lock.ts";
-import { extractPackages } from "./debian-tool.ts";
+import { type Architecture, extractPackagesFor, ownArchitecture } from "./debian-tool.ts";
 import { openImageStore } from "./image-store.ts";
 
 export interface BaseOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly report: (line: string) => void;
+  /** Default: that of this machine. */
+  readonly architecture?: Architecture;
 }
 
 const run = promisify(execFile);
 const self = fileURLToPath(import.meta.url);
+const node24Dir = fileURLToPath(new URL("node24", import.meta.url));
 /** The Debian release of the base. */
 export const baseSuite = "trixie";
 const packages = ["base-files", "ca-certificates", "libc6", "libgcc-s1", "libstdc++6", "netbase", "tzdata"];
@@ -43,26 +46,26 @@ const accounts = {
 /** Returns an OCI archive with the image under that name. */
 export async function resolveStandInBase(
   name: string,
-  { env, report }: BaseOptions,
+  { env, report, architecture = ownArchitecture }: BaseOptions,
   signal: AbortSignal,
 ): Promise<string> {
-  const node = await findNode24();
   const facts = [
     name,
-    process.arch,
+    architecture,
     await readFile(self, "utf8"),
-    await readFile(join(dirname(node), "../package.json"), "utf8"),
+    await readFile(join(node24Dir, "package-lock.json"), "utf8"),
   ];
   const key = createHash("sha256").update(facts.join("\n")).digest("hex").slice(0, 12);
   const cache = join(env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "krane", "image-base");
   const archive = join(cache, key, "base.tar");
   const build = async () => {
     if (await isFile(archive)) return;
-    report("image: making a stand-in for the base image from Debian packages, once");
+    report(`image: making a stand-in for the ${architecture} base image from Debian packages, once`);
     const work = await mkdtemp(join(tmpdir(), "krane-image-base-"));
     try {
-      await makeRoot(join(work, "root"), node, signal);
-      await pack(name, work, archive, signal);
+      const node = await provideNode24(architecture, join(work, "node24"), signal);
+      await makeRoot(join(work, "root"), { architecture, node }, signal);
+      await pack(name, { work, architecture }, archive, signal);
     } finally {
       await rm(work, { recursive: true, force: true });
     }
@@ -72,18 +75,32 @@ export async function resolveStandInBase(
   return archive;
 }
 
-/** The Node that production runs on; `make .cache/node24` installs it from npm. */
-async function findNode24(): Promise<string> {
-  const folder = fileURLToPath(new URL("node24/node_modules", import.meta.url));
-  const names = await readdir(folder).catch(() => []);
-  const found = names.find((each) => each.startsWith("node-linux-"));
-  if (found === undefined) throw new Error("Node 24 is not installed: run `make .cache/node24`");
-  return join(folder, found, "bin", "node");
+/** The Node that production runs on, from npm. `make .cache/node24` installs that of this machine. */
+async function provideNode24(
+  architecture: Architecture,
+  folder: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const cpu = architecture === "amd64" ? "x64" : architecture;
+  const installed = join(`node_modules/node-linux-${cpu}`, "bin/node");
+  const own = join(node24Dir, installed);
+  if (await isFile(own)) return own;
+  if (architecture === ownArchitecture) throw new Error("Node 24 is not installed: run `make .cache/node24`");
+  await mkdir(folder);
+  for (const file of ["package.json", "package-lock.json"])
+    await copyFile(join(node24Dir, file), join(folder, file));
+  const flags = ["--no-progress", "--ignore-scripts", "--os=linux", `--cpu=${cpu}`];
+  await run("npm", ["ci", ...flags], { cwd: folder, signal });
+  return join(folder, installed);
 }
 
-async function makeRoot(root: string, node: string, signal: AbortSignal): Promise<void> {
+async function makeRoot(
+  root: string,
+  { architecture, node }: { readonly architecture: Architecture; readonly node: string },
+  signal: AbortSignal,
+): Promise<void> {
   const archive = `${root}.tar`;
-  await extractPackages(packages, baseSuite, archive, signal);
+  await extractPackagesFor(architecture, packages, baseSuite, archive, signal);
   await mkdir(root);
   const without = programs.map((path) => `--exclude=${path}`);
   await run("tar", ["-xf", archive, "-C", root, "--anchored", "--wildcards", ...without], { signal });
@@ -102,7 +119,12 @@ async function makeRoot(root: string, node: string, signal: AbortSignal): Promis
   await chmod(join(root, "tmp"), 0o1777);
 }
 
-async function pack(name: string, work: string, archive: string, signal: AbortSignal): Promise<void> {
+async function pack(
+  name: string,
+  { work, architecture }: { readonly work: string; readonly architecture: Architecture },
+  archive: string,
+  signal: AbortSignal,
+): Promise<void> {
   const dockerfile = join(work, "Dockerfile");
   const lines = [
     "FROM scratch",
@@ -114,8 +136,13 @@ async function pack(name: string, work: string, archive: string, signal: AbortSi
   ];
   await writeFile(dockerfile, `${lines.join("\n")}\n`);
   const store = await openImageStore(join(work, "store"), signal);
-  await store.build({ tag: name, dockerfile, context: work });
+  await store.build({ tag: name, dockerfile, context: work, args: platformOf(architecture) });
   await store.save(name, archive);
+}
+
+/** Nothing runs while an image is built, so any machine builds for any architecture. */
+export function platformOf(architecture: Architecture): readonly string[] {
+  return ["--platform", `linux/${architecture}`];
 }
 
 async function isFile(path: string): Promise<boolean> {

@@ -4,7 +4,8 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type BaseOptions, resolveStandInBase } from "./image-base.ts";
+import { type Architecture, ownArchitecture } from "./debian-tool.ts";
+import { type BaseOptions, platformOf, resolveStandInBase } from "./image-base.ts";
 import { type ImageStore, openImageStore } from "./image-store.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -25,8 +26,11 @@ export async function describeKraneImage(): Promise<KraneImage> {
   return { tag: `registry.example/krane:${version}`, base };
 }
 
-/** bin/krane must be there already: `make build` writes it. */
-export async function buildKraneImage(store: ImageStore): Promise<void> {
+/** bin/krane must be there already: `make build` writes it. The store must have the base of that architecture. */
+export async function buildKraneImage(
+  store: ImageStore,
+  architecture: Architecture = ownArchitecture,
+): Promise<void> {
   const { tag } = await describeKraneImage();
   const ignored = ["--ignorefile", join(folder, "Dockerfile.dockerignore")];
   const labels = ["--label", `org.opencontainers.image.version=${tag.split(":").at(-1)}`];
@@ -34,7 +38,7 @@ export async function buildKraneImage(store: ImageStore): Promise<void> {
     tag,
     dockerfile: join(folder, "Dockerfile"),
     context: root,
-    args: [...ignored, ...labels],
+    args: [...platformOf(architecture), ...ignored, ...labels],
   });
 }
 
