@@ -10,7 +10,7 @@ SOURCES := $(shell find src packages test tools bench proto -mindepth 1 \( -name
 	src/. packages/. test/. tools/. bench/. proto/.
 PRODUCT := $(filter src/% packages/%,$(SOURCES))
 
-.PHONY: help dev test test-long test-node image check build pack gen deploy kube node cluster bench install clean
+.PHONY: help dev test test-long test-node image check build pack release gen deploy kube node cluster bench install clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ pack: build ## Pack krane and @krane/kube-apiserver as npm would publish them, i
 	npm pack --pack-destination .cache/packed
 	cd packages/kube-apiserver/dist && npm pack --pack-destination $(CURDIR)/.cache/packed
 
+release: .cache/installed .cache/node24 ## Make all files of a release into release/ and install from them: make release version=X.Y.Z (as root on Debian)
+	$(TS) tools/release.ts "$(version)"
+
 gen: .cache/installed ## Generate src/gen from proto/
 	$(TS) tools/generate.ts
 
@@ -62,7 +65,7 @@ bench: build ## Run the benchmarks; prints each figure with its ratio to the raw
 install: .cache/installed ## Install the pinned npm packages
 
 clean: ## Remove build results (not the Kubernetes cache)
-	rm -rf bin dist packages/*/dist .cache node_modules tools/node24/node_modules
+	rm -rf bin dist release packages/*/dist .cache node_modules tools/node24/node_modules
 
 .cache/installed: package.json package-lock.json .npmrc $(wildcard packages/*/package.json)
 	@mkdir -p .cache

@@ -91,13 +91,18 @@ export async function bundleLibrary(outdir: string): Promise<void> {
   await emitTypes(root, ["src/index.ts", "src/testing.ts"], `${resolved}/types`);
 }
 
+/** For a tree without git: the commit that it is a copy of. */
+export const revisionVariable = "KRANE_REVISION";
+
 async function identity(): Promise<Record<string, string>> {
   const { version } = JSON.parse(await readFile(`${root}/package.json`, "utf8")) as { version: string };
   return { KRANE_VERSION: JSON.stringify(version), KRANE_REVISION: JSON.stringify(await revision()) };
 }
 
-/** The commit, marked if files differ from it; "unknown" without git or a repository. */
+/** The commit, marked if files differ from it; "unknown" without git or a repository, unless it is given. */
 async function revision(): Promise<string> {
+  const given = process.env[revisionVariable];
+  if (given !== undefined) return given;
   try {
     const git = async (...args: string[]) =>
       (await promisify(execFile)("git", args, { cwd: root })).stdout.trim();

@@ -22,6 +22,24 @@ export function lintChart(helm: string, values: readonly string[], signal: Abort
   return runHelm(helm, ["lint", "--strict", chartDir, ...values], signal);
 }
 
+/** Writes a chart as a package into a folder, and returns its path. */
+export async function packageChart(
+  helm: string,
+  chart: string,
+  folder: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const printed = await runHelm(helm, ["package", chart, "--destination", folder], signal);
+  const path = /: (\S+\.tgz)$/m.exec(printed)?.[1];
+  if (path === undefined) throw new Error(`helm package: ${printed}`);
+  return path;
+}
+
+/** A chart, also a packaged one, rendered with its defaults. */
+export function renderAnyChart(helm: string, chart: string, signal: AbortSignal): Promise<string> {
+  return runHelm(helm, ["template", "krane", chart, "--namespace", "krane"], signal);
+}
+
 /** Every file of deploy/manifests, by its path there. */
 export async function renderManifests(
   helm: string,

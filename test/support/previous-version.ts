@@ -1,11 +1,12 @@
 // The version before this one, built from this repository's history: upgrade tests run it before and after the present
 // one. If the history is not there, the reason is returned as a value.
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { fillFolder, missingFiles } from "../../tools/binary-folder.ts";
+import { exportTree } from "../../tools/source-tree.ts";
 import { projectRoot } from "./project-files.ts";
 
 /**
@@ -81,34 +82,14 @@ async function historyObstacle(signal: AbortSignal): Promise<string | undefined>
 async function buildPrevious(target: string, signal: AbortSignal): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "krane-previous-"));
   try {
-    const archive = join(folder, "tree.tar");
     const tree = join(folder, "tree");
-    await mkdir(tree);
-    await run("git", ["archive", "--output", archive, previousCommit], { cwd: projectRoot, signal });
-    await run("tar", ["-xf", archive, "-C", tree], { signal });
-    await installPackages(tree, signal);
+    await exportTree(projectRoot, previousCommit, tree, signal);
     const bundle = ["--import", "tsx", "tools/bundle.ts", "program", target];
     await run(process.execPath, bundle, { cwd: tree, signal });
     await cp(join(tree, "deploy"), join(dirname(target), "deploy"), { recursive: true });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-/** Uses the npm packages of this tree if they are the same. */
-async function installPackages(tree: string, signal: AbortSignal): Promise<void> {
-  const lockOf = (root: string) => readFile(join(root, "package-lock.json"), "utf8");
-  if ((await lockOf(tree)) !== (await lockOf(projectRoot))) {
-    await run("npm", ["ci", "--no-progress", "--ignore-scripts"], { cwd: tree, signal });
-    return;
-  }
-  const installed = join(projectRoot, "node_modules");
-  await mkdir(join(tree, "node_modules/@krane"), { recursive: true });
-  // Packages of the repository itself are linked to the previous tree, not to this one.
-  for (const name of (await readdir(installed)).filter((entry) => entry !== "@krane"))
-    await symlink(join(installed, name), join(tree, "node_modules", name));
-  for (const name of await readdir(join(tree, "packages")))
-    await symlink(join(tree, "packages", name), join(tree, "node_modules/@krane", name));
 }
 
 function firstLine(error: unknown): string {

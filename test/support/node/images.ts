@@ -8,9 +8,10 @@ import { basename, dirname, join } from "node:path";
 import { findPostgresBinaries } from "../../../src/server/embedded/binaries.ts";
 import { extractPackages } from "../../../tools/debian-tool.ts";
 import { type BaseOptions, baseSuite, resolveStandInBase } from "../../../tools/image-base.ts";
-import type { ImageBuild, ImageStore } from "../../../tools/image-store.ts";
+import { type ImageBuild, type ImageStore, openImageStore } from "../../../tools/image-store.ts";
 import { buildKraneImage, describeKraneImage, withBaseImage } from "../../../tools/krane-image.ts";
 import { projectRoot } from "../project-files.ts";
+import { installedVariable } from "./installed-krane.ts";
 import { sandboxImage } from "./node-components.ts";
 
 /** A tenant's program that answers HTTP; its folder is test/node/images/app. */
@@ -41,6 +42,8 @@ export async function resolveNodeImages(
   options: BaseOptions,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
+  const installed = options.env[installedVariable];
+  if (installed !== undefined) return installedImages(installed, nodeDir, signal);
   const recipes = await createRecipes(nodeDir, options, signal);
   const archives = await Promise.all(recipes.map(archiveOf));
   const missing = await Promise.all(
@@ -107,6 +110,24 @@ async function createRecipes(
       build: (store) => buildPostgres(store, postgresNative),
     },
   ];
+}
+
+/** Of krane's, the one that was built before. Tests that use others do not run with it. */
+async function installedImages(
+  installed: string,
+  nodeDir: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const dir = await mkdtemp(join(tmpdir(), "krane-images-"));
+  const pause = join(installed, "pause.tar");
+  try {
+    const store = await openImageStore(dir, signal);
+    await buildPause(store, nodeDir);
+    await store.save(sandboxImage, pause);
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+  return [pause, join(installed, "krane.tar")];
 }
 
 async function archiveOf({ tag, files }: Recipe): Promise<string> {

@@ -19,6 +19,13 @@ export interface InstalledKrane {
   type(script: string): Promise<string>;
 }
 
+/**
+ * Names a folder with krane as it was built before, instead of the one of this tree: bin/krane, deploy/ and the image
+ * krane.tar. `make release` verifies its files so.
+ */
+export const installedVariable = "KRANE_TEST_INSTALLED";
+
+const source = process.env[installedVariable] ?? projectRoot;
 const never = new AbortController().signal;
 const installDeadlineMs = 90_000;
 
@@ -41,7 +48,7 @@ export async function installedKrane(): Promise<InstalledKrane> {
 async function openShell(cluster: TestCluster, folder: string): Promise<InstalledKrane["type"]> {
   const binary = await resolveGoTool(helm, process.env, { report: (line) => console.error(line) }, never);
   assert.ok(binary.kind === "ready", "helm is missing");
-  const path = [dirname(binary.path), cluster.binariesDir, join(projectRoot, "bin"), process.env["PATH"]];
+  const path = [dirname(binary.path), cluster.binariesDir, join(source, "bin"), process.env["PATH"]];
   const env = { PATH: path.join(":"), HOME: folder, USER: "ada", KUBECONFIG: cluster.kubeconfigPath };
   await mkdir(folder, { recursive: true });
   return async (script) => {
@@ -57,7 +64,7 @@ async function install(cluster: TestCluster, folder: string, type: InstalledKran
   };
   await applyClusterwideDefinition(cluster);
   await provideVolume(cluster, join(folder, "vault-volume"));
-  await symlink(join(projectRoot, "deploy"), join(folder, "deploy"));
+  await symlink(join(source, "deploy"), join(folder, "deploy"));
   const page = readProjectFile("docs/operations/install.md");
   const placeholder = "postgres://krane:PASSWORD@postgres.example:5432/krane";
   assert.ok(page.includes(placeholder));
