@@ -30,6 +30,12 @@ export const grpcurl: GoTool = {
 /** Renders and checks the chart in deploy/. */
 export const helm: GoTool = { folder: "helm", importPath: "helm.sh/helm/v4/cmd/helm" };
 
+/** Checks the workflows in .github/. */
+export const actionlint: GoTool = {
+  folder: "actionlint",
+  importPath: "github.com/rhysd/actionlint/cmd/actionlint",
+};
+
 /** An S3 server, for the vault's storage. */
 export const s3Server: GoTool = { folder: "s3", importPath: "github.com/versity/versitygw/cmd/versitygw" };
 
