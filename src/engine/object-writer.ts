@@ -11,7 +11,7 @@ import type { Ownership } from "../model/ownership.ts";
 import type { Seal, SealedIds } from "../model/seal.ts";
 import type { ActionRecords, BeforeWrite, WrittenObject } from "./action-records.ts";
 import { appliedPart } from "./applied-content.ts";
-import { isConflict, isRefusal } from "./classify.ts";
+import { isConflict, isRefusal, isRefusedContent } from "./classify.ts";
 import type { DriftMemory } from "./drift-memory.ts";
 import { DriftRepair, manifestHashOf, type Repair } from "./drift-repair.ts";
 import { type DriftedField, describeDrift } from "./drifted-fields.ts";
@@ -85,7 +85,14 @@ export class ObjectWriter {
     let current = found?.object;
     let writes = 0;
     if (current === undefined || found?.needsApply) {
-      current = await this.send(object, live, signal);
+      try {
+        current = await this.send(object, live, signal);
+      } catch (error) {
+        // What a webhook weakens on the way, the chart's policy refuses. The template stays weak then.
+        const weakness = found && isRefusedContent(error) ? object.weaknessOf(found.object) : "";
+        if (found === undefined || weakness === "") throw error;
+        return this.hold(object, name, found.object, weakness, signal);
+      }
       if (!isAnswerAbout(current, ref, live)) throw untrueAnswer(name);
       writes += 1;
       // The usual case: the server has exactly what was sent.

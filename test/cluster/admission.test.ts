@@ -2,6 +2,7 @@
 // writes, and refuses what an attacker would write to get further than that.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { KubeObject } from "../../src/kube/types.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { installRights, type ServiceAccountAccess } from "../support/deployed-rights.ts";
@@ -345,6 +346,30 @@ for (const [what, kind, namespace] of [
     assert.match(await answerTo("apply", own), reason);
     assert.match(await answerTo("delete", own), reason);
   });
+
+test("of a ReplicaSet that others have weakened, krane may lower the replicas and nothing else", async (t) => {
+  const namespace = await cluster.freshNamespace(t);
+  const found = golden.flatMap(({ manifests }) => manifests).find(({ kind }) => kind === "ReplicaSet");
+  const { metadata, spec } = (found ?? assert.fail("no ReplicaSet")) as ReplicaSet;
+  const template = { ...spec?.template, spec: { ...spec?.template?.spec, hostPID: true } };
+  const weakened = { apiVersion: "apps/v1", kind: "ReplicaSet", metadata: { ...metadata, namespace } };
+  const collection = `/apis/apps/v1/namespaces/${namespace}/replicasets`;
+  const body = { ...weakened, spec: { ...spec, replicas: 2, template } };
+  assert.equal((await cluster.request({ method: "POST", path: collection, body })).status, 201);
+  const patch = async (change: object) => {
+    const path = `${collection}/${metadata?.name}?dryRun=All`;
+    const contentType = "application/merge-patch+json";
+    const asked = { method: "PATCH", path, contentType, body: change, token: account.token } as const;
+    return (await cluster.request(asked)).status;
+  };
+  assert.equal(await patch({ spec: { replicas: 1 } }), 200);
+  for (const change of [
+    { replicas: 3 },
+    { replicas: 2, minReadySeconds: 1 },
+    { replicas: 1, template: { spec: { hostIPC: true } } },
+  ])
+    assert.equal(await patch({ spec: change }), 422, JSON.stringify(change));
+});
 
 test("nobody else is asked", async () => {
   const [what, , changes] = attacks.find(([, , , reason]) => reason === node) ?? assert.fail();

@@ -229,30 +229,39 @@ test("a field that admission sets is left alone and shown, without a write, also
   assert.deepEqual(spec?.template?.spec?.nodeSelector, { zone: "a" });
 });
 
-test("a deployment whose isolation admission lowers gets no new pods until that ends", async (t) => {
-  // The chart's policy would refuse krane's own writes as well.
-  const trial = await trialOf(t, "deployment/minimal", replicaSets, 0, 2, "administrator");
-  const replicas = async () => ((await trial.live()) as ReplicaSet).spec?.replicas;
-  const stop = await mutate(t, trial, '"/spec/template/spec/hostPID", value: true', "hostPID");
-  await trial.reconcile();
-  assert.equal(trial.outcome?.kind, "held", JSON.stringify(trial.outcome));
-  assert.match(JSON.stringify(trial.outcome), /hostPID/);
-  assert.equal(await replicas(), 0);
-  for (const isRestart of [false, true]) {
-    if (isRestart) trial.restart();
-    const writes = await trial.reconcile();
-    assert.equal(writes, 0);
-    assert.equal(trial.outcome?.kind, "held");
-  }
-  await stop();
-  await eventually("it has its pods again", async () => {
+for (const [as, field, value] of [
+  ["administrator", "hostPID", "true"],
+  ["agent", "hostPID", "true"],
+  // krane sends this one, so it is repaired by an apply.
+  ["agent", "runtimeClassName", '"runc"'],
+] as const)
+  test(`if admission sets ${field}, a deployment gets no new pods until that ends, for the ${as}`, async (t) => {
+    const trial = await trialOf(t, "deployment/minimal", replicaSets, 0, 2, as);
+    const replicas = async () => ((await trial.live()) as ReplicaSet).spec?.replicas;
+    const stop = await mutate(t, trial, `"/spec/template/spec/${field}", value: ${value}`, field);
     await trial.reconcile();
-    assert.equal(trial.outcome?.kind, "applied", "it is held");
+    assert.equal(trial.outcome?.kind, "held", JSON.stringify(trial.outcome));
+    assert.match(JSON.stringify(trial.outcome), new RegExp(field));
+    assert.equal(await replicas(), 0);
+    for (const isRestart of [false, true]) {
+      if (isRestart) trial.restart();
+      const writes = await trial.reconcile();
+      assert.equal(writes, 0);
+      assert.equal(trial.outcome?.kind, "held");
+    }
+    await stop();
+    await eventually("it has its pods again", async () => {
+      await trial.reconcile();
+      assert.equal(trial.outcome?.kind, "applied", "it is held");
+    });
+    const { spec } = (await trial.live()) as ReplicaSet;
+    assert.deepEqual([spec?.replicas, spec?.template?.spec?.[field]], [2, podSpecOf(trial.manifest)[field]]);
+    assert.equal(await trial.reconcile(), 0);
   });
-  const { spec } = (await trial.live()) as ReplicaSet;
-  assert.deepEqual([spec?.replicas, spec?.template?.spec?.hostPID], [2, undefined]);
-  assert.equal(await trial.reconcile(), 0);
-});
+
+function podSpecOf(object: KubeObject): Json {
+  return ((object as ReplicaSet).spec?.template?.spec ?? {}) as unknown as Json;
+}
 
 /** Adds a field to every ReplicaSet of the namespace, as a mutating webhook does, and waits until it does. */
 async function mutate(t: TestContext, trial: DriftTrial, addition: string, field: string) {
@@ -276,7 +285,7 @@ async function mutate(t: TestContext, trial: DriftTrial, addition: string, field
       { fieldManager: "krane", force: true, dryRun: true },
       signal,
     );
-    assert.ok(field in (object.spec?.template?.spec ?? {}), "it does not");
+    assert.notDeepEqual(podSpecOf(object)[field], podSpecOf(trial.manifest)[field], "it does not");
   });
   await api.apply(replicaSets, trial.manifest as ReplicaSet, { fieldManager: "krane", force: true }, signal);
   return stop;
