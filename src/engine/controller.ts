@@ -153,7 +153,8 @@ export class Controller<
     const enqueue = this.queue.add.bind(this.queue);
     const { guard } = this;
     const shared = { controller: name, definition, store, guard, clock, log, metrics, enqueue, spans };
-    this.seals = new SealInspector({ ...shared, applier, seal: deps.seal, retry: (key) => this.retry(key) });
+    const isInformed = () => this.isInformed();
+    this.seals = new SealInspector({ ...shared, applier, seal: deps.seal, isInformed });
     const looked = { ...shared, statuses: this.statuses, applier };
     this.reconciler = createReconciler({
       ...looked,
@@ -432,13 +433,13 @@ export class Controller<
     this.guard.clear(key);
     if (outcome !== "changed") return;
     this.reconciler.prepare(key);
-    this.retry(key);
-  }
-
-  /** The back-off belongs to the old state; the new one is tried at once. */
-  private retry(key: string): void {
+    // The back-off belongs to the old state; the new one is tried at once.
     this.queue.forget(key);
     this.queue.add(key);
+  }
+
+  private isInformed(): boolean {
+    return this.lastResync !== undefined && this.stream.status().state === "open";
   }
 
   private resetCursor(): void {

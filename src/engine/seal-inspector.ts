@@ -1,5 +1,6 @@
 // What a controller's caches show about seals, and the permission to adopt objects of another krane.
 import { create } from "@bufbuild/protobuf";
+import type { WorkPriority } from "../concurrency/work-queue.ts";
 import { type Stranger, StrangerSchema } from "../gen/krane/v1/agent_pb.ts";
 import type { Seal } from "../model/seal.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -14,8 +15,7 @@ export interface SealInspectorDeps<Spec> extends StrangerSources<Spec> {
   readonly seal: Seal;
   readonly applier: Pick<StepsApplier, "checked" | "adoptions">;
   readonly metrics: Pick<Metrics, "sealedObjects">;
-  /** Reconciles the key at once. */
-  retry(key: string): void;
+  enqueue(key: string, priority: WorkPriority): void;
 }
 
 export class SealInspector<Spec> implements SealedObjects {
@@ -62,7 +62,7 @@ export class SealInspector<Spec> implements SealedObjects {
     }
     if (stranger.keys.length === 0) return { kind: "refused", reason: stranger.obstacle };
     const isNew = this.deps.applier.adoptions.allow(nameOf(stranger), uid);
-    if (isNew) for (const key of stranger.keys) this.deps.retry(key);
+    if (isNew) for (const key of stranger.keys) this.deps.enqueue(key, "fresh");
     return { kind: isNew ? "allowed" : "pending" };
   }
 }

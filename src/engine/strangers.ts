@@ -27,6 +27,8 @@ export interface StrangerSources<Spec> {
   readonly definition: Pick<ControllerDefinition<Spec>, "kinds" | "plan" | "prerequisites">;
   readonly store: Pick<DesiredStore<Spec>, "entries" | "get">;
   readonly applier: Pick<StepsApplier, "checked">;
+  /** Whether desired state has been read: what it does not name may come a moment later. */
+  isInformed(): boolean;
 }
 
 interface Found {
@@ -40,6 +42,7 @@ interface Found {
 }
 
 const notDesired = "not in desired state";
+const notKnown = "not in desired state, which is still being read";
 
 /** Sorted by kind, namespace and name. */
 export function findStrangers<Spec>(sources: StrangerSources<Spec>): readonly FoundStranger[] {
@@ -54,13 +57,14 @@ export function findStrangers<Spec>(sources: StrangerSources<Spec>): readonly Fo
     });
 }
 
-function collect<Spec>({ definition, applier }: StrangerSources<Spec>): Map<string, Found> {
+function collect<Spec>({ definition, applier, isInformed }: StrangerSources<Spec>): Map<string, Found> {
   const found = new Map<string, Found>();
+  const obstacle = isInformed() ? notDesired : notKnown;
   const note = (kind: string, entry: { key: string; uid: string; value: { ownership: Ownership } }) => {
     const { key, uid, value } = entry;
     if (!isSealedStranger(value.ownership)) return;
     const reason = "reason" in value.ownership ? value.ownership.reason : "";
-    found.set(`${kind} ${key}`, { kind, key, uid, reason, keys: new Set(), id: "", obstacle: notDesired });
+    found.set(`${kind} ${key}`, { kind, key, uid, reason, keys: new Set(), id: "", obstacle });
   };
   for (const each of definition.kinds) {
     const { kind } = each.status();
