@@ -49,7 +49,7 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
       ? "Change what the reason names, in the spec or in the cluster's admission rules. krane retries from time to time."
       : `Change ${fieldPath} and apply it again, or change the cluster's admission rules.`,
   "name-taken": (facts) =>
-    `Delete or rename the other object, or give this one another name; krane never takes over objects that it does not own. To see the other object: ${inspect(facts, "-o yaml")}`,
+    `Delete or rename the other object, or give this one another name. If it was krane's before a lost key, a renamed region or a restore: krane adopt --dry-run. To see the other object: ${inspect(facts, "-o yaml")}`,
   "isolation-lowered": (facts) =>
     `Find the mutating webhook or admission policy that does it, and make it leave krane's objects alone: kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies. To see the result: ${inspect(facts, "-o yaml")}`,
   "weak-pods": ({ namespace = "" }) =>
