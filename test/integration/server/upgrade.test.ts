@@ -122,9 +122,7 @@ test("a server reads what the previous version stored and writes what that one r
   );
   const byOld = await old.admin.scaleObject({ ref: refOf(ObjectKind.DEPLOYMENT, "d_2"), replicas: 3 });
   assert.ok(byOld.version > upgraded.version, "they count together");
-  await eventually("an agent of the previous server has both", () =>
-    assert.ok(follower.cursor >= byOld.version),
-  );
+  await untilFollowed(follower, byOld.version);
   assert.equal(follower.images.get("d_1")?.image, image);
   await old.stop();
   await beside.stop();
@@ -132,7 +130,7 @@ test("a server reads what the previous version stored and writes what that one r
   // The new one alone, in the place of the previous one.
   const present = await startServer(t, "present", port);
   const third = await present.admin.applyObject(deployment("d_4"));
-  await eventually("the agent has followed", () => assert.ok(follower.cursor >= third.version));
+  await untilFollowed(follower, third.version);
   const before = await loadAll(present.admin);
   await present.stop();
 
@@ -142,7 +140,7 @@ test("a server reads what the previous version stored and writes what that one r
   assert.deepEqual(versionsOf(seen), versionsOf(before));
   assert.deepEqual(seen.events, before.events);
   const scaled = await back.admin.scaleObject({ ref: refOf(ObjectKind.DEPLOYMENT, "d_1"), replicas: 2 });
-  await eventually("the agent has followed", () => assert.ok(follower.cursor >= scaled.version));
+  await untilFollowed(follower, scaled.version);
   await back.stop();
 
   const again = await startServer(t, "present", port);
@@ -158,6 +156,13 @@ test("a server reads what the previous version stored and writes what that one r
   await following;
   await again.stop();
 });
+
+async function untilFollowed(follower: DesiredFollower, version: bigint): Promise<void> {
+  await eventually(`an agent has version ${version}`, () => {
+    const last = `at ${follower.cursor} on connection ${follower.connections}, after ${follower.lastError?.message}`;
+    assert.ok(follower.cursor >= version, last);
+  });
+}
 
 function versionsOf({ objects }: Awaited<ReturnType<typeof loadAll>>) {
   return objects.map(({ ref, version, desired }) => [ref?.kind, ref?.id, version, desired]);
