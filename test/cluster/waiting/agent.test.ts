@@ -328,6 +328,22 @@ test("a sentinel with all its parts and a policy come, are repaired, and go with
   await agent.stop();
 });
 
+test("a pod that somebody opens to its node is evicted", async (t) => {
+  const world = await createRegion(t);
+  await world.admin.setDeployment(region, deployment(1));
+  const agent = await world.startAgent();
+  await untilRunning(world, { d_1: 2 });
+  const [weak] = await kubectlItems<KubeObject>("pods");
+  const { name = "", uid } = weak?.metadata ?? {};
+  await cluster.kubectl(["-n", "acme", "annotate", "pod", name, "dev.gvisor.flag.network=host"]);
+  await eventually("it is gone", async () => {
+    const uids = (await kubectlItems<KubeObject>("pods")).map(({ metadata }) => metadata?.uid);
+    assert.equal(uids.includes(uid), false);
+  });
+  await untilRunning(world, { d_1: 2 });
+  await agent.stop();
+});
+
 test("every call of all this is in the list of calls, and every line of the list was needed", async () => {
   const calls = await callsOfAgents();
   // An apply that makes a new object is a patch in the log, and has to be allowed as a create as well.
