@@ -26,10 +26,14 @@ const postgresImage = "docker.io/library/postgres:17";
 
 const shellPackages = ["coreutils", "curl", "dash", "mawk", "procps", "wget"];
 
+const postgresPackages = ["base-files", "coreutils", "dash", "libc6", "libgcc-s1", "libstdc++6"];
+
 interface Recipe {
   readonly tag: string;
   /** Its content by these files decides whether it is built anew. */
   readonly files: readonly string[];
+  /** Others are made from one another, and built together. */
+  readonly isAlone?: boolean;
   build(store: ImageStore): Promise<void>;
 }
 
@@ -57,7 +61,9 @@ export async function resolveNodeImages(
   if (missing.includes(true)) {
     options.report("node: building the images");
     const buildAll = async (store: ImageStore) => {
-      for (const [index, { tag, build }] of recipes.entries()) {
+      const isTogether = recipes.some(({ isAlone = false }, index) => !isAlone && missing[index]);
+      for (const [index, { tag, build, isAlone = false }] of recipes.entries()) {
+        if (isAlone ? !missing[index] : !isTogether) continue;
         await build(store);
         await store.save(tag, archives[index] ?? "");
         await removeOlder(tag, archives[index] ?? "");
@@ -83,7 +89,12 @@ async function createRecipes(
   const shellAppFiles = [...appFiles, decryptEnv, join(images, "shell-app/Dockerfile")];
   const postgresNative = await findPostgresFolder();
   return [
-    { tag: sandboxImage, files: [join(nodeDir, "pause")], build: (store) => buildPause(store, nodeDir) },
+    {
+      tag: sandboxImage,
+      files: [join(nodeDir, "pause")],
+      isAlone: true,
+      build: (store) => buildPause(store, nodeDir),
+    },
     { tag: krane.tag, files: [base, ...program], build: buildKraneImage },
     {
       tag: appImage,
@@ -102,12 +113,9 @@ async function createRecipes(
     },
     {
       tag: postgresImage,
-      files: [
-        ...shellAppFiles,
-        ...(await filesOf(join(images, "postgres"))),
-        join(postgresNative, "../package.json"),
-      ],
-      build: (store) => buildPostgres(store, postgresNative),
+      files: [...(await filesOf(join(images, "postgres"))), join(postgresNative, "../package.json")],
+      isAlone: true,
+      build: (store) => buildPostgres(store, postgresNative, signal),
     },
   ];
 }
@@ -131,7 +139,7 @@ async function installedImages(
 }
 
 async function archiveOf({ tag, files }: Recipe): Promise<string> {
-  const hash = createHash("sha256").update([tag, baseSuite, ...shellPackages].join(" "));
+  const hash = createHash("sha256").update([tag, baseSuite, ...shellPackages, ...postgresPackages].join(" "));
   for (const file of files) hash.update(await readFile(file));
   return join(archiveDir, `${fileNameOf(tag)}-${hash.digest("hex").slice(0, 12)}.tar`);
 }
@@ -180,10 +188,11 @@ async function findPostgresFolder(): Promise<string> {
   return dirname(dirname((await findPostgresBinaries(undefined)).postgres));
 }
 
-async function buildPostgres(store: ImageStore, native: string): Promise<void> {
+async function buildPostgres(store: ImageStore, native: string, signal: AbortSignal): Promise<void> {
   const context = await mkdtemp(join(tmpdir(), "krane-postgres-image-"));
   try {
     await cp(join(images, "postgres"), context, { recursive: true });
+    await extractPackages(postgresPackages, baseSuite, join(context, "system.tar"), signal);
     await cp(native, join(context, "native"), { recursive: true });
     const { libraryLinks } = await findPostgresBinaries(undefined);
     for (const [name, file] of libraryLinks)
