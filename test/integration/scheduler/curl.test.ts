@@ -51,6 +51,13 @@ const calls: readonly Call[] = [
   agent("GetStatus", {}, 200),
   agent("ListObjects", {}, 200),
   agent("ListBlockedDeletions", {}, 200),
+  agent("ListStrangers", {}, 200),
+  agent(
+    "AdoptObject",
+    { controller: "deployments", kind: "apps/ReplicaSet", namespace: "acme", name: "none", uid: "u" },
+    404,
+    "not_found",
+  ),
   agent("ReleaseDeletion", { controller: "deployments", key: "acme/none" }, 404, "not_found"),
   {
     path: `${SecretsService.typeName}/DecryptSecretsBlob`,
