@@ -107,3 +107,19 @@ test("a key must have 32 bytes, and its id does not reveal it", () => {
   assert.throws(() => createSealKey(new Uint8Array(31)), /32 bytes/);
   assert.notEqual(createSealKey(new Uint8Array(32).fill(7)).id, createSealKey(new Uint8Array(32).fill(8)).id);
 });
+
+test("a seal that was verified for one object proves nothing about another one that carries the same text", () => {
+  const seal = createTestSeal();
+  const text = seal.write(subject, ids);
+  const read = (metadata: Partial<ObjectMeta>, kind: SealSubject["kind"] = replicaSets) =>
+    seal.read(kind, sealed(text, metadata)).kind;
+  for (let round = 0; round < 2; round++) {
+    assert.equal(read({}), "valid");
+    assert.equal(read({ name: "other" }), "broken");
+    assert.equal(read({ namespace: "other" }), "broken");
+    assert.equal(read({}, ciliumNetworkPolicies), "broken");
+  }
+  const adopted = seal.write(subject, ids, "u");
+  const readAdopted = (uid: string) => seal.read(replicaSets, sealed(adopted, { uid })).kind;
+  assert.deepEqual([readAdopted("u"), readAdopted("v"), readAdopted("u")], ["valid", "broken", "valid"]);
+});

@@ -88,6 +88,7 @@ interface Claims extends SealedIds {
 export class Seal {
   private readonly options: SealOptions;
   private readonly current: SealKey;
+  private readonly verified = new VerifiedSeals();
 
   constructor(options: SealOptions) {
     this.options = options;
@@ -113,6 +114,10 @@ export class Seal {
   read(kind: SealSubject["kind"], metadata: ObjectMeta | undefined): SealReading {
     const text = metadata?.annotations?.[annotationKeys.seal];
     if (text === undefined) return missing;
+    return this.verified.find(text, kind, metadata) ?? this.verify(text, kind, metadata);
+  }
+
+  private verify(text: string, kind: SealSubject["kind"], metadata: ObjectMeta | undefined): SealReading {
     const parts = partsOf(text);
     if (parts === undefined || parts.format !== format) return broken;
     const key = this.options.keys.find(({ id }) => id === parts.keyId);
@@ -125,7 +130,15 @@ export class Seal {
     const { workspaceId, projectId, environmentId, id } = claims;
     const ids = { workspaceId, projectId, environmentId, id };
     const isAdopted = claims.adopted !== "";
-    return { kind: "valid", keyId: key.id, isCurrent: key === this.current, isAdopted, ids };
+    const reading = {
+      kind: "valid",
+      keyId: key.id,
+      isCurrent: key === this.current,
+      isAdopted,
+      ids,
+    } as const;
+    this.verified.add(text, { group: kind.group, kind: kind.kind, namespace, name, uid, reading });
+    return reading;
   }
 
   private textOf(subject: SealSubject, claims: Claims, { id: keyId, key }: SealKey): string {
@@ -145,8 +158,8 @@ export class Seal {
       id,
       adopted,
     ];
-    const hmac = createHmac("sha256", key);
-    for (const part of proved) hmac.update(`${Buffer.byteLength(part)}:${part}`);
+    const proof = proved.map((part) => `${Buffer.byteLength(part)}:${part}`).join("");
+    const mac = createHmac("sha256", key).update(proof).digest("base64url");
     const shown = [
       ["v", format],
       ["key", keyId],
@@ -160,7 +173,47 @@ export class Seal {
     const words = shown
       .filter(([, value]) => value !== "")
       .map(([word, value]) => `${word}=${escaped(value)}`);
-    return `${words.join("&")}&mac=${hmac.digest("base64url")}`;
+    return `${words.join("&")}&mac=${mac}`;
+  }
+}
+
+interface VerifiedSeal {
+  readonly group: string;
+  readonly kind: string;
+  readonly namespace: string | undefined;
+  readonly name: string;
+  readonly uid: string | undefined;
+  readonly reading: SealReading;
+}
+
+const generationMax = 1_024;
+
+/**
+ * The valid seals of the last objects that were read. An object comes several times in a row: as the response to a write,
+ * and with every change of its status. Two generations keep the memory bounded (K10).
+ */
+class VerifiedSeals {
+  private young = new Map<string, VerifiedSeal>();
+  private old = new Map<string, VerifiedSeal>();
+
+  find(
+    text: string,
+    { group, kind }: SealSubject["kind"],
+    metadata: ObjectMeta | undefined,
+  ): SealReading | undefined {
+    const known = this.young.get(text) ?? this.old.get(text);
+    if (known === undefined || known.kind !== kind || known.group !== group) return undefined;
+    const { namespace, name, uid } = metadata ?? {};
+    const isSame = known.name === name && known.namespace === namespace && known.uid === uid;
+    return isSame ? known.reading : undefined;
+  }
+
+  add(text: string, seal: VerifiedSeal): void {
+    if (this.young.size >= generationMax) {
+      this.old = this.young;
+      this.young = new Map();
+    }
+    this.young.set(text, seal);
   }
 }
 
