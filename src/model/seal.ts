@@ -108,7 +108,9 @@ export class Seal {
   /** The text of the annotation. `adoptedUid`: the uid of an object that krane takes over. */
   write(subject: SealSubject, ids: SealedIds, adoptedUid = ""): string {
     const claims = { ...ids, region: this.options.region, adopted: adoptedUid };
-    return this.textOf(subject, claims, this.current);
+    const text = this.textOf(subject, claims, this.current);
+    this.remember(text, subject, claims, this.current);
+    return text;
   }
 
   read(kind: SealSubject["kind"], metadata: ObjectMeta | undefined): SealReading {
@@ -127,17 +129,15 @@ export class Seal {
     if (!isEqual(text, this.textOf({ kind, namespace, name }, claims, key))) return broken;
     if (claims.adopted !== "" && claims.adopted !== uid) return broken;
     if (claims.region !== this.options.region) return { kind: "other-region", region: claims.region };
-    const { workspaceId, projectId, environmentId, id } = claims;
+    return this.remember(text, { kind, namespace, name }, claims, key);
+  }
+
+  private remember(text: string, subject: SealSubject, claims: Claims, key: SealKey): SealReading {
+    const { workspaceId, projectId, environmentId, id, adopted } = claims;
     const ids = { workspaceId, projectId, environmentId, id };
-    const isAdopted = claims.adopted !== "";
-    const reading = {
-      kind: "valid",
-      keyId: key.id,
-      isCurrent: key === this.current,
-      isAdopted,
-      ids,
-    } as const;
-    this.verified.add(text, { group: kind.group, kind: kind.kind, namespace, name, uid, reading });
+    const isCurrent = key === this.current;
+    const reading = { kind: "valid", keyId: key.id, isCurrent, isAdopted: adopted !== "", ids } as const;
+    this.verified.add(text, { subject, adopted, reading });
     return reading;
   }
 
@@ -178,34 +178,28 @@ export class Seal {
 }
 
 interface VerifiedSeal {
-  readonly group: string;
-  readonly kind: string;
-  readonly namespace: string | undefined;
-  readonly name: string;
-  readonly uid: string | undefined;
+  readonly subject: SealSubject;
+  readonly adopted: string;
   readonly reading: SealReading;
 }
 
 const generationMax = 1_024;
 
 /**
- * The valid seals of the last objects that were read. An object comes several times in a row: as the response to a write,
+ * The valid seals of the last objects that were written or read. An object comes several times in a row: as the response to a write,
  * and with every change of its status. Two generations keep the memory bounded (K10).
  */
 class VerifiedSeals {
   private young = new Map<string, VerifiedSeal>();
   private old = new Map<string, VerifiedSeal>();
 
-  find(
-    text: string,
-    { group, kind }: SealSubject["kind"],
-    metadata: ObjectMeta | undefined,
-  ): SealReading | undefined {
+  find(text: string, kind: SealSubject["kind"], metadata: ObjectMeta | undefined): SealReading | undefined {
     const known = this.young.get(text) ?? this.old.get(text);
-    if (known === undefined || known.kind !== kind || known.group !== group) return undefined;
-    const { namespace, name, uid } = metadata ?? {};
-    const isSame = known.name === name && known.namespace === namespace && known.uid === uid;
-    return isSame ? known.reading : undefined;
+    if (known === undefined || (known.adopted !== "" && known.adopted !== metadata?.uid)) return undefined;
+    const { subject, reading } = known;
+    const isSameKind = subject.kind.kind === kind.kind && subject.kind.group === kind.group;
+    const isSamePlace = subject.namespace === metadata?.namespace && subject.name === metadata?.name;
+    return isSameKind && isSamePlace ? reading : undefined;
   }
 
   add(text: string, seal: VerifiedSeal): void {
