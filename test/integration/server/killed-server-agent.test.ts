@@ -46,7 +46,9 @@ kubeconfig = "kubeconfig"
   }
   const last = await startServer(flags);
 
-  await eventually("the cluster is as was acknowledged, and reported so", async () => {
+  // An agent whose connections were refused tries again within a minute: see docs/running.md.
+  const patience = { deadlineMs: 120_000 };
+  const isAsAcknowledged = async () => {
     const rows = await last.admin.deployments(region);
     for (const { id, version, spec } of rows) {
       const told = newest.get(id);
@@ -68,7 +70,8 @@ kubeconfig = "kubeconfig"
     }
     const [record] = await last.admin.agents();
     assert.ok(record?.state !== undefined, "not yet");
-  });
+  };
+  await eventually("the cluster is as was acknowledged, and reported so", isAsAcknowledged, patience);
   stopping.abort();
   await agent;
   await last.stop();
