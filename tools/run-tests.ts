@@ -141,7 +141,9 @@ const clusterGreen = run({
   env,
   silentDuring: wholeGreen,
 });
-if (!(await wholeGreen) || !(await clusterGreen)) process.exit(1);
+// Both are awaited, so that none goes on after the end.
+const greens = [await wholeGreen, await clusterGreen];
+if (greens.includes(false)) process.exit(1);
 
 // Alone, because a real node and its pods take both cores, and what they wait for would be late.
 await mustRun({
