@@ -68,7 +68,10 @@ export const watchStartCases = [
     const event = await watch.next();
     assert.ok(event.type === "BOOKMARK" && event.initialEventsEnd);
     await trial.create(secrets, secret("a"));
-    assert.equal(describeEvent(await watch.next()), "ADDED a");
+    // A real server sends further bookmarks from time to time.
+    let next = await watch.next();
+    while (next.type === "BOOKMARK") next = await watch.next();
+    assert.equal(describeEvent(next), "ADDED a");
   }),
   contractCase("watch: the bookmark is a place to resume from", async (trial) => {
     await createTwo(trial);
