@@ -26,7 +26,7 @@ import {
   type NodeLayout,
   nodeFiles,
 } from "./node-components.ts";
-import { type NodeSwitch, servePower } from "./node-power.ts";
+import { type NodeSwitch, serveNodeParts } from "./node-parts.ts";
 
 export interface RealNodeOptions {
   /** The control plane's binaries. */
@@ -126,13 +126,13 @@ async function startNodeComponents(
       options,
     );
   };
-  const parts = { containerd: runtime, ...components };
+  const parts = [runtime, ...Object.values(components)];
   await whileAlive(
-    Object.values(parts).map((part) => part.leashed()),
+    parts.map((part) => part.leashed()),
     ready,
     signal,
   );
-  await servePower(layout.dir, layout.cgroup, parts);
+  await serveNodeParts(layout.dir, components);
 }
 
 async function writeFiles(layout: NodeLayout): Promise<void> {
