@@ -1,7 +1,7 @@
 // What becomes of tenants' programs when the kubelet restarts, and when their node does not answer: what krane reports
 // meanwhile is what is so.
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { after, before, test } from "node:test";
 import { eventually } from "../support/eventually.ts";
 import { nodeName } from "../support/node/box.ts";
 import { type InstalledKrane, installedKrane } from "../support/node/installed-krane.ts";
@@ -19,6 +19,9 @@ before(
   },
   { timeout: 240_000 },
 );
+
+// The node has room for few programs.
+after(() => krane.type("krane delete deployment d_steady --yes --wait --timeout 60s"));
 
 async function causeOf(tenant: Tenant): Promise<string> {
   return JSON.parse(await krane.type(`krane why d_${tenant.id} -o json`)).cause;
