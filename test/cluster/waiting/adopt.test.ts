@@ -3,20 +3,20 @@
 // agent's again, with its pods.
 import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
-import { main } from "../../src/cli/main.ts";
-import type { KubeObject } from "../../src/kube/types.ts";
-import { annotationKeys } from "../../src/model/labels.ts";
-import { agentToken } from "../integration/agent/agent-world.ts";
-import { type AdminServer, startAdminServer } from "../support/admin-server.ts";
-import { startAgentProcess } from "../support/agent-process.ts";
-import { loadAuditedCalls } from "../support/audit-log.ts";
-import { clusterUnderTest } from "../support/cluster-under-test.ts";
-import { installRights, type ServiceAccountAccess } from "../support/deployed-rights.ts";
-import { applyDeployment } from "../support/deployment-messages.ts";
-import { eventually } from "../support/eventually.ts";
-import { FakeIo } from "../support/fake-io.ts";
-import { buildKrane } from "../support/krane-process.ts";
-import { applySentinel } from "../support/sentinel-messages.ts";
+import { main } from "../../../src/cli/main.ts";
+import type { KubeObject } from "../../../src/kube/types.ts";
+import { annotationKeys } from "../../../src/model/labels.ts";
+import { agentToken } from "../../integration/agent/agent-world.ts";
+import { type AdminServer, startAdminServer } from "../../support/admin-server.ts";
+import { startAgentProcess } from "../../support/agent-process.ts";
+import { loadAuditedCalls } from "../../support/audit-log.ts";
+import { clusterUnderTest } from "../../support/cluster-under-test.ts";
+import { installRights, type ServiceAccountAccess } from "../../support/deployed-rights.ts";
+import { applyDeployment } from "../../support/deployment-messages.ts";
+import { eventually } from "../../support/eventually.ts";
+import { FakeIo } from "../../support/fake-io.ts";
+import { buildKrane } from "../../support/krane-process.ts";
+import { applySentinel } from "../../support/sentinel-messages.ts";
 
 const cluster = clusterUnderTest();
 const [region, renamed] = ["local.dev", "renamed.dev"];
