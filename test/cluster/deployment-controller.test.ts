@@ -7,7 +7,6 @@ import { create } from "@bufbuild/protobuf";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
-import { createControlPlane } from "../../src/control-plane/connection.ts";
 import { createOrderRecords } from "../../src/engine/kube-order-records.ts";
 import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
@@ -20,6 +19,7 @@ import { defaultOptions, deployment, region } from "../simulation/simulated-regi
 import { realServerTarget } from "../support/cluster/contract-target.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { eventually } from "../support/eventually.ts";
+import { connectToPlane } from "../support/plane-connection.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { createTestPlane } from "../support/store-admin.ts";
 import { testSeal } from "../support/test-seal.ts";
@@ -40,22 +40,7 @@ async function startAgent(
 ) {
   const { transport } = realServerTarget(cluster);
   const api = createRecordingKubeApi(createKubeApi(transport));
-  const controlPlane = createControlPlane(
-    {
-      controller: "deployments",
-      baseUrl: "http://in-memory",
-      region: { name: "local", platform: "dev", label: region },
-      token: { current: async () => token, refresh: () => undefined },
-    },
-    {
-      clock,
-      createLink: (interceptors) => ({
-        transport: plane.createTransport(interceptors),
-        generation: 1,
-        close: async () => undefined,
-      }),
-    },
-  );
+  const controlPlane = connectToPlane(plane, { controller: "deployments", region, token }, { clock });
   const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
   const log = createQuietLog();
   const orders = createOrderRecords({ namespace: "krane", region, controller: "deployments" }, { api, log });

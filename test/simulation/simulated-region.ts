@@ -14,7 +14,6 @@ import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
-import { createControlPlane } from "../../src/control-plane/connection.ts";
 import { ciliumDefinition } from "../../src/dev/cilium-definition.ts";
 import { createFixture } from "../../src/dev/cluster-fixture.ts";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
@@ -39,6 +38,7 @@ import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { createListedKubeApi, stateNamespace } from "../support/listed-calls.ts";
+import { connectToPlane } from "../support/plane-connection.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { createTestPlane, type TestPlane } from "../support/store-admin.ts";
 import { testSeal } from "../support/test-seal.ts";
@@ -165,23 +165,7 @@ export class SimulatedRegion {
     const listed = createListedKubeApi(createKubeApi(transport), ["agent", "registry", "scheduler"]);
     const api = createRecordingKubeApi(listed);
     const orders = createOrderRecords({ namespace: stateNamespace, region, controller: name }, { api, log });
-    const controlPlane = createControlPlane(
-      {
-        controller: name,
-        baseUrl: "http://in-memory",
-        region: { name: "local", platform: "dev", label: region },
-        token: { current: async () => token, refresh: () => undefined },
-      },
-      {
-        clock,
-        metrics,
-        createLink: (interceptors) => ({
-          transport: this.plane.createTransport(interceptors),
-          generation: 1,
-          close: async () => undefined,
-        }),
-      },
-    );
+    const controlPlane = connectToPlane(this.plane, { controller: name, region, token }, { clock, metrics });
     const controller = create({ controlPlane, api, orders, clock, random, log, metrics, seal: testSeal });
     const agent: SimulatedAgent<C> = {
       controller,

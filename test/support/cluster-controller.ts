@@ -3,7 +3,6 @@ import type { TestContext } from "node:test";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
-import { createControlPlane } from "../../src/control-plane/connection.ts";
 import type { KindControllerOptions } from "../../src/kinds/kind.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
@@ -15,6 +14,7 @@ import { defaultOptions, region } from "../simulation/simulated-region.ts";
 import type { TestCluster } from "./cluster-under-test.ts";
 import type { ServiceAccountAccess } from "./deployed-rights.ts";
 import { createKeptLog } from "./kept-log.ts";
+import { connectToPlane } from "./plane-connection.ts";
 import { createQuietLog } from "./quiet-log.ts";
 import { createTestPlane, type TestPlane } from "./store-admin.ts";
 import { testSeal } from "./test-seal.ts";
@@ -46,22 +46,7 @@ export async function startClusterController(
   const credentials = fixedCredential({ authorization: `Bearer ${account.token}` });
   const endpoint = { server: cluster.serverUrl, ca: cluster.ca, credentials };
   const transport = createHttpTransport({ endpoint, connections: 16 }, { clock });
-  const controlPlane = createControlPlane(
-    {
-      controller: "deployments",
-      baseUrl: "http://in-memory",
-      region: { name: "local", platform: "dev", label: region },
-      token: { current: async () => token, refresh: () => undefined },
-    },
-    {
-      clock,
-      createLink: (interceptors) => ({
-        transport: plane.createTransport(interceptors),
-        generation: 1,
-        close: async () => undefined,
-      }),
-    },
-  );
+  const controlPlane = connectToPlane(plane, { controller: "deployments", region, token }, { clock });
   const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
   const api = createRecordingKubeApi(createKubeApi(transport));
   const random = createSystemRandom();

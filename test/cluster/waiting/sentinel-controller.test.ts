@@ -7,7 +7,6 @@ import type { Pod } from "kubernetes-types/core/v1.js";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../../src/concurrency/random.ts";
 import { Secret } from "../../../src/config/secret.ts";
-import { createControlPlane } from "../../../src/control-plane/connection.ts";
 import { Health } from "../../../src/gen/ctrl/v1/sentinel_pb.ts";
 import { kinds } from "../../../src/kinds/kinds.ts";
 import type { KubeApi } from "../../../src/kube/api.ts";
@@ -30,6 +29,7 @@ import { realServerTarget } from "../../support/cluster/contract-target.ts";
 import { clusterUnderTest } from "../../support/cluster-under-test.ts";
 import { eventually } from "../../support/eventually.ts";
 import { companionsOfOlderAgent, deploymentOfOlderAgent } from "../../support/older-sentinel.ts";
+import { connectToPlane } from "../../support/plane-connection.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
 import { applySentinel } from "../../support/sentinel-messages.ts";
 import { createTestPlane } from "../../support/store-admin.ts";
@@ -59,22 +59,7 @@ async function createPlane(): Promise<Plane> {
 async function startAgent(t: TestContext, plane: Plane) {
   const { transport } = realServerTarget(cluster);
   const api = createRecordingKubeApi(createKubeApi(transport));
-  const controlPlane = createControlPlane(
-    {
-      controller: "sentinels",
-      baseUrl: "http://in-memory",
-      region: { name: "local", platform: "dev", label: region },
-      token: { current: async () => token, refresh: () => undefined },
-    },
-    {
-      clock,
-      createLink: (interceptors) => ({
-        transport: plane.createTransport(interceptors),
-        generation: 1,
-        close: async () => undefined,
-      }),
-    },
-  );
+  const controlPlane = connectToPlane(plane, { controller: "sentinels", region, token }, { clock });
   const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
   const deps = {
     controlPlane,
