@@ -81,7 +81,7 @@ async function measureLevels(
   for (const [round, inFlight] of levels.entries()) {
     const setOf = (side: string): SampleSet => ({ name: `${side}${inFlight}`, deployments, namespaces });
     const agentSide = async () => {
-      const agent = await region.startAgent(inFlight);
+      const agent = await region.startAgent({ workers: inFlight });
       const result = await measureAgent(region, agent, setOf("krane"));
       await agent.stop();
       return result;

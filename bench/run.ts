@@ -14,6 +14,7 @@ import { secretsBenchmark } from "./secrets.ts";
 import { serverBenchmark } from "./server.ts";
 import { startUpBenchmark } from "./start-up.ts";
 import { vaultBenchmark } from "./vault.ts";
+import { versionsBenchmark } from "./versions.ts";
 
 const benchmarks: readonly Benchmark[] = [
   startUpBenchmark,
@@ -26,6 +27,7 @@ const benchmarks: readonly Benchmark[] = [
   vaultBenchmark,
   secretsBenchmark,
   serverBenchmark,
+  versionsBenchmark,
 ];
 
 const only = process.env["only"];

@@ -15,6 +15,8 @@ export interface AgentOptions {
   readonly controlToken: string;
   readonly kubeconfigPath: string;
   readonly workers?: number;
+  /** The path of another version than bin/krane. */
+  readonly program?: string;
 }
 
 export interface AgentProcess {
@@ -38,10 +40,14 @@ export async function startAgent(
   const rpcPort = await freePort();
   const configPath = join(folder, "krane.toml");
   await writeFile(configPath, configOf(options, rpcPort), { mode: 0o600 });
-  const child = spawn(process.execPath, [...nodeFlags, "bin/krane", "agent", "--config", configPath], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { PATH: process.env["PATH"] },
-  });
+  const child = spawn(
+    process.execPath,
+    [...nodeFlags, options.program ?? "bin/krane", "agent", "--config", configPath],
+    {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { PATH: process.env["PATH"] },
+    },
+  );
   const kill = () => void child.kill("SIGKILL");
   // A second Ctrl-C ends this process with no other clean-up.
   process.once("exit", kill);

@@ -11,7 +11,7 @@ import { eventually } from "../../test/support/eventually.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
 import { createTestPlane, type StoreAdmin } from "../../test/support/store-admin.ts";
 import type { Cores } from "../cores.ts";
-import { type AgentProcess, startAgent } from "./agent-process.ts";
+import { type AgentOptions, type AgentProcess, startAgent } from "./agent-process.ts";
 import { Gate } from "./gate.ts";
 import { type ObjectWatch, watchObjects } from "./object-watch.ts";
 import { Occurrences } from "./occurrences.ts";
@@ -33,7 +33,7 @@ export interface BenchRegion {
   readonly signal: AbortSignal;
   /** The URL of its control plane. */
   readonly controlUrl: string;
-  startAgent(workers?: number): Promise<AgentProcess>;
+  startAgent(options?: Pick<AgentOptions, "workers" | "program">): Promise<AgentProcess>;
 }
 
 export const regionName = "bench.local";
@@ -74,14 +74,14 @@ export async function withRegion<T>(
       pods,
       signal,
       controlUrl: url,
-      async startAgent(workers) {
+      async startAgent(options) {
         const agent = await startAgent(
           {
             region: regionName,
             controlUrl: url,
             controlToken,
             kubeconfigPath: cluster.agentKubeconfigPath,
-            ...(workers !== undefined && { workers }),
+            ...options,
           },
           fail,
           signal,
