@@ -9,7 +9,7 @@
 import { defaultOf, eachItem, isServerDefault, type ServerDefaults } from "../kube/server-defaults.ts";
 import type { KubeObject, ObjectMeta } from "../kube/types.ts";
 import { annotationKeys } from "../model/labels.ts";
-import { hashOfText } from "../model/manifest-hash.ts";
+import { hashOfText, quoted } from "../model/manifest-hash.ts";
 import { sortedNames } from "../model/sorted-names.ts";
 import {
   amount,
@@ -85,6 +85,7 @@ function textOf(
   defaults?: ServerDefaults[string],
   scan?: Scan,
 ): string {
+  if (typeof value === "string") return quoted(value);
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
   const covered = isRecord(fields) && namesParts(fields) ? fields : undefined;
   return Array.isArray(value)
@@ -104,7 +105,7 @@ function textOfMembers(
   for (const key of sortedNames(value)) {
     const member = value[key];
     if (member === undefined) continue;
-    const below = fields?.[`f:${key}`];
+    const below = fields?.[memberStep(key)];
     if (fields !== undefined && below === undefined) {
       if (scan !== undefined && !scan.isForeign)
         scan.isForeign = !isServerDefault(member, defaultOf(defaults, key));
@@ -117,9 +118,22 @@ function textOfMembers(
         : textOf(member, below, key, defaultOf(defaults, key), scan);
     // The seal was the only one.
     if (key === "annotations" && part === "{}") continue;
-    text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${part}`;
+    text += `${text === "" ? "" : ","}${quoted(key)}:${part}`;
   }
   return `{${text}}`;
+}
+
+// The names of most fields come with every object. Built each time, they would have to be looked up as new strings.
+const memberSteps = new Map<string, string>();
+const memberStepsMax = 4_096;
+
+/** How managedFields name a member. */
+function memberStep(key: string): string {
+  const known = memberSteps.get(key);
+  if (known !== undefined) return known;
+  const step = `f:${key}`;
+  if (memberSteps.size < memberStepsMax) memberSteps.set(key, step);
+  return step;
 }
 
 /** List items are named by their keys, k:{"name":"PORT"}, or by their value, v:"text". */
