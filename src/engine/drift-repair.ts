@@ -43,6 +43,12 @@ export interface Cleaned {
   readonly left: readonly DriftedField[];
 }
 
+interface Limited {
+  readonly live: KubeObject;
+  /** How many pods it may have, if this changed that. */
+  readonly replicas?: number;
+}
+
 export class DriftRepair {
   private readonly deps: DriftRepairDeps;
 
@@ -106,16 +112,16 @@ export class DriftRepair {
   }
 
   /** Lowers the number of its pods to those that may run, if it has more. */
-  limitReplicas(object: OwnedObject, live: KubeObject, signal: AbortSignal): Promise<KubeObject> {
+  limitReplicas(object: OwnedObject, live: KubeObject, signal: AbortSignal): Promise<Limited> {
     const value = object.replicasHeld();
     return this.withFresh(object, live, signal, async (current) => {
       const { spec } = current as KubeObject & { readonly spec?: { readonly replicas?: number } };
       // If only the next write would weaken it, no write is enough.
-      if (object.weaknessOf(current) === "" || (spec?.replicas ?? 1) <= value) return current;
+      if (object.weaknessOf(current) === "" || (spec?.replicas ?? 1) <= value) return { live: current };
       const operations = [{ op: "add" as const, path: "/spec/replicas", value }];
       const limited = await this.patch(object, current, operations, false, signal);
       object.wrote(limited);
-      return limited;
+      return { live: limited, replicas: value };
     });
   }
 

@@ -78,7 +78,7 @@ export class ObjectWriter {
     // What is not sealed is applied in any case.
     const found =
       live && isSealed(live.ownership) ? await this.findDrift(object, name, live, signal) : undefined;
-    if (found?.weakness) return this.hold(object, name, found.object, found.weakness, signal);
+    if (found?.weakness) return this.hold(object, key, found.object, found.weakness, signal);
     const before: BeforeWrite = found
       ? { kind: "drifted", object: found.object }
       : await actions.beforeWrite(written, drift.wasSent(name, contentHash), signal);
@@ -91,7 +91,7 @@ export class ObjectWriter {
         // What a webhook weakens on the way, the chart's policy refuses. The template stays weak then.
         const weakness = found && isRefusedContent(error) ? object.weaknessOf(found.object) : "";
         if (found === undefined || weakness === "") throw error;
-        return this.hold(object, name, found.object, weakness, signal);
+        return this.hold(object, key, found.object, weakness, signal);
       }
       if (!isAnswerAbout(current, ref, live)) throw untrueAnswer(name);
       writes += 1;
@@ -106,7 +106,7 @@ export class ObjectWriter {
     writes += cleaned.writes;
     if (writes > 0) this.record(object, written, before, cleaned.live);
     const weakness = object.weaknessOf(cleaned.live);
-    if (weakness !== "") return this.hold(object, name, cleaned.live, weakness, signal);
+    if (weakness !== "") return this.hold(object, key, cleaned.live, weakness, signal);
     const stored = object.hashOf(cleaned.live);
     const left = describeLeft(name, cleaned.left);
     if (writes > 0) drift.wrote(name, contentHash, stored, left);
@@ -117,13 +117,17 @@ export class ObjectWriter {
   /** Keeps an object whose template the cluster weakens from getting new pods. */
   private async hold(
     object: OwnedObject,
-    name: string,
+    key: string,
     live: KubeObject,
     weakness: string,
     signal: AbortSignal,
   ): Promise<WriteOutcome> {
-    const held = await this.repair.limitReplicas(object, live, signal);
+    const { kind, ref } = object;
+    const name = nameOf(object);
+    const { live: held, replicas } = await this.repair.limitReplicas(object, live, signal);
     const reason = `the cluster lowers the isolation of ${name} when krane writes it: ${weakness}. It gets no new pods. Look for a mutating webhook or admission policy`;
+    const subject = { kind, ref, uid: held.metadata?.uid ?? "" };
+    if (replicas !== undefined) this.deps.actions.recordHold(key, subject, replicas, reason);
     this.deps.drift.saw(name, object.contentHash, object.hashOf(held), reason, true);
     return { kind: "held", reason };
   }

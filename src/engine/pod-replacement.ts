@@ -5,7 +5,8 @@
 // - One pod of a deployment at a time. The next one waits until the deployment is complete again, or for five minutes.
 // - Within a budget per controller, so that a mistake in judging pods cannot end all of them.
 // - If a pod that was created since is as weak, replacing more does not help. The deployment is held: it gets no new pods
-//   and loses no others. After an hour, or with a new version, it may have one more, which shows whether that has ended.
+//   and loses no others. After an hour, with a new version or after a restart of krane, it may have one more, which
+//   shows whether that has ended.
 import type { Clock } from "../concurrency/clock.ts";
 import type { ObjectRef } from "../kube/types.ts";
 import type { DeletionGuardOptions } from "./deletion-guard.ts";

@@ -248,12 +248,16 @@ for (const [as, field, value] of [
     assert.equal(trial.outcome?.kind, "held", JSON.stringify(trial.outcome));
     assert.match(JSON.stringify(trial.outcome), new RegExp(field));
     assert.equal(await replicas(), 0);
+    const held = trial.events.filter(({ reason }) => reason === "Held").map(({ message }) => message);
+    assert.equal(held.length, 1);
+    assert.match(held[0] ?? "", new RegExp(`^krane limited this object to 0 pods: .*${field}`));
     for (const isRestart of [false, true]) {
       if (isRestart) trial.restart();
       const writes = await trial.reconcile();
       assert.equal(writes, 0);
       assert.equal(trial.outcome?.kind, "held");
     }
+    assert.equal(trial.events.filter(({ reason }) => reason === "Held").length, 1);
     await stop();
     await eventually("it has its pods again", async () => {
       await trial.reconcile();

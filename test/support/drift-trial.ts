@@ -12,6 +12,7 @@ import { backoffs, isConflict } from "../../src/engine/classify.ts";
 import { Contests } from "../../src/engine/contests.ts";
 import { DriftMemory } from "../../src/engine/drift-memory.ts";
 import type { Repair } from "../../src/engine/drift-repair.ts";
+import type { ObjectEvent } from "../../src/engine/object-events.ts";
 import { type LiveProjection, ownedObject } from "../../src/engine/plan.ts";
 import { SlowLane } from "../../src/engine/slow-lane.ts";
 import { WatchedKind } from "../../src/engine/watched-kind.ts";
@@ -33,6 +34,7 @@ export class DriftTrial {
   readonly kind: ResourceKind;
   readonly manifest: KubeObject;
   readonly repairs: Repair[] = [];
+  readonly events: ObjectEvent[] = [];
   /** What the last reconcile came to. */
   outcome: StepsOutcome | undefined;
   private readonly weaknessOf: (object: KubeObject) => string;
@@ -130,7 +132,7 @@ export class DriftTrial {
     const api = this.countingApi();
     return new StepsApplier({
       api,
-      actions: createActionRecords(api),
+      actions: createActionRecords(api, this.events),
       clock,
       drift: new DriftMemory(),
       contests: new PatientContests({ controller: "drift", api, clock, log: createQuietLog() }),
