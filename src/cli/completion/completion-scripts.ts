@@ -41,7 +41,7 @@ _krane() {
   local current="\${COMP_WORDS[COMP_CWORD]}" command=krane wanted= given= names= flags= value= word
   COMPREPLY=()
   [[ "$current" == "=" ]] && current=
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+  for word in "\${COMP_WORDS[@]:1:$((COMP_CWORD - 1))}"; do
     [[ "$word" == "=" ]] && continue
     if [[ -n "$wanted" ]]; then
       wanted=
