@@ -13,11 +13,11 @@ import { CommandError } from "./command-error.ts";
 import { loadConfig } from "./config-source.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
+import { addFileOption, filePaths } from "./objects/file-option.ts";
 import { runInterruptible } from "./process/interruptible.ts";
 import { jsonText } from "./terminal/output.ts";
 
 interface RenderFlags {
-  readonly file: readonly string[];
   readonly config?: string;
   readonly region?: string;
   readonly kraneNamespace?: string;
@@ -43,8 +43,8 @@ of all of them. Environments and their secrets are not cluster objects and are n
 export function addRenderCommand(program: Command, deps: RenderDeps, exitWith: (code: number) => void): void {
   const render = program
     .command("render")
-    .description("print the manifests that krane would apply, without a cluster")
-    .requiredOption("-f, --file <path...>", "files or folders of documents; - for standard input")
+    .description("print the manifests that krane would apply, without a cluster");
+  addFileOption(render)
     .option("-c, --config <path>", "the agent's configuration: registry, secrets, isolation and region")
     .option("--region <name>", "only documents of this region, or without a region")
     .option("--krane-namespace <name>", "the namespace that krane runs in")
@@ -62,7 +62,7 @@ async function runRender(command: Command, { env, io }: RenderDeps, signal: Abor
   if (flags.config !== undefined && loaded === undefined) return exitCodes.config;
   const config = loaded?.config;
   const { readDocumentFiles } = await import("./objects/document-files.ts");
-  const files = await readDocumentFiles(flags.file, io, signal);
+  const files = await readDocumentFiles(filePaths(command), io, signal);
   const { parseDocuments } = await import("../documents/parse.ts");
   const { renderDocumentProblems } = await import("../documents/problem.ts");
   const stateNamespace = config?.kubernetes.namespace;

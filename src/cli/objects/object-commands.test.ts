@@ -567,3 +567,16 @@ policy/p_compared
     assert.equal(less.stdout, 'deployment/d_less\n  shutdownSignal: "SIGINT" → (removed)\n');
   });
 });
+
+test("a path without -f gets the command that has one, before any connection", async () => {
+  for (const [argv, said] of [
+    [["apply", "hello.yaml"], "krane: hello.yaml needs a -f: krane apply -f hello.yaml\n"],
+    [["diff", "a.yaml", "b.yaml"], "krane: a.yaml needs a -f: krane diff -f a.yaml -f b.yaml\n"],
+    [["render", "hello.yaml"], "krane: hello.yaml needs a -f: krane render -f hello.yaml\n"],
+    [["apply"], "krane: nothing to apply: pass -f FILE\n"],
+  ] as const) {
+    const io = new FakeIo();
+    assert.equal(await main(argv, {}, io), 64);
+    assert.equal(io.stderr.text, said);
+  }
+});

@@ -10,6 +10,7 @@ import { listed } from "../terminal/word-list.ts";
 import type { ApplyOptions } from "./apply-documents.ts";
 import { addWaitOptions } from "./command-wait.ts";
 import type { DeleteOptions } from "./delete-objects.ts";
+import { addFileOption, filePaths } from "./file-option.ts";
 import type { GetOptions } from "./get-objects.ts";
 import type { ScaleOptions } from "./scale-object.ts";
 
@@ -31,7 +32,7 @@ export function addObjectCommands(program: Command, deps: CommandDeps, exitWith:
 
 function addApply(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const apply = program.command("apply").description("apply the documents in these files");
-  addFiles(apply)
+  addFileOption(apply)
     .option("--dry-run", "show what would change, and change nothing")
     .addOption(ifVersion("apply only if the object is at this version; 0 if it must not exist"));
   addAdminOptions(addWaitOptions(apply, "everything that was applied is ready"))
@@ -47,20 +48,21 @@ Examples:
 All documents are checked before the first one is sent. Environments are sent first.
 `,
     )
-    .action(async () =>
+    .action(async () => {
+      const paths = filePaths(apply);
       exitWith(
         await withAdmin(apply, deps, async (admin) => {
-          const documents = await loadFiles(apply, deps, admin);
+          const documents = await loadFiles(apply, deps, admin, paths);
           const { applyDocuments } = await import("./apply-documents.ts");
           return applyDocuments(admin, deps.io, documents, apply.opts<ApplyOptions>());
         }),
-      ),
-    );
+      );
+    });
 }
 
 function addDiff(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const diff = program.command("diff").description("show what an apply would change, field by field");
-  addAdminOptions(addFiles(diff))
+  addAdminOptions(addFileOption(diff))
     .addHelpText(
       "after",
       `
@@ -71,15 +73,16 @@ Examples:
 The exit code is 0 if nothing would change, 2 if something would. Secrets are not compared.
 `,
     )
-    .action(async () =>
+    .action(async () => {
+      const paths = filePaths(diff);
       exitWith(
         await withAdmin(diff, deps, async (admin) => {
-          const documents = await loadFiles(diff, deps, admin);
+          const documents = await loadFiles(diff, deps, admin, paths);
           const { diffDocuments } = await import("./diff-documents.ts");
           return diffDocuments(admin, deps.io, documents);
         }),
-      ),
-    );
+      );
+    });
 }
 
 function addGet(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
@@ -215,26 +218,15 @@ async function runDelete(
   return deleteObjects(admin, deps.io, targets, options);
 }
 
-function addFiles(command: Command): Command {
-  return command.requiredOption(
-    "-f, --file <path...>",
-    "files or folders of documents; - for standard input",
-  );
-}
-
-async function loadFiles(command: Command, { io }: CommandDeps, admin: Admin) {
+async function loadFiles(command: Command, { io }: CommandDeps, admin: Admin, paths: readonly string[]) {
   const { loadDocuments } = await import("./loaded-documents.ts");
-  return loadDocuments(admin, io, fileFlags(command));
+  return loadDocuments(admin, io, { paths, regionFlag: regionFlag(command) });
 }
 
 async function loadFileNames(command: Command, { io }: CommandDeps, admin: Admin) {
   const { loadNames } = await import("./loaded-documents.ts");
-  return loadNames(admin, io, fileFlags(command));
-}
-
-function fileFlags(command: Command) {
   const { file: paths = [] } = command.opts<{ file?: readonly string[] }>();
-  return { paths, regionFlag: regionFlag(command) };
+  return loadNames(admin, io, { paths, regionFlag: regionFlag(command) });
 }
 
 function ifVersion(about: string): Option {
