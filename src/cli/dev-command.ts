@@ -20,6 +20,7 @@ import {
 import { makeFolders } from "../server/embedded/new-folders.ts";
 import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
+import { CommandError } from "./command-error.ts";
 import type { DevFlags } from "./dev-options.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
@@ -143,7 +144,9 @@ function devDeps(flags: DevFlags, env: ProcessEnv, io: Io, build: BuildInfo): De
   };
 }
 
+/** Throws if the file cannot be written; later failures only drop lines. */
 function createDevLog(path: string | undefined, { version }: BuildInfo): Log {
+  if (path !== undefined) requireWritable(path);
   const instance = { id: "ins_dev", region: "local.dev", version };
   return createLog(
     { level: "info", instance, sampling: { rate: 1, slowThresholdMs: 1_000 } },
@@ -155,6 +158,16 @@ function createDevLog(path: string | undefined, { version }: BuildInfo): Log {
       },
     },
   );
+}
+
+function requireWritable(path: string): void {
+  try {
+    appendFileSync(path, "");
+  } catch (cause) {
+    // Node's message without the system call.
+    const reason = cause instanceof Error ? cause.message.replace(/^\w+: |, \w+ '.*'$/g, "") : String(cause);
+    throw new CommandError("failed", `--log-file: cannot write ${path}: ${reason}`, { cause });
+  }
 }
 
 function farewell({ kind, kubeconfigPath: path }: ClusterChoice): string {

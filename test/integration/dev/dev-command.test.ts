@@ -52,6 +52,13 @@ async function phasesInContext(path: string): Promise<readonly string[]> {
 }
 
 describe("krane dev --headless", () => {
+  test("a log file that cannot be written is an error at the start", async (t) => {
+    const { io, exitCode } = await start(t, [...freePorts, "--log-file", "/no/such/folder/agent.log"]);
+    assert.equal(await exitCode, 1);
+    const reason = "cannot write /no/such/folder/agent.log: no such file or directory";
+    assert.equal(io.stderr.text, `krane: --log-file: ${reason}\n`);
+  });
+
   test("prints where to look and one line per change, and leaves nothing behind", async (t) => {
     const { io, kubeconfig, exitCode } = await start(t, freePorts);
     await eventually("everything is ready", () =>
