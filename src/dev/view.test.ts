@@ -130,6 +130,36 @@ krane dev, region local.dev, streams open
     assert.match(rendered(40, 2), /^\n {2}OBJECT.*\n> krane-dev\/web-1 .*\n$/);
   });
 
+  const many = Array.from({ length: 65 }, (_, index) => ({
+    ...web,
+    id: `d_${index}`,
+    key: `krane-dev/app-${index}`,
+  }));
+
+  for (const [columns, rows, range] of [
+    [80, 24, "30 to 41"],
+    [120, 40, "13 to 41"],
+    [200, 50, "2 to 41"],
+  ] as const)
+    test(`of ${columns}x${rows} keeps addresses and keys with 65 objects, and shows the chosen one`, () => {
+      const shown = rendered(columns, rows, false, {
+        state: { stream: "open", objects: many },
+        chosen: "d_40",
+      });
+      assert.match(shown, /^\nkrane dev, region local\.dev, streams open\n/);
+      assert.match(shown, /\? help {3}q quit\n$/);
+      assert.match(shown, /\n> deployment {2}krane-dev\/app-40 /);
+      assert.ok(shown.includes(`\n  ${range} of 65 objects\n`), shown);
+      assert.equal(shown.split("\n").length - 2, rows);
+    });
+
+  test("has help that is wrapped and not cut at 80 columns", () => {
+    const page = rendered(80, 40, false, { showsHelp: true });
+    assert.doesNotMatch(page, /\.\.\.\n/);
+    assert.match(page, /beside it, a\n {8}sentinel a new image\n/);
+    assert.match(rendered(80, 24, false, { showsHelp: true }), /Any key closes this page; q quits\.\n/);
+  });
+
   test("has a page of help in place of the table", () => {
     const page = rendered(120, 40, false, { showsHelp: true });
     assert.match(page, /Any key closes this page/);

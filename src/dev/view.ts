@@ -1,5 +1,5 @@
-// Renders the screen of `krane dev`, as a pure function from state to lines that fit the terminal. When space is
-// short, the table of objects has priority.
+// Renders the screen of `krane dev`, as a pure function from state to lines that fit the terminal. When space is short,
+// a few rows of the table (or the help) have priority, then the keys, then the addresses, then more of the table.
 
 import { printable } from "../telemetry/scrub.ts";
 import { actions } from "./actions.ts";
@@ -29,24 +29,28 @@ export interface ViewSize {
 }
 
 const recentMax = 8;
+/** The heading and some objects: less is no table. */
+const bodyRowsMin = 6;
 
 export function renderView(model: ViewModel, size: ViewSize): readonly string[] {
   const clip = (line: string) => clipped(line, size.columns);
-  const head = headLines(model).map(clip);
-  const body = model.showsHelp ? helpLines.map(clip).slice(0, size.rows) : tableLines(model, size);
-  const recent = model.recent.slice(-recentMax).map((line) => clip(`  ${printable(line)}`));
-  const foot = footLines(size.columns);
-  // In order of priority: later parts are left out first.
-  let room = size.rows - body.length;
+  const page = model.showsHelp ? helpLines.flatMap((line) => wrapped(line, size.columns)) : undefined;
+  const objectRows = Math.max(2, (model.state?.objects.length ?? 0) + 1);
+  const bodyRows = page?.length ?? Math.min(objectRows, bodyRowsMin);
+  let room = size.rows - bodyRows;
   const take = (lines: readonly string[]): readonly string[] => {
     if (lines.length === 0 || lines.length + 1 > room) return [];
     room -= lines.length + 1;
     return lines;
   };
-  const shownFoot = take(foot);
-  const shownHead = take(head);
+  const foot = take(footLines(size.columns));
+  const head = take(headLines(model).map(clip));
+  const bodyRoom = room + bodyRows;
+  const body = page?.slice(0, bodyRoom) ?? tableLines(model, { ...size, rows: bodyRoom });
+  room = bodyRoom - body.length;
+  const recent = model.recent.slice(-recentMax).map((line) => clip(`  ${printable(line)}`));
   const shownRecent = take(recent.slice(-Math.max(0, room - 1)));
-  return [shownHead, body, shownRecent, shownFoot]
+  return [head, body, shownRecent, foot]
     .filter((part) => part.length > 0)
     .flatMap((part, index) => (index === 0 ? [...part] : ["", ...part]));
 }
@@ -99,13 +103,15 @@ function tableLines({ state, chosen }: ViewModel, size: ViewSize): readonly stri
     const status = clipped(statusText(object), Math.max(0, columns - start.length));
     return clipped(start, columns, status === "") + (colours ? painted(object, status) : status);
   });
-  const heading = clipped(`  ${padded(titles)}LAST OUTCOME`, columns);
   if (lines.length === 0) lines.push(clipped("  no objects", columns));
+  const heading = clipped(`  ${padded(titles)}LAST OUTCOME`, columns);
   // The selected object stays visible if not all of them fit.
-  const room = Math.max(0, rowsMax - 1);
-  const chosenIndex = objects.findIndex(({ id }) => id !== "" && id === chosen);
-  const first = Math.max(0, chosenIndex + 1 - room);
-  return [heading, ...lines.slice(first, first + room)].slice(0, rowsMax);
+  const isLong = lines.length >= rowsMax && rowsMax > 3;
+  const room = Math.max(0, rowsMax - (isLong ? 2 : 1));
+  const first = Math.max(0, objects.findIndex(({ id }) => id !== "" && id === chosen) + 1 - room);
+  const visible = lines.slice(first, first + room);
+  const range = clipped(`  ${first + 1} to ${first + visible.length} of ${lines.length} objects`, columns);
+  return [heading, ...visible, ...(isLong ? [range] : [])].slice(0, rowsMax);
 }
 
 function painted(object: DevObject, text: string): string {
@@ -136,8 +142,7 @@ function footLines(columns: number): readonly string[] {
 }
 
 const helpLines: readonly string[] = [
-  "The control plane requests deployments, the sentinels in front of them and network policies; krane applies",
-  "them to the cluster and reports what is running.",
+  "The control plane requests deployments, the sentinels in front of them and network policies; krane applies them to the cluster and reports what is running.",
   "",
   "  + -   scale the selected object up or down",
   "  n     request a new version: a deployment gets a successor beside it, a sentinel a new image",
@@ -148,12 +153,25 @@ const helpLines: readonly string[] = [
   "  e     edit it as kubectl would: krane repairs it at once",
   "  s     cut the streams from the control plane: krane reconnects and continues where it was",
   "",
-  "A row shows the desired version, the applied version, the ready pods, and the result of krane's last",
-  "attempt. A sentinel's pod counts once it has been ready for 30 seconds; a policy has no pods.",
+  "A row shows the desired version, the applied version, the ready pods, and the result of krane's last attempt. A sentinel's pod counts once it has been ready for 30 seconds; a policy has no pods.",
   "For everything else, use kubectl with the KUBECONFIG above, or krane with the KRANE_CONFIG.",
   "",
   "Any key closes this page; q quits.",
 ];
+
+/** Breaks a line between words; what follows a key stays below its explanation. */
+function wrapped(line: string, columns: number): readonly string[] {
+  const indent = /^ {2}\S.{5}/.test(line) ? " ".repeat(8) : "";
+  const lines: string[] = [];
+  let rest = line;
+  while (rest.length > columns) {
+    const at = rest.lastIndexOf(" ", columns);
+    if (at <= indent.length) break;
+    lines.push(rest.slice(0, at).trimEnd());
+    rest = `${indent}${rest.slice(at + 1)}`;
+  }
+  return [...lines, clipped(rest, columns)];
+}
 
 function clipped(line: string, columns: number, isLast = true): string {
   if (line.length <= columns) return isLast ? line.trimEnd() : line;
