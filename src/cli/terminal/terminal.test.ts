@@ -49,7 +49,8 @@ class FakeStdout extends EventEmitter {
 function fakeProcess() {
   const stdin = new FakeStdin();
   const stdout = new FakeStdout();
-  const process = Object.assign(new EventEmitter(), { stdin, stdout });
+  const env: NodeJS.ProcessEnv = { TERM: "xterm" };
+  const process = Object.assign(new EventEmitter(), { stdin, stdout, env });
   const written: string[] = [];
   const terminal = createTerminal(process as unknown as NodeJS.Process, (_, text) => void written.push(text));
   return { stdin, stdout, process, written, terminal: terminal ?? assert.fail("no terminal") };
@@ -59,6 +60,12 @@ describe("a terminal", () => {
   test("is there only with a person at both ends", () => {
     const { process, stdin } = fakeProcess();
     Object.assign(stdin, { isTTY: false });
+    assert.equal(createTerminal(process as unknown as NodeJS.Process), undefined);
+  });
+
+  test("is not there if it cannot move its cursor", () => {
+    const { process } = fakeProcess();
+    process.env["TERM"] = "dumb";
     assert.equal(createTerminal(process as unknown as NodeJS.Process), undefined);
   });
 

@@ -30,13 +30,13 @@ const home = "\u001b[H";
 const clearLine = "\u001b[K";
 const clearBelow = "\u001b[J";
 
-/** Undefined unless both input and output are a terminal. */
+/** Undefined unless both input and output are a terminal that can draw a screen. */
 export function createTerminal(
   process: NodeJS.Process,
   writeNow: (fd: number, text: string) => void = writeSync,
 ): Terminal | undefined {
   const { stdin, stdout } = process;
-  if (!stdin.isTTY || !stdout.isTTY) return undefined;
+  if (!stdin.isTTY || !stdout.isTTY || process.env["TERM"] === "dumb") return undefined;
   return { hold: (listener) => holdTerminal(process, writeNow, listener) };
 }
 
