@@ -339,3 +339,23 @@ function assertFrozen(value: unknown): void {
   assert.ok(Object.isFrozen(value));
   for (const inner of Object.values(value)) assertFrozen(inner);
 }
+
+test("a variable may begin with KRANE_ too, and may not contradict itself", () => {
+  assert.equal(config(basis, { env: { KRANE_RPC_PORT: "2" } }).rpcPort, 2);
+  assert.equal(config(basis, { env: { KRANE_RPC_PORT: "2", UNKEY_RPC_PORT: "2" } }).rpcPort, 2);
+  assert.equal(config(basis, { env: { KRANE_RPC_PORT: "2", UNKEY_RPC_PORT: "" } }).rpcPort, 2);
+  assert.deepEqual(
+    problems(basis, { env: { KRANE_RPC_PORT: "2", UNKEY_RPC_PORT: "3" } }).map(
+      ({ path, message, remedy }) => [path, message, remedy],
+    ),
+    [["rpc_port", "is set, and so is KRANE_RPC_PORT, to another value", "remove one of them"]],
+  );
+});
+
+test("the variables of the command line and the image are not taken for mistyped settings", () => {
+  const names = ["CONFIG", "CONTEXT", "REGION", "SERVER", "TOKEN", "VERSION", "REVISION"];
+  const env = Object.fromEntries(names.map((name) => [`KRANE_${name}`, "us-east-1.aws"]));
+  assert.deepEqual(parse(basis, { env }).warnings, []);
+  const [typo] = parse(basis, { env: { KRANE_RPC_PROT: "1" } }).warnings;
+  assert.equal(typo?.remedy, "did you mean KRANE_RPC_PORT?");
+});

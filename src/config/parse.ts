@@ -8,6 +8,7 @@ import { editDistance } from "./nearest-key.ts";
 import { type ConfigProblem, problemAt, type SettingOrigin, sortProblems } from "./problem.ts";
 import { Resolution } from "./resolve.ts";
 import { checkRules, checkServerRules, type Verdict } from "./rules.ts";
+import { isVariable, variableNames } from "./setting.ts";
 import { allSettings } from "./settings.ts";
 import { type ConfigFile, readToml } from "./toml-document.ts";
 import { findUnknownKeys } from "./unknown-keys.ts";
@@ -100,13 +101,13 @@ function deepFreeze<T>(value: T): T {
 const clusterId = "UNKEY_CLUSTER_ID";
 const typosMax = 2;
 
-const known: ReadonlyMap<string, string> = new Map(allSettings.map(({ env, path }) => [env, path]));
+const known: ReadonlySet<string> = new Set(allSettings.flatMap(variableNames));
 
-/** Warns of variables that look like mistyped settings. Other UNKEY_ variables belong to other programs. */
+/** Warns of variables that look like mistyped settings. Others with these prefixes belong to other programs. */
 function inspectVariables(env: ProcessEnv): ConfigProblem[] {
   const warnings: ConfigProblem[] = [];
   for (const name of Object.keys(env).sort()) {
-    if (!name.startsWith("UNKEY_") || known.has(name) || !env[name]) continue;
+    if (!isVariable(name) || known.has(name) || !env[name]) continue;
     const origin = { kind: "env", name } as const;
     if (name === clusterId) {
       warnings.push(problemAt("", origin, "is ignored: krane does not use a cluster id", "remove it"));
@@ -124,7 +125,7 @@ function nearMiss(name: string): string | undefined {
   const lengthMax = 64;
   if (name.length > lengthMax) return undefined;
   let nearest: { name: string; distance: number } | undefined;
-  for (const candidate of known.keys()) {
+  for (const candidate of known) {
     const distance = editDistance(name, candidate);
     if (distance <= typosMax && distance < (nearest?.distance ?? typosMax + 1))
       nearest = { name: candidate, distance };

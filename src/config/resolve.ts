@@ -5,9 +5,9 @@
 // A secret and its `*_file` are one choice: the one from the higher layer wins, and both in the same layer are a problem.
 
 import { expandValue, type ProcessEnv } from "./expand.ts";
-import { type ConfigProblem, type Origin, type Parsed, problemAt } from "./problem.ts";
+import { bad, type ConfigProblem, type Origin, type Parsed, problemAt } from "./problem.ts";
 import type { SecretRef } from "./secret.ts";
-import type { DefaultFacts, SecretSetting, Setting } from "./setting.ts";
+import { type DefaultFacts, type SecretSetting, type Setting, variableNames } from "./setting.ts";
 import { isSecretSetting, settingChoices } from "./settings.ts";
 import type { TomlDocument } from "./toml-document.ts";
 
@@ -119,9 +119,8 @@ export class Resolution {
     const { flags, env, document } = this.layers;
     const flag = Object.hasOwn(flags, setting.flag) ? flags[setting.flag] : undefined;
     if (flag !== undefined) return foundText(3, { kind: "flag", name: setting.flag }, flag);
-    // Templates often leave variables empty to mean "not set", so an empty variable does not override the file.
-    const variable = Object.hasOwn(env, setting.env) ? env[setting.env] : undefined;
-    if (variable) return foundText(2, { kind: "env", name: setting.env }, variable);
+    const variable = findVariable(setting, env);
+    if (variable !== undefined) return variable;
     const parts = setting.path.split(".");
     const raw = document?.lookUp(parts);
     if (document === undefined || raw === undefined) return undefined;
@@ -140,6 +139,20 @@ interface Found {
   readonly origin: Origin;
   readonly empty: boolean;
   readonly read: (setting: Setting<unknown>) => Parsed<unknown>;
+}
+
+/** Templates often leave variables empty to mean "not set", so an empty variable does not override the file. */
+function findVariable(setting: Setting<unknown>, env: ProcessEnv): Found | undefined {
+  const given = variableNames(setting).flatMap((name) => {
+    const text = Object.hasOwn(env, name) ? env[name] : undefined;
+    return text ? [{ name, text }] : [];
+  });
+  const [first, second] = given;
+  if (first === undefined) return undefined;
+  const found = foundText(2, { kind: "env", name: first.name }, first.text);
+  if (second === undefined || second.text === first.text) return found;
+  const message = `is set, and so is ${second.name}, to another value`;
+  return { ...found, read: () => bad(message, "remove one of them") };
 }
 
 function foundText(rank: number, origin: Origin, text: string): Found {

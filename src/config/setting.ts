@@ -18,10 +18,24 @@ export interface Fallback<T> {
   value(facts: DefaultFacts): T;
 }
 
+const prefix = "UNKEY_";
+const otherPrefix = "KRANE_";
+
+/** The names under which a variable is accepted. */
+export function variableNames({ env }: Pick<Setting<unknown>, "env">): readonly string[] {
+  return [env, `${otherPrefix}${env.slice(prefix.length)}`];
+}
+
+/** Whether a variable may be meant for krane. */
+export function isVariable(name: string): boolean {
+  return name.startsWith(prefix) || name.startsWith(otherPrefix);
+}
+
 export interface Setting<T> {
   /** Key in the file, for example "control.url". */
   readonly path: string;
   readonly kind: SettingType<T>;
+  /** Begins with UNKEY_; see variableNames(). */
   readonly env: string;
   readonly flag: string;
   readonly about: string;
@@ -50,12 +64,12 @@ export function setting<T>(
   about: string,
   extras: SettingExtras & { readonly fallback?: Fallback<T> } = {},
 ): Setting<T> {
-  const env = extras.env ?? `UNKEY_${path.replaceAll(".", "_").toUpperCase()}`;
+  const env = extras.env ?? `${prefix}${path.replaceAll(".", "_").toUpperCase()}`;
   return {
     path,
     kind,
     env,
-    flag: env.slice("UNKEY_".length).toLowerCase().replaceAll("_", "-"),
+    flag: env.slice(prefix.length).toLowerCase().replaceAll("_", "-"),
     about,
     ...(extras.fallback === undefined ? {} : { fallback: extras.fallback }),
     required: extras.required ?? false,
