@@ -18,7 +18,7 @@ export function runAgent(command: Command, env: ProcessEnv, io: Io, build: Build
     if (!loaded) return undefined;
     const { instanceId: id, region, observability } = loaded.config;
     const instance = { id, region: region.label, version: build.version };
-    const log = createProcessLog({ instance, logging: observability.logging }, io.stdout);
+    const log = createProcessLog({ instance, logging: observability.logging }, io.stdout, env);
     const announce = io.stdout.isTerminal || command.opts<{ announce?: true }>().announce;
     const onStarted = () => {
       if (announce) io.stderr.write(renderAnnouncement(loaded, build, io.program));

@@ -74,6 +74,7 @@ async function look(
       logging: { ...observability.logging, level: "error" },
     },
     io.stderr,
+    env,
   );
   const { examine } = await import("../doctor/examine.ts");
   const deps = {

@@ -7,14 +7,13 @@ import { createSystemRandom } from "../concurrency/random.ts";
 import type { ProcessEnv } from "../config/expand.ts";
 import type { ServerConfig } from "../server/config/server-config.ts";
 import type { StartedServer } from "../server/run-server.ts";
-import { createLog, type Log } from "../telemetry/log.ts";
+import type { Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Io, Output } from "./io.ts";
+import { createProcessLog } from "./process/process-log.ts";
 import { listenForStop } from "./process/stop-request.ts";
 import { loadServerConfig } from "./server-options.ts";
-
-const logBacklogBytesMax = 1024 * 1024;
 
 export async function runServerCommand(
   command: Command,
@@ -30,7 +29,7 @@ export async function runServerCommand(
     const deps = {
       clock: createSystemClock(),
       random: createSystemRandom(),
-      log: createServerLog(config, build, io.stdout),
+      log: createServerLog(config, build, io.stdout, env),
       build,
       uid: process.getuid?.(),
       readTextFile: io.readTextFile,
@@ -69,24 +68,12 @@ Press Ctrl-C to stop, twice to stop immediately.
 }
 
 function createServerLog(
-  { logLevel: level, logSampling: sampling, listen }: ServerConfig,
+  { logLevel: level, logSampling, listen }: ServerConfig,
   { version }: BuildInfo,
   stdout: Output,
+  env: ProcessEnv,
 ): Log {
-  return createLog(
-    {
-      level,
-      instance: { id: `server-${listen.port}`, region: "all", version },
-      sampling,
-    },
-    {
-      clock: createSystemClock(),
-      random: createSystemRandom(),
-      // If the reader stalls, drop (and count) lines rather than buffer them.
-      write(line) {
-        if (stdout.backlogBytes > logBacklogBytesMax) throw new Error("standard output is not being read");
-        stdout.write(line);
-      },
-    },
-  );
+  const instance = { id: `server-${listen.port}`, region: "all", version };
+  const { rate: sampleRate, slowThresholdMs } = logSampling;
+  return createProcessLog({ instance, logging: { level, sampleRate, slowThresholdMs } }, stdout, env);
 }

@@ -1,9 +1,12 @@
-// The log of a long-running process: JSON lines on standard output.
+// The log of a long-running process: JSON lines, or lines for people if the output is a terminal.
 import { createSystemClock } from "../../concurrency/clock.ts";
 import { createSystemRandom } from "../../concurrency/random.ts";
 import type { ObservabilityConfig } from "../../config/config.ts";
+import type { ProcessEnv } from "../../config/expand.ts";
 import { createLog, type Log } from "../../telemetry/log.ts";
 import type { Output } from "../io.ts";
+import { createPaint } from "../terminal/colours.ts";
+import { readableLine } from "./readable-line.ts";
 
 const backlogBytesMax = 1024 * 1024;
 
@@ -12,8 +15,13 @@ export interface ProcessLogOptions {
   readonly logging: ObservabilityConfig["logging"];
 }
 
-export function createProcessLog({ instance, logging }: ProcessLogOptions, stdout: Output): Log {
+export function createProcessLog(
+  { instance, logging }: ProcessLogOptions,
+  output: Output,
+  env: ProcessEnv,
+): Log {
   const { level, sampleRate, slowThresholdMs } = logging;
+  const paint = createPaint(output, env);
   return createLog(
     { level, instance, sampling: { rate: sampleRate, slowThresholdMs } },
     {
@@ -21,8 +29,8 @@ export function createProcessLog({ instance, logging }: ProcessLogOptions, stdou
       random: createSystemRandom(),
       // If the reader stalls, drop (and count) lines rather than buffer them.
       write(line) {
-        if (stdout.backlogBytes > backlogBytesMax) throw new Error("standard output is not being read");
-        stdout.write(line);
+        if (output.backlogBytes > backlogBytesMax) throw new Error("the output is not being read");
+        output.write(output.isTerminal ? readableLine(line, paint) : line);
       },
     },
   );

@@ -44,7 +44,7 @@ async function openVault(admin: Admin, { env, io }: CommandDeps, command: Comman
   const { signal, target } = admin;
   if (command.opts<{ config?: string }>().config !== undefined) {
     const config = await loadVaultConfig("call", command, env, io, signal);
-    const vault = config && (await createVault(config.vault, vaultDeps(config, io), signal));
+    const vault = config && (await createVault(config.vault, vaultDeps(config, env, io), signal));
     if (vault === undefined) throw new CommandError("config", "--config has no usable vault");
     return vault;
   }

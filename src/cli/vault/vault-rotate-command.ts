@@ -18,7 +18,7 @@ export async function runRotate(command: Command, env: ProcessEnv, io: Io): Prom
   try {
     const config = await loadVaultConfig("keys", command, env, io, stop.signal);
     if (config === undefined) return exitCodes.config;
-    return await rotate(config, io, stop.signal);
+    return await rotate(config, env, io, stop.signal);
   } catch (error) {
     if (error !== stop.signal.reason) throw error;
     io.stderr.write("krane: rotation was interrupted; nothing is lost, run it again to continue\n");
@@ -30,11 +30,12 @@ export async function runRotate(command: Command, env: ProcessEnv, io: Io): Prom
 
 async function rotate(
   { vault, ...config }: VaultProgramConfig,
+  env: ProcessEnv,
   io: Io,
   signal: AbortSignal,
 ): Promise<number> {
   if (vault.kind !== "embedded") throw new TypeError("the rules let a remote vault through");
-  const deps = vaultDeps({ ...config, vault }, io);
+  const deps = vaultDeps({ ...config, vault }, env, io);
   const { storage, masterKeys } = await openKeyStorage(vault, deps, signal);
   try {
     const onProgress = throttled(deps.clock, (progress: RotationProgress) =>

@@ -14,7 +14,7 @@ export function runServe(command: Command, env: ProcessEnv, io: Io, build: Build
     const config = await loadVaultConfig("serve", command, env, io, signal);
     if (config === undefined) return undefined;
     const instance = { id: config.instanceId, region: config.region, version: build.version };
-    const log = createProcessLog({ instance, logging: config.observability.logging }, io.stdout);
+    const log = createProcessLog({ instance, logging: config.observability.logging }, io.stdout, env);
     const deps = { clock: createSystemClock(), log, build, env, readTextFile: io.readTextFile };
     return { log, run: (stopping) => runVaultServer(config, deps, stopping) };
   });

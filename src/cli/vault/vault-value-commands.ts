@@ -52,7 +52,7 @@ async function withValue(
   try {
     const config = await loadVaultConfig("call", command, env, io, stop.signal);
     if (config === undefined) return exitCodes.config;
-    const vault = await createVault(config.vault, vaultDeps(config, io), stop.signal);
+    const vault = await createVault(config.vault, vaultDeps(config, env, io), stop.signal);
     if (vault === undefined || io.readInput === undefined) throw new TypeError("no vault, or no input");
     try {
       const options = command.opts<ValueOptions>();
