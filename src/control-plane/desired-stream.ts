@@ -8,7 +8,8 @@
 // - An error of the stream is shown in the status and waited out. An error of onState is a bug: it ends run() after the
 //   connection is closed, and the supervisor restarts it.
 // - A stream may be silent for ever, because pings prove its connection. The periodic replay reopens it, so it does not
-//   stay with one old server for weeks.
+//   stay with one old server for weeks. A message that has begun must become whole within a minute; see
+//   message-progress.ts.
 // - An unreadable message (damaged, or larger than the limit) ends every connection at the same place. It is not
 //   skipped: without reading it, its version is unknown, and a guess could skip other versions for good (K2). It is
 //   logged as an error instead. The resync still corrects known objects, because it asks for each one; only new objects

@@ -1,12 +1,15 @@
 // The transport to a control plane: the Connect protocol over one HTTP/2 connection, h2c for http:// and TLS for
 // https://, never HTTP/1.1. The size of every message is limited, also after decompression, and checked before memory
-// is allocated.
+// is allocated. So is the time that a message of a stream may take to arrive.
 import type { Interceptor, Transport } from "@connectrpc/connect";
-import { compressionGzip, createConnectTransport } from "@connectrpc/connect-node";
+import type { UniversalClientFn } from "@connectrpc/connect/protocol";
+import { createTransport } from "@connectrpc/connect/protocol-connect";
+import { compressionGzip, createNodeHttpClient } from "@connectrpc/connect-node";
 import type { Clock } from "../concurrency/clock.ts";
 import type { TrustedCa } from "../config/ca-file.ts";
+import { type ProgressOptions, requireProgress } from "./message-progress.ts";
 import { createStampInterceptor, type RequestStamp } from "./request-stamp.ts";
-import { createSessions } from "./sessions.ts";
+import { createSessions, type Sessions } from "./sessions.ts";
 import { createUnary } from "./unary-calls.ts";
 
 export interface ConnectionLimits {
@@ -18,6 +21,8 @@ export interface ConnectionLimits {
   readonly pingTimeoutMs: number;
   /** The largest message in either direction. Default 8 MiB: five times what the API server accepts for one object. */
   readonly messageBytesMax: number;
+  /** How long a message of a stream may take from its first byte to its last. Default 60 s. */
+  readonly messageTimeoutMs: number;
 }
 
 const defaultLimits: ConnectionLimits = {
@@ -25,6 +30,7 @@ const defaultLimits: ConnectionLimits = {
   pingIntervalMs: 10_000,
   pingTimeoutMs: 5_000,
   messageBytesMax: 8 * 1024 * 1024,
+  messageTimeoutMs: 60_000,
 };
 
 export interface HttpLinkOptions {
@@ -48,15 +54,17 @@ export interface Link {
 /** Connects on the first call. */
 export function createHttpLink(options: HttpLinkOptions, clock: Clock): Link {
   const { interceptors = [], stamp } = options;
-  const { messageBytesMax, ...limits } = { ...defaultLimits, ...options.limits };
+  const { messageBytesMax, messageTimeoutMs, ...limits } = { ...defaultLimits, ...options.limits };
   const url = new URL(options.baseUrl);
   const sessions = createSessions({ url, ca: options.ca, ...limits }, clock);
-  const { stream } = createConnectTransport({
-    httpVersion: "2",
+  const { stream } = createTransport({
+    httpClient: createStreamClient(sessions, { clock, messageTimeoutMs }),
     baseUrl: options.baseUrl,
-    sessionManager: sessions,
+    useBinaryFormat: true,
     interceptors: stamp === undefined ? [...interceptors] : [...interceptors, createStampInterceptor(stamp)],
     acceptCompression: [compressionGzip],
+    sendCompression: null,
+    compressMinBytes: 0,
     readMaxBytes: messageBytesMax,
     writeMaxBytes: messageBytesMax,
   });
@@ -67,5 +75,14 @@ export function createHttpLink(options: HttpLinkOptions, clock: Clock): Link {
       return sessions.opened;
     },
     close: () => sessions.close(),
+  };
+}
+
+/** The library's HTTP client on these connections, with a watch on the bytes that arrive. */
+function createStreamClient(sessions: Sessions, progress: ProgressOptions): UniversalClientFn {
+  const request = createNodeHttpClient({ httpVersion: "2", sessionProvider: () => sessions });
+  return async (call) => {
+    const response = await request(call);
+    return { ...response, body: requireProgress(response.body, progress) };
   };
 }

@@ -3,11 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { sleep } from "../../src/concurrency/clock.ts";
 import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { pods } from "../../src/kube/resources.ts";
 import { region, SimulatedRegion } from "./simulated-region.ts";
 import { assertInOrder } from "./written-order.ts";
 
+const never = new AbortController().signal;
 const messages = 200;
 const deployments = 12;
 const everyBoundary = Array.from({ length: messages + 1 }, (_, index) => index);
@@ -18,10 +20,13 @@ class CountedStreams {
   delivered = 0;
   cuts = 0;
   private readonly endsAfter: (delivered: number) => boolean;
+  private readonly wait: () => Promise<void>;
   private isCut = false;
 
-  constructor(endsAfter: (delivered: number) => boolean) {
+  /** `wait` is the time between the last message and the end. */
+  constructor(endsAfter: (delivered: number) => boolean, wait: () => Promise<void>) {
     this.endsAfter = endsAfter;
+    this.wait = wait;
   }
 
   readonly interceptor: Interceptor = (next) => async (request) => {
@@ -31,20 +36,21 @@ class CountedStreams {
   };
 
   private async *counted<T>(states: AsyncIterable<T>): AsyncIterable<T> {
-    this.cutIfDue();
+    await this.cutIfDue();
     for await (const state of states) {
       this.isCut = false;
       this.delivered += 1;
       yield state;
-      this.cutIfDue();
+      await this.cutIfDue();
     }
   }
 
   /** Once at each boundary, or a stream that has brought nothing since could never be opened again. */
-  private cutIfDue(): void {
+  private async cutIfDue(): Promise<void> {
     if (this.isCut || !this.endsAfter(this.delivered)) return;
     this.isCut = true;
     this.cuts += 1;
+    await this.wait();
     throw new ConnectError("cut between two messages", Code.Unavailable);
   }
 }
@@ -62,19 +68,21 @@ async function change(world: SimulatedRegion, step: number, choice: number): Pro
   });
 }
 
-async function run(endsAfter: (delivered: number) => boolean) {
-  const streams = new CountedStreams(endsAfter);
+async function run(endsAfter: (delivered: number) => boolean, { afterMs = 0 } = {}) {
+  const streams: CountedStreams = new CountedStreams(endsAfter, async () => {
+    if (afterMs > 0) await sleep(world.clock, afterMs, never);
+  });
   const world = await SimulatedRegion.create({ withPods: true, interceptors: [streams.interceptor] });
   const choices = createSeededRandom(42);
+  const limitMs = 60_000 + 5 * afterMs;
   const agent = await world.startAgent();
   for (let step = 0; step < messages; step++) {
     const version = await change(world, step, choices.next());
     // The next one is made when this one has arrived, so that none takes the place of another on the way.
-    await world.until(`message ${version} arrives`, () => streams.delivered > step);
+    await world.until(`message ${version} arrives`, () => streams.delivered > step, limitMs);
   }
-  await world.until("everything is settled", () => {
-    return agent.controller.status().stream?.cursor === BigInt(messages);
-  });
+  const isSettled = () => agent.controller.status().stream?.cursor === BigInt(messages);
+  await world.until("everything is settled", isSettled, limitMs);
   await world.clock.advance(90_000);
   assertInOrder(agent.writes);
   const ending = await endOf(world);
@@ -120,6 +128,12 @@ for (const boundary of boundaries) {
     assert.deepEqual(ending, (await undisturbed).ending);
   });
 }
+
+test("streams whose tenth message dribbles in until krane gives up change nothing in the end", async () => {
+  const { ending, cuts } = await run((delivered) => delivered % 10 === 0, { afterMs: 60_000 });
+  assert.ok(cuts >= messages / 10, `${cuts} cuts`);
+  assert.deepEqual(ending, (await undisturbed).ending);
+});
 
 test("streams that are cut after each message change nothing in the end", async () => {
   const { ending, cuts } = await run(() => true);

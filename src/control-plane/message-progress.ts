@@ -1,0 +1,52 @@
+// Ends a stream whose next message has begun but does not become whole. Pings prove only the connection: a message that
+// arrives byte by byte would keep a stream "open" for hours, with every later change waiting behind it.
+//
+// - Only the time in which krane waits for bytes of an unfinished message counts. A slow reader does not end a stream,
+//   and neither does silence between two messages.
+// - PING and WINDOW_UPDATE frames are no part of a message, so they change nothing here.
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Clock } from "../concurrency/clock.ts";
+import { EnvelopeScan } from "./envelope-scan.ts";
+
+export interface ProgressOptions {
+  /** The longest wait for the rest of a message. */
+  readonly messageTimeoutMs: number;
+  readonly clock: Clock;
+}
+
+/** Passes the bytes of a Connect stream on as they are. */
+export async function* requireProgress(
+  body: AsyncIterable<Uint8Array>,
+  options: ProgressOptions,
+): AsyncIterable<Uint8Array> {
+  const { clock, messageTimeoutMs } = options;
+  const chunks = body[Symbol.asyncIterator]();
+  const scan = new EnvelopeScan();
+  let waitedMs = 0;
+  for (;;) {
+    const startedMs = clock.nowMs();
+    const next = scan.isInMessage
+      ? await within(chunks.next(), messageTimeoutMs - waitedMs, options)
+      : await chunks.next();
+    if (next.done === true) return;
+    const wasInMessage = scan.isInMessage;
+    const hasEnded = scan.take(next.value);
+    if (hasEnded) waitedMs = 0;
+    else if (wasInMessage) waitedMs += clock.nowMs() - startedMs;
+    yield next.value;
+  }
+}
+
+function within<T>(
+  chunk: Promise<T>,
+  leftMs: number,
+  { clock, messageTimeoutMs }: ProgressOptions,
+): Promise<T> {
+  // After a timeout it rejects when the stream is reset.
+  chunk.catch(() => undefined);
+  return new Promise((resolve, reject) => {
+    const reason = `bytes arrived, but no whole message within ${messageTimeoutMs / 1_000} s`;
+    const timer = clock.setTimer(leftMs, () => reject(new ConnectError(reason, Code.DeadlineExceeded)));
+    chunk.finally(() => timer.cancel()).then(resolve, reject);
+  });
+}
