@@ -5,7 +5,7 @@
 // - A destroyed session is never pinged: between its destruction and its close event a ping throws, and in a timer that
 //   would crash the process. The session manager of the RPC library has that bug (connect-es issue 1795).
 // - destroy() closes the socket too, even if the peer reads no more bytes.
-import { type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from "node:http2";
+import { type ClientHttp2Stream, connect, constants, type OutgoingHttpHeaders } from "node:http2";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -25,6 +25,8 @@ export interface SessionOptions {
   readonly pingIntervalMs: number;
   /** The connection is dead after this long without a response to a ping. */
   readonly pingTimeoutMs: number;
+  /** The peer ended the connection with ENHANCE_YOUR_CALM, which means too many pings. */
+  onEnhanceYourCalm?(): void;
 }
 
 export interface LiveSession {
@@ -67,6 +69,9 @@ export function openSession(options: SessionOptions, clock: Clock): LiveSession 
   socket.on("error", () => undefined);
   session.on("error", (error) => {
     failure ??= error instanceof ConnectError ? error : unavailable(`${url.host}: ${error.message}`, error);
+  });
+  session.once("goaway", (code) => {
+    if (code === constants.NGHTTP2_ENHANCE_YOUR_CALM) options.onEnhanceYourCalm?.();
   });
   session.once("close", () => timer.cancel());
 

@@ -1,5 +1,9 @@
 // Chooses the HTTP/2 connection for a request: the current one, or a new one if it is missing or the peer has sent
 // GOAWAY. A draining connection is kept, and pinged, until its last stream has ended. The first request connects.
+//
+// A peer that ends a connection with ENHANCE_YOUR_CALM is pinged half as often from then on, because it would end the
+// next one as well. A proxy may allow one ping in five minutes; more patience than that would make pings useless. The
+// longer interval lasts as long as the process.
 import type { ClientHttp2Stream, OutgoingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
@@ -8,6 +12,8 @@ import { type LiveSession, openSession, type SessionOptions } from "./live-sessi
 // A GOAWAY may arrive between choosing a session and using it. One retry covers that; a peer that sends it every time is
 // down.
 const triesMax = 2;
+
+const pingIntervalMaxMs = 300_000;
 
 /** Includes the interface that the RPC library expects of a session manager. */
 export interface Sessions {
@@ -25,11 +31,15 @@ export function createSessions(options: SessionOptions, clock: Clock): Sessions 
   let current: LiveSession | undefined;
   let opened = 0;
   let closed = false;
+  let { pingIntervalMs } = options;
+  const onEnhanceYourCalm = () => {
+    pingIntervalMs = Math.max(pingIntervalMs, Math.min(2 * pingIntervalMs, pingIntervalMaxMs));
+  };
 
   function usable(): LiveSession {
     if (closed) throw closedError();
     if (current?.takesRequests) return current;
-    const session = openSession(options, clock);
+    const session = openSession({ ...options, pingIntervalMs, onEnhanceYourCalm }, clock);
     opened += 1;
     sessions.add(session);
     void session.ended.then(() => sessions.delete(session));

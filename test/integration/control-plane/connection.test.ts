@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { constants } from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { describe, test } from "node:test";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
@@ -217,6 +218,40 @@ test("GOAWAY lets open streams go on, and sends new calls to a new connection", 
   assert.equal(second.value?.version, 2n);
   assert.equal((await states.next()).done, true);
   await eventually("the old connection is gone", () => assert.equal(server.sessions.size, 1));
+});
+
+test("ENHANCE_YOUR_CALM doubles the interval of pings, up to five minutes; another code does not", async (t) => {
+  const server = await serveRpc(t, { heartbeat: () => ({}) });
+  const { plane, clock } = connectTo(t, server.url);
+  /** The time from connecting until the first ping. */
+  const quietMs = async () => {
+    const known = server.accepted;
+    await eventually("there is a new connection", async () => {
+      await plane.heartbeat(never);
+      assert.equal(server.accepted, known + 1);
+    });
+    let pings = 0;
+    const session = newest();
+    session?.on("ping", () => pings++);
+    const startedMs = clock.nowMs();
+    while (pings === 0) {
+      await clock.advance(10_000);
+      // Its response comes after the client's ping, on the same connection.
+      await new Promise<void>((resolve) => session?.ping(() => resolve()));
+    }
+    return clock.nowMs() - startedMs;
+  };
+  const newest = () => [...server.sessions].at(-1);
+  const endWith = (code: number) => newest()?.goaway(code);
+  assert.equal(await quietMs(), 10_000);
+  endWith(constants.NGHTTP2_INTERNAL_ERROR);
+  assert.equal(await quietMs(), 10_000);
+  const seen: number[] = [];
+  for (let times = 0; times < 6; times++) {
+    endWith(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    seen.push(await quietMs());
+  }
+  assert.deepEqual(seen, [20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
 });
 
 test("a reader that stops early closes its stream at the server, and the connection stays", async (t) => {
