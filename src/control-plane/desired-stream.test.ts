@@ -86,6 +86,27 @@ function gaps(opened: readonly Opened[]): number[] {
   return opened.slice(1).map(({ atMs }, index) => atMs - (opened[index]?.atMs ?? 0));
 }
 
+test("a control plane that starts after the agent is connected within 5 s, whenever it starts", async () => {
+  // biome-ignore lint/correctness/useYield: it fails before it sends anything.
+  const refused: Script = async function* () {
+    throw new ControlPlaneError("unavailable", "Watch: connect ECONNREFUSED", { reach: "unreachable" });
+  };
+  let isUp = false;
+  const up = sending(1n);
+  const { clock, stream, states } = streamOver([
+    (version, signal) => (isUp ? up(version, signal) : refused(version, signal)),
+  ]);
+  const stop = new AbortController();
+  const running = stream.run(stop.signal);
+  await clock.advance(600_000);
+  assert.equal(stream.status().lastError?.code, "unavailable");
+  isUp = true;
+  await clock.advance(5_000);
+  assert.deepEqual(states, [1n]);
+  stop.abort();
+  await running;
+});
+
 describe("a desired stream", () => {
   test("connects at once, then 1 to 5 s after a connection that delivered something, from the cursor", async () => {
     const script: Script = async function* (version) {

@@ -15,18 +15,19 @@
 //   logged as an error instead. The resync still corrects known objects, because it asks for each one; only new objects
 //   behind that message have to wait.
 import { linkSignals } from "../concurrency/abort.ts";
-import { createBackoff } from "../concurrency/backoff.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
-import { type Random, uniform } from "../concurrency/random.ts";
+import type { Random } from "../concurrency/random.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "./error.ts";
-
-// Servers send nothing, not even headers, before their first message. A connection that has survived one round of pings
-// counts as open, and as a success when it ends: many proxies end a stream that is silent for half a minute, which is no
-// reason to wait longer and longer.
-const provenByPingsMs = 15_000;
+import {
+  achievedSomething,
+  createReconnectDelay,
+  type EndedConnection,
+  provenByPingsMs,
+  type ReconnectDelay,
+} from "./reconnect-delay.ts";
 
 // A connection to a server that is down usually fails sooner than this. Surviving it proves nothing, but is reason enough
 // to retry a failed report.
@@ -51,6 +52,8 @@ const unrelatedCodes: ReadonlySet<ControlPlaneCode> = new Set<ControlPlaneCode>(
 // a cluster takes.
 const statesPerTurn = 4;
 const turnMs = 4;
+
+const warnEveryMs = 60_000;
 
 export interface DesiredSource<S> {
   readonly controller: string;
@@ -110,10 +113,14 @@ class ReconnectingStream<S> implements DesiredStream {
   /** How many connections in a row from this version failed before they delivered anything. */
   private stuck = { version: 0n, times: 0 };
   private endConnection: () => void = () => undefined;
+  private readonly delay: ReconnectDelay;
+  /** The last failure that was logged as a warning. */
+  private warned: { readonly reason: string | undefined; readonly atMs: number } | undefined;
 
   constructor(source: DesiredSource<S>, deps: DesiredStreamDeps) {
     this.source = source;
     this.deps = deps;
+    this.delay = createReconnectDelay(deps.random);
     this.current = { state: "idle", sinceMs: deps.clock.wallMs(), reconnects: 0 };
   }
 
@@ -127,14 +134,13 @@ class ReconnectingStream<S> implements DesiredStream {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const delay = createReconnectDelay(this.deps.random);
     let restartedAtOnce = false;
     try {
       while (!signal.aborted) {
         const ended = await this.connect(signal);
         if (ended === "aborted" || signal.aborted) continue;
         if (achievedSomething(ended)) restartedAtOnce = false;
-        let delayMs = delay.afterMs(ended);
+        let delayMs = this.delay.afterMs(ended);
         if (ended.code === "out_of_range") {
           this.fromZero = true;
           if (!restartedAtOnce) delayMs = 0;
@@ -204,7 +210,7 @@ class ReconnectingStream<S> implements DesiredStream {
   private failed(
     error: unknown,
     version: bigint | undefined,
-  ): Pick<EndedConnection, "code" | "retryAfterMs"> {
+  ): Pick<EndedConnection, "code" | "retryAfterMs" | "reach"> {
     const known = error instanceof ControlPlaneError;
     const code = known ? error.code : "unknown";
     if (version !== undefined && !unrelatedCodes.has(code))
@@ -214,7 +220,7 @@ class ReconnectingStream<S> implements DesiredStream {
     const reason = error instanceof Error ? error.message : String(error);
     const message = this.isStuck ? `stuck behind version ${this.stuck.version}: ${reason}` : reason;
     this.change({ lastError: { code, message, atMs: this.deps.clock.wallMs() } });
-    return { code, retryAfterMs: known ? error.retryAfterMs : undefined };
+    return known ? { code, retryAfterMs: error.retryAfterMs, reach: error.reach } : { code };
   }
 
   private announceWait({ code }: EndedConnection, delayMs: number): void {
@@ -236,7 +242,16 @@ class ReconnectingStream<S> implements DesiredStream {
         remedy: "check the control plane's first message after this version",
       });
     else if (code === undefined) log?.info("the control plane ended the stream", fields);
-    else log?.warn("the stream of desired state failed", fields);
+    else log?.[this.isRepeated(reason) ? "debug" : "warn"]("the stream of desired state failed", fields);
+  }
+
+  /** Whether the same failure was logged within the last minute. A control plane that is not up yet is retried often. */
+  private isRepeated(reason: string | undefined): boolean {
+    const nowMs = this.deps.clock.nowMs();
+    const { warned } = this;
+    if (warned !== undefined && warned.reason === reason && nowMs - warned.atMs < warnEveryMs) return true;
+    this.warned = { reason, atMs: nowMs };
+    return false;
   }
 
   private get isStuck(): boolean {
@@ -276,46 +291,4 @@ async function pull<S>(states: AsyncIterator<S>): Promise<Pulled<S>> {
   } catch (error) {
     return { kind: "failed", error };
   }
-}
-
-const growing = { minMs: 1_000, initialMs: 5_000, maxMs: 60_000, jitter: "full" } as const;
-
-// Retrying often does not fix a rejected token, and would flood the log.
-const refusedMs = { min: 30_000, max: 60_000 };
-
-/** How a connection ended. */
-export interface EndedConnection {
-  readonly broughtMessages: boolean;
-  readonly livedMs: number;
-  /** Absent if the server ended the stream without an error. */
-  readonly code?: ControlPlaneCode;
-  readonly retryAfterMs?: number | undefined;
-}
-
-interface ReconnectDelay {
-  afterMs(ended: EndedConnection): number;
-}
-
-/**
- * The delay before a stream is reopened: random from one second up to a cap, so that many agents that lost their control
- * plane do not come back in one wave. The cap grows only while connections are refused or dropped before they achieve
- * anything, so that a server in trouble gets fewer attempts.
- */
-export function createReconnectDelay(random: Random): ReconnectDelay {
-  const backoff = createBackoff(growing, random);
-  return {
-    afterMs(ended) {
-      if (achievedSomething(ended)) backoff.reset();
-      const drawnMs = backoff.nextMs();
-      // The hint is a lower limit, not the delay itself, because all agents get the same hint.
-      const hintedMs = ended.retryAfterMs === undefined ? 0 : ended.retryAfterMs + drawnMs - growing.minMs;
-      const refused = ended.code === "unauthenticated" || ended.code === "permission_denied";
-      const delayMs = refused ? uniform(random, refusedMs.min, refusedMs.max) : drawnMs;
-      return Math.max(delayMs, hintedMs);
-    },
-  };
-}
-
-function achievedSomething({ broughtMessages, livedMs }: EndedConnection): boolean {
-  return broughtMessages || livedMs >= provenByPingsMs;
 }

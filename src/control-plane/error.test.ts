@@ -54,6 +54,19 @@ describe("the code of a control-plane error", () => {
     assert.deepEqual([error.code, error.cause], ["unavailable", reset]);
   });
 
+  test("comes with how far the call came", () => {
+    const failed = (code: string) =>
+      controlPlaneError(
+        "Op",
+        ConnectError.from(Object.assign(new Error(code), { code }), Code.Unavailable),
+        asIs,
+      ).reach;
+    for (const code of ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]) assert.equal(failed(code), "unreachable");
+    for (const code of ["ECONNRESET", "ETIMEDOUT", "CERT_HAS_EXPIRED"]) assert.equal(failed(code), "broken");
+    const refusal = new ConnectError("why", Code.Unauthenticated, answered);
+    assert.equal(controlPlaneError("Op", refusal, asIs).reach, "answered");
+  });
+
   test("is deadline_exceeded for our own deadline, and unauthenticated without a token to send", () => {
     assert.equal(controlPlaneError("Op", new DeadlineError(5), asIs).code, "deadline_exceeded");
     const unread = new ConfigError("secret_unreadable", "control.token_file", "cannot read");

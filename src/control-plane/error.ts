@@ -39,19 +39,29 @@ export const codeNames = {
 
 export type ControlPlaneCode = ErrorCode<"ControlPlaneError">;
 
+/**
+ * How far a failed call came: to the server, which answered; to a connection that broke; or nowhere, because the address
+ * is unknown or refuses connections.
+ */
+export type Reach = "answered" | "broken" | "unreachable";
+
 export interface ControlPlaneErrorFacts {
   /** The wait that the server asked for, already clamped. */
   readonly retryAfterMs?: number | undefined;
+  /** Default "broken". */
+  readonly reach?: Reach;
   readonly cause?: unknown;
 }
 
 export class ControlPlaneError extends CodedError<"ControlPlaneError"> {
   override readonly name = "ControlPlaneError";
   readonly retryAfterMs: number | undefined;
+  readonly reach: Reach;
 
   constructor(code: ControlPlaneCode, message: string, facts: ControlPlaneErrorFacts = {}) {
     super(code, message, facts);
     this.retryAfterMs = facts.retryAfterMs;
+    this.reach = facts.reach ?? "broken";
   }
 }
 
@@ -69,10 +79,12 @@ export function controlPlaneError(
   if (error instanceof ConnectError && isAnswer(error)) {
     const code = codeNames[error.code];
     const reason = error.rawMessage === "" ? "refused without a reason" : error.rawMessage;
-    return new ControlPlaneError(code, because(`${code}: ${reason}`), { retryAfterMs: retryHintMs(error) });
+    const facts = { retryAfterMs: retryHintMs(error), reach: "answered" } as const;
+    return new ControlPlaneError(code, because(`${code}: ${reason}`), facts);
   }
   const reason = error instanceof ConnectError ? error.rawMessage : errorText(error);
-  return new ControlPlaneError(codeWithoutAnswer(error), because(reason), { cause: causeOf(error) });
+  const reach = systemCodes(error).some((code) => unreachableCodes.has(code)) ? "unreachable" : "broken";
+  return new ControlPlaneError(codeWithoutAnswer(error), because(reason), { reach, cause: causeOf(error) });
 }
 
 /**
@@ -109,12 +121,26 @@ function codeWithoutAnswer(error: unknown): ControlPlaneCode {
 const causeDepthMax = 8;
 
 function hasSystemError(error: unknown): boolean {
+  return systemCodes(error).length > 0;
+}
+
+// No connection was made: the name is unknown, or there is no server at the address, or no way to it.
+const unreachableCodes: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+]);
+
+function systemCodes(error: unknown): readonly string[] {
+  const codes: string[] = [];
   let current = error;
   for (let depth = 0; depth < causeDepthMax && current instanceof Error; depth++) {
-    if ("code" in current && typeof current.code === "string") return true;
+    if ("code" in current && typeof current.code === "string") codes.push(current.code);
     current = current.cause;
   }
-  return false;
+  return codes;
 }
 
 /** The cause inside the library's wrapper, whose text is already in the message. */

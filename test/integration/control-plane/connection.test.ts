@@ -77,7 +77,9 @@ describe("a connection", () => {
     const error = await failureOf(plane.heartbeat(never));
     assert.equal(error.code, "unavailable");
     assert.match(error.message, /^Heartbeat: .*ECONNREFUSED/);
-    assert.equal((await readAll(plane.watch(kinds.deployment, 0n, never))).error?.code, "unavailable");
+    const { error: ended } = await readAll(plane.watch(kinds.deployment, 0n, never));
+    assert.equal(ended?.code, "unavailable");
+    assert.deepEqual([error.reach, ended?.reach], ["unreachable", "unreachable"]);
   });
 
   test("that hangs while it is made ends with its own limit, also for a stream", async (t) => {
@@ -96,6 +98,7 @@ describe("a connection", () => {
     await clock.advance(10_000);
     const { error } = await reading;
     assert.equal(error?.code, "unavailable");
+    assert.equal(error?.reach, "broken");
     assert.match(error?.message ?? "", /no connection within 10000 ms/);
   });
 });

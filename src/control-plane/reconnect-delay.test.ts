@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { createSeededRandom } from "../concurrency/random.ts";
-import { createReconnectDelay, type EndedConnection } from "./desired-stream.ts";
+import { createReconnectDelay, type EndedConnection } from "./reconnect-delay.ts";
 
 const futile: EndedConnection = { broughtMessages: false, livedMs: 20, code: "unavailable" };
 
@@ -49,6 +49,30 @@ describe("the delay before a reconnect", () => {
       assert.ok(longest <= capMs && longest > capMs * 0.97, `${longest} for a cap of ${capMs}`);
     }
   });
+
+  test("does not grow while the control plane has never answered and cannot be reached", () => {
+    for (const { min, max } of spread({ ...futile, reach: "unreachable" }, 8)) {
+      assert.ok(min >= 1_000 && min < 1_100, `min ${min}`);
+      assert.ok(max <= 5_000 && max > 4_850, `max ${max}`);
+    }
+  });
+
+  for (const { what, first } of [
+    { what: "a message", first: { broughtMessages: true, livedMs: 1 } },
+    { what: "a connection of 15 s", first: { broughtMessages: false, livedMs: 15_000 } },
+    { what: "an end without an error", first: { broughtMessages: false, livedMs: 1 } },
+    { what: "a refusal", first: { ...futile, code: "resource_exhausted", reach: "answered" } },
+  ] as const)
+    test(`grows although it cannot be reached now, after ${what}`, () => {
+      let longest = 0;
+      for (let seed = 1; seed <= 500; seed++) {
+        const delay = createReconnectDelay(createSeededRandom(seed));
+        delay.afterMs(first);
+        for (let attempt = 0; attempt < 6; attempt++)
+          longest = Math.max(longest, delay.afterMs({ ...futile, reach: "unreachable" }));
+      }
+      assert.ok(longest > 58_000 && longest <= 60_000, `${longest}`);
+    });
 
   test("is at least the server's hint, and still spread", () => {
     const [first] = spread({ ...futile, retryAfterMs: 20_000 }, 1);
