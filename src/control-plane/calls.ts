@@ -18,10 +18,18 @@ import { linkSignals, withTimeout } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { ControlPlaneError, controlPlaneError } from "./error.ts";
 
+/**
+ * The largest message that the agent accepts. A server that reads it sends `too_large` instead of a larger state, which
+ * would block the stream.
+ */
+export const messageBytesHeader = "X-Krane-Message-Bytes-Max";
+
 export interface CallOptions {
   readonly transport: Transport;
   readonly clock: Clock;
   readonly unaryTimeoutMs: number;
+  /** The largest message that the transport reads. */
+  readonly messageBytesMax: number;
   redact(text: string): string;
   /** Called at the end of every call that its caller did not abort. */
   onEnd(end: CallEnd): void;
@@ -52,11 +60,12 @@ export interface Calls {
 }
 
 export function createCalls(options: CallOptions): Calls {
-  const { transport, clock, unaryTimeoutMs } = options;
+  const { transport, clock, unaryTimeoutMs, messageBytesMax } = options;
   const closing = new AbortController();
   // Tells the server the deadline, so that it can stop working. The deadline itself is enforced here, because the
   // library's does not use the injected clock.
-  const unaryHeader = { "Connect-Timeout-Ms": String(unaryTimeoutMs) };
+  const limitHeader = { [messageBytesHeader]: String(messageBytesMax) };
+  const unaryHeader = { "Connect-Timeout-Ms": String(unaryTimeoutMs), ...limitHeader };
 
   function failed(method: string, error: unknown, signal: AbortSignal): unknown {
     if (signal.aborted) return signal.reason;
@@ -92,7 +101,7 @@ export function createCalls(options: CallOptions): Calls {
       const linked = linkSignals(signal, closing.signal);
       try {
         const input = once(create(method.input, request));
-        const response = await transport.stream(method, linked.signal, undefined, undefined, input);
+        const response = await transport.stream(method, linked.signal, undefined, limitHeader, input);
         yield* response.message;
         end(method.name, undefined);
       } catch (cause) {

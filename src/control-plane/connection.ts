@@ -31,7 +31,7 @@ import { type CallEnd, createCalls } from "./calls.ts";
 import { ControlPlaneError } from "./error.ts";
 import { createRequestStamp, createStampInterceptor } from "./request-stamp.ts";
 import { contextWith, ResponseFingerprint } from "./response-fingerprint.ts";
-import { type ConnectionLimits, createHttpLink, type Link } from "./transport.ts";
+import { type ConnectionLimits, createHttpLink, defaultLimits, type Link } from "./transport.ts";
 
 /** The RPCs of a kind of desired state. A kind's descriptor implements it. */
 export interface WireKind<State extends DescMessage = DescMessage, Report extends DescMessage = DescMessage> {
@@ -130,6 +130,7 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
     transport: link.transport,
     clock: deps.clock,
     unaryTimeoutMs: options.unaryTimeoutMs ?? unaryTimeoutMsDefault,
+    messageBytesMax: options.limits?.messageBytesMax ?? defaultLimits.messageBytesMax,
     redact: bearer.redact,
     onEnd(end) {
       if (isTokenRefused(end.error)) bearer.refused();

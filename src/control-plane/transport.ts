@@ -25,7 +25,7 @@ export interface ConnectionLimits {
   readonly messageTimeoutMs: number;
 }
 
-const defaultLimits: ConnectionLimits = {
+export const defaultLimits: ConnectionLimits = {
   connectTimeoutMs: 10_000,
   pingIntervalMs: 10_000,
   pingTimeoutMs: 5_000,

@@ -72,7 +72,7 @@ function classOfStatus(status: number): FailureClass {
 
 export function classifyProblems(problems: readonly FieldProblem[]): Failure {
   const fieldPath = problems[0]?.path;
-  const where = fieldPath === undefined ? {} : { fieldPath };
+  const where = fieldPath === undefined || fieldPath === "" ? {} : { fieldPath };
   return { kind: "rejected", reason: describeProblems(problems), ...where };
 }
 

@@ -28,6 +28,10 @@ export type ReadState<Spec> =
 /** The shape that the messages of all kinds share: a version, and one of two cases. A newer server may know more cases. */
 interface StateMessage<Apply, Delete> {
   readonly version: bigint;
+  /** Instead of `apply`: the spec that identifies the object, and the size of the whole message. */
+  readonly tooLarge?:
+    | { readonly spec?: Apply; readonly bytes: bigint; readonly bytesMax: bigint }
+    | undefined;
   readonly state:
     | { readonly case: "apply"; readonly value: Apply }
     | { readonly case: "delete"; readonly value: Delete }
@@ -44,15 +48,21 @@ export function readState<State extends DescMessage, Spec extends OrderedSpec>(
   const {
     version,
     state,
+    tooLarge,
     $unknown = [],
   } = message as unknown as StateMessage<ApplyOf<State>, DeleteOf<State>>;
+  if (tooLarge?.spec !== undefined) {
+    const { spec, bytes, bytesMax } = tooLarge;
+    const problem = { path: "", message: `too large: ${bytes} bytes, limit ${bytesMax}` };
+    return { kind: "message", message: readTooLarge(kind, spec, version, problem, rules) };
+  }
   switch (state.case) {
     case "apply":
       return { kind: "message", message: readApply(kind, state.value, version, rules) };
     case "delete":
       return { kind: "message", message: readDelete(kind, state.value, version, rules) };
     default:
-      return { kind: "bare", version, unreadable: $unknown.length > 0 };
+      return { kind: "bare", version, unreadable: $unknown.length > 0 || tooLarge !== undefined };
   }
 }
 
@@ -81,6 +91,21 @@ export function readDelete<State extends DescMessage, Spec extends OrderedSpec>(
   const parsed = kind.parseDelete(message, rules);
   if (parsed.kind === "valid") return { key, ...about, want: { kind: "delete" } };
   return invalidMessage(key, about, parsed.problems);
+}
+
+/** An object whose spec is larger than this agent can receive. It is invalid, whatever the spec says. */
+function readTooLarge<State extends DescMessage, Spec extends OrderedSpec>(
+  kind: EngineKind<State, Spec>,
+  spec: ApplyOf<State>,
+  version: bigint,
+  problem: FieldProblem,
+  rules: MessageRules,
+): DesiredMessage<Spec> {
+  const id = kind.idOf(spec);
+  // A spec has the fields of a delete, and those are all that is known of this one.
+  const named = kind.parseDelete(spec as unknown as DeleteOf<State>, rules);
+  const problems = named.kind === "valid" ? [problem] : [problem, ...named.problems];
+  return invalidMessage(kind.keyOf(spec), { id: id === "" ? undefined : id, version }, problems);
 }
 
 function invalidMessage<Spec>(

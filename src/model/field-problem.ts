@@ -2,7 +2,7 @@
 // so that all of them can be fixed at once.
 
 export interface FieldProblem {
-  /** The field as the .proto file names it: "image", "command[2]", "healthcheck.path". */
+  /** The field as the .proto file names it: "image", "command[2]", "healthcheck.path". Empty for the message itself. */
   readonly path: string;
   /** Continues the sentence after the path: "must be at least 0". Never quotes bytes that may be secret (K7). */
   readonly message: string;
@@ -27,7 +27,7 @@ export function collectProblems<T>(parse: (refuse: Refuse) => T): ParsedMessage<
 }
 
 export function describeProblems(problems: readonly FieldProblem[]): string {
-  return problems.map(({ path, message }) => `${path} ${message}`).join("; ");
+  return problems.map(({ path, message }) => (path === "" ? message : `${path} ${message}`)).join("; ");
 }
 
 const quotedLengthMax = 64;

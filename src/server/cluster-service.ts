@@ -10,6 +10,7 @@ import { type AnyKind, allKinds, type KindName, type ReportOf, type StateMessage
 import { refOf } from "./allowed-adoptions.ts";
 import { assertMaySpeakFor } from "./caller-regions.ts";
 import { type ChangeSource, desiredFeed } from "./desired-feed.ts";
+import { limitedState, sentLimit, streamLimit } from "./message-limit.ts";
 import { limitReport } from "./report-limits.ts";
 import { type HeldDeletion, type Store, type StrangerRef, stateOf } from "./store.ts";
 import type { StreamGate } from "./stream-gate.ts";
@@ -55,7 +56,7 @@ function kindHandlers(deps: ClusterServiceDeps, kind: AnyKind) {
     [rpcs.get.localName]: (
       request: KindRequest & Readonly<Record<string, unknown>>,
       context: HandlerContext,
-    ) => desiredState(deps.store, name, String(request[rpcs.idField]), regionOf(context, request.regionKey)),
+    ) => desiredState(deps.store, name, String(request[rpcs.idField]), request.regionKey, context),
     ...(rpcs.report && {
       [rpcs.report.localName]: async (request: KindRequest & Message, context: HandlerContext) => {
         await storeReport(deps, kind, regionOf(context, request.regionKey), request);
@@ -72,8 +73,9 @@ function watch(
   context: HandlerContext,
 ): AsyncIterable<StateMessage<KindName>> {
   const region = regionOf(context, request.regionKey, request.region);
+  const bytesMax = streamLimit(context.requestHeader);
   return streams.guard(
-    (signal) => desiredFeed(changes, kind, region, request.versionLastSeen, signal),
+    (signal) => desiredFeed(changes, kind, region, request.versionLastSeen, bytesMax, signal),
     context.signal,
   );
 }
@@ -82,15 +84,19 @@ async function desiredState(
   store: Store,
   kind: KindName,
   id: string,
-  region: string,
+  regionKey: RegionKey | undefined,
+  context: HandlerContext,
 ): Promise<StateMessage<KindName>> {
+  const region = regionOf(context, regionKey);
   if (id === "") throw new ConnectError(`the ${kind} id is missing`, Code.InvalidArgument);
   const row = await store.row(region, kind, id);
   if (row === undefined) throw notFound(kind, id, region);
   if (row.desired === "unreadable") {
     throw new ConnectError(`the spec of ${kind} ${id} cannot be read`, Code.Internal);
   }
-  return stateOf(kind, row);
+  // A response that is too large blocks nothing, so an agent that sends no limit gets it as it is.
+  const bytesMax = sentLimit(context.requestHeader);
+  return bytesMax === undefined ? stateOf(kind, row) : limitedState(kind, row, bytesMax);
 }
 
 async function storeReport(

@@ -8,6 +8,7 @@ import { MemoryStore } from "./memory-store.ts";
 const region = "local.dev";
 const author = { by: "test", atMs: 0 };
 const { signal } = new AbortController();
+const bytesMax = 8 * 1024 * 1024;
 
 class CountingStore extends MemoryStore {
   reads = 0;
@@ -31,7 +32,7 @@ const sentinel = (number: number, replicas = 1) =>
 
 test("rows are read a hundred at a time, and only when those before were taken", async () => {
   const store = await storeWith(250);
-  const feed = desiredFeed(store, "sentinel", region, 0n, signal);
+  const feed = desiredFeed(store, "sentinel", region, 0n, bytesMax, signal);
   for (let version = 1n; version <= 250n; version++) {
     assert.equal((await feed.next()).value.version, version);
     assert.equal(store.reads, Math.ceil(Number(version) / 100));
@@ -40,7 +41,7 @@ test("rows are read a hundred at a time, and only when those before were taken",
 
 test("a row that changes before its batch is read is sent once, in its newest state", async () => {
   const store = await storeWith(101);
-  const feed = desiredFeed(store, "sentinel", region, 0n, signal);
+  const feed = desiredFeed(store, "sentinel", region, 0n, bytesMax, signal);
   await feed.next();
   await store.put(region, "sentinel", sentinel(101, 7), author);
   const versions: bigint[] = [];
@@ -54,7 +55,7 @@ test("a whole batch of unreadable rows does not block the rows after it", async 
     store.insert(region, "sentinel", { id: `s_${number}`, spec: sentinel(number), desired: "unreadable" });
   }
   await store.put(region, "sentinel", sentinel(151), author);
-  const feed = desiredFeed(store, "sentinel", region, 0n, signal);
+  const feed = desiredFeed(store, "sentinel", region, 0n, bytesMax, signal);
   for (let version = 1n; version <= 150n; version++) {
     const { value } = await feed.next();
     assert.deepEqual([value.version, value.state.case], [version, undefined]);
@@ -64,7 +65,7 @@ test("a whole batch of unreadable rows does not block the rows after it", async 
 
 test("changes of other kinds do not end the wait for good, nor make it spin", async () => {
   const store = await storeWith(0);
-  const feed = desiredFeed(store, "deployment", region, 0n, signal);
+  const feed = desiredFeed(store, "deployment", region, 0n, bytesMax, signal);
   const first = feed.next();
   for (let number = 1; number <= 3; number++) await store.put(region, "sentinel", sentinel(number), author);
   const readsBefore = store.reads;

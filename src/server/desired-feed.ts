@@ -1,14 +1,15 @@
 // One stream of desired state: every row above the cursor in ascending order of
 // version, then every change as it happens.
 //
-// - The cursor moves past every row, even one that cannot be read.
+// - The cursor moves past every row, even one that cannot be read, or that is too large for the client.
 // - Rows are read in small batches, and only after the previous batch was taken. A row that
 //   changes between two reads is sent once, in its newest state.
 // - A cursor above the region's counter was issued before the database was restored or
 //   replaced. It is rejected, because its client would treat every new version as old.
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { KindName, StateMessage } from "../kinds/kinds.ts";
-import { type Store, stateOf } from "./store.ts";
+import { limitedState } from "./message-limit.ts";
+import type { Store } from "./store.ts";
 
 const batchRowsMax = 100;
 
@@ -20,6 +21,7 @@ export async function* desiredFeed<K extends KindName>(
   kind: K,
   region: string,
   versionLastSeen: bigint,
+  bytesMax: number,
   signal: AbortSignal,
 ): AsyncGenerator<StateMessage<K>, never> {
   let cursor = versionLastSeen;
@@ -31,7 +33,7 @@ export async function* desiredFeed<K extends KindName>(
       throw new ConnectError(message, Code.OutOfRange);
     }
     for (const row of rows) {
-      yield stateOf(kind, row);
+      yield limitedState(kind, row, bytesMax);
       cursor = row.version;
     }
     if (rows.length === 0) await store.waitForChange(region, counter, signal);

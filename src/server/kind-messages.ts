@@ -1,6 +1,6 @@
 // Encodes and decodes the messages of desired state for every kind, by its descriptor. The store keeps the Apply message
 // of an object, here called its spec.
-import { clone, create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { clone, create, type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
   type ApplyInit,
   type ApplyMessage,
@@ -8,6 +8,8 @@ import {
   kindOf,
   type StateMessage,
 } from "../kinds/kinds.ts";
+
+const identityLengthMax = 300;
 
 /** A copy, so that callers cannot change a stored row. */
 export function createSpec<K extends KindName>(
@@ -44,6 +46,30 @@ export function deleteState<K extends KindName>(
   return createState(kind, { state: { case: "delete", value: kindOf(kind).deletionOf(spec) }, version });
 }
 
+/** What an agent gets instead of a spec that it cannot receive. */
+export function tooLargeState<K extends KindName>(
+  kind: K,
+  spec: ApplyMessage<K>,
+  version: bigint,
+  size: { readonly bytes: number; readonly bytesMax: number },
+): StateMessage<K> {
+  const { applySchema, rpcs } = kindOf(kind);
+  const fields = spec as unknown as Readonly<Record<string, unknown>>;
+  const identity = ["k8sNamespace", "k8sName", rpcs.idField].flatMap((name) => {
+    const value = fields[name];
+    // A longer one is invalid anyway, and could make this message too large as well.
+    return typeof value === "string" ? [[name, value.slice(0, identityLengthMax)]] : [];
+  });
+  return createState(kind, {
+    version,
+    tooLarge: {
+      spec: create<DescMessage>(applySchema, Object.fromEntries(identity)),
+      bytes: BigInt(size.bytes),
+      bytesMax: BigInt(size.bytesMax),
+    },
+  });
+}
+
 /** Only moves a client's cursor. */
 export function bareState<K extends KindName>(kind: K, version: bigint): StateMessage<K> {
   return createState(kind, { version });
@@ -56,6 +82,7 @@ function createState<K extends KindName>(kind: K, init: StateInit): StateMessage
 /** The fields common to the state messages of all kinds. */
 type StateInit = {
   readonly state?: { readonly case: "apply" | "delete"; readonly value: object };
+  readonly tooLarge?: { readonly spec: object; readonly bytes: bigint; readonly bytesMax: bigint };
   readonly version: bigint;
 };
 

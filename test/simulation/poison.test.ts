@@ -92,6 +92,50 @@ for (const { by, change, isRefused } of [
     await world.stop();
   });
 
+test("a spec that is too large for the agent is rejected with its size; the previous one stays, and nothing waits", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1, { replicas: 2 });
+  const agent = await world.startAgent();
+  await world.until("it is applied", async () => (await world.replicaSets()).length === 1);
+  const encryptedEnvironmentVariables = new Uint8Array(9 * 1024 * 1024);
+  await world.setDeployment(1, { replicas: 3, encryptedEnvironmentVariables });
+  await world.setDeployment(2);
+  await world.until("the cursor passes", () => agent.controller.status().stream?.cursor === 3n);
+  await world.until("the one behind it is applied", async () => (await world.replicaSets()).length === 2);
+  const ref = { namespace: "acme", name: "web-1" };
+  const replicas = async () => (await world.api.get(replicaSets, ref, {}, never))?.spec?.replicas;
+  const check = async () => {
+    const troubled = agent.controller.objects({ onlyTroubled: true });
+    assert.deepEqual(
+      troubled.map(({ key, id, outcome, desiredVersion, appliedVersion }) => {
+        return { key, id, outcome, desiredVersion, appliedVersion };
+      }),
+      [
+        {
+          key: "acme/web-1",
+          id: "d_1",
+          outcome: ObjectStatus_Outcome.PARKED,
+          desiredVersion: 2n,
+          appliedVersion: 1n,
+        },
+      ],
+    );
+    assert.match(troubled[0]?.reason ?? "", /^too large: 9437\d{3} bytes, limit 8388608$/);
+    assert.equal(await replicas(), 2);
+  };
+  await check();
+  const edited = { metadata: ref, spec: { replicas: 7 } } as never;
+  await world.api.apply(replicaSets, edited, { fieldManager: "kubectl", force: true }, never);
+  await world.until("the edit is repaired", async () => (await replicas()) === 2);
+  // Resyncs and replays bring the same.
+  await world.clock.advance(1_200_000);
+  await check();
+  await world.setDeployment(1, { replicas: 4 });
+  await world.until("a smaller spec replaces it", async () => (await replicas()) === 4);
+  assert.equal(agent.controller.status().parked, 0);
+  await world.stop();
+});
+
 test("a deletion that the API server rejects does not bring the object back into force", async () => {
   const world = await SimulatedRegion.create();
   const invalid = { kind: "Status", code: 422, reason: "Invalid", message: "no" };

@@ -146,7 +146,7 @@ function largeChanges(holds: Holds): void {
     assert.deepEqual(await batch(4n), ["", 4n, false]);
     assert.deepEqual(await batch(0n, 1), ["d", 4n, true]);
     const versions: bigint[] = [];
-    for await (const { version } of desiredFeed(store, "deployment", region, 0n, signal)) {
+    for await (const { version } of desiredFeed(store, "deployment", region, 0n, 2 ** 23, signal)) {
       versions.push(version);
       if (versions.length === 4) break;
     }

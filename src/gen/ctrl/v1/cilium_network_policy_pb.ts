@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file ctrl/v1/cilium_network_policy.proto.
  */
 export const file_ctrl_v1_cilium_network_policy: GenFile = /*@__PURE__*/
-  fileDesc("CiNjdHJsL3YxL2NpbGl1bV9uZXR3b3JrX3BvbGljeS5wcm90bxIHY3RybC52MSJ2CiFXYXRjaENpbGl1bU5ldHdvcmtQb2xpY2llc1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhkKEXZlcnNpb25fbGFzdF9zZWVuGAIgASgEEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleSJ7CilHZXREZXNpcmVkQ2lsaXVtTmV0d29ya1BvbGljeVN0YXRlUmVxdWVzdBIgChhjaWxpdW1fbmV0d29ya19wb2xpY3lfaWQYASABKAkSJgoKcmVnaW9uX2tleRgKIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5SgQIAhADIp4BChhDaWxpdW1OZXR3b3JrUG9saWN5U3RhdGUSMgoFYXBwbHkYASABKAsyIS5jdHJsLnYxLkFwcGx5Q2lsaXVtTmV0d29ya1BvbGljeUgAEjQKBmRlbGV0ZRgCIAEoCzIiLmN0cmwudjEuRGVsZXRlQ2lsaXVtTmV0d29ya1BvbGljeUgAEg8KB3ZlcnNpb24YAyABKARCBwoFc3RhdGUidQoYQXBwbHlDaWxpdW1OZXR3b3JrUG9saWN5EhUKDWs4c19uYW1lc3BhY2UYASABKAkSEAoIazhzX25hbWUYAiABKAkSIAoYY2lsaXVtX25ldHdvcmtfcG9saWN5X2lkGAMgASgJEg4KBnBvbGljeRgEIAEoDCJEChlEZWxldGVDaWxpdW1OZXR3b3JrUG9saWN5EhUKDWs4c19uYW1lc3BhY2UYASABKAkSEAoIazhzX25hbWUYAiABKAliBnByb3RvMw", [file_ctrl_v1_region]);
+  fileDesc("CiNjdHJsL3YxL2NpbGl1bV9uZXR3b3JrX3BvbGljeS5wcm90bxIHY3RybC52MSJ2CiFXYXRjaENpbGl1bU5ldHdvcmtQb2xpY2llc1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhkKEXZlcnNpb25fbGFzdF9zZWVuGAIgASgEEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleSJ7CilHZXREZXNpcmVkQ2lsaXVtTmV0d29ya1BvbGljeVN0YXRlUmVxdWVzdBIgChhjaWxpdW1fbmV0d29ya19wb2xpY3lfaWQYASABKAkSJgoKcmVnaW9uX2tleRgKIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5SgQIAhADIrwCChhDaWxpdW1OZXR3b3JrUG9saWN5U3RhdGUSMgoFYXBwbHkYASABKAsyIS5jdHJsLnYxLkFwcGx5Q2lsaXVtTmV0d29ya1BvbGljeUgAEjQKBmRlbGV0ZRgCIAEoCzIiLmN0cmwudjEuRGVsZXRlQ2lsaXVtTmV0d29ya1BvbGljeUgAEg8KB3ZlcnNpb24YAyABKAQSPQoJdG9vX2xhcmdlGAogASgLMiouY3RybC52MS5DaWxpdW1OZXR3b3JrUG9saWN5U3RhdGUuVG9vTGFyZ2UaXQoIVG9vTGFyZ2USLwoEc3BlYxgBIAEoCzIhLmN0cmwudjEuQXBwbHlDaWxpdW1OZXR3b3JrUG9saWN5Eg0KBWJ5dGVzGAIgASgEEhEKCWJ5dGVzX21heBgDIAEoBEIHCgVzdGF0ZSJ1ChhBcHBseUNpbGl1bU5ldHdvcmtQb2xpY3kSFQoNazhzX25hbWVzcGFjZRgBIAEoCRIQCghrOHNfbmFtZRgCIAEoCRIgChhjaWxpdW1fbmV0d29ya19wb2xpY3lfaWQYAyABKAkSDgoGcG9saWN5GAQgASgMIkQKGURlbGV0ZUNpbGl1bU5ldHdvcmtQb2xpY3kSFQoNazhzX25hbWVzcGFjZRgBIAEoCRIQCghrOHNfbmFtZRgCIAEoCWIGcHJvdG8z", [file_ctrl_v1_region]);
 
 /**
  * Opens the stream of Cilium network policies.
@@ -113,6 +113,13 @@ export type CiliumNetworkPolicyState = Message<"ctrl.v1.CiliumNetworkPolicyState
    * @generated from field: uint64 version = 3;
    */
   version: bigint;
+
+  /**
+   * As in `DeploymentState`.
+   *
+   * @generated from field: ctrl.v1.CiliumNetworkPolicyState.TooLarge too_large = 10;
+   */
+  tooLarge?: CiliumNetworkPolicyState_TooLarge | undefined;
 };
 
 /**
@@ -121,6 +128,41 @@ export type CiliumNetworkPolicyState = Message<"ctrl.v1.CiliumNetworkPolicyState
  */
 export const CiliumNetworkPolicyStateSchema: GenMessage<CiliumNetworkPolicyState> = /*@__PURE__*/
   messageDesc(file_ctrl_v1_cilium_network_policy, 2);
+
+/**
+ * An `apply` that the agent cannot receive, as in `DeploymentState`.
+ *
+ * @generated from message ctrl.v1.CiliumNetworkPolicyState.TooLarge
+ */
+export type CiliumNetworkPolicyState_TooLarge = Message<"ctrl.v1.CiliumNetworkPolicyState.TooLarge"> & {
+  /**
+   * The spec without its large fields.
+   *
+   * @generated from field: ctrl.v1.ApplyCiliumNetworkPolicy spec = 1;
+   */
+  spec?: ApplyCiliumNetworkPolicy | undefined;
+
+  /**
+   * The size of the whole state message.
+   *
+   * @generated from field: uint64 bytes = 2;
+   */
+  bytes: bigint;
+
+  /**
+   * The largest message that the agent accepts.
+   *
+   * @generated from field: uint64 bytes_max = 3;
+   */
+  bytesMax: bigint;
+};
+
+/**
+ * Describes the message ctrl.v1.CiliumNetworkPolicyState.TooLarge.
+ * Use `create(CiliumNetworkPolicyState_TooLargeSchema)` to create a new message.
+ */
+export const CiliumNetworkPolicyState_TooLargeSchema: GenMessage<CiliumNetworkPolicyState_TooLarge> = /*@__PURE__*/
+  messageDesc(file_ctrl_v1_cilium_network_policy, 2, 0);
 
 /**
  * One policy, written by the control plane and applied by the agent.

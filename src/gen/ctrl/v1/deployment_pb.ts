@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file ctrl/v1/deployment.proto.
  */
 export const file_ctrl_v1_deployment: GenFile = /*@__PURE__*/
-  fileDesc("ChhjdHJsL3YxL2RlcGxveW1lbnQucHJvdG8SB2N0cmwudjEibAoXV2F0Y2hEZXBsb3ltZW50c1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhkKEXZlcnNpb25fbGFzdF9zZWVuGAIgASgEEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleSJnCiBHZXREZXNpcmVkRGVwbG95bWVudFN0YXRlUmVxdWVzdBIVCg1kZXBsb3ltZW50X2lkGAEgASgJEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleUoECAIQAyKDAQoPRGVwbG95bWVudFN0YXRlEikKBWFwcGx5GAEgASgLMhguY3RybC52MS5BcHBseURlcGxveW1lbnRIABIrCgZkZWxldGUYAiABKAsyGS5jdHJsLnYxLkRlbGV0ZURlcGxveW1lbnRIABIPCgd2ZXJzaW9uGAMgASgEQgcKBXN0YXRlIsUDCg9BcHBseURlcGxveW1lbnQSFQoNazhzX25hbWVzcGFjZRgBIAEoCRIQCghrOHNfbmFtZRgCIAEoCRIUCgx3b3Jrc3BhY2VfaWQYAyABKAkSEgoKcHJvamVjdF9pZBgEIAEoCRIWCg5lbnZpcm9ubWVudF9pZBgFIAEoCRIVCg1kZXBsb3ltZW50X2lkGAYgASgJEg0KBWltYWdlGAcgASgJEhAKCHJlcGxpY2FzGAggASgFEhYKDmNwdV9taWxsaWNvcmVzGAkgASgDEhIKCm1lbW9yeV9taWIYCiABKAMSFQoIYnVpbGRfaWQYCyABKAlIAIgBARInCh9lbmNyeXB0ZWRfZW52aXJvbm1lbnRfdmFyaWFibGVzGAwgASgMEg8KB2NvbW1hbmQYDSADKAkSDAoEcG9ydBgOIAEoBRIXCg9zaHV0ZG93bl9zaWduYWwYDyABKAkSGAoLaGVhbHRoY2hlY2sYESABKAxIAYgBARIYCgtwdWxsX3NlY3JldBgeIAEoCUgCiAEBQgsKCV9idWlsZF9pZEIOCgxfaGVhbHRoY2hlY2tCDgoMX3B1bGxfc2VjcmV0SgQIEBARSgQIEhAeIjsKEERlbGV0ZURlcGxveW1lbnQSFQoNazhzX25hbWVzcGFjZRgBIAEoCRIQCghrOHNfbmFtZRgCIAEoCSL3BAodUmVwb3J0RGVwbG95bWVudFN0YXR1c1JlcXVlc3QSPwoGdXBkYXRlGAEgASgLMi0uY3RybC52MS5SZXBvcnREZXBsb3ltZW50U3RhdHVzUmVxdWVzdC5VcGRhdGVIABI/CgZkZWxldGUYAiABKAsyLS5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0LkRlbGV0ZUgAEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleRr/AgoGVXBkYXRlEhAKCGs4c19uYW1lGAEgASgJEkkKCWluc3RhbmNlcxgCIAMoCzI2LmN0cmwudjEuUmVwb3J0RGVwbG95bWVudFN0YXR1c1JlcXVlc3QuVXBkYXRlLkluc3RhbmNlGpcCCghJbnN0YW5jZRIQCghrOHNfbmFtZRgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEhYKDmNwdV9taWxsaWNvcmVzGAMgASgDEhIKCm1lbW9yeV9taWIYBCABKAMSTQoGc3RhdHVzGAUgASgOMj0uY3RybC52MS5SZXBvcnREZXBsb3ltZW50U3RhdHVzUmVxdWVzdC5VcGRhdGUuSW5zdGFuY2UuU3RhdHVzEhAKCG91dGRhdGVkGAogASgIIlsKBlN0YXR1cxIWChJTVEFUVVNfVU5TUEVDSUZJRUQQABISCg5TVEFUVVNfUEVORElORxABEhIKDlNUQVRVU19SVU5OSU5HEAISEQoNU1RBVFVTX0ZBSUxFRBADGhoKBkRlbGV0ZRIQCghrOHNfbmFtZRgBIAEoCUIICgZjaGFuZ2VKBAgDEAQiIAoeUmVwb3J0RGVwbG95bWVudFN0YXR1c1Jlc3BvbnNlYgZwcm90bzM", [file_ctrl_v1_region]);
+  fileDesc("ChhjdHJsL3YxL2RlcGxveW1lbnQucHJvdG8SB2N0cmwudjEibAoXV2F0Y2hEZXBsb3ltZW50c1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhkKEXZlcnNpb25fbGFzdF9zZWVuGAIgASgEEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleSJnCiBHZXREZXNpcmVkRGVwbG95bWVudFN0YXRlUmVxdWVzdBIVCg1kZXBsb3ltZW50X2lkGAEgASgJEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleUoECAIQAyKPAgoPRGVwbG95bWVudFN0YXRlEikKBWFwcGx5GAEgASgLMhguY3RybC52MS5BcHBseURlcGxveW1lbnRIABIrCgZkZWxldGUYAiABKAsyGS5jdHJsLnYxLkRlbGV0ZURlcGxveW1lbnRIABIPCgd2ZXJzaW9uGAMgASgEEjQKCXRvb19sYXJnZRgKIAEoCzIhLmN0cmwudjEuRGVwbG95bWVudFN0YXRlLlRvb0xhcmdlGlQKCFRvb0xhcmdlEiYKBHNwZWMYASABKAsyGC5jdHJsLnYxLkFwcGx5RGVwbG95bWVudBINCgVieXRlcxgCIAEoBBIRCglieXRlc19tYXgYAyABKARCBwoFc3RhdGUixQMKD0FwcGx5RGVwbG95bWVudBIVCg1rOHNfbmFtZXNwYWNlGAEgASgJEhAKCGs4c19uYW1lGAIgASgJEhQKDHdvcmtzcGFjZV9pZBgDIAEoCRISCgpwcm9qZWN0X2lkGAQgASgJEhYKDmVudmlyb25tZW50X2lkGAUgASgJEhUKDWRlcGxveW1lbnRfaWQYBiABKAkSDQoFaW1hZ2UYByABKAkSEAoIcmVwbGljYXMYCCABKAUSFgoOY3B1X21pbGxpY29yZXMYCSABKAMSEgoKbWVtb3J5X21pYhgKIAEoAxIVCghidWlsZF9pZBgLIAEoCUgAiAEBEicKH2VuY3J5cHRlZF9lbnZpcm9ubWVudF92YXJpYWJsZXMYDCABKAwSDwoHY29tbWFuZBgNIAMoCRIMCgRwb3J0GA4gASgFEhcKD3NodXRkb3duX3NpZ25hbBgPIAEoCRIYCgtoZWFsdGhjaGVjaxgRIAEoDEgBiAEBEhgKC3B1bGxfc2VjcmV0GB4gASgJSAKIAQFCCwoJX2J1aWxkX2lkQg4KDF9oZWFsdGhjaGVja0IOCgxfcHVsbF9zZWNyZXRKBAgQEBFKBAgSEB4iOwoQRGVsZXRlRGVwbG95bWVudBIVCg1rOHNfbmFtZXNwYWNlGAEgASgJEhAKCGs4c19uYW1lGAIgASgJIvcECh1SZXBvcnREZXBsb3ltZW50U3RhdHVzUmVxdWVzdBI/CgZ1cGRhdGUYASABKAsyLS5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0LlVwZGF0ZUgAEj8KBmRlbGV0ZRgCIAEoCzItLmN0cmwudjEuUmVwb3J0RGVwbG95bWVudFN0YXR1c1JlcXVlc3QuRGVsZXRlSAASJgoKcmVnaW9uX2tleRgKIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5Gv8CCgZVcGRhdGUSEAoIazhzX25hbWUYASABKAkSSQoJaW5zdGFuY2VzGAIgAygLMjYuY3RybC52MS5SZXBvcnREZXBsb3ltZW50U3RhdHVzUmVxdWVzdC5VcGRhdGUuSW5zdGFuY2UalwIKCEluc3RhbmNlEhAKCGs4c19uYW1lGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSFgoOY3B1X21pbGxpY29yZXMYAyABKAMSEgoKbWVtb3J5X21pYhgEIAEoAxJNCgZzdGF0dXMYBSABKA4yPS5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0LlVwZGF0ZS5JbnN0YW5jZS5TdGF0dXMSEAoIb3V0ZGF0ZWQYCiABKAgiWwoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEhIKDlNUQVRVU19QRU5ESU5HEAESEgoOU1RBVFVTX1JVTk5JTkcQAhIRCg1TVEFUVVNfRkFJTEVEEAMaGgoGRGVsZXRlEhAKCGs4c19uYW1lGAEgASgJQggKBmNoYW5nZUoECAMQBCIgCh5SZXBvcnREZXBsb3ltZW50U3RhdHVzUmVzcG9uc2ViBnByb3RvMw", [file_ctrl_v1_region]);
 
 /**
  * Opens the stream of deployments.
@@ -117,6 +117,14 @@ export type DeploymentState = Message<"ctrl.v1.DeploymentState"> & {
    * @generated from field: uint64 version = 3;
    */
   version: bigint;
+
+  /**
+   * Sent instead of `apply` when that would be larger than the agent accepts. A
+   * receiver that does not know it sees a message that only moves the cursor.
+   *
+   * @generated from field: ctrl.v1.DeploymentState.TooLarge too_large = 10;
+   */
+  tooLarge?: DeploymentState_TooLarge | undefined;
 };
 
 /**
@@ -125,6 +133,42 @@ export type DeploymentState = Message<"ctrl.v1.DeploymentState"> & {
  */
 export const DeploymentStateSchema: GenMessage<DeploymentState> = /*@__PURE__*/
   messageDesc(file_ctrl_v1_deployment, 2);
+
+/**
+ * An `apply` that the agent cannot receive. The last spec that it received stays
+ * in force.
+ *
+ * @generated from message ctrl.v1.DeploymentState.TooLarge
+ */
+export type DeploymentState_TooLarge = Message<"ctrl.v1.DeploymentState.TooLarge"> & {
+  /**
+   * The spec without its large fields: what identifies the deployment.
+   *
+   * @generated from field: ctrl.v1.ApplyDeployment spec = 1;
+   */
+  spec?: ApplyDeployment | undefined;
+
+  /**
+   * The size of the whole state message.
+   *
+   * @generated from field: uint64 bytes = 2;
+   */
+  bytes: bigint;
+
+  /**
+   * The largest message that the agent accepts.
+   *
+   * @generated from field: uint64 bytes_max = 3;
+   */
+  bytesMax: bigint;
+};
+
+/**
+ * Describes the message ctrl.v1.DeploymentState.TooLarge.
+ * Use `create(DeploymentState_TooLargeSchema)` to create a new message.
+ */
+export const DeploymentState_TooLargeSchema: GenMessage<DeploymentState_TooLarge> = /*@__PURE__*/
+  messageDesc(file_ctrl_v1_deployment, 2, 0);
 
 /**
  * One deployment: a ReplicaSet that runs a customer's image.

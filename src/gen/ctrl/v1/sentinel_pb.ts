@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file ctrl/v1/sentinel.proto.
  */
 export const file_ctrl_v1_sentinel: GenFile = /*@__PURE__*/
-  fileDesc("ChZjdHJsL3YxL3NlbnRpbmVsLnByb3RvEgdjdHJsLnYxImoKFVdhdGNoU2VudGluZWxzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSGQoRdmVyc2lvbl9sYXN0X3NlZW4YAiABKAQSJgoKcmVnaW9uX2tleRgKIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5ImMKHkdldERlc2lyZWRTZW50aW5lbFN0YXRlUmVxdWVzdBITCgtzZW50aW5lbF9pZBgBIAEoCRImCgpyZWdpb25fa2V5GAogASgLMhIuY3RybC52MS5SZWdpb25LZXlKBAgCEAMifQoNU2VudGluZWxTdGF0ZRInCgVhcHBseRgBIAEoCzIWLmN0cmwudjEuQXBwbHlTZW50aW5lbEgAEikKBmRlbGV0ZRgCIAEoCzIXLmN0cmwudjEuRGVsZXRlU2VudGluZWxIABIPCgd2ZXJzaW9uGAMgASgEQgcKBXN0YXRlIssBCg1BcHBseVNlbnRpbmVsEhAKCGs4c19uYW1lGAEgASgJEhQKDHdvcmtzcGFjZV9pZBgCIAEoCRISCgpwcm9qZWN0X2lkGAMgASgJEhYKDmVudmlyb25tZW50X2lkGAQgASgJEhMKC3NlbnRpbmVsX2lkGAUgASgJEg0KBWltYWdlGAYgASgJEhAKCHJlcGxpY2FzGAcgASgFEhYKDmNwdV9taWxsaWNvcmVzGAggASgDEhIKCm1lbW9yeV9taWIYCSABKANKBAgKEAsiIgoORGVsZXRlU2VudGluZWwSEAoIazhzX25hbWUYASABKAkixgEKG1JlcG9ydFNlbnRpbmVsU3RhdHVzUmVxdWVzdBIQCghrOHNfbmFtZRgBIAEoCRIaChJhdmFpbGFibGVfcmVwbGljYXMYAiABKAUSHwoGaGVhbHRoGAMgASgOMg8uY3RybC52MS5IZWFsdGgSEwoLc2VudGluZWxfaWQYBCABKAkSFQoNcnVubmluZ19pbWFnZRgFIAEoCRImCgpyZWdpb25fa2V5GAogASgLMhIuY3RybC52MS5SZWdpb25LZXlKBAgGEAciHgocUmVwb3J0U2VudGluZWxTdGF0dXNSZXNwb25zZSpdCgZIZWFsdGgSFgoSSEVBTFRIX1VOU1BFQ0lGSUVEEAASEgoOSEVBTFRIX0hFQUxUSFkQARIUChBIRUFMVEhfVU5IRUFMVEhZEAISEQoNSEVBTFRIX1BBVVNFRBADYgZwcm90bzM", [file_ctrl_v1_region]);
+  fileDesc("ChZjdHJsL3YxL3NlbnRpbmVsLnByb3RvEgdjdHJsLnYxImoKFVdhdGNoU2VudGluZWxzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSGQoRdmVyc2lvbl9sYXN0X3NlZW4YAiABKAQSJgoKcmVnaW9uX2tleRgKIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5ImMKHkdldERlc2lyZWRTZW50aW5lbFN0YXRlUmVxdWVzdBITCgtzZW50aW5lbF9pZBgBIAEoCRImCgpyZWdpb25fa2V5GAogASgLMhIuY3RybC52MS5SZWdpb25LZXlKBAgCEAMihQIKDVNlbnRpbmVsU3RhdGUSJwoFYXBwbHkYASABKAsyFi5jdHJsLnYxLkFwcGx5U2VudGluZWxIABIpCgZkZWxldGUYAiABKAsyFy5jdHJsLnYxLkRlbGV0ZVNlbnRpbmVsSAASDwoHdmVyc2lvbhgDIAEoBBIyCgl0b29fbGFyZ2UYCiABKAsyHy5jdHJsLnYxLlNlbnRpbmVsU3RhdGUuVG9vTGFyZ2UaUgoIVG9vTGFyZ2USJAoEc3BlYxgBIAEoCzIWLmN0cmwudjEuQXBwbHlTZW50aW5lbBINCgVieXRlcxgCIAEoBBIRCglieXRlc19tYXgYAyABKARCBwoFc3RhdGUiywEKDUFwcGx5U2VudGluZWwSEAoIazhzX25hbWUYASABKAkSFAoMd29ya3NwYWNlX2lkGAIgASgJEhIKCnByb2plY3RfaWQYAyABKAkSFgoOZW52aXJvbm1lbnRfaWQYBCABKAkSEwoLc2VudGluZWxfaWQYBSABKAkSDQoFaW1hZ2UYBiABKAkSEAoIcmVwbGljYXMYByABKAUSFgoOY3B1X21pbGxpY29yZXMYCCABKAMSEgoKbWVtb3J5X21pYhgJIAEoA0oECAoQCyIiCg5EZWxldGVTZW50aW5lbBIQCghrOHNfbmFtZRgBIAEoCSLGAQobUmVwb3J0U2VudGluZWxTdGF0dXNSZXF1ZXN0EhAKCGs4c19uYW1lGAEgASgJEhoKEmF2YWlsYWJsZV9yZXBsaWNhcxgCIAEoBRIfCgZoZWFsdGgYAyABKA4yDy5jdHJsLnYxLkhlYWx0aBITCgtzZW50aW5lbF9pZBgEIAEoCRIVCg1ydW5uaW5nX2ltYWdlGAUgASgJEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleUoECAYQByIeChxSZXBvcnRTZW50aW5lbFN0YXR1c1Jlc3BvbnNlKl0KBkhlYWx0aBIWChJIRUFMVEhfVU5TUEVDSUZJRUQQABISCg5IRUFMVEhfSEVBTFRIWRABEhQKEEhFQUxUSF9VTkhFQUxUSFkQAhIRCg1IRUFMVEhfUEFVU0VEEANiBnByb3RvMw", [file_ctrl_v1_region]);
 
 /**
  * Opens the stream of sentinels.
@@ -112,6 +112,13 @@ export type SentinelState = Message<"ctrl.v1.SentinelState"> & {
    * @generated from field: uint64 version = 3;
    */
   version: bigint;
+
+  /**
+   * As in `DeploymentState`.
+   *
+   * @generated from field: ctrl.v1.SentinelState.TooLarge too_large = 10;
+   */
+  tooLarge?: SentinelState_TooLarge | undefined;
 };
 
 /**
@@ -120,6 +127,41 @@ export type SentinelState = Message<"ctrl.v1.SentinelState"> & {
  */
 export const SentinelStateSchema: GenMessage<SentinelState> = /*@__PURE__*/
   messageDesc(file_ctrl_v1_sentinel, 2);
+
+/**
+ * An `apply` that the agent cannot receive, as in `DeploymentState`.
+ *
+ * @generated from message ctrl.v1.SentinelState.TooLarge
+ */
+export type SentinelState_TooLarge = Message<"ctrl.v1.SentinelState.TooLarge"> & {
+  /**
+   * The spec without its large fields.
+   *
+   * @generated from field: ctrl.v1.ApplySentinel spec = 1;
+   */
+  spec?: ApplySentinel | undefined;
+
+  /**
+   * The size of the whole state message.
+   *
+   * @generated from field: uint64 bytes = 2;
+   */
+  bytes: bigint;
+
+  /**
+   * The largest message that the agent accepts.
+   *
+   * @generated from field: uint64 bytes_max = 3;
+   */
+  bytesMax: bigint;
+};
+
+/**
+ * Describes the message ctrl.v1.SentinelState.TooLarge.
+ * Use `create(SentinelState_TooLargeSchema)` to create a new message.
+ */
+export const SentinelState_TooLargeSchema: GenMessage<SentinelState_TooLarge> = /*@__PURE__*/
+  messageDesc(file_ctrl_v1_sentinel, 2, 0);
 
 /**
  * One sentinel: the gateway in front of the deployments of an environment. All
