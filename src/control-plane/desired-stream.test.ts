@@ -240,6 +240,23 @@ describe("a desired stream", () => {
     await finish(running);
   });
 
+  test("is stuck at a message that never becomes whole, but not if the server reports a timeout of its own", async () => {
+    for (const { reach, isStuck } of [
+      { reach: "broken", isStuck: true },
+      { reach: "answered", isStuck: false },
+    ] as const) {
+      // biome-ignore lint/correctness/useYield: it fails before it sends anything.
+      const slow: Script = async function* () {
+        throw new ControlPlaneError("deadline_exceeded", "Watch: no whole message", { reach });
+      };
+      const { stream, clock, stop, finish } = streamOver([slow]);
+      const running = stream.run(stop.signal);
+      await clock.advance(300_000);
+      assert.equal(stream.status().lastError?.message.startsWith("stuck behind version 0: "), isStuck);
+      await finish(running);
+    }
+  });
+
   test("restarts from 0 at once when the server is behind the cursor, but not in a hot loop", async () => {
     const { stream, clock, opened, world, stop, finish } = streamOver([failing("out_of_range")]);
     world.cursor = 900n;

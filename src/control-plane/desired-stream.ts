@@ -10,10 +10,10 @@
 // - A stream may be silent for ever, because pings prove its connection. The periodic replay reopens it, so it does not
 //   stay with one old server for weeks. A message that has begun must become whole within a minute; see
 //   message-progress.ts.
-// - An unreadable message (damaged, or larger than the limit) ends every connection at the same place. It is not
-//   skipped: without reading it, its version is unknown, and a guess could skip other versions for good (K2). It is
-//   logged as an error instead. The resync still corrects known objects, because it asks for each one; only new objects
-//   behind that message have to wait.
+// - An unreadable message (damaged, or never whole) ends every connection at the same place. It is not skipped: without
+//   reading it, its version is unknown, and a guess could skip other versions for good (K2). It is logged as an error
+//   instead. The resync still corrects known objects, because it asks for each one; only new objects behind that message
+//   have to wait. A message above the size limit ends one connection at most; see large-messages.ts.
 import { linkSignals } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
@@ -213,7 +213,9 @@ class ReconnectingStream<S> implements DesiredStream {
   ): Pick<EndedConnection, "code" | "retryAfterMs" | "reach"> {
     const known = error instanceof ControlPlaneError;
     const code = known ? error.code : "unknown";
-    if (version !== undefined && !unrelatedCodes.has(code))
+    // A stream has no deadline but that of a message, unless a server or proxy sends the code.
+    const isOfMessage = code === "deadline_exceeded" && known && error.reach !== "answered";
+    if (version !== undefined && (isOfMessage || !unrelatedCodes.has(code)))
       this.stuck = { version, times: version === this.stuck.version ? this.stuck.times + 1 : 1 };
     if (this.isStuck)
       notify(() => this.deps.metrics?.controlPlaneStuck.inc({ controller: this.source.controller }));

@@ -7,6 +7,7 @@ import { createTransport } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip, createNodeHttpClient } from "@connectrpc/connect-node";
 import type { Clock } from "../concurrency/clock.ts";
 import type { TrustedCa } from "../config/ca-file.ts";
+import { isTooLarge, replaceLargeMessages } from "./large-messages.ts";
 import { type ProgressOptions, requireProgress } from "./message-progress.ts";
 import { createStampInterceptor, type RequestStamp } from "./request-stamp.ts";
 import { createSessions, type Sessions } from "./sessions.ts";
@@ -57,8 +58,9 @@ export function createHttpLink(options: HttpLinkOptions, clock: Clock): Link {
   const { messageBytesMax, messageTimeoutMs, ...limits } = { ...defaultLimits, ...options.limits };
   const url = new URL(options.baseUrl);
   const sessions = createSessions({ url, ca: options.ca, ...limits }, clock);
-  const { stream } = createTransport({
-    httpClient: createStreamClient(sessions, { clock, messageTimeoutMs }),
+  const large = { bytesMax: messageBytesMax, areReplaced: false };
+  const streams = createTransport({
+    httpClient: createStreamClient(sessions, { clock, messageTimeoutMs }, large),
     baseUrl: options.baseUrl,
     useBinaryFormat: true,
     interceptors: stamp === undefined ? [...interceptors] : [...interceptors, createStampInterceptor(stamp)],
@@ -70,7 +72,7 @@ export function createHttpLink(options: HttpLinkOptions, clock: Clock): Link {
   });
   const unary = createUnary({ baseUrl: options.baseUrl, sessions, interceptors, stamp, messageBytesMax });
   return {
-    transport: { unary, stream },
+    transport: { unary, stream: noticeLargeMessages(streams, large) },
     get generation() {
       return sessions.opened;
     },
@@ -78,11 +80,38 @@ export function createHttpLink(options: HttpLinkOptions, clock: Clock): Link {
   };
 }
 
+interface LargeMessages {
+  readonly bytesMax: number;
+  /** From the first one on. */
+  areReplaced: boolean;
+}
+
 /** The library's HTTP client on these connections, with a watch on the bytes that arrive. */
-function createStreamClient(sessions: Sessions, progress: ProgressOptions): UniversalClientFn {
+function createStreamClient(
+  sessions: Sessions,
+  progress: ProgressOptions,
+  large: LargeMessages,
+): UniversalClientFn {
   const request = createNodeHttpClient({ httpVersion: "2", sessionProvider: () => sessions });
   return async (call) => {
     const response = await request(call);
-    return { ...response, body: requireProgress(response.body, progress) };
+    const body = requireProgress(response.body, progress);
+    return { ...response, body: large.areReplaced ? replaceLargeMessages(body, large.bytesMax) : body };
+  };
+}
+
+/** The first message that is too large ends its stream; later streams go on behind it. */
+function noticeLargeMessages({ stream }: Transport, large: LargeMessages): Transport["stream"] {
+  async function* noticed<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
+    try {
+      yield* messages;
+    } catch (error) {
+      if (isTooLarge(error)) large.areReplaced = true;
+      throw error;
+    }
+  }
+  return async (...call) => {
+    const response = await stream(...call);
+    return { ...response, message: noticed(response.message) };
   };
 }
