@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Container, PodSpec } from "kubernetes-types/core/v1.js";
+import { startTimeoutMs } from "../../src/agent/controllers.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { createHealth } from "../../src/http/health.ts";
 import {
@@ -103,6 +104,17 @@ test("probes and Services lead to ports and paths that are there", () => {
     const rpc = /(?:rpc_port = |listen = "0\.0\.0\.0:)(\d+)/.exec(config)?.[1];
     const metrics = /prometheus_port = (\d+)/.exec(config)?.[1];
     assert.deepEqual([ports.get("rpc"), ports.get("metrics")], [Number(rpc), Number(metrics)], name);
+  }
+});
+
+test("a start may use all its time limits, on a slow node too, before a probe ends it without a reason", () => {
+  // The seal, the watches and the recorded orders, one after the other.
+  const limitsMs = 3 * startTimeoutMs;
+  const slowNodeMs = 30_000;
+  for (const { name, container } of parts) {
+    const { periodSeconds = 10, failureThreshold = 3, timeoutSeconds = 1 } = container.startupProbe ?? {};
+    assert.ok(periodSeconds * failureThreshold * 1_000 >= limitsMs + slowNodeMs, name);
+    assert.ok(timeoutSeconds >= (container.livenessProbe?.timeoutSeconds ?? 1), name);
   }
 });
 

@@ -134,11 +134,13 @@ spec:
       ports:
         - { name: rpc, containerPort: {{ include "krane.port" .part }} }
         - { name: metrics, containerPort: 9090 }
-      # A start may take a minute. If it fails, krane exits with a reason, which a failed probe would not give.
+      # Longer than all time limits of a start together, also on a slow node: if a start fails, krane exits with a reason,
+      # which a failed probe would not give.
       startupProbe:
         httpGet: { path: /health/startup, port: rpc, scheme: {{ $scheme }} }
         periodSeconds: 2
-        failureThreshold: 45
+        timeoutSeconds: 5
+        failureThreshold: 75
       livenessProbe:
         httpGet: { path: /health/live, port: rpc, scheme: {{ $scheme }} }
         periodSeconds: 10
