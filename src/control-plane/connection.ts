@@ -27,10 +27,13 @@ import {
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createBearer } from "./bearer.ts";
+import { withHeaders } from "./call-headers.ts";
 import { type CallEnd, createCalls } from "./calls.ts";
 import { ControlPlaneError } from "./error.ts";
+import { versionKnownHeader } from "./incarnation.ts";
 import { createRequestStamp, createStampInterceptor } from "./request-stamp.ts";
 import { contextWith, ResponseFingerprint } from "./response-fingerprint.ts";
+import { createHistoryInterceptor, ServerHistory } from "./server-history.ts";
 import { type ConnectionLimits, createHttpLink, defaultLimits, type Link } from "./transport.ts";
 
 /** The RPCs of a kind of desired state. A kind's descriptor implements it. */
@@ -53,6 +56,8 @@ export interface DesiredQuestion {
   readonly id: string;
   /** The fingerprint of the last response. An equal response is not parsed again. */
   readonly knownPrint?: string | undefined;
+  /** The version of the object that is known; 0 if none is. */
+  readonly knownVersion?: bigint;
 }
 
 export type DesiredAnswer<S> =
@@ -64,6 +69,8 @@ export type DesiredAnswer<S> =
 export interface ControlPlane {
   /** The region that every request is for, as configured: "us-east-1.aws". */
   readonly region: string;
+  /** The incarnation of the control plane, as far as this connection knows. */
+  readonly history: ServerHistory;
   /** Everything above the version, then changes. Ends only when the server ends it; see DesiredStream. */
   watch<S extends DescMessage>(
     kind: WireKind<S>,
@@ -121,11 +128,12 @@ const unaryTimeoutMsDefault = 10_000;
 
 export function createControlPlane(options: ControlPlaneOptions, deps: ControlPlaneDeps): ControlPlane {
   const bearer = createBearer(options.token);
-  const stamp = createRequestStamp(options.region, bearer);
+  const history = new ServerHistory();
+  const stamp = createRequestStamp(options.region, bearer, () => history.requestHeaders());
   const { interceptors = [] } = deps;
   const link =
-    deps.createLink?.([...interceptors, createStampInterceptor(stamp)]) ??
-    createHttpLink({ ...options, interceptors, stamp }, deps.clock);
+    deps.createLink?.([...interceptors, createHistoryInterceptor(history), createStampInterceptor(stamp)]) ??
+    createHttpLink({ ...options, interceptors, stamp, history }, deps.clock);
   const calls = createCalls({
     transport: link.transport,
     clock: deps.clock,
@@ -143,9 +151,12 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
   const rpc = ClusterService.method;
   return {
     region: options.region.label,
+    history,
     watch: ({ rpcs }, versionLastSeen, signal) => stream(rpcs.watch, requestOf({ versionLastSeen }), signal),
-    get: ({ rpcs }, { id, knownPrint }, signal) =>
-      answerOf(knownPrint, (context) => unary(rpcs.get, requestOf({ [rpcs.idField]: id }), signal, context)),
+    get: ({ rpcs }, question, signal) =>
+      answerOf(question, (context) =>
+        unary(rpcs.get, requestOf({ [rpcs.idField]: question.id }), signal, context),
+      ),
     async report({ rpcs }, report, signal) {
       if (rpcs.report === undefined) throw new TypeError("this kind has no report");
       await unary(rpcs.report, report, signal);
@@ -167,12 +178,14 @@ function requestOf(fields: Readonly<Record<string, unknown>>): MessageInitShape<
 }
 
 async function answerOf<S>(
-  knownPrint: string | undefined,
+  { knownPrint, knownVersion = 0n }: DesiredQuestion,
   ask: (context: ContextValues) => Promise<S>,
 ): Promise<DesiredAnswer<S>> {
   const print = new ResponseFingerprint(knownPrint);
+  const context = contextWith(print);
+  if (knownVersion > 0n) withHeaders(context, { [versionKnownHeader]: String(knownVersion) });
   try {
-    const state = await ask(contextWith(print));
+    const state = await ask(context);
     if (print.isKnown) return { kind: "same" };
     return { kind: "found", state, ...(print.value !== undefined && { print: print.value }) };
   } catch (error) {

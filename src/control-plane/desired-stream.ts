@@ -96,8 +96,8 @@ export interface DesiredStreamDeps {
 export interface DesiredStream {
   /** Resolves when the signal has aborted and the connection is closed. Calls must not overlap. */
   run(signal: AbortSignal): Promise<void>;
-  /** Resets the cursor and reopens the stream: at once if it is open, else when its delay is over. */
-  reconnectFromZero(): void;
+  /** Resets the cursor and reopens the stream: after this long (default at once) if it is open, else when its delay is over. */
+  reconnectFromZero(afterMs?: number): void;
   status(): StreamStatus;
 }
 
@@ -110,6 +110,8 @@ class ReconnectingStream<S> implements DesiredStream {
   private readonly deps: DesiredStreamDeps;
   private current: StreamStatus;
   private fromZero = false;
+  /** How long to wait before the stream is reopened from 0. */
+  private replayDelayMs = 0;
   /** How many connections in a row from this version failed before they delivered anything. */
   private stuck = { version: 0n, times: 0 };
   private endConnection: () => void = () => undefined;
@@ -128,8 +130,9 @@ class ReconnectingStream<S> implements DesiredStream {
     return this.current;
   }
 
-  reconnectFromZero(): void {
+  reconnectFromZero(afterMs = 0): void {
     this.fromZero = true;
+    this.replayDelayMs = afterMs;
     this.endConnection();
   }
 
@@ -138,6 +141,9 @@ class ReconnectingStream<S> implements DesiredStream {
     try {
       while (!signal.aborted) {
         const ended = await this.connect(signal);
+        if (ended === "aborted" && this.replayDelayMs > 0)
+          await sleep(this.deps.clock, this.replayDelayMs, signal).catch(() => undefined);
+        this.replayDelayMs = 0;
         if (ended === "aborted" || signal.aborted) continue;
         if (achievedSomething(ended)) restartedAtOnce = false;
         let delayMs = this.delay.afterMs(ended);

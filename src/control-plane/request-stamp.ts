@@ -1,4 +1,4 @@
-// Adds the bearer token and the region to every request. The region field is found through the message's descriptor, so
+// Adds the bearer token, the region and the known incarnation to every request. The region field is found through the message's descriptor, so
 // that an RPC added later cannot forget it. Older and newer servers read the region from different places, so all of
 // them are set.
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
@@ -8,7 +8,7 @@ import { RegionKeySchema } from "../gen/ctrl/v1/region_pb.ts";
 import type { Bearer } from "./bearer.ts";
 
 export interface RequestStamp {
-  /** The current token, and the region. */
+  /** The current token, the region and the known incarnation. */
   headers(signal: AbortSignal): Promise<StampHeaders>;
   /** The values to set in messages of this type, by field name. */
   fields(description: DescMessage): StampFields;
@@ -17,15 +17,21 @@ export interface RequestStamp {
 export interface StampHeaders {
   readonly authorization: string;
   readonly "x-krane-region": string;
+  readonly [name: string]: string;
 }
 
 export type StampFields = Readonly<Record<string, unknown>>;
 
-export function createRequestStamp(region: RegionKey, bearer: Bearer): RequestStamp {
+export function createRequestStamp(
+  region: RegionKey,
+  bearer: Bearer,
+  more: () => Readonly<Record<string, string>> = () => ({}),
+): RequestStamp {
   return {
     headers: async (signal) => ({
       authorization: await bearer.authorization(signal),
       "x-krane-region": region.label,
+      ...more(),
     }),
     fields: createFields(region),
   };

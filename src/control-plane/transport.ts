@@ -10,6 +10,7 @@ import type { TrustedCa } from "../config/ca-file.ts";
 import { isTooLarge, replaceLargeMessages } from "./large-messages.ts";
 import { type ProgressOptions, requireProgress } from "./message-progress.ts";
 import { createStampInterceptor, type RequestStamp } from "./request-stamp.ts";
+import { createHistoryInterceptor, type ServerHistory } from "./server-history.ts";
 import { createSessions, type Sessions } from "./sessions.ts";
 import { createUnary } from "./unary-calls.ts";
 
@@ -42,6 +43,8 @@ export interface HttpLinkOptions {
   readonly interceptors?: readonly Interceptor[] | undefined;
   /** Added to every request, after the interceptors. */
   readonly stamp?: RequestStamp | undefined;
+  /** Checks every response before it is used. */
+  readonly history?: ServerHistory | undefined;
 }
 
 /** What carries the calls: a connection, or in tests and simulations a server in the same process. */
@@ -54,7 +57,7 @@ export interface Link {
 
 /** Connects on the first call. */
 export function createHttpLink(options: HttpLinkOptions, clock: Clock): Link {
-  const { interceptors = [], stamp } = options;
+  const { interceptors = [], stamp, history } = options;
   const { messageBytesMax, messageTimeoutMs, ...limits } = { ...defaultLimits, ...options.limits };
   const url = new URL(options.baseUrl);
   const sessions = createSessions({ url, ca: options.ca, ...limits }, clock);
@@ -63,14 +66,19 @@ export function createHttpLink(options: HttpLinkOptions, clock: Clock): Link {
     httpClient: createStreamClient(sessions, { clock, messageTimeoutMs }, large),
     baseUrl: options.baseUrl,
     useBinaryFormat: true,
-    interceptors: stamp === undefined ? [...interceptors] : [...interceptors, createStampInterceptor(stamp)],
+    interceptors: [
+      ...interceptors,
+      ...(history === undefined ? [] : [createHistoryInterceptor(history)]),
+      ...(stamp === undefined ? [] : [createStampInterceptor(stamp)]),
+    ],
     acceptCompression: [compressionGzip],
     sendCompression: null,
     compressMinBytes: 0,
     readMaxBytes: messageBytesMax,
     writeMaxBytes: messageBytesMax,
   });
-  const unary = createUnary({ baseUrl: options.baseUrl, sessions, interceptors, stamp, messageBytesMax });
+  const { baseUrl } = options;
+  const unary = createUnary({ baseUrl, sessions, interceptors, stamp, history, messageBytesMax });
   return {
     transport: { unary, stream: noticeLargeMessages(streams, large) },
     get generation() {

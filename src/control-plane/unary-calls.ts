@@ -33,9 +33,12 @@ import {
   validateResponseWithCompression,
 } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip } from "@connectrpc/connect-node";
+import { callHeadersOf } from "./call-headers.ts";
 import { type AnswerHeaders, connectionError, exchange } from "./http-exchange.ts";
+import { incarnationHeader } from "./incarnation.ts";
 import type { RequestStamp } from "./request-stamp.ts";
 import { printOf } from "./response-fingerprint.ts";
+import type { ServerHistory } from "./server-history.ts";
 import type { Sessions } from "./sessions.ts";
 
 export interface UnaryCallsOptions {
@@ -44,6 +47,7 @@ export interface UnaryCallsOptions {
   readonly sessions: Sessions;
   readonly interceptors: readonly Interceptor[];
   readonly stamp?: RequestStamp | undefined;
+  readonly history?: ServerHistory | undefined;
   readonly messageBytesMax: number;
 }
 
@@ -81,7 +85,7 @@ const isBinary = true;
 
 /** The signal carries the deadline of a call: the library's own deadline does not use the injected clock. */
 export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
-  const { baseUrl, sessions, stamp, interceptors, messageBytesMax } = options;
+  const { baseUrl, sessions, stamp, history, interceptors, messageBytesMax } = options;
   const basePath = new URL(baseUrl).pathname.replace(/\/$/, "");
   const limits = { readMaxBytes: messageBytesMax, writeMaxBytes: messageBytesMax };
   // Bounded by the number of RPCs.
@@ -104,10 +108,13 @@ export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
     const { path, serialization, stampBytes, empty } = partsOf(method);
     const bytesMax = messageBytesMax;
     const body = joined(serialization.getI(isBinary).serialize(message), stampBytes);
-    const all = stamp === undefined ? headers : { ...headers, ...(await stamp.headers(signal)) };
+    const all = { ...headers, ...callHeadersOf(contextValues), ...(await stamp?.headers(signal)) };
     const stream = await sessions.request("POST", path, all).catch(rethrowConnectionError);
     const { verdict, bytes } = await exchange(stream, { body, bytesMax, judge }, signal);
     sessions.notifyResponseByteRead(stream);
+    const incarnation = verdict.headers[incarnationHeader]?.toString();
+    // A proxy's error names no incarnation, which says nothing about the control plane.
+    if (incarnation !== undefined || verdict.refusal === undefined) history?.take(incarnation, "response");
     const isPlain = verdict.compression === undefined && verdict.refusal === undefined;
     const content = isPlain ? bytes : await unpacked(verdict, bytes, bytesMax);
     const print = contextValues && printOf(contextValues);

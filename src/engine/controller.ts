@@ -4,7 +4,7 @@
 // - start() resolves when the watches are open. If they cannot be opened it rejects, with nothing left running.
 // - stop() may be called at any time and any number of times; when it resolves, nothing runs.
 import type { DescMessage } from "@bufbuild/protobuf";
-import { isAbort, linkSignals } from "../concurrency/abort.ts";
+import { linkSignals } from "../concurrency/abort.ts";
 import type { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
 import { sleep } from "../concurrency/clock.ts";
 import { uniform } from "../concurrency/random.ts";
@@ -38,6 +38,7 @@ import { DesiredStore } from "./desired-store.ts";
 import { DriftMemory } from "./drift-memory.ts";
 import { countRepair } from "./drift-repair.ts";
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
+import { followIncarnations, resetCursor } from "./incarnation.ts";
 import { KeptOrders } from "./kept-orders.ts";
 import { KeyPace } from "./key-pace.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
@@ -109,7 +110,7 @@ export class Controller<
     this.deps = deps;
     this.pace = new KeyPace(clock);
     const api = createMeteredKubeApi(deps.api, kind.controller, deps);
-    const store = new DesiredStore<Spec>(clock, recipe.groupOf);
+    const store = new DesiredStore<Spec>(clock, recipe.groupOf, () => controlPlane.history.isNamed);
     const definition = recipe.define(options, {
       ...deps,
       ...(options.drift !== undefined && { tolerance: options.drift }),
@@ -179,6 +180,7 @@ export class Controller<
       },
     );
     this.stream = this.createStream();
+    this.followIncarnations();
   }
 
   async start(signal?: AbortSignal): Promise<void> {
@@ -386,22 +388,33 @@ export class Controller<
   }
 
   private createStream(): DesiredStream {
-    const { kind, cursor, options } = this;
+    const { kind, cursor, store, options } = this;
     const { controlPlane } = this.deps;
     return createDesiredStream(
       {
         controller: kind.controller,
         open: (version, signal) => {
-          this.store.opened();
+          store.opened();
           return controlPlane.watch(kind, version, signal);
         },
         cursor: () => cursor.version,
-        resetCursor: () => this.resetCursor(),
+        resetCursor: () => resetCursor(controlPlane.history, this.stream.status(), { cursor, store }),
         onState: (state) => this.receive(readState(kind, state, options.rules)),
         onSign: () => this.reporter.retryMissed(),
       },
       this.deps,
     );
+  }
+
+  private followIncarnations(): void {
+    const { deps, store, cursor, guard, reporter } = this;
+    const { controller } = this.kind;
+    followIncarnations(deps.controlPlane.history, {
+      ...{ ...deps, controller, store, cursor, guard, reporter },
+      replay: (afterMs) => this.stream.reconnectFromZero(afterMs),
+      forgotten: (key) => this.forget(key),
+      enqueue: (key) => this.queue.add(key),
+    });
   }
 
   private async ask(question: DesiredQuestion, signal: AbortSignal): Promise<DesiredAnswer<ReadState<Spec>>> {
@@ -442,33 +455,15 @@ export class Controller<
     return this.lastResync !== undefined && this.stream.status().state === "open";
   }
 
-  private resetCursor(): void {
-    if (this.stream.status().lastError?.code !== "out_of_range") {
-      this.cursor.rewind();
-      return;
-    }
-    this.cursor.restart();
-    this.store.forgetVersions();
-  }
-
   private async runResync(everyMs: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.deps;
     for (;;) {
       const startedMs = clock.nowMs();
       this.reporter.resendDue();
-      await this.findStrays(signal);
       this.lastResync = await this.resync.pass(signal);
       this.seals.measure();
       await sleep(clock, Math.max(0, startedMs + everyMs - clock.nowMs()), signal);
     }
-  }
-
-  private async findStrays(signal: AbortSignal): Promise<void> {
-    await this.definition.findStrays?.(signal).catch((error: unknown) => {
-      if (isAbort(error, signal) || classifyFailure(error) === undefined) throw error;
-      const fields = { controller: this.kind.controller, error };
-      this.deps.log.debug("could not look for objects without labels; retrying", fields);
-    });
   }
 
   private async runReplay(everyMs: number, signal: AbortSignal): Promise<void> {

@@ -68,11 +68,17 @@ interface Suspicion {
   /** Of these, the passes in a row in which at least half of all objects were present. */
   confirmations: number;
   inThisPass: boolean;
+  /** The absence in this pass is one of an older incarnation of the control plane. */
+  isOfOldIncarnation: boolean;
+  /** A new incarnation of the control plane has not confirmed it yet. */
+  startedOver: boolean;
   released: boolean;
   /** Already counted against the budget. */
   charged: boolean;
   reason: string;
 }
+
+const startedOverReason = "a new incarnation of the control plane has not confirmed its absence yet";
 
 const bases = {
   order: { authority: "explicit delete", reason: "its deletion was ordered" },
@@ -100,12 +106,15 @@ export class DeletionGuard {
       passes: 0,
       confirmations: 0,
       inThisPass: false,
+      isOfOldIncarnation: false,
+      startedOver: false,
       released: false,
       charged: false,
       reason: "not confirmed yet",
     };
     known.passes += 1;
     known.inThisPass = true;
+    known.isOfOldIncarnation = false;
     this.suspicions.set(key, known);
   }
 
@@ -114,17 +123,37 @@ export class DeletionGuard {
     this.suspicions.delete(key);
   }
 
+  /**
+   * The control plane started a new incarnation: absences are counted from the start, because the new history may know
+   * these objects. A deletion that is held back stays held back, also if it was allowed under the old one.
+   */
+  startOver(): void {
+    for (const [key, suspicion] of this.suspicions) {
+      if (!this.isSuspected(key)) {
+        this.suspicions.delete(key);
+        continue;
+      }
+      suspicion.confirmations = 0;
+      suspicion.isOfOldIncarnation = suspicion.inThisPass;
+      suspicion.startedOver = true;
+      suspicion.released = false;
+      suspicion.reason = startedOverReason;
+    }
+  }
+
   /** Ends a pass; returns the keys to reconcile because of it. */
   endPass({ managed, present }: PassResult): readonly string[] {
     this.managed = managed;
     const isTrustworthy = present * 2 >= managed;
     for (const suspicion of this.suspicions.values()) {
-      const counts = suspicion.inThisPass && isTrustworthy;
+      const counts = suspicion.inThisPass && isTrustworthy && !suspicion.isOfOldIncarnation;
       suspicion.confirmations = counts ? suspicion.confirmations + 1 : 0;
+      if (suspicion.confirmations >= this.options.confirmations) suspicion.startedOver = false;
       if (!suspicion.inThisPass) suspicion.passes = 0;
       else if (!isTrustworthy)
         suspicion.reason = `only ${present} of ${managed} objects are known to the control plane`;
       suspicion.inThisPass = false;
+      suspicion.isOfOldIncarnation = false;
     }
     return [...this.suspicions.keys()];
   }
@@ -191,6 +220,7 @@ export class DeletionGuard {
     if (mode === "explicit") return 'deletion.mode = "explicit" never deletes because of absence';
     if (suspicion.passes < confirmations)
       return `absent in ${suspicion.passes} of the ${confirmations} resync passes required`;
+    if (suspicion.startedOver) return startedOverReason;
     if (suspicion.confirmations < confirmations)
       return `too few objects were known to the control plane in the last ${confirmations} resync passes`;
     // biome-ignore lint/style/noRestrictedGlobals: it reads a timestamp that Kubernetes wrote; the time comes from the clock.

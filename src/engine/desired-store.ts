@@ -9,6 +9,8 @@
 //   control plane that was restored from a backup and never deleted the object must: that takes two independent signs, a
 //   response with an older state, and a stream that sent such a state and then a version above the Delete. A stream is
 //   in order, so in the history of that server the Delete does not exist.
+// - All of these guesses are for control planes that do not name their incarnation. One that does lags if it sends lower
+//   versions, however long, and nothing goes back. When it starts a new incarnation, every known version is void.
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../concurrency/clock.ts";
 import { CacheIndex } from "../kube/object-cache.ts";
@@ -37,6 +39,8 @@ export interface Question {
   readonly sequence: number;
   /** The fingerprint of the response that the entry came from. */
   readonly knownPrint: string | undefined;
+  /** The known version; 0 if it is unknown, or its incarnation is. */
+  readonly knownVersion: bigint;
 }
 
 const tombstoneMs = 3_600_000;
@@ -57,6 +61,10 @@ interface Held<Spec> {
   /** When the control plane last sent it. */
   heardMs: number;
   lowerAnswers: number;
+  /** For an order: what the control plane last sent for the key. */
+  under: Want<Spec> | undefined;
+  /** An earlier process took the order, so the incarnation that its version belongs to is unknown. */
+  isRestored: boolean;
   /** The fingerprint of the last response, as long as that matches the entry. */
   print: string | undefined;
 }
@@ -69,12 +77,23 @@ export class DesiredStore<Spec> {
   private readonly doubts = new Map<string, Doubt<Spec>>();
   /** The deleted keys whose Delete the open stream repeated after a response had contradicted it. */
   private readonly confirmed = new Set<string>();
+  /** Entries whose version belongs to an older numbering. Workers may still hold them. */
+  private readonly voided = new WeakSet<DesiredEntry<Spec>>();
+  private readonly isNamed: () => boolean;
   private sequence = 0;
 
-  /** `groupOf` returns the group of an entry, such as its environment. */
-  constructor(clock: Clock, groupOf: (entry: DesiredEntry<Spec>) => string | undefined = () => undefined) {
+  /**
+   * `groupOf` returns the group of an entry, such as its environment. `isNamed` tells whether the control plane names
+   * its incarnation.
+   */
+  constructor(
+    clock: Clock,
+    groupOf: (entry: DesiredEntry<Spec>) => string | undefined = () => undefined,
+    isNamed: () => boolean = () => false,
+  ) {
     this.clock = clock;
     this.groups = new CacheIndex(groupOf);
+    this.isNamed = isNamed;
   }
 
   get size(): number {
@@ -125,7 +144,9 @@ export class DesiredStore<Spec> {
   /** Takes a message from the stream. */
   receive(message: DesiredMessage<Spec>): StoreOutcome {
     const known = this.held.get(message.key);
-    if (known === undefined || message.version > known.entry.version) return this.put(message, "stream");
+    if (known === undefined || message.version > known.entry.version)
+      return this.takeNewer(known, message, "stream");
+    if (known.entry.origin === "scheduler") known.under = message.want;
     if (message.version < known.entry.version) return this.doubt(known, message);
     known.heardMs = this.clock.nowMs();
     if (known.lowerAnswers > 0 && message.want.kind === "delete") this.confirmed.add(message.key);
@@ -135,13 +156,21 @@ export class DesiredStore<Spec> {
 
   /** Takes an order, which has no version of its own: it holds until the control plane sends a newer one. */
   order(message: DesiredMessage<Spec>): StoreOutcome {
-    const version = this.held.get(message.key)?.entry.version ?? 0n;
-    return this.put({ ...message, version }, "scheduler");
+    const known = this.held.get(message.key);
+    const under = known?.entry.origin === "scheduler" ? known.under : known?.entry.want;
+    const outcome = this.put({ ...message, version: known?.entry.version ?? 0n }, "scheduler");
+    const held = this.held.get(message.key);
+    if (held !== undefined) held.under = under;
+    return outcome;
   }
 
   /** Takes an order that an earlier process received. Anything already known is newer. */
   restore(message: DesiredMessage<Spec>): StoreOutcome {
-    return this.held.has(message.key) ? "stale" : this.put(message, "scheduler");
+    if (this.held.has(message.key)) return "stale";
+    const outcome = this.put(message, "scheduler");
+    const held = this.held.get(message.key);
+    if (held !== undefined) held.isRestored = true;
+    return outcome;
   }
 
   /** How many responses in a row contradicted the Delete of the key, without a proof. */
@@ -152,7 +181,8 @@ export class DesiredStore<Spec> {
 
   ask(key: string): Question {
     const held = this.held.get(key);
-    return { key, sequence: held?.entry.sequence ?? 0, knownPrint: held?.print };
+    const knownVersion = held === undefined || held.isRestored ? 0n : held.entry.version;
+    return { key, sequence: held?.entry.sequence ?? 0, knownPrint: held?.print, knownVersion };
   }
 
   /** Takes a response. One with the same fingerprint can be skipped for as long as ask() returns that fingerprint. */
@@ -167,9 +197,34 @@ export class DesiredStore<Spec> {
   /** The control plane restarted its numbering; whatever it sends next is newer. */
   forgetVersions(): void {
     for (const held of this.held.values()) {
+      this.voided.add(held.entry);
       this.change(held, { version: 0n });
       held.print = undefined;
+      held.lowerAnswers = 0;
     }
+    this.doubts.clear();
+    this.confirmed.clear();
+  }
+
+  /**
+   * The control plane started a new incarnation: every version is void, and so is every Delete, because the new history
+   * may not contain it. Orders stay. Returns the keys of the voided Deletes.
+   */
+  startOver(): readonly string[] {
+    const deleted = [...this.held.values()].filter(
+      ({ entry }) => entry.want.kind === "delete" && entry.origin !== "scheduler",
+    );
+    for (const { entry } of deleted) {
+      this.voided.add(entry);
+      this.remove(entry.key);
+    }
+    this.forgetVersions();
+    return deleted.map(({ entry }) => entry.key);
+  }
+
+  /** Whether the version of the entry means something to the control plane. */
+  isNumbered(entry: DesiredEntry<Spec>): boolean {
+    return !this.voided.has(entry);
   }
 
   remove(key: string): void {
@@ -202,12 +257,26 @@ export class DesiredStore<Spec> {
       // For an order, the response carries what the order has replaced.
       return known.entry.origin === "scheduler" ? "unchanged" : this.takeContent(known, message, "resync");
     }
-    if (message.version > known.entry.version) return this.put(message, "resync");
+    if (message.version > known.entry.version) return this.takeNewer(known, message, "resync");
+    if (this.isNamed() && !known.isRestored) return "stale";
     known.lowerAnswers += 1;
     return known.lowerAnswers >= lowerAnswersMax ? this.put(message, "resync") : "stale";
   }
 
+  /** An order outlives a new numbering: only a state that the control plane did not send before the order is newer. */
+  private takeNewer(
+    known: Held<Spec> | undefined,
+    message: DesiredMessage<Spec>,
+    origin: Origin,
+  ): StoreOutcome {
+    const isRenumbered = known?.entry.origin === "scheduler" && known.entry.version === 0n;
+    if (!isRenumbered || !isDeepStrictEqual(known.under, message.want)) return this.put(message, origin);
+    this.change(known, { version: message.version });
+    return "unchanged";
+  }
+
   private doubt({ entry }: Held<Spec>, message: DesiredMessage<Spec>): StoreOutcome {
+    if (this.isNamed()) return "stale";
     const isContradiction =
       entry.want.kind === "delete" && entry.origin !== "scheduler" && message.want.kind !== "delete";
     if (isContradiction && !this.confirmed.has(entry.key))
@@ -224,7 +293,7 @@ export class DesiredStore<Spec> {
     const { entry } = known;
     if (entry.origin === "scheduler" || message.want.kind === "delete") return "stale";
     if (message.version > entry.version) return this.put(message, "resync");
-    if (this.confirmed.has(entry.key)) return "stale";
+    if (this.confirmed.has(entry.key) || this.isNamed()) return "stale";
     known.lowerAnswers += 1;
     const doubt = this.doubts.get(entry.key);
     const isLost = doubt !== undefined && (doubt.isProven || known.lowerAnswers >= lowerAnswersMax);
@@ -266,7 +335,14 @@ export class DesiredStore<Spec> {
     if (before !== undefined) this.groups.remove(before);
     this.groups.add(entry);
     this.dismiss(key);
-    this.held.set(key, { entry, heardMs: this.clock.nowMs(), lowerAnswers: 0, print: undefined });
+    this.held.set(key, {
+      entry,
+      heardMs: this.clock.nowMs(),
+      lowerAnswers: 0,
+      under: undefined,
+      isRestored: false,
+      print: undefined,
+    });
     return "changed";
   }
 }

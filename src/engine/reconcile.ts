@@ -450,7 +450,8 @@ export class Reconciler<Spec> {
       ...change,
       ...(isApplied && entry !== undefined ? { appliedVersion: entry.version } : {}),
     });
-    if (entry !== undefined) this.deps.cursor.settle(key, entry.version);
+    const { store, cursor } = this.deps;
+    if (entry !== undefined && store.isNumbered(entry)) cursor.settle(key, entry.version);
   }
 
   private write(key: string, entry: DesiredEntry<Spec> | undefined, change: OutcomeChange): void {

@@ -110,6 +110,21 @@ export class Reporter {
   }
 
   /**
+   * The control plane started a new incarnation, and may have lost every report. Spread over a time, because a failover
+   * reaches all agents at once.
+   */
+  resendAll(withinMs: number): void {
+    for (const [key, { change, resendAtMs }] of this.lastReports) {
+      // Sent again if the new history also wants the deletion.
+      if (change === "delete") this.lastReports.delete(key);
+      else {
+        this.lastReports.set(key, { change, fingerprint: "", resendAtMs });
+        this.queue.addAfter(key, uniform(this.deps.random, 0, withinMs));
+      }
+    }
+  }
+
+  /**
    * The control plane gave a sign of life: schedules a probe, and all undelivered reports with it. Signs come often,
    * also while every report fails, so probes back off until a report is delivered.
    */

@@ -19,6 +19,7 @@ import type { DesiredAnswer, DesiredQuestion } from "../control-plane/connection
 import { ControlPlaneError } from "../control-plane/error.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { classifyFailure } from "./classify.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
 import type { DeletionGuard } from "./deletion-guard.ts";
 import type { ReadState } from "./desired-message.ts";
@@ -31,7 +32,10 @@ export interface ResyncOptions {
 }
 
 export interface ResyncDeps<Spec> {
-  readonly definition: Pick<ControllerDefinition<Spec>, "managed" | "managedByKey" | "companionKeys">;
+  readonly definition: Pick<
+    ControllerDefinition<Spec>,
+    "managed" | "managedByKey" | "companionKeys" | "findStrays"
+  >;
   /** The controller's name. */
   readonly controller: string;
   /** Asks the control plane for one object. */
@@ -104,6 +108,7 @@ export class Resync<Spec> {
 
   async pass(signal: AbortSignal): Promise<ResyncResult> {
     const { clock, controller, metrics } = this.deps;
+    await this.findStrays(signal);
     const startedAtMs = clock.wallMs();
     const startedMs = clock.nowMs();
     const reconnects = this.deps.reconnects();
@@ -145,6 +150,14 @@ export class Resync<Spec> {
     metrics.resyncDuration.observe({ controller }, durationMs / 1_000);
     metrics.resyncCorrections.inc({ controller }, tally.corrected);
     return { startedMs: startedAtMs, durationMs, asked: tally.answered, corrected: tally.corrected };
+  }
+
+  private async findStrays(signal: AbortSignal): Promise<void> {
+    const { definition, controller, log } = this.deps;
+    await definition.findStrays?.(signal).catch((error: unknown) => {
+      if (isAbort(error, signal) || classifyFailure(error) === undefined) throw error;
+      log.debug("could not look for objects without labels; retrying", { controller, error });
+    });
   }
 
   /** Enqueues the keys that are out of sync. It yields in between: thousands of checks would block the event loop. */
@@ -212,7 +225,8 @@ export class Resync<Spec> {
     const question = store.ask(key);
     // In the first pass a response may simply be faster than the stream, which is not a correction.
     const isCorrection = this.hasPassed || store.get(key) !== undefined;
-    const answer = await this.answer(key, { id, knownPrint: question.knownPrint }, tally, signal);
+    const { knownPrint, knownVersion } = question;
+    const answer = await this.answer(key, { id, knownPrint, knownVersion }, tally, signal);
     if (answer === undefined) return;
     tally.answered += 1;
     this.answered = asked;

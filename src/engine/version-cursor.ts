@@ -44,6 +44,11 @@ export class VersionCursor {
     return { upTo: this.reached, except: [...this.unsettled.values()].map(({ highest }) => highest) };
   }
 
+  /** The highest version ever received; a replay does not lower it. */
+  get newest(): bigint {
+    return this.reached;
+  }
+
   /** How many keys have an unsettled version. */
   get unsettledCount(): number {
     return this.unsettled.size;

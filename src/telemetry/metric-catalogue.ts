@@ -108,6 +108,18 @@ export const metricCatalogue = {
     "Connections of a stream of desired state that failed at the same version as several before them, because of an unreadable message.",
     controlPlaneClient,
   ),
+  controlPlaneIncarnations: counter(
+    "unkey_krane_controlplane_incarnations_total",
+    { controller },
+    "Times the control plane started a new incarnation, after a restore or a failover, and everything was compared.",
+    controlPlaneClient,
+  ),
+  controlPlaneIgnored: counter(
+    "unkey_krane_controlplane_ignored_responses_total",
+    { controller },
+    "Responses and streams of an older incarnation of the control plane, which were ignored.",
+    controlPlaneClient,
+  ),
   controlPlaneRequests: counter(
     "unkey_krane_controlplane_rpc_requests_total",
     { controller: connection, method: anyValue, result },
