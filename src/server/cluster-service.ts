@@ -9,9 +9,10 @@ import type { RegionKey } from "../gen/ctrl/v1/region_pb.ts";
 import { type AnyKind, allKinds, type KindName, type ReportOf, type StateMessage } from "../kinds/kinds.ts";
 import { refOf } from "./allowed-adoptions.ts";
 import { assertMaySpeakFor } from "./caller-regions.ts";
-import { type ChangeSource, desiredFeed } from "./desired-feed.ts";
+import { type ChangeSource, desiredFeed, type Receive } from "./desired-feed.ts";
 import { limitedState, sentLimit, streamLimit } from "./message-limit.ts";
 import { limitReport } from "./report-limits.ts";
+import { nameIncarnation, receiveClient } from "./served-incarnation.ts";
 import { type HeldDeletion, type Store, type StrangerRef, stateOf } from "./store.ts";
 import type { StreamGate } from "./stream-gate.ts";
 
@@ -28,9 +29,11 @@ export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<type
   const ofAgents: Pick<ServiceImpl<typeof ClusterService>, "heartbeat" | "reportAgentState"> = {
     async heartbeat(request, context) {
       await store.reportHeartbeat(regionOf(context, request.region), clock.wallMs());
+      nameIncarnation(context, await store.incarnation());
       return {};
     },
     async reportAgentState(request, context) {
+      nameIncarnation(context, await store.incarnation());
       return await storeAgentState(deps, regionOf(context, request.regionKey), request);
     },
   };
@@ -56,9 +59,10 @@ function kindHandlers(deps: ClusterServiceDeps, kind: AnyKind) {
     [rpcs.get.localName]: (
       request: KindRequest & Readonly<Record<string, unknown>>,
       context: HandlerContext,
-    ) => desiredState(deps.store, name, String(request[rpcs.idField]), request.regionKey, context),
+    ) => desiredState(deps, name, String(request[rpcs.idField]), request, context),
     ...(rpcs.report && {
       [rpcs.report.localName]: async (request: KindRequest & Message, context: HandlerContext) => {
+        nameIncarnation(context, await deps.store.incarnation());
         await storeReport(deps, kind, regionOf(context, request.regionKey), request);
         return {};
       },
@@ -67,29 +71,32 @@ function kindHandlers(deps: ClusterServiceDeps, kind: AnyKind) {
 }
 
 function watch(
-  { changes, streams }: ClusterServiceDeps,
+  deps: ClusterServiceDeps,
   kind: KindName,
   request: KindRequest,
   context: HandlerContext,
 ): AsyncIterable<StateMessage<KindName>> {
   const region = regionOf(context, request.regionKey, request.region);
   const bytesMax = streamLimit(context.requestHeader);
-  return streams.guard(
-    (signal) => desiredFeed(changes, kind, region, request.versionLastSeen, bytesMax, signal),
+  const receive: Receive = (state) => receiveClient(deps, context, state);
+  return deps.streams.guard(
+    (signal) => desiredFeed(deps.changes, kind, region, request.versionLastSeen, bytesMax, signal, receive),
     context.signal,
   );
 }
 
 async function desiredState(
-  store: Store,
+  deps: ClusterServiceDeps,
   kind: KindName,
   id: string,
-  regionKey: RegionKey | undefined,
+  request: KindRequest,
   context: HandlerContext,
 ): Promise<StateMessage<KindName>> {
-  const region = regionOf(context, regionKey);
+  const region = regionOf(context, request.regionKey);
   if (id === "") throw new ConnectError(`the ${kind} id is missing`, Code.InvalidArgument);
-  const row = await store.row(region, kind, id);
+  const { row, counter, incarnation } = await deps.store.find(region, kind, id);
+  const about = row && { kind, id, version: row.version };
+  await receiveClient(deps, context, { region, row: about, counter, incarnation });
   if (row === undefined) throw notFound(kind, id, region);
   if (row.desired === "unreadable") {
     throw new ConnectError(`the spec of ${kind} ${id} cannot be read`, Code.Internal);

@@ -7,6 +7,7 @@ import { createSecretSource } from "../config/secret-source.ts";
 import { createBearerAuth } from "../services/bearer-auth.ts";
 import { type AdminApi, createAdminApi } from "./admin-service/admin-api.ts";
 import { type Admin, createAdminClient } from "./admin-service/admin-client.ts";
+import type { StoreIncarnation } from "./client-position.ts";
 import { type ClusterApi, type ClusterApiDeps, createClusterApi } from "./cluster-api.ts";
 import { createFaults, type Faults } from "./faults.ts";
 import { MemoryStore } from "./memory-store.ts";
@@ -18,6 +19,8 @@ export interface InMemoryControlPlaneOptions {
   readonly adminTokens?: Secret;
   /** Sees every authenticated call before faults are injected. */
   readonly interceptors?: readonly Interceptor[];
+  /** Of its history; by default a new one. "unnamed" behaves as an older control plane. */
+  readonly incarnation?: StoreIncarnation | "unnamed";
 }
 
 export interface InMemoryControlPlane extends ClusterApi {
@@ -34,7 +37,10 @@ export function createInMemoryControlPlane(
   options: InMemoryControlPlaneOptions,
   deps: ClusterApiDeps,
 ): InMemoryControlPlane {
-  const store = new MemoryStore();
+  const startedMs = Math.trunc(deps.clock.wallMs());
+  const first = { ordinal: BigInt(startedMs), id: `memory${startedMs}-1`, parent: "", isReplica: false };
+  const { incarnation = first } = options;
+  const store = new MemoryStore(incarnation === "unnamed" ? undefined : incarnation);
   const rpcFaults = new RpcFaults();
   const interceptors = [...(options.interceptors ?? []), rpcFaults.interceptor];
   const { routes, streams } = createClusterApi(

@@ -2,6 +2,7 @@
 // reading and writing, so a row and its version appear together, and changes become
 // visible in order.
 
+import type { Incarnation } from "../control-plane/incarnation.ts";
 import {
   type KindName,
   kindOf,
@@ -12,6 +13,7 @@ import {
 } from "../kinds/kinds.ts";
 import { acceptedOf, adoptedText, adoptionsFor, refOf, strangerKey } from "./allowed-adoptions.ts";
 import { ChangeSignal } from "./change-signal.ts";
+import { originOf, type StoreIncarnation } from "./client-position.ts";
 import { DesiredChanges } from "./desired-changes.ts";
 import { assertUnused, environmentNews, keptOwner, removalOf, tenantKinds } from "./environment-rules.ts";
 import { findHeld, releasesFor } from "./held-releases.ts";
@@ -30,10 +32,12 @@ import {
   changesBytesMax,
   type Decide,
   type EnvironmentContent,
+  type FoundRow,
   type HeldDeletion,
   type HistoryQuery,
   type HistoryRetention,
   type HistorySince,
+  type NewIncarnation,
   type NumberedEntry,
   type Row,
   type Store,
@@ -48,6 +52,26 @@ const nobody: Author = { by: "", atMs: 0 };
 
 export class MemoryStore extends DesiredChanges implements Store {
   private readonly regionsByName = new Map<string, Region>();
+  private current: StoreIncarnation | undefined;
+
+  /** Without an incarnation, it behaves as a control plane that names none. */
+  constructor(incarnation?: StoreIncarnation) {
+    super();
+    this.current = incarnation;
+  }
+
+  async incarnation(): Promise<StoreIncarnation | undefined> {
+    return this.current;
+  }
+
+  async startIncarnation({ replaces, above }: NewIncarnation): Promise<Incarnation | undefined> {
+    const { current } = this;
+    if (current === undefined || current.isReplica || current.id !== replaces) return current;
+    const ordinal = (above > current.ordinal ? above : current.ordinal) + 1n;
+    this.current = { ordinal, id: `${originOf(current)}-${ordinal}`, parent: current.id, isReplica: false };
+    for (const { changed } of this.regionsByName.values()) changed.wakeAll();
+    return this.current;
+  }
 
   async registerRegion(region: string): Promise<void> {
     if (region === "") throw new StoreError("incomplete", "a region needs a name");
@@ -97,6 +121,11 @@ export class MemoryStore extends DesiredChanges implements Store {
     return this.table(region, kind).get(id);
   }
 
+  async find<K extends KindName>(region: string, kind: K, id: string): Promise<FoundRow<K>> {
+    const { counter } = this.region(region);
+    return { row: this.table(region, kind).get(id), counter, ...this.named() };
+  }
+
   async rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]> {
     return this.table(region, kind).current();
   }
@@ -140,7 +169,12 @@ export class MemoryStore extends DesiredChanges implements Store {
       rows: last === -1 ? found : found.slice(0, last + 1),
       counter: this.region(region).counter,
       isFull: found.length === limit || last !== -1,
+      ...this.named(),
     };
+  }
+
+  private named(): Pick<FoundRow<KindName>, "incarnation"> {
+    return this.current === undefined ? {} : { incarnation: this.current };
   }
 
   async waitForChange(region: string, counterSeen: bigint, signal: AbortSignal): Promise<void> {

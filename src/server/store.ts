@@ -10,10 +10,12 @@
 // - A stopped row stays, so that a replay from 0 delivers its delete, until the object has
 //   been gone for long. Only `remove` drops a row earlier; an agent does not treat a missing
 //   row as an order to delete (K5).
+import type { Incarnation } from "../control-plane/incarnation.ts";
 import { CodedError } from "../errors/coded-error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { ApplyMessage, KindName, ReportOf, StateMessage } from "../kinds/kinds.ts";
+import type { StoreIncarnation } from "./client-position.ts";
 import { applyState, bareState, deleteState } from "./kind-messages.ts";
 
 export type StoreErrorCode = ErrorCode<"StoreError">;
@@ -90,6 +92,38 @@ export interface Changes<K extends KindName> {
   readonly counter: bigint;
   /** Whether there may be more rows after the last one. */
   readonly isFull: boolean;
+  /** Of the same snapshot; undefined if the store names none. */
+  readonly incarnation?: StoreIncarnation | undefined;
+}
+
+/** A row, and what it was read from, in one snapshot. */
+export interface FoundRow<K extends KindName> {
+  readonly row: Row<K> | undefined;
+  /** The region's counter. */
+  readonly counter: bigint;
+  /** Undefined if the store names none. */
+  readonly incarnation?: StoreIncarnation | undefined;
+}
+
+/** A reason to start a new incarnation. */
+export interface NewIncarnation {
+  /** The id of the incarnation to replace; nothing happens if that is no longer the current one. */
+  readonly replaces: string;
+  /** The new ordinal is higher than this. */
+  readonly above: bigint;
+  readonly reason: "rolled back" | "requested";
+  /** What an agent has seen that this history does not contain. Checked again, and such starts are rate-limited. */
+  readonly seen?: SeenVersions;
+}
+
+/** The versions that an agent has seen in an incarnation. */
+export interface SeenVersions {
+  readonly region: string;
+  readonly incarnationId: string;
+  /** The highest one. */
+  readonly version: bigint;
+  /** The version of one object. */
+  readonly row?: { readonly kind: KindName; readonly id: string; readonly version: bigint };
 }
 
 export interface AgentReport {
@@ -200,6 +234,11 @@ export interface Store {
   registerRegion(region: string): Promise<void>;
   regions(): Promise<readonly string[]>;
 
+  /** The incarnation of its history, at most a second old; undefined if it names none. */
+  incarnation(): Promise<StoreIncarnation | undefined>;
+  /** Starts a new incarnation, unless that is not allowed now; returns the current one. */
+  startIncarnation(start: NewIncarnation): Promise<Incarnation | undefined>;
+
   /**
    * The primitive behind every change of desired state: decided on the current row, with no other change of the region
    * in between. A change that leaves every byte as it was takes no version.
@@ -241,6 +280,7 @@ export interface Store {
   remove(region: string, kind: KindName, id: string, author: Author): Promise<boolean>;
 
   row<K extends KindName>(region: string, kind: K, id: string): Promise<Row<K> | undefined>;
+  find<K extends KindName>(region: string, kind: K, id: string): Promise<FoundRow<K>>;
   rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]>;
   /** At most `limit` rows, fewer if they are large; empty only at the end. */
   changesSince<K extends KindName>(

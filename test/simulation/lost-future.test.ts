@@ -8,8 +8,8 @@ import { deployment, region, SimulatedRegion } from "./simulated-region.ts";
 const resyncMs = 60_000;
 
 /** Three deployments; the first one was deleted, and krane knows. */
-async function afterDeletion(interceptors: readonly Interceptor[] = []) {
-  const world = await SimulatedRegion.create({ interceptors });
+async function afterDeletion(namesIncarnation: boolean, interceptors: readonly Interceptor[] = []) {
+  const world = await SimulatedRegion.create({ interceptors, namesIncarnation });
   for (const index of [1, 2]) await world.setDeployment(index, { replicas: 1 });
   const agent = await world.startAgent();
   await world.until("both are applied", async () => (await world.replicaSetNames()).length === 2);
@@ -28,55 +28,59 @@ function restore(world: SimulatedRegion): void {
   faults.setCounter(region, 2n);
 }
 
-test("a restored object comes back with the next resync, although krane knows its deletion", async () => {
-  const { world } = await afterDeletion();
-  await world.clock.advance(600_000);
-  restore(world);
-  // The lost number is used again before krane reconnects, so the control plane does not see that its cursor is lost.
-  for (const index of [3, 4]) await world.setDeployment(index, { replicas: 1 });
-  await world.until(
-    "the restored object is back",
-    async () => (await world.replicaSetNames()).includes("web-1"),
-    resyncMs + 15_000,
-  );
-  await world.until("all are there", async () => (await world.replicaSetNames()).length === 4, 700_000);
-  await world.stop();
-});
+for (const namesIncarnation of [false, true]) {
+  const named = namesIncarnation ? "a control plane that names its incarnation" : "an older control plane";
 
-test("a restored object comes back at once if the control plane has not reached the lost number yet", async () => {
-  const { world } = await afterDeletion();
-  restore(world);
-  await world.until(
-    "the restored object is back",
-    async () => (await world.replicaSetNames()).includes("web-1"),
-    resyncMs,
-  );
-  await world.stop();
-});
+  test(`${named}: a restored object comes back with the next resync, although krane knows its deletion`, async () => {
+    const { world } = await afterDeletion(namesIncarnation);
+    await world.clock.advance(600_000);
+    restore(world);
+    // The lost number is used again before krane reconnects, so the control plane does not see that its cursor is lost.
+    for (const index of [3, 4]) await world.setDeployment(index, { replicas: 1 });
+    await world.until(
+      "the restored object is back",
+      async () => (await world.replicaSetNames()).includes("web-1"),
+      resyncMs + 15_000,
+    );
+    await world.until("all are there", async () => (await world.replicaSetNames()).length === 4, 700_000);
+    await world.stop();
+  });
 
-test("responses of a replica that lags do not bring back what was deleted, however long it lags", async () => {
-  let isLagging = false;
-  let asked = 0;
-  const lag: Interceptor = (next) => async (call) => {
-    const isAboutIt =
-      call.method.name === "GetDesiredDeploymentState" &&
-      !call.stream &&
-      Reflect.get(call.message, "deploymentId") === "d_1";
-    if (!isLagging || !isAboutIt) return next(call);
-    asked += 1;
-    const message = { version: 1n, state: { case: "apply", value: deployment(1, { replicas: 1 }) } };
-    const response = await next(call).catch((error: unknown) => {
-      if (error instanceof ConnectError && error.code === Code.NotFound) return undefined;
-      throw error;
-    });
-    if (response === undefined) throw new ConnectError("no response to change", Code.Internal);
-    return { ...response, message: Object.assign(response.message, message) } as typeof response;
-  };
-  const { world } = await afterDeletion([lag]);
-  isLagging = true;
-  world.plane.faults.cutStreams();
-  await world.clock.advance(1_800_000);
-  assert.ok(asked > 0, "the lagging replica was asked");
-  assert.deepEqual(await world.replicaSetNames(), ["web-2"]);
-  await world.stop();
-});
+  test(`${named}: a restored object comes back at once if it has not reached the lost number yet`, async () => {
+    const { world } = await afterDeletion(namesIncarnation);
+    restore(world);
+    await world.until(
+      "the restored object is back",
+      async () => (await world.replicaSetNames()).includes("web-1"),
+      resyncMs,
+    );
+    await world.stop();
+  });
+
+  test(`${named}: responses of a replica that lags do not bring back what was deleted, however long it lags`, async () => {
+    let isLagging = false;
+    let asked = 0;
+    const lag: Interceptor = (next) => async (call) => {
+      const isAboutIt =
+        call.method.name === "GetDesiredDeploymentState" &&
+        !call.stream &&
+        Reflect.get(call.message, "deploymentId") === "d_1";
+      if (!isLagging || !isAboutIt) return next(call);
+      asked += 1;
+      const message = { version: 1n, state: { case: "apply", value: deployment(1, { replicas: 1 }) } };
+      const response = await next(call).catch((error: unknown) => {
+        if (error instanceof ConnectError && error.code === Code.NotFound) return undefined;
+        throw error;
+      });
+      if (response === undefined) throw new ConnectError("no response to change", Code.Internal);
+      return { ...response, message: Object.assign(response.message, message) } as typeof response;
+    };
+    const { world } = await afterDeletion(namesIncarnation, [lag]);
+    isLagging = true;
+    world.plane.faults.cutStreams();
+    await world.clock.advance(1_800_000);
+    assert.ok(asked > 0, "the lagging replica was asked");
+    assert.deepEqual(await world.replicaSetNames(), ["web-2"]);
+    await world.stop();
+  });
+}

@@ -2,7 +2,7 @@
 // server, and controllers that come and go between them. Nothing opens a socket or sleeps.
 
 import assert from "node:assert/strict";
-import type { Interceptor } from "@connectrpc/connect";
+import type { Interceptor, Transport } from "@connectrpc/connect";
 import {
   type ApiHandler,
   type ApiServer,
@@ -47,7 +47,7 @@ import { createRecordingKubeApi, type RecordedWrite } from "./recording-kube-api
 const createDeploymentController = await kinds.deployment.loadController();
 
 export const region = "local.dev";
-const token = new Secret("simulation-token");
+export const token = new Secret("simulation-token");
 const never = new AbortController().signal;
 
 export const defaultOptions: KindControllerOptions = {
@@ -87,6 +87,8 @@ export interface SimulationOptions {
   readonly interceptors?: readonly Interceptor[];
   /** The agents' log; by default its lines go nowhere. */
   readonly log?: Log;
+  /** Whether the control plane names its incarnation. Default true; older ones do not. */
+  readonly namesIncarnation?: boolean;
 }
 
 export interface AgentOverrides extends Partial<KindControllerOptions> {
@@ -99,6 +101,8 @@ export class SimulatedRegion {
   readonly server: ApiServer;
   readonly api: KubeApi;
   readonly plane: TestPlane;
+  /** The control plane that agents reach. A test may put another one in its place, as a load balancer would. */
+  answering: Pick<TestPlane, "createTransport">;
   /** Every report that arrived, whatever became of it. */
   readonly reported: unknown[] = [];
   readonly reportedSentinels: ReportSentinelStatusRequest[] = [];
@@ -111,7 +115,8 @@ export class SimulatedRegion {
   private readonly agents = new Set<Pick<SimulatedAgent, "stop">>();
   private clusterDone: Promise<void> = Promise.resolve();
 
-  private constructor({ seed = 1, interceptors = [], log = createQuietLog() }: SimulationOptions) {
+  private constructor(options: SimulationOptions) {
+    const { seed = 1, interceptors = [], log = createQuietLog(), namesIncarnation = true } = options;
     this.log = log;
     this.random = createSeededRandom(seed);
     this.server = createApiServer({ clock: this.clock, random: this.random });
@@ -122,10 +127,12 @@ export class SimulatedRegion {
         this.reportedSentinels.push(call.message as ReportSentinelStatusRequest);
       return next(call);
     };
+    const unnamed = namesIncarnation ? {} : ({ incarnation: "unnamed" } as const);
     this.plane = createTestPlane(
-      { tokens: [token], interceptors: [record, ...interceptors] },
+      { tokens: [token], interceptors: [record, ...interceptors], ...unnamed },
       { clock: this.clock, log: createQuietLog() },
     );
+    this.answering = this.plane;
   }
 
   static async create(options: SimulationOptions = {}): Promise<SimulatedRegion> {
@@ -165,7 +172,8 @@ export class SimulatedRegion {
     const listed = createListedKubeApi(createKubeApi(transport), ["agent", "registry", "scheduler"]);
     const api = createRecordingKubeApi(listed);
     const orders = createOrderRecords({ namespace: stateNamespace, region, controller: name }, { api, log });
-    const controlPlane = connectToPlane(this.plane, { controller: name, region, token }, { clock, metrics });
+    const plane = { createTransport: (added: readonly Interceptor[] = []) => this.balancedTransport(added) };
+    const controlPlane = connectToPlane(plane, { controller: name, region, token }, { clock, metrics });
     const controller = create({ controlPlane, api, orders, clock, random, log, metrics, seal: testSeal });
     const agent: SimulatedAgent<C> = {
       controller,
@@ -265,6 +273,21 @@ export class SimulatedRegion {
     this.stopping.abort();
     await this.resolved(this.clusterDone);
     this.server.stop();
+  }
+
+  /** Sends each call to the control plane that answers at that time. */
+  private balancedTransport(interceptors: readonly Interceptor[]): Transport {
+    const transports = new Map<SimulatedRegion["answering"], Transport>();
+    const current = () => {
+      const { answering } = this;
+      const known = transports.get(answering) ?? answering.createTransport(interceptors);
+      transports.set(answering, known);
+      return known;
+    };
+    return {
+      unary: (...call) => current().unary(...call),
+      stream: (...call) => current().stream(...call),
+    };
   }
 
   private async startCluster(): Promise<void> {

@@ -1,7 +1,7 @@
 // Wakes waiting streams when a region's counter has moved. One connection per process
 // listens for the notifications that every change sends with its commit, and reads all
 // counters every few seconds and after each reconnect: a notification can be lost with a
-// connection, a counter cannot.
+// connection, a counter cannot. A new incarnation wakes every stream, so that it ends.
 import type { ClientBase } from "pg";
 import { linkSignals } from "../../concurrency/abort.ts";
 import { createBackoff } from "../../concurrency/backoff.ts";
@@ -22,6 +22,10 @@ export interface ChangeFeedDeps {
   readonly random: Random;
   readonly log: Log;
   connect(): Promise<Connection>;
+  /** Called before each poll. */
+  beforePoll?(): Promise<void>;
+  /** A counter is lower than before: the database was rolled back under this server. */
+  onRolledBack?(region: string, counterBefore: bigint): Promise<void>;
 }
 
 interface RegionState {
@@ -33,6 +37,7 @@ interface RegionState {
 export class ChangeFeed {
   private readonly deps: ChangeFeedDeps;
   private readonly regions = new Map<string, RegionState>();
+  private incarnation: string | null | undefined;
 
   constructor(deps: ChangeFeedDeps) {
     this.deps = deps;
@@ -89,6 +94,7 @@ export class ChangeFeed {
     try {
       await client.query(`LISTEN ${changeChannel}`);
       for (;;) {
+        await this.deps.beforePoll?.();
         await this.poll(client);
         onHealthy();
         await sleep(this.deps.clock, pollEveryMs, linked.signal);
@@ -101,17 +107,28 @@ export class ChangeFeed {
 
   private async poll(client: ClientBase): Promise<void> {
     const before = new Map([...this.regions].map(([name, { counter }]) => [name, counter]));
-    const { rows } = await client.query<{ name: string; counter: string }>(
-      "SELECT name, counter FROM krane.regions",
+    const { rows } = await client.query<{ name: string; counter: string; incarnation: string | null }>(
+      `SELECT name, counter,
+         (SELECT id FROM krane.incarnations ORDER BY ordinal DESC LIMIT 1) AS incarnation
+       FROM krane.regions`,
     );
+    this.wakeAllInNew(rows[0]?.incarnation);
     for (const { name, counter } of rows) {
       const state = this.state(name);
       const read = BigInt(counter);
       // A lower counter counts too: the database was restored, and streams must notice. But it must not go below what
       // was announced while this read was in progress: a stream that used the older number would miss the change.
       const isNews = read > state.counter || state.counter === before.get(name);
+      const isLower = isNews && read < state.counter;
+      if (isLower) await this.deps.onRolledBack?.(name, state.counter);
       if (isNews && state.counter !== read) this.move(state, read);
     }
+  }
+
+  private wakeAllInNew(incarnation: string | null | undefined): void {
+    const isNew = this.incarnation !== undefined && incarnation !== this.incarnation;
+    this.incarnation = incarnation;
+    if (isNew) for (const { changed } of this.regions.values()) changed.wakeAll();
   }
 
   private onNotification(payload: string): void {

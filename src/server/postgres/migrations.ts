@@ -179,6 +179,42 @@ const steps: readonly Step[] = [
     PRIMARY KEY (region, controller, kind, namespace, name, uid)
   );
   `,
+  `
+  -- The incarnations of this history; see incarnation-table.ts.
+  CREATE TABLE incarnations (
+    ordinal    bigint PRIMARY KEY,
+    id         text NOT NULL UNIQUE,
+    parent     text NOT NULL UNIQUE,
+    facts      text NOT NULL,
+    started_ms bigint NOT NULL,
+    reason     text NOT NULL
+  );
+
+  -- What a restore, a copy or a promotion changes; null on a replica. The timeline is that of the current WAL file,
+  -- because the control file still has the old one right after a promotion. A provider may have taken some of the
+  -- functions away; the other facts then have to do.
+  CREATE FUNCTION database_facts() RETURNS text LANGUAGE plpgsql AS $$
+  DECLARE
+    system text := '';
+    timeline text := '';
+  BEGIN
+    IF pg_is_in_recovery() THEN
+      RETURN NULL;
+    END IF;
+    BEGIN
+      system := (SELECT system_identifier FROM pg_control_system());
+    EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_supported THEN
+      NULL;
+    END;
+    BEGIN
+      timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+    EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_supported THEN
+      NULL;
+    END;
+    RETURN concat_ws('/', system, timeline,
+      (SELECT oid FROM pg_database WHERE datname = current_database()), 'krane.incarnations'::regclass::oid);
+  END $$;
+  `,
 ];
 
 const quietWaitMs = 10_000;

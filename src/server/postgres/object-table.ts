@@ -5,6 +5,8 @@
 //   reader that sees a version sees every row up to it.
 // - Rows and the counter are read in one statement, hence in one snapshot.
 // - Each change announces its version with its commit; see change-feed.ts.
+// - A version is taken only in the incarnation that this database started: not, for example,
+//   after a promotion that no server has noticed yet.
 import { type KindName, kindOf, kindsOwnedBy } from "../../kinds/kinds.ts";
 import { encodeSpec } from "../kind-messages.ts";
 import { checkIdentity, isSame, unknownRegion } from "../row-rules.ts";
@@ -15,12 +17,20 @@ import {
   type Changes,
   changesBytesMax,
   type Decide,
+  type FoundRow,
   type Row,
+  StoreError,
 } from "../store.ts";
 import { changeChannel } from "./change-feed.ts";
 import type { Database, Session } from "./database.ts";
 import { readEnvironment } from "./environment-rows.ts";
 import { addHistory } from "./history-table.ts";
+import {
+  type IncarnationRow,
+  type IncarnationTable,
+  incarnationColumns,
+  incarnationOf,
+} from "./incarnation-table.ts";
 import {
   decodeRow,
   hasObject,
@@ -31,11 +41,15 @@ import {
   withinRange,
 } from "./object-rows.ts";
 
+const attemptsMax = 3;
+
 export class ObjectTable {
   private readonly database: Database;
+  private readonly incarnations: Pick<IncarnationTable, "check">;
 
-  constructor(database: Database) {
+  constructor(database: Database, incarnations: Pick<IncarnationTable, "check">) {
     this.database = database;
+    this.incarnations = incarnations;
   }
 
   async change<K extends KindName>(
@@ -47,12 +61,16 @@ export class ObjectTable {
     options: ChangeOptions = {},
   ): Promise<Changed<K>> {
     const work = (session: Session) => this.write(session, region, kind, id, decide, author, options);
-    try {
-      return await this.database.transact(work);
-    } catch (error) {
-      // The thrower put the result into the error.
-      if (error instanceof NothingWritten) return error.found as Changed<K>;
-      throw error;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.database.transact(work);
+      } catch (error) {
+        // The thrower put the result into the error.
+        if (error instanceof NothingWritten) return error.found as Changed<K>;
+        if (!(error instanceof OtherDatabase)) throw error;
+        if (attempt === attemptsMax) throw new StoreError("unavailable", "the database is being replaced");
+        await this.incarnations.check();
+      }
     }
   }
 
@@ -111,6 +129,20 @@ export class ObjectTable {
     return hasObject(row) ? decodeRow(kind, row) : undefined;
   }
 
+  async find<K extends KindName>(region: string, kind: K, id: string): Promise<FoundRow<K>> {
+    const [row] = await this.database.read<MaybeObjectRow & IncarnationRow & { readonly counter: string }>(
+      `SELECT r.counter, ${incarnationColumns}, ${objectColumns} FROM regions r
+       LEFT JOIN objects o ON o.region = r.name AND o.kind = $2 AND o.id = $3 WHERE r.name = $1`,
+      [region, kind, id],
+    );
+    if (row === undefined) throw unknownRegion(region);
+    return {
+      row: hasObject(row) ? decodeRow(kind, row) : undefined,
+      counter: BigInt(row.counter),
+      incarnation: incarnationOf(row),
+    };
+  }
+
   async rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]> {
     const rows = await this.database.read<MaybeObjectRow>(
       `SELECT ${objectColumns} FROM regions r
@@ -127,8 +159,8 @@ export class ObjectTable {
     cursor: bigint,
     limit: number,
   ): Promise<Changes<K>> {
-    const rows = await this.database.read<MaybeObjectRow & { readonly counter: string }>(
-      `SELECT r.counter, ${objectColumns} FROM regions r
+    const rows = await this.database.read<MaybeObjectRow & IncarnationRow & { readonly counter: string }>(
+      `SELECT r.counter, ${incarnationColumns}, ${objectColumns} FROM regions r
        LEFT JOIN LATERAL (
          SELECT *, sum(octet_length(spec)) OVER (ORDER BY version) AS bytes FROM (
            SELECT * FROM objects WHERE region = r.name AND kind = $2 AND version > $3
@@ -146,6 +178,7 @@ export class ObjectTable {
       rows: found.map((row) => decodeRow(kind, row)),
       counter: BigInt(first.counter),
       isFull: found.length === limit || bytes >= changesBytesMax,
+      incarnation: incarnationOf(first),
     };
   }
 }
@@ -162,12 +195,19 @@ class NothingWritten extends Error {
 
 /** Takes `count` versions; resolves with the last one. */
 async function takeVersions(session: Session, region: string, count: number): Promise<bigint> {
-  const [row] = await session.query<{ counter: string }>(
-    "UPDATE regions SET counter = counter + $2 WHERE name = $1 RETURNING counter",
+  const [row] = await session.query<{ counter: string; is_same: boolean }>(
+    `UPDATE regions SET counter = counter + $2 WHERE name = $1 RETURNING counter,
+       (SELECT facts FROM incarnations ORDER BY ordinal DESC LIMIT 1) IS NOT DISTINCT FROM database_facts() AS is_same`,
     [region, count],
   );
   if (row === undefined) throw unknownRegion(region);
+  if (!row.is_same) throw new OtherDatabase();
   return BigInt(row.counter);
+}
+
+/** This is not the database that started the current incarnation. Rolls the transaction back. */
+class OtherDatabase extends Error {
+  override readonly name = "OtherDatabase";
 }
 
 function announce(session: Session, region: string, version: bigint): Promise<unknown> {

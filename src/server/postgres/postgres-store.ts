@@ -1,7 +1,9 @@
 // The store in PostgreSQL, shared by any number of server processes.
-import type { ClientConfig } from "pg";
+import type { ClientBase, ClientConfig } from "pg";
 import { onAbort } from "../../concurrency/abort-listener.ts";
+import type { Incarnation } from "../../control-plane/incarnation.ts";
 import type { KindName, ReportOf } from "../../kinds/kinds.ts";
+import type { StoreIncarnation } from "../client-position.ts";
 import { DesiredChanges } from "../desired-changes.ts";
 import { unknownRegion } from "../row-rules.ts";
 import {
@@ -13,10 +15,12 @@ import {
   type Changes,
   type Decide,
   type EnvironmentContent,
+  type FoundRow,
   type HeldDeletion,
   type HistoryQuery,
   type HistoryRetention,
   type HistorySince,
+  type NewIncarnation,
   type NumberedEntry,
   type Row,
   type Store,
@@ -32,6 +36,7 @@ import { connectAlone, createDatabase, type Database, type DatabaseDeps } from "
 import { EnvironmentTable } from "./environment-table.ts";
 import { trimGone } from "./gone-rows.ts";
 import { HistoryTable } from "./history-table.ts";
+import { IncarnationTable } from "./incarnation-table.ts";
 import { migrate } from "./migrations.ts";
 import { ObjectTable } from "./object-table.ts";
 import { ReportTables } from "./report-tables.ts";
@@ -44,17 +49,40 @@ export async function startPostgresStore(
 ): Promise<{ readonly store: PostgresStore; close(): Promise<void> }> {
   await bringUpToDate(config, deps, signal);
   const database = await createDatabase(config, deps);
-  const changes = new ChangeFeed({ ...deps, connect: () => connectAlone(config, "krane server: changes") });
+  const incarnations = createIncarnations(database, deps);
+  try {
+    await incarnations.check();
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  const changes = new ChangeFeed({
+    ...deps,
+    connect: () => connectAlone(config, "krane server: changes"),
+    beforePoll: () => incarnations.check(),
+    onRolledBack: (region, version) => incarnations.startAfterRollBack(region, version),
+  });
   const stopped = new AbortController();
   const listening = changes.run(stopped.signal);
   return {
-    store: new PostgresStore(database, changes),
+    store: new PostgresStore(database, changes, incarnations),
     async close() {
       stopped.abort();
       await listening;
       await database.close();
     },
   };
+}
+
+function createIncarnations(database: Database, { clock, log }: DatabaseDeps): IncarnationTable {
+  return new IncarnationTable(database, {
+    nowMs: () => clock.nowMs(),
+    onStarted({ ordinal, parent }, reason) {
+      const news =
+        parent === "" ? "first incarnation started" : "new incarnation started; agents compare everything";
+      log.info(news, { version: ordinal, reason });
+    },
+  });
 }
 
 async function bringUpToDate(
@@ -67,6 +95,10 @@ async function bringUpToDate(
   const release = onAbort(signal, () => void hangUp());
   try {
     signal.throwIfAborted();
+    if (await isReplica(client)) {
+      log.warn("the database is a replica: it can be read, but reports and changes fail");
+      return;
+    }
     const onWaiting = () => log.info("another server is migrating the tables; waiting for it");
     const steps = await migrate(client, { onWaiting });
     if (steps > 0) log.info("tables migrated", { count: steps });
@@ -74,6 +106,11 @@ async function bringUpToDate(
     release();
     await hangUp();
   }
+}
+
+async function isReplica(client: ClientBase): Promise<boolean> {
+  const { rows } = await client.query<{ is_replica: boolean }>("SELECT pg_is_in_recovery() AS is_replica");
+  return rows[0]?.is_replica === true;
 }
 
 export class PostgresStore extends DesiredChanges implements Store {
@@ -85,12 +122,14 @@ export class PostgresStore extends DesiredChanges implements Store {
   private readonly adoptionTable: AdoptionTable;
   private readonly environmentTable: EnvironmentTable;
   private readonly historyTable: HistoryTable;
+  private readonly incarnations: IncarnationTable;
 
-  constructor(database: Database, changes: ChangeFeed) {
+  constructor(database: Database, changes: ChangeFeed, incarnations: IncarnationTable) {
     super();
     this.database = database;
     this.changes = changes;
-    this.desired = new ObjectTable(database);
+    this.incarnations = incarnations;
+    this.desired = new ObjectTable(database, incarnations);
     this.reports = new ReportTables(database);
     this.agentTable = new AgentTable(database);
     this.adoptionTable = new AdoptionTable(database);
@@ -109,6 +148,14 @@ export class PostgresStore extends DesiredChanges implements Store {
   async regions(): Promise<readonly string[]> {
     const rows = await this.database.read<{ name: string }>("SELECT name FROM regions ORDER BY ordinal", []);
     return rows.map(({ name }) => name);
+  }
+
+  incarnation(): Promise<StoreIncarnation | undefined> {
+    return this.incarnations.current();
+  }
+
+  startIncarnation(start: NewIncarnation): Promise<Incarnation | undefined> {
+    return this.incarnations.start(start);
   }
 
   async change<K extends KindName>(
@@ -130,6 +177,10 @@ export class PostgresStore extends DesiredChanges implements Store {
 
   row<K extends KindName>(region: string, kind: K, id: string): Promise<Row<K> | undefined> {
     return this.desired.row(region, kind, id);
+  }
+
+  find<K extends KindName>(region: string, kind: K, id: string): Promise<FoundRow<K>> {
+    return this.desired.find(region, kind, id);
   }
 
   rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]> {
