@@ -19,9 +19,12 @@ export interface FaultProxy {
   refuse(refusing: boolean): void;
   /** Bytes come in pieces of at most this size. */
   chop(pieceBytes: number): void;
+  /** New connections go to this port, as behind a load balancer. */
+  target(port: number): void;
 }
 
-export async function startFaultProxy(t: TestContext, targetPort: number): Promise<FaultProxy> {
+export async function startFaultProxy(t: TestContext, firstTarget: number): Promise<FaultProxy> {
+  let targetPort = firstTarget;
   const pairs = new Set<readonly [Socket, Socket]>();
   let refusing = false;
   let pieceBytes = Number.POSITIVE_INFINITY;
@@ -78,6 +81,9 @@ export async function startFaultProxy(t: TestContext, targetPort: number): Promi
     },
     chop(bytes) {
       pieceBytes = bytes;
+    },
+    target(next) {
+      targetPort = next;
     },
   };
 }
