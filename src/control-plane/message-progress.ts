@@ -23,17 +23,22 @@ export async function* requireProgress(
   const chunks = body[Symbol.asyncIterator]();
   const scan = new EnvelopeScan();
   let waitedMs = 0;
-  for (;;) {
-    const startedMs = clock.nowMs();
-    const next = scan.isInMessage
-      ? await within(chunks.next(), messageTimeoutMs - waitedMs, options)
-      : await chunks.next();
-    if (next.done === true) return;
-    const wasInMessage = scan.isInMessage;
-    const hasEnded = scan.take(next.value);
-    if (hasEnded) waitedMs = 0;
-    else if (wasInMessage) waitedMs += clock.nowMs() - startedMs;
-    yield next.value;
+  try {
+    for (;;) {
+      const startedMs = clock.nowMs();
+      const next = scan.isInMessage
+        ? await within(chunks.next(), messageTimeoutMs - waitedMs, options)
+        : await chunks.next();
+      if (next.done === true) return;
+      const wasInMessage = scan.isInMessage;
+      const hasEnded = scan.take(next.value);
+      if (hasEnded) waitedMs = 0;
+      else if (wasInMessage) waitedMs += clock.nowMs() - startedMs;
+      yield next.value;
+    }
+  } finally {
+    // The reader may stop early. Not awaited: after a timeout, the read that is under way ends only with the stream.
+    chunks.return?.().catch(() => undefined);
   }
 }
 
