@@ -39,6 +39,7 @@ export function controllerOptions(
       stateNamespace,
     },
     region: region.label,
+    reporting: { instance: config.instanceId },
     networkPolicy: isolation.networkPolicy,
     runtimeClass: isolation.runtimeClass,
     secrets: { audience, ...(endpoint !== undefined && { endpoint }) },

@@ -13,7 +13,7 @@ import type {
   MessageInitShape,
   MessageShape,
 } from "@bufbuild/protobuf";
-import type { ContextValues, Interceptor } from "@connectrpc/connect";
+import { type ContextValues, createContextValues, type Interceptor } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
 import type { TrustedCa } from "../config/ca-file.ts";
@@ -31,6 +31,7 @@ import { withHeaders } from "./call-headers.ts";
 import { type CallEnd, createCalls } from "./calls.ts";
 import { ControlPlaneError } from "./error.ts";
 import { versionKnownHeader } from "./incarnation.ts";
+import { formatReportOrder, type ReportOrder, reportOrderHeader } from "./report-order.ts";
 import { createRequestStamp, createStampInterceptor } from "./request-stamp.ts";
 import { contextWith, ResponseFingerprint } from "./response-fingerprint.ts";
 import { createHistoryInterceptor, ServerHistory } from "./server-history.ts";
@@ -87,6 +88,7 @@ export interface ControlPlane {
     kind: WireKind<DescMessage, R>,
     report: MessageInitShape<R>,
     signal: AbortSignal,
+    order?: ReportOrder,
   ): Promise<void>;
   /** Does nothing if the server does not have the RPC. */
   heartbeat(signal: AbortSignal): Promise<void>;
@@ -157,9 +159,9 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
       answerOf(question, (context) =>
         unary(rpcs.get, requestOf({ [rpcs.idField]: question.id }), signal, context),
       ),
-    async report({ rpcs }, report, signal) {
+    async report({ rpcs }, report, signal, order) {
       if (rpcs.report === undefined) throw new TypeError("this kind has no report");
-      await unary(rpcs.report, report, signal);
+      await unary(rpcs.report, report, signal, order && contextOf(order));
     },
     async heartbeat(signal) {
       await addition(rpc.heartbeat, {}, signal);
@@ -170,6 +172,10 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
       await link.close();
     },
   };
+}
+
+function contextOf(order: ReportOrder): ContextValues {
+  return withHeaders(createContextValues(), { [reportOrderHeader]: formatReportOrder(order) });
 }
 
 /** Only the kind knows the schema of its request. */

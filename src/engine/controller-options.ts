@@ -2,6 +2,7 @@
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
 import type { ControlPlane } from "../control-plane/connection.ts";
+import type { ReportingOptions } from "../control-plane/report-order.ts";
 import type { KubeApi } from "../kube/api.ts";
 import type { MessageRules } from "../model/message-fields.ts";
 import type { Seal } from "../model/seal.ts";
@@ -23,6 +24,8 @@ export interface ControllerOptions {
   readonly resyncMs?: number;
   /** How often the stream is replayed from 0. Default 10 min; 0 switches it off. */
   readonly replayMs?: number;
+  /** Orders the reports of this process among those of others. Absent: the control plane takes the last one. */
+  readonly reporting?: ReportingOptions;
   /** How long start() waits for the watches. Default 60 s. */
   readonly startTimeoutMs?: number;
 }

@@ -47,7 +47,7 @@ import { ObjectStatuses, type OutcomeRecord } from "./object-status.ts";
 import { OrderWaits, type ReadOrder, readOrder, restoreOrder } from "./orders.ts";
 import type { Reconciler } from "./reconcile.ts";
 import { createReconciler } from "./reconcile-spans.ts";
-import { createReportBreaker, Reporter, reportEvents } from "./reporter.ts";
+import { createReportBreaker, createReportSender, Reporter, reportEvents } from "./reporter.ts";
 import { isInSync, Resync, type ResyncResult } from "./resync.ts";
 import {
   createSeenObjects,
@@ -116,7 +116,7 @@ export class Controller<
       ...(options.drift !== undefined && { tolerance: options.drift }),
       api,
       store,
-      report: (report, signal) => controlPlane.report(kind, report, signal),
+      report: createReportSender(kind, options.reporting, deps),
       onError: (watched, error) =>
         log.warn("watch failed; opening it again", {
           controller: kind.controller,

@@ -13,11 +13,14 @@
 // let probes through. A control plane can give signs of life and still fail every report, so probes back off: after
 // one, the next comes no earlier than `nextProbeMs`. The first delivered report resets that back-off.
 
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { type Backoff, createBackoff } from "../concurrency/backoff.ts";
 import { CircuitBreaker, CircuitOpenError } from "../concurrency/circuit-breaker.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
+import type { ControlPlane, WireKind } from "../control-plane/connection.ts";
+import { createReportOrders, type ReportingOptions } from "../control-plane/report-order.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { classifyReport, isOutage } from "./classify.ts";
@@ -236,6 +239,16 @@ export function reportEvents(controller: string, log: Log): (sent: SentReport) =
     const outcome = error === undefined ? refusal : "failed";
     log.event("reported", { controller, key, operation: "report", outcome, durationMs, error });
   };
+}
+
+/** Sends reports with their order. A key has one report in flight, so numbers are in the order of what was observed. */
+export function createReportSender<Report extends DescMessage>(
+  kind: WireKind<DescMessage, Report>,
+  options: ReportingOptions | undefined,
+  { controlPlane, clock }: { readonly controlPlane: ControlPlane; readonly clock: Clock },
+): (report: MessageInitShape<Report>, signal: AbortSignal) => Promise<void> {
+  const nextOrder = createReportOrders(options, clock.wallMs());
+  return (report, signal) => controlPlane.report(kind, report, signal, nextOrder());
 }
 
 interface ReportBreakerDeps {

@@ -12,6 +12,7 @@ import { assertMaySpeakFor } from "./caller-regions.ts";
 import { type ChangeSource, desiredFeed, type Receive } from "./desired-feed.ts";
 import { limitedState, sentLimit, streamLimit } from "./message-limit.ts";
 import { limitReport } from "./report-limits.ts";
+import { readReportRank } from "./report-rank.ts";
 import { nameIncarnation, receiveClient } from "./served-incarnation.ts";
 import { type HeldDeletion, type Store, type StrangerRef, stateOf } from "./store.ts";
 import type { StreamGate } from "./stream-gate.ts";
@@ -63,7 +64,7 @@ function kindHandlers(deps: ClusterServiceDeps, kind: AnyKind) {
     ...(rpcs.report && {
       [rpcs.report.localName]: async (request: KindRequest & Message, context: HandlerContext) => {
         nameIncarnation(context, await deps.store.incarnation());
-        await storeReport(deps, kind, regionOf(context, request.regionKey), request);
+        await storeReport(deps, kind, regionOf(context, request.regionKey), request, context.requestHeader);
         return {};
       },
     }),
@@ -111,11 +112,13 @@ async function storeReport(
   { name: kind, reports }: AnyKind,
   region: string,
   request: Message,
+  headers: Headers,
 ): Promise<void> {
   const read = reports?.read(request, clock.wallMs());
   if (read === undefined) return;
   // It was parsed as a report of this kind.
-  const stored = await store.report(region, kind, read, read.report as ReportOf<KindName>);
+  const report = read.report as ReportOf<KindName>;
+  const stored = await store.report(region, kind, read, report, readReportRank(headers));
   if (!stored) throw notFound(kind, read.name, region);
 }
 

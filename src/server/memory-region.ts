@@ -8,6 +8,7 @@ import { isSameEnvironment } from "./environment-rules.ts";
 import { forgottenBefore, type Gone, goneSince } from "./gone-objects.ts";
 import type { Release } from "./held-releases.ts";
 import { KeptReports } from "./kept-reports.ts";
+import type { RankedAt } from "./report-rank.ts";
 import { RowTable } from "./row-table.ts";
 import type {
   AgentRecord,
@@ -28,6 +29,8 @@ export interface Region {
   reports: KeptReports;
   /** The summary of the last report on each object and the object's version at that time; by kind and id. */
   reported: Map<string, { readonly version: bigint; readonly outcome: string }>;
+  /** The order of the last report on each object; by kind and id. */
+  ranks: Map<string, RankedAt>;
   /** For deleted objects, by kind and id. */
   gone: Map<string, Gone>;
   agent: Omit<AgentRecord, "region" | "newestVersion" | "newestOfKind">;
@@ -45,6 +48,7 @@ export function emptyRegion(): Omit<Region, "changed"> {
     tables: perKind(({ name }) => new RowTable(name)) as Region["tables"],
     reports: new KeptReports(),
     reported: new Map(),
+    ranks: new Map(),
     gone: new Map(),
     agent: {},
     releases: [],
@@ -100,6 +104,7 @@ export function trimGone(region: Region, nowMs: number, ageMaxMs: number): void 
 export function forget(region: Region, kind: KindName, id: string): void {
   region.reports.delete(kind, id);
   region.reported.delete(`${kind} ${id}`);
+  region.ranks.delete(`${kind} ${id}`);
   region.gone.delete(`${kind} ${id}`);
   region.tables[kind].delete(id);
 }

@@ -20,6 +20,7 @@ import { findHeld, releasesFor } from "./held-releases.ts";
 import { encodeSpec } from "./kind-messages.ts";
 import { knownAfter } from "./known-state.ts";
 import { emptyRegion, forget, type Region, recordReport, storedObject, trimGone } from "./memory-region.ts";
+import { isOlderReport, type ReportRank } from "./report-rank.ts";
 import { checkIdentity, isSame, unknownRegion } from "./row-rules.ts";
 import type { RowTable } from "./row-table.ts";
 import {
@@ -187,10 +188,15 @@ export class MemoryStore extends DesiredChanges implements Store {
     kind: K,
     { name, id: expectedId }: { readonly name: string; readonly id: string },
     report: ReportOf<K>,
+    rank?: ReportRank,
   ): Promise<boolean> {
     const content = this.region(region);
     const id = content.tables[kind].idOfName(name);
     if (id === undefined || (expectedId !== "" && expectedId !== id)) return false;
+    const ranked = { rank, atMs: report.atMs };
+    const last = content.ranks.get(`${kind} ${id}`);
+    if (last !== undefined && isOlderReport(ranked, last)) return true;
+    content.ranks.set(`${kind} ${id}`, ranked);
     const kept = content.reports.replace(kind, id, report);
     recordReport(content, kind, id, kept);
     return true;

@@ -17,6 +17,7 @@ import type { ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.
 import type { ApplyMessage, KindName, ReportOf, StateMessage } from "../kinds/kinds.ts";
 import type { StoreIncarnation } from "./client-position.ts";
 import { applyState, bareState, deleteState } from "./kind-messages.ts";
+import type { ReportRank } from "./report-rank.ts";
 
 export type StoreErrorCode = ErrorCode<"StoreError">;
 
@@ -309,6 +310,8 @@ export interface Store {
     kind: K,
     object: { readonly name: string; readonly id: string },
     report: ReportOf<K>,
+    /** A report that is older than the last one is dropped, which counts as a success. */
+    rank?: ReportRank,
   ): Promise<boolean>;
   reportHeartbeat(region: string, atMs: number): Promise<void>;
   /** Adds new and resolved troubles to history, and returns the releases for this agent. */

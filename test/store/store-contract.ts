@@ -50,6 +50,8 @@ export function defineStoreContract(target: StoreTarget): void {
     concurrency(holds);
     reports(holds);
     agents(holds);
+    reportsInOrder(holds);
+    incarnations(holds);
     history(holds);
     defineAdminContract(holds);
     defineRetentionContract(holds);
@@ -465,6 +467,59 @@ function agents(holds: Holds): void {
       heartbeatAtMs: 5,
       state: { report, atMs: 6 },
     });
+  });
+}
+
+function reportsInOrder(holds: Holds): void {
+  holds("a report of an earlier leader, and one that a retry overtook, change nothing", async (open) => {
+    const { store, other, region } = open;
+    await store.put(region, "deployment", deployment("a"), { by: "ann", atMs: 10 });
+    const report = (pod: string, term: bigint, instanceId: string, number: bigint) =>
+      store.report(
+        region,
+        "deployment",
+        { name: "app-a", id: "" },
+        { exists: true, instances: [instance(pod, "", Status.RUNNING)], atMs: 11 },
+        { incarnation: 1n, term, instance: instanceId, number },
+      );
+    const shown = async () => (await other.object(region, "deployment", "a"))?.report?.instances[0]?.k8sName;
+    assert.ok(await report("first", 1n, "one", 1n));
+    assert.ok(await report("retried", 1n, "one", 3n));
+    assert.ok(await report("overtaken", 1n, "one", 2n), "it is answered as a success");
+    assert.equal(await shown(), "retried");
+    assert.ok(await report("new leader", 2n, "two", 1n));
+    assert.ok(await report("late", 1n, "one", 4n));
+    assert.equal(await shown(), "new leader");
+    const entries = await other.history(region, { kind: "deployment", id: "a", limit: 10 });
+    assert.deepEqual(
+      entries.map(({ event }) => event),
+      ["reported", "set"],
+    );
+  });
+}
+
+function incarnations(holds: Holds): void {
+  holds("of several who replace an incarnation one succeeds, and streams wake", async (open) => {
+    const { store, other, region } = open;
+    const before = await store.incarnation();
+    assert.ok(before !== undefined && !before.isReplica);
+    await store.put(region, "deployment", deployment("a"), { by: "ann", atMs: 10 });
+    assert.equal((await other.find(region, "deployment", "a")).incarnation?.id, before.id);
+    const { counter } = await other.changesSince(region, "deployment", 0n, 10);
+    const woken = other.waitForChange(region, counter, AbortSignal.timeout(20_000));
+    const start = { replaces: before.id, above: before.ordinal + 7n, reason: "requested" } as const;
+    const started = await Promise.all(
+      [store, other, store, other].map((each) => each.startIncarnation(start)),
+    );
+    assert.equal(new Set(started.map((each) => each?.id)).size, 1);
+    const [after] = started;
+    assert.ok(after !== undefined && after.ordinal > before.ordinal + 7n);
+    assert.deepEqual(
+      [after.parent, (await other.find(region, "deployment", "a")).incarnation?.id],
+      [before.id, after.id],
+    );
+    assert.equal((await store.startIncarnation(start))?.id, after.id, "the old one was replaced already");
+    await woken;
   });
 }
 

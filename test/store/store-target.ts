@@ -39,7 +39,7 @@ const { signal } = new AbortController();
 export const memoryTarget: StoreTarget = {
   name: "memory",
   async open() {
-    const store = new MemoryStore();
+    const store = new MemoryStore({ ordinal: 1n, id: "memory-1", parent: "", isReplica: false });
     return { store, other: store, database: undefined, close: async () => undefined };
   },
 };

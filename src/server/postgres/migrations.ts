@@ -215,6 +215,11 @@ const steps: readonly Step[] = [
       (SELECT oid FROM pg_database WHERE datname = current_database()), 'krane.incarnations'::regclass::oid);
   END $$;
   `,
+  `
+  LOCK TABLE reports IN ACCESS EXCLUSIVE MODE;
+  -- The order of the report among others about the object; see report-rank.ts. Null if its agent numbers none.
+  ALTER TABLE reports ADD COLUMN rank text;
+  `,
 ];
 
 const quietWaitMs = 10_000;

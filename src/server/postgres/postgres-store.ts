@@ -5,6 +5,7 @@ import type { Incarnation } from "../../control-plane/incarnation.ts";
 import type { KindName, ReportOf } from "../../kinds/kinds.ts";
 import type { StoreIncarnation } from "../client-position.ts";
 import { DesiredChanges } from "../desired-changes.ts";
+import type { ReportRank } from "../report-rank.ts";
 import { unknownRegion } from "../row-rules.ts";
 import {
   type AgentRecord,
@@ -228,8 +229,9 @@ export class PostgresStore extends DesiredChanges implements Store {
     kind: K,
     object: { readonly name: string; readonly id: string },
     report: ReportOf<K>,
+    rank?: ReportRank,
   ): Promise<boolean> {
-    return this.reports.report(region, kind, object, report);
+    return this.reports.report(region, kind, object, report, rank);
   }
 
   reportHeartbeat(region: string, atMs: number): Promise<void> {

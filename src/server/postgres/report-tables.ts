@@ -6,6 +6,7 @@ import { ReportDeploymentStatusRequest_Update_InstanceSchema as InstanceSchema }
 import { type KindName, kindOf, type ReportOf } from "../../kinds/kinds.ts";
 import type { Instance, ObjectReport } from "../../kinds/report.ts";
 import { withoutRepetition } from "../kept-reports.ts";
+import { formatRank, isOlderReport, parseRank, type ReportRank } from "../report-rank.ts";
 import { unknownRegion } from "../row-rules.ts";
 import type { StoredObject } from "../store.ts";
 import type { Database, Session } from "./database.ts";
@@ -23,6 +24,7 @@ interface Reported {
   readonly present: boolean;
   readonly outcome: string;
   readonly body: Uint8Array;
+  readonly rank: ReportRank | undefined;
 }
 
 /** Limits the bytes of specs in one batch. The last spec may exceed it. */
@@ -40,17 +42,19 @@ export class ReportTables {
     kind: KindName,
     { name, id: expectedId }: { readonly name: string; readonly id: string },
     report: ObjectReport,
+    rank?: ReportRank,
   ): Promise<boolean> {
     const { reports } = kindOf(kind);
     const kept = withoutRepetition(report);
     const { atMs, exists: present = true, instances } = kept;
     const outcome = reports?.outcomeOf(kept) ?? "";
     const body = reports?.bodyOf(kept) ?? new Uint8Array();
-    const reported = { atMs, present, outcome, body };
+    const reported = { atMs, present, outcome, body, rank };
     return this.database.transact(async (session) => {
-      const id = await replaceReport(session, { region, kind, name }, reported, expectedId);
-      if (id === undefined) return false;
-      if (instances !== undefined) await replaceInstances(session, region, id, instances);
+      const replaced = await replaceReport(session, { region, kind, name }, reported, expectedId);
+      if (replaced === "unknown") return false;
+      if (replaced === "older") return true;
+      if (instances !== undefined) await replaceInstances(session, region, replaced.id, instances);
       return true;
     });
   }
@@ -124,13 +128,13 @@ export function storedObject<K extends KindName>(
   return report === undefined ? object : { ...object, report: report as ReportOf<K> };
 }
 
-/** The id of the reported object; undefined when no object has that name, and id if given. */
+/** The id of the reported object; "unknown" when no object has that name, and id if given. */
 async function replaceReport(
   session: Session,
   { region, kind, name }: Subject,
-  { atMs, present, outcome, body }: Reported,
+  { atMs, present, outcome, body, rank }: Reported,
   expectedId: string,
-): Promise<string | undefined> {
+): Promise<{ readonly id: string } | "unknown" | "older"> {
   const locked = await session.query("SELECT 1 FROM agents WHERE region = $1 FOR UPDATE", [region]);
   if (locked.length === 0) throw unknownRegion(region);
   const [object] = await session.query<{
@@ -138,21 +142,25 @@ async function replaceReport(
     readonly version: string;
     readonly outcome: string | null;
     readonly reported_version: string | null;
+    readonly at_ms: string | null;
+    readonly rank: string | null;
   }>(
-    `SELECT o.id, o.version, p.outcome, p.version AS reported_version
+    `SELECT o.id, o.version, p.outcome, p.version AS reported_version, p.at_ms, p.rank
      FROM objects o LEFT JOIN reports p USING (region, kind, id)
      WHERE o.region = $1 AND o.kind = $2 AND o.name = $3 FOR KEY SHARE OF o`,
     [region, kind, name],
   );
-  if (object === undefined || (expectedId !== "" && expectedId !== object.id)) return undefined;
+  if (object === undefined || (expectedId !== "" && expectedId !== object.id)) return "unknown";
   const { id, version } = object;
+  const last = { rank: parseRank(object.rank), atMs: Number(object.at_ms) };
+  if (object.at_ms !== null && isOlderReport({ rank, atMs }, last)) return "older";
   await session.query(
-    `INSERT INTO reports (region, kind, id, at_ms, present, outcome, version, body)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    `INSERT INTO reports (region, kind, id, at_ms, present, outcome, version, body, rank)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
      ON CONFLICT (region, kind, id) DO UPDATE SET
        at_ms = excluded.at_ms, present = excluded.present, outcome = excluded.outcome,
-       version = excluded.version, body = excluded.body`,
-    [region, kind, id, atMs, present, outcome, version, Buffer.from(body)],
+       version = excluded.version, body = excluded.body, rank = excluded.rank`,
+    [region, kind, id, atMs, present, outcome, version, Buffer.from(body), rank ? formatRank(rank) : null],
   );
   if (object.outcome !== outcome || object.reported_version !== version) {
     const entry = {
@@ -166,7 +174,7 @@ async function replaceReport(
     } as const;
     await addHistory(session, region, entry);
   }
-  return id;
+  return { id };
 }
 
 async function replaceInstances(

@@ -56,6 +56,24 @@ describe("reports", () => {
     assert.deepEqual(await admin.instances(aws, "d_2"), [c]);
   });
 
+  test("a report that arrives after a newer one of its agent, or of a later leader, is dropped", async (t) => {
+    const { admin, client } = await serve(t);
+    const report = (pod: string, order: string) =>
+      client.reportDeploymentStatus(
+        { change: { case: "update", value: { k8sName: "app-1", instances: [instance(pod, "")] } } },
+        { headers: { "x-krane-report-order": order } },
+      );
+    const shown = async () => (await admin.instances(aws, "d_1")).map(({ k8sName }) => k8sName);
+    await report("newer", "0/one/2");
+    await report("overtaken", "0/one/1");
+    assert.deepEqual(await shown(), ["newer"]);
+    await report("later leader", "5/two/1");
+    await report("late", "0/one/3");
+    assert.deepEqual(await shown(), ["later leader"]);
+    await reportUpdate(client, "app-1", [instance("an agent without numbers", "")]);
+    assert.deepEqual(await shown(), ["an agent without numbers"]);
+  });
+
   test("a report of a deletion takes all instances, also after the deployment was stopped", async (t) => {
     const { admin, client } = await serve(t);
     await reportUpdate(client, "app-1", [instance("a", "10-0-0-1:8080")]);
