@@ -22,7 +22,7 @@ import type { Io } from "./io.ts";
 import { addObjectCommands } from "./objects/object-commands.ts";
 import { addRenderCommand } from "./render-command.ts";
 import { addSecretCommands } from "./secrets/secret-commands.ts";
-import { addServerOptions } from "./server-options.ts";
+import { addNewIncarnationOptions, addServerOptions } from "./server-options.ts";
 import { refuseWord } from "./unknown-word.ts";
 import { addVaultCommands } from "./vault/vault-command.ts";
 
@@ -144,6 +144,14 @@ function addRunCommands(
   addServerOptions(server).action(async () => {
     const { runServerCommand } = await import("./server-command.ts");
     exitWith(await runServerCommand(server, env, io, build));
+  });
+
+  const renew = server
+    .command("new-incarnation")
+    .description("make agents compare everything, after a data folder or a volume snapshot was put back");
+  addNewIncarnationOptions(renew).action(async () => {
+    const { runNewIncarnationCommand } = await import("./new-incarnation-command.ts");
+    exitWith(await runNewIncarnationCommand(renew, env, io, build));
   });
 
   const dev = program.command("dev").description("run a whole region in one process, to try out krane");

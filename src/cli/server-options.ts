@@ -22,6 +22,20 @@ export function addServerOptions(command: Command): Command {
   return addServerSettings(command).addHelpText("after", examples);
 }
 
+const renewExamples = `
+Most restores are noticed: those into another database, with pg_restore --clean, and the promotion of a replica.
+Run it on a database that an older data folder or a volume snapshot was put back into. Servers on it may keep running;
+a server with a data folder has to be stopped first.
+
+Examples:
+  krane server new-incarnation --config server.toml
+  krane server new-incarnation --data-dir ./krane-data
+`;
+
+export function addNewIncarnationOptions(command: Command): Command {
+  return addServerSettings(command).addHelpText("after", renewExamples);
+}
+
 /** Adds `--config` and a flag for each setting. */
 export function addServerSettings(command: Command): Command {
   command.option("-c, --config <path>", "configuration file");
