@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import type { CircuitState } from "../concurrency/circuit-breaker.ts";
 import type { WorkQueueCounts } from "../concurrency/work-queue.ts";
 import type { StreamStatus } from "../control-plane/desired-stream.ts";
+import type { ServerHistory } from "../control-plane/server-history.ts";
 import {
   type BlockedDeletion,
   BlockedDeletionSchema,
@@ -55,6 +56,7 @@ const refusals: ReadonlySet<Outcome> = new Set(["parked", "conflict"]);
 export interface ControllerFacts {
   readonly name: string;
   readonly stream: StreamStatus;
+  readonly history: Pick<ServerHistory, "current" | "ignoredCount">;
   readonly cursor: bigint;
   readonly settled: SettledVersions;
   readonly queue: WorkQueueCounts;
@@ -84,6 +86,8 @@ export function controllerStatusMessage(facts: ControllerFacts): ControllerStatu
       lastErrorCode: stream.lastError?.code ?? "",
       connectedSinceMs: stream.state === "open" ? wholeMs(stream.sinceMs) : 0n,
       reconnects: stream.reconnects,
+      incarnation: facts.history.current?.id ?? "",
+      ignoredResponses: BigInt(facts.history.ignoredCount),
     },
     queue: {
       waiting: queue.waiting.fresh + queue.waiting.resync,

@@ -264,6 +264,7 @@ export class Controller<
     return controllerStatusMessage({
       name: this.kind.controller,
       stream: this.stream.status(),
+      history: this.deps.controlPlane.history,
       cursor: this.cursor.version,
       settled: this.cursor.settled,
       queue: queue.counts,

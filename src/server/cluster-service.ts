@@ -10,6 +10,7 @@ import { type AnyKind, allKinds, type KindName, type ReportOf, type StateMessage
 import { refOf } from "./allowed-adoptions.ts";
 import { assertMaySpeakFor } from "./caller-regions.ts";
 import { type ChangeSource, desiredFeed, type Receive } from "./desired-feed.ts";
+import { clearForeignVersions } from "./known-state.ts";
 import { limitedState, sentLimit, streamLimit } from "./message-limit.ts";
 import { limitReport } from "./report-limits.ts";
 import { readReportRank } from "./report-rank.ts";
@@ -34,8 +35,9 @@ export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<type
       return {};
     },
     async reportAgentState(request, context) {
-      nameIncarnation(context, await store.incarnation());
-      return await storeAgentState(deps, regionOf(context, request.regionKey), request);
+      const incarnation = await store.incarnation();
+      nameIncarnation(context, incarnation);
+      return await storeAgentState(deps, regionOf(context, request.regionKey), request, incarnation?.id);
     },
   };
   // All other RPCs belong to kinds, which the types cannot express.
@@ -126,9 +128,11 @@ async function storeAgentState(
   { store, clock }: ClusterServiceDeps,
   region: string,
   report: ReportAgentStateRequest,
+  incarnationId: string | undefined,
 ): Promise<{ releasedDeletions: HeldDeletion[]; adoptions: StrangerRef[] }> {
   if (report.state === undefined) throw new ConnectError("the state is missing", Code.InvalidArgument);
   const limited = { report: limitReport(report), atMs: clock.wallMs() };
+  if (incarnationId !== undefined) clearForeignVersions(limited.report, incarnationId);
   const released = await store.reportAgent(region, limited);
   // Without strangers there is nothing to adopt, and what is left in the store ends by its age.
   const adoptions = report.strangers.length === 0 ? [] : await store.adoptionsFor(region, limited);

@@ -8,12 +8,17 @@ import {
   ObjectStatus_Outcome as Outcome,
   StreamStatusSchema,
 } from "../gen/krane/v1/agent_pb.ts";
-import { hasSettled, knownAfter, settledBy } from "./known-state.ts";
+import { clearForeignVersions, hasSettled, knownAfter, settledBy } from "./known-state.ts";
 
 const versionMax = 12;
 const versions = Array.from({ length: versionMax }, (_, index) => BigInt(index + 1));
 
-type Stream = { readonly cursor: bigint; readonly settledUpTo: bigint; readonly unsettled: bigint[] };
+type Stream = {
+  readonly cursor: bigint;
+  readonly settledUpTo: bigint;
+  readonly unsettled: bigint[];
+  readonly incarnation?: string;
+};
 
 const streams: fc.Arbitrary<Stream> = fc.record({
   cursor: fc.bigInt(0n, BigInt(versionMax)),
@@ -53,6 +58,24 @@ test("a version is settled if any report said so, and not otherwise", () => {
       }
     }),
   );
+});
+
+test("versions of another incarnation settle nothing", () => {
+  const before = knownAfter({}, reportOf("ins_1", { cursor: 9n, incarnation: "a-1" }), counter);
+  const started = knownAfter({ known: before }, reportOf("ins_2", { cursor: 0n }), counter);
+  assert.equal(settledBy(streamOf(started.report.state)).upTo, 9n, "a process that has heard nothing yet");
+  const after = knownAfter(
+    { known: started },
+    reportOf("ins_2", { cursor: 2n, incarnation: "b-1" }),
+    counter,
+  );
+  assert.equal(settledBy(streamOf(after.report.state)).upTo, 2n);
+
+  const { report } = reportOf("ins_2", { cursor: 9n, settledUpTo: 9n, unsettled: [8n], incarnation: "a-1" });
+  clearForeignVersions(report, "a-1");
+  assert.equal(settledBy(streamOf(report.state)).upTo, 9n);
+  clearForeignVersions(report, "b-1");
+  assert.deepEqual(settledBy(streamOf(report.state)), { upTo: 0n, except: [] });
 });
 
 test("a controller that is missing from a report keeps its settled versions", () => {

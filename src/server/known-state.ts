@@ -8,10 +8,14 @@
 // - Trouble with a version stays until this agent lists it itself or settles that version.
 // - The count of rejections includes those that previous agents left on the list, so that a
 //   count above the length of the list still means that some are missing from it.
-// - Versions above the region's counter predate a restore of the database. Nothing derived
+// - Versions of another incarnation mean nothing. An agent that names none may send versions
+//   above the region's counter, which predate a restore of the database; nothing derived
 //   from them is kept.
 import { create } from "@bufbuild/protobuf";
-import { ReportAgentStateRequestSchema } from "../gen/ctrl/v1/cluster_service_pb.ts";
+import {
+  type ReportAgentStateRequest,
+  ReportAgentStateRequestSchema,
+} from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { ControllerStatus, ObjectStatus, StreamStatus } from "../gen/krane/v1/agent_pb.ts";
 import { kindOfController } from "../kinds/kinds.ts";
 import type { AgentReport } from "./store.ts";
@@ -32,6 +36,20 @@ export function settledBy(stream: StreamStatus | undefined): SettledVersions {
   if (stream === undefined) return nothing;
   const { cursor, settledUpTo, unsettled } = stream;
   return bothOf({ upTo: cursor, except: [] }, { upTo: settledUpTo, except: unsettled });
+}
+
+/** Clears the versions of another incarnation than the given one: they would settle what the agent has never seen. */
+export function clearForeignVersions(report: ReportAgentStateRequest, incarnationId: string): void {
+  for (const { stream } of report.state?.controllers ?? []) {
+    if (stream === undefined || stream.incarnation === "" || stream.incarnation === incarnationId) continue;
+    Object.assign(stream, { cursor: 0n, settledUpTo: 0n, unsettled: [] });
+  }
+}
+
+/** Agents that have just started, and older ones, name no incarnation. */
+function areComparable(one: StreamStatus | undefined, other: StreamStatus | undefined): boolean {
+  const [a = "", b = ""] = [one?.incarnation, other?.incarnation];
+  return a === "" || b === "" || a === b;
 }
 
 export function hasSettled({ upTo, except }: SettledVersions, version: bigint): boolean {
@@ -57,7 +75,8 @@ export function knownAfter(before: HeardBefore, now: AgentReport, counter: bigin
   const earlier = (isTold && known?.state?.controllers) || [];
   const settled = ({ name, stream }: ControllerStatus): SettledVersions => {
     if (isOfAnotherLife) return nothing;
-    return bothOf(settledBy(earlier.find((each) => each.name === name)?.stream), settledBy(stream));
+    const before = earlier.find((each) => each.name === name)?.stream;
+    return areComparable(before, stream) ? bothOf(settledBy(before), settledBy(stream)) : settledBy(stream);
   };
   // A controller that is not ready has reported nothing and takes nothing back. Unknown controller names are dropped:
   // an agent that makes up new ones would grow the list without limit.
@@ -81,7 +100,9 @@ export function knownAfter(before: HeardBefore, now: AgentReport, counter: bigin
         controllers: [...controllers, ...silent].map((controller) => {
           const { name, breaker } = controller;
           const { upTo: settledUpTo, except } = settled(controller);
-          const stream = { settledUpTo, unsettled: [...except] };
+          const incarnation =
+            controller.stream?.incarnation || earlier.find((each) => each.name === name)?.stream?.incarnation;
+          const stream = { settledUpTo, unsettled: [...except], incarnation: incarnation ?? "" };
           // The troubles of a silent controller have been counted already.
           const counts = countsWith(controller, silent.includes(controller) ? [] : left);
           return { name, stream, ...counts, ...(breaker && { breaker }) };

@@ -155,7 +155,14 @@ function problemsOf({ name, stream, caches }: ControllerStatus): string[] {
     .map(
       ({ kind, lastError, synced }) => `${name}: ${kind}: ${synced ? "" : "not loaded yet: "}${lastError}`,
     );
-  return [...down, ...blind].map(printable);
+  const ignored = stream?.ignoredResponses ?? 0n;
+  const old =
+    ignored === 0n
+      ? []
+      : [
+          `${name}: a server on an old database still answers: ${ignored} responses ignored since the agent started`,
+        ];
+  return [...down, ...old, ...blind].map(printable);
 }
 
 function indented(text: string): string {

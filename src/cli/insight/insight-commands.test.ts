@@ -37,7 +37,8 @@ const parked = {
 /** What an agent says that has one object in trouble, one deletion held back and one stream down. */
 async function report(): Promise<void> {
   const open = { state: Stream.OPEN, cursor: 2n, settledUpTo: 2n };
-  const down = { state: Stream.BACKING_OFF, lastErrorCode: "unavailable", lastError: "\u001b[31mno route" };
+  const reason = { lastErrorCode: "unavailable", lastError: "\u001b[31mno route" };
+  const down = { state: Stream.BACKING_OFF, ...reason, ignoredResponses: 3n };
   const controllers = [
     {
       name: "deployments",
@@ -143,6 +144,7 @@ describe("krane status", () => {
     assert.match(stdout, /^ {2}deployments +open +2 +0 +0 +4 +sent +3 +1 +0 +0 +0 +1$/m);
     assert.match(stdout, /^ {2}sentinels +down +0 +0 +0 +0 +held back/m);
     assert.match(stdout, /^ {2}sentinels: stream: unavailable: +\[31mno route$/m);
+    assert.match(stdout, /^ {2}sentinels: a server on an old database still answers: 3 responses ignored/m);
     assert.match(stdout, /^ {2}cilium: cilium\.io\/CiliumNetworkPolicy: not loaded yet: 404 NotFound$/m);
     assert.match(stdout, /^ {2}warning: trusted +code only$/m);
     assert.match(stdout, /^ {2}1 held-back deletion: krane deletions list --region local\.dev$/m);
