@@ -445,3 +445,43 @@ test("an entry of history waits for one that is under way, so that its number is
     ["1 a", "2 b"],
   );
 });
+
+async function newDatabase(t: TestContext, name: string) {
+  await sql(`CREATE DATABASE ${name}`);
+  const config = { ...database, database: name };
+  const { store, close } = await startPostgresStore(config, deps);
+  t.after(close);
+  await store.registerRegion("one.test");
+  return { store, config };
+}
+
+test("a change of a database that did not start the current incarnation starts a new one first", async (t) => {
+  const { store, config } = await newDatabase(t, "copied");
+  const before = await store.incarnation();
+  await store.put("one.test", "deployment", deployment("a"), author);
+  // As after a promotion that no server has noticed.
+  await sql("UPDATE krane.incarnations SET facts = 'of another database'", [], config);
+  await store.put("one.test", "deployment", deployment("b"), author);
+  const { row, incarnation } = await store.find("one.test", "deployment", "b");
+  assert.deepEqual([row?.version, incarnation?.parent], [2n, before?.id]);
+  assert.ok(before && incarnation && incarnation.ordinal > before.ordinal);
+});
+
+test("agents can start three incarnations in ten minutes, with versions that the database does not contain", async (t) => {
+  const { store } = await newDatabase(t, "claimed");
+  await store.put("one.test", "deployment", deployment("a"), author);
+  const claim = async (version: bigint, rowVersion = 0n) => {
+    const before = await store.incarnation();
+    assert.ok(before);
+    const row = { kind: "deployment", id: "a", version: rowVersion } as const;
+    const seen = { region: "one.test", incarnationId: before.id, version, row };
+    const start = { replaces: before.id, above: before.ordinal, reason: "rolled back", seen } as const;
+    const after = await store.startIncarnation(start);
+    return after?.id !== before.id;
+  };
+  assert.equal(await claim(1n, 1n), false, "it contains this version");
+  assert.equal(await claim(2n), true);
+  assert.equal(await claim(0n, 2n), true, "the version of one object");
+  assert.equal(await claim(2n ** 62n), true);
+  assert.equal(await claim(2n), false);
+});
