@@ -11,6 +11,7 @@ import { kinds } from "../kinds/kinds.ts";
 import type { Check } from "./checks.ts";
 import { judgeClock } from "./clock-skew.ts";
 import { type Finding, ok, problem } from "./finding.ts";
+import { retryWhileUnreachable } from "./second-tries.ts";
 
 export interface ControlPlaneCheckDeps {
   readonly clock: Clock;
@@ -41,10 +42,14 @@ export function controlPlaneCheck({ control, region }: Config, deps: ControlPlan
       };
       const options = { controller: "agent", baseUrl: control.url, region, token, ca } as const;
       const plane = createControlPlane(options, { clock, interceptors: [noteDate] });
-      const sentAtMs = clock.wallMs();
+      let sentAtMs = clock.wallMs();
+      const askOnce = () => {
+        sentAtMs = clock.wallMs();
+        return plane.get(kinds.deployment, { id: impossibleId }, signal);
+      };
       try {
         const verdict = await ask(
-          () => plane.get(kinds.deployment, { id: impossibleId }, signal),
+          () => retryWhileUnreachable(askOnce, isUnreachable, clock, signal),
           control.url,
           region.label,
         );
@@ -58,6 +63,10 @@ export function controlPlaneCheck({ control, region }: Config, deps: ControlPlan
       }
     },
   };
+}
+
+function isUnreachable(error: unknown): boolean {
+  return error instanceof ControlPlaneError && error.code === "unavailable";
 }
 
 async function ask(call: () => Promise<unknown>, url: string, region: string): Promise<Finding> {

@@ -10,6 +10,7 @@ import { createRemoteVault } from "../vault/remote-vault.ts";
 import { VaultError } from "../vault/vault-error.ts";
 import { type Check, describeError } from "./checks.ts";
 import { type Finding, ok, problem, skipped } from "./finding.ts";
+import { retryWhileUnreachable } from "./second-tries.ts";
 
 export interface VaultCheckDeps {
   readonly clock: Clock;
@@ -45,7 +46,8 @@ async function checkRemote(
   const source = token && createSecretSource(token, { readTextFile, nowMs: () => clock.nowMs() });
   const vault = createRemoteVault({ url, ca, ...(source && { token: source }) }, { clock });
   try {
-    await vault.decrypt({ keyring, encrypted: invalidCiphertext }, signal);
+    const ask = () => vault.decrypt({ keyring, encrypted: invalidCiphertext }, signal);
+    await retryWhileUnreachable(ask, isUnreachable, clock, signal);
     return problem(name, `${url} accepted an invalid ciphertext, so it is not a vault`, "correct vault.url");
   } catch (error) {
     if (!(error instanceof VaultError)) throw error;
@@ -54,6 +56,10 @@ async function checkRemote(
   } finally {
     await vault.close();
   }
+}
+
+function isUnreachable(error: unknown): boolean {
+  return error instanceof VaultError && error.code === "unavailable";
 }
 
 function remedyOf({ code }: VaultError): string {
