@@ -1,10 +1,10 @@
 // What a tenant's program can do from inside its pod, with everything that the pod has. Nothing on this node enforces network
 // policies, so every address is reachable: only what asks for credentials is tested here.
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { after, before, test } from "node:test";
 import { nodeAddress } from "../support/node/box.ts";
 import { type InstalledKrane, installedKrane } from "../support/node/installed-krane.ts";
-import { applyAndWait, documentsOf, podsOf, type Tenant } from "../support/node/tenants.ts";
+import { applyAndWait, documentsOf, podsOf, removeTenant, type Tenant } from "../support/node/tenants.ts";
 
 let krane: InstalledKrane;
 const thief: Tenant = { id: "thief", namespace: "thief-tenant" };
@@ -20,8 +20,12 @@ before(
       await applyAndWait(krane, tenant);
     }
   },
-  { timeout: 240_000 },
+  { timeout: 600_000 },
 );
+
+after(async () => {
+  for (const tenant of [thief, victim]) await removeTenant(krane, tenant);
+});
 
 interface Attempt {
   readonly url: string;
@@ -43,7 +47,7 @@ async function attempt(what: Attempt): Promise<{ readonly status: number; readon
       method: body === undefined ? "GET" : "POST",
       headers: { "content-type": "application/json", ...(token && { authorization: "Bearer " + token }) },
       body: body === undefined ? undefined : JSON.stringify({ ...body, ...(token && tokenInBody && { token }) }),
-      signal: AbortSignal.timeout(10_000),
+      signal: AbortSignal.timeout(30_000),
     }).then(async (answer) => console.log(JSON.stringify({ status: answer.status, body: await answer.text() })));`;
   const [pod] = await podsOf(krane, thief);
   const command = ["/nodejs/bin/node", "-e", code, JSON.stringify(what)];

@@ -1,6 +1,6 @@
 // Tenants' programs in gVisor, from the control plane to an HTTP answer.
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { after, before, test } from "node:test";
 import { eventually } from "../support/eventually.ts";
 import { nodeName } from "../support/node/box.ts";
 import { type InstalledKrane, installedKrane } from "../support/node/installed-krane.ts";
@@ -8,7 +8,10 @@ import {
   applyAndWait,
   askFromPod,
   documentsOf,
+  listPods,
+  patience,
   podsOf,
+  removeTenant,
   startProbe,
   type Tenant,
 } from "../support/node/tenants.ts";
@@ -20,10 +23,12 @@ before(
     krane = await installedKrane();
     await startProbe(krane);
   },
-  { timeout: 240_000 },
+  { timeout: 600_000 },
 );
 
 const web: Tenant = { id: "web", namespace: "web", fields: { replicas: 2 } };
+
+after(() => removeTenant(krane, web));
 
 test("a deployment of two pods is Ready, in gVisor, and each answers HTTP to another pod", async () => {
   await applyAndWait(krane, web);
@@ -70,24 +75,21 @@ test("the program has the variables that krane sets, and no token", async () => 
 test("a deleted deployment leaves no pod, and its program is told to end", async () => {
   const [pod] = await podsOf(krane, web);
   const log = krane.cluster.kubectl(["-n", web.namespace, "logs", "--follow", pod?.name ?? ""]);
-  await krane.type("krane delete deployment d_web --yes --wait --timeout 60s");
+  await removeTenant(krane, web);
   assert.match(await log, /ends at SIGTERM/);
-  await eventually("no pod is left", async () => {
-    const listed = await krane.cluster.kubectl(["-n", web.namespace, "get", "pods", "-o", "name"]);
-    assert.equal(listed, "");
-  });
 });
 
-/** The cause that `krane why` names, once it is that one. */
-function becauseOf(tenant: Tenant, cause: string): Promise<string> {
+/** What `krane why` prints, once it names this cause and this reason. */
+function becauseOf(tenant: Tenant, cause: string, reason = /(?:)/): Promise<string> {
   return eventually(
-    `krane why says ${cause}`,
+    `krane why says ${cause} and ${reason}`,
     async () => {
       const printed = await krane.type(`krane why d_${tenant.id} -o json`);
       assert.equal((JSON.parse(printed) as { readonly cause: string }).cause, cause, printed);
+      assert.match(printed, reason);
       return printed;
     },
-    { deadlineMs: 60_000 },
+    patience,
   );
 }
 
@@ -101,19 +103,6 @@ const failing: readonly (readonly [string, Tenant, string, RegExp])[] = [
     },
     "crash-loop",
     /CrashLoopBackOff/,
-  ],
-  [
-    "a program that needs more memory than it may",
-    {
-      id: "hungry",
-      namespace: "failing",
-      fields: {
-        memory: "64Mi",
-        command: ["/nodejs/bin/node", "-e", "const all = []; for (;;) all.push(Buffer.alloc(1e6, 1))"],
-      },
-    },
-    "crash-loop",
-    /OOMKilled/,
   ],
   [
     "an image that does not exist",
@@ -130,20 +119,48 @@ const failing: readonly (readonly [string, Tenant, string, RegExp])[] = [
 ];
 
 for (const [what, tenant, cause, reason] of failing) {
-  test(`${what} is reported as ${cause}`, async () => {
+  test(`${what} is reported as ${cause}`, async (t) => {
+    t.after(() => removeTenant(krane, tenant));
     await krane.type(`krane apply -f - <<'END'\n${documentsOf(tenant)}\nEND`);
-    assert.match(await becauseOf(tenant, cause), reason);
-    await krane.type(`krane delete deployment d_${tenant.id} --yes`);
+    await becauseOf(tenant, cause, reason);
   });
 }
 
-test("a pod that a drained node does not take is reported, and runs when the node is back", async () => {
+// Kubernetes does not always know why a container ended: in gVisor the exit code is not that of an out-of-memory kill, and
+// then containerd depends on an event that may come after the end, or not at all. Each crash is another chance.
+test("a program that needs more memory than it may is reported with what Kubernetes knows of its end", async (t) => {
+  const allocate = "const all = []; for (;;) all.push(Buffer.alloc(1e6, 1))";
+  const hungry: Tenant = {
+    id: "hungry",
+    namespace: "failing",
+    fields: { memory: "64Mi", command: ["/nodejs/bin/node", "-e", allocate] },
+  };
+  t.after(() => removeTenant(krane, hungry));
+  await krane.type(`krane apply -f - <<'END'\n${documentsOf(hungry)}\nEND`);
+  await eventually(
+    "Kubernetes saw an out-of-memory kill, and krane why says so",
+    async () => {
+      const [pod] = await listPods(krane, hungry);
+      const [container] = pod?.status?.containerStatuses ?? [];
+      const { reason, exitCode } = container?.lastState?.terminated ?? {};
+      assert.equal(reason, "OOMKilled");
+      const printed = await krane.type("krane why d_hungry -o json");
+      assert.equal((JSON.parse(printed) as { readonly cause: string }).cause, "crash-loop", printed);
+      assert.ok(printed.includes(`CrashLoopBackOff: OOMKilled, exit code ${exitCode}`), printed);
+    },
+    patience,
+  );
+});
+
+test("a pod that a drained node does not take is reported, and runs when the node is back", async (t) => {
   const { kubectl } = krane.cluster;
   const moved: Tenant = { id: "moved", namespace: "moved" };
+  t.after(() => removeTenant(krane, moved));
   await applyAndWait(krane, moved);
+  t.after(() => kubectl(["uncordon", nodeName]));
   await kubectl(["cordon", nodeName]);
   await kubectl(["-n", moved.namespace, "delete", "pods", "--all"]);
-  assert.match(await becauseOf(moved, "unschedulable"), /unschedulable/);
+  await becauseOf(moved, "unschedulable", /unschedulable/);
   await kubectl(["uncordon", nodeName]);
   await becauseOf(moved, "all-well");
   const [pod] = await podsOf(krane, moved);

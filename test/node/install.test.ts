@@ -9,7 +9,7 @@ before(
   async () => {
     krane = await installedKrane();
   },
-  { timeout: 180_000 },
+  { timeout: 600_000 },
 );
 
 /** Runs a command in the agent's container. */

@@ -34,9 +34,10 @@ function askKubelet(path: string, token?: string): Promise<number | undefined> {
   });
 }
 
-test("the kubelet may see its own node, and no Secret that none of its pods uses", async () => {
+test("the kubelet may see its own node, and no Secret that none of its pods uses", async (t) => {
   assert.match(await asKubelet("get", "node", nodeName, "-o", "name"), /krane-node/);
   await cluster.kubectl(["create", "secret", "generic", "foreign", "--from-literal=a=b"]);
+  t.after(() => cluster.kubectl(["delete", "secret", "foreign"]));
   await assert.rejects(asKubelet("get", "secret", "foreign"), /Forbidden|forbidden/);
   await assert.rejects(asKubelet("get", "secrets"), /Forbidden|forbidden/);
 });

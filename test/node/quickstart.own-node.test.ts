@@ -16,7 +16,7 @@ import { type PageBlock, quickstartBlocks } from "../support/quickstart-page.ts"
 const never = new AbortController().signal;
 const cluster = clusterUnderTest();
 const blocks = quickstartBlocks();
-const limit = { timeout: 300_000 };
+const limit = { timeout: 900_000 };
 
 let shell: TypedShell;
 

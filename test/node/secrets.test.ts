@@ -1,6 +1,6 @@
 // Secrets on a real node: with the token that the kubelet mounts, for the process in the container and for no other pod.
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { after, before, test } from "node:test";
 import { eventually } from "../support/eventually.ts";
 import { type InstalledKrane, installedKrane } from "../support/node/installed-krane.ts";
 import {
@@ -8,6 +8,7 @@ import {
   askFromPod,
   documentsOf,
   podsOf,
+  removeTenant,
   startProbe,
   type Tenant,
 } from "../support/node/tenants.ts";
@@ -25,8 +26,10 @@ before(
     await krane.type(`printf '%s' '${value}' | krane secrets set env_bank PASSWORD`);
     await applyAndWait(krane, bank);
   },
-  { timeout: 240_000 },
+  { timeout: 600_000 },
 );
+
+after(() => removeTenant(krane, bank));
 
 async function bankPod() {
   const [pod] = await podsOf(krane, bank);
@@ -48,7 +51,7 @@ test("the secret is in no object of Kubernetes", async () => {
   }
 });
 
-test("a pod in another namespace that claims to be this deployment, with a token of its own, gets nothing", async () => {
+test("a pod in another namespace that claims to be this deployment, with a token of its own, gets nothing", async (t) => {
   const { name } = await bankPod();
   const printed = await krane.cluster.kubectl(["-n", bank.namespace, "get", "pod", name, "-o", "json"]);
   const { metadata, spec } = JSON.parse(printed);
@@ -63,12 +66,13 @@ test("a pod in another namespace that claims to be this deployment, with a token
     spec: { ...spec, nodeName: undefined, restartPolicy: "Never" },
   };
   await krane.cluster.kubectl(["create", "namespace", namespace]);
+  t.after(() => krane.cluster.kubectl(["delete", "namespace", namespace]));
   await eventually("the namespace has its service account", () =>
     krane.cluster.kubectl(["-n", namespace, "get", "serviceaccount", "default"]),
   );
   await krane.cluster.kubectl(["create", "-f", "-"], { input: JSON.stringify(forged) });
   await krane.type(
-    `kubectl --namespace ${namespace} wait --for=jsonpath='{.status.phase}'=Failed --timeout=60s pod/forged`,
+    `kubectl --namespace ${namespace} wait --for=jsonpath='{.status.phase}'=Failed --timeout=180s pod/forged`,
   );
   const log = await krane.cluster.kubectl(["-n", namespace, "logs", "forged"]);
   assert.match(log, /denied/);

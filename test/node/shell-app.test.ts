@@ -1,6 +1,6 @@
 // A tenant's image with a shell: secrets by sh and curl, a health check by POST, and another signal than SIGTERM.
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { after, before, test } from "node:test";
 import { shellAppImage } from "../support/node/images.ts";
 import { type InstalledKrane, installedKrane } from "../support/node/installed-krane.ts";
 import {
@@ -8,6 +8,7 @@ import {
   askFromPod,
   documentsOf,
   podsOf,
+  removeTenant,
   startProbe,
   type Tenant,
 } from "../support/node/tenants.ts";
@@ -33,8 +34,10 @@ before(
     await krane.type(`krane secrets set env_shop GREETING <<'END'\n${value}\nEND`);
     await applyAndWait(krane, shop);
   },
-  { timeout: 240_000 },
+  { timeout: 600_000 },
 );
+
+after(() => removeTenant(krane, shop));
 
 test("decrypt-env gives the process its secret, and the check by POST finds it ready", async () => {
   const [pod] = await podsOf(krane, shop);
@@ -46,6 +49,6 @@ test("decrypt-env gives the process its secret, and the check by POST finds it r
 test("the process ends at the signal that its deployment names", async () => {
   const [pod] = await podsOf(krane, shop);
   const log = krane.cluster.kubectl(["-n", shop.namespace, "logs", "--follow", pod?.name ?? ""]);
-  await krane.type("krane delete deployment d_shop --yes --wait --timeout 60s");
+  await removeTenant(krane, shop);
   assert.match(await log, /ends at SIGINT/);
 });

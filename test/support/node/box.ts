@@ -24,6 +24,9 @@ export interface BoxProgram {
 /** What the program in the box finds in its environment. */
 export const boxVariables = { dir: "KRANE_BOX_DIR", cgroup: "KRANE_BOX_CGROUP" } as const;
 
+/** At least as many as all pods of a test ask for. */
+const nodeCores = 32;
+
 const namespaces = ["--mount", "--net", "--pid", "--ipc", "--uts"];
 
 // The first process of the box. It has to be one that reaps what others leave, which bash does and Node does not.
@@ -32,6 +35,8 @@ const namespaces = ["--mount", "--net", "--pid", "--ipc", "--uts"];
 //   processes outside pods, whose packets kube-proxy redirects only after they have a route.
 // - Writes below /var/lib and /var/log, some of which have fixed paths in the kubelet and CNI, go to a layer in memory.
 // - The kubelet would set these kernel settings for the whole machine. It finds them set.
+// - The kubelet counts the cores of the machine in these folders. It finds each of them several times (cpu1, cpu01, cpu001),
+//   so that the scheduler has room for many programs that mostly wait. How fast they run does not depend on it.
 const init = `
 set -eu
 box=$1 cgroup=$2 address=$3 services=$4
@@ -57,6 +62,20 @@ for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/p
   echo "\${setting#*=}" > "$file"
   mount --bind "$file" "/proc/sys/\${setting%=*}"
 done
+if [ -d /sys/devices/system/node/node0 ]; then
+  cores="$box/layer/cores" core=0 zeros=""
+  while [ "$core" -lt ${nodeCores} ]; do
+    for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
+      folder="$cores/node0/cpu$zeros\${cpu##*/cpu}/topology"
+      mkdir -p "$folder"
+      echo "$core" > "$folder/core_id"
+      echo 0 > "$folder/physical_package_id"
+      core=$((core + 1))
+    done
+    zeros="0$zeros"
+  done
+  mount --bind "$cores" /sys/devices/system/node
+fi
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
   mkdir "/sys/fs/cgroup/$cgroup"
 else

@@ -27,7 +27,7 @@ export const installedVariable = "KRANE_TEST_INSTALLED";
 
 const source = process.env[installedVariable] ?? projectRoot;
 const never = new AbortController().signal;
-const installDeadlineMs = 90_000;
+const installDeadlineMs = 300_000;
 
 /** Installs it if it is not there yet: test files share the node. */
 export async function installedKrane(): Promise<InstalledKrane> {

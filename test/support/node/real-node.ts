@@ -26,7 +26,8 @@ import {
   type NodeLayout,
   nodeFiles,
 } from "./node-components.ts";
-import { type NodeSwitch, serveNodeParts } from "./node-parts.ts";
+import { serveNodeParts } from "./node-parts.ts";
+import { type SupervisedPart, supervise } from "./supervised-part.ts";
 
 export interface RealNodeOptions {
   /** The control plane's binaries. */
@@ -37,7 +38,7 @@ export interface RealNodeOptions {
   readonly images: readonly string[];
 }
 
-const startDeadlineMs = 60_000;
+const startDeadlineMs = 180_000;
 const run = promisify(execFile);
 
 /** It ends with the box. */
@@ -73,9 +74,9 @@ async function startContainerd(
   kennel: Kennel,
   images: readonly string[],
   signal: AbortSignal,
-): Promise<RunningPart> {
+): Promise<SupervisedPart> {
   await writeFiles(layout);
-  const runtime = startPart(containerd(layout), layout, kennel);
+  const runtime = supervise(() => start(containerd(layout), layout, kennel));
   const ctr = (...args: string[]) =>
     run(join(layout.binariesDir, "ctr"), ["--address", containerdSocket, "--namespace", "k8s.io", ...args]);
   const prepare = async (until: AbortSignal) => {
@@ -92,7 +93,7 @@ async function startContainerd(
 interface Started {
   readonly kennel: Kennel;
   readonly cluster: Cluster;
-  readonly runtime: RunningPart;
+  readonly runtime: SupervisedPart;
 }
 
 async function startNodeComponents(
@@ -109,9 +110,10 @@ async function startNodeComponents(
   );
   await writeFiles(layout);
   await startDnsServer(address, (namespace, service, pod) => lookUpService(cluster, namespace, service, pod));
-  const components = {
-    kubelet: startPart(kubelet(layout), layout, kennel),
-    "kube-proxy": startPart(kubeProxy(layout), layout, kennel),
+  const parts = {
+    containerd: runtime,
+    kubelet: supervise(() => start(kubelet(layout), layout, kennel)),
+    "kube-proxy": supervise(() => start(kubeProxy(layout), layout, kennel)),
   };
   const ready = async (until: AbortSignal) => {
     const options = { deadlineMs: startDeadlineMs, signal: until };
@@ -126,13 +128,13 @@ async function startNodeComponents(
       options,
     );
   };
-  const parts = [runtime, ...Object.values(components)];
+  // At the first start, an end is an error of the configuration.
   await whileAlive(
-    parts.map((part) => part.leashed()),
+    Object.values(parts).map((part) => part.leashed()),
     ready,
     signal,
   );
-  await serveNodeParts(layout.dir, components);
+  await serveNodeParts({ ...layout, parts });
 }
 
 async function writeFiles(layout: NodeLayout): Promise<void> {
@@ -141,21 +143,6 @@ async function writeFiles(layout: NodeLayout): Promise<void> {
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, text);
   }
-}
-
-interface RunningPart extends NodeSwitch {
-  leashed(): Leashed;
-}
-
-function startPart(command: ComponentCommand, layout: NodeLayout, kennel: Kennel): RunningPart {
-  let leashed = start(command, layout, kennel);
-  return {
-    leashed: () => leashed,
-    stop: () => leashed.release(),
-    start() {
-      leashed = start(command, layout, kennel);
-    },
-  };
 }
 
 function start(command: ComponentCommand, { dir, binariesDir }: NodeLayout, kennel: Kennel): Leashed {
