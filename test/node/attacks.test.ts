@@ -1,10 +1,23 @@
 // What a tenant's program can do from inside its pod, with everything that the pod has. Nothing on this node enforces network
-// policies, so every address is reachable: only what asks for credentials is tested here.
+// policies, so every address is reachable. What asks for credentials must reject the pod; of the metadata address, which
+// asks for none, only the policy can be tested that Cilium would enforce.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
 import { nodeAddress } from "../support/node/box.ts";
 import { type InstalledKrane, installedKrane } from "../support/node/installed-krane.ts";
-import { applyAndWait, documentsOf, podsOf, removeTenant, type Tenant } from "../support/node/tenants.ts";
+import {
+  applyAndWait,
+  documentsOf,
+  listPods,
+  podsOf,
+  removeTenant,
+  type Tenant,
+} from "../support/node/tenants.ts";
 
 let krane: InstalledKrane;
 const thief: Tenant = { id: "thief", namespace: "thief-tenant" };
@@ -36,6 +49,13 @@ interface Attempt {
   readonly body?: unknown;
 }
 
+/** What a program prints that runs in the thief's container. */
+async function runInThief(code: string, argument: string): Promise<string> {
+  const [pod] = await podsOf(krane, thief);
+  const command = ["/nodejs/bin/node", "-e", code, argument];
+  return krane.cluster.kubectl(["-n", thief.namespace, "exec", pod?.name ?? "", "--", ...command]);
+}
+
 /** What the attempt gets, from a process in the thief's container. */
 async function attempt(what: Attempt): Promise<{ readonly status: number; readonly body: string }> {
   const code = `
@@ -49,11 +69,7 @@ async function attempt(what: Attempt): Promise<{ readonly status: number; readon
       body: body === undefined ? undefined : JSON.stringify({ ...body, ...(token && tokenInBody && { token }) }),
       signal: AbortSignal.timeout(30_000),
     }).then(async (answer) => console.log(JSON.stringify({ status: answer.status, body: await answer.text() })));`;
-  const [pod] = await podsOf(krane, thief);
-  const command = ["/nodejs/bin/node", "-e", code, JSON.stringify(what)];
-  return JSON.parse(
-    await krane.cluster.kubectl(["-n", thief.namespace, "exec", pod?.name ?? "", "--", ...command]),
-  );
+  return JSON.parse(await runInThief(code, JSON.stringify(what)));
 }
 
 test("the API server gives nothing without a token, nor for the token that is meant for krane", async () => {
@@ -95,6 +111,65 @@ test("krane gives the pod its own secrets and those of no other deployment", asy
   const copied = await ask(victim, thief);
   assert.notEqual(copied.status, 200, copied.body);
   for (const { body } of [claimed, copied]) assert.ok(!body.includes("secret of owner"), body);
+});
+
+test("of the node, the pod reaches only ports that ask for credentials or tell nothing", async () => {
+  const code = `
+    const { connect } = require("node:net");
+    const reached = JSON.parse(process.argv[1]).map(({ host, port }) => new Promise((resolve) => {
+      const socket = connect({ host, port, timeout: 20_000 });
+      socket.on("connect", () => { socket.destroy(); resolve([port]); });
+      for (const event of ["error", "timeout"]) socket.on(event, () => { socket.destroy(); resolve([]); });
+    }));
+    Promise.all(reached).then((ports) => console.log(JSON.stringify(ports.flat())));`;
+  const ports = await listeningPorts();
+  const targets = ports.map((port) => ({ host: nodeAddress, port }));
+  const reached = JSON.parse(await runInThief(code, JSON.stringify(targets))) as readonly number[];
+  const apiServer = Number(new URL(krane.cluster.serverUrl).port);
+  const [postgres, kubelet, proxyHealth] = [5432, 10250, 10256];
+  assert.deepEqual(
+    [...new Set(reached)].sort((a, b) => a - b),
+    [apiServer, postgres, kubelet, proxyHealth].sort((a, b) => a - b),
+    `of ${ports.join(", ")}`,
+  );
+  assert.equal((await attempt({ url: `https://${nodeAddress}:${apiServer}/api/v1/nodes` })).status, 403);
+  assert.equal((await attempt({ url: `http://${nodeAddress}:${proxyHealth}/metrics` })).status, 404);
+});
+
+/** The TCP ports on which something in the box listens, on whichever address: /proc/net/tcp has them in hexadecimal. */
+async function listeningPorts(): Promise<readonly number[]> {
+  const tables = await Promise.all(["tcp", "tcp6"].map((name) => readFile(`/proc/net/${name}`, "utf8")));
+  const rows = tables.flatMap((table) => table.trim().split("\n").slice(1));
+  const listening = rows.map((row) => row.trim().split(/\s+/)).filter(([, , , state]) => state === "0A");
+  const ports = listening.map(([, local = ""]) => Number.parseInt(local.split(":")[1] ?? "", 16));
+  return [...new Set(ports)].sort((a, b) => a - b);
+}
+
+test("the metadata address is denied by a policy on the pod, and without Cilium that is all there is", async (t) => {
+  const metadataAddress = "169.254.169.254";
+  const run = promisify(execFile);
+  // A node in a cloud has this address behind it.
+  await run("ip", ["address", "add", `${metadataAddress}/32`, "dev", "node0"]);
+  t.after(() => run("ip", ["address", "del", `${metadataAddress}/32`, "dev", "node0"]));
+  const server = createServer((_, response) => response.end("credentials of the node"));
+  server.listen(80, metadataAddress);
+  await once(server, "listening");
+  t.after(() => server.close());
+  // Nothing enforces the policy here. If this fails, something does, and the test can ask for more.
+  assert.equal((await attempt({ url: `http://${metadataAddress}/` })).body, "credentials of the node");
+  const policy = JSON.parse(
+    await krane.cluster.kubectl(["get", "ccnp", "krane-workloads", "-o", "json"]),
+  ) as {
+    readonly spec: {
+      readonly endpointSelector: { readonly matchLabels: Readonly<Record<string, string>> };
+      readonly egressDeny: readonly unknown[];
+    };
+  };
+  const { endpointSelector, egressDeny } = policy.spec;
+  assert.deepEqual(egressDeny, [{ toEntities: ["kube-apiserver"] }, { toCIDR: [`${metadataAddress}/32`] }]);
+  const [{ metadata } = assert.fail("no pod")] = await listPods(krane, thief);
+  for (const [key, value] of Object.entries(endpointSelector.matchLabels))
+    assert.equal(metadata?.labels?.[key.replace(/^k8s:/, "")], value, key);
 });
 
 /** A variable in the spec of the tenant's pod. */

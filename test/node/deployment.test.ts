@@ -79,6 +79,42 @@ test("a deleted deployment leaves no pod, and its program is told to end", async
   assert.match(await log, /ends at SIGTERM/);
 });
 
+test("a program has time to finish after the signal, and is no longer reported meanwhile", async (t) => {
+  const finish = `
+    require("node:http").createServer((_, response) => response.end("hello")).listen(process.env.PORT);
+    process.on("SIGTERM", () => {
+      console.log("has begun to finish");
+      setTimeout(() => { console.log("has finished"); process.exit(0); }, 10_000);
+    });`;
+  const slow: Tenant = {
+    id: "slow",
+    namespace: "slow",
+    fields: { command: ["/nodejs/bin/node", "-e", finish] },
+  };
+  t.after(() => removeTenant(krane, slow));
+  await applyAndWait(krane, slow);
+  const [pod] = await podsOf(krane, slow);
+  const follow = ["-n", slow.namespace, "logs", "--follow", pod?.name ?? ""];
+  const log = krane.cluster.kubectl(follow);
+  await krane.cluster.kubectl(["-n", slow.namespace, "delete", "pod", pod?.name ?? "", "--wait=false"]);
+  await eventually(
+    "the other pod is reported, and this one is not",
+    async () => {
+      const printed = await krane.type("krane get deployment d_slow -o json");
+      const { deployment } = JSON.parse(printed) as {
+        readonly deployment: { readonly instances: readonly { readonly k8sName: string }[] };
+      };
+      const [other] = await podsOf(krane, slow);
+      assert.deepEqual(
+        deployment.instances.map(({ k8sName }) => k8sName),
+        [other?.name],
+      );
+    },
+    patience,
+  );
+  assert.equal(await log, "has begun to finish\nhas finished\n");
+});
+
 /** What `krane why` prints, once it names this cause and this reason. */
 function becauseOf(tenant: Tenant, cause: string, reason = /(?:)/): Promise<string> {
   return eventually(

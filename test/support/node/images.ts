@@ -20,6 +20,9 @@ export const appImage = "registry.example/app:1";
 /** The same program with a shell, curl, awk, wget and kill, started by examples/clients/decrypt-env. */
 export const shellAppImage = "registry.example/shell-app:1";
 
+/** A stand-in for the platform's sentinel; its folder is test/node/images/sentinel. */
+export const sentinelImage = "registry.example/sentinel:1";
+
 /** Stand-ins for public images, under their names: what examples/hello.yaml runs, and the chart's PostgreSQL for trials. */
 const whoamiImage = "docker.io/traefik/whoami:v1.10";
 const postgresImage = "docker.io/library/postgres:17";
@@ -110,6 +113,11 @@ async function createRecipes(
       tag: whoamiImage,
       files: [...appFiles, join(images, "whoami/Dockerfile")],
       build: (store) => store.build(inFolder(whoamiImage, "whoami")),
+    },
+    {
+      tag: sentinelImage,
+      files: [...appFiles, ...(await filesOf(join(images, "sentinel")))],
+      build: (store) => store.build(inFolder(sentinelImage, "sentinel")),
     },
     {
       tag: postgresImage,
