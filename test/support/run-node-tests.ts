@@ -1,6 +1,7 @@
 // `make test-node`: runs test/node on a real Kubernetes node, or says loudly why not. Test files may be named as
-// arguments. They share one node, except for `*.own-node.test.ts`, which get one each. A machine that cannot run a node
-// passes without these tests; a CI machine that can does not, because there a skip would hide that they stopped running.
+// arguments; `--sample`, for `make test`, leaves out those with `.long.` in their name. They share one node, except for those
+// with `.own-node.`, which get one each. A machine that cannot run a node passes without these tests; a CI machine that
+// can does not, because there a skip would hide that they stopped running.
 
 import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
@@ -38,14 +39,17 @@ try {
 }
 
 async function testFiles(): Promise<readonly string[]> {
-  const named = process.argv.slice(2);
+  const isSample = process.argv.includes("--sample");
+  const named = process.argv.slice(2).filter((argument) => argument !== "--sample");
   if (named.length > 0) return named;
-  const names = (await readdir(testsDir)).filter((name) => name.endsWith(".test.ts")).sort();
+  const names = (await readdir(testsDir))
+    .filter((name) => name.endsWith(".test.ts") && !(isSample && name.includes(".long.")))
+    .sort();
   return names.map((name) => relative(process.cwd(), join(testsDir, name)));
 }
 
 function byNode(files: readonly string[]): readonly (readonly string[])[] {
-  const alone = files.filter((file) => file.endsWith(".own-node.test.ts"));
+  const alone = files.filter((file) => file.includes(".own-node."));
   const shared = files.filter((file) => !alone.includes(file));
   return [...(shared.length > 0 ? [shared] : []), ...alone.map((file) => [file])];
 }
