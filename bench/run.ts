@@ -10,6 +10,7 @@ import { kubeAppliesBenchmark } from "./kube-applies.ts";
 import { kubeCacheBenchmark } from "./kube-cache.ts";
 import { kubeClientBenchmark } from "./kube-client.ts";
 import { kubeWatchBenchmark } from "./kube-watch.ts";
+import { nodeBenchmark } from "./node.ts";
 import { secretsBenchmark } from "./secrets.ts";
 import { serverBenchmark } from "./server.ts";
 import { startUpBenchmark } from "./start-up.ts";
@@ -28,6 +29,7 @@ const benchmarks: readonly Benchmark[] = [
   secretsBenchmark,
   serverBenchmark,
   versionsBenchmark,
+  nodeBenchmark,
 ];
 
 const only = process.env["only"];

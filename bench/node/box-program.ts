@@ -1,0 +1,38 @@
+// The part of the benchmark that runs in the box, beside the node: `node box-program.ts <options as JSON> <result file>`.
+import { writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { clusterVariable } from "../../test/support/cluster-under-test.ts";
+import { nodeAddress } from "../../test/support/node/box.ts";
+import { installedKrane } from "../../test/support/node/installed-krane.ts";
+import { startPostgres } from "../../test/support/node/postgres.ts";
+import { type RealNodeOptions, startRealNode } from "../../test/support/node/real-node.ts";
+import { measureAgent } from "./agent-container.ts";
+import { watchCluster } from "./cluster-watch.ts";
+import type { Journey, NodeFigures } from "./figures.ts";
+import { openOrders } from "./orders.ts";
+
+const warmUps = 2;
+const rounds = Number(process.env["KRANE_BENCH_ORDERS"] ?? 30);
+
+const [options = "{}", resultPath = ""] = process.argv.slice(2);
+const ending = new AbortController();
+const cluster = await startRealNode(JSON.parse(options) as RealNodeOptions, ending.signal);
+const { kubectl: _, stop: __, ...facts } = cluster;
+const factsPath = join(cluster.dir, "facts.json");
+const databaseUrl = await startPostgres(join(dirname(cluster.dir), "postgres"), nodeAddress);
+await writeFile(factsPath, JSON.stringify({ ...facts, databaseUrl }), { mode: 0o600 });
+process.env[clusterVariable] = factsPath;
+
+const krane = await installedKrane();
+const watch = await watchCluster(krane.cluster, ending.signal);
+const orders = await openOrders(krane, watch);
+const journeys: { krane: Journey[]; raw: Journey[] } = { krane: [], raw: [] };
+for (let round = -warmUps; round < rounds; round += 1) {
+  for (const side of ["krane", "raw"] as const) {
+    const journey = await orders[side](`${side}${round + warmUps}`);
+    if (round >= 0) journeys[side].push(journey);
+  }
+}
+const figures: NodeFigures = { ...journeys, agent: await measureAgent(krane, watch) };
+await writeFile(resultPath, JSON.stringify(figures));
+process.exit(0);
