@@ -1,10 +1,8 @@
 // The part of the benchmark that runs in the box, beside the node: `node box-program.ts <options as JSON> <result file>`.
 import { writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import { clusterVariable } from "../../test/support/cluster-under-test.ts";
-import { nodeAddress } from "../../test/support/node/box.ts";
+import { equipNode } from "../../test/support/node/equipped-node.ts";
 import { installedKrane } from "../../test/support/node/installed-krane.ts";
-import { startPostgres } from "../../test/support/node/postgres.ts";
 import { type RealNodeOptions, startRealNode } from "../../test/support/node/real-node.ts";
 import { measureAgent } from "./agent-container.ts";
 import { watchCluster } from "./cluster-watch.ts";
@@ -17,11 +15,7 @@ const rounds = Number(process.env["KRANE_BENCH_ORDERS"] ?? 30);
 const [options = "{}", resultPath = ""] = process.argv.slice(2);
 const ending = new AbortController();
 const cluster = await startRealNode(JSON.parse(options) as RealNodeOptions, ending.signal);
-const { kubectl: _, stop: __, ...facts } = cluster;
-const factsPath = join(cluster.dir, "facts.json");
-const databaseUrl = await startPostgres(join(dirname(cluster.dir), "postgres"), nodeAddress);
-await writeFile(factsPath, JSON.stringify({ ...facts, databaseUrl }), { mode: 0o600 });
-process.env[clusterVariable] = factsPath;
+process.env[clusterVariable] = await equipNode(cluster);
 
 const krane = await installedKrane();
 const watch = await watchCluster(krane.cluster, ending.signal);

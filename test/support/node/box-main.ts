@@ -11,8 +11,7 @@ import { dirname, join } from "node:path";
 import { kubeconfig } from "../cluster/credentials.ts";
 import type { Cluster } from "../cluster.ts";
 import { clusterVariable } from "../cluster-under-test.ts";
-import { nodeAddress } from "./box.ts";
-import { startPostgres } from "./postgres.ts";
+import { equipNode } from "./equipped-node.ts";
 import { type RealNodeOptions, startRealNode } from "./real-node.ts";
 import { relay } from "./relay.ts";
 import { provideVolumes } from "./volumes.ts";
@@ -46,10 +45,7 @@ try {
 }
 
 async function runTests(cluster: Cluster): Promise<number> {
-  const { kubectl: _, stop: __, ...facts } = cluster;
-  const factsPath = join(cluster.dir, "facts.json");
-  const databaseUrl = await startPostgres(join(dirname(cluster.dir), "postgres"), nodeAddress);
-  await writeFile(factsPath, JSON.stringify({ ...facts, databaseUrl }), { mode: 0o600 });
+  const factsPath = await equipNode(cluster);
   // What reads TypeScript here reads it there.
   const args = [...process.execArgv, "--test", "--test-concurrency=1", "--test-reporter=spec", ...files];
   const child = spawn(process.execPath, args, {
