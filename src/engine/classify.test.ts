@@ -38,12 +38,13 @@ test("a refusal of one request is distinguished from an unhealthy server", () =>
     assert.ok(!isRefusal(error), error.message);
 });
 
-test("a request without a response is retried, one that could not be sent is not", () => {
+test("a request without a response is retried, one that could never be sent is not", () => {
   const classes: Readonly<Record<Exclude<KubeErrorCode, "refused">, string>> = {
     network: "retry",
     timeout: "retry",
     "too-large": "retry",
     malformed: "retry",
+    "no-lease": "retry",
     "invalid-name": "rejected",
     credentials: "slow",
   };

@@ -39,6 +39,13 @@ export const peerErrors = {
         means: "A name or namespace cannot be part of a URL. Nothing was sent.",
         remedy: "Correct the name at the control plane: `krane why` shows the object.",
       },
+      "no-lease": {
+        rpc: "unavailable",
+        means:
+          "This agent does not hold the lease of its region for long enough, so it may not write. Nothing was sent.",
+        remedy:
+          "Nothing if another agent of the region leads. Otherwise look at the lease in `krane status`: the API server may be slow, or krane may lack the permission to use Leases (`krane doctor`).",
+      },
       credentials: {
         rpc: "unavailable",
         means: "krane has no usable credentials for the API server. Nothing was sent.",

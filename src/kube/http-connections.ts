@@ -1,4 +1,5 @@
 // The connections to one API server: a pool for single requests, and a separate connection for each watch.
+import { connect as connectTcp, type Socket } from "node:net";
 import { createSecureContext, type SecureContext } from "node:tls";
 import { buildConnector, Client, Pool } from "undici";
 import { pemOf } from "../config/ca-file.ts";
@@ -96,7 +97,7 @@ export class HttpConnections {
       ...(endpoint.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
     });
     const pool = new Pool(this.origin, {
-      connect,
+      connect: this.resetOnFailure(connect),
       connections,
       keepAliveTimeout: keepAliveMs,
       keepAliveMaxTimeout: keepAliveMs,
@@ -106,6 +107,40 @@ export class HttpConnections {
     });
     return { cert: certificate?.cert, ca, pool, connect };
   }
+
+  /**
+   * Resets a connection whose request was given up. If it were closed, the kernel would go on trying to deliver the
+   * request, and a write could reach the server long after its lease has expired (K13).
+   */
+  private resetOnFailure(connect: buildConnector.connector): buildConnector.connector {
+    return (options, callback) => {
+      const { hostname: host, port } = options;
+      // Only a TCP socket can be reset, so TLS runs on one that is known here.
+      const tcp = this.isEncrypted ? connectTcp({ host, port: Number(port || 443) }) : undefined;
+      connect({ ...options, ...(tcp && { httpSocket: tcp }) }, (...[error, socket]) => {
+        if (error !== null) return callback(error, null);
+        resetWhenDestroyed(socket, tcp ?? socket);
+        callback(null, socket);
+      });
+    };
+  }
+}
+
+function resetWhenDestroyed(socket: Socket, tcp: Socket): void {
+  const destroy = socket.destroy.bind(socket);
+  socket.destroy = (error) => {
+    // An incomplete request needs no reset: the server does not act on it.
+    const isSent = socket.writableLength === 0 && tcp.writableLength === 0;
+    if (error === undefined || !isSent || socket.destroyed || tcp.destroyed) return destroy(error);
+    if (tcp === socket) {
+      tcp.resetAndDestroy();
+      return destroy(error);
+    }
+    // Node crashes if both end at once.
+    tcp.once("close", () => destroy(error));
+    tcp.resetAndDestroy();
+    return socket;
+  };
 }
 
 function secureContextOf(ca: string | undefined, certificate: Credential["certificate"]): SecureContext {

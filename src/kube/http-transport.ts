@@ -9,7 +9,7 @@
 import type { Dispatcher } from "undici";
 import { DeadlineError, linkSignals, withTimeout } from "../concurrency/abort.ts";
 import { onAbort } from "../concurrency/abort-listener.ts";
-import type { Clock } from "../concurrency/clock.ts";
+import type { Clock, Timer } from "../concurrency/clock.ts";
 import type { Credential, KubeEndpoint } from "./credentials.ts";
 import { KubeApiError } from "./errors.ts";
 import { HttpConnections } from "./http-connections.ts";
@@ -106,6 +106,7 @@ class HttpTransport implements KubeTransport {
     let hasBegun = false;
     const limits = {
       ...this.answerLimits(request),
+      onSend: () => this.startSending(request),
       onBegin: () => {
         hasBegun = true;
       },
@@ -117,6 +118,14 @@ class HttpTransport implements KubeTransport {
       if (request.method !== "GET" || hasBegun || signal.aborted || !isConnectionReset(error)) throw error;
       return parseAnswer(request, credential, await requestWhole(pool, wire, limits, signal));
     }
+  }
+
+  /** Throws if the request may not be sent any more. Otherwise returns what limits its time. */
+  private startSending({ permit }: KubeRequest): Deadline | undefined {
+    if (permit === undefined) return undefined;
+    permit.check();
+    const { timeoutMs } = permit;
+    return (expire) => this.clock.setTimer(timeoutMs, () => expire(new DeadlineError(timeoutMs)));
   }
 
   private answerLimits(request: KubeRequest) {
@@ -301,9 +310,14 @@ interface AnswerLimits {
   readonly bytesMax: number;
   /** The error for a longer response; the rest of it is not read. */
   tooLarge(): Error;
+  /** Called right before the request is sent. If it throws, nothing is sent. */
+  onSend?(): Deadline | undefined;
   /** Called with the first byte of the response: from here on, the server has seen the request. */
   onBegin?(): void;
 }
+
+/** Starts the timer after which the exchange fails with that error. */
+type Deadline = (expire: (error: Error) => void) => Timer;
 
 /**
  * Sends one request and collects the whole response. Responses to single requests are small, and a Node stream in
@@ -323,7 +337,12 @@ function requestWhole(
     let headers: Headers = {};
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const stopListening = onAbort(signal, () => fail(signal.reason));
+    let timer: Timer | undefined;
+    const unlisten = onAbort(signal, () => fail(signal.reason));
+    const stopListening = () => {
+      unlisten();
+      timer?.cancel();
+    };
     const fail = (error: Error) => {
       stopListening();
       reject(error);
@@ -332,7 +351,12 @@ function requestWhole(
     dispatcher.dispatch(request, {
       onRequestStart(controller) {
         connection = controller;
-        if (signal.aborted) controller.abort(signal.reason);
+        if (signal.aborted) return controller.abort(signal.reason);
+        try {
+          timer = limits.onSend?.()?.(fail);
+        } catch (error) {
+          fail(error as Error);
+        }
       },
       onResponseStart(_, statusCode, answerHeaders) {
         limits.onBegin?.();

@@ -12,6 +12,16 @@ export interface KubeRequest {
   readonly body?: unknown;
   /** A longer response fails with "too-large"; absent: the transport's limit for single objects. */
   readonly answerBytesMax?: number;
+  /** Absent: the request may be sent at any time. */
+  readonly permit?: SendPermit;
+}
+
+/** A condition for sending a request, which may have waited for a connection or a credential. */
+export interface SendPermit {
+  /** Called right before the request is sent; if it throws, nothing is sent. */
+  check(): void;
+  /** From then on, until the connection is reset. */
+  readonly timeoutMs: number;
 }
 
 export interface KubeResponse {
