@@ -23,10 +23,13 @@ export interface SupervisorDeps {
   onFailure(name: string, error: unknown, restarts: number): void;
 }
 
+/** Runs until its signal aborts. */
+export type Loop = (signal: AbortSignal) => Promise<void>;
+
 /** Resolves when the signal has aborted and the loop has ended. Never rejects. */
 export async function supervise(
   name: string,
-  loop: (signal: AbortSignal) => Promise<void>,
+  loop: Loop,
   deps: SupervisorDeps,
   signal: AbortSignal,
 ): Promise<void> {
@@ -48,10 +51,7 @@ export async function supervise(
 
 type RunOutcome = { readonly kind: "ended" } | { readonly kind: "failed"; readonly error: unknown };
 
-async function runOnce(
-  loop: (signal: AbortSignal) => Promise<void>,
-  signal: AbortSignal,
-): Promise<RunOutcome> {
+async function runOnce(loop: Loop, signal: AbortSignal): Promise<RunOutcome> {
   const linked = linkSignals(signal);
   try {
     await loop(linked.signal);

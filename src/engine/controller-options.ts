@@ -4,6 +4,7 @@ import type { Random } from "../concurrency/random.ts";
 import type { ControlPlane } from "../control-plane/connection.ts";
 import type { ReportingOptions } from "../control-plane/report-order.ts";
 import type { KubeApi } from "../kube/api.ts";
+import type { Leadership } from "../kube/leadership.ts";
 import type { MessageRules } from "../model/message-fields.ts";
 import type { Seal } from "../model/seal.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -32,6 +33,8 @@ export interface ControllerOptions {
 
 export interface ControllerDeps extends Traced {
   readonly api: KubeApi;
+  /** When it may write and report. Absent: always, because this process is alone by assumption. */
+  readonly leadership?: Leadership | undefined;
   readonly controlPlane: ControlPlane;
   /** Proves which objects are krane's (K4). */
   readonly seal: Seal;

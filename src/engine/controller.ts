@@ -8,11 +8,12 @@ import { linkSignals } from "../concurrency/abort.ts";
 import type { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
 import { sleep } from "../concurrency/clock.ts";
 import { uniform } from "../concurrency/random.ts";
-import { supervise } from "../concurrency/supervisor.ts";
+import { type Loop, supervise } from "../concurrency/supervisor.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
 import type { DesiredAnswer, DesiredQuestion } from "../control-plane/connection.ts";
 import { createDesiredStream, type DesiredStream } from "../control-plane/desired-stream.ts";
 import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
+import { createSoleLeadership, type Term } from "../kube/leadership.ts";
 import { ActionRecords } from "./action-records.ts";
 import { StepsApplier } from "./apply-steps.ts";
 import { backoffs, classifyFailure, classifyProblems } from "./classify.ts";
@@ -57,7 +58,8 @@ import {
   type SeenObjects,
 } from "./running-controller.ts";
 import { SealInspector } from "./seal-inspector.ts";
-import { SlowLane } from "./slow-lane.ts";
+import { SlowLane, slowNamespaceWarning } from "./slow-lane.ts";
+import { inEachTerm, restoreOrders, type TakeOverParts, takeOver } from "./take-over.ts";
 import { VersionCursor } from "./version-cursor.ts";
 
 export const questionsAtOnce = 10;
@@ -207,7 +209,7 @@ export class Controller<
     try {
       await whenWatching(this.kind.controller, this.definition.kinds, startTimeoutMs, clock, linked.signal);
       // Before the first resync, which must not ask the control plane about objects that a call ordered.
-      await this.restoreOrders(startTimeoutMs, linked.signal);
+      await restoreOrders(this.takeOverParts(), startTimeoutMs, linked.signal);
     } catch (error) {
       await this.stop();
       throw error;
@@ -217,7 +219,6 @@ export class Controller<
     this.running = Promise.all([this.running, ...this.startLoops()]);
   }
 
-  /** Idempotent; resolves when every loop has ended. */
   stop(): Promise<void> {
     this.stopped ??= this.end();
     return this.stopped;
@@ -290,7 +291,6 @@ export class Controller<
     return this.guard.blocked().map((one) => blockedDeletionMessage(this.kind.controller, one));
   }
 
-  /** Returns false if no such deletion is held back. */
   releaseDeletion(key: string): boolean {
     const isReleased = this.guard.release(key);
     if (isReleased) this.queue.add(key);
@@ -298,22 +298,32 @@ export class Controller<
   }
 
   private startLoops(): Promise<void>[] {
-    const { resyncMs = 60_000, replayMs = 600_000, workers } = this.options;
+    const { resyncMs = 60_000, replayMs = 600_000 } = this.options;
+    const { leadership = createSoleLeadership() } = this.deps;
     const loops = [
-      this.keep("workers", (signal) => this.queue.run(workers, (key, work) => this.work(key, work), signal)),
-      this.keep("reporter", (signal) => this.reporter.run(signal)),
       this.keep("stream", (signal) => this.stream.run(signal)),
-      this.keep("events", (signal) => this.events.run(signal)),
+      this.keep("leader", (signal) => inEachTerm(leadership, (...term) => this.lead(...term), signal)),
     ];
     if (resyncMs > 0) loops.push(this.keep("resync", (signal) => this.runResync(resyncMs, signal)));
     if (replayMs > 0) loops.push(this.keep("replay", (signal) => this.runReplay(replayMs, signal)));
     return loops;
   }
 
-  private keep(name: string, loop: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  /** Writes and reports, until the term ends (K13). */
+  private async lead({ number }: Term, term: AbortSignal): Promise<void> {
+    const { startTimeoutMs = 60_000, workers } = this.options;
+    if (number > 0) await takeOver(this.takeOverParts(), startTimeoutMs, term);
+    await Promise.all([
+      this.keep("workers", (signal) => this.queue.run(workers, this.work.bind(this), signal), term),
+      this.keep("reporter", (signal) => this.reporter.run(signal), term),
+      this.keep("events", (signal) => this.events.run(signal), term),
+    ]);
+  }
+
+  private keep(name: string, loop: Loop, until = this.stopping.signal): Promise<void> {
     const { clock, random } = this.deps;
     const onFailure = (_: string, error: unknown) => this.onBug(name, error);
-    return supervise(name, loop, { clock, random, onFailure }, this.stopping.signal);
+    return supervise(name, loop, { clock, random, onFailure }, until);
   }
 
   private async end(): Promise<void> {
@@ -331,15 +341,14 @@ export class Controller<
     return isUnsettled ? { kind: "retry", backoff: backoffs.slow } : outcome;
   }
 
-  /** Orders that an earlier process took still hold. */
-  private async restoreOrders(timeoutMs: number, signal: AbortSignal): Promise<void> {
-    for (const record of await this.kept.load(timeoutMs, signal)) {
-      const message = restoreOrder(this.kind, record, this.options.rules);
-      if (message === undefined || this.store.restore(message) !== "changed") continue;
-      this.kept.restored(record);
-      this.reconciler.prepare(record.key);
-      this.queue.add(record.key);
-    }
+  private takeOverParts(): TakeOverParts<Spec> {
+    const { store, kept, queue, definition, guard, reporter } = this;
+    return {
+      ...{ store, kept, queue, definition, guard, reporter },
+      read: (record) => restoreOrder(this.kind, record, this.options.rules),
+      prepare: (key) => this.reconciler.prepare(key),
+      replay: () => this.stream.reconnectFromZero(),
+    };
   }
 
   private async settleOrder(key: string, signal: AbortSignal): Promise<void> {
@@ -362,11 +371,7 @@ export class Controller<
         clock,
         random,
         onHandlerError: (key, error) => this.onBug(`reconcile ${key}`, error),
-        onSlowGroup: (namespace) =>
-          log.warn("objects of a namespace take long to reconcile; it gets fewer workers", {
-            controller,
-            namespace,
-          }),
+        onSlowGroup: slowNamespaceWarning(controller, log),
       },
     );
   }

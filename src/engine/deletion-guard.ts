@@ -92,6 +92,8 @@ export class DeletionGuard {
   private readonly suspicions = new Map<string, Suspicion>();
   private deletedAtMs: number[] = [];
   private managed = 0;
+  /** Nothing is deleted because of absence before this time. */
+  private budgetFromMs = 0;
 
   constructor(options: DeletionGuardOptions, clock: Clock) {
     this.options = options;
@@ -156,6 +158,11 @@ export class DeletionGuard {
       suspicion.isOfOldIncarnation = false;
     }
     return [...this.suspicions.keys()];
+  }
+
+  /** Another process has deleted objects until now. How much of the budget it used is unknown, so it counts as used up. */
+  takeOver(): void {
+    this.budgetFromMs = this.clock.nowMs() + this.options.budgetWindowMs;
   }
 
   /** Whether the object is a candidate for deletion because of its absence. */
@@ -232,7 +239,10 @@ export class DeletionGuard {
 
   private budgetObjection(): string | undefined {
     const { budgetObjects, budgetFraction, budgetWindowMs } = this.options;
-    const sinceMs = this.clock.nowMs() - budgetWindowMs;
+    const nowMs = this.clock.nowMs();
+    if (nowMs < this.budgetFromMs)
+      return `this agent has led for less than ${budgetWindowMs / 60_000} minutes`;
+    const sinceMs = nowMs - budgetWindowMs;
     this.deletedAtMs = this.deletedAtMs.filter((atMs) => atMs > sinceMs);
     const budget = Math.max(budgetObjects, Math.floor(this.managed * budgetFraction));
     if (this.deletedAtMs.length < budget) return undefined;

@@ -164,12 +164,17 @@ export class DesiredStore<Spec> {
     return outcome;
   }
 
-  /** Takes an order that an earlier process received. Anything already known is newer. */
+  /** Takes an order that another process received. It carries the version that it replaced; a higher one replaces it. */
   restore(message: DesiredMessage<Spec>): StoreOutcome {
-    if (this.held.has(message.key)) return "stale";
+    const known = this.held.get(message.key);
+    if (known !== undefined && known.entry.version > message.version) return "stale";
+    const under = known?.entry.origin === "scheduler" ? known.under : known?.entry.want;
     const outcome = this.put(message, "scheduler");
     const held = this.held.get(message.key);
-    if (held !== undefined) held.isRestored = true;
+    if (held !== undefined) {
+      held.isRestored = true;
+      held.under = under;
+    }
     return outcome;
   }
 

@@ -67,10 +67,28 @@ export class KeptOrders<Spec> {
     }
   }
 
-  /** The store has taken the order of this record. */
-  restored(record: OrderRecord): void {
+  /** Whether this very record is the one of the order in force. */
+  isTaken({ key, number }: OrderRecord): boolean {
+    return this.taken.get(key)?.number === number;
+  }
+
+  /** Forgets the orders that are no longer on record, because another process replaced or removed them. Returns their keys. */
+  dropOutdated(loaded: readonly OrderRecord[]): readonly string[] {
+    if (this.deps.records === undefined) return [];
+    const numbers = new Map(loaded.map(({ key, number }) => [key, number]));
+    const outdated = [...this.taken].filter(([key, { number }]) => numbers.get(key) !== number);
+    for (const [key] of outdated) {
+      this.taken.delete(key);
+      this.written.delete(key);
+    }
+    this.unsure.clear();
+    return outdated.map(([key]) => key);
+  }
+
+  /** `isInForce`: the store has taken the order of this record. Otherwise the record is to be removed. */
+  restored(record: OrderRecord, isInForce: boolean): void {
     const { key, number } = record;
-    this.taken.set(key, record);
+    if (isInForce) this.taken.set(key, record);
     this.written.set(key, number);
   }
 

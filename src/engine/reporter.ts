@@ -145,6 +145,11 @@ export class Reporter {
     this.lastReports.delete(key);
   }
 
+  /** Forgets what was reported: another process has reported meanwhile. */
+  reportAgain(): void {
+    this.lastReports.clear();
+  }
+
   /** How many keys wait for a report, are sending one, or wait for a retry. */
   get dueCount(): number {
     const { waiting, delayed, inFlight } = this.queue.counts;

@@ -4,6 +4,7 @@
 import { type BackoffOptions, backoffDelayMs } from "../concurrency/backoff.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
+import type { Log } from "../telemetry/log.ts";
 
 // More than a cluster has namespaces. When full, all are dropped and learned again.
 const lanesMax = 10_000;
@@ -76,4 +77,13 @@ export class SlowLane {
     this.lanes.set(scope, lane);
     return lane;
   }
+}
+
+/** Logs that a namespace is slow. */
+export function slowNamespaceWarning(controller: string, log: Log): (namespace: string) => void {
+  return (namespace) =>
+    log.warn("objects of a namespace take long to reconcile; it gets fewer workers", {
+      controller,
+      namespace,
+    });
 }

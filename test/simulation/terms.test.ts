@@ -1,0 +1,119 @@
+// Two agents of one region, of which only the leader writes and reports (K13).
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
+import { Terms } from "../../src/kube/leadership.ts";
+import { configMaps, replicaSets } from "../../src/kube/resources.ts";
+import { stateNamespace } from "../support/listed-calls.ts";
+import { defaultOptions, deployment, region, SimulatedRegion } from "./simulated-region.ts";
+
+const createDeploymentController = await kinds.deployment.loadController();
+const never = new AbortController().signal;
+
+async function createWorld() {
+  const world = await SimulatedRegion.create();
+  let number = 0;
+  const startAgent = async () => {
+    const leadership = new Terms();
+    const agent = world.createAgentOf("deployments", (deps) =>
+      createDeploymentController(defaultOptions, { ...deps, leadership }),
+    );
+    await world.resolved(agent.controller.start());
+    return { ...agent, lead: () => leadership.begin(++number), retire: () => leadership.end("test") };
+  };
+  return { world, startAgent };
+}
+
+describe("two agents of one region", () => {
+  test("the standby neither writes nor reports; at the take-over it writes nothing where nothing differs", async () => {
+    const { world, startAgent } = await createWorld();
+    for (let index = 0; index < 20; index++) await world.setDeployment(index);
+    const [first, second] = [await startAgent(), await startAgent()];
+    await world.clock.advance(120_000);
+    assert.deepEqual([first.writes.length, second.writes.length, world.reported.length], [0, 0, 0]);
+    assert.equal(second.controller.desired.get("acme/web-3")?.version, 4n, "its desired state is warm");
+    first.lead();
+    await world.until("all are there", async () => (await world.replicaSets()).length === 20);
+    await world.clock.advance(120_000);
+    const written = first.writes.length;
+    const reported = world.reported.length;
+    assert.equal(second.writes.length, 0);
+    first.retire();
+    second.lead();
+    await world.clock.advance(180_000);
+    assert.deepEqual([first.writes.length - written, second.writes.length], [0, 0]);
+    assert.equal(world.reported.length - reported, 20, "each object is reported once more");
+    await world.stop();
+  });
+
+  test("the new leader looks at every key: drift that came while nobody led is repaired", async () => {
+    const { world, startAgent } = await createWorld();
+    for (let index = 0; index < 5; index++) await world.setDeployment(index);
+    const [first, second] = [await startAgent(), await startAgent()];
+    first.lead();
+    await world.until("all are there", async () => (await world.replicaSets()).length === 5);
+    await world.clock.advance(10_000);
+    first.retire();
+    await world.api.delete(replicaSets, { namespace: "acme", name: "web-1" }, {}, never);
+    await world.setDeployment(2, { replicas: 7 });
+    await world.clock.advance(120_000);
+    assert.equal((await world.replicaSets()).length, 4, "nobody leads");
+    second.lead();
+    await world.until("it is back", async () => (await world.replicaSets()).length === 5, 10_000);
+    const changed = await world.api.get(replicaSets, { namespace: "acme", name: "web-2" }, {}, never);
+    assert.equal(changed?.spec?.replicas, 7);
+    assert.equal(second.writes.filter(({ verb }) => verb === "delete").length, 0);
+    await world.stop();
+  });
+
+  test("an order that the previous leader took stays in force, and one that it took back does not return", async () => {
+    const { world, startAgent } = await createWorld();
+    const [first, second] = [await startAgent(), await startAgent()];
+    first.lead();
+    for (const index of [1, 2])
+      await world.resolved(first.controller.apply(deployment(index, { replicas: 4 }), never));
+    await world.until("both are there", async () => (await world.replicaSets()).length === 2);
+    first.retire();
+    second.lead();
+    await world.until("it knows them", () => second.controller.desired.get("acme/web-2") !== undefined);
+    const away = create(DeleteDeploymentSchema, { k8sNamespace: "acme", k8sName: "web-1" });
+    await world.resolved(second.controller.delete(away, never));
+    await world.resolved(second.controller.apply(deployment(2, { replicas: 6 }), never));
+    await world.until("one is left", async () => (await world.replicaSets()).length === 1);
+    second.retire();
+    // Its own memory still has both orders as it took them.
+    first.lead();
+    await world.clock.advance(180_000);
+    assert.deepEqual(await world.replicaSetNames(), ["web-2"]);
+    const [left] = await world.replicaSets();
+    assert.equal(left?.spec?.replicas, 6);
+    const records = await world.api.list(configMaps, { namespace: stateNamespace }, never);
+    assert.equal(records.items.length, 1);
+    await world.stop();
+  });
+
+  test("what the previous leader held back is not deleted at the take-over", async () => {
+    const { world, startAgent } = await createWorld();
+    for (let index = 0; index < 10; index++) await world.setDeployment(index);
+    const [first, second] = [await startAgent(), await startAgent()];
+    first.lead();
+    await world.until("all are there", async () => (await world.replicaSets()).length === 10);
+    await world.clock.advance(700_000);
+    // More than the budget of three.
+    for (let index = 0; index < 5; index++) await world.plane.admin.forgetDeployment(region, `d_${index}`);
+    await world.until("three are deleted", async () => (await world.replicaSets()).length === 7, 600_000);
+    await world.clock.advance(60_000);
+    assert.equal(first.controller.blockedDeletions().length, 2);
+    first.retire();
+    second.lead();
+    await world.clock.advance(300_000);
+    assert.equal((await world.replicaSets()).length, 7);
+    assert.equal(second.controller.blockedDeletions().length, 2);
+    const [held] = second.controller.blockedDeletions();
+    assert.ok(second.controller.releaseDeletion(held?.key ?? ""));
+    await world.until("the released one goes", async () => (await world.replicaSets()).length === 6);
+    await world.stop();
+  });
+});
