@@ -7,11 +7,13 @@ import {
   AgentStatusSchema,
   BreakerStatus_State,
   type ControllerStatus,
+  type LeaseStatus,
   StreamStatus_State,
 } from "../gen/krane/v1/agent_pb.ts";
 import type { HealthCheck } from "../http/health.ts";
 import { ciliumNetworkPolicies } from "../kube/resources.ts";
 import type { AgentInspector, ControllerInspector } from "../services/agent-service.ts";
+import { type LeaseView, noLeaseView } from "./lease-view.ts";
 
 export interface AgentIdentity {
   readonly instanceId: string;
@@ -29,11 +31,23 @@ export interface ViewedController extends ControllerInspector {
 export class AgentView implements AgentInspector {
   private readonly identity: AgentIdentity;
   private readonly isolation: Isolation;
+  private readonly lease: LeaseView;
   private viewed: ReadonlyMap<string, ViewedController> = new Map();
 
-  constructor(identity: AgentIdentity, isolation: Isolation) {
+  constructor(identity: AgentIdentity, isolation: Isolation, lease: LeaseView = noLeaseView) {
     this.identity = identity;
     this.isolation = isolation;
+    this.lease = lease;
+  }
+
+  standby(): string | undefined {
+    return this.lease.standby();
+  }
+
+  /** For /health/ready, which anyone can read. Empty for the leader. */
+  leaseFacts(): Readonly<Record<string, string>> {
+    const lease = this.lease.summary();
+    return lease === undefined ? {} : { lease };
   }
 
   /** Sorted by name. */
@@ -58,9 +72,14 @@ export class AgentView implements AgentInspector {
       ...identity,
       startedAtMs: BigInt(Math.round(startedAtMs)),
       controllers,
-      warnings: missingProtections(this.isolation, controllers),
+      warnings: [...missingProtections(this.isolation, controllers), ...this.lease.warnings()],
+      ...optional(this.lease.message()),
     });
   }
+}
+
+function optional(lease: LeaseStatus | undefined) {
+  return lease === undefined ? {} : { lease };
 }
 
 const policyKind = `${ciliumNetworkPolicies.group}/${ciliumNetworkPolicies.kind}`;

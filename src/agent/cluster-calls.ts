@@ -14,6 +14,7 @@ import { allKinds } from "../kinds/kinds.ts";
 import {
   configMaps,
   events,
+  leases,
   namespaces,
   pods,
   replicaSets,
@@ -57,6 +58,13 @@ export const clusterCalls: readonly ClusterCall[] = [
     kind: events,
     verbs: ["create"],
     why: "The agent records an Event on an object that it deletes, repairs or evicts, or whose deletion it holds back.",
+  },
+  {
+    part: "agent",
+    kind: leases,
+    isForState: true,
+    verbs: ["get", "create", "patch"],
+    why: "The agent that holds the Lease of its region writes, and the others wait; only in krane's own namespace.",
   },
   {
     part: "registry",

@@ -5,6 +5,7 @@ import { createMeteredKubeApi } from "../engine/metered-kube-api.ts";
 import type { Kind } from "../kinds/kind.ts";
 import type { ControllerOf, KindName } from "../kinds/kinds.ts";
 import { createKubeApi } from "../kube/client.ts";
+import { fencedTransport } from "../kube/fenced-transport.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
 import type { LifecycleStep } from "../runtime/lifecycle.ts";
@@ -16,6 +17,7 @@ import type { AgentView } from "./agent-view.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
 import { loadControlPlane } from "./control-plane-access.ts";
 import { controllerOptions, type RunningControllers, startAgentLoop } from "./controllers.ts";
+import type { LeasePart } from "./lease-step.ts";
 import type { SealPart } from "./seal-step.ts";
 import { holdSecret } from "./secrets.ts";
 
@@ -29,12 +31,13 @@ export interface ControllerStepParts extends ControllerParts {
   /** The controller registers itself here, for SchedulerService and SecretsService. */
   readonly running: RunningControllers;
   readonly seal: Pick<SealPart, "current">;
+  readonly lease: LeasePart;
 }
 
 export function controllerStep(
   kind: Kind<KindName>,
   config: Config,
-  { view, metrics, tracing, running, seal: sealPart }: ControllerStepParts,
+  { view, metrics, tracing, running, seal: sealPart, lease: leadership }: ControllerStepParts,
   agentDeps: AgentDeps,
 ): LifecycleStep {
   return {
@@ -48,9 +51,10 @@ export function controllerStep(
       const registry = login && password && { host: login.url, username: login.username, password };
       const controlPlane = await loadControlPlane(config, kind.controller, deps, signal);
       const connections = config.reconcile.workers;
-      const userAgent = `krane/${deps.build.version}`;
+      // Audit logs show which of several agents wrote.
+      const userAgent = `krane/${deps.build.version} (${config.instanceId})`;
       const transport = createHttpTransport({ endpoint, connections, userAgent }, deps);
-      const api = createKubeApi(tracedTransport(transport, spans));
+      const api = createKubeApi(fencedTransport(tracedTransport(transport, spans), leadership.fence));
       const metered = createMeteredKubeApi(api, kind.controller, deps);
       const recordsPlace = {
         namespace: place.stateNamespace,
@@ -62,7 +66,7 @@ export function controllerStep(
       const seal = sealPart.current();
       if (seal === undefined) throw new Error("the seal is loaded before the controllers start");
       const orders = config.scheduler && createOrderRecords(recordsPlace, { log: deps.log, api: metered });
-      const controller = createController(options, { ...deps, api, controlPlane, seal, orders });
+      const controller = createController(options, { ...deps, api, controlPlane, seal, orders, leadership });
       const disconnect = async () => {
         await Promise.all([controlPlane.close(), transport.close()]);
       };

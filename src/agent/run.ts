@@ -2,11 +2,13 @@
 // The steps start in the order listed, and stop in reverse.
 import type { Config } from "../config/config.ts";
 import { runHeartbeat } from "../control-plane/heartbeat.ts";
+import { inEachTerm } from "../engine/take-over.ts";
 import { AgentService } from "../gen/krane/v1/agent_pb.ts";
 import { SchedulerService } from "../gen/krane/v1/scheduler_pb.ts";
 import { SecretsService } from "../gen/krane/v1/secrets_pb.ts";
 import { createHealth, type Health } from "../http/health.ts";
 import { allKinds } from "../kinds/kinds.ts";
+import type { Leadership } from "../kube/leadership.ts";
 import { defaultLifecycle, type LifecycleStep, runSteps, type Stage } from "../runtime/lifecycle.ts";
 import {
   createTracingPart,
@@ -26,6 +28,8 @@ import { AgentView, healthChecks } from "./agent-view.ts";
 import { loadControlPlane } from "./control-plane-access.ts";
 import { type ControllerParts, controllerStep } from "./controller-step.ts";
 import { RunningControllers, startAgentLoop } from "./controllers.ts";
+import { createLeasePart } from "./lease-step.ts";
+import { createLeaseView } from "./lease-view.ts";
 import { checkNamedFiles } from "./named-files.ts";
 import { createSealPart } from "./seal-step.ts";
 import { createAgentSecret } from "./secrets.ts";
@@ -44,17 +48,18 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     version: deps.build.version,
     startedAtMs: deps.clock.wallMs(),
   };
-  const view = new AgentView(identity, config.isolation);
+  const lease = createLeasePart(config, metrics, deps);
+  const view = new AgentView(identity, config.isolation, createLeaseView(config, lease, deps));
   if (config.isolation.runtimeClass === "")
     deps.log.warn("trusted code only: new deployments run without a sandbox", {
       remedy: "install gVisor and remove isolation.runtime_class from the configuration",
     });
-  const health = createHealth(healthChecks(view), deps);
+  const health = createHealth(healthChecks(view), { ...deps, facts: () => view.leaseFacts() });
   const tracing = createTracingPart(tracingOptions(config), metrics, deps);
   const running = new RunningControllers();
   const seal = createSealPart(config, deps);
   const secrets = createSecretsPart(config, { metrics, tracing, running, seal }, deps);
-  const scheduling = createSchedulerServices(config, { health, running }, { ...deps, metrics });
+  const scheduling = createSchedulerServices(config, { health, running, view }, { ...deps, metrics });
   const services = [
     ...agentServices(config, view, metrics, deps),
     ...(secrets.routes ? [{ service: SecretsService, routes: secrets.routes }] : []),
@@ -71,9 +76,12 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     rpcPortStep(config, { health, services, tracing }, portDeps),
     metricsPortStep(config.observability.metrics.prometheusPort, metrics, portDeps),
     seal.step,
+    lease.step,
     // In one stage: a controller that waits for its watches does not delay the others (K6).
-    allKinds.map((kind) => controllerStep(kind, config, { view, metrics, tracing, running, seal }, deps)),
-    upstreamStep(config, { view, metrics, tracing }, deps),
+    allKinds.map((kind) =>
+      controllerStep(kind, config, { view, metrics, tracing, running, seal, lease }, deps),
+    ),
+    upstreamStep(config, { view, metrics, tracing, lease }, deps),
     startedStep({ program: "krane", health, onStarted: () => deps.onStarted?.() }, deps),
   ];
   await runSteps(stages, defaultLifecycle, deps, signal);
@@ -107,13 +115,19 @@ function namedFilesStep(config: Config, deps: AgentDeps): LifecycleStep {
   };
 }
 
+interface SchedulingParts {
+  readonly health: Pick<Health, "phase">;
+  readonly running: RunningControllers;
+  readonly view: AgentView;
+}
+
 /**
  * SchedulerService and the controllers behind it; empty without a token. The port opens before the controllers start,
  * but orders are accepted only when all of krane has started.
  */
 function createSchedulerServices(
   { scheduler }: Pick<Config, "scheduler">,
-  { health, running }: { readonly health: Pick<Health, "phase">; readonly running: RunningControllers },
+  { health, running, view }: SchedulingParts,
   deps: AgentDeps & { readonly metrics: Metrics },
 ): readonly ServedService[] {
   if (scheduler === undefined) return [];
@@ -125,14 +139,18 @@ function createSchedulerServices(
   const { clock, log, metrics } = deps;
   const fetchDocument = scheduler.scrape ? createDocumentFetch(defaultDocumentLimits, deps) : undefined;
   const token = createAgentSecret(scheduler.token, deps);
-  const routes = schedulerServiceRoutes(token, { clock, log, metrics, target, fetchDocument });
+  const standby = () => view.standby();
+  const routes = schedulerServiceRoutes(token, { clock, log, metrics, target, standby, fetchDocument });
   return [{ service: SchedulerService, routes, knowsCaller: () => true }];
 }
 
-/** Sends heartbeats and state reports on a connection of their own, so that no controller can block them (K6). */
+/**
+ * Sends heartbeats and state reports on a connection of their own, so that no controller can block them (K6). Only the
+ * leader sends them: the control plane knows one agent per region.
+ */
 function upstreamStep(
   config: Config,
-  { view, metrics, tracing }: ControllerParts,
+  { view, metrics, tracing, lease }: ControllerParts & { readonly lease: Leadership },
   agentDeps: AgentDeps,
 ): LifecycleStep {
   return {
@@ -141,10 +159,19 @@ function upstreamStep(
       const deps = { ...agentDeps, metrics, spans: tracing.spans };
       const { heartbeat, reportAgentState, close } = await loadControlPlane(config, "agent", deps, signal);
       const loops = [
-        startAgentLoop("heartbeat", (running) => runHeartbeat(heartbeat, deps, running), deps),
+        startAgentLoop(
+          "heartbeat",
+          (running) => inEachTerm(lease, (_, term) => runHeartbeat(heartbeat, deps, term), running),
+          deps,
+        ),
         startAgentLoop(
           "state reports",
-          (running) => runStateReports({ ...deps, view, send: reportAgentState }, running),
+          (running) =>
+            inEachTerm(
+              lease,
+              (_, term) => runStateReports({ ...deps, view, send: reportAgentState }, term),
+              running,
+            ),
           deps,
         ),
       ];

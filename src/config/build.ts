@@ -39,6 +39,7 @@ export function buildConfig(resolution: Resolution): Config {
       ...optional("kubeconfig", resolution.value(s.kubeconfig)),
       ...optional("namespace", resolution.value(s.kubernetesNamespace)),
     },
+    lease: need(s.lease),
     ...(resolution.isSet(s.registryUrl) && {
       registry: {
         url: need(s.registryUrl),

@@ -16,6 +16,7 @@ export interface Config {
     /** Where krane keeps its own objects, if it was set. */
     readonly namespace?: string;
   };
+  readonly lease: "auto" | "required" | "off";
   readonly registry?: RegistryConfig;
   readonly vault?: VaultConfig;
   readonly secrets: SecretsConfig;

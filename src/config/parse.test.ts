@@ -46,6 +46,7 @@ test("a minimal file gives every default", () => {
     region: { name: "us-east-1", platform: "aws", label: "us-east-1.aws" },
     rpcPort: 8070,
     kubernetes: {},
+    lease: "auto",
     secrets: { audience: "krane", acceptDefaultAudience: false },
     reconcile: { workers: 64 },
     deletion: {

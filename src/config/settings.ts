@@ -79,6 +79,13 @@ export const settings = {
     "Namespace where krane keeps its own objects, which tenants must not be able to write to. Default: the namespace of krane's pod, else `krane`.",
   ),
 
+  lease: settingWithDefault(
+    "lease",
+    oneOf(["auto", "required", "off"]),
+    "auto",
+    "Whether an agent writes only while it holds the Lease of its region. `auto`: yes, unless Kubernetes forbids it to use Leases. `off`: this agent assumes that it is the only one of its region.",
+  ),
+
   registryUrl: setting(
     "registry.url",
     registryHost(),

@@ -106,7 +106,8 @@ async function createSecret(namespace: string, api: KubeApi, signal: AbortSignal
   }
 }
 
-async function createNamespace(name: string, api: KubeApi, signal: AbortSignal): Promise<void> {
+/** It is not an error if it exists. */
+export async function createNamespace(name: string, api: KubeApi, signal: AbortSignal): Promise<void> {
   const namespace: Namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
   try {
     await api.create(namespaces, namespace, { fieldManager }, signal);

@@ -13,6 +13,8 @@ export type HealthCheck = (signal: AbortSignal) => Promise<void>;
 
 export interface HealthDeps {
   readonly clock: Clock;
+  /** Facts that are no problems, for the body of /health/ready. */
+  facts?(): Readonly<Record<string, string>>;
 }
 
 export interface Health {
@@ -47,7 +49,7 @@ export function createHealth(checks: ReadonlyMap<string, HealthCheck>, deps: Hea
   const alive = () => aliveResponse(phase);
   const ready = async () => {
     const results = phase === "running" ? await sharedResults() : new Map();
-    return readyResponse(phase, results);
+    return readyResponse(phase, results, deps.facts?.() ?? {});
   };
   return {
     get phase() {
@@ -80,12 +82,16 @@ function aliveResponse(phase: HealthPhase): TextResponse {
   return phase === "not started" ? jsonResponse(503, { status: phase }) : jsonResponse(200, { status: "ok" });
 }
 
-function readyResponse(phase: HealthPhase, results: CheckResults): TextResponse {
+function readyResponse(
+  phase: HealthPhase,
+  results: CheckResults,
+  facts: Readonly<Record<string, string>>,
+): TextResponse {
   if (phase !== "running") return jsonResponse(503, { status: phase });
   if (results.size === 0) return jsonResponse(200, { status: "ok" });
   const failing = [...results.values()].some((reason) => reason !== undefined);
   const checks = Object.fromEntries([...results].map(([name, reason]) => [name, reason ?? "ok"]));
-  return jsonResponse(200, { status: failing ? "degraded" : "ok", checks });
+  return jsonResponse(200, { status: failing ? "degraded" : "ok", checks, ...facts });
 }
 
 async function runChecks(checks: ReadonlyMap<string, HealthCheck>, clock: Clock): Promise<CheckResults> {

@@ -75,12 +75,18 @@ export class LeaseElection implements Leadership {
   private isAlone = false;
   private lastError = "";
   private sinceWallMs = 0;
+  /** Resolves after the first attempt, whatever its outcome. */
+  readonly tried: Promise<void>;
+  private markTried: () => void = () => undefined;
 
   constructor(options: LeaseElectionOptions, deps: LeaseElectionDeps) {
     this.options = options;
     this.deps = deps;
     this.times = options.times ?? defaultLeaseTimes;
     this.state = new LeaseState(options.identity, this.times);
+    this.tried = new Promise((resolve) => {
+      this.markTried = resolve;
+    });
   }
 
   get term(): Term | undefined {
@@ -114,6 +120,7 @@ export class LeaseElection implements Leadership {
     const { clock, random } = this.deps;
     for (;;) {
       await this.attempt(signal);
+      this.markTried();
       const { retryMs } = this.times;
       // Candidates that look at the same time collide. A holder renews regularly.
       const waitMs = this.terms.term === undefined ? uniform(random, retryMs, retryMs * 1.5) : retryMs;

@@ -36,6 +36,8 @@ export const components = {
   seal: "seal",
   namespace: "namespace",
   order: "order",
+  /** Who leads a region. */
+  lease: "lease",
 } as const;
 
 export type Component = (typeof components)[keyof typeof components];

@@ -40,6 +40,8 @@ export interface ControllerInspector {
 
 export interface AgentInspector {
   status(): AgentStatus;
+  /** Why this agent cannot change anything; undefined if it leads. Absent: it always leads. */
+  standby?(): string | undefined;
   /** By name. A controller is added when it begins to start. */
   readonly controllers: ReadonlyMap<string, ControllerInspector>;
 }
@@ -93,6 +95,7 @@ export function createAgentService(
     releaseDeletion({ controller, key }) {
       if (controller === "") throw invalid("controller", "is missing");
       if (key === "") throw invalid("key", "is missing");
+      assertLeads(inspector);
       const isReleased = named(inspector, controller).releaseDeletion(key);
       if (!isReleased) {
         throw new ConnectError("no deletion of this key is held back", Code.NotFound);
@@ -113,6 +116,7 @@ export function createAgentService(
     adoptObject({ controller, kind, namespace, name, uid }) {
       for (const [field, value] of Object.entries({ controller, kind, namespace, name, uid }))
         if (value === "") throw invalid(field, "is missing");
+      assertLeads(inspector);
       const [outcome] = named(inspector, controller).seals.adopt([{ kind, namespace, name, uid }]);
       if (outcome?.kind === "refused") throw new ConnectError(outcome.reason, Code.FailedPrecondition);
       if (outcome === undefined || outcome.kind === "not-found")
@@ -136,6 +140,11 @@ function named({ controllers }: AgentInspector, name: string): ControllerInspect
   const controller = controllers.get(name);
   if (controller !== undefined) return controller;
   throw invalid("controller", `must be one of: ${[...controllers.keys()].join(", ")}`);
+}
+
+function assertLeads(inspector: AgentInspector): void {
+  const reason = inspector.standby?.();
+  if (reason !== undefined) throw new ConnectError(reason, Code.Unavailable);
 }
 
 function invalid(field: string, reason: string): ConnectError {

@@ -44,6 +44,8 @@ export interface SchedulerServiceDeps {
   readonly metrics: Pick<Metrics, "rpcServerRequests" | "rpcServerDuration">;
   /** Undefined before the start and during shutdown. */
   target(): SchedulerTarget | undefined;
+  /** Why this agent takes no orders; undefined if it leads. Absent: it always leads. */
+  standby?(): string | undefined;
   /** Absent when scraping is off. */
   readonly fetchDocument?: FetchDocument | undefined;
 }
@@ -78,30 +80,37 @@ export function createSchedulerService(deps: SchedulerServiceDeps): ServiceImpl<
       throw new ConnectError("krane has not started, or is stopping", Code.Unavailable);
     return found;
   };
+  /** Only the leader takes orders. */
+  const leader = (): SchedulerTarget => {
+    const found = target();
+    const reason = deps.standby?.();
+    if (reason !== undefined) throw new ConnectError(reason, Code.Unavailable);
+    return found;
+  };
   return {
     async applyDeployment(request, { signal }) {
-      const { deployments } = target();
+      const { deployments } = leader();
       const give = (waiting: AbortSignal) =>
         deployments.apply(deploymentOrder(request), waiting, request.readinessId);
       await completeOrder("apply", give, { clock, ending: deployments.seen.ending }, signal);
       return {};
     },
     async deleteDeployment(request, { signal }) {
-      const { deployments } = target();
+      const { deployments } = leader();
       const give = (waiting: AbortSignal) => deployments.delete(deploymentDeletion(request), waiting);
       await completeOrder("delete", give, { clock, ending: deployments.seen.ending }, signal);
       return {};
     },
     async applySentinel(request, { signal }) {
       assertSentinelNamespace(request);
-      const { sentinels } = target();
+      const { sentinels } = leader();
       const give = (waiting: AbortSignal) => sentinels.apply(sentinelOrder(request), waiting);
       await completeOrder("apply", give, { clock, ending: sentinels.seen.ending }, signal);
       return {};
     },
     async deleteSentinel(request, { signal }) {
       assertSentinelNamespace(request);
-      const { sentinels } = target();
+      const { sentinels } = leader();
       const give = (waiting: AbortSignal) => sentinels.delete(sentinelDeletion(request), waiting);
       await completeOrder("delete", give, { clock, ending: sentinels.seen.ending }, signal);
       return {};

@@ -63,6 +63,7 @@ export const logFieldCatalogue = {
   timeoutMs: field("number", "the limit that was exceeded"),
   attempt: field("number", "the number of the attempt, from 1"),
   count: field("number", "how many"),
+  term: field("number", "the number of a leader's term"),
   limit: field("number", "how many at most"),
   // The process and its settings
   setting: field("string", "the setting, as a path in krane.toml"),

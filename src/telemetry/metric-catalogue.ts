@@ -89,6 +89,7 @@ function histogram<const L extends LabelDefinitions>(name: string, labels: L, he
 const controlPlaneClient: Origin = { writer: "control-plane client" };
 const kubernetesClient: Origin = { writer: "Kubernetes client" };
 const controllers: Origin = { writer: "controllers" };
+const agent: Origin = { writer: "agent" };
 const secretsService: Origin = { writer: "secrets service" };
 const rpcServer: Origin = { writer: "RPC server" };
 const circuitBreaker: Origin = { writer: "circuit breakers" };
@@ -149,6 +150,18 @@ export const metricCatalogue = {
     { controller: kubernetesUser, verb, resource: anyValue },
     "Duration of requests to the Kubernetes API server.",
     kubernetesClient,
+  ),
+  leader: gauge(
+    "unkey_krane_leader",
+    {},
+    '1 if this agent writes to the cluster and reports; 0 for a standby. Not set with `lease = "off"`.',
+    agent,
+  ),
+  leaseTransitions: counter(
+    "unkey_krane_leader_changes_total",
+    { change: ["won", "lost"] },
+    "How often this agent became the leader of its region, and stopped being it.",
+    agent,
   ),
   reconcileOperations: counter(
     "unkey_krane_reconcile_operations_total",

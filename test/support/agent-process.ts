@@ -21,6 +21,9 @@ export interface AgentProcess {
   stop(): Promise<void>;
   /** Sends SIGKILL: from now on it does nothing more. */
   kill(): void;
+  /** Stalls it, as a machine without CPU time would. */
+  stall(): void;
+  resume(): void;
   /** Resolves when the process is gone. */
   readonly gone: Promise<void>;
 }
@@ -62,6 +65,8 @@ export async function startAgentProcess(
       assert.deepEqual([code, stderr], [0, ""]);
     },
     kill: () => void child.kill("SIGKILL"),
+    stall: () => void child.kill("SIGSTOP"),
+    resume: () => void child.kill("SIGCONT"),
     gone: exit.then(() => undefined),
   };
 }

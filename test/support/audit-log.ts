@@ -18,6 +18,9 @@ export interface AuditedCall {
   readonly namespace: string;
   readonly name: string;
   readonly statusCode: number;
+  /** When the API server got the request, and when it answered, with microseconds. */
+  readonly receivedAt: string;
+  readonly answeredAt: string;
 }
 
 export async function countAuditedCalls(
@@ -46,6 +49,8 @@ export async function loadAuditedCalls(path: string): Promise<readonly AuditedCa
       namespace: word(object["namespace"]),
       name: word(object["name"]),
       statusCode: Number(record(entry["responseStatus"])["code"] ?? 0),
+      receivedAt: word(entry["requestReceivedTimestamp"]),
+      answeredAt: word(entry["stageTimestamp"]),
     });
   }
   return [...calls.values()];

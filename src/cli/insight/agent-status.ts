@@ -4,6 +4,8 @@ import { type AgentView, ListAgentsResponseSchema } from "../../gen/krane/admin/
 import {
   BreakerStatus_State as Breaker,
   type ControllerStatus,
+  type LeaseStatus,
+  LeaseStatus_Role,
   StreamStatus_State as Stream,
 } from "../../gen/krane/v1/agent_pb.ts";
 import { printable } from "../../telemetry/scrub.ts";
@@ -65,13 +67,21 @@ function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
   const problems = [...warnings, ...controllers.flatMap((controller) => problemsOf(controller))].map(
     (line) => `  ${paint(line, "bad")}\n`,
   );
+  const lease = leaseText(state?.lease, nowMs);
   const held = agent.blockedDeletions.length;
   const hint =
     held === 0
       ? ""
       : `  ${held} held-back ${held === 1 ? "deletion" : "deletions"}: krane deletions list --region ${printable(region)}\n`;
   const seals = `${sealsText(controllers, isOld, paint)}${adoptHint(controllers, region)}`;
-  return `${title}${indented(table)}${problems.join("")}${hint}${indented(seals)}`;
+  return `${title}${lease}${indented(table)}${problems.join("")}${hint}${indented(seals)}`;
+}
+
+/** The control plane hears only from the leader. */
+function leaseText(lease: LeaseStatus | undefined, nowMs: number): string {
+  if (lease?.role !== LeaseStatus_Role.LEADER) return "";
+  const held = `for ${ageOf(lease.sinceMs, nowMs)}`;
+  return `  leader: ${printable(lease.leader)} ${held}, lease renewed ${ageOf(lease.renewedAtMs, nowMs)} ago\n`;
 }
 
 const titles = [

@@ -147,7 +147,9 @@ async function run(t: TestContext, program: string, point?: number): Promise<End
   const kubeconfigPath = join(folder, "kubeconfig");
   await writeFile(kubeconfigPath, cluster.kubeconfig);
   const controlPlane = { url: running?.url ?? assert.fail("it is not served"), token };
-  const start = () => startAgentProcess(t, { program, region, controlPlane, kubeconfigPath, agentToken });
+  const place = { program, region, controlPlane, kubeconfigPath, agentToken };
+  // The next agent would wait until the lease of the killed one expires, and renewals would count as writes.
+  const start = () => startAgentProcess(t, place, { UNKEY_LEASE: "off" });
 
   const first = await start();
   let current: Promise<AgentProcess> = Promise.resolve(first);

@@ -57,6 +57,10 @@
   resources: [secrets]
   resourceNames: [krane-seal]
   verbs: [get]
+# The agent that holds the Lease of its region writes, and the others wait; only in krane's own namespace.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, create, patch]
 {{- end -}}
 
 {{- define "krane.rights.registry" -}}

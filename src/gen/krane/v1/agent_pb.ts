@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file krane/v1/agent.proto.
  */
 export const file_krane_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChRrcmFuZS92MS9hZ2VudC5wcm90bxIIa3JhbmUudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCI6ChFHZXRTdGF0dXNSZXNwb25zZRIlCgZzdGF0dXMYASABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cyJmChJMaXN0T2JqZWN0c1JlcXVlc3QSEgoKY29udHJvbGxlchgBIAEoCRIVCg1vbmx5X3Ryb3VibGVkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoDRISCgpwYWdlX3Rva2VuGAQgASgJIlcKE0xpc3RPYmplY3RzUmVzcG9uc2USJwoHb2JqZWN0cxgBIAMoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWAobTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkibQocTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRI0ChFibG9ja2VkX2RlbGV0aW9ucxgBIAMoCzIZLmtyYW5lLnYxLkJsb2NrZWREZWxldGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCSIZChdSZWxlYXNlRGVsZXRpb25SZXNwb25zZSJRChRMaXN0U3RyYW5nZXJzUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoDRISCgpwYWdlX3Rva2VuGAMgASgJIlcKFUxpc3RTdHJhbmdlcnNSZXNwb25zZRIlCglzdHJhbmdlcnMYASADKAsyEi5rcmFuZS52MS5TdHJhbmdlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoSQWRvcHRPYmplY3RSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSDAoEa2luZBgCIAEoCRIRCgluYW1lc3BhY2UYAyABKAkSDAoEbmFtZRgEIAEoCRILCgN1aWQYBSABKAkiFQoTQWRvcHRPYmplY3RSZXNwb25zZSKdAQoLQWdlbnRTdGF0dXMSEwoLaW5zdGFuY2VfaWQYASABKAkSDgoGcmVnaW9uGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSFQoNc3RhcnRlZF9hdF9tcxgEIAEoAxIvCgtjb250cm9sbGVycxgFIAMoCzIaLmtyYW5lLnYxLkNvbnRyb2xsZXJTdGF0dXMSEAoId2FybmluZ3MYBiADKAkikwMKEENvbnRyb2xsZXJTdGF0dXMSDAoEbmFtZRgBIAEoCRImCgZzdHJlYW0YAiABKAsyFi5rcmFuZS52MS5TdHJlYW1TdGF0dXMSJAoFcXVldWUYAyABKAsyFS5rcmFuZS52MS5RdWV1ZVN0YXR1cxIoCgdicmVha2VyGAQgASgLMhcua3JhbmUudjEuQnJlYWtlclN0YXR1cxIlCgZjYWNoZXMYBSADKAsyFS5rcmFuZS52MS5DYWNoZVN0YXR1cxImCgZyZXN5bmMYBiABKAsyFi5rcmFuZS52MS5SZXN5bmNTdGF0dXMSDwoHb2JqZWN0cxgHIAEoDRIOCgZwYXJrZWQYCCABKA0SEAoIcmV0cnlpbmcYCSABKA0SGQoRYmxvY2tlZF9kZWxldGlvbnMYCiABKA0SEQoJY29uZmxpY3RzGAsgASgNEg8KB2ZhaWxpbmcYDCABKA0SIwoFc2VhbHMYDSADKAsyFC5rcmFuZS52MS5TZWFsQ291bnRzEhMKC3NlYWxfa2V5X2lkGA4gASgJIvICCgxTdHJlYW1TdGF0dXMSKwoFc3RhdGUYASABKA4yHC5rcmFuZS52MS5TdHJlYW1TdGF0dXMuU3RhdGUSDgoGY3Vyc29yGAIgASgEEhIKCmxhc3RfZXJyb3IYAyABKAkSFwoPbGFzdF9lcnJvcl9jb2RlGAQgASgJEhoKEmNvbm5lY3RlZF9zaW5jZV9tcxgFIAEoAxISCgpyZWNvbm5lY3RzGAYgASgNEhUKDXNldHRsZWRfdXBfdG8YByABKAQSEQoJdW5zZXR0bGVkGAggAygEEhMKC2luY2FybmF0aW9uGAkgASgJEhkKEWlnbm9yZWRfcmVzcG9uc2VzGAogASgEIm4KBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASFAoQU1RBVEVfQ09OTkVDVElORxABEg4KClNUQVRFX09QRU4QAhIVChFTVEFURV9CQUNLSU5HX09GRhADEhEKDVNUQVRFX1NUT1BQRUQQBCJdCgtRdWV1ZVN0YXR1cxIPCgd3YWl0aW5nGAEgASgNEhEKCWluX2ZsaWdodBgCIAEoDRIPCgdkZWxheWVkGAMgASgNEhkKEW9sZGVzdF93YWl0aW5nX21zGAQgASgDIpQBCg1CcmVha2VyU3RhdHVzEiwKBXN0YXRlGAEgASgOMh0ua3JhbmUudjEuQnJlYWtlclN0YXR1cy5TdGF0ZSJVCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhAKDFNUQVRFX0NMT1NFRBABEg4KClNUQVRFX09QRU4QAhITCg9TVEFURV9IQUxGX09QRU4QAyJQCgtDYWNoZVN0YXR1cxIMCgRraW5kGAEgASgJEg8KB29iamVjdHMYAiABKA0SDgoGc3luY2VkGAMgASgIEhIKCmxhc3RfZXJyb3IYBCABKAki9QEKClNlYWxDb3VudHMSDAoEa2luZBgBIAEoCRIOCgZzeW5jZWQYAiABKAgSDwoHY3VycmVudBgDIAEoDRIsCgVvbGRlchgEIAMoCzIdLmtyYW5lLnYxLlNlYWxDb3VudHMuS2V5Q291bnQSDwoHYWRvcHRlZBgFIAEoDRIQCgh1bnNlYWxlZBgGIAEoDRIUCgxvdGhlcl9yZWdpb24YByABKA0SEwoLdW5rbm93bl9rZXkYCCABKA0SDwoHZm9yZWlnbhgJIAEoDRorCghLZXlDb3VudBIOCgZrZXlfaWQYASABKAkSDwoHb2JqZWN0cxgCIAEoDSJjCgxSZXN5bmNTdGF0dXMSFwoPbGFzdF9zdGFydGVkX21zGAEgASgDEhgKEGxhc3RfZHVyYXRpb25fbXMYAiABKAMSDQoFYXNrZWQYAyABKA0SEQoJY29ycmVjdGVkGAQgASgNIvUECgxPYmplY3RTdGF0dXMSEgoKY29udHJvbGxlchgBIAEoCRILCgNrZXkYAiABKAkSCgoCaWQYAyABKAkSFwoPZGVzaXJlZF92ZXJzaW9uGAQgASgEEhcKD2FwcGxpZWRfdmVyc2lvbhgFIAEoBBIvCgdkZXNpcmVkGAYgASgOMh4ua3JhbmUudjEuT2JqZWN0U3RhdHVzLkRlc2lyZWQSLwoHb3V0Y29tZRgHIAEoDjIeLmtyYW5lLnYxLk9iamVjdFN0YXR1cy5PdXRjb21lEg4KBnJlYXNvbhgIIAEoCRIXCgpmaWVsZF9wYXRoGAkgASgJSACIAQESEAoIYXR0ZW1wdHMYCiABKA0SEAoIc2luY2VfbXMYCyABKAMSDQoFcmVhZHkYDCABKA0SDQoFdG90YWwYDSABKA0SDwoHZmFpbGluZxgOIAEoCSJJCgdEZXNpcmVkEhcKE0RFU0lSRURfVU5TUEVDSUZJRUQQABIRCg1ERVNJUkVEX0FQUExZEAESEgoOREVTSVJFRF9ERUxFVEUQAiLNAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPT1VUQ09NRV9QRU5ESU5HEAESEwoPT1VUQ09NRV9BUFBMSUVEEAISFQoRT1VUQ09NRV9VTkNIQU5HRUQQAxITCg9PVVRDT01FX0RFTEVURUQQBBISCg5PVVRDT01FX1BBUktFRBAFEhQKEE9VVENPTUVfUkVUUllJTkcQBhIUChBPVVRDT01FX0NPTkZMSUNUEAcSEwoPT1VUQ09NRV9CTE9DS0VEEAhCDQoLX2ZpZWxkX3BhdGgihAEKD0Jsb2NrZWREZWxldGlvbhISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCRIKCgJpZBgDIAEoCRIOCgZyZWFzb24YBCABKAkSGAoQc3VzcGVjdGVkX3Bhc3NlcxgFIAEoDRIaChJmaXJzdF9zdXNwZWN0ZWRfbXMYBiABKAMirAEKCFN0cmFuZ2VyEhIKCmNvbnRyb2xsZXIYASABKAkSDAoEa2luZBgCIAEoCRIRCgluYW1lc3BhY2UYAyABKAkSDAoEbmFtZRgEIAEoCRILCgN1aWQYBSABKAkSCgoCaWQYBiABKAkSDgoGcmVhc29uGAcgASgJEhEKCWFkb3B0YWJsZRgIIAEoCBIQCghvYnN0YWNsZRgJIAEoCRIPCgdwZW5kaW5nGAogASgIMv0DCgxBZ2VudFNlcnZpY2USRAoJR2V0U3RhdHVzEhoua3JhbmUudjEuR2V0U3RhdHVzUmVxdWVzdBobLmtyYW5lLnYxLkdldFN0YXR1c1Jlc3BvbnNlEkoKC0xpc3RPYmplY3RzEhwua3JhbmUudjEuTGlzdE9iamVjdHNSZXF1ZXN0Gh0ua3JhbmUudjEuTGlzdE9iamVjdHNSZXNwb25zZRJlChRMaXN0QmxvY2tlZERlbGV0aW9ucxIlLmtyYW5lLnYxLkxpc3RCbG9ja2VkRGVsZXRpb25zUmVxdWVzdBomLmtyYW5lLnYxLkxpc3RCbG9ja2VkRGVsZXRpb25zUmVzcG9uc2USVgoPUmVsZWFzZURlbGV0aW9uEiAua3JhbmUudjEuUmVsZWFzZURlbGV0aW9uUmVxdWVzdBohLmtyYW5lLnYxLlJlbGVhc2VEZWxldGlvblJlc3BvbnNlElAKDUxpc3RTdHJhbmdlcnMSHi5rcmFuZS52MS5MaXN0U3RyYW5nZXJzUmVxdWVzdBofLmtyYW5lLnYxLkxpc3RTdHJhbmdlcnNSZXNwb25zZRJKCgtBZG9wdE9iamVjdBIcLmtyYW5lLnYxLkFkb3B0T2JqZWN0UmVxdWVzdBodLmtyYW5lLnYxLkFkb3B0T2JqZWN0UmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChRrcmFuZS92MS9hZ2VudC5wcm90bxIIa3JhbmUudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCI6ChFHZXRTdGF0dXNSZXNwb25zZRIlCgZzdGF0dXMYASABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cyJmChJMaXN0T2JqZWN0c1JlcXVlc3QSEgoKY29udHJvbGxlchgBIAEoCRIVCg1vbmx5X3Ryb3VibGVkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoDRISCgpwYWdlX3Rva2VuGAQgASgJIlcKE0xpc3RPYmplY3RzUmVzcG9uc2USJwoHb2JqZWN0cxgBIAMoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWAobTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkibQocTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRI0ChFibG9ja2VkX2RlbGV0aW9ucxgBIAMoCzIZLmtyYW5lLnYxLkJsb2NrZWREZWxldGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCSIZChdSZWxlYXNlRGVsZXRpb25SZXNwb25zZSJRChRMaXN0U3RyYW5nZXJzUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoDRISCgpwYWdlX3Rva2VuGAMgASgJIlcKFUxpc3RTdHJhbmdlcnNSZXNwb25zZRIlCglzdHJhbmdlcnMYASADKAsyEi5rcmFuZS52MS5TdHJhbmdlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoSQWRvcHRPYmplY3RSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSDAoEa2luZBgCIAEoCRIRCgluYW1lc3BhY2UYAyABKAkSDAoEbmFtZRgEIAEoCRILCgN1aWQYBSABKAkiFQoTQWRvcHRPYmplY3RSZXNwb25zZSLDAQoLQWdlbnRTdGF0dXMSEwoLaW5zdGFuY2VfaWQYASABKAkSDgoGcmVnaW9uGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSFQoNc3RhcnRlZF9hdF9tcxgEIAEoAxIvCgtjb250cm9sbGVycxgFIAMoCzIaLmtyYW5lLnYxLkNvbnRyb2xsZXJTdGF0dXMSEAoId2FybmluZ3MYBiADKAkSJAoFbGVhc2UYCiABKAsyFS5rcmFuZS52MS5MZWFzZVN0YXR1cyLjAQoLTGVhc2VTdGF0dXMSKAoEcm9sZRgBIAEoDjIaLmtyYW5lLnYxLkxlYXNlU3RhdHVzLlJvbGUSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAMSEAoIc2luY2VfbXMYBCABKAMSFQoNcmVuZXdlZF9hdF9tcxgFIAEoAxISCgpsYXN0X2Vycm9yGAYgASgJIk8KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfTEVBREVSEAESEAoMUk9MRV9TVEFOREJZEAISDgoKUk9MRV9BTE9ORRADIpMDChBDb250cm9sbGVyU3RhdHVzEgwKBG5hbWUYASABKAkSJgoGc3RyZWFtGAIgASgLMhYua3JhbmUudjEuU3RyZWFtU3RhdHVzEiQKBXF1ZXVlGAMgASgLMhUua3JhbmUudjEuUXVldWVTdGF0dXMSKAoHYnJlYWtlchgEIAEoCzIXLmtyYW5lLnYxLkJyZWFrZXJTdGF0dXMSJQoGY2FjaGVzGAUgAygLMhUua3JhbmUudjEuQ2FjaGVTdGF0dXMSJgoGcmVzeW5jGAYgASgLMhYua3JhbmUudjEuUmVzeW5jU3RhdHVzEg8KB29iamVjdHMYByABKA0SDgoGcGFya2VkGAggASgNEhAKCHJldHJ5aW5nGAkgASgNEhkKEWJsb2NrZWRfZGVsZXRpb25zGAogASgNEhEKCWNvbmZsaWN0cxgLIAEoDRIPCgdmYWlsaW5nGAwgASgNEiMKBXNlYWxzGA0gAygLMhQua3JhbmUudjEuU2VhbENvdW50cxITCgtzZWFsX2tleV9pZBgOIAEoCSLyAgoMU3RyZWFtU3RhdHVzEisKBXN0YXRlGAEgASgOMhwua3JhbmUudjEuU3RyZWFtU3RhdHVzLlN0YXRlEg4KBmN1cnNvchgCIAEoBBISCgpsYXN0X2Vycm9yGAMgASgJEhcKD2xhc3RfZXJyb3JfY29kZRgEIAEoCRIaChJjb25uZWN0ZWRfc2luY2VfbXMYBSABKAMSEgoKcmVjb25uZWN0cxgGIAEoDRIVCg1zZXR0bGVkX3VwX3RvGAcgASgEEhEKCXVuc2V0dGxlZBgIIAMoBBITCgtpbmNhcm5hdGlvbhgJIAEoCRIZChFpZ25vcmVkX3Jlc3BvbnNlcxgKIAEoBCJuCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhQKEFNUQVRFX0NPTk5FQ1RJTkcQARIOCgpTVEFURV9PUEVOEAISFQoRU1RBVEVfQkFDS0lOR19PRkYQAxIRCg1TVEFURV9TVE9QUEVEEAQiXQoLUXVldWVTdGF0dXMSDwoHd2FpdGluZxgBIAEoDRIRCglpbl9mbGlnaHQYAiABKA0SDwoHZGVsYXllZBgDIAEoDRIZChFvbGRlc3Rfd2FpdGluZ19tcxgEIAEoAyKUAQoNQnJlYWtlclN0YXR1cxIsCgVzdGF0ZRgBIAEoDjIdLmtyYW5lLnYxLkJyZWFrZXJTdGF0dXMuU3RhdGUiVQoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIQCgxTVEFURV9DTE9TRUQQARIOCgpTVEFURV9PUEVOEAISEwoPU1RBVEVfSEFMRl9PUEVOEAMiUAoLQ2FjaGVTdGF0dXMSDAoEa2luZBgBIAEoCRIPCgdvYmplY3RzGAIgASgNEg4KBnN5bmNlZBgDIAEoCBISCgpsYXN0X2Vycm9yGAQgASgJIvUBCgpTZWFsQ291bnRzEgwKBGtpbmQYASABKAkSDgoGc3luY2VkGAIgASgIEg8KB2N1cnJlbnQYAyABKA0SLAoFb2xkZXIYBCADKAsyHS5rcmFuZS52MS5TZWFsQ291bnRzLktleUNvdW50Eg8KB2Fkb3B0ZWQYBSABKA0SEAoIdW5zZWFsZWQYBiABKA0SFAoMb3RoZXJfcmVnaW9uGAcgASgNEhMKC3Vua25vd25fa2V5GAggASgNEg8KB2ZvcmVpZ24YCSABKA0aKwoIS2V5Q291bnQSDgoGa2V5X2lkGAEgASgJEg8KB29iamVjdHMYAiABKA0iYwoMUmVzeW5jU3RhdHVzEhcKD2xhc3Rfc3RhcnRlZF9tcxgBIAEoAxIYChBsYXN0X2R1cmF0aW9uX21zGAIgASgDEg0KBWFza2VkGAMgASgNEhEKCWNvcnJlY3RlZBgEIAEoDSL1BAoMT2JqZWN0U3RhdHVzEhIKCmNvbnRyb2xsZXIYASABKAkSCwoDa2V5GAIgASgJEgoKAmlkGAMgASgJEhcKD2Rlc2lyZWRfdmVyc2lvbhgEIAEoBBIXCg9hcHBsaWVkX3ZlcnNpb24YBSABKAQSLwoHZGVzaXJlZBgGIAEoDjIeLmtyYW5lLnYxLk9iamVjdFN0YXR1cy5EZXNpcmVkEi8KB291dGNvbWUYByABKA4yHi5rcmFuZS52MS5PYmplY3RTdGF0dXMuT3V0Y29tZRIOCgZyZWFzb24YCCABKAkSFwoKZmllbGRfcGF0aBgJIAEoCUgAiAEBEhAKCGF0dGVtcHRzGAogASgNEhAKCHNpbmNlX21zGAsgASgDEg0KBXJlYWR5GAwgASgNEg0KBXRvdGFsGA0gASgNEg8KB2ZhaWxpbmcYDiABKAkiSQoHRGVzaXJlZBIXChNERVNJUkVEX1VOU1BFQ0lGSUVEEAASEQoNREVTSVJFRF9BUFBMWRABEhIKDkRFU0lSRURfREVMRVRFEAIizQEKB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhMKD09VVENPTUVfUEVORElORxABEhMKD09VVENPTUVfQVBQTElFRBACEhUKEU9VVENPTUVfVU5DSEFOR0VEEAMSEwoPT1VUQ09NRV9ERUxFVEVEEAQSEgoOT1VUQ09NRV9QQVJLRUQQBRIUChBPVVRDT01FX1JFVFJZSU5HEAYSFAoQT1VUQ09NRV9DT05GTElDVBAHEhMKD09VVENPTUVfQkxPQ0tFRBAIQg0KC19maWVsZF9wYXRoIoQBCg9CbG9ja2VkRGVsZXRpb24SEgoKY29udHJvbGxlchgBIAEoCRILCgNrZXkYAiABKAkSCgoCaWQYAyABKAkSDgoGcmVhc29uGAQgASgJEhgKEHN1c3BlY3RlZF9wYXNzZXMYBSABKA0SGgoSZmlyc3Rfc3VzcGVjdGVkX21zGAYgASgDIqwBCghTdHJhbmdlchISCgpjb250cm9sbGVyGAEgASgJEgwKBGtpbmQYAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEgwKBG5hbWUYBCABKAkSCwoDdWlkGAUgASgJEgoKAmlkGAYgASgJEg4KBnJlYXNvbhgHIAEoCRIRCglhZG9wdGFibGUYCCABKAgSEAoIb2JzdGFjbGUYCSABKAkSDwoHcGVuZGluZxgKIAEoCDL9AwoMQWdlbnRTZXJ2aWNlEkQKCUdldFN0YXR1cxIaLmtyYW5lLnYxLkdldFN0YXR1c1JlcXVlc3QaGy5rcmFuZS52MS5HZXRTdGF0dXNSZXNwb25zZRJKCgtMaXN0T2JqZWN0cxIcLmtyYW5lLnYxLkxpc3RPYmplY3RzUmVxdWVzdBodLmtyYW5lLnYxLkxpc3RPYmplY3RzUmVzcG9uc2USZQoUTGlzdEJsb2NrZWREZWxldGlvbnMSJS5rcmFuZS52MS5MaXN0QmxvY2tlZERlbGV0aW9uc1JlcXVlc3QaJi5rcmFuZS52MS5MaXN0QmxvY2tlZERlbGV0aW9uc1Jlc3BvbnNlElYKD1JlbGVhc2VEZWxldGlvbhIgLmtyYW5lLnYxLlJlbGVhc2VEZWxldGlvblJlcXVlc3QaIS5rcmFuZS52MS5SZWxlYXNlRGVsZXRpb25SZXNwb25zZRJQCg1MaXN0U3RyYW5nZXJzEh4ua3JhbmUudjEuTGlzdFN0cmFuZ2Vyc1JlcXVlc3QaHy5rcmFuZS52MS5MaXN0U3RyYW5nZXJzUmVzcG9uc2USSgoLQWRvcHRPYmplY3QSHC5rcmFuZS52MS5BZG9wdE9iamVjdFJlcXVlc3QaHS5rcmFuZS52MS5BZG9wdE9iamVjdFJlc3BvbnNlYgZwcm90bzM");
 
 /**
  * Empty: there is one agent.
@@ -403,6 +403,14 @@ export type AgentStatus = Message<"krane.v1.AgentStatus"> & {
    * @generated from field: repeated string warnings = 6;
    */
   warnings: string[];
+
+  /**
+   * The lease of the region, by which one of several agents leads. Absent if the
+   * agent uses none.
+   *
+   * @generated from field: krane.v1.LeaseStatus lease = 10;
+   */
+  lease?: LeaseStatus | undefined;
 };
 
 /**
@@ -411,6 +419,110 @@ export type AgentStatus = Message<"krane.v1.AgentStatus"> & {
  */
 export const AgentStatusSchema: GenMessage<AgentStatus> = /*@__PURE__*/
   messageDesc(file_krane_v1_agent, 12);
+
+/**
+ * The lease of a region as one agent sees it.
+ *
+ * @generated from message krane.v1.LeaseStatus
+ */
+export type LeaseStatus = Message<"krane.v1.LeaseStatus"> & {
+  /**
+   * What this agent may do.
+   *
+   * @generated from field: krane.v1.LeaseStatus.Role role = 1;
+   */
+  role: LeaseStatus_Role;
+
+  /**
+   * The instance id of the agent that holds the lease; empty if none does.
+   *
+   * @generated from field: string leader = 2;
+   */
+  leader: string;
+
+  /**
+   * Grows with every change of the leader; 0 for an agent that does not lead.
+   *
+   * @generated from field: int64 term = 3;
+   */
+  term: bigint;
+
+  /**
+   * When this agent's role began.
+   *
+   * @generated from field: int64 since_ms = 4;
+   */
+  sinceMs: bigint;
+
+  /**
+   * When the lease was last renewed, as far as this agent knows.
+   *
+   * @generated from field: int64 renewed_at_ms = 5;
+   */
+  renewedAtMs: bigint;
+
+  /**
+   * Why the last request for the lease failed; empty if it did not.
+   *
+   * @generated from field: string last_error = 6;
+   */
+  lastError: string;
+};
+
+/**
+ * Describes the message krane.v1.LeaseStatus.
+ * Use `create(LeaseStatusSchema)` to create a new message.
+ */
+export const LeaseStatusSchema: GenMessage<LeaseStatus> = /*@__PURE__*/
+  messageDesc(file_krane_v1_agent, 13);
+
+/**
+ * What an agent may do.
+ *
+ * @generated from enum krane.v1.LeaseStatus.Role
+ */
+export const LeaseStatus_Role = {
+  /**
+   * The agent has not yet read the lease.
+   *
+   * @generated from enum value: ROLE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It writes to the cluster and reports.
+   *
+   * @generated from enum value: ROLE_LEADER = 1;
+   */
+  LEADER: 1,
+
+  /**
+   * It writes nothing until it takes over.
+   *
+   * @generated from enum value: ROLE_STANDBY = 2;
+   */
+  STANDBY: 2,
+
+  /**
+   * It writes without a lease, because Kubernetes forbids it to use one.
+   *
+   * @generated from enum value: ROLE_ALONE = 3;
+   */
+  ALONE: 3,
+} as const;
+
+/**
+ * What an agent may do.
+ *
+ * @generated from enum krane.v1.LeaseStatus.Role
+ */
+export type LeaseStatus_Role = (typeof LeaseStatus_Role)[keyof typeof LeaseStatus_Role] | UnknownEnum;
+
+/**
+ * Describes the enum krane.v1.LeaseStatus.Role.
+ */
+export const LeaseStatus_RoleSchema: GenEnum<LeaseStatus_Role> = /*@__PURE__*/
+  enumDesc(file_krane_v1_agent, 13, 0);
 
 /**
  * One controller: a stream of desired state, a queue of keys, and the outcomes.
@@ -523,7 +635,7 @@ export type ControllerStatus = Message<"krane.v1.ControllerStatus"> & {
  * Use `create(ControllerStatusSchema)` to create a new message.
  */
 export const ControllerStatusSchema: GenMessage<ControllerStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 13);
+  messageDesc(file_krane_v1_agent, 14);
 
 /**
  * The stream of desired state of one controller.
@@ -611,7 +723,7 @@ export type StreamStatus = Message<"krane.v1.StreamStatus"> & {
  * Use `create(StreamStatusSchema)` to create a new message.
  */
 export const StreamStatusSchema: GenMessage<StreamStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 14);
+  messageDesc(file_krane_v1_agent, 15);
 
 /**
  * The states of a stream.
@@ -666,7 +778,7 @@ export type StreamStatus_State = (typeof StreamStatus_State)[keyof typeof Stream
  * Describes the enum krane.v1.StreamStatus.State.
  */
 export const StreamStatus_StateSchema: GenEnum<StreamStatus_State> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 14, 0);
+  enumDesc(file_krane_v1_agent, 15, 0);
 
 /**
  * The queue of one controller. It holds each key once.
@@ -708,7 +820,7 @@ export type QueueStatus = Message<"krane.v1.QueueStatus"> & {
  * Use `create(QueueStatusSchema)` to create a new message.
  */
 export const QueueStatusSchema: GenMessage<QueueStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 15);
+  messageDesc(file_krane_v1_agent, 16);
 
 /**
  * The circuit breaker of one controller.
@@ -729,7 +841,7 @@ export type BreakerStatus = Message<"krane.v1.BreakerStatus"> & {
  * Use `create(BreakerStatusSchema)` to create a new message.
  */
 export const BreakerStatusSchema: GenMessage<BreakerStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 16);
+  messageDesc(file_krane_v1_agent, 17);
 
 /**
  * The states of a circuit breaker.
@@ -777,7 +889,7 @@ export type BreakerStatus_State = (typeof BreakerStatus_State)[keyof typeof Brea
  * Describes the enum krane.v1.BreakerStatus.State.
  */
 export const BreakerStatus_StateSchema: GenEnum<BreakerStatus_State> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 16, 0);
+  enumDesc(file_krane_v1_agent, 17, 0);
 
 /**
  * A controller's cache of one kind of Kubernetes object.
@@ -819,7 +931,7 @@ export type CacheStatus = Message<"krane.v1.CacheStatus"> & {
  * Use `create(CacheStatusSchema)` to create a new message.
  */
 export const CacheStatusSchema: GenMessage<CacheStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 17);
+  messageDesc(file_krane_v1_agent, 18);
 
 /**
  * How many Kubernetes objects of one kind have which seal. Only objects with
@@ -900,7 +1012,7 @@ export type SealCounts = Message<"krane.v1.SealCounts"> & {
  * Use `create(SealCountsSchema)` to create a new message.
  */
 export const SealCountsSchema: GenMessage<SealCounts> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 18);
+  messageDesc(file_krane_v1_agent, 19);
 
 /**
  * The objects that are sealed with one key.
@@ -928,7 +1040,7 @@ export type SealCounts_KeyCount = Message<"krane.v1.SealCounts.KeyCount"> & {
  * Use `create(SealCounts_KeyCountSchema)` to create a new message.
  */
 export const SealCounts_KeyCountSchema: GenMessage<SealCounts_KeyCount> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 18, 0);
+  messageDesc(file_krane_v1_agent, 19, 0);
 
 /**
  * A resync: one pass over every object.
@@ -970,7 +1082,7 @@ export type ResyncStatus = Message<"krane.v1.ResyncStatus"> & {
  * Use `create(ResyncStatusSchema)` to create a new message.
  */
 export const ResyncStatusSchema: GenMessage<ResyncStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 19);
+  messageDesc(file_krane_v1_agent, 20);
 
 /**
  * One object that a controller manages, with everything that belongs to it.
@@ -1084,7 +1196,7 @@ export type ObjectStatus = Message<"krane.v1.ObjectStatus"> & {
  * Use `create(ObjectStatusSchema)` to create a new message.
  */
 export const ObjectStatusSchema: GenMessage<ObjectStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 20);
+  messageDesc(file_krane_v1_agent, 21);
 
 /**
  * Whether an object should exist.
@@ -1125,7 +1237,7 @@ export type ObjectStatus_Desired = (typeof ObjectStatus_Desired)[keyof typeof Ob
  * Describes the enum krane.v1.ObjectStatus.Desired.
  */
 export const ObjectStatus_DesiredSchema: GenEnum<ObjectStatus_Desired> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 20, 0);
+  enumDesc(file_krane_v1_agent, 21, 0);
 
 /**
  * The outcome of the last attempt.
@@ -1208,7 +1320,7 @@ export type ObjectStatus_Outcome = (typeof ObjectStatus_Outcome)[keyof typeof Ob
  * Describes the enum krane.v1.ObjectStatus.Outcome.
  */
 export const ObjectStatus_OutcomeSchema: GenEnum<ObjectStatus_Outcome> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 20, 1);
+  enumDesc(file_krane_v1_agent, 21, 1);
 
 /**
  * One deletion that the agent holds back. Only an explicit delete is applied at
@@ -1266,7 +1378,7 @@ export type BlockedDeletion = Message<"krane.v1.BlockedDeletion"> & {
  * Use `create(BlockedDeletionSchema)` to create a new message.
  */
 export const BlockedDeletionSchema: GenMessage<BlockedDeletion> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 21);
+  messageDesc(file_krane_v1_agent, 22);
 
 /**
  * A Kubernetes object with krane's labels whose seal is not this agent's. The agent
@@ -1352,7 +1464,7 @@ export type Stranger = Message<"krane.v1.Stranger"> & {
  * Use `create(StrangerSchema)` to create a new message.
  */
 export const StrangerSchema: GenMessage<Stranger> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 22);
+  messageDesc(file_krane_v1_agent, 23);
 
 /**
  * The agent's own state: what is desired, what exists, and why the two differ.
