@@ -250,6 +250,8 @@ describe("deploy/chart/krane", { skip }, () => {
     [set("agent.registry.url=registry.example"), /agent\/registry\/username/],
     [set("agent.secret="), /agent\/secret/],
     [set("server.replicas=0"), /server\/replicas/],
+    [set("agent.replicas=0"), /agent\/replicas/],
+    [set("agent.config.lease=auto"), /agent\.replicas: more than one needs lease = "required"/],
     [set("agent.isolation.runtimeClass=runc"), /agent\/isolation\/runtimeClass/],
     [set("agent.isolation.networkPolicy=none"), /agent\/isolation\/networkPolicy/],
     [

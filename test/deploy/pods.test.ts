@@ -33,9 +33,16 @@ test("there are an agent, a server and a vault", () => {
   assert.deepEqual([...deployments.keys()].sort(), ["agent", "server", "vault"]);
 });
 
-test("there is one agent, and never two at the same time", () => {
-  const { replicas, strategy } = deployments.get("agent")?.spec ?? {};
-  assert.deepEqual([replicas, strategy], [1, { type: "Recreate" }]);
+test("there are two agents on two nodes if possible, which need the lease to write and are replaced one by one", () => {
+  const { replicas, strategy, template } = deployments.get("agent")?.spec ?? {};
+  const rollingUpdate = { maxUnavailable: 0, maxSurge: 1 };
+  assert.deepEqual([replicas, strategy], [2, { type: "RollingUpdate", rollingUpdate }]);
+  assert.equal(template?.spec?.topologySpreadConstraints?.[0]?.topologyKey, "kubernetes.io/hostname");
+  assert.match(configOf("agent"), /^lease = "required"$/m);
+  const budget = objects.find(
+    ({ kind, metadata }) => kind === "PodDisruptionBudget" && metadata?.labels?.[componentKey] === "agent",
+  );
+  assert.ok(budget, "a drained node takes only one");
 });
 
 test("only the agent gets a token of its service account", () => {

@@ -6,6 +6,7 @@
 {{- $settings := dict
   "region" .Values.region
   "rpc_port" 8070
+  "lease" "required"
   "control" (dict "url" $control.url "token_file" "/run/secrets/krane/control-token")
   "agent" (dict "token_file" "/run/secrets/krane/agent-token")
   "observability" (dict "metrics" (dict "prometheus_port" 9090)) -}}
@@ -33,7 +34,23 @@
 {{- $endpoint := dict "endpoint" (include "krane.url" (dict "root" . "part" "agent")) -}}
 {{- $_ := set $settings "secrets" (mergeOverwrite $endpoint ($settings.secrets | default dict)) -}}
 {{- end -}}
+{{- if and (gt (int $values.replicas) 1) (ne $settings.lease "required") -}}
+{{- fail "agent.replicas: more than one needs lease = \"required\", because otherwise all of them could write" -}}
+{{- end -}}
 {{- toRawJson $settings -}}
+{{- end -}}
+
+{{- define "krane.lease" -}}
+{{- get (include "krane.agentSettings" . | fromJson) "lease" -}}
+{{- end -}}
+
+{{- /* Not empty if the agent can be replaced pod by pod: the running one, if there is one, heeds the lease. Without access to the
+cluster (helm template) nothing is known of it: agent.strategy says it. */ -}}
+{{- define "krane.isAgentRolling" -}}
+{{- $running := lookup "apps/v1" "Deployment" .Release.Namespace (include "krane.name" (dict "root" . "part" "agent")) -}}
+{{- $before := dig "metadata" "annotations" "krane.unkey.com/lease" "" ($running | default dict) -}}
+{{- $isSafe := and (eq "required" (include "krane.lease" .)) (or (not $running) (eq "required" $before)) -}}
+{{- if and $isSafe (ne .Values.agent.strategy "Recreate") }}true{{ end -}}
 {{- end -}}
 
 {{- /* Not empty if pods of deployments must run in the sandbox. */ -}}
