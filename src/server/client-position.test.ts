@@ -14,6 +14,13 @@ test("a primary that is behind what an agent has seen was rolled back; a replica
   assert.equal(standingOf(replica, { ...client, versionSeen: 11n }, nowMs), "lagging");
 });
 
+test("a replica does not answer an agent that has seen nothing yet", () => {
+  const replica = { ...store, incarnation: { ...incarnation, isReplica: true } };
+  assert.equal(standingOf(replica, { ...client, versionSeen: 0n }, nowMs), "lagging");
+  assert.equal(standingOf(replica, client, nowMs), "same");
+  assert.equal(standingOf(store, { ...client, versionSeen: 0n }, nowMs), "same");
+});
+
 test("a row that is behind shows it too, after the counter has passed the lost versions; a missing row does not", () => {
   const known = { ...client, versionKnown: 6n };
   assert.equal(standingOf({ ...store, rowVersion: 5n }, known, nowMs), "rolled-back");

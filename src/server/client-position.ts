@@ -69,6 +69,8 @@ export function standingOf(
 ): Standing {
   const order = compareIncarnations(client.incarnation, store);
   if (order === 0) {
+    // It has only just learned the name. What it had applied before a restart is unknown, and may be newer.
+    if (store.isReplica && client.versionSeen === 0n) return "lagging";
     const isBehind =
       client.versionSeen > counter || client.versionKnown > (rowVersion ?? client.versionKnown);
     if (!isBehind) return "same";

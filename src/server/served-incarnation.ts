@@ -24,6 +24,9 @@ export interface ServedState {
 
 const retryAfterSeconds = 1;
 
+// The agent may have applied newer versions before it was restarted, and would go back to what the replica has.
+const unprovenReason = "this server has a replica, which may lag; ask a server with the primary first";
+
 export function nameIncarnation(context: HandlerContext, incarnation: Incarnation | undefined): void {
   if (incarnation !== undefined)
     context.responseHeader.set(incarnationHeader, formatIncarnation(incarnation));
@@ -41,7 +44,10 @@ export async function receiveClient(
   if (incarnation === undefined) return true;
   nameIncarnation(context, incarnation);
   const client = readClientPosition(context.requestHeader);
-  if (client === undefined) return true;
+  if (client === undefined) {
+    if (incarnation.isReplica) throw turnedAway(unprovenReason);
+    return true;
+  }
   const rowVersion = row?.version;
   switch (standingOf({ incarnation, counter, rowVersion }, client, clock.wallMs())) {
     case "same":
@@ -49,6 +55,7 @@ export async function receiveClient(
     case "other":
       return false;
     case "lagging":
+      if (client.versionSeen === 0n) throw turnedAway(unprovenReason);
       throw turnedAway(
         `this replica is at version ${counter} of ${region}, behind version ${client.versionSeen}`,
       );

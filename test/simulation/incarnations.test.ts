@@ -77,6 +77,22 @@ for (const lagMs of [240_000, 3_600_000]) {
   });
 }
 
+test("an agent that is restarted while only a lagging replica answers changes nothing", async () => {
+  const { world, agent } = await afterChanges(10);
+  const names = await world.replicaSetNames();
+  await agent.stop();
+  world.answering = await createPlane(world, 10, { isReplica: true });
+  const restarted = await world.startAgent();
+  await world.clock.advance(600_000);
+  assert.deepEqual(await world.replicaSetNames(), names);
+  assert.ok(await isScaled(world, 2));
+  assert.deepEqual(restarted.writes, []);
+  world.answering = world.plane;
+  await world.plane.admin.scale(region, "d_1", 3);
+  await world.until("the primary is followed", () => isScaled(world, 3), 2 * passMs);
+  await world.stop();
+});
+
 for (const count of [1, 10, 2_000]) {
   test(`a restored control plane with ${count} objects is followed within one pass, without deleting`, async () => {
     const { world, agent } = await afterChanges(count);
