@@ -97,7 +97,7 @@ function sealOf({ metadata }: KubeObject): string {
 async function changes(): Promise<number> {
   const calls = await loadAuditedCalls(cluster.auditLogPath);
   const isChange = ({ verb }: { readonly verb: string }) => !["get", "list", "watch"].includes(verb);
-  const isAside = (resource: string) => ["events", "namespaces", "secrets"].includes(resource);
+  const isAside = (resource: string) => ["events", "namespaces", "secrets", "leases"].includes(resource);
   return calls.filter(
     (call) => call.userAgent.startsWith("krane/") && isChange(call) && !isAside(call.resource),
   ).length;
