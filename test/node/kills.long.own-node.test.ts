@@ -3,6 +3,10 @@
 //
 // It takes 2 minutes and up to 20 pods; with KRANE_TEST_LONG=1, 20 minutes and up to 100. KRANE_TEST_KILL_MINUTES is another
 // length. KRANE_TEST_SEED repeats the choice of orders.
+//
+// Known to fail: stopped after 10 minutes with up to 100 pods on two cores (load 30 to 45), while it settled. No check of
+// secrets and sandboxes had failed, but 23 pods stayed Terminating and 2 did not start: containerd, killed meanwhile, did not
+// stop their gVisor sandboxes (StopPodSandbox: deadline exceeded).
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
