@@ -31,13 +31,11 @@ export function parseReportOrder(text: string | null | undefined): ReportOrder |
 export interface ReportingOptions {
   /** The name of this process. */
   readonly instance: string;
-  /** The leader's term; absent without leases. */
-  term?(): bigint;
 }
 
 /** Returns the order of the next report, each time it is called. Without options, reports are not ordered. */
 export function createReportOrders(
-  options: ReportingOptions | undefined,
+  options: (ReportingOptions & { term(): bigint }) | undefined,
   startedMs: number,
 ): () => ReportOrder | undefined {
   if (options === undefined) return () => undefined;
@@ -47,6 +45,6 @@ export function createReportOrders(
   let number = 0n;
   return () => {
     number += 1n;
-    return { term: options.term?.() ?? 0n, instance, number };
+    return { term: options.term(), instance, number };
   };
 }

@@ -21,6 +21,7 @@ import { type Random, uniform } from "../concurrency/random.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
 import type { ControlPlane, WireKind } from "../control-plane/connection.ts";
 import { createReportOrders, type ReportingOptions } from "../control-plane/report-order.ts";
+import type { Leadership } from "../kube/leadership.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { classifyReport, isOutage } from "./classify.ts";
@@ -246,13 +247,20 @@ export function reportEvents(controller: string, log: Log): (sent: SentReport) =
   };
 }
 
+interface ReportSenderDeps {
+  readonly controlPlane: ControlPlane;
+  readonly clock: Clock;
+  readonly leadership?: Leadership | undefined;
+}
+
 /** Sends reports with their order. A key has one report in flight, so numbers are in the order of what was observed. */
 export function createReportSender<Report extends DescMessage>(
   kind: WireKind<DescMessage, Report>,
   options: ReportingOptions | undefined,
-  { controlPlane, clock }: { readonly controlPlane: ControlPlane; readonly clock: Clock },
+  { controlPlane, clock, leadership }: ReportSenderDeps,
 ): (report: MessageInitShape<Report>, signal: AbortSignal) => Promise<void> {
-  const nextOrder = createReportOrders(options, clock.wallMs());
+  const term = () => BigInt(leadership?.term?.number ?? 0);
+  const nextOrder = createReportOrders(options && { ...options, term }, clock.wallMs());
   return (report, signal) => controlPlane.report(kind, report, signal, nextOrder());
 }
 

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import type { Interceptor } from "@connectrpc/connect";
+import { reportOrderHeader } from "../../src/control-plane/report-order.ts";
 import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
 import { Terms } from "../../src/kube/leadership.ts";
@@ -12,13 +14,16 @@ import { defaultOptions, deployment, region, SimulatedRegion } from "./simulated
 const createDeploymentController = await kinds.deployment.loadController();
 const never = new AbortController().signal;
 
-async function createWorld() {
-  const world = await SimulatedRegion.create();
+async function createWorld(interceptors: readonly Interceptor[] = []) {
+  const world = await SimulatedRegion.create({ interceptors });
   let number = 0;
   const startAgent = async () => {
     const leadership = new Terms();
     const agent = world.createAgentOf("deployments", (deps) =>
-      createDeploymentController(defaultOptions, { ...deps, leadership }),
+      createDeploymentController(
+        { ...defaultOptions, reporting: { instance: "agent" } },
+        { ...deps, leadership },
+      ),
     );
     await world.resolved(agent.controller.start());
     return { ...agent, lead: () => leadership.begin(++number), retire: () => leadership.end("test") };
@@ -45,6 +50,26 @@ describe("two agents of one region", () => {
     await world.clock.advance(180_000);
     assert.deepEqual([first.writes.length - written, second.writes.length], [0, 0]);
     assert.equal(world.reported.length - reported, 20, "each object is reported once more");
+    await world.stop();
+  });
+
+  test("reports carry the term of the leader, so that a late one of its predecessor is dropped", async () => {
+    const terms: string[] = [];
+    const { world, startAgent } = await createWorld([
+      (next) => (call) => {
+        const order = call.header.get(reportOrderHeader);
+        if (order !== null) terms.push(order.split("/")[0] ?? "");
+        return next(call);
+      },
+    ]);
+    await world.setDeployment(1);
+    const [first, second] = [await startAgent(), await startAgent()];
+    first.lead();
+    await world.until("it is reported", async () => terms.length > 0);
+    first.retire();
+    second.lead();
+    await world.until("it is reported again", async () => terms.includes("2"));
+    assert.deepEqual([...new Set(terms)], ["1", "2"]);
     await world.stop();
   });
 
