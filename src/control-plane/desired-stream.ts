@@ -17,7 +17,7 @@
 import { linkSignals } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { notify } from "../concurrency/notify.ts";
-import type { Random } from "../concurrency/random.ts";
+import { type Random, uniform } from "../concurrency/random.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "./error.ts";
@@ -98,6 +98,8 @@ export interface DesiredStream {
   run(signal: AbortSignal): Promise<void>;
   /** Resets the cursor and reopens the stream: after this long (default at once) if it is open, else when its delay is over. */
   reconnectFromZero(afterMs?: number): void;
+  /** Does so again and again, until the signal aborts. The interval is up to a fifth shorter, at random. */
+  replayEvery(everyMs: number, signal: AbortSignal): Promise<void>;
   status(): StreamStatus;
 }
 
@@ -134,6 +136,14 @@ class ReconnectingStream<S> implements DesiredStream {
     this.fromZero = true;
     this.replayDelayMs = afterMs;
     this.endConnection();
+  }
+
+  async replayEvery(everyMs: number, signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.deps;
+    for (;;) {
+      await sleep(clock, uniform(random, everyMs * 0.8, everyMs), signal);
+      this.reconnectFromZero();
+    }
   }
 
   async run(signal: AbortSignal): Promise<void> {

@@ -7,7 +7,6 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import { linkSignals } from "../concurrency/abort.ts";
 import type { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
 import { sleep } from "../concurrency/clock.ts";
-import { uniform } from "../concurrency/random.ts";
 import { type Loop, supervise } from "../concurrency/supervisor.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
 import type { DesiredAnswer, DesiredQuestion } from "../control-plane/connection.ts";
@@ -305,7 +304,7 @@ export class Controller<
       this.keep("leader", (signal) => inEachTerm(leadership, (...term) => this.lead(...term), signal)),
     ];
     if (resyncMs > 0) loops.push(this.keep("resync", (signal) => this.runResync(resyncMs, signal)));
-    if (replayMs > 0) loops.push(this.keep("replay", (signal) => this.runReplay(replayMs, signal)));
+    if (replayMs > 0) loops.push(this.keep("replay", (signal) => this.stream.replayEvery(replayMs, signal)));
     return loops;
   }
 
@@ -469,14 +468,6 @@ export class Controller<
       this.lastResync = await this.resync.pass(signal);
       this.seals.measure();
       await sleep(clock, Math.max(0, startedMs + everyMs - clock.nowMs()), signal);
-    }
-  }
-
-  private async runReplay(everyMs: number, signal: AbortSignal): Promise<void> {
-    const { clock, random } = this.deps;
-    for (;;) {
-      await sleep(clock, uniform(random, everyMs * 0.8, everyMs), signal);
-      this.stream.reconnectFromZero();
     }
   }
 

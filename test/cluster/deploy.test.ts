@@ -81,6 +81,7 @@ test("every manifest is taken to the letter, and pods come of them", async (t) =
     const found = items as readonly Pod[];
     assert.deepEqual(found.map(({ metadata }) => metadata?.labels?.["app.kubernetes.io/component"]).sort(), [
       "agent",
+      "agent",
       "server",
       "server",
       "vault",
