@@ -140,6 +140,10 @@ test("if admission weakens the replacement too, the deployment is held, and noth
     const made = await api.create(pods, copy, { dryRun: true }, signal);
     assert.equal(made.spec?.hostPID, true, "it does not");
   });
+  // Of pods with the same age in seconds, Kubernetes may remove any when the deployment shrinks.
+  await eventually("the replacement will be younger by more than a second", () =>
+    assert.ok(Date.now() - readyAtMs(other) > 2_000, "it would not"),
+  );
   await debug(target);
   await eventually("it is held", () =>
     assert.equal(
@@ -164,6 +168,11 @@ test("if admission weakens the replacement too, the deployment is held, and noth
   assert.equal(withoutEvents(agent.api.writes).length, writes);
   assert.equal(agent.kept.of("evicted a pod").length, 1);
 });
+
+function readyAtMs({ status }: Pod): number {
+  const ready = status?.conditions?.find(({ type }) => type === "Ready");
+  return Date.parse(ready?.lastTransitionTime ?? "");
+}
 
 /** Waits until a whole resync has ended that began after this call. */
 async function resyncTwice({ controller }: ClusterController): Promise<void> {
