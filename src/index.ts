@@ -44,6 +44,7 @@ export {
   CiliumController,
   type CiliumControllerOptions,
   type ControllerDeps,
+  createOrderRecords,
   DeploymentController,
   type DeploymentControllerOptions,
   type DeploymentDeletion,
@@ -58,7 +59,6 @@ export {
   type SentinelOrder,
 } from "./library/controllers.ts";
 export type { HostDeps } from "./library/host-deps.ts";
-export { createOrderRecords } from "./library/order-records.ts";
 export { type RunDeps, run } from "./library/run.ts";
 export * as labels from "./model/labels.ts";
 export {

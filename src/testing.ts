@@ -12,8 +12,13 @@ export {
 export { createInProcessTransport, type InProcessOptions } from "./dev/in-process-transport.ts";
 export { ObjectKind } from "./gen/krane/admin/v1/admin_pb.ts";
 export { createKubeApi } from "./kube/client.ts";
-export { kinds, type LiveObject } from "./library/resources.ts";
-export { startTestCluster, type TestCluster, type TestClusterOptions } from "./library/test-cluster.ts";
+export {
+  kinds,
+  type LiveObject,
+  startTestCluster,
+  type TestCluster,
+  type TestClusterOptions,
+} from "./library/test-cluster.ts";
 export {
   createTestControlPlane,
   type TestControlPlane,

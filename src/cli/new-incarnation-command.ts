@@ -20,7 +20,7 @@ export async function runNewIncarnationCommand(
   try {
     const config = await loadServerConfig(command, env, io, stop.signal);
     if (config === undefined) return exitCodes.config;
-    const { startNewIncarnation } = await import("../server/new-incarnation.ts");
+    const { startNewIncarnation } = await import("../server/server-database.ts");
     const clock = createSystemClock();
     const random = createSystemRandom();
     const log = createLog(

@@ -84,7 +84,7 @@ async function runRender(command: Command, { env, io }: RenderDeps, signal: Abor
   );
   if (clashes.length > 0) throw new CommandError("failed", renderDocumentProblems(clashes).trimEnd());
   const settings = await settingsOf(config, region, flags, io, signal);
-  const { renderedObjects } = await import("../kinds/rendered-objects.ts");
+  const { renderedObjects } = await import("../kinds/documents.ts");
   await print(await renderedObjects(documents, settings, rules), flags, io);
   return exitCodes.ok;
 }

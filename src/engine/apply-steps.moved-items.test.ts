@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { KubeObject } from "../kube/types.ts";
-import { findMovedItems } from "./moved-items.ts";
+import { findMovedItems } from "./drift-repair.ts";
 
 const object = (spec: unknown): KubeObject & { readonly spec: unknown } => ({
   metadata: { name: "it" },

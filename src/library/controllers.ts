@@ -7,6 +7,7 @@ import type { Setting } from "../config/setting.ts";
 import { settings } from "../config/settings.ts";
 import type { ControlPlane } from "../control-plane/connection.ts";
 import { Controller } from "../engine/controller.ts";
+import { createOrderRecords as createRecords, type OrderRecordsPlace } from "../engine/kube-order-records.ts";
 import type { OrderRecords } from "../engine/order-records.ts";
 import type { OrderOutcome, RunningController } from "../engine/running-controller.ts";
 import {
@@ -267,4 +268,16 @@ function defaultDeletion(): DeletionConfig {
 export function defaultOf<T>({ path, fallback }: Setting<T>): T {
   if (fallback === undefined) throw new TypeError(`${path} has no default`);
   return fallback.value({ hasSection: () => false, randomId: () => "" });
+}
+
+/**
+ * Records the orders of one controller as ConfigMaps. A record counts as an order, so choose a
+ * namespace that tenants cannot write to.
+ */
+export function createOrderRecords(
+  place: OrderRecordsPlace,
+  deps: Pick<HostDeps, "log"> & { readonly api: KubeApi },
+): OrderRecords {
+  const { log } = completeHostDeps(deps);
+  return createRecords(place, { api: deps.api, log });
 }

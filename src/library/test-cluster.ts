@@ -1,7 +1,6 @@
 // An in-process Kubernetes cluster for tests: the embedded API server with nodes, Cilium's policies, and the controllers
 // that create pods from ReplicaSets. It runs no images, listens on a port only after serve(), and leaves nothing behind
 // after stop().
-
 import {
   type ApiServer,
   type ApiServerOptions,
@@ -18,7 +17,8 @@ import { createFixture } from "../dev/cluster-fixture.ts";
 import { createInProcessTransport } from "../dev/in-process-transport.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { ciliumNetworkPolicies, customResourceDefinitions } from "../kube/resources.ts";
+import * as known from "../kube/resources.ts";
+import type { KubeObject, ResourceKind } from "../kube/types.ts";
 import { completeHostDeps, type HostDeps } from "./host-deps.ts";
 
 export interface TestClusterOptions extends ApiServerOptions {
@@ -95,7 +95,30 @@ async function installCilium(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
-  await api.create(customResourceDefinitions, ciliumDefinition, {}, signal);
-  const { group, version, plural } = ciliumNetworkPolicies;
+  await api.create(known.customResourceDefinitions, ciliumDefinition, {}, signal);
+  const { group, version, plural } = known.ciliumNetworkPolicies;
   while (registry.find(group, version, plural) === undefined) await sleep(clock, pollEveryMs, signal);
+}
+
+/** Loosely typed: programs that need types use those of their own Kubernetes client. */
+export interface LiveObject extends KubeObject {
+  readonly spec?: Readonly<Record<string, unknown>>;
+  readonly status?: Readonly<Record<string, unknown>>;
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+/** The Kubernetes kinds that krane creates, for tests that read them. */
+export const kinds = {
+  namespaces: live(known.namespaces),
+  secrets: live(known.secrets),
+  pods: live(known.pods),
+  services: live(known.services),
+  replicaSets: live(known.replicaSets),
+  appsDeployments: live(known.appsDeployments),
+  podDisruptionBudgets: live(known.podDisruptionBudgets),
+  ciliumNetworkPolicies: live(known.ciliumNetworkPolicies),
+};
+
+function live(kind: ResourceKind): ResourceKind<LiveObject> {
+  return kind as ResourceKind<LiveObject>;
 }

@@ -18,7 +18,7 @@ const compressBytesMin = 16 * 1024;
 
 export interface ClusterApiOptions {
   readonly store: Store;
-  /** Rejects unauthenticated calls and sets the regions that a caller may act for; see caller-regions.ts. */
+  /** Rejects unauthenticated calls and sets the regions that a caller may act for; see agent-auth.ts. */
   readonly auth: Interceptor;
   /** Run in this order, for authenticated calls only. */
   readonly interceptors?: readonly Interceptor[];

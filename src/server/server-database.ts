@@ -3,6 +3,7 @@ import type { ClientConfig } from "pg";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
 import { createSecretSource } from "../config/secret-source.ts";
+import type { Incarnation } from "../control-plane/incarnation.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { DatabaseChoice } from "./config/server-config.ts";
 import { serverSettings } from "./config/server-settings.ts";
@@ -103,5 +104,30 @@ async function startPatiently(
       if (attempt === 1) deps.progress("the database is not responding yet; waiting for it");
     }
     await sleep(deps.clock, retryEveryMs, signal);
+  }
+}
+
+export interface ReplacedIncarnation {
+  readonly replaced: Incarnation;
+  readonly started: Incarnation;
+}
+
+/** See docs/adr/0013-incarnations.md. Running servers on the same database notice it within seconds. */
+export async function startNewIncarnation(
+  choice: DatabaseChoice,
+  deps: ServerDatabaseDeps,
+  signal: AbortSignal,
+): Promise<ReplacedIncarnation> {
+  const { store, close } = await openServerDatabase(choice, deps, signal);
+  try {
+    const replaced = await store.incarnation();
+    if (replaced === undefined || replaced.isReplica)
+      throw new ServerError("database_unusable", "the database is a replica; name its primary");
+    const { id, ordinal } = replaced;
+    const started = await store.startIncarnation({ replaces: id, above: ordinal, reason: "requested" });
+    // Another server may have been faster, which is as good.
+    return { replaced, started: started ?? replaced };
+  } finally {
+    await close();
   }
 }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { appliedContentHash, manifestContentHash } from "../../src/engine/applied-content.ts";
-import { findMovedItems } from "../../src/engine/moved-items.ts";
+import { findMovedItems } from "../../src/engine/drift-repair.ts";
 import { createKubeApi, objectPath } from "../../src/kube/client.ts";
 import { ciliumNetworkPolicies, replicaSets } from "../../src/kube/resources.ts";
 import type { KubeTransport } from "../../src/kube/transport.ts";

@@ -5,6 +5,7 @@ import { kindNames } from "../../kinds/kinds.ts";
 import { addAdminOptions, type CommandDeps, withAdmin } from "../admin/admin-access.ts";
 import { regionFlag } from "../admin/admin-target.ts";
 import { listed } from "../terminal/word-list.ts";
+import type { AdoptOptions } from "./adopt-objects.ts";
 import type { EventOptions } from "./event-list.ts";
 
 type ExitWith = (code: number) => void;
@@ -106,4 +107,85 @@ function parseLimit(text: string): number {
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (limit >= 1 && limit <= limitMax) return limit;
   throw new InvalidArgumentError(`Must be a whole number from 1 to ${limitMax}.`);
+}
+
+export function addDeletionCommands(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
+  const deletions = program
+    .command("deletions")
+    .description("list and release the deletions that an agent is holding back")
+    .addHelpText(
+      "after",
+      `
+An agent deletes what the control plane tells it to delete. If an object merely went missing from the control plane,
+the agent holds back its deletion where that may be a mistake, until an operator releases it.
+
+Examples:
+  krane deletions list
+  krane deletions release deployments demo/hello
+`,
+    );
+  const list = deletions.command("list").description("list the held-back deletions");
+  addAdminOptions(list, { output: true })
+    .addHelpText("after", "\nExamples:\n  krane deletions list\n  krane deletions list -o json\n")
+    .action(async () =>
+      exitWith(
+        await withAdmin(list, deps, async (admin) => {
+          const { listDeletions } = await import("./held-deletions.ts");
+          return listDeletions(admin, deps.io);
+        }),
+      ),
+    );
+  const release = deletions
+    .command("release <controller> <key>")
+    .description("allow a held-back deletion; controller and key are as in the list");
+  addAdminOptions(release)
+    .addHelpText("after", "\nExample:\n  krane deletions release deployments demo/hello\n")
+    .action(async (controller: string, key: string) =>
+      exitWith(
+        await withAdmin(release, deps, async (admin) => {
+          const { releaseDeletion } = await import("./held-deletions.ts");
+          return releaseDeletion(admin, deps.io, { controller, key });
+        }),
+      ),
+    );
+}
+
+export function addAdoptCommand(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
+  const adopt = program
+    .command("adopt [name...]")
+    .description("let an agent take over objects that carry the seal of another krane")
+    .option("--kind <kind>", "only this Kubernetes kind, such as ReplicaSet")
+    .option("--namespace <namespace>", "only this namespace")
+    .option("--dry-run", "only show what would be adopted")
+    .option("-y, --yes", "do not ask for confirmation");
+  addAdminOptions(adopt, { output: true })
+    .addHelpText(
+      "after",
+      `
+An agent neither changes nor deletes objects that are sealed with an unknown key, for another region or for another
+cluster. After a lost key, a renamed region or a restored cluster these are its own objects, and this command makes
+them its own again. It shows them first, and asks.
+
+Only objects that desired state names by kind, namespace, name and id are adopted, and only with the uid that was
+shown. All others are left alone. Nothing is deleted. An object that differs from desired state is updated after that.
+Stop any other krane that uses this key or region first: two agents would change the objects back and forth.
+
+NAME is a name, NAMESPACE/NAME or an id.
+
+Examples:
+  krane adopt --dry-run                             what would be adopted, and why
+  krane adopt                                       asks first
+  krane adopt --namespace demo --yes
+  krane adopt --kind ReplicaSet hello demo/web
+  krane adopt --dry-run -o json | jq '.strangers[].reason'
+`,
+    )
+    .action(async (names: readonly string[]) =>
+      exitWith(
+        await withAdmin(adopt, deps, async (admin) => {
+          const { adoptObjects } = await import("./adopt-objects.ts");
+          return adoptObjects(admin, deps.io, names, adopt.opts<AdoptOptions>());
+        }),
+      ),
+    );
 }

@@ -69,7 +69,7 @@ export function addVaultCommands(
       "\nTo replace a master key:\n  1. krane vault keygen, appended as the last line of vault.master_keys of every vault and agent\n  2. krane vault rotate -c vault.toml\n  3. remove the old lines\n",
     )
     .action(async () => {
-      const { runRotate } = await import("./vault-rotate-command.ts");
+      const { runRotate } = await import("./vault-value-commands.ts");
       exitWith(await runRotate(rotate, env, io));
     });
 
@@ -77,7 +77,7 @@ export function addVaultCommands(
   addVaultServerOptions(serve)
     .addHelpText("after", "\nExample:\n  krane vault serve -c vault.toml --rpc-port 8060\n")
     .action(async () => {
-      const { runServe } = await import("./vault-serve-command.ts");
+      const { runServe } = await import("./vault-server.ts");
       exitWith(await runServe(serve, env, io, build));
     });
 }

@@ -1,7 +1,9 @@
-// Serves a vault on a port, with health endpoints, metrics and traces.
-
-import type { Clock } from "../../concurrency/clock.ts";
+// krane vault serve: serves a vault on a port, with health endpoints, metrics and traces, to agents and to clients that
+// write secrets.
+import type { Command } from "commander";
+import { type Clock, createSystemClock } from "../../concurrency/clock.ts";
 import type { VaultProgramConfig } from "../../config/config.ts";
+import type { ProcessEnv } from "../../config/expand.ts";
 import { createSecretSource } from "../../config/secret-source.ts";
 import { VaultService } from "../../gen/vault/v1/service_pb.ts";
 import { createHealth, type HealthCheck } from "../../http/health.ts";
@@ -23,6 +25,10 @@ import { createEmbeddedVault } from "../../vault/embedded-vault.ts";
 import { latest, objectKeyOf } from "../../vault/identifiers.ts";
 import type { VaultStorage } from "../../vault/storage/storage.ts";
 import type { OpenVault } from "../../vault/vault.ts";
+import type { Io } from "../io.ts";
+import { createProcessLog } from "../process/process-log.ts";
+import { runUntilStopped } from "../process/stop-request.ts";
+import { loadVaultConfig } from "./vault-access.ts";
 
 export interface VaultServerDeps {
   readonly clock: Clock;
@@ -110,4 +116,15 @@ function storageCheck(storage: VaultStorage): HealthCheck {
       throw new Error("cannot be read");
     }
   };
+}
+
+export function runServe(command: Command, env: ProcessEnv, io: Io, build: BuildInfo): Promise<number> {
+  return runUntilStopped(io, async (signal) => {
+    const config = await loadVaultConfig("serve", command, env, io, signal);
+    if (config === undefined) return undefined;
+    const instance = { id: config.instanceId, region: config.region, version: build.version };
+    const log = createProcessLog({ instance, logging: config.observability.logging }, io.stdout, env);
+    const deps = { clock: createSystemClock(), log, build, env, readTextFile: io.readTextFile };
+    return { log, run: (stopping) => runVaultServer(config, deps, stopping) };
+  });
 }

@@ -1,9 +1,11 @@
-// krane vault keygen, encrypt and decrypt. Only the result goes to standard output.
+// krane vault keygen, encrypt, decrypt and rotate. Only the result goes to standard output.
 import type { Command } from "commander";
-import { createSystemClock } from "../../concurrency/clock.ts";
+import { type Clock, createSystemClock } from "../../concurrency/clock.ts";
+import type { VaultProgramConfig } from "../../config/config.ts";
 import type { ProcessEnv } from "../../config/expand.ts";
-import { createVault } from "../../vault/create-vault.ts";
+import { createVault, openKeyStorage } from "../../vault/create-vault.ts";
 import { generateMasterKey } from "../../vault/master-keys.ts";
+import { type RotationProgress, type RotationResult, rotateDataKeys } from "../../vault/rotation.ts";
 import type { Vault } from "../../vault/vault.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
@@ -65,4 +67,69 @@ async function withValue(
   } finally {
     stop.release();
   }
+}
+
+const progressEveryMs = 1_000;
+
+export async function runRotate(command: Command, env: ProcessEnv, io: Io): Promise<number> {
+  const stop = listenForStop(io);
+  try {
+    const config = await loadVaultConfig("keys", command, env, io, stop.signal);
+    if (config === undefined) return exitCodes.config;
+    return await rotate(config, env, io, stop.signal);
+  } catch (error) {
+    if (error !== stop.signal.reason) throw error;
+    io.stderr.write("krane: rotation was interrupted; nothing is lost, run it again to continue\n");
+    return exitCodes.failure;
+  } finally {
+    stop.release();
+  }
+}
+
+async function rotate(
+  { vault, ...config }: VaultProgramConfig,
+  env: ProcessEnv,
+  io: Io,
+  signal: AbortSignal,
+): Promise<number> {
+  if (vault.kind !== "embedded") throw new TypeError("the rules let a remote vault through");
+  const deps = vaultDeps({ ...config, vault }, env, io);
+  const { storage, masterKeys } = await openKeyStorage(vault, deps, signal);
+  try {
+    const onProgress = throttled(deps.clock, (progress: RotationProgress) =>
+      io.stderr.write(progressLine(progress)),
+    );
+    const options = { format: vault.writeFormat };
+    const result = await rotateDataKeys(
+      options,
+      { storage, masterKeys, clock: deps.clock, onProgress },
+      signal,
+    );
+    io.stderr.write(result.failures.map(({ message }) => `krane: ${message}\n`).join(""));
+    io.stdout.write(summaryOf(result));
+    return result.failed === 0 ? exitCodes.ok : exitCodes.failure;
+  } finally {
+    await storage.close();
+  }
+}
+
+function progressLine({ pass, seen, rewrapped }: RotationProgress): string {
+  return `pass ${pass}: ${seen} data keys checked, ${rewrapped} re-encrypted with the newest master key\n`;
+}
+
+function summaryOf({ masterKeyId, objects, rewrapped, failed, skipped }: RotationResult): string {
+  const done = `${objects} stored data keys, ${rewrapped} of them re-encrypted with ${masterKeyId}`;
+  if (failed > 0) return `${done}; ${failed} failed: keep every master key\n`;
+  return skipped === 0
+    ? `${done}; older master keys can be removed\n`
+    : `${done}; ${skipped} objects have names that krane does not use and were skipped: keep every master key that they need\n`;
+}
+
+function throttled<T>(clock: Clock, tell: (value: T) => void): (value: T) => void {
+  let lastMs = clock.nowMs();
+  return (value) => {
+    if (clock.nowMs() - lastMs < progressEveryMs) return;
+    lastMs = clock.nowMs();
+    tell(value);
+  };
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Pod, PodSpec } from "kubernetes-types/core/v1.js";
 import { ownPod, ownReplicaSet } from "../../test/support/own-workload.ts";
-import { findPodFlaw } from "./pod-flaw.ts";
+import { findPodFlaw } from "./workload-identity.ts";
 
 const set = ownReplicaSet();
 const applied = (time: string) => ({

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { EnvelopeScan } from "./envelope-scan.ts";
+import { EnvelopeScan } from "./message-progress.ts";
 
 function envelope(length: number): Buffer {
   const bytes = Buffer.alloc(5 + length, 0xff);

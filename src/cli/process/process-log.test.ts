@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readableLine } from "./readable-line.ts";
+import { readableLine } from "./process-log.ts";
 
 const plain = (text: string) => text;
 const line = (fields: object) =>
