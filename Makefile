@@ -79,7 +79,7 @@ clean: ## Remove build results (not the Kubernetes cache)
 
 .cache/checked: .cache/installed biome.json tsconfig.json Makefile $(SOURCES)
 	node_modules/.bin/biome check --error-on-warnings .
-	node_modules/.bin/tsc --noEmit -p .
+	node_modules/.bin/tsc --noEmit -p . --incremental --tsBuildInfoFile .cache/types
 	$(TS) tools/check-layers.ts
 	@touch $@
 
