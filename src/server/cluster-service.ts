@@ -12,6 +12,7 @@ import { refOf } from "./allowed-adoptions.ts";
 import { type ChangeSource, desiredFeed, type Receive } from "./desired-feed.ts";
 import { clearForeignVersions } from "./known-state.ts";
 import { limitedState, sentLimit, streamLimit } from "./message-limit.ts";
+import { isOriginalAgent, OriginalAgents, unknownToOriginal } from "./original-agents.ts";
 import { limitReport } from "./report-limits.ts";
 import { readReportRank } from "./report-rank.ts";
 import { nameIncarnation, receiveClient } from "./served-incarnation.ts";
@@ -26,11 +27,18 @@ export interface ClusterServiceDeps {
   readonly clock: Clock;
 }
 
-export function createClusterService(deps: ClusterServiceDeps): ServiceImpl<typeof ClusterService> {
+interface HandlerDeps extends ClusterServiceDeps {
+  readonly originals: OriginalAgents;
+}
+
+export function createClusterService(serviceDeps: ClusterServiceDeps): ServiceImpl<typeof ClusterService> {
+  const deps: HandlerDeps = { ...serviceDeps, originals: new OriginalAgents(serviceDeps) };
   const { store, clock } = deps;
   const ofAgents: Pick<ServiceImpl<typeof ClusterService>, "heartbeat" | "reportAgentState"> = {
     async heartbeat(request, context) {
-      await store.reportHeartbeat(regionOf(context, request.region), clock.wallMs());
+      const region = regionOf(context, request.region);
+      refuseLaterVersions(context);
+      await store.reportHeartbeat(region, clock.wallMs());
       nameIncarnation(context, await store.incarnation());
       return {};
     },
@@ -54,7 +62,7 @@ interface KindRequest {
   readonly regionKey?: RegionKey;
 }
 
-function kindHandlers(deps: ClusterServiceDeps, kind: AnyKind) {
+function kindHandlers(deps: HandlerDeps, kind: AnyKind) {
   const { name, rpcs } = kind;
   return {
     [rpcs.watch.localName]: (request: KindRequest, context: HandlerContext) =>
@@ -74,7 +82,7 @@ function kindHandlers(deps: ClusterServiceDeps, kind: AnyKind) {
 }
 
 function watch(
-  deps: ClusterServiceDeps,
+  deps: HandlerDeps,
   kind: KindName,
   request: KindRequest,
   context: HandlerContext,
@@ -82,8 +90,20 @@ function watch(
   const region = regionOf(context, request.regionKey, request.region);
   const bytesMax = streamLimit(context.requestHeader);
   const receive: Receive = (state) => receiveClient(deps, context, state);
+  const feed = (start: bigint, signal: AbortSignal, startOver?: () => void) =>
+    desiredFeed(deps.changes, kind, region, start, bytesMax, signal, receive, startOver);
+  const { versionLastSeen } = request;
+  if (!isOriginalAgent(request))
+    return deps.streams.guard((signal) => feed(versionLastSeen, signal), context.signal);
   return deps.streams.guard(
-    (signal) => desiredFeed(deps.changes, kind, region, request.versionLastSeen, bytesMax, signal, receive),
+    (signal) =>
+      deps.originals.follow(
+        kind,
+        region,
+        versionLastSeen,
+        ({ start, startOver }) => feed(start, signal, startOver),
+        signal,
+      ),
     context.signal,
   );
 }
@@ -100,7 +120,8 @@ async function desiredState(
   const { row, counter, incarnation } = await deps.store.find(region, kind, id);
   const about = row && { kind, id, version: row.version };
   await receiveClient(deps, context, { region, row: about, counter, incarnation });
-  if (row === undefined) throw notFound(kind, id, region);
+  if (row === undefined)
+    throw isOriginalAgent(request) ? unknownToOriginal(kind, id, region) : notFound(kind, id, region);
   if (row.desired === "unreadable") {
     throw new ConnectError(`the spec of ${kind} ${id} cannot be read`, Code.Internal);
   }
@@ -113,7 +134,7 @@ async function storeReport(
   { store, clock }: ClusterServiceDeps,
   { name: kind, reports }: AnyKind,
   region: string,
-  request: Message,
+  request: KindRequest & Message,
   headers: Headers,
 ): Promise<void> {
   const read = reports?.read(request, clock.wallMs());
@@ -121,7 +142,8 @@ async function storeReport(
   // It was parsed as a report of this kind.
   const report = read.report as ReportOf<KindName>;
   const stored = await store.report(region, kind, read, report, readReportRank(headers));
-  if (!stored) throw notFound(kind, read.name, region);
+  // An agent of the original fails the whole stream for it, and pauses all reports after five.
+  if (!stored && !isOriginalAgent(request)) throw notFound(kind, read.name, region);
 }
 
 async function storeAgentState(
@@ -147,6 +169,16 @@ function regionOf(context: HandlerContext, key: RegionKey | undefined, field?: s
   const region = resolveRegion({ header, key, ...(field === undefined ? {} : { field }) });
   assertMaySpeakFor(region, context.values);
   return region;
+}
+
+/**
+ * The heartbeat of a later version of the original fits, but its agent cannot receive an order from this server: it must
+ * not look alive. It sends no region header, or the platform in one of its own.
+ */
+function refuseLaterVersions({ requestHeader }: HandlerContext): void {
+  if (requestHeader.get("x-krane-region") && !requestHeader.has("x-krane-platform")) return;
+  const message = "this agent speaks a later version of the original's protocol, which this server does not";
+  throw new ConnectError(message, Code.Unimplemented);
 }
 
 function notFound(kind: KindName, name: string, region: string): ConnectError {

@@ -8,7 +8,8 @@
 //   database starts a new incarnation, the stream ends.
 // - A cursor above the region's counter, of a client that names no incarnation, was issued
 //   before the database was restored or replaced. It is rejected, because its client would
-//   treat every new version as old.
+//   treat every new version as old. An agent of the original treats none as old, and never
+//   takes its cursor back: for it the stream starts at 0.
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { KindName, StateMessage } from "../kinds/kinds.ts";
 import { limitedState } from "./message-limit.ts";
@@ -31,6 +32,7 @@ export async function* desiredFeed<K extends KindName>(
   bytesMax: number,
   signal: AbortSignal,
   receive: Receive = async () => true,
+  startOver?: () => void,
 ): AsyncGenerator<StateMessage<K>, never> {
   let cursor = versionLastSeen;
   let servedId: string | undefined;
@@ -46,6 +48,11 @@ export async function* desiredFeed<K extends KindName>(
         cursor = 0n;
         continue;
       }
+    }
+    if (cursor > counter && startOver !== undefined) {
+      startOver();
+      cursor = 0n;
+      continue;
     }
     if (cursor > counter) {
       const message = `version ${cursor} is above the newest version of region ${region}, ${counter}: start again from 0`;

@@ -17,7 +17,14 @@ export const weakPodReason = /^pod \S+ is less isolated than its template/;
 
 const rejected: ReadonlySet<Outcome> = new Set([Outcome.PARKED, Outcome.CONFLICT]);
 
-export function appliedText({ object, trouble, earlierTrouble, controller }: Facts): string {
+export function appliedText(facts: Facts): string {
+  const text = appliedVersionText(facts);
+  return facts.agent.state?.inferred
+    ? `${text} (inferred: this agent does not report what it applied)`
+    : text;
+}
+
+function appliedVersionText({ object, trouble, earlierTrouble, controller }: Facts): string {
   const before = (trouble ?? earlierTrouble)?.appliedVersion ?? 0n;
   const inForce = before === 0n ? "nothing is applied" : `version ${before} stays in force`;
   if (trouble !== undefined && rejected.has(trouble.outcome)) return `rejected; ${inForce}`;

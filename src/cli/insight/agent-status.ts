@@ -49,7 +49,8 @@ function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
     `last heard ${ageOf(heardAtMs(agent), nowMs)} ago`,
     isSilent(agent, nowMs) ? "bad" : "good",
   );
-  const version = state === undefined ? "" : `agent ${printable(state.version)}, `;
+  const reported = state === undefined ? "" : `agent ${printable(state.version)}, `;
+  const version = state?.inferred ? "agent of the original (state inferred from its streams), " : reported;
   // The agent may be alive and fail to report its state.
   const isOld = state !== undefined && isStale(agent.stateAtMs, nowMs);
   const old = isOld ? paint(`, state from ${ageOf(agent.stateAtMs, nowMs)} ago`, "bad") : "";

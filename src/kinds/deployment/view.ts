@@ -35,16 +35,17 @@ export const deploymentView: KindView = {
       const live = found.length === 0 ? desired : [...new Set(found)].sort().join(" and ");
       return live === desired ? [] : [{ field, desired, live }];
     };
+    // An agent of the original reports 0 for both.
     return [
       ...difference(
         "CPU of each pod",
         `${spec.cpuMillicores}m`,
-        instances.map(({ cpuMillicores }) => `${cpuMillicores}m`),
+        instances.flatMap(({ cpuMillicores }) => (cpuMillicores === 0n ? [] : [`${cpuMillicores}m`])),
       ),
       ...difference(
         "memory of each pod",
         `${spec.memoryMib}Mi`,
-        instances.map(({ memoryMib }) => `${memoryMib}Mi`),
+        instances.flatMap(({ memoryMib }) => (memoryMib === 0n ? [] : [`${memoryMib}Mi`])),
       ),
     ];
   },

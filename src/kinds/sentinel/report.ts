@@ -14,6 +14,8 @@ export interface SentinelReport extends ObjectReport {
   readonly health: Health;
   /** Empty during a rollout. */
   readonly runningImage: string;
+  /** The agent never reports the image, as those of the original. */
+  readonly imageUnknown?: boolean;
 }
 
 export const sentinelReports: KindReports<
@@ -26,23 +28,42 @@ export const sentinelReports: KindReports<
   read: ({ k8sName, sentinelId, availableReplicas, health, runningImage }, atMs) => ({
     name: k8sName,
     id: sentinelId,
-    report: { availableReplicas, health, runningImage, atMs },
+    // Agents that report the image have always sent the id with it.
+    report: {
+      availableReplicas,
+      health,
+      runningImage,
+      atMs,
+      ...(sentinelId === "" && { imageUnknown: true }),
+    },
   }),
-  bodyOf({ availableReplicas, health, runningImage }) {
-    const fields = { availableReplicas, health, runningImage };
+  bodyOf({ availableReplicas, health, runningImage, imageUnknown = false }) {
+    // Reports that earlier versions stored have no name, and were of agents that report the image.
+    const k8sName = imageUnknown ? withoutImage : "";
+    const fields = { availableReplicas, health, runningImage, k8sName };
     return toBinary(ReportSentinelStatusRequestSchema, create(ReportSentinelStatusRequestSchema, fields));
   },
   fromStored({ body, atMs }) {
-    const { availableReplicas, health, runningImage } = fromBinary(ReportSentinelStatusRequestSchema, body);
-    return { availableReplicas, health, runningImage, atMs };
+    const stored = fromBinary(ReportSentinelStatusRequestSchema, body);
+    const { availableReplicas, health, runningImage, k8sName } = stored;
+    const kept = { availableReplicas, health, runningImage, atMs };
+    return k8sName === withoutImage ? { ...kept, imageUnknown: true } : kept;
   },
   outcomeOf: ({ health, availableReplicas }) =>
     `${healthWords[health] ?? "unknown"}, ${availableReplicas} available`,
   phaseOf,
-  viewOf: ({ availableReplicas, health, runningImage, atMs }) => ({
-    sentinel: { availableReplicas, health, runningImage, reportedAtMs: BigInt(Math.trunc(atMs)) },
+  viewOf: ({ availableReplicas, health, runningImage, imageUnknown = false, atMs }) => ({
+    sentinel: {
+      availableReplicas,
+      health,
+      runningImage,
+      imageUnknown,
+      reportedAtMs: BigInt(Math.trunc(atMs)),
+    },
   }),
 };
+
+const withoutImage = "without image";
 
 const healthWords: Readonly<Record<Health, string>> = {
   [Health.UNSPECIFIED]: "unknown",
@@ -56,8 +77,9 @@ function phaseOf({ replicas, image }: ApplySentinel, report: SentinelReport | un
     return (report?.availableReplicas ?? 0) === 0 ? Phase.PAUSED : Phase.PROGRESSING;
   }
   if (report === undefined) return Phase.PROGRESSING;
-  const { health, availableReplicas, runningImage } = report;
+  const { health, availableReplicas, runningImage, imageUnknown } = report;
   // During a rollout the agent reports no image, although enough of the previous pods serve.
-  const isReady = health === Health.HEALTHY && availableReplicas >= replicas && runningImage === image;
+  const isReady =
+    health === Health.HEALTHY && availableReplicas >= replicas && (imageUnknown || runningImage === image);
   return isReady ? Phase.READY : Phase.PROGRESSING;
 }

@@ -27,11 +27,12 @@ export const sentinelView: KindView = {
   },
   liveText({ sentinel }, pods) {
     const health = (sentinel && healthWords[sentinel.health]) ?? "health unknown";
-    return `${readyPodsText(pods)}, ${health}, ${sentinel?.runningImage || "no single image yet"}`;
+    const noImage = sentinel?.imageUnknown ? "image not reported" : "no single image yet";
+    return `${readyPodsText(pods)}, ${health}, ${sentinel?.runningImage || noImage}`;
   },
   differencesOf(object) {
     const desired = specOf(object)?.image;
-    if (desired === undefined || object.sentinel === undefined) return [];
+    if (desired === undefined || object.sentinel === undefined || object.sentinel.imageUnknown) return [];
     const live = object.sentinel.runningImage || "several";
     return desired === live ? [] : [{ field: "image", desired, live }];
   },
@@ -39,7 +40,8 @@ export const sentinelView: KindView = {
   stillExists: () => false,
   isRollingOut(object) {
     const spec = specOf(object);
-    return spec !== undefined && object.sentinel?.runningImage !== spec.image;
+    const { runningImage = "", imageUnknown = false } = object.sentinel ?? {};
+    return spec !== undefined && !imageUnknown && runningImage !== spec.image;
   },
 };
 

@@ -2,6 +2,7 @@
 // the same tests hold on all of them.
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
+import { create } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
@@ -12,6 +13,7 @@ import {
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { Secret } from "../../../src/config/secret.ts";
 import { ClusterService } from "../../../src/gen/ctrl/v1/cluster_service_pb.ts";
+import { RegionKeySchema } from "../../../src/gen/ctrl/v1/region_pb.ts";
 import type { ApplyInit } from "../../../src/kinds/kinds.ts";
 import {
   createControlPlaneServer,
@@ -31,7 +33,10 @@ export const dev = "local.dev";
 export interface ServedControlPlane extends TestPlane {
   /** Undefined in process. */
   readonly running: RunningControlPlane | undefined;
-  /** A client on a connection of its own. Headers that are not given are those of an agent of `us-east-1.aws`. */
+  /**
+   * A client on a connection of its own. Headers that are not given are those of an agent of `us-east-1.aws`. Its requests
+   * carry the RegionKey that an agent of krane sends; those of the original are in test/dialects.
+   */
   connect(headers?: Readonly<Record<string, string>>): ClusterClient;
 }
 
@@ -50,7 +55,7 @@ export async function serveControlPlane(
     const sent = { authorization: `Bearer ${token}`, "x-krane-region": aws, ...headers };
     const send: Interceptor = (next) => (request) => {
       for (const [name, value] of Object.entries(sent)) if (value !== "") request.header.set(name, value);
-      return next(request);
+      return next(withRegionKey(request));
     };
     const transport = running
       ? openTransport(t, road, running.url, send)
@@ -58,6 +63,21 @@ export async function serveControlPlane(
     return createClient(ClusterService, transport);
   };
   return { ...controlPlane, running, connect };
+}
+
+type SentRequest = Parameters<Parameters<Interceptor>[0]>[0];
+
+/** The region itself is in the header. */
+function withRegionKey(request: SentRequest): SentRequest {
+  const hasKey = request.method.input.fields.some(({ localName }) => localName === "regionKey");
+  if (!hasKey) return request;
+  const add = <M extends object>(message: M): M => ({ regionKey: create(RegionKeySchema), ...message });
+  if (!request.stream) return { ...request, message: add(request.message) };
+  const { message } = request;
+  const added = (async function* () {
+    for await (const each of message) yield add(each);
+  })();
+  return { ...request, message: added };
 }
 
 async function listen(
