@@ -9,7 +9,7 @@ import type { Log } from "../telemetry/log.ts";
 import { printable } from "../telemetry/scrub.ts";
 import { classifyFailure } from "./classify.ts";
 import type { DeletionBasis } from "./deletion-guard.ts";
-import { type FieldChange, fieldText, findChangedFields, memberPath } from "./field-changes.ts";
+import { type FieldChange, fieldText, findChangedFields } from "./field-changes.ts";
 import { ownerOfField } from "./field-owners.ts";
 import type { EventReason, EventRecorder, EventSubject } from "./object-events.ts";
 import type { PodWeakness } from "./pod-replacement.ts";
@@ -218,9 +218,9 @@ function isFormOf(live: KubeObject, manifest: KubeObject): boolean {
   return hash(live) === hash(manifest) || isOthers(ownerOfField(live, manifestHashPath));
 }
 
-const manifestHashPath = memberPath("metadata", "annotations", annotationKeys.manifestHash);
+const manifestHashPath = ["metadata", "annotations", annotationKeys.manifestHash];
 
-const sealPath = memberPath("metadata", "annotations", annotationKeys.seal);
+const sealPath = ["metadata", "annotations", annotationKeys.seal];
 
 /**
  * The seal is not part of the manifest. Writing one is a repair if somebody changed or removed it, but not if krane adopts

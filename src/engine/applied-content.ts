@@ -11,18 +11,8 @@ import type { KubeObject, ObjectMeta } from "../kube/types.ts";
 import { annotationKeys } from "../model/labels.ts";
 import { hashOfText, quoted } from "../model/manifest-hash.ts";
 import { sortedNames } from "../model/sorted-names.ts";
-import {
-  amount,
-  type DriftedField,
-  findDriftedFields,
-  hasKeys,
-  isRecord,
-  namesParts,
-  ownApply,
-  parseStep,
-} from "./drifted-fields.ts";
-
-type Json = Readonly<Record<string, unknown>>;
+import { amount, type DriftedField, findDriftedFields } from "./drifted-fields.ts";
+import { hasKeys, isRecord, type Json, namesParts, ownApply, parseStep } from "./field-owners.ts";
 
 /** The content hash of a manifest as it is sent. */
 export function manifestContentHash(manifest: KubeObject): string {

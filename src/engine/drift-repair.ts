@@ -9,8 +9,9 @@ import type { KubeObject } from "../kube/types.ts";
 import { annotationKeys, fieldManager } from "../model/labels.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { isConflict, isInvalid, isRefusal, isRefusedContent } from "./classify.ts";
-import { type DriftedField, disownOthers, isRecord, repairOf } from "./drifted-fields.ts";
+import { type DriftedField, disownOthers, repairOf } from "./drifted-fields.ts";
 import { isSameContent } from "./field-changes.ts";
+import { isRecord, type Json } from "./field-owners.ts";
 import type { OwnedObject } from "./plan.ts";
 
 export interface Repair {
@@ -244,8 +245,6 @@ function isSame(before: readonly DriftedField[], after: readonly DriftedField[])
 function pathsOf(fields: readonly DriftedField[]): string {
   return JSON.stringify(fields.map(({ path, value }) => [path, value]));
 }
-
-type Json = Readonly<Record<string, unknown>>;
 
 /**
  * Finds list items whose key was edited, and returns the patch that restores them.

@@ -9,11 +9,20 @@ import { isDeepStrictEqual } from "node:util";
 import type { PatchOperation } from "../kube/api.ts";
 import { defaultOf, eachItem, isServerDefault, type ServerDefaults } from "../kube/server-defaults.ts";
 import { knownFieldNames, mapFieldNames } from "../kube/spec-field-names.ts";
-import type { KubeObject, ManagedFieldsEntry } from "../kube/types.ts";
-import { fieldManager } from "../model/labels.ts";
+import type { KubeObject } from "../kube/types.ts";
 import { parseMebibytes, parseMillicores } from "../model/quantities.ts";
+import {
+  type FieldStep,
+  isOwnApply,
+  isRecord,
+  itemStep,
+  type Json,
+  namesParts,
+  ownApply,
+  ownerOfField,
+  parseStep,
+} from "./field-owners.ts";
 
-type Json = Readonly<Record<string, unknown>>;
 type Expected = ServerDefaults[string] | undefined;
 
 export interface DriftedField {
@@ -37,12 +46,9 @@ export interface FieldOwner {
   readonly time: string | undefined;
 }
 
-/** A step from a value to one inside it: a member's name, or an item with its index. */
-type Step = string | { readonly index: number; readonly item: unknown };
-
 /** Where the search is: a live value, with what is known about it. */
 interface Place {
-  readonly steps: readonly Step[];
+  readonly steps: readonly FieldStep[];
   /** krane's record of what it applied here; undefined if nothing. */
   readonly applied: unknown;
   /** What the manifest has here. */
@@ -138,7 +144,7 @@ class DriftSearch {
   }
 
   /** A value that krane did not apply. */
-  private judge(value: unknown, expected: Expected, steps: readonly Step[]): void {
+  private judge(value: unknown, expected: Expected, steps: readonly FieldStep[]): void {
     if (isServerDefault(value, expected)) return;
     const unknown = this.unknownDefaults(value, expected, steps);
     if (unknown === undefined) this.add(steps, value, typeof expected === "object" ? undefined : expected);
@@ -149,11 +155,11 @@ class DriftSearch {
   private unknownDefaults(
     value: unknown,
     expected: Expected,
-    steps: readonly Step[],
-  ): readonly (readonly [readonly Step[], unknown])[] | undefined {
+    steps: readonly FieldStep[],
+  ): readonly (readonly [readonly FieldStep[], unknown])[] | undefined {
     if (!isKnown(steps)) return this.ownerOf(steps) === undefined ? [[steps, value]] : undefined;
     if (!isRecord(value) || typeof expected !== "object") return undefined;
-    const fields: (readonly [readonly Step[], unknown])[] = [];
+    const fields: (readonly [readonly FieldStep[], unknown])[] = [];
     for (const [name, member] of Object.entries(value)) {
       if (isServerDefault(member, expected[name])) continue;
       const below = this.unknownDefaults(member, expected[name], [...steps, name]);
@@ -163,7 +169,7 @@ class DriftSearch {
     return fields;
   }
 
-  private add(steps: readonly Step[], value: unknown, wanted: unknown, isUnknownDefault = false): void {
+  private add(steps: readonly FieldStep[], value: unknown, wanted: unknown, isUnknownDefault = false): void {
     const owner = this.ownerOf(steps);
     this.found.push({
       path: describePath(steps),
@@ -175,15 +181,9 @@ class DriftSearch {
     });
   }
 
-  private ownerOf(steps: readonly Step[]): FieldOwner | undefined {
-    const entries = (this.live.metadata?.managedFields ?? []).filter(({ fieldsV1 }) =>
-      covers(fieldsV1, steps),
-    );
-    const others = entries.filter((entry) => !isOwnApply(entry));
-    let newest: ManagedFieldsEntry | undefined;
-    for (const entry of others.length > 0 ? others : entries)
-      if (newest === undefined || (entry.time ?? "") >= (newest.time ?? "")) newest = entry;
-    return newest && { manager: newest.manager ?? "", time: newest.time };
+  private ownerOf(steps: readonly FieldStep[]): FieldOwner | undefined {
+    const entry = ownerOfField(this.live, steps);
+    return entry && { manager: entry.manager ?? "", time: entry.time };
   }
 }
 
@@ -224,55 +224,6 @@ export function disownOthers(live: KubeObject): readonly PatchOperation[] {
     .toReversed();
 }
 
-/** krane's entry in managedFields, which records what krane applied. */
-export function ownApply(object: KubeObject): ManagedFieldsEntry | undefined {
-  return (object.metadata?.managedFields ?? []).find(isOwnApply);
-}
-
-export function isOwnApply({ manager, operation, subresource }: ManagedFieldsEntry): boolean {
-  return manager === fieldManager && operation === "Apply" && !subresource;
-}
-
-/** A set without members covers the whole value. */
-export function namesParts(fields: Json): boolean {
-  for (const step in fields) if (step !== ".") return true;
-  return false;
-}
-
-/** List items are named by their keys, k:{"name":"PORT"}, or by their value, v:"text". */
-export function parseStep(step: string): unknown {
-  try {
-    return JSON.parse(step.slice(2));
-  } catch {
-    return undefined;
-  }
-}
-
-export function hasKeys(item: unknown, keys: unknown): boolean {
-  if (!isRecord(item) || !isRecord(keys)) return false;
-  for (const name in keys) if (item[name] !== keys[name]) return false;
-  return true;
-}
-
-function itemStep(fields: unknown, item: unknown): string | undefined {
-  if (!isRecord(fields)) return undefined;
-  return Object.keys(fields).find((step) => {
-    if (step.startsWith("k:")) return hasKeys(item, parseStep(step));
-    return step.startsWith("v:") && item === parseStep(step);
-  });
-}
-
-function covers(fields: unknown, steps: readonly Step[]): boolean {
-  let below: unknown = fields;
-  for (const step of steps) {
-    if (!isRecord(below)) return false;
-    if (below !== fields && !namesParts(below)) return true;
-    const name = typeof step === "string" ? `f:${step}` : itemStep(below, step.item);
-    below = name === undefined ? undefined : below[name];
-  }
-  return below !== undefined;
-}
-
 /** The manifest's item with these keys, or equal to this value. It may leave out a key that has a default. */
 function wantedItem(wanted: unknown, keys: unknown): unknown {
   if (!Array.isArray(wanted) || keys === undefined) return undefined;
@@ -291,7 +242,7 @@ function lostItem(wanted: unknown, item: unknown): unknown {
 }
 
 /** Whether the server stored what krane wants; it writes some amounts differently. */
-function isSame(value: unknown, wanted: unknown, steps: readonly Step[]): boolean {
+function isSame(value: unknown, wanted: unknown, steps: readonly FieldStep[]): boolean {
   if (value === wanted) return true;
   const [above, last] = [steps.at(-2), steps.at(-1)];
   const isAmount = above === "limits" || above === "requests";
@@ -316,13 +267,13 @@ function memberOf(value: unknown, name: string): unknown {
 }
 
 /** Whether the name of the last field is one that this krane knows. Items and the keys of maps always are. */
-function isKnown(steps: readonly Step[]): boolean {
+function isKnown(steps: readonly FieldStep[]): boolean {
   const [above, last] = [steps.at(-2), steps.at(-1)];
   if (typeof last !== "string" || knownFieldNames.has(last)) return true;
   return typeof above === "string" && mapFieldNames.has(above);
 }
 
-function pointerTo(steps: readonly Step[]): string {
+function pointerTo(steps: readonly FieldStep[]): string {
   return steps
     .map((step) =>
       typeof step === "string"
@@ -334,7 +285,7 @@ function pointerTo(steps: readonly Step[]): string {
 
 const plainName = /^\w+$/;
 
-function describePath(steps: readonly Step[]): string {
+function describePath(steps: readonly FieldStep[]): string {
   let text = "";
   for (const step of steps) {
     if (typeof step !== "string") text += `[${itemName(step.item) ?? step.index}]`;
@@ -349,8 +300,4 @@ function itemName(item: unknown): string | undefined {
   if (!isRecord(item)) return undefined;
   const name = item["name"] ?? item["mountPath"] ?? item["containerPort"] ?? item["port"] ?? item["ip"];
   return typeof name === "string" || typeof name === "number" ? String(name) : undefined;
-}
-
-export function isRecord(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

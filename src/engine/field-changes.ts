@@ -2,11 +2,7 @@
 // compared item by item, as server-side apply does.
 import { isDeepStrictEqual } from "node:util";
 import type { KubeObject } from "../kube/types.ts";
-
-/** A member of an object, or the item of a list: its index in the list before the write, and how to name it. */
-export type FieldStep =
-  | { readonly kind: "member"; readonly name: string }
-  | { readonly kind: "item"; readonly index: number; readonly label: string };
+import { type FieldStep, isRecord, type Json } from "./field-owners.ts";
 
 export interface FieldChange {
   readonly path: readonly FieldStep[];
@@ -15,13 +11,6 @@ export interface FieldChange {
   /** undefined: the field is gone. */
   readonly after: unknown;
 }
-
-/** The path of nested members. */
-export function memberPath(...names: readonly string[]): readonly FieldStep[] {
-  return names.map((name) => ({ kind: "member", name }));
-}
-
-type Json = Readonly<Record<string, unknown>>;
 
 // The rest of the metadata is the server's, and so is the status.
 const comparedMetadata = ["labels", "annotations", "ownerReferences"];
@@ -51,9 +40,9 @@ export function isSameContent(one: KubeObject, other: KubeObject): boolean {
 export function fieldText(path: readonly FieldStep[]): string {
   let text = "";
   for (const step of path) {
-    if (step.kind === "item") text += `[${step.label}]`;
-    else if (/^[A-Za-z0-9_]+$/.test(step.name)) text += text === "" ? step.name : `.${step.name}`;
-    else text += `[${JSON.stringify(step.name)}]`;
+    if (typeof step !== "string") text += `[${step.label}]`;
+    else if (/^[A-Za-z0-9_]+$/.test(step)) text += text === "" ? step : `.${step}`;
+    else text += `[${JSON.stringify(step)}]`;
   }
   return text;
 }
@@ -66,7 +55,7 @@ function comparedPart(object: KubeObject): Json {
 }
 
 function isMetadata({ path: [first] }: FieldChange): boolean {
-  return first?.kind === "member" && first.name === "metadata";
+  return first === "metadata";
 }
 
 function compare(
@@ -96,8 +85,7 @@ function compareMembers(
   changes: FieldChange[],
 ): void {
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
-    const below: readonly FieldStep[] = [...path, { kind: "member", name }];
-    compare(before[name], after[name], wanted[name], below, changes);
+    compare(before[name], after[name], wanted[name], [...path, name], changes);
   }
 }
 
@@ -116,9 +104,9 @@ function compareItems(
   const keyOf = (item: unknown) => (isRecord(item) ? item[key] : undefined);
   for (const value of new Set([...before, ...after].map(keyOf))) {
     const find = (items: readonly unknown[]) => items.find((item) => keyOf(item) === value);
-    const index = before.findIndex((item) => keyOf(item) === value);
-    const label = `${key}=${JSON.stringify(value)}`;
-    compare(find(before), find(after), find(wanted), [...path, { kind: "item", index, label }], changes);
+    const item = find(before);
+    const step = { index: before.indexOf(item), item, label: `${key}=${JSON.stringify(value)}` };
+    compare(item, find(after), find(wanted), [...path, step], changes);
   }
 }
 
@@ -137,8 +125,4 @@ function isKeyOf(items: readonly unknown[], key: string): boolean {
     values.add(value);
   }
   return values.size === items.length;
-}
-
-function isRecord(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "../kube/types.ts";
-import { fieldText, findChangedFields, memberPath } from "./field-changes.ts";
+import { fieldText, findChangedFields } from "./field-changes.ts";
 import { ownerOfField } from "./field-owners.ts";
 
 const replicas = { "f:spec": { "f:replicas": {} } };
 const own = { manager: "krane", operation: "Apply", time: "2026-01-01T00:00:00Z" };
-const replicasPath = memberPath("spec", "replicas");
+const replicasPath = ["spec", "replicas"];
 
 function withManagers(...managedFields: readonly object[]): KubeObject {
   const spec = {

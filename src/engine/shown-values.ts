@@ -4,7 +4,7 @@
 // secret: an environment variable, an argument, a header, an annotation, the data of a Secret. So a field that a newer
 // Kubernetes adds is not shown either.
 import { printable, scrub } from "../telemetry/scrub.ts";
-import type { FieldStep } from "./field-changes.ts";
+import type { FieldStep } from "./field-owners.ts";
 
 export const absentValue = "absent";
 const redacted = "[redacted]";
@@ -102,7 +102,7 @@ const hiddenFields: ReadonlySet<string> = new Set([
 /** The value as JSON without secrets, cut to a length; "absent" for a field without a value. */
 export function shownValue(path: readonly FieldStep[], value: unknown): string {
   if (value === undefined) return absentValue;
-  const names = path.flatMap((step) => (step.kind === "member" ? [step.name] : []));
+  const names = path.filter((step) => typeof step === "string");
   const isHidden = names.some((name) => hiddenFields.has(name));
   const [parent = "", field = ""] = names.slice(-2);
   const shown = isHidden

@@ -4,7 +4,6 @@
 // isolation was there when it was created, and came from admission or from an edited template. Annotations can be added at
 // any time.
 import type { Pod } from "kubernetes-types/core/v1.js";
-import { memberPath } from "../../engine/field-changes.ts";
 import { ownerOfField } from "../../engine/field-owners.ts";
 import type { PodWeakness } from "../../engine/pod-replacement.ts";
 import type { ManagedFieldsEntry } from "../../kube/types.ts";
@@ -53,7 +52,7 @@ type Later = ReadonlyMap<string, ManagedFieldsEntry>;
 function laterAnnotations(pod: Pod): Later {
   const later = new Map<string, ManagedFieldsEntry>();
   for (const name in pod.metadata?.annotations ?? {}) {
-    const owner = ownerOfField(pod, memberPath("metadata", "annotations", name));
+    const owner = ownerOfField(pod, ["metadata", "annotations", name]);
     if (owner !== undefined && !hasCreated(owner)) later.set(name, owner);
   }
   return later;
