@@ -52,17 +52,17 @@ export interface KindRpcs<State extends DescMessage, Report extends DescMessage>
   readonly report?: DescMethodUnary<Report, DescMessage>;
 }
 
-export interface DesiredQuestion {
+export interface DesiredRequest {
   /** The object's id at the control plane. */
   readonly id: string;
   /** The fingerprint of the last response. An equal response is not parsed again. */
-  readonly knownPrint?: string | undefined;
+  readonly knownFingerprint?: string | undefined;
   /** The version of the object that is known; 0 if none is. */
   readonly knownVersion?: bigint;
 }
 
-export type DesiredAnswer<S> =
-  | { readonly kind: "found"; readonly state: S; readonly print?: string }
+export type DesiredResponse<S> =
+  | { readonly kind: "found"; readonly state: S; readonly fingerprint?: string }
   /** The response equals the one with the known fingerprint, byte for byte. */
   | { readonly kind: "same" }
   | { readonly kind: "not-found" };
@@ -80,9 +80,9 @@ export interface ControlPlane {
   ): AsyncIterable<MessageShape<S>>;
   get<S extends DescMessage>(
     kind: WireKind<S>,
-    question: DesiredQuestion,
+    request: DesiredRequest,
     signal: AbortSignal,
-  ): Promise<DesiredAnswer<MessageShape<S>>>;
+  ): Promise<DesiredResponse<MessageShape<S>>>;
   /** Only for kinds that have a report. */
   report<R extends DescMessage>(
     kind: WireKind<DescMessage, R>,
@@ -155,9 +155,9 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
     region: options.region.label,
     history,
     watch: ({ rpcs }, versionLastSeen, signal) => stream(rpcs.watch, requestOf({ versionLastSeen }), signal),
-    get: ({ rpcs }, question, signal) =>
-      answerOf(question, (context) =>
-        unary(rpcs.get, requestOf({ [rpcs.idField]: question.id }), signal, context),
+    get: ({ rpcs }, request, signal) =>
+      responseOf(request, (context) =>
+        unary(rpcs.get, requestOf({ [rpcs.idField]: request.id }), signal, context),
       ),
     async report({ rpcs }, report, signal, order) {
       if (rpcs.report === undefined) throw new TypeError("this kind has no report");
@@ -183,17 +183,21 @@ function requestOf(fields: Readonly<Record<string, unknown>>): MessageInitShape<
   return fields as MessageInitShape<DescMessage>;
 }
 
-async function answerOf<S>(
-  { knownPrint, knownVersion = 0n }: DesiredQuestion,
+async function responseOf<S>(
+  { knownFingerprint, knownVersion = 0n }: DesiredRequest,
   ask: (context: ContextValues) => Promise<S>,
-): Promise<DesiredAnswer<S>> {
-  const print = new ResponseFingerprint(knownPrint);
-  const context = contextWith(print);
+): Promise<DesiredResponse<S>> {
+  const fingerprint = new ResponseFingerprint(knownFingerprint);
+  const context = contextWith(fingerprint);
   if (knownVersion > 0n) withHeaders(context, { [versionKnownHeader]: String(knownVersion) });
   try {
     const state = await ask(context);
-    if (print.isKnown) return { kind: "same" };
-    return { kind: "found", state, ...(print.value !== undefined && { print: print.value }) };
+    if (fingerprint.isKnown) return { kind: "same" };
+    return {
+      kind: "found",
+      state,
+      ...(fingerprint.value !== undefined && { fingerprint: fingerprint.value }),
+    };
   } catch (error) {
     if (error instanceof ControlPlaneError && error.code === "not_found") return { kind: "not-found" };
     throw error;

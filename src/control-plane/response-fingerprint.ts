@@ -29,12 +29,12 @@ export class ResponseFingerprint {
   }
 }
 
-const printKey = createContextKey<ResponseFingerprint | undefined>(undefined);
+const fingerprintKey = createContextKey<ResponseFingerprint | undefined>(undefined);
 
-export function contextWith(print: ResponseFingerprint): ContextValues {
-  return createContextValues().set(printKey, print);
+export function contextWith(fingerprint: ResponseFingerprint): ContextValues {
+  return createContextValues().set(fingerprintKey, fingerprint);
 }
 
-export function printOf(context: ContextValues): ResponseFingerprint | undefined {
-  return context.get(printKey);
+export function fingerprintOf(context: ContextValues): ResponseFingerprint | undefined {
+  return context.get(fingerprintKey);
 }

@@ -37,7 +37,7 @@ import { callHeadersOf } from "./call-headers.ts";
 import { type AnswerHeaders, connectionError, exchange } from "./http-exchange.ts";
 import { incarnationHeader } from "./incarnation.ts";
 import type { RequestStamp } from "./request-stamp.ts";
-import { printOf } from "./response-fingerprint.ts";
+import { fingerprintOf } from "./response-fingerprint.ts";
 import type { ServerHistory } from "./server-history.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -117,9 +117,9 @@ export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
     if (incarnation !== undefined || verdict.refusal === undefined) history?.take(incarnation, "response");
     const isPlain = verdict.compression === undefined && verdict.refusal === undefined;
     const content = isPlain ? bytes : await unpacked(verdict, bytes, bytesMax);
-    const print = contextValues && printOf(contextValues);
-    print?.take(content);
-    const answer = print?.isKnown ? empty : serialization.getO(isBinary).parse(content);
+    const fingerprint = contextValues && fingerprintOf(contextValues);
+    fingerprint?.take(content);
+    const answer = fingerprint?.isKnown ? empty : serialization.getO(isBinary).parse(content);
     return new PlainAnswer(method, answer, verdict.headers);
   }
 

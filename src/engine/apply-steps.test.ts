@@ -12,7 +12,7 @@ import { createProgress, StepsApplier } from "./apply-steps.ts";
 import { backoffs } from "./classify.ts";
 import { Contests } from "./contests.ts";
 import { DriftMemory } from "./drift-memory.ts";
-import type { LiveEntry, OwnedObject, Step } from "./plan.ts";
+import type { LiveEntry, OwnedObject, PlanStep } from "./plan.ts";
 import { SlowLane } from "./slow-lane.ts";
 
 const never = new AbortController().signal;
@@ -40,7 +40,7 @@ function applierOf(calls: Partial<KubeApi> = {}, clock = new FakeClock()): Steps
 function objectStep(
   live: LiveEntry | undefined,
   { contentHash = "wanted", stored = "wanted" } = {},
-): Extract<Step, { kind: "object" }> {
+): Extract<PlanStep, { kind: "object" }> {
   const object: OwnedObject = {
     kind: replicaSets,
     ref,
@@ -61,7 +61,7 @@ function objectStep(
   return { kind: "object", object };
 }
 
-const checked: Step = {
+const checked: PlanStep = {
   kind: "checked",
   object: {
     kind: replicaSets,
@@ -72,11 +72,11 @@ const checked: Step = {
     ids: () => ({}),
   },
 };
-const eachOf = (...steps: readonly Step[]): Step => ({ kind: "each", steps: () => steps });
+const eachOf = (...steps: readonly PlanStep[]): PlanStep => ({ kind: "each", steps: () => steps });
 const foreign = { kind: "foreign", reason: "a label is absent" } as const;
 const otherId = { kind: "other-id", reason: "the live id is another one" } as const;
 
-const cases: readonly { readonly name: string; readonly step: Step; readonly isDone: boolean }[] = [
+const cases: readonly { readonly name: string; readonly step: PlanStep; readonly isDone: boolean }[] = [
   { name: "a namespace that was never seen", step: { kind: "namespace", name: "acme" }, isDone: false },
   { name: "a key that is ready", step: { kind: "await", key: "policy", isReady: true }, isDone: true },
   { name: "a key that is not ready", step: { kind: "await", key: "policy", isReady: false }, isDone: false },
@@ -122,7 +122,7 @@ for (const { name, step, isDone } of cases)
 
 test("a live object proves its own namespace, and no other", async () => {
   const applier = applierOf();
-  const steps: readonly Step[] = [{ kind: "namespace", name: "acme" }, objectStep(asWanted)];
+  const steps: readonly PlanStep[] = [{ kind: "namespace", name: "acme" }, objectStep(asWanted)];
   assert.equal(applier.isDone(steps), false);
   assert.deepEqual(await applier.apply(steps, createProgress("acme/web"), never), {
     kind: "applied",

@@ -26,7 +26,7 @@ import {
   type Rest,
   type WriteOutcome,
 } from "./object-writer.ts";
-import type { CheckedObject, LiveEntry, OwnedObject, OwnedTarget, Step } from "./plan.ts";
+import type { CheckedObject, LiveEntry, OwnedObject, OwnedTarget, PlanStep } from "./plan.ts";
 import { evictPod } from "./pod-eviction.ts";
 import { SealPace } from "./seal-pace.ts";
 import type { SlowLane } from "./slow-lane.ts";
@@ -104,11 +104,11 @@ export class StepsApplier {
   }
 
   /** Whether there is nothing to do, as far as the caches show. */
-  isDone(steps: readonly Step[]): boolean {
+  isDone(steps: readonly PlanStep[]): boolean {
     return steps.every((step) => this.isStepDone(step));
   }
 
-  async apply(steps: readonly Step[], progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {
+  async apply(steps: readonly PlanStep[], progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {
     try {
       // A live object proves its namespace, so krane need not try to create the namespaces after a restart.
       for (const step of steps)
@@ -148,7 +148,11 @@ export class StepsApplier {
     return undefined;
   }
 
-  private async run(steps: readonly Step[], progress: Progress, signal: AbortSignal): Promise<StepsOutcome> {
+  private async run(
+    steps: readonly PlanStep[],
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<StepsOutcome> {
     let writes = 0;
     const rests: Rest[] = [];
     let isNewNamespace = false;
@@ -168,7 +172,7 @@ export class StepsApplier {
   }
 
   private runStep(
-    step: Exclude<Step, { kind: "await" }>,
+    step: Exclude<PlanStep, { kind: "await" }>,
     progress: Progress,
     signal: AbortSignal,
   ): Promise<StepsOutcome> {
@@ -190,7 +194,7 @@ export class StepsApplier {
 
   /** Runs every step, then returns or throws the first failure. */
   private async runEach(
-    steps: readonly Step[],
+    steps: readonly PlanStep[],
     progress: Progress,
     signal: AbortSignal,
   ): Promise<StepsOutcome> {
@@ -231,7 +235,7 @@ export class StepsApplier {
     return held ?? applied(await this.spaces.ensure(name, signal));
   }
 
-  private isStepDone(step: Step): boolean {
+  private isStepDone(step: PlanStep): boolean {
     switch (step.kind) {
       case "namespace":
         return this.spaces.has(step.name);
@@ -379,7 +383,7 @@ export class StepsApplier {
 
   /** Replaces pods that are less isolated than their template, and stops where that does not help. */
   private async replacePods(
-    step: Extract<Step, { kind: "pods" }>,
+    step: Extract<PlanStep, { kind: "pods" }>,
     progress: Progress,
     signal: AbortSignal,
   ): Promise<StepsOutcome> {
@@ -408,7 +412,11 @@ export class StepsApplier {
     }
   }
 
-  private recordHold({ pods, object }: Extract<Step, { kind: "pods" }>, key: string, reason: string): void {
+  private recordHold(
+    { pods, object }: Extract<PlanStep, { kind: "pods" }>,
+    key: string,
+    reason: string,
+  ): void {
     const { kind, ref } = object;
     const subject = { kind, ref, uid: object.live()?.uid ?? "" };
     this.deps.actions.recordHold(key, subject, pods.replacement.limitOf(pods.owner) ?? 0, reason);

@@ -38,7 +38,7 @@ export interface ControllerRecipe<Spec, Report extends DescMessage, Seen, Settin
 /** `Seen`: what other parts of krane can observe of an object. */
 export interface ControllerDefinition<Spec, Seen = unknown> {
   /** The Kubernetes kinds that it watches. */
-  readonly kinds: readonly DefinedKind[];
+  readonly watchedKinds: readonly DefinedKind[];
   /** The objects in the cluster that belong to keys of the control plane. */
   managed(): Iterable<ManagedObject>;
   managedByKey(key: string): ManagedObject | undefined;

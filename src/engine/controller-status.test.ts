@@ -23,7 +23,7 @@ function knownObjects({ wanted = [], inCluster = [], remembered = [] }: Whereabo
   for (const key of remembered) statuses.record(key, { outcome: "unchanged" });
   const managedByKey = (key: string) => (inCluster.includes(key) ? { key, id: key } : undefined);
   const definition: ControllerDefinition<string> = {
-    kinds: [],
+    watchedKinds: [],
     managed: () => inCluster.map((key) => ({ key, id: key })),
     managedByKey,
     companionKeys: untouched,

@@ -9,7 +9,7 @@ import type { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
 import { sleep } from "../concurrency/clock.ts";
 import { type Loop, supervise } from "../concurrency/supervisor.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
-import type { DesiredAnswer, DesiredQuestion } from "../control-plane/connection.ts";
+import type { DesiredRequest, DesiredResponse } from "../control-plane/connection.ts";
 import { createDesiredStream, type DesiredStream } from "../control-plane/desired-stream.ts";
 import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
 import { createSoleLeadership, type Term } from "../kube/leadership.ts";
@@ -187,7 +187,7 @@ export class Controller<
   async start(signal?: AbortSignal): Promise<void> {
     if (this.running !== undefined) throw new Error(`controller ${this.kind.controller} is already started`);
     const { clock } = this.deps;
-    const unsubscribe = this.definition.kinds.map((kind) =>
+    const unsubscribe = this.definition.watchedKinds.map((kind) =>
       kind.subscribe(({ reconcile, report }) => {
         for (const key of reconcile) this.queue.add(key);
         for (const key of report) {
@@ -196,7 +196,7 @@ export class Controller<
         }
       }),
     );
-    const watches = this.definition.kinds.map((kind) =>
+    const watches = this.definition.watchedKinds.map((kind) =>
       this.keep(`watch ${kind.status().kind}`, (loopSignal) => kind.run(loopSignal)),
     );
     this.running = Promise.all(watches).finally(() => {
@@ -206,7 +206,13 @@ export class Controller<
       signal === undefined ? linkSignals(this.stopping.signal) : linkSignals(this.stopping.signal, signal);
     const { startTimeoutMs = 60_000 } = this.options;
     try {
-      await whenWatching(this.kind.controller, this.definition.kinds, startTimeoutMs, clock, linked.signal);
+      await whenWatching(
+        this.kind.controller,
+        this.definition.watchedKinds,
+        startTimeoutMs,
+        clock,
+        linked.signal,
+      );
       // Before the first resync, which must not ask the control plane about objects that a call ordered.
       await restoreOrders(this.takeOverParts(), startTimeoutMs, linked.signal);
     } catch (error) {
@@ -269,7 +275,7 @@ export class Controller<
       settled: this.cursor.settled,
       queue: queue.counts,
       breaker: this.breaker.state,
-      kinds: definition.kinds.map((kind) => kind.status()),
+      kinds: definition.watchedKinds.map((kind) => kind.status()),
       resync: this.lastResync,
       objects: countObjects(this.known()),
       parked: statuses.countOf("parked"),
@@ -422,7 +428,10 @@ export class Controller<
     });
   }
 
-  private async ask(question: DesiredQuestion, signal: AbortSignal): Promise<DesiredAnswer<ReadState<Spec>>> {
+  private async ask(
+    question: DesiredRequest,
+    signal: AbortSignal,
+  ): Promise<DesiredResponse<ReadState<Spec>>> {
     const answer = await this.deps.controlPlane.get(this.kind, question, signal);
     if (answer.kind !== "found") return answer;
     return { ...answer, state: readState(this.kind, answer.state, this.options.rules) };

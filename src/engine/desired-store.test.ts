@@ -113,15 +113,15 @@ test("an order survives responses with what it replaced, and yields to repeated 
   assert.equal(specOf(store, "a"), "restored");
 });
 
-test("a spec is proven, wherever it came from", () => {
+test("an entry has its spec as the last valid one, wherever it came from", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.receive(apply("streamed", 1n, "one"));
   store.answer(store.ask("answered"), apply("answered", 1n, "two"));
   store.order(apply("ordered", 0n, "three"));
   store.restore(apply("restored", 0n, "four"));
-  const proven = (key: string) => store.get(key)?.proven;
+  const lastValid = (key: string) => store.get(key)?.lastValid;
   const keys = ["streamed", "answered", "ordered", "restored"];
-  assert.deepEqual(keys.map(proven), ["one", "two", "three", "four"]);
+  assert.deepEqual(keys.map(lastValid), ["one", "two", "three", "four"]);
   assert.equal(store.get("restored")?.origin, "scheduler");
 });
 
@@ -136,31 +136,31 @@ test("a restored order stays in place while the control plane repeats what it re
     name(store, remove("a", 50n));
     name(store, invalid("a", 50n));
     name(store, apply("a", 50n, "replaced"));
-    assert.deepEqual([store.get("a")?.proven, specOf(store, "a")], ["ordered", "ordered"], how);
+    assert.deepEqual([store.get("a")?.lastValid, specOf(store, "a")], ["ordered", "ordered"], how);
     assert.deepEqual(store.ofGroup("apply"), [store.get("a")], how);
     name(store, apply("a", 51n, "newer"));
-    assert.deepEqual([store.get("a")?.proven, specOf(store, "a")], ["newer", "newer"], how);
+    assert.deepEqual([store.get("a")?.lastValid, specOf(store, "a")], ["newer", "newer"], how);
   }
 });
 
-test("an invalid message keeps the last proven spec of the same id", () => {
+test("an invalid message keeps the last valid spec of the same id", () => {
   const store = new DesiredStore<string>(new FakeClock());
-  const proven = () => store.get("a")?.proven;
+  const lastValid = () => store.get("a")?.lastValid;
   store.receive(invalid("a", 1n));
-  assert.equal(proven(), undefined, "no spec was proven before");
+  assert.equal(lastValid(), undefined, "no spec was valid before");
   store.receive(apply("a", 2n, "two"));
   store.receive(invalid("a", 3n));
   store.receive(invalid("a", 4n));
-  assert.deepEqual([specOf(store, "a"), proven()], ["invalid", "two"]);
+  assert.deepEqual([specOf(store, "a"), lastValid()], ["invalid", "two"]);
   store.forgetVersions();
-  assert.equal(proven(), "two");
+  assert.equal(lastValid(), "two");
   store.receive({ ...invalid("a", 5n), id: "another" });
-  assert.equal(proven(), undefined, "the last spec had another id");
+  assert.equal(lastValid(), undefined, "the last spec had another id");
   store.receive(apply("a", 6n, "six"));
   store.receive(remove("a", 7n));
-  assert.equal(proven(), undefined, "it is being deleted");
+  assert.equal(lastValid(), undefined, "it is being deleted");
   store.receive(invalid("a", 8n));
-  assert.equal(proven(), undefined, "a deletion ends it");
+  assert.equal(lastValid(), undefined, "a deletion ends it");
 });
 
 test("tombstones expire after an hour, but not while the object lives or the server still sends them", async () => {
@@ -303,28 +303,28 @@ test("no order of messages and late responses makes a key go back", () => {
 
 test("a fingerprint is known as long as the last response matches the entry", () => {
   const store = new DesiredStore<string>(new FakeClock());
-  const answer = (version: bigint, spec: string, print?: string) =>
-    store.answer(store.ask("a"), apply("a", version, spec), print);
-  const known = () => store.ask("a").knownPrint;
-  assert.equal(answer(5n, "five", "print of five"), "changed");
-  assert.equal(known(), "print of five");
+  const answer = (version: bigint, spec: string, fingerprint?: string) =>
+    store.answer(store.ask("a"), apply("a", version, spec), fingerprint);
+  const known = () => store.ask("a").knownFingerprint;
+  assert.equal(answer(5n, "five", "fingerprint of five"), "changed");
+  assert.equal(known(), "fingerprint of five");
   store.receive(apply("a", 5n, "five"));
-  assert.equal(known(), "print of five", "the stream sent the same content");
+  assert.equal(known(), "fingerprint of five", "the stream sent the same content");
 
   store.receive(apply("a", 6n, "six"));
   assert.equal(known(), undefined, "the stream sent a newer version");
-  assert.equal(answer(6n, "six", "print of six"), "unchanged");
-  assert.equal(known(), "print of six");
+  assert.equal(answer(6n, "six", "fingerprint of six"), "unchanged");
+  assert.equal(known(), "fingerprint of six");
   store.receive(apply("a", 6n, "other"));
   assert.equal(known(), undefined, "the stream sent other content with the same version");
 
-  assert.equal(answer(6n, "other", "print of other"), "unchanged");
-  assert.equal(answer(4n, "lagging", "print of a lagging answer"), "stale");
+  assert.equal(answer(6n, "other", "fingerprint of other"), "unchanged");
+  assert.equal(answer(4n, "lagging", "fingerprint of a lagging answer"), "stale");
   assert.equal(known(), undefined, "the last response was a different one");
-  assert.equal(answer(6n, "other", "print of other"), "unchanged");
+  assert.equal(answer(6n, "other", "fingerprint of other"), "unchanged");
   store.forgetVersions();
   assert.equal(known(), undefined, "the versions were forgotten");
-  assert.equal(answer(6n, "other", "print of other"), "changed");
+  assert.equal(answer(6n, "other", "fingerprint of other"), "changed");
   store.order(apply("a", 0n, "ordered"));
   assert.equal(known(), undefined, "an order has replaced it");
   assert.equal(answer(6n, "other"), "unchanged");
@@ -334,6 +334,9 @@ test("a fingerprint is known as long as the last response matches the entry", ()
 test("a response that names another object leaves no fingerprint", () => {
   const store = new DesiredStore<string>(new FakeClock());
   store.receive(apply("a", 1n, "one"));
-  assert.equal(store.answer(store.ask("a"), apply("b", 2n, "two"), "print"), "changed");
-  assert.deepEqual([store.ask("a").knownPrint, store.ask("b").knownPrint], [undefined, undefined]);
+  assert.equal(store.answer(store.ask("a"), apply("b", 2n, "two"), "fingerprint"), "changed");
+  assert.deepEqual(
+    [store.ask("a").knownFingerprint, store.ask("b").knownFingerprint],
+    [undefined, undefined],
+  );
 });

@@ -25,9 +25,10 @@ export interface DesiredEntry<Spec> {
   readonly want: Want<Spec>;
   readonly origin: Origin;
   /**
-   * The newest valid spec of this id; while `want` is invalid, the last one before it.
+   * The newest valid spec of this id; while `want` is invalid, the last one before it. It says what the control plane wants,
+   * whether the cluster has taken it yet or not.
    */
-  readonly proven: Spec | undefined;
+  readonly lastValid: Spec | undefined;
   /** Grows with every change of the store, and tells a stale response from a current one. */
   readonly sequence: number;
 }
@@ -38,7 +39,7 @@ export interface Question {
   readonly key: string;
   readonly sequence: number;
   /** The fingerprint of the response that the entry came from. */
-  readonly knownPrint: string | undefined;
+  readonly knownFingerprint: string | undefined;
   /** The known version; 0 if it is unknown, or its incarnation is. */
   readonly knownVersion: bigint;
 }
@@ -66,7 +67,7 @@ interface Held<Spec> {
   /** An earlier process took the order, so the incarnation that its version belongs to is unknown. */
   isRestored: boolean;
   /** The fingerprint of the last response, as long as that matches the entry. */
-  print: string | undefined;
+  fingerprint: string | undefined;
 }
 
 export class DesiredStore<Spec> {
@@ -187,15 +188,15 @@ export class DesiredStore<Spec> {
   ask(key: string): Question {
     const held = this.held.get(key);
     const knownVersion = held === undefined || held.isRestored ? 0n : held.entry.version;
-    return { key, sequence: held?.entry.sequence ?? 0, knownPrint: held?.print, knownVersion };
+    return { key, sequence: held?.entry.sequence ?? 0, knownFingerprint: held?.fingerprint, knownVersion };
   }
 
   /** Takes a response. One with the same fingerprint can be skipped for as long as ask() returns that fingerprint. */
-  answer(question: Question, message: DesiredMessage<Spec>, print?: string): StoreOutcome {
+  answer(question: Question, message: DesiredMessage<Spec>, fingerprint?: string): StoreOutcome {
     const outcome = this.takeAnswer(question, message);
     const held = this.held.get(question.key);
     const isAboutIt = message.key === question.key && outcome !== "stale";
-    if (held !== undefined) held.print = isAboutIt ? print : undefined;
+    if (held !== undefined) held.fingerprint = isAboutIt ? fingerprint : undefined;
     return outcome;
   }
 
@@ -204,7 +205,7 @@ export class DesiredStore<Spec> {
     for (const held of this.held.values()) {
       this.voided.add(held.entry);
       this.change(held, { version: 0n });
-      held.print = undefined;
+      held.fingerprint = undefined;
       held.lowerAnswers = 0;
     }
     this.doubts.clear();
@@ -334,7 +335,7 @@ export class DesiredStore<Spec> {
       version,
       want,
       origin,
-      proven: provenBy(want, id === before?.id ? before : undefined),
+      lastValid: lastValidOf(want, id === before?.id ? before : undefined),
       sequence: this.sequence,
     };
     if (before !== undefined) this.groups.remove(before);
@@ -346,13 +347,13 @@ export class DesiredStore<Spec> {
       lowerAnswers: 0,
       under: undefined,
       isRestored: false,
-      print: undefined,
+      fingerprint: undefined,
     });
     return "changed";
   }
 }
 
-function provenBy<Spec>(want: Want<Spec>, before: DesiredEntry<Spec> | undefined): Spec | undefined {
+function lastValidOf<Spec>(want: Want<Spec>, before: DesiredEntry<Spec> | undefined): Spec | undefined {
   if (want.kind === "apply") return want.spec;
-  return want.kind === "invalid" ? before?.proven : undefined;
+  return want.kind === "invalid" ? before?.lastValid : undefined;
 }

@@ -21,7 +21,7 @@ export interface LiveProjection {
 
 export type Plan =
   /** The steps run one after the other. */
-  | { readonly kind: "apply"; readonly steps: readonly Step[] }
+  | { readonly kind: "apply"; readonly steps: readonly PlanStep[] }
   /** "order": the deletion was ordered. "unused": a companion that nothing needs any more. */
   | {
       readonly kind: "delete";
@@ -34,7 +34,7 @@ export type Plan =
   | { readonly kind: "later"; readonly afterMs: number }
   | { readonly kind: "nothing" };
 
-export type Step =
+export type PlanStep =
   | { readonly kind: "namespace"; readonly name: string }
   | { readonly kind: "object"; readonly object: OwnedObject }
   | { readonly kind: "checked"; readonly object: CheckedObject }
@@ -44,7 +44,7 @@ export type Step =
    * Independent steps: all are tried, even if one is refused. They are created when their turn comes, because they
    * may need the uid of an object that an earlier step creates.
    */
-  | { readonly kind: "each"; steps(): readonly Step[] }
+  | { readonly kind: "each"; steps(): readonly PlanStep[] }
   /** Pods that are less isolated than their template are replaced. `object`: what makes them. */
   | { readonly kind: "pods"; readonly pods: PodGroup; readonly object: OwnedObject }
   /** A precondition is not met: the plan stays incomplete, but its earlier steps are applied. */

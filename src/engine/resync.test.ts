@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
-import type { DesiredAnswer } from "../control-plane/connection.ts";
+import type { DesiredResponse } from "../control-plane/connection.ts";
 import { ControlPlaneError } from "../control-plane/error.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { DeletionGuard } from "./deletion-guard.ts";
@@ -12,7 +12,11 @@ import { Resync } from "./resync.ts";
 const never = new AbortController().signal;
 const keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
-type Answering = (id: string, signal: AbortSignal, knownPrint?: string) => Promise<DesiredAnswer<string>>;
+type Answering = (
+  id: string,
+  signal: AbortSignal,
+  knownFingerprint?: string,
+) => Promise<DesiredResponse<string>>;
 
 interface ResyncSetup {
   readonly inCluster?: readonly string[];
@@ -40,9 +44,9 @@ function resyncOf(
         managedByKey: () => undefined,
         companionKeys: () => companions,
       },
-      async ask({ id, knownPrint }, signal) {
+      async ask({ id, knownFingerprint }, signal) {
         asked.push(id);
-        const answer = await getDesired(id, signal, knownPrint);
+        const answer = await getDesired(id, signal, knownFingerprint);
         if (answer.kind !== "found") return answer;
         const spec = answer.state;
         read.push(spec);
@@ -95,9 +99,9 @@ test("an object that was never streamed counts as a correction, except in the fi
 });
 
 test("a response with the last fingerprint is not parsed again, and clears the suspicion", async () => {
-  const answer: Answering = async (id, _, knownPrint) => {
-    const print = `print of ${id}`;
-    return print === knownPrint ? { kind: "same" } : { kind: "found", state: id, print };
+  const answer: Answering = async (id, _, knownFingerprint) => {
+    const fingerprint = `fingerprint of ${id}`;
+    return fingerprint === knownFingerprint ? { kind: "same" } : { kind: "found", state: id, fingerprint };
   };
   const { resync, store, read } = resyncOf(answer, { inCluster: keys });
   await resync.pass(never);

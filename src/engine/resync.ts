@@ -15,7 +15,7 @@
 import { isAbort, linkSignals } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import type { WorkPriority } from "../concurrency/work-queue.ts";
-import type { DesiredAnswer, DesiredQuestion } from "../control-plane/connection.ts";
+import type { DesiredRequest, DesiredResponse } from "../control-plane/connection.ts";
 import { ControlPlaneError } from "../control-plane/error.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -39,7 +39,7 @@ export interface ResyncDeps<Spec> {
   /** The controller's name. */
   readonly controller: string;
   /** Asks the control plane for one object. */
-  ask(question: DesiredQuestion, signal: AbortSignal): Promise<DesiredAnswer<ReadState<Spec>>>;
+  ask(question: DesiredRequest, signal: AbortSignal): Promise<DesiredResponse<ReadState<Spec>>>;
   readonly store: DesiredStore<Spec>;
   readonly guard: DeletionGuard;
   readonly clock: Clock;
@@ -225,8 +225,8 @@ export class Resync<Spec> {
     const question = store.ask(key);
     // In the first pass a response may simply be faster than the stream, which is not a correction.
     const isCorrection = this.hasPassed || store.get(key) !== undefined;
-    const { knownPrint, knownVersion } = question;
-    const answer = await this.answer(key, { id, knownPrint, knownVersion }, tally, signal);
+    const { knownFingerprint, knownVersion } = question;
+    const answer = await this.answer(key, { id, knownFingerprint, knownVersion }, tally, signal);
     if (answer === undefined) return;
     tally.answered += 1;
     this.answered = asked;
@@ -243,7 +243,7 @@ export class Resync<Spec> {
     const read = answer.state;
     if (read.kind === "bare") return;
     isKnown();
-    const outcome = store.answer(question, read.message, answer.print);
+    const outcome = store.answer(question, read.message, answer.fingerprint);
     // Once per Delete: if the stream repeats the Delete, later responses are ignored.
     if (store.contradictions(key) === 1) tally.needsReplay = true;
     if (outcome !== "changed") return;
@@ -251,7 +251,7 @@ export class Resync<Spec> {
     enqueue(read.message.key, "fresh");
   }
 
-  private async answer(key: string, question: DesiredQuestion, tally: Tally, signal: AbortSignal) {
+  private async answer(key: string, question: DesiredRequest, tally: Tally, signal: AbortSignal) {
     try {
       const answer = await this.deps.ask(question, signal);
       tally.failuresInARow = 0;

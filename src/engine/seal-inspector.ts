@@ -27,7 +27,7 @@ export class SealInspector<Spec> implements SealedObjects {
 
   counts(): readonly SealCounts[] {
     const { definition, applier, seal } = this.deps;
-    return countAllSeals(definition.kinds, applier.checked(), seal.olderKeyIds);
+    return countAllSeals(definition.watchedKinds, applier.checked(), seal.olderKeyIds);
   }
 
   measure(): void {

@@ -5,7 +5,7 @@ import { isSealedStranger } from "./adoptions.ts";
 import type { StepsApplier } from "./apply-steps.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
 import type { DesiredStore } from "./desired-store.ts";
-import type { OwnedObject, Step } from "./plan.ts";
+import type { OwnedObject, PlanStep } from "./plan.ts";
 import { kindTitle } from "./seal-counts.ts";
 
 export interface FoundStranger {
@@ -24,7 +24,7 @@ export interface FoundStranger {
 }
 
 export interface StrangerSources<Spec> {
-  readonly definition: Pick<ControllerDefinition<Spec>, "kinds" | "plan" | "prerequisites">;
+  readonly definition: Pick<ControllerDefinition<Spec>, "watchedKinds" | "plan" | "prerequisites">;
   readonly store: Pick<DesiredStore<Spec>, "entries" | "get">;
   readonly applier: Pick<StepsApplier, "checked">;
   /** Whether desired state has been read: what it does not name may come a moment later. */
@@ -66,7 +66,7 @@ function collect<Spec>({ definition, applier, isInformed }: StrangerSources<Spec
     const reason = "reason" in value.ownership ? value.ownership.reason : "";
     found.set(`${kind} ${key}`, { kind, key, uid, reason, keys: new Set(), id: "", obstacle });
   };
-  for (const each of definition.kinds) {
+  for (const each of definition.watchedKinds) {
     const { kind } = each.status();
     for (const entry of each.owned ?? []) note(kind, entry);
   }
@@ -91,7 +91,7 @@ function nameWanted<Spec>(
 }
 
 /** Stops at an object that blocks the plan and cannot be adopted: what comes after it belongs to that object. */
-function walk(steps: readonly Step[], key: string, found: ReadonlyMap<string, Found>): void {
+function walk(steps: readonly PlanStep[], key: string, found: ReadonlyMap<string, Found>): void {
   for (const step of steps) {
     if (step.kind === "each") for (const each of step.steps()) walk([each], key, found);
     if (step.kind === "checked") {

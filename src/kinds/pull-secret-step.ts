@@ -1,7 +1,7 @@
 // The plan step that keeps the pull secret of a namespace up to date. It reads the secret by its fixed name, so krane
 // needs no permission to list or watch secrets.
 import type { Secret } from "kubernetes-types/core/v1.js";
-import type { Step } from "../engine/plan.ts";
+import type { PlanStep } from "../engine/plan.ts";
 import { secrets } from "../kube/resources.ts";
 import type { RegistryCredentials } from "../model/image-reference.ts";
 import { judgeOwnership } from "../model/ownership.ts";
@@ -19,7 +19,7 @@ export function pullSecretSteps(
   spec: PulledImage & { readonly namespace: string },
   registry: RegistryCredentials | undefined,
   seal: Seal,
-): readonly Step[] {
+): readonly PlanStep[] {
   if (registry === undefined || pullSecretOf(spec, registry.host) !== pullSecretName) return [];
   const { namespace } = spec;
   const manifest = () => desiredPullSecret(namespace, registry);

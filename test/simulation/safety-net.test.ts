@@ -26,7 +26,7 @@ function createDeafController(deps: ControllerDeps) {
       ...deploymentRecipe,
       define(settings, parts) {
         const definition = deploymentRecipe.define(settings, parts);
-        return Object.create(definition, { kinds: { value: definition.kinds.map(deafened) } });
+        return Object.create(definition, { watchedKinds: { value: definition.watchedKinds.map(deafened) } });
       },
     },
     { ...defaultOptions, replayMs: 0 },

@@ -37,7 +37,7 @@ export function createBareReconciler(plan: () => Plan, traced: Traced = {}) {
   const clock = new FakeClock();
   const deps = { clock, random: createSeededRandom(1), log: createQuietLog() };
   const definition: ControllerDefinition<string> = {
-    kinds: [],
+    watchedKinds: [],
     managed: () => [],
     managedByKey: () => undefined,
     companionKeys: () => [],

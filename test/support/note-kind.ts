@@ -159,7 +159,7 @@ interface NoteProjection extends LiveProjection {
 }
 
 class NoteDefinition implements ControllerDefinition<NoteSpec, string> {
-  readonly kinds;
+  readonly watchedKinds;
   private readonly deps: DefinitionDeps<NoteSpec, ReportSchema>;
   private readonly notes: WatchedKind<ConfigMap, NoteProjection>;
   private readonly contentHashes = new ContentHashes<NoteSpec>();
@@ -176,7 +176,7 @@ class NoteDefinition implements ControllerDefinition<NoteSpec, string> {
       },
       deps,
     );
-    this.kinds = [
+    this.watchedKinds = [
       defineKind(this.notes, (change) => ({
         reconcile: isContentChange(change) ? [change.key] : [],
         report: [change.key],

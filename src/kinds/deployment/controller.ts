@@ -8,7 +8,7 @@ import {
   type ManagedObject,
 } from "../../engine/controller-definition.ts";
 import type { DesiredEntry } from "../../engine/desired-store.ts";
-import { type OwnedTarget, ownedObject, ownedTarget, type Plan, type Step } from "../../engine/plan.ts";
+import { type OwnedTarget, ownedObject, ownedTarget, type Plan, type PlanStep } from "../../engine/plan.ts";
 import { PodReplacement } from "../../engine/pod-replacement.ts";
 import type { Observation } from "../../engine/reporter.ts";
 import type { ReportDeploymentStatusRequestSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
@@ -51,7 +51,7 @@ export const deploymentRecipe: ControllerRecipe<
 };
 
 class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenDeployment> {
-  readonly kinds;
+  readonly watchedKinds;
   private readonly settings: KindSettings;
   private readonly deps: DefinitionDeps<DeploymentSpec, typeof ReportDeploymentStatusRequestSchema>;
   private readonly replicaSets: ReplicaSets;
@@ -95,7 +95,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       mode: settings.networkPolicy,
       scraperNamespace: settings.scraperNamespace,
     });
-    this.kinds = [
+    this.watchedKinds = [
       defineKind(this.replicaSets, (change) => this.replicaSetKeys(change)),
       defineKind(this.pods, (change) => podKeys(this.replicaSets, change)),
       defineKind(policies, policyKeys),
@@ -230,7 +230,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       weaknessOf: (replicaSet) => weaknessOf((replicaSet.spec?.template ?? {}) as IsolatedPod, runtimeClass),
       replicasHeld: () => this.isolatedPods(key),
     });
-    const steps: readonly Step[] = [
+    const steps: readonly PlanStep[] = [
       { kind: "namespace", name: spec.namespace },
       ...pullSecretSteps(spec, this.settings.registry, this.deps.seal),
       ...this.ingress.awaitSteps(spec),

@@ -20,10 +20,10 @@ export function desiredDeployments(store: Pick<DesiredStore<DeploymentSpec>, "ge
     find(key) {
       const entry = store.get(key);
       if (entry === undefined) return undefined;
-      const { want, proven } = entry;
+      const { want, lastValid } = entry;
       if (want.kind === "delete") return { kind: "deleting" };
-      if (proven === undefined) return { kind: "rejected" };
-      const { deploymentId, environmentId } = proven;
+      if (lastValid === undefined) return { kind: "rejected" };
+      const { deploymentId, environmentId } = lastValid;
       return { kind: "wanted", deploymentId, environmentId };
     },
   };

@@ -3,7 +3,7 @@
 import type { Clock } from "../../concurrency/clock.ts";
 import { manifestContentHash } from "../../engine/applied-content.ts";
 import type { DesiredStore } from "../../engine/desired-store.ts";
-import { ownedObject, ownedTarget, type Plan, type Step } from "../../engine/plan.ts";
+import { ownedObject, ownedTarget, type Plan, type PlanStep } from "../../engine/plan.ts";
 import { objectKey } from "../../kube/object-cache.ts";
 import { isClaimable, judgeIdentity, type Ownership } from "../../model/ownership.ts";
 import {
@@ -53,7 +53,7 @@ export class IngressPolicies {
   }
 
   /** What a workload must wait for. */
-  awaitSteps(spec: DeploymentSpec): readonly Extract<Step, { kind: "await" }>[] {
+  awaitSteps(spec: DeploymentSpec): readonly Extract<PlanStep, { kind: "await" }>[] {
     const { policies, mode } = this.deps;
     if (policies.isMissing && mode === "best-effort") return [];
     const name = ingressPolicyName(spec.environmentId);

@@ -33,7 +33,7 @@ export const policyRecipe: ControllerRecipe<PolicySpec, never, never, KindSettin
 };
 
 class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
-  readonly kinds;
+  readonly watchedKinds;
   private readonly store: DesiredStore<PolicySpec>;
   private readonly policies: WatchedKind<CustomObject, PolicyProjection>;
   private readonly contentHashes = new ContentHashes<PolicySpec>();
@@ -52,7 +52,7 @@ class PolicyDefinition implements ControllerDefinition<PolicySpec, never> {
       deps,
     );
     const wanted = () => [...deps.store.entries()].map(({ key }) => key);
-    this.kinds = [defineKind(this.policies, changedKeys, wanted)];
+    this.watchedKinds = [defineKind(this.policies, changedKeys, wanted)];
   }
 
   *managed(): IterableIterator<ManagedObject> {

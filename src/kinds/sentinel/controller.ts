@@ -9,7 +9,7 @@ import {
   type ManagedObject,
 } from "../../engine/controller-definition.ts";
 import type { DesiredEntry } from "../../engine/desired-store.ts";
-import type { OwnedTarget, Plan, Step } from "../../engine/plan.ts";
+import type { OwnedTarget, Plan, PlanStep } from "../../engine/plan.ts";
 import type { Observation } from "../../engine/reporter.ts";
 import type { ReportSentinelStatusRequestSchema } from "../../gen/ctrl/v1/sentinel_pb.ts";
 import { sentinelNamespace } from "../../model/labels.ts";
@@ -40,7 +40,7 @@ export const sentinelRecipe: ControllerRecipe<
 };
 
 class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedSentinel> {
-  readonly kinds;
+  readonly watchedKinds;
   private readonly settings: KindSettings;
   private readonly deps: DefinitionDeps<SentinelSpec, typeof ReportSentinelStatusRequestSchema>;
   private readonly watched: SentinelKinds;
@@ -55,7 +55,7 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
     this.watched = watchSentinelKinds(deps);
     this.objects = new SentinelObjects(this.watched, settings);
     const { deployments, services, budgets, policies } = this.watched;
-    this.kinds = [
+    this.watchedKinds = [
       defineKind(deployments, deploymentKeys),
       defineKind(services, companionKeys),
       defineKind(budgets, companionKeys),
@@ -148,7 +148,7 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
   }
 
   private planApply(key: string, spec: SentinelSpec): Plan {
-    const steps: readonly Step[] = [
+    const steps: readonly PlanStep[] = [
       { kind: "namespace", name: spec.namespace },
       ...pullSecretSteps(spec, this.settings.registry, this.deps.seal),
       { kind: "object", object: this.objects.deployment(spec) },
@@ -157,7 +157,7 @@ class SentinelDefinition implements ControllerDefinition<SentinelSpec, ObservedS
     return { kind: "apply", steps };
   }
 
-  private companionSteps(key: string, spec: SentinelSpec): readonly Step[] {
+  private companionSteps(key: string, spec: SentinelSpec): readonly PlanStep[] {
     const { deployments, policies } = this.watched;
     const uid = deployments.get(key)?.uid;
     // The watch sees the deletion and reconciles the key again at once.

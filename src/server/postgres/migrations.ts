@@ -16,9 +16,9 @@ import { sqlState } from "./database-error.ts";
 export const migrationLock = 4_738_105_221;
 
 /** A step runs at once; or in batches, each continuing after the previous one, until nothing is left. */
-type Step = string | { readonly eachBehind: string };
+type Migration = string | { readonly eachBehind: string };
 
-const steps: readonly Step[] = [
+const steps: readonly Migration[] = [
   `
   CREATE TABLE regions (
     name       text PRIMARY KEY,
@@ -286,7 +286,7 @@ async function lockMigrations(client: ClientBase, onWaiting?: () => void): Promi
   }
 }
 
-async function runStep(client: ClientBase, number: number, step: Step): Promise<void> {
+async function runStep(client: ClientBase, number: number, step: Migration): Promise<void> {
   const note = "INSERT INTO migrations (step) VALUES ($1)";
   if (typeof step !== "string") {
     for (let last: string | null = "0"; last !== null; ) {

@@ -52,10 +52,17 @@ describe("the agent's client and the reference control plane", () => {
     assert.equal((await sentinels.take(1))[0]?.version, 2n);
     assert.equal((await policies.take(1))[0]?.version, 3n);
     const first = await agent.get(kinds.deployment, { id: "d_1" }, signal);
-    const knownPrint = (first.kind === "found" && first.print) || assert.fail("it has no print");
-    assert.deepEqual(first, { kind: "found", state, print: knownPrint });
-    assert.deepEqual(await agent.get(kinds.deployment, { id: "d_1", knownPrint }, signal), { kind: "same" });
-    const other = await agent.get(kinds.deployment, { id: "d_1", knownPrint: "of something else" }, signal);
+    const knownFingerprint =
+      (first.kind === "found" && first.fingerprint) || assert.fail("it has no fingerprint");
+    assert.deepEqual(first, { kind: "found", state, fingerprint: knownFingerprint });
+    assert.deepEqual(await agent.get(kinds.deployment, { id: "d_1", knownFingerprint }, signal), {
+      kind: "same",
+    });
+    const other = await agent.get(
+      kinds.deployment,
+      { id: "d_1", knownFingerprint: "of something else" },
+      signal,
+    );
     assert.deepEqual(other, first);
     assert.deepEqual(await agent.get(kinds.sentinel, { id: "s_9" }, signal), { kind: "not-found" });
     assert.equal((await agent.get(kinds.policy, { id: "p_1" }, signal)).kind, "found");
