@@ -1,7 +1,16 @@
 // A PostgreSQL of the system in folders of its own, with the tools that operators use: to dump and restore, to copy, to
 // promote a replica.
 import { execFileSync, spawn } from "node:child_process";
-import { chownSync, cpSync, existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
@@ -107,21 +116,25 @@ export class PostgresCluster {
   /** A replica that has everything up to now and receives nothing more. */
   async copyAsReplica(t: TestContext): Promise<PostgresCluster> {
     const replica = await PostgresCluster.create(t, this.bin);
-    replica.run("pg_basebackup", [
-      "-h",
-      this.folder,
-      "-U",
-      "krane",
-      "-D",
-      replica.data,
-      "-X",
-      "stream",
-      "-c",
-      "fast",
-    ]);
+    this.backUpTo(replica);
     writeFileSync(join(replica.data, "standby.signal"), "");
     await replica.start();
     return replica;
+  }
+
+  /** Makes a physical copy of everything up to now the data folder of another cluster, which must not have one. */
+  backUpTo(other: PostgresCluster): void {
+    const from = ["-h", this.folder, "-U", "krane"];
+    other.run("pg_basebackup", [...from, "-D", other.data, "-X", "stream", "-c", "fast"]);
+  }
+
+  /** Starts it as the end of a point-in-time recovery does: writable, on a new timeline. */
+  async recover(): Promise<void> {
+    writeFileSync(join(this.data, "recovery.signal"), "");
+    const settings = ["restore_command = 'false'", "recovery_target = 'immediate'"];
+    const all = [...settings, "recovery_target_action = 'promote'", ""];
+    appendFileSync(join(this.data, "postgresql.auto.conf"), all.join("\n"));
+    await this.start();
   }
 
   promote(): void {

@@ -2,7 +2,7 @@
 // agent follows the restored state, deletes nothing, and cannot be led back by the server that was left behind.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { describe, type TestContext, test } from "node:test";
 import { run } from "../../../src/agent/run.ts";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { Secret } from "../../../src/config/secret.ts";
@@ -12,6 +12,7 @@ import { replicaSets } from "../../../src/kube/resources.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { followStates } from "../../support/followed-states.ts";
 import { freePort } from "../../support/krane-process.ts";
 import { findPostgresTools, PostgresCluster } from "../../support/postgres-cluster.ts";
 import { type RunningServer, startServer } from "../../support/running-server.ts";
@@ -20,12 +21,13 @@ import { agentDeps, parse } from "../agent/agent-world.ts";
 
 const region = "local.dev";
 const token = "token-of-the-test";
-const count = 10;
+const isLong = process.env["KRANE_TEST_LONG"] === "1";
+const counts = isLong ? [1, 10, 2_000] : [1, 10];
 const bin = findPostgresTools();
 const skip = bin === undefined && "this machine has not all of PostgreSQL's tools";
 // An agent whose connections were refused retries within a minute, and a resync pass comes once a minute.
 const never = new AbortController().signal;
-const patience = { deadlineMs: 150_000 };
+const patience = { deadlineMs: isLong ? 600_000 : 150_000 };
 
 async function startWorld(t: TestContext, port: number) {
   const cluster = await serveCluster();
@@ -44,16 +46,13 @@ kubeconfig = "kubeconfig"
     stopping.abort();
     return agent;
   });
-  const sets = async () => {
-    const { items } = await cluster.api.list(replicaSets, {}, never);
-    return new Map(
-      items.map(({ metadata, spec }) => [
-        metadata?.name ?? "",
-        { uid: metadata?.uid, replicas: spec?.replicas },
-      ]),
-    );
-  };
-  return { sets };
+  const live = new Map<string, { readonly uid: string | undefined; readonly replicas: number | undefined }>();
+  followStates(t, cluster.api, { kind: replicaSets, namespace: "acme" }, (set, isDeleted) => {
+    const name = set.metadata?.name ?? "";
+    if (isDeleted) live.delete(name);
+    else live.set(name, { uid: set.metadata?.uid, replicas: set.spec?.replicas });
+  });
+  return { sets: () => new Map(live) };
 }
 
 type World = Awaited<ReturnType<typeof startWorld>>;
@@ -70,22 +69,26 @@ function web(index: number, replicas = 1) {
   return applyDeployment({ deploymentId: `d_${index}`, k8sName: `web-${index}`, replicas });
 }
 
-async function fill({ admin }: RunningServer, { sets }: World): Promise<void> {
+async function fill({ admin }: RunningServer, { sets }: World, count: number): Promise<void> {
   for (let index = 1; index <= count; index++) await admin.setDeployment(region, web(index));
-  await eventually("all are applied", async () => assert.equal((await sets()).size, count), patience);
+  await eventually("all are applied", async () => assert.equal(sets().size, count), patience);
+}
+
+/** Which of so many objects are changed and deleted after the backup. One that is alone is deleted. */
+function changesOf(count: number) {
+  return count === 1 ? { deleted: 1 } : { scaled: 1, deleted: 2 };
 }
 
 /** What happens after the backup, and is lost with the restore. */
-async function change({ admin }: RunningServer, { sets }: World, added: number): Promise<void> {
-  await admin.scale(region, "d_1", 2);
-  await admin.deleteDeployment(region, "d_2");
+async function change({ admin }: RunningServer, { sets }: World, count: number, added: number) {
+  const { scaled, deleted } = changesOf(count);
+  if (scaled !== undefined) await admin.scale(region, `d_${scaled}`, 2);
+  await admin.deleteDeployment(region, `d_${deleted}`);
   await admin.setDeployment(region, web(added));
   const isApplied = async () => {
-    const now = await sets();
-    assert.deepEqual(
-      [now.get("web-1")?.replicas, now.has("web-2"), now.has(`web-${added}`)],
-      [2, false, true],
-    );
+    const now = sets();
+    assert.deepEqual([now.has(`web-${deleted}`), now.has(`web-${added}`)], [false, true]);
+    if (scaled !== undefined) assert.equal(now.get(`web-${scaled}`)?.replicas, 2);
   };
   await eventually("the changes are applied", isApplied, patience);
 }
@@ -94,12 +97,13 @@ async function change({ admin }: RunningServer, { sets }: World, added: number):
 async function followed(
   { admin }: RunningServer,
   { sets }: World,
-  before: Awaited<ReturnType<World["sets"]>>,
+  count: number,
+  before: ReturnType<World["sets"]>,
 ) {
   const isFollowed = async () => {
-    const now = await sets();
-    assert.deepEqual([now.get("web-1")?.replicas, now.has("web-2")], [1, true]);
+    const now = sets();
     for (const [name, { uid }] of before) assert.equal(now.get(name)?.uid, uid, `${name} was not deleted`);
+    for (let index = 1; index <= count; index++) assert.equal(now.get(`web-${index}`)?.replicas, 1);
     for (let index = 1; index <= count; index++)
       assert.equal((await admin.deploymentReport(region, `d_${index}`))?.instances.length, 1);
   };
@@ -110,33 +114,33 @@ async function ordinalOf({ store }: RunningServer): Promise<bigint> {
   return (await store.incarnation())?.ordinal ?? 0n;
 }
 
-test("an agent follows a database that was dumped and restored, restored in place, or put back", {
-  skip,
-}, async (t) => {
+/** One region with so many objects, whose database is backed up and restored in several ways, one after the other. */
+async function testRestores(t: TestContext, count: number): Promise<void> {
   const postgres = await PostgresCluster.start(t, bin ?? "");
   const port = await freePort();
   const world = await startWorld(t, port);
   let server = await serve(postgres.url(), port);
   t.after(() => server.stop());
-  await fill(server, world);
+  await fill(server, world, count);
   const ordinals = [await ordinalOf(server)];
-  const dump = join(postgres.folder, "dump");
+  let added = count;
 
-  const restore = async (added: number, backUp: () => Promise<void>, putBack: () => Promise<string>) => {
+  const restore = async (backUp: () => Promise<void>, putBack: () => Promise<string>) => {
     await backUp();
-    await change(server, world, added);
-    const before = await world.sets();
+    added += 1;
+    await change(server, world, count, added);
+    const before = world.sets();
     await server.stop();
     server = await serve(await putBack(), port);
-    await followed(server, world, before);
+    await followed(server, world, count, before);
     ordinals.push(await ordinalOf(server));
   };
+  const dump = join(postgres.folder, "dump");
   const backUp = async (database: string) =>
     postgres.run("pg_dump", ["-Fc", "-f", dump, "-d", postgres.url(database)]);
 
   await t.test("pg_restore into a new database", () =>
     restore(
-      11,
       () => backUp("postgres"),
       async () => {
         await postgres.sql("CREATE DATABASE restored");
@@ -147,7 +151,6 @@ test("an agent follows a database that was dumped and restored, restored in plac
   );
   await t.test("pg_restore --clean into the same database", () =>
     restore(
-      12,
       () => backUp("restored"),
       async () => {
         postgres.run("pg_restore", ["--clean", "--if-exists", "-d", postgres.url("restored"), dump]);
@@ -162,33 +165,44 @@ test("an agent follows a database that was dumped and restored, restored in plac
       postgres.copyData(postgres.data, copy);
       await postgres.start();
     };
-    return restore(13, takeCopy, async () => {
+    return restore(takeCopy, async () => {
       await postgres.stop();
       postgres.copyData(copy, postgres.data);
       await postgres.start();
       return postgres.url("restored");
     });
   });
+  await t.test("pg_basebackup, recovered on a new timeline", async () => {
+    const recovered = await PostgresCluster.create(t, bin ?? "");
+    await restore(
+      async () => postgres.backUpTo(recovered),
+      async () => {
+        await postgres.stop();
+        await recovered.recover();
+        return recovered.url("restored");
+      },
+    );
+  });
   assert.deepEqual(
     ordinals,
     [...new Set(ordinals)].sort((a, b) => (a < b ? -1 : 1)),
     "each restore started a newer incarnation",
   );
-});
+}
 
-test("an agent follows a promoted replica, and not the old primary that still answers", {
-  skip,
-}, async (t) => {
+/** A replica is promoted before it has received the changes, and the old primary still answers. */
+async function testPromotion(t: TestContext, count: number): Promise<void> {
   const postgres = await PostgresCluster.start(t, bin ?? "");
   const ports = [await freePort(), await freePort()] as const;
   const proxy = await startFaultProxy(t, ports[0]);
   const world = await startWorld(t, proxy.port);
   const old = await serve(postgres.url(), ports[0]);
   t.after(() => old.stop());
-  await fill(old, world);
+  await fill(old, world, count);
   const replica = await postgres.copyAsReplica(t);
-  await change(old, world, 11);
-  const before = await world.sets();
+  const added = count + 1;
+  await change(old, world, count, added);
+  const before = world.sets();
   const client = createControlPlane(
     {
       controller: "deployments",
@@ -199,7 +213,7 @@ test("an agent follows a promoted replica, and not the old primary that still an
     { clock: createSystemClock() },
   );
   t.after(() => client.close());
-  assert.equal((await client.get(kinds.deployment, { id: "d_11" }, never)).kind, "found");
+  assert.equal((await client.get(kinds.deployment, { id: `d_${added}` }, never)).kind, "found");
 
   const promoted = await serve(replica.url(), ports[1]);
   t.after(() => promoted.stop());
@@ -216,20 +230,20 @@ test("an agent follows a promoted replica, and not the old primary that still an
     onIgnored: () => undefined,
   });
   // The object that it does not have yet, too: that it does not know it would count as an absence.
-  for (const id of ["d_1", "d_11"])
+  for (const id of ["d_1", `d_${added}`])
     await assert.rejects(
       client.get(kinds.deployment, { id }, never),
-      /this replica is at version 10 .* behind version 13/,
+      new RegExp(`this replica is at version ${count} .* behind version ${newest}`),
     );
   await eventually("the agent has connected", async () => assert.ok(proxy.connectionCount() > 1), patience);
-  assert.deepEqual(await world.sets(), before, "a replica that lags brings nothing back");
+  assert.deepEqual(world.sets(), before, "a replica that lags brings nothing back");
 
   replica.promote();
-  await followed(promoted, world, before);
+  await followed(promoted, world, count, before);
   assert.ok((await ordinalOf(promoted)) > (await ordinalOf(old)));
 
   await old.admin.scale(region, "d_1", 9);
-  const after = await world.sets();
+  const after = world.sets();
   for (const port of [ports[0], ports[1], ports[0]]) {
     proxy.target(port);
     proxy.cut();
@@ -237,12 +251,22 @@ test("an agent follows a promoted replica, and not the old primary that still an
   }
   proxy.target(ports[1]);
   proxy.cut();
-  await promoted.admin.scale(region, "d_3", 3);
+  await promoted.admin.setDeployment(region, web(count + 2));
   await eventually(
     "the promoted one is followed",
-    async () => assert.equal((await world.sets()).get("web-3")?.replicas, 3),
+    async () => assert.equal(world.sets().get(`web-${count + 2}`)?.replicas, 1),
     patience,
   );
-  const now = await world.sets();
-  for (const [name, set] of after) if (name !== "web-3") assert.deepEqual(now.get(name), set);
+  const now = world.sets();
+  for (const [name, set] of after) assert.deepEqual(now.get(name), set);
+}
+
+// Small ones mostly wait for an agent to reconnect.
+describe("an agent follows", { skip, concurrency: !isLong }, () => {
+  for (const count of counts) {
+    test(`a database with ${count} objects that was dumped and restored, put back, or recovered`, (t) =>
+      testRestores(t, count));
+    test(`a promoted replica with ${count} objects, and not the old primary that still answers`, (t) =>
+      testPromotion(t, count));
+  }
 });
