@@ -24,25 +24,65 @@ export interface AgentProcess {
   /** Stalls it, as a machine without CPU time would. */
   stall(): void;
   resume(): void;
+  /** Blocks its event loop; only for a process that was started `withFaults`. */
+  block(forMs: number): void;
+  /** Steps what it takes for the wall clock; only for a process that was started `withFaults`. */
+  stepClock(byMs: number): void;
   /** Resolves when the process is gone. */
   readonly gone: Promise<void>;
 }
+
+/** What a process does to itself when it is told to. */
+interface OwnFault {
+  readonly blockMs?: number;
+  readonly stepMs?: number;
+}
+
+const faultsModule = `
+let stepMs = 0;
+const SystemDate = Date;
+globalThis.Date = class extends SystemDate {
+  constructor(...given) {
+    if (given.length === 0) super(Date.now());
+    else super(...given);
+  }
+  static now() {
+    return SystemDate.now() + stepMs;
+  }
+};
+process.on("message", (fault) => {
+  stepMs += fault.stepMs ?? 0;
+  const untilMs = performance.now() + (fault.blockMs ?? 0);
+  while (performance.now() < untilMs);
+});
+process.channel.unref();
+`;
+const faultsOption = `--import=data:text/javascript;base64,${Buffer.from(faultsModule).toString("base64")}`;
 
 /** Resolves when it has started, and fails with what it said when it ends instead. */
 export async function startAgentProcess(
   t: TestContext,
   place: AgentPlace,
   env: Readonly<Record<string, string>> = {},
+  { withFaults = false } = {},
 ): Promise<AgentProcess> {
   const config = await writeConfig(t);
-  const { child, exit } = startKrane(t, place.program, ["agent", "--config", config.path], {
-    UNKEY_REGION: place.region,
-    UNKEY_CONTROL_PLANE_URL: place.controlPlane.url,
-    UNKEY_CONTROL_PLANE_BEARER: place.controlPlane.token,
-    UNKEY_KUBERNETES_KUBECONFIG: place.kubeconfigPath,
-    UNKEY_AGENT_TOKEN: place.agentToken,
-    ...env,
-  });
+  const { child, exit } = startKrane(
+    t,
+    place.program,
+    ["agent", "--config", config.path],
+    {
+      UNKEY_REGION: place.region,
+      UNKEY_CONTROL_PLANE_URL: place.controlPlane.url,
+      UNKEY_CONTROL_PLANE_BEARER: place.controlPlane.token,
+      UNKEY_KUBERNETES_KUBECONFIG: place.kubeconfigPath,
+      UNKEY_AGENT_TOKEN: place.agentToken,
+      ...(withFaults && { NODE_OPTIONS: faultsOption }),
+      ...env,
+    },
+    { channel: withFaults },
+  );
+  const disturb = (fault: OwnFault) => void child.send(fault);
   const url = `http://127.0.0.1:${config.rpcPort}`;
   const gaveUp = new AbortController();
   const started = eventually(
@@ -67,6 +107,8 @@ export async function startAgentProcess(
     kill: () => void child.kill("SIGKILL"),
     stall: () => void child.kill("SIGSTOP"),
     resume: () => void child.kill("SIGCONT"),
+    block: (blockMs) => disturb({ blockMs }),
+    stepClock: (stepMs) => disturb({ stepMs }),
     gone: exit.then(() => undefined),
   };
 }

@@ -4,7 +4,7 @@
 // An entry may be written a moment after the caller has its answer, so tests
 // expect a count with `eventually`.
 
-import { readFile } from "node:fs/promises";
+import { open, readFile } from "node:fs/promises";
 
 export interface AuditedCall {
   readonly user: string;
@@ -32,7 +32,34 @@ export async function countAuditedCalls(
 
 /** Every call once, also a watch, which is logged when it opens and again when it ends. */
 export async function loadAuditedCalls(path: string): Promise<readonly AuditedCall[]> {
-  const text = await readFile(path, "utf8");
+  return parseCalls(await readFile(path, "utf8"));
+}
+
+/** Reads a log that grows to hundreds of megabytes piece by piece. */
+export class AuditTail {
+  private readonly path: string;
+  private offset = 0;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /** What was logged since the last time. */
+  async read(): Promise<readonly AuditedCall[]> {
+    const file = await open(this.path);
+    try {
+      const bytes = Buffer.alloc((await file.stat()).size - this.offset);
+      const { bytesRead } = await file.read(bytes, 0, bytes.length, this.offset);
+      const whole = bytes.subarray(0, bytes.subarray(0, bytesRead).lastIndexOf("\n") + 1);
+      this.offset += whole.length;
+      return parseCalls(whole.toString("utf8"));
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+function parseCalls(text: string): readonly AuditedCall[] {
   const calls = new Map<string, AuditedCall>();
   // What follows the last newline is an entry still being written.
   for (const line of text.split("\n").slice(0, -1)) {

@@ -15,6 +15,12 @@ export interface FaultProxy {
   stall(): void;
   /** The same, but nobody takes the bytes either: who sends more than the buffers hold has to wait. */
   freeze(): void;
+  /**
+   * A partition: bytes wait, in both directions and on new connections too, until deliver(). Those of a connection that
+   * a side has given up by then are lost, as a kernel that has sent a reset delivers nothing more.
+   */
+  hold(): HeldConnections;
+  deliver(): void;
   /** New connections are reset as soon as they are made. */
   refuse(refusing: boolean): void;
   /** Bytes come in pieces of at most this size. */
@@ -23,19 +29,31 @@ export interface FaultProxy {
   target(port: number): void;
 }
 
+export interface HeldConnections {
+  /** Whether all that were open when the partition began have been given up. */
+  areGivenUp(): boolean;
+}
+
 export async function startFaultProxy(t: TestContext, firstTarget: number): Promise<FaultProxy> {
   let targetPort = firstTarget;
   const pairs = new Set<readonly [Socket, Socket]>();
   let refusing = false;
   let pieceBytes = Number.POSITIVE_INFINITY;
+  let isHolding = false;
+  const held: (() => void)[] = [];
 
   const carry = (from: Socket, to: Socket) => {
-    from.on("data", (bytes: Buffer) => {
+    const send = (bytes: Buffer) => {
       for (let start = 0; start < bytes.length; start += pieceBytes) {
         to.write(bytes.subarray(start, Math.min(start + pieceBytes, bytes.length)));
       }
-    });
-    from.on("end", () => to.end());
+    };
+    const whenDelivered = (deliver: () => void) => {
+      if (!isHolding) deliver();
+      else held.push(() => !from.destroyed && !to.destroyed && deliver());
+    };
+    from.on("data", (bytes: Buffer) => whenDelivered(() => send(bytes)));
+    from.on("end", () => whenDelivered(() => to.end()));
     // A reset on one side is the fault that was asked for; the other side gets its own.
     from.on("error", () => to.destroy());
     from.on("close", () => to.destroy());
@@ -75,6 +93,15 @@ export async function startFaultProxy(t: TestContext, firstTarget: number): Prom
     },
     freeze() {
       for (const pair of pairs) for (const socket of pair) socket.removeAllListeners("data").pause();
+    },
+    hold() {
+      isHolding = true;
+      const open = [...pairs];
+      return { areGivenUp: () => open.every((pair) => !pairs.has(pair)) };
+    },
+    deliver() {
+      isHolding = false;
+      for (const deliver of held.splice(0)) deliver();
     },
     refuse(now) {
       refusing = now;

@@ -33,25 +33,29 @@ export async function buildKrane(): Promise<{ program: string; remove(): Promise
   return { program, remove: () => rm(folder, { recursive: true }) };
 }
 
-/** Runs until it exits or the test ends. The environment is empty but for PATH and what is given. */
+/**
+ * Runs until it exits or the test ends. The environment is empty but for PATH and what is given. With a channel it can be
+ * sent messages.
+ */
 export function startKrane(
   t: TestContext,
   program: string,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  { channel = false } = {},
 ): KraneProcess {
   const child = spawn(program, args, {
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", "pipe", "pipe", ...(channel ? (["ipc"] as const) : [])],
     env: { PATH: process.env["PATH"], ...env },
     cwd: tmpdir(),
   });
   t.after(() => child.kill("SIGKILL"));
   let stdout = "";
   let stderr = "";
-  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+  child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
     stdout += chunk;
   });
-  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+  child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
     stderr += chunk;
   });
   const exit = once(child, "close").then(([code]) => ({ code: code ?? undefined, stdout, stderr }));
