@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 import { serveCluster } from "../test/support/served-cluster.ts";
-import { nodeFlags } from "../tools/bundle.ts";
+import { nodeEnvironment, nodeFlags } from "../tools/bundle.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { median } from "./statistics.ts";
 
@@ -57,7 +57,10 @@ async function measure(
   signal: AbortSignal,
 ): Promise<Sample> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, args, { stdio: "ignore" });
+  const child = spawn(process.execPath, args, {
+    stdio: "ignore",
+    env: { ...process.env, ...nodeEnvironment },
+  });
   const exited = once(child, "exit");
   try {
     while (!(await answers(port, path))) {

@@ -4,6 +4,7 @@ import { resolvePreviousVersion } from "../test/support/previous-version.ts";
 import { resolveKubeBinaries } from "../tools/kube-binaries.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { withDividedCores } from "./cores.ts";
+import { ownProgram } from "./deployments/agent-process.ts";
 import { type BenchRegion, withRegion } from "./deployments/bench-region.ts";
 import { measureRepairs } from "./deployments/latencies.ts";
 import { measureResync } from "./deployments/resync-cost.ts";
@@ -42,7 +43,7 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
       report(`turn ${turn + 1} of ${turns}`);
       // The order alternates, in case the machine slows down.
       if (turn % 2 === 0) before.push(await measure(previous.program));
-      now.push(await measure("bin/krane"));
+      now.push(await measure(ownProgram));
       if (turn % 2 !== 0) before.push(await measure(previous.program));
     }
     const line = lineOf(now, before);

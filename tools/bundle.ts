@@ -44,8 +44,23 @@ const require = createRequireForBundle(import.meta.url);`;
  */
 export const nodeFlags = ["--min-semi-space-size=4", "--max-semi-space-size=4"] as const;
 
+/**
+ * Fixed limits for the C library's malloc. Without them it raises its limits after the first large block that is freed,
+ * such as the text of the program, and from then on keeps freed memory: 17 MB in an idle agent on Node 24.
+ */
+export const nodeEnvironment = {
+  MALLOC_ARENA_MAX: "2",
+  MALLOC_MMAP_THRESHOLD_: "131072",
+  MALLOC_TRIM_THRESHOLD_: "131072",
+} as const;
+
+/** As a shell or a Dockerfile sets them. */
+export const nodeAssignments = Object.entries(nodeEnvironment)
+  .map(([name, value]) => `${name}=${value}`)
+  .join(" ");
+
 /** To a shell, the second line is a command that does nothing and one that starts Node; to Node it is a string. */
-const launcher = `#!/bin/sh\n":" //; exec node ${nodeFlags.join(" ")} "$0" "$@"`;
+const launcher = `#!/bin/sh\n":" //; ${nodeAssignments} exec node ${nodeFlags.join(" ")} "$0" "$@"`;
 
 export interface BundleOptions {
   /** Relative to the repository, or absolute. */

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../../test/support/eventually.ts";
 import { freePort } from "../../test/support/krane-process.ts";
-import { nodeFlags } from "../../tools/bundle.ts";
+import { nodeEnvironment, nodeFlags } from "../../tools/bundle.ts";
 
 export interface AgentOptions {
   readonly region: string;
@@ -15,7 +15,7 @@ export interface AgentOptions {
   readonly controlToken: string;
   readonly kubeconfigPath: string;
   readonly workers?: number;
-  /** The path of another version than bin/krane. */
+  /** The path of another version than this one. */
   readonly program?: string;
 }
 
@@ -25,6 +25,7 @@ export interface AgentProcess {
   stop(): Promise<void>;
 }
 
+export const ownProgram = "bin/krane";
 /** Jiffies of /proc are hundredths of a second on every Linux that Node runs on. */
 const jiffiesPerSecond = 100;
 const startLimitMs = 30_000;
@@ -40,14 +41,12 @@ export async function startAgent(
   const rpcPort = await freePort();
   const configPath = join(folder, "krane.toml");
   await writeFile(configPath, configOf(options, rpcPort), { mode: 0o600 });
-  const child = spawn(
-    process.execPath,
-    [...nodeFlags, options.program ?? "bin/krane", "agent", "--config", configPath],
-    {
-      stdio: ["ignore", "pipe", "pipe"],
-      env: { PATH: process.env["PATH"] },
-    },
-  );
+  const { program = ownProgram } = options;
+  const child = spawn(process.execPath, [...nodeFlags, program, "agent", "--config", configPath], {
+    stdio: ["ignore", "pipe", "pipe"],
+    // Other versions set what they need themselves, if anything.
+    env: { PATH: process.env["PATH"], ...(program === ownProgram && nodeEnvironment) },
+  });
   const kill = () => void child.kill("SIGKILL");
   // A second Ctrl-C ends this process with no other clean-up.
   process.once("exit", kill);

@@ -1,7 +1,7 @@
 // What the Dockerfile says, against what runs. test/node builds the image and runs it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nodeFlags } from "../../tools/bundle.ts";
+import { nodeAssignments, nodeFlags } from "../../tools/bundle.ts";
 import { containerProgram, containerUser } from "../support/container.ts";
 import { deploymentsOf } from "../support/deployed-parts.ts";
 import { manifestsOf } from "../support/deployed-rights.ts";
@@ -24,7 +24,7 @@ function instruction(name: string): string {
 test("it is one program and its launcher on a base that has Node and no shell", () => {
   assert.deepEqual(
     lines.map((line) => line.split(" ")[0]),
-    ["FROM", "LABEL", "COPY", "COPY", "WORKDIR", "USER", "ENTRYPOINT", "CMD"],
+    ["FROM", "LABEL", "COPY", "COPY", "WORKDIR", "ENV", "USER", "ENTRYPOINT", "CMD"],
   );
   assert.match(instruction("FROM"), /^gcr\.io\/distroless\/nodejs24-debian\d+:nonroot$/);
   assert.deepEqual(
@@ -52,6 +52,7 @@ test("the launcher runs the program with the image's Node, because there is no s
 test("it is started as the tests start it, and as the user that the chart names", () => {
   const [node, program] = containerProgram;
   assert.deepEqual(JSON.parse(instruction("ENTRYPOINT")), [node, ...nodeFlags, program]);
+  assert.equal(instruction("ENV"), nodeAssignments);
   assert.equal(instruction("USER"), `${containerUser}:${containerUser}`);
   for (const { spec } of deploymentsOf(
     ["agent", "server", "vault"].flatMap((part) => manifestsOf(`${part}.yaml`)),

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { bundle, nodeFlags } from "../../tools/bundle.ts";
+import { bundle, nodeAssignments, nodeFlags } from "../../tools/bundle.ts";
 
 type Inputs = Awaited<ReturnType<typeof bundle>>["inputs"];
 
@@ -75,9 +75,14 @@ test("its text is ASCII, because V8 stores a text with any other letter in two b
 
 test("started by itself, it is started with the room that it wants", async () => {
   const look = join(folder, "look.cjs");
-  await writeFile(look, 'process.on("exit", () => console.error(process.execArgv.join(" ")))');
+  await writeFile(
+    look,
+    `const set = () => Object.entries(process.env).filter(([name]) => name.startsWith("MALLOC_"));
+    const text = () => [...process.execArgv, ...set().map((pair) => pair.join("=")).sort()].join(" ");
+    process.on("exit", () => console.error(text()));`,
+  );
   const env = { ...process.env, NODE_OPTIONS: `--require=${look}` };
   const { stdout, stderr } = await promisify(execFile)(join(folder, "krane"), ["--version"], { env });
   assert.match(stdout, /^krane /);
-  assert.equal(stderr.trim(), nodeFlags.join(" "));
+  assert.equal(stderr.trim(), [...nodeFlags, nodeAssignments].join(" "));
 });

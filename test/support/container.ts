@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import { promisify } from "node:util";
-import { nodeFlags } from "../../tools/bundle.ts";
+import { nodeEnvironment, nodeFlags } from "../../tools/bundle.ts";
 import { buildKrane, type KraneProcess, startKrane } from "./krane-process.ts";
 
 const run = promisify(execFile);
@@ -100,5 +100,8 @@ async function startContainer(
     await chown(join(root, path), containerUser, containerUser);
   }
   const mounting = ["--mount", "--propagation", "private", "/bin/sh", "-c", enter, "sh"];
-  return startKrane(t, "/usr/bin/unshare", [...mounting, root, String(containerUser), ...args], env);
+  return startKrane(t, "/usr/bin/unshare", [...mounting, root, String(containerUser), ...args], {
+    ...nodeEnvironment,
+    ...env,
+  });
 }
