@@ -18,11 +18,14 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { loadClusterAccess } from "./cluster-access.ts";
 import { startAgentLoop } from "./controllers.ts";
+import { announcement } from "./leader-announcement.ts";
 import { regionOf } from "./seal-step.ts";
 
 export interface LeasePart extends Leadership {
   readonly step: LifecycleStep;
   readonly fence: WriteFence;
+  /** Of this process, as its Lease has it. Undefined if the setting is off. */
+  readonly identity: string | undefined;
   /** Undefined if the setting is off. */
   status(): LeaseStatus | undefined;
 }
@@ -39,6 +42,7 @@ function withoutLease({ log }: AgentDeps): LeasePart {
     },
     whenLeading: (signal) => sole.whenLeading(signal),
     fence: { leftMs: () => Number.POSITIVE_INFINITY },
+    identity: undefined,
     status: () => undefined,
     step: {
       name: "lease",
@@ -57,6 +61,7 @@ const firstAttemptMs = 5_000;
 class ElectedPart implements LeasePart {
   readonly fence: WriteFence;
   readonly step: LifecycleStep;
+  readonly identity: string;
   private readonly config: Config;
   private readonly deps: AgentDeps & { readonly metrics: Metrics };
   private election: LeaseElection | undefined;
@@ -67,6 +72,8 @@ class ElectedPart implements LeasePart {
 
   constructor(config: Config, metrics: Metrics, agentDeps: AgentDeps) {
     this.config = config;
+    // Two processes with the same configured id must not take each other's lease for their own.
+    this.identity = `${config.instanceId}_${randomBytes(4).toString("hex")}`;
     this.deps = { ...agentDeps, metrics };
     const { clock } = agentDeps;
     this.fence = {
@@ -125,10 +132,10 @@ class ElectedPart implements LeasePart {
       {
         namespace,
         name: leaseName(regionOf(config)),
-        // Two processes with the same configured id must not take each other's lease for their own.
-        identity: `${config.instanceId}_${randomBytes(4).toString("hex")}`,
+        identity: this.identity,
         mode,
         labels: ownLabels(components.lease),
+        annotations: announcement(config, this.identity),
         fieldManager,
       },
       {

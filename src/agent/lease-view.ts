@@ -57,7 +57,7 @@ export function createLeaseView(
       if (seen?.role === "leader" || seen?.role === "alone") return undefined;
       const leader = leaderOf(seen);
       return leader === ""
-        ? "this agent is a standby, and no agent leads yet; retry"
+        ? "this agent is a standby; no agent leads yet; retry"
         : `this agent is a standby; ${leader} leads: retry there`;
     },
     warnings() {
@@ -85,6 +85,6 @@ const aloneByForce =
   "nothing keeps a second agent of this region from writing: Kubernetes forbids this one to use Leases";
 
 /** The holder is an instance id and a random suffix for each process. */
-function instanceOf(identity: string): string {
+export function instanceOf(identity: string): string {
   return identity.replace(/_[0-9a-f]{8}$/, "");
 }

@@ -20,6 +20,7 @@ import {
 } from "../runtime/process-steps.ts";
 import { agentServiceRoutes } from "../services/agent-service.ts";
 import { createDocumentFetch, defaultDocumentLimits } from "../services/document-fetch.ts";
+import type { ForwardCall } from "../services/leader-calls.ts";
 import { type SchedulerTarget, schedulerServiceRoutes } from "../services/scheduler-service.ts";
 import type { ServedService } from "../services/served-services.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
@@ -28,6 +29,7 @@ import { AgentView, healthChecks } from "./agent-view.ts";
 import { loadControlPlane } from "./control-plane-access.ts";
 import { type ControllerParts, controllerStep } from "./controller-step.ts";
 import { RunningControllers, startAgentLoop } from "./controllers.ts";
+import { createForwarding } from "./forwarding.ts";
 import { createLeasePart } from "./lease-step.ts";
 import { createLeaseView } from "./lease-view.ts";
 import { checkNamedFiles } from "./named-files.ts";
@@ -59,9 +61,15 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
   const running = new RunningControllers();
   const seal = createSealPart(config, deps);
   const secrets = createSecretsPart(config, { metrics, tracing, running, seal }, deps);
-  const scheduling = createSchedulerServices(config, { health, running, view }, { ...deps, metrics });
+  const forwarding = createForwarding(config, { lease, seal, metrics }, deps);
+  const { forward } = forwarding;
+  const scheduling = createSchedulerServices(
+    config,
+    { health, running, view, forward },
+    { ...deps, metrics },
+  );
   const services = [
-    ...agentServices(config, view, metrics, deps),
+    ...agentServices(config, { view, forward, metrics }, deps),
     ...(secrets.routes ? [{ service: SecretsService, routes: secrets.routes }] : []),
     ...scheduling,
   ];
@@ -71,9 +79,11 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     tracing.step,
     namedFilesStep(config, deps),
     secrets.step,
+    // Stops after the port, which waits for calls in flight.
+    forwarding.step,
     // Opens before the slow steps and closes after them, so that probes get "not started" or "shutting down" meanwhile
     // instead of a refused connection.
-    rpcPortStep(config, { health, services, tracing }, portDeps),
+    rpcPortStep(config, { health, services, tracing, routes: forwarding.routes }, portDeps),
     metricsPortStep(config.observability.metrics.prometheusPort, metrics, portDeps),
     seal.step,
     lease.step,
@@ -94,14 +104,13 @@ function tracingOptions({ observability: { tracing }, instanceId, region }: Conf
 /** Empty without a token. */
 function agentServices(
   config: Config,
-  view: AgentView,
-  metrics: Metrics,
+  { view, forward, metrics }: ServedParts & { readonly metrics: Metrics },
   deps: AgentDeps,
 ): readonly ServedService[] {
   if (config.agent === undefined) return [];
   const token = createAgentSecret(config.agent.token, deps);
   const { clock, log } = deps;
-  const routes = agentServiceRoutes(view, token, { clock, log, metrics });
+  const routes = agentServiceRoutes(view, token, { clock, log, metrics, forward });
   return [{ service: AgentService, routes, knowsCaller: () => true }];
 }
 
@@ -115,10 +124,14 @@ function namedFilesStep(config: Config, deps: AgentDeps): LifecycleStep {
   };
 }
 
-interface SchedulingParts {
+interface ServedParts {
+  readonly view: AgentView;
+  readonly forward: ForwardCall;
+}
+
+interface SchedulingParts extends ServedParts {
   readonly health: Pick<Health, "phase">;
   readonly running: RunningControllers;
-  readonly view: AgentView;
 }
 
 /**
@@ -127,7 +140,7 @@ interface SchedulingParts {
  */
 function createSchedulerServices(
   { scheduler }: Pick<Config, "scheduler">,
-  { health, running, view }: SchedulingParts,
+  { health, running, view, forward }: SchedulingParts,
   deps: AgentDeps & { readonly metrics: Metrics },
 ): readonly ServedService[] {
   if (scheduler === undefined) return [];
@@ -140,7 +153,8 @@ function createSchedulerServices(
   const fetchDocument = scheduler.scrape ? createDocumentFetch(defaultDocumentLimits, deps) : undefined;
   const token = createAgentSecret(scheduler.token, deps);
   const standby = () => view.standby();
-  const routes = schedulerServiceRoutes(token, { clock, log, metrics, target, standby, fetchDocument });
+  const serviceDeps = { clock, log, metrics, target, standby, forward, fetchDocument };
+  const routes = schedulerServiceRoutes(token, serviceDeps);
   return [{ service: SchedulerService, routes, knowsCaller: () => true }];
 }
 

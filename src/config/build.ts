@@ -26,6 +26,7 @@ export function buildConfig(resolution: Resolution): Config {
     region: regionKey(need(s.region), resolution.value(s.platform)),
     rpcPort: need(s.rpcPort),
     ...optional("listenHost", resolution.value(s.listenHost)),
+    ...optional("advertiseAddress", resolution.value(s.advertiseAddress)),
     ...(resolution.isSet(s.tlsCertFile) && {
       tls: { certFile: need(s.tlsCertFile), keyFile: need(s.tlsKeyFile) },
     }),

@@ -9,6 +9,8 @@ export interface Config {
   readonly rpcPort: number;
   /** Absent: all addresses. */
   readonly listenHost?: string;
+  /** An IP address. Absent: other agents cannot forward calls to this one. */
+  readonly advertiseAddress?: string;
   readonly tls?: TlsConfig;
   readonly control: ControlConfig;
   readonly kubernetes: {

@@ -3,7 +3,7 @@
 import { bearerToken, masterKeys, password } from "./secret-types.ts";
 import { type SecretSetting, type Setting, secretSetting, setting, settingWithDefault } from "./setting.ts";
 import { bool, duration, integer, listOf, oneOf, path, patternText, port, rate } from "./setting-types.ts";
-import { hostAddress, registryHost, url } from "./url-types.ts";
+import { hostAddress, ipAddress, registryHost, url } from "./url-types.ts";
 
 const secondMs = 1_000;
 const hourMs = 3_600_000;
@@ -43,6 +43,12 @@ export const settings = {
     "listen_host",
     hostAddress(),
     "Address that the RPC port and the metrics port listen on; all addresses if not set.",
+  ),
+  advertiseAddress: setting(
+    "advertise_address",
+    ipAddress(),
+    "IP address at which the other agents of the region reach the RPC port of this one, to forward calls to it while it leads. The chart sets it to the address of the pod.",
+    { emptyIsUnset: true },
   ),
 
   tlsCertFile: setting("tls.cert_file", path(), "Certificate chain (PEM) for the RPC port."),

@@ -53,6 +53,17 @@ export function hostAddress(): SettingType<string> {
   });
 }
 
+export function ipAddress(): SettingType<string> {
+  return textType({
+    label: "IP address",
+    placeholder: "address",
+    parse: (text) => {
+      if (text === "") return emptyText();
+      return isIP(text) === 0 ? bad("is not an IP address", "write IPv6 without brackets") : ok(text);
+    },
+  });
+}
+
 function readUrl(text: string): Parsed<URL> {
   if (text === "") return emptyText();
   if (text.length > 2048) return bad("is longer than 2048 characters", "shorten the URL");

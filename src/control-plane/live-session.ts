@@ -7,7 +7,7 @@
 // - destroy() closes the socket too, even if the peer reads no more bytes.
 import { type ClientHttp2Stream, connect, constants, type OutgoingHttpHeaders } from "node:http2";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTls, TLSSocket } from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import { pemOf, type TrustedCa } from "../config/ca-file.ts";
@@ -20,6 +20,8 @@ export interface SessionOptions {
   readonly url: URL;
   /** PEM certificates to trust instead of the system's. */
   readonly ca?: TrustedCa | undefined;
+  /** The caller checks by other means, with `certificate`, who the peer is before it sends anything else. */
+  readonly acceptsAnyCertificate?: boolean;
   readonly connectTimeoutMs: number;
   /** A ping is sent after this long without a frame. */
   readonly pingIntervalMs: number;
@@ -36,6 +38,8 @@ export interface LiveSession {
   readonly connected: Promise<void>;
   /** Resolves when the socket is closed. */
   readonly ended: Promise<void>;
+  /** The fingerprint of the peer's certificate; empty without TLS, and before the connection is established. */
+  readonly certificate: string;
   request(headers: OutgoingHttpHeaders): ClientHttp2Stream;
   /** Bytes came in on this stream: no ping is needed for a while. */
   heard(stream: ClientHttp2Stream): void;
@@ -106,6 +110,9 @@ export function openSession(options: SessionOptions, clock: Clock): LiveSession 
     },
     connected,
     ended,
+    get certificate() {
+      return socket instanceof TLSSocket ? (socket.getPeerCertificate().fingerprint256 ?? "") : "";
+    },
     request: (headers) => session.request(headers),
     heard(stream) {
       if (stream.session === session) heardAtMs = clock.nowMs();
@@ -114,7 +121,7 @@ export function openSession(options: SessionOptions, clock: Clock): LiveSession 
   };
 }
 
-function openSocket({ url, ca }: SessionOptions): Socket {
+function openSocket({ url, ca, acceptsAnyCertificate = false }: SessionOptions): Socket {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   if (url.protocol === "http:") return connectTcp({ host, port: Number(url.port || 80) });
   return connectTls({
@@ -124,6 +131,7 @@ function openSocket({ url, ca }: SessionOptions): Socket {
     // An IP address must not be sent as a server name; it is still checked against the certificate.
     ...(isIP(host) === 0 ? { servername: host } : {}),
     ...(ca === undefined ? {} : { ca: pemOf(ca) }),
+    rejectUnauthorized: !acceptsAnyCertificate,
   });
 }
 

@@ -44,7 +44,7 @@ import type { Sessions } from "./sessions.ts";
 export interface UnaryCallsOptions {
   /** Without a trailing slash. */
   readonly baseUrl: string;
-  readonly sessions: Sessions;
+  readonly sessions: Pick<Sessions, "request" | "notifyResponseByteRead">;
   readonly interceptors: readonly Interceptor[];
   readonly stamp?: RequestStamp | undefined;
   readonly history?: ServerHistory | undefined;

@@ -8,7 +8,7 @@ import type { Lease, LeaseSpec } from "kubernetes-types/coordination/v1.js";
 import { isAbort, withTimeout } from "../concurrency/abort.ts";
 import { type Clock, sleep, type Timer } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
-import type { KubeApi } from "./api.ts";
+import type { KubeApi, PatchOperation } from "./api.ts";
 import { KubeApiError } from "./errors.ts";
 import { type Leadership, type Term, Terms } from "./leadership.ts";
 import {
@@ -29,6 +29,8 @@ export interface LeaseElectionOptions {
   /** "auto" leads without a lease where the API server forbids it. */
   readonly mode: "auto" | "required";
   readonly labels?: Readonly<Record<string, string>>;
+  /** What the holder says about itself. A holder without any leaves those of its predecessor, so they must name it. */
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly fieldManager: string;
   readonly times?: LeaseTimes;
 }
@@ -196,14 +198,25 @@ export class LeaseElection implements Leadership {
     const { fieldManager } = this.options;
     if (step.kind === "create") return api.create(leases, this.manifest(step.spec), { fieldManager }, signal);
     // It carries the resourceVersion of the lease that it is based on.
-    const operation = { op: "add", path: "/spec", value: step.spec } as const;
-    return api.patch(leases, step.lease, [operation], { fieldManager }, signal);
+    const operations = [
+      ...this.annotate(step.lease),
+      { op: "add", path: "/spec", value: step.spec } as const,
+    ];
+    return api.patch(leases, step.lease, operations, { fieldManager }, signal);
   }
 
   private manifest(spec: LeaseSpec): Lease {
-    const { namespace, name, labels = {} } = this.options;
-    const metadata = { namespace, name, labels: { ...labels } };
+    const { namespace, name, labels = {}, annotations = {} } = this.options;
+    const metadata = { namespace, name, labels: { ...labels }, annotations: { ...annotations } };
     return { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata, spec };
+  }
+
+  /** Only what the lease does not have yet. */
+  private annotate({ metadata }: Lease): readonly PatchOperation[] {
+    const { annotations = {} } = this.options;
+    const current = metadata?.annotations ?? {};
+    if (Object.entries(annotations).every(([name, value]) => current[name] === value)) return [];
+    return [{ op: "add", path: "/metadata/annotations", value: { ...current, ...annotations } }];
   }
 
   private limited<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {

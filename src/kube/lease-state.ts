@@ -95,7 +95,8 @@ export class LeaseState {
     const identity = spec?.holderIdentity ?? "";
     if (seen === undefined || identity === "") return undefined;
     const isSelf = held !== undefined;
-    return { identity, isSelf, acquireTime: spec?.acquireTime ?? "", changedMs: seen.sinceMs };
+    const annotations = seen.lease?.metadata?.annotations ?? {};
+    return { identity, isSelf, acquireTime: spec?.acquireTime ?? "", changedMs: seen.sinceMs, annotations };
   }
 
   next({ nowMs, wallMs }: Moment): LeaseStep {
@@ -179,6 +180,8 @@ export interface LeaseHolder {
   readonly acquireTime: string;
   /** When this process saw the last change of the record, by its monotonic clock. */
   readonly changedMs: number;
+  /** Those of the Lease, which may still be those of an earlier holder. */
+  readonly annotations: Readonly<Record<string, string>>;
 }
 
 /** The format of Kubernetes' MicroTime. */

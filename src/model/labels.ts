@@ -55,6 +55,8 @@ export const annotationKeys = {
   origin: "krane.unkey.com/origin",
   /** On such objects: a token of the caller. For people; krane does not read it. */
   readinessId: "krane.unkey.com/readiness-id",
+  /** On the Lease: the holder, and the URL of its RPC port. */
+  leaderUrl: "krane.unkey.com/leader-url",
 } as const;
 
 /** The label that Cilium derives from a pod's namespace; only its selectors know it. */

@@ -119,6 +119,21 @@ export class Seal {
     return this.verified.find(text, kind, metadata) ?? this.verify(text, kind, metadata);
   }
 
+  /**
+   * Shows another process with the same keys, cluster and region that this one has them. `purpose` keeps it apart from
+   * seals, and from other proofs.
+   */
+  prove(purpose: string, parts: readonly string[], { key }: SealKey = this.current): string {
+    const { clusterId, region } = this.options;
+    const text = [`krane-proof-${purpose}`, clusterId, region, ...parts].map(measured).join("");
+    return createHmac("sha256", key).update(text).digest("base64url");
+  }
+
+  /** Whether a process with one of these keys made the proof. */
+  isProved(proof: string, purpose: string, parts: readonly string[]): boolean {
+    return this.options.keys.some((key) => isEqual(proof, this.prove(purpose, parts, key)));
+  }
+
   private verify(text: string, kind: SealSubject["kind"], metadata: ObjectMeta | undefined): SealReading {
     const parts = partsOf(text);
     if (parts === undefined || parts.format !== format) return broken;

@@ -45,16 +45,22 @@ export interface RpcPortParts {
   readonly health: Health;
   readonly services: readonly ServedService[];
   readonly tracing: Traced;
+  /** Further handlers by path. */
+  readonly routes?: ReadonlyMap<string, HttpHandler>;
 }
 
 /** RPC services and health endpoints. */
 export function rpcPortStep(
   { rpcPort: port, tls }: { readonly rpcPort: number } & Pick<HttpPortOptions, "tls">,
-  { health, services, tracing }: RpcPortParts,
+  { health, services, tracing, routes: further = new Map() }: RpcPortParts,
   deps: PortDeps,
 ): LifecycleStep {
   const routes = () =>
-    new Map([...serviceRoutes(services, health, { ...deps, spans: tracing.spans }), ...health.routes()]);
+    new Map([
+      ...serviceRoutes(services, health, { ...deps, spans: tracing.spans }),
+      ...health.routes(),
+      ...further,
+    ]);
   return portStep("RPC port", routes, { port, setting: "rpc_port", tls }, deps);
 }
 

@@ -14,6 +14,7 @@ import {
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createRotatingBearerAuth } from "./bearer-auth.ts";
+import { type LeaderCallDeps, onLeader } from "./leader-calls.ts";
 import { comparePositions, pageOf, parsePage } from "./page-token.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 import { createRpcMetrics } from "./rpc-metrics.ts";
@@ -38,15 +39,13 @@ export interface ControllerInspector {
   };
 }
 
-export interface AgentInspector {
+export interface AgentInspector extends Pick<LeaderCallDeps, "standby"> {
   status(): AgentStatus;
-  /** Why this agent cannot change anything; undefined if it leads. Absent: it always leads. */
-  standby?(): string | undefined;
   /** By name. A controller is added when it begins to start. */
   readonly controllers: ReadonlyMap<string, ControllerInspector>;
 }
 
-export interface AgentServiceDeps {
+export interface AgentServiceDeps extends Pick<LeaderCallDeps, "forward"> {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, "rpcServerRequests" | "rpcServerDuration">;
@@ -70,8 +69,10 @@ export function agentServiceRoutes(
 
 export function createAgentService(
   inspector: AgentInspector,
-  { log }: Pick<AgentServiceDeps, "log">,
+  { log, forward }: Pick<AgentServiceDeps, "log" | "forward">,
 ): ServiceImpl<typeof AgentService> {
+  const { method } = AgentService;
+  const leaderDeps = { standby: () => inspector.standby?.(), forward };
   return {
     getStatus: () => ({ status: inspector.status() }),
     listObjects({ controller, onlyTroubled, ...page }) {
@@ -92,18 +93,19 @@ export function createAgentService(
       const { items, nextPageToken } = pageOf(deletions.sort(comparePositions), page);
       return { blockedDeletions: [...items], nextPageToken };
     },
-    releaseDeletion({ controller, key }) {
-      if (controller === "") throw invalid("controller", "is missing");
-      if (key === "") throw invalid("key", "is missing");
-      assertLeads(inspector);
-      const isReleased = named(inspector, controller).releaseDeletion(key);
-      if (!isReleased) {
-        throw new ConnectError("no deletion of this key is held back", Code.NotFound);
-      }
-      // Always logged, because it is the only delete that the control plane did not order.
-      log.warn("a held-back deletion was allowed through AgentService", { controller, key });
-      return {};
-    },
+    releaseDeletion: onLeader(
+      method.releaseDeletion,
+      ({ controller, key }) => {
+        if (controller === "") throw invalid("controller", "is missing");
+        if (key === "") throw invalid("key", "is missing");
+        const isReleased = named(inspector, controller).releaseDeletion(key);
+        if (!isReleased) throw new ConnectError("no deletion of this key is held back", Code.NotFound);
+        // Always logged, because it is the only delete that the control plane did not order.
+        log.warn("a held-back deletion was allowed through AgentService", { controller, key });
+        return {};
+      },
+      leaderDeps,
+    ),
     listStrangers({ controller, ...page }) {
       const strangers = chosen(inspector, controller).flatMap(([, each]) => each.seals.strangers());
       const placed = strangers.map((stranger) => {
@@ -113,19 +115,22 @@ export function createAgentService(
       const { items, nextPageToken } = pageOf(placed.sort(comparePositions), page);
       return { strangers: items.map(({ stranger }) => stranger), nextPageToken };
     },
-    adoptObject({ controller, kind, namespace, name, uid }) {
-      for (const [field, value] of Object.entries({ controller, kind, namespace, name, uid }))
-        if (value === "") throw invalid(field, "is missing");
-      assertLeads(inspector);
-      const [outcome] = named(inspector, controller).seals.adopt([{ kind, namespace, name, uid }]);
-      if (outcome?.kind === "refused") throw new ConnectError(outcome.reason, Code.FailedPrecondition);
-      if (outcome === undefined || outcome.kind === "not-found")
-        throw new ConnectError("no object of another krane has this name", Code.NotFound);
-      // Always logged, because the object may belong to a krane that is still running.
-      const fields = { controller, kind, namespace, name, uid };
-      log.warn("the adoption of an object was allowed through AgentService", fields);
-      return {};
-    },
+    adoptObject: onLeader(
+      method.adoptObject,
+      ({ controller, kind, namespace, name, uid }) => {
+        const fields = { controller, kind, namespace, name, uid };
+        for (const [field, value] of Object.entries(fields))
+          if (value === "") throw invalid(field, "is missing");
+        const [outcome] = named(inspector, controller).seals.adopt([{ kind, namespace, name, uid }]);
+        if (outcome?.kind === "refused") throw new ConnectError(outcome.reason, Code.FailedPrecondition);
+        if (outcome === undefined || outcome.kind === "not-found")
+          throw new ConnectError("no object of another krane has this name", Code.NotFound);
+        // Always logged, because the object may belong to a krane that is still running.
+        log.warn("the adoption of an object was allowed through AgentService", fields);
+        return {};
+      },
+      leaderDeps,
+    ),
   };
 }
 
@@ -140,11 +145,6 @@ function named({ controllers }: AgentInspector, name: string): ControllerInspect
   const controller = controllers.get(name);
   if (controller !== undefined) return controller;
   throw invalid("controller", `must be one of: ${[...controllers.keys()].join(", ")}`);
-}
-
-function assertLeads(inspector: AgentInspector): void {
-  const reason = inspector.standby?.();
-  if (reason !== undefined) throw new ConnectError(reason, Code.Unavailable);
 }
 
 function invalid(field: string, reason: string): ConnectError {

@@ -3,7 +3,7 @@
 //
 // The status of an order:
 // - ok: done. invalid_argument: rejected, and nothing changed.
-// - unavailable with "order not accepted": it could not be recorded, and nothing changed.
+// - unavailable with "order not accepted" or "not done": it could not be recorded, or no leader was reached; nothing changed.
 // - Any other code means that the order was accepted and stays in force. failed_precondition and already_exists need
 //   someone to fix something first; unavailable and deadline_exceeded only need time.
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
@@ -19,6 +19,7 @@ import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createRotatingBearerAuth } from "./bearer-auth.ts";
 import { type FetchDocument, scrapeDocument } from "./document-fetch.ts";
+import { type LeaderCallDeps, onLeader } from "./leader-calls.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 import { createRpcMetrics } from "./rpc-metrics.ts";
 import {
@@ -38,14 +39,12 @@ export interface SchedulerTarget {
   readonly sentinels: Pick<ControllerOf<"sentinel">, "apply" | "delete" | "seen">;
 }
 
-export interface SchedulerServiceDeps {
+export interface SchedulerServiceDeps extends LeaderCallDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, "rpcServerRequests" | "rpcServerDuration">;
   /** Undefined before the start and during shutdown. */
   target(): SchedulerTarget | undefined;
-  /** Why this agent takes no orders; undefined if it leads. Absent: it always leads. */
-  standby?(): string | undefined;
   /** Absent when scraping is off. */
   readonly fetchDocument?: FetchDocument | undefined;
 }
@@ -80,41 +79,51 @@ export function createSchedulerService(deps: SchedulerServiceDeps): ServiceImpl<
       throw new ConnectError("krane has not started, or is stopping", Code.Unavailable);
     return found;
   };
-  /** Only the leader takes orders. */
-  const leader = (): SchedulerTarget => {
-    const found = target();
-    const reason = deps.standby?.();
-    if (reason !== undefined) throw new ConnectError(reason, Code.Unavailable);
-    return found;
-  };
+  const { method } = SchedulerService;
   return {
-    async applyDeployment(request, { signal }) {
-      const { deployments } = leader();
-      const give = (waiting: AbortSignal) =>
-        deployments.apply(deploymentOrder(request), waiting, request.readinessId);
-      await completeOrder("apply", give, { clock, ending: deployments.seen.ending }, signal);
-      return {};
-    },
-    async deleteDeployment(request, { signal }) {
-      const { deployments } = leader();
-      const give = (waiting: AbortSignal) => deployments.delete(deploymentDeletion(request), waiting);
-      await completeOrder("delete", give, { clock, ending: deployments.seen.ending }, signal);
-      return {};
-    },
-    async applySentinel(request, { signal }) {
-      assertSentinelNamespace(request);
-      const { sentinels } = leader();
-      const give = (waiting: AbortSignal) => sentinels.apply(sentinelOrder(request), waiting);
-      await completeOrder("apply", give, { clock, ending: sentinels.seen.ending }, signal);
-      return {};
-    },
-    async deleteSentinel(request, { signal }) {
-      assertSentinelNamespace(request);
-      const { sentinels } = leader();
-      const give = (waiting: AbortSignal) => sentinels.delete(sentinelDeletion(request), waiting);
-      await completeOrder("delete", give, { clock, ending: sentinels.seen.ending }, signal);
-      return {};
-    },
+    applyDeployment: onLeader(
+      method.applyDeployment,
+      async (request, { signal }) => {
+        const { deployments } = target();
+        const give = (waiting: AbortSignal) =>
+          deployments.apply(deploymentOrder(request), waiting, request.readinessId);
+        await completeOrder("apply", give, { clock, ending: deployments.seen.ending }, signal);
+        return {};
+      },
+      deps,
+    ),
+    deleteDeployment: onLeader(
+      method.deleteDeployment,
+      async (request, { signal }) => {
+        const { deployments } = target();
+        const give = (waiting: AbortSignal) => deployments.delete(deploymentDeletion(request), waiting);
+        await completeOrder("delete", give, { clock, ending: deployments.seen.ending }, signal);
+        return {};
+      },
+      deps,
+    ),
+    applySentinel: onLeader(
+      method.applySentinel,
+      async (request, { signal }) => {
+        assertSentinelNamespace(request);
+        const { sentinels } = target();
+        const give = (waiting: AbortSignal) => sentinels.apply(sentinelOrder(request), waiting);
+        await completeOrder("apply", give, { clock, ending: sentinels.seen.ending }, signal);
+        return {};
+      },
+      deps,
+    ),
+    deleteSentinel: onLeader(
+      method.deleteSentinel,
+      async (request, { signal }) => {
+        assertSentinelNamespace(request);
+        const { sentinels } = target();
+        const give = (waiting: AbortSignal) => sentinels.delete(sentinelDeletion(request), waiting);
+        await completeOrder("delete", give, { clock, ending: sentinels.seen.ending }, signal);
+        return {};
+      },
+      deps,
+    ),
     watch(_, context) {
       const { deployments, sentinels } = target();
       const seen = [

@@ -151,6 +151,12 @@ export const metricCatalogue = {
     "Duration of requests to the Kubernetes API server.",
     kubernetesClient,
   ),
+  forwardedCalls: counter(
+    "unkey_krane_forwarded_calls_total",
+    { result: ["answered", "failed"] },
+    "Calls that reached this agent as a standby, and that the leader answered or could not be asked.",
+    agent,
+  ),
   leader: gauge(
     "unkey_krane_leader",
     {},

@@ -267,6 +267,7 @@ describe("deploy/chart/krane", { skip }, () => {
     [set("agent.config.rpc_port=8071"), /agent\.config: rpc_port cannot be set here/],
     [set("agent.config.tls.cert_file=/a"), /agent\.config: tls cannot be set here/],
     [set("agent.config.listen_host=127.0.0.1"), /agent\.config: listen_host cannot be set here/],
+    [set("agent.config.advertise_address=10.0.0.1"), /advertise_address cannot be set here/],
     [set("vault.config.listen_host=127.0.0.1"), /vault\.config: listen_host cannot be set here/],
     [set("vault.config.rpc_port=8061"), /vault\.config: rpc_port cannot be set here/],
     [set("server.config.server.listen=[::]:1"), /server\.config: server\.listen cannot be set here/],

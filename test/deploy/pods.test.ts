@@ -43,6 +43,9 @@ test("there are two agents on two nodes if possible, which need the lease to wri
     ({ kind, metadata }) => kind === "PodDisruptionBudget" && metadata?.labels?.[componentKey] === "agent",
   );
   assert.ok(budget, "a drained node takes only one");
+  const env = template?.spec?.containers[0]?.env ?? [];
+  const address = env.find(({ name }) => name === "UNKEY_ADVERTISE_ADDRESS");
+  assert.equal(address?.valueFrom?.fieldRef?.fieldPath, "status.podIP", "a standby finds the leader");
 });
 
 test("only the agent gets a token of its service account", () => {

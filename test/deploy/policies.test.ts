@@ -65,6 +65,9 @@ const table: readonly (readonly [Endpoint, Endpoint, number, "TCP" | "UDP", bool
   // No policy of an environment is there for it, so nobody gets in.
   [sentinel, otherPod, 8080, "TCP", false],
   [stranger, sentinel, sentinelPort, "TCP", false],
+  // A standby forwards calls to the leader.
+  [agent, agent, 8070, "TCP", true],
+  [impostor, agent, 8070, "TCP", false],
   [agent, server, 7091, "TCP", true],
   [agent, vault, 8060, "TCP", true],
   [impostor, server, 7091, "TCP", false],

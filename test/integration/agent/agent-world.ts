@@ -42,6 +42,8 @@ export interface AgentWorld extends ServedControlPlane {
 export interface AgentOptions {
   /** In place of the usual `[control]`. */
   readonly control?: string;
+  /** Settings that are in no table. */
+  readonly top?: string;
   readonly files?: Readonly<Record<string, string>>;
 }
 
@@ -61,10 +63,11 @@ export async function createAgentWorld(t: TestContext): Promise<AgentWorld> {
   };
   const kubeconfig = kubeconfigFor(`http://127.0.0.1:${links.cluster.port}`);
   const usual = `url = "http://127.0.0.1:${links.controlPlane.port}"\ntoken = "${controlToken}"`;
-  const startAgent = async (more = "", { control = usual, files = {} }: AgentOptions = {}) => {
+  const startAgent = async (more = "", { control = usual, top = "", files = {} }: AgentOptions = {}) => {
     const rpcPort = await freePort();
     const config = parse(`region = "${dev}"
 rpc_port = ${rpcPort}
+${top}
 [control]
 ${control}
 [kubernetes]
@@ -114,7 +117,7 @@ export async function startedAgent(
   };
   t.after(stop);
   await Promise.race([started, ended.then(() => assert.fail("it ended instead of starting"))]);
-  return { url: `http://127.0.0.1:${config.rpcPort}`, stop };
+  return { url: `${config.tls ? "https" : "http"}://127.0.0.1:${config.rpcPort}`, stop };
 }
 
 export const agentRoads = ["Connect, h2c", "Connect, HTTP/1.1", "gRPC, h2c", "gRPC-Web, HTTP/1.1"] as const;

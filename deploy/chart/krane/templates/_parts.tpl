@@ -130,6 +130,11 @@ spec:
       env:
         - name: UNKEY_INSTANCE_ID
           valueFrom: { fieldRef: { fieldPath: metadata.name } }
+        {{- if eq .part "agent" }}
+        # Where the other agents forward calls to while this one leads.
+        - name: UNKEY_ADVERTISE_ADDRESS
+          valueFrom: { fieldRef: { fieldPath: status.podIP } }
+        {{- end }}
       {{- end }}
       ports:
         - { name: rpc, containerPort: {{ include "krane.port" .part }} }

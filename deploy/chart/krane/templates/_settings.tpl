@@ -1,6 +1,6 @@
 {{- /* The settings of each part, as JSON: those of the chart, overridden by `config` in the values. */ -}}
 {{- define "krane.agentSettings" -}}
-{{- include "krane.checkConfig" (dict "root" . "part" "agent" "own" (list "rpc_port" "listen_host" "control.token" "agent.token" "scheduler.token" "registry.password" "vault.token" "vault.master_keys" "vault.s3.access_key_secret" "seal.keys")) -}}
+{{- include "krane.checkConfig" (dict "root" . "part" "agent" "own" (list "rpc_port" "listen_host" "advertise_address" "control.token" "agent.token" "scheduler.token" "registry.password" "vault.token" "vault.master_keys" "vault.s3.access_key_secret" "seal.keys")) -}}
 {{- $values := .Values.agent -}}
 {{- $control := $values.controlPlane -}}
 {{- $settings := dict

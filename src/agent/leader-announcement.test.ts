@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { annotationKeys } from "../model/labels.ts";
+import { createSealKey, Seal, sealKeyBytes } from "../model/seal.ts";
+import { announcement, leaderOf } from "./leader-announcement.ts";
+import { createLeaderProof } from "./leader-proof.ts";
+
+const identity = "krane-abc_0123abcd";
+const tls = { certFile: "c", keyFile: "k" };
+
+function urlOf(text: string, settings: Parameters<typeof leaderOf>[1] = {}): string {
+  const leader = leaderOf({ identity, annotations: { [annotationKeys.leaderUrl]: text } }, settings);
+  return typeof leader === "string" ? leader : leader.url.href;
+}
+
+test("what a leader announces is what a standby reads", () => {
+  for (const [advertiseAddress, url] of [
+    ["10.0.0.7", "http://10.0.0.7:8070/"],
+    ["fd00::7", "http://[fd00::7]:8070/"],
+  ] as const) {
+    const annotations = announcement({ advertiseAddress, rpcPort: 8070 }, identity);
+    const leader = leaderOf({ identity, annotations }, {});
+    assert.ok(typeof leader === "object");
+    assert.deepEqual([leader.url.href, leader.name, leader.identity], [url, "krane-abc", identity]);
+  }
+  assert.deepEqual(announcement({ rpcPort: 8070 }, identity), {});
+});
+
+test("an address is used only if it is that of the holder, an IP address and a port, with TLS if this agent has TLS", () => {
+  const none = "krane-abc leads, and announces no address (advertise_address): retry there";
+  for (const text of [
+    "",
+    "krane-old_0123abcd http://10.0.0.7:8070",
+    `${identity} http://metadata.internal:80`,
+    `${identity} http://10.0.0.7:8070/path`,
+    `${identity} http://user@10.0.0.7:8070`,
+    `${identity} http://10.0.0.777:8070`,
+    `${identity} ftp://10.0.0.7:8070`,
+    `${identity} http://10.0.0.7:99999`,
+  ])
+    assert.equal(urlOf(text), none, text);
+  assert.match(urlOf(`${identity} http://10.0.0.7:8070`, { tls }), /no TLS/);
+  assert.equal(urlOf(`${identity} https://10.0.0.7:8070`, { tls }), "https://10.0.0.7:8070/");
+  assert.equal(leaderOf(undefined, {}), "no agent leads yet; retry");
+});
+
+test("a proof holds for one process, one certificate and one challenge, and with one of the keys", () => {
+  const [old, current, other] = [1, 2, 3].map((byte) =>
+    createSealKey(new Uint8Array(sealKeyBytes).fill(byte)),
+  );
+  assert.ok(old && current && other);
+  const sealOf = (keys: readonly [typeof old, ...(typeof old)[]], clusterId = "c") =>
+    new Seal({ clusterId, region: "r", keys });
+  const connection = { identity, certificate: "AA:BB", challenge: "x" };
+  const proofOf = (seal: Seal) => seal.prove("leader", [identity, "AA:BB", "x"]);
+  const verifier = createLeaderProof(sealOf([old, current]));
+  assert.ok(verifier.isMadeBy(connection, proofOf(sealOf([old]))));
+  assert.ok(verifier.isMadeBy(connection, proofOf(sealOf([old, current]))));
+  assert.ok(!verifier.isMadeBy(connection, proofOf(sealOf([other]))));
+  assert.ok(!verifier.isMadeBy(connection, proofOf(sealOf([current], "another cluster"))));
+  for (const changed of [{ identity: "x" }, { certificate: "" }, { challenge: "y" }])
+    assert.ok(!verifier.isMadeBy({ ...connection, ...changed }, proofOf(sealOf([current]))));
+});

@@ -1,0 +1,39 @@
+// What the leader announces on its Lease, and how a standby reads it.
+import { isIP } from "node:net";
+import type { Config } from "../config/config.ts";
+import type { LeaseHolder } from "../kube/lease-state.ts";
+import { annotationKeys } from "../model/labels.ts";
+import type { Leader } from "./leader-link.ts";
+import { instanceOf } from "./lease-view.ts";
+
+/** What the holder of the Lease says about itself. It has the holder's identity, because a holder may have no address. */
+export function announcement(
+  { advertiseAddress, rpcPort, tls }: Pick<Config, "advertiseAddress" | "rpcPort" | "tls">,
+  identity: string,
+): Readonly<Record<string, string>> {
+  if (advertiseAddress === undefined || rpcPort === 0) return {};
+  const host = isIP(advertiseAddress) === 6 ? `[${advertiseAddress}]` : advertiseAddress;
+  const url = `${tls === undefined ? "http" : "https"}://${host}:${rpcPort}`;
+  return { [annotationKeys.leaderUrl]: `${identity} ${url}` };
+}
+
+const announced = /^(\S+) (https?):\/\/(?:\[([0-9a-f:.]+)\]|([\d.]+)):(\d{1,5})$/i;
+
+/** The leader, or why it cannot be called. */
+export function leaderOf(
+  holder: Pick<LeaseHolder, "identity" | "annotations"> | undefined,
+  { tls }: Pick<Config, "tls">,
+): Leader | string {
+  if (holder === undefined) return "no agent leads yet; retry";
+  const { identity, annotations } = holder;
+  const name = instanceOf(identity);
+  const text = annotations[annotationKeys.leaderUrl] ?? "";
+  const [, owner, scheme, ipv6, ipv4] = announced.exec(text) ?? [];
+  const address = ipv6 ?? ipv4 ?? "";
+  const url = text.slice(identity.length + 1);
+  const isOwn = owner === identity && isIP(address) !== 0 && URL.canParse(url);
+  if (!isOwn) return `${name} leads, and announces no address (advertise_address): retry there`;
+  // Somebody who can write the Lease could otherwise have tokens sent in cleartext.
+  if (tls !== undefined && scheme !== "https") return `${name} leads, and its port has no TLS: retry there`;
+  return { identity, name, url: new URL(url) };
+}
