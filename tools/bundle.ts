@@ -59,8 +59,14 @@ export const nodeAssignments = Object.entries(nodeEnvironment)
   .map(([name, value]) => `${name}=${value}`)
   .join(" ");
 
-/** To a shell, the second line is a command that does nothing and one that starts Node; to Node it is a string. */
-const launcher = `#!/bin/sh\n":" //; ${nodeAssignments} exec node ${nodeFlags.join(" ")} "$0" "$@"`;
+/**
+ * To a shell, the second line is a command that does nothing and some that start Node; to Node it is a string. The program
+ * that `krane exec` runs inherits the environment, and gets nothing of krane's.
+ */
+const launcher = [
+  "#!/bin/sh",
+  `":" //; [ "$1" = exec ] || export ${nodeAssignments}; exec node ${nodeFlags.join(" ")} "$0" "$@"`,
+].join("\n");
 
 export interface BundleOptions {
   /** Relative to the repository, or absolute. */
