@@ -2,7 +2,7 @@
 // end. The readers are the two that krane brings, and run as processes of their own.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -41,7 +41,11 @@ export async function createSecretsPod(t: TestContext, variables: Readonly<Recor
   const folder = await mkdtemp(join(tmpdir(), "krane-exec-"));
   t.after(() => rm(folder, { recursive: true }));
   const tokenPath = join(folder, "token");
-  const writeToken = (token: string) => writeFile(tokenPath, token);
+  // Replaced whole, as the kubelet does it: a reader never finds an empty file.
+  const writeToken = async (token: string) => {
+    await writeFile(`${tokenPath}.new`, token);
+    await rename(`${tokenPath}.new`, tokenPath);
+  };
   await writeToken(await seekers.tokenOf(pod));
   const port = await freePort();
   const api = createKubeApi(createInProcessTransport(cluster.server, { userAgent: "krane" }));
