@@ -13,16 +13,18 @@ const folder = join(root, "deploy/image");
 
 export interface KraneImage {
   readonly tag: string;
-  /** The name of the base in the Dockerfile. */
+  /** The base in the Dockerfile, without its digest: the stand-in has another. */
   readonly base: string;
 }
 
 export async function describeKraneImage(): Promise<KraneImage> {
-  const base = /^FROM (\S+)$/m.exec(await readFile(join(folder, "Dockerfile"), "utf8"))?.[1];
+  const base = /^ARG BASE=([^@\s]+)@sha256:[0-9a-f]{64}$/m.exec(
+    await readFile(join(folder, "Dockerfile"), "utf8"),
+  )?.[1];
   const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
     readonly version: string;
   };
-  if (base === undefined) throw new Error("deploy/image/Dockerfile has no FROM");
+  if (base === undefined) throw new Error("deploy/image/Dockerfile has no ARG BASE with a digest");
   return { tag: `registry.example/krane:${version}`, base };
 }
 
@@ -31,14 +33,14 @@ export async function buildKraneImage(
   store: ImageStore,
   architecture: Architecture = ownArchitecture,
 ): Promise<void> {
-  const { tag } = await describeKraneImage();
+  const { tag, base } = await describeKraneImage();
   const ignored = ["--ignorefile", join(folder, "Dockerfile.dockerignore")];
   const labels = ["--label", `org.opencontainers.image.version=${tag.split(":").at(-1)}`];
   await store.build({
     tag,
     dockerfile: join(folder, "Dockerfile"),
     context: root,
-    args: [...platformOf(architecture), ...ignored, ...labels],
+    args: [...platformOf(architecture), ...ignored, ...labels, "--build-arg", `BASE=${base}`],
   });
 }
 

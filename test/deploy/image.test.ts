@@ -24,9 +24,13 @@ function instruction(name: string): string {
 test("it is one program and its launcher on a base that has Node and no shell", () => {
   assert.deepEqual(
     lines.map((line) => line.split(" ")[0]),
-    ["FROM", "LABEL", "COPY", "COPY", "WORKDIR", "ENV", "USER", "ENTRYPOINT", "CMD"],
+    ["ARG", "FROM", "LABEL", "COPY", "COPY", "WORKDIR", "ENV", "USER", "ENTRYPOINT", "CMD"],
   );
-  assert.match(instruction("FROM"), /^gcr\.io\/distroless\/nodejs24-debian\d+:nonroot$/);
+  assert.equal(instruction("FROM"), "$BASE");
+  assert.match(
+    instruction("ARG"),
+    /^BASE=gcr\.io\/distroless\/nodejs24-debian\d+:nonroot@sha256:[0-9a-f]{64}$/,
+  );
   assert.deepEqual(
     instructions("COPY").map((line) => line.split(" ").slice(-2)),
     [
