@@ -1,11 +1,7 @@
-// The actions of `krane dev`, one key each, and the kinds of object that each applies to.
-import type { KindName } from "../kinds/kinds.ts";
-import { deploymentActions } from "./deployment-actions.ts";
+// The actions of `krane dev`, one key each.
 import { DevError } from "./dev-error.ts";
-import type { ActionName, ActionRegion, KindActions } from "./kind-actions.ts";
-import { policyActions } from "./policy-actions.ts";
-import { sentinelActions } from "./sentinel-actions.ts";
-import { sharedActions } from "./shared-actions.ts";
+import type { ActionName, ActionRegion } from "./kind-actions.ts";
+import { actionOf } from "./object-actions.ts";
 import { loadWantedObjects } from "./wanted-objects.ts";
 
 export type Action =
@@ -29,12 +25,6 @@ export const actions: readonly Action[] = [
   { key: "s", title: "cut the streams", about: "region", run: cutStreams },
 ];
 
-const ownActions: { readonly [K in KindName]?: KindActions<K> } = {
-  deployment: deploymentActions,
-  sentinel: sentinelActions,
-  policy: policyActions,
-};
-
 /** Runs the action of a key on the object with the given id. */
 export async function runAction(
   action: Action,
@@ -47,9 +37,7 @@ export async function runAction(
   const object = (await loadWantedObjects(region, signal)).find((one) => one.id === id);
   if (object === undefined) throw new DevError("nothing_to_do", `${title}: select an object first`);
   const { kind, isWanted, spec } = object;
-  // An action of a kind is only given objects of that kind.
-  const own = ownActions[kind] as KindActions<KindName> | undefined;
-  const run = own?.[name] ?? sharedActions(kind)[name];
+  const run = actionOf(kind, name);
   if (run === undefined) throw new DevError("nothing_to_do", `${title}: not available for a ${kind}`);
   if (!isWanted) throw new DevError("nothing_to_do", `${title}: ${spec.k8sName} is being deleted`);
   return run(region, object, signal);

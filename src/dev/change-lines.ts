@@ -19,7 +19,7 @@ export function changeLines(before: DevState | undefined, after: DevState): read
   return [...lines, ...settledLines(before, after)];
 }
 
-/** Per kind, because kinds settle at different times: a sentinel only after half a minute without trouble. */
+/** Per kind, because kinds settle at different times: some only after half a minute without trouble. */
 function settledLines(before: DevState | undefined, after: DevState): readonly string[] {
   return allKinds.flatMap(({ name, plural, makesPods }) => {
     const objects = ofKind(after, name);

@@ -19,8 +19,7 @@ import { DevError } from "./dev-error.ts";
 import { type EmbeddedClusterDeps, startEmbeddedCluster } from "./embedded-cluster.ts";
 import { connectRealCluster } from "./real-cluster.ts";
 import { agentStep } from "./running-agent.ts";
-import { devRegion, policedDeployment, sampleDeployments, samplePolicy, sampleSentinel } from "./scenario.ts";
-import { applyWanted } from "./wanted-objects.ts";
+import { applySample, devRegion } from "./scenario.ts";
 
 export interface DevPorts {
   readonly kube: number;
@@ -91,7 +90,7 @@ export async function startDevRegion(
     signal,
   );
   await plane.store.registerRegion(devRegion);
-  await askForSample(plane.admin, options.cluster.kind);
+  await applySample(plane.admin, options.cluster.kind);
   const controlUrl = `http://${loopback}:${control.port}`;
   if (cliContextPath !== undefined)
     await stack.start(cliContextStep(cliContextPath, controlUrl, adminToken, deps), signal);
@@ -158,14 +157,6 @@ function startCluster(
 ): Promise<DevCluster> {
   if (cluster.kind === "real") return connectRealCluster(cluster.kubeconfigPath, deps, signal);
   return startEmbeddedCluster({ ...cluster, port: ports.kube }, deps, signal);
-}
-
-async function askForSample(admin: Admin, cluster: ClusterChoice["kind"]): Promise<void> {
-  const region = { admin, name: devRegion };
-  for (const deployment of sampleDeployments()) await applyWanted(region, "deployment", deployment);
-  // On a real cluster a sentinel would need an image and databases that are not available.
-  if (cluster === "embedded") await applyWanted(region, "sentinel", sampleSentinel());
-  await applyWanted(region, "policy", samplePolicy(), policedDeployment);
 }
 
 async function startControlPlane(

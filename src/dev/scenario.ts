@@ -5,12 +5,22 @@
 import type { ApplyInit } from "../kinds/kinds.ts";
 import { ciliumPolicyKind, policyApiVersion } from "../kinds/policy/policy-document.ts";
 import { ciliumNamespaceLabel, labelKeys, sentinelNamespace } from "../model/labels.ts";
+import type { Admin } from "../server/admin-service/admin-client.ts";
+import { applyWanted } from "./wanted-objects.ts";
 
 export const devRegion = "local.dev";
 export const devNamespace = "krane-dev";
 export const devWorkspaceId = "ws_krane_dev";
 
 type DeploymentInit = ApplyInit<"deployment">;
+
+export async function applySample(admin: Admin, cluster: "embedded" | "real"): Promise<void> {
+  const region = { admin, name: devRegion };
+  for (const deployment of sampleDeployments()) await applyWanted(region, "deployment", deployment);
+  // On a real cluster a sentinel would need an image and databases that are not available.
+  if (cluster === "embedded") await applyWanted(region, "sentinel", sampleSentinel());
+  await applyWanted(region, "policy", samplePolicy(), policedDeployment);
+}
 
 // Real images, so that the same scenario runs on a real cluster; the embedded one pulls nothing. Each deployment
 // has a different one, so that one can crash without the others.
@@ -58,7 +68,7 @@ export function sampleSentinel(): ApplyInit<"sentinel"> {
 }
 
 /** The deployment that it lets traffic in to, and that it is deleted with. */
-export const policedDeployment = deploymentIdOf("web-1");
+const policedDeployment = deploymentIdOf("web-1");
 
 export function samplePolicy(): ApplyInit<"policy"> {
   const sentinels = {

@@ -5,19 +5,11 @@ import { createAgentSecret } from "../agent/secrets.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
 import { findSeal, sealSecretName } from "../engine/seal-keys.ts";
-import { sentinelSelection } from "../kinds/sentinel/identity.ts";
+import { allKinds } from "../kinds/kinds.ts";
 import type { KubeApi, Selection } from "../kube/api.ts";
 import { KubeApiError } from "../kube/errors.ts";
 import { objectKey } from "../kube/object-cache.ts";
-import {
-  appsDeployments,
-  ciliumNetworkPolicies,
-  podDisruptionBudgets,
-  replicaSets,
-  services,
-} from "../kube/resources.ts";
 import type { KubeObject, ResourceKind } from "../kube/types.ts";
-import { components, labelKeys, managedBy, ownSelector } from "../model/labels.ts";
 import { judgeOwnership, type Ownership } from "../model/ownership.ts";
 import type { Seal } from "../model/seal.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -33,13 +25,13 @@ export interface SealCheckDeps {
 }
 
 /** What krane writes, as its controllers select it. Pull secrets are left out: krane may not list Secrets. */
-const selections: readonly (readonly [ResourceKind, Selection])[] = [
-  [replicaSets, { labelSelector: ownSelector(components.deployment) }],
-  [ciliumNetworkPolicies, { labelSelector: `${labelKeys.managedBy}=${managedBy}` }],
-  [appsDeployments, sentinelSelection],
-  [services, sentinelSelection],
-  [podDisruptionBudgets, sentinelSelection],
-];
+const selections: readonly (readonly [ResourceKind, Selection])[] = allKinds.flatMap(({ clusterCalls }) =>
+  clusterCalls.flatMap(({ kind, namespace, labelSelector }) =>
+    labelSelector === undefined
+      ? []
+      : [[kind, { labelSelector, ...(namespace !== undefined && { namespace }) }]],
+  ),
+);
 
 const pageSize = 500;
 // A check has a few seconds. krane status counts all of them.

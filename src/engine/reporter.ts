@@ -275,7 +275,7 @@ export function createReportBreaker(
   controller: string,
   { clock, metrics, log }: ReportBreakerDeps,
 ): CircuitBreaker {
-  // The names that existing dashboards use: deployment_state_update, sentinel_state_update.
+  // The names that existing dashboards use, for example deployment_state_update.
   const service = `${controller.replace(/s$/, "")}_state_update`;
   return new CircuitBreaker(
     { name: service },

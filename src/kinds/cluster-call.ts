@@ -14,6 +14,8 @@ export interface ClusterCall {
   readonly verbs: readonly ClusterVerb[];
   /** Absent: all namespaces, or cluster-scoped. */
   readonly namespace?: string;
+  /** Selects krane's own objects of a kind that it keeps; absent if krane may not list them. */
+  readonly labelSelector?: string;
   /** Only in the namespace where krane keeps its own objects. */
   readonly isForState?: true;
   /** Absent: objects with any name. */

@@ -9,7 +9,7 @@ import {
 } from "../../gen/ctrl/v1/deployment_pb.ts";
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { pods, replicaSets } from "../../kube/resources.ts";
-import { labelKeys } from "../../model/labels.ts";
+import { components, labelKeys, ownSelector } from "../../model/labels.ts";
 import { type ClusterCall, keep } from "../cluster-call.ts";
 import type { Kind } from "../kind.ts";
 import { type DeploymentReport, deploymentReports } from "./report.ts";
@@ -23,6 +23,7 @@ const deploymentCalls: readonly ClusterCall[] = [
   {
     part: "agent",
     kind: replicaSets,
+    labelSelector: ownSelector(components.deployment),
     verbs: keep,
     why: "A deployment is a ReplicaSet in the namespace of its workspace.",
   },

@@ -183,7 +183,7 @@ function projectPolicy({ metadata, spec }: CustomObject, seal: Seal): PolicyProj
   };
 }
 
-/** A policy of the control plane or of a sentinel. */
+/** A policy of another kind. */
 const withId: Ownership = { kind: "foreign", reason: "its seal is that of another kind of policy" };
 
 interface PolicySpec {

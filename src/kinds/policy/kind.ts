@@ -7,7 +7,7 @@ import {
 import { ClusterService } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { ciliumNetworkPolicies } from "../../kube/resources.ts";
-import { labelKeys } from "../../model/labels.ts";
+import { labelKeys, managedBy } from "../../model/labels.ts";
 import { type ClusterCall, keep } from "../cluster-call.ts";
 import type { Kind } from "../kind.ts";
 import { type KindView, noPods } from "../kind-view.ts";
@@ -31,6 +31,8 @@ const policyCalls: readonly ClusterCall[] = [
   {
     part: "agent",
     kind: ciliumNetworkPolicies,
+    // Also those that krane applies for objects of other kinds.
+    labelSelector: `${labelKeys.managedBy}=${managedBy}`,
     verbs: keep,
     why: "A policy says who may reach the pods of a deployment or a sentinel, and is there before they are.",
   },

@@ -47,7 +47,7 @@ export function judgePolicy({ ownership, policyId }: PolicyProjection, wanted: s
 }
 
 /**
- * For the policies that krane applies to protect environments and sentinels. They are krane's, but have neither this
+ * For the policies that krane applies to protect objects of other kinds. They are krane's, but have neither this
  * component nor a policy id, and no policy message may change them.
  */
 const withoutId: Ownership = { kind: "foreign", reason: `label ${labelKeys.networkPolicyId} is absent` };

@@ -11,6 +11,7 @@ import { appsDeployments, podDisruptionBudgets, services } from "../../kube/reso
 import { labelKeys, sentinelNamespace } from "../../model/labels.ts";
 import { type ClusterCall, keep } from "../cluster-call.ts";
 import type { Kind } from "../kind.ts";
+import { sentinelSelection } from "./identity.ts";
 import { type SentinelReport, sentinelReports } from "./report.ts";
 import type { ObservedSentinel } from "./seen.ts";
 import { parseApplySentinel, parseDeleteSentinel, type SentinelSpec } from "./spec.ts";
@@ -21,21 +22,21 @@ const sentinelCalls: readonly ClusterCall[] = [
   {
     part: "agent",
     kind: appsDeployments,
-    namespace: sentinelNamespace,
+    ...sentinelSelection,
     verbs: keep,
     why: "A sentinel is an apps/v1 Deployment.",
   },
   {
     part: "agent",
     kind: services,
-    namespace: sentinelNamespace,
+    ...sentinelSelection,
     verbs: keep,
     why: "A sentinel is reached through a Service, and its replicas find one another through a second one.",
   },
   {
     part: "agent",
     kind: podDisruptionBudgets,
-    namespace: sentinelNamespace,
+    ...sentinelSelection,
     verbs: keep,
     why: "A drained node does not take all replicas of a sentinel at once.",
   },
