@@ -3,7 +3,9 @@ import type { Config } from "../config/config.ts";
 import type { KubeEndpoint } from "../kube/credentials.ts";
 import { loadKubeEndpoint } from "../kube/endpoint.ts";
 import { KubeApiError } from "../kube/errors.ts";
+import { createHttpTransport, type HttpTransportOptions } from "../kube/http-transport.ts";
 import { readCredentialFile, serviceAccountDir } from "../kube/in-cluster.ts";
+import type { KubeTransport } from "../kube/transport.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { AgentError } from "./agent-error.ts";
 
@@ -52,6 +54,14 @@ export async function loadClusterAccess(
     const reason = cause.cause instanceof Error ? `: ${cause.cause.message}` : "";
     throw new AgentError("cluster_unknown", `${titles[source]}: ${cause.message}${reason}`, { cause });
   }
+}
+
+/** Connects on the first request. */
+export function connectKube(
+  options: HttpTransportOptions,
+  deps: Pick<AgentDeps, "clock" | "network">,
+): KubeTransport {
+  return deps.network?.connectKube(options) ?? createHttpTransport(options, deps);
 }
 
 const titles = {

@@ -1,5 +1,6 @@
 // Creates connections to the configured control plane. Connections share nothing, not even the token read from its
 // file (K6).
+import type { Interceptor } from "@connectrpc/connect";
 import { openCaFile } from "../config/ca-file.ts";
 import type { Config } from "../config/config.ts";
 import { createCallSpans } from "../control-plane/call-spans.ts";
@@ -25,8 +26,11 @@ export async function loadControlPlane(
   const ca = caFile === undefined ? undefined : await openCaFile(caFile, caDeps, signal);
   const token = createAgentSecret(control.token, deps);
   const interceptors = createCallSpans(deps.spans, spanCatalogue.controlPlaneCall);
+  const { network } = deps;
+  const createLink =
+    network && ((added: readonly Interceptor[]) => network.connectControlPlane(controller, added));
   return createControlPlane(
     { controller, baseUrl: control.url, region, token, ca },
-    { clock, log, metrics, interceptors },
+    { clock, log, metrics, interceptors, ...(createLink && { createLink }) },
   );
 }

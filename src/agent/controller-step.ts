@@ -6,7 +6,6 @@ import type { Kind } from "../kinds/kind.ts";
 import type { ControllerOf, KindName } from "../kinds/kinds.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { fencedTransport } from "../kube/fenced-transport.ts";
-import { createHttpTransport } from "../kube/http-transport.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
 import type { LifecycleStep } from "../runtime/lifecycle.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -14,7 +13,7 @@ import type { Traced } from "../telemetry/spans.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { AgentError } from "./agent-error.ts";
 import type { AgentView } from "./agent-view.ts";
-import { loadClusterAccess } from "./cluster-access.ts";
+import { connectKube, loadClusterAccess } from "./cluster-access.ts";
 import { loadControlPlane } from "./control-plane-access.ts";
 import { controllerOptions, type RunningControllers, startAgentLoop } from "./controllers.ts";
 import type { LeasePart } from "./lease-step.ts";
@@ -53,7 +52,7 @@ export function controllerStep(
       const connections = config.reconcile.workers;
       // Audit logs show which of several agents wrote.
       const userAgent = `krane/${deps.build.version} (${config.instanceId})`;
-      const transport = createHttpTransport({ endpoint, connections, userAgent }, deps);
+      const transport = connectKube({ endpoint, connections, userAgent }, deps);
       const api = createKubeApi(fencedTransport(tracedTransport(transport, spans), leadership.fence));
       const metered = createMeteredKubeApi(api, kind.controller, deps);
       const recordsPlace = {

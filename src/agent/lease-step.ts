@@ -1,22 +1,22 @@
 // Takes part in the election of the region's leader, with credentials and connections of its own (K6). It starts before
 // the controllers and stops after them, so that the lease is given up only when nothing is written any more.
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { withTimeout } from "../concurrency/abort.ts";
 import { sleep } from "../concurrency/clock.ts";
+import type { Random } from "../concurrency/random.ts";
 import type { Config } from "../config/config.ts";
 import { isNotFound } from "../engine/classify.ts";
 import { createNamespace } from "../engine/seal-keys.ts";
 import type { KubeApi } from "../kube/api.ts";
 import { createKubeApi } from "../kube/client.ts";
 import type { WriteFence } from "../kube/fenced-transport.ts";
-import { createHttpTransport } from "../kube/http-transport.ts";
 import { createSoleLeadership, type Leadership, type Term, Terms } from "../kube/leadership.ts";
 import { LeaseElection, type LeaseStatus } from "../kube/lease-election.ts";
 import { components, fieldManager, ownLabels } from "../model/labels.ts";
 import type { LifecycleStep } from "../runtime/lifecycle.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
-import { loadClusterAccess } from "./cluster-access.ts";
+import { connectKube, loadClusterAccess } from "./cluster-access.ts";
 import { startAgentLoop } from "./controllers.ts";
 import { announcement } from "./leader-announcement.ts";
 import { regionOf } from "./seal-step.ts";
@@ -73,7 +73,7 @@ class ElectedPart implements LeasePart {
   constructor(config: Config, metrics: Metrics, agentDeps: AgentDeps) {
     this.config = config;
     // Two processes with the same configured id must not take each other's lease for their own.
-    this.identity = `${config.instanceId}_${randomBytes(4).toString("hex")}`;
+    this.identity = `${config.instanceId}_${uniqueSuffix(agentDeps.random)}`;
     this.deps = { ...agentDeps, metrics };
     const { clock } = agentDeps;
     this.fence = {
@@ -105,7 +105,7 @@ class ElectedPart implements LeasePart {
     const { config, deps } = this;
     const { endpoint, stateNamespace: namespace } = await loadClusterAccess(config, deps, signal);
     const userAgent = `krane/${deps.build.version}`;
-    const transport = createHttpTransport({ endpoint, connections: 2, userAgent }, deps);
+    const transport = connectKube({ endpoint, connections: 2, userAgent }, deps);
     const election = this.createElection(namespace, createKubeApi(transport));
     this.election = election;
     const loop = startAgentLoop("lease", (running) => election.run(running), deps);
@@ -188,6 +188,13 @@ class ElectedPart implements LeasePart {
       log.warn("the lease could not be given up; it expires in 15 s", { error });
     }
   }
+}
+
+/** Eight hex digits. */
+function uniqueSuffix(random: Random): string {
+  return Math.floor(random.next() * 2 ** 32)
+    .toString(16)
+    .padStart(8, "0");
 }
 
 /** The namespace may be missing where krane does not run in a pod. */

@@ -73,9 +73,10 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     ...(secrets.routes ? [{ service: SecretsService, routes: secrets.routes }] : []),
     ...scheduling,
   ];
+  const { network } = deps;
   const portDeps = { ...deps, ...listenOn(config) };
   const stages: Stage[] = [
-    processMetricsStep(metrics, deps),
+    ...(network ? [] : [processMetricsStep(metrics, deps)]),
     tracing.step,
     namedFilesStep(config, deps),
     secrets.step,
@@ -83,12 +84,13 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
     forwarding.step,
     // Opens before the slow steps and closes after them, so that probes get "not started" or "shutting down" meanwhile
     // instead of a refused connection.
-    rpcPortStep(config, { health, services, tracing, routes: forwarding.routes }, portDeps),
-    metricsPortStep(config.observability.metrics.prometheusPort, metrics, portDeps),
+    network?.serve(services) ??
+      rpcPortStep(config, { health, services, tracing, routes: forwarding.routes }, portDeps),
+    ...(network ? [] : [metricsPortStep(config.observability.metrics.prometheusPort, metrics, portDeps)]),
     seal.step,
     lease.step,
     // In one stage: a controller that waits for its watches does not delay the others (K6).
-    allKinds.map((kind) =>
+    (network?.kinds ?? allKinds).map((kind) =>
       controllerStep(kind, config, { view, metrics, tracing, running, seal, lease }, deps),
     ),
     upstreamStep(config, { view, metrics, tracing, lease }, deps),

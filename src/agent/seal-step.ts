@@ -6,12 +6,11 @@ import type { Config } from "../config/config.ts";
 import { classifyFailure } from "../engine/classify.ts";
 import { loadSeal, sealSecretName } from "../engine/seal-keys.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { createHttpTransport } from "../kube/http-transport.ts";
 import type { Seal } from "../model/seal.ts";
 import type { LifecycleStep } from "../runtime/lifecycle.ts";
 import type { AgentDeps } from "./agent-deps.ts";
 import { AgentError } from "./agent-error.ts";
-import { loadClusterAccess } from "./cluster-access.ts";
+import { connectKube, loadClusterAccess } from "./cluster-access.ts";
 import { startTimeoutMs } from "./controllers.ts";
 import { createAgentSecret } from "./secrets.ts";
 
@@ -33,7 +32,7 @@ export function createSealPart(config: Config, deps: AgentDeps): SealPart {
       const keys =
         config.sealKeys && (await createAgentSecret(config.sealKeys, deps).current(signal)).reveal();
       const userAgent = `krane/${deps.build.version}`;
-      const transport = createHttpTransport({ endpoint, connections: 1, userAgent }, deps);
+      const transport = connectKube({ endpoint, connections: 1, userAgent }, deps);
       const api = createKubeApi(transport);
       const source = { region: regionOf(config), namespace, keys };
       let lastFailure: unknown;

@@ -6,7 +6,6 @@ import { createCallSpans } from "../control-plane/call-spans.ts";
 import { createMeteredKubeApi } from "../engine/metered-kube-api.ts";
 import { type DesiredDeployments, desiredDeployments } from "../kinds/deployment/desired-deployments.ts";
 import { createKubeApi } from "../kube/client.ts";
-import { createHttpTransport } from "../kube/http-transport.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
 import type { LifecycleStep } from "../runtime/lifecycle.ts";
 import { createDecisionLog } from "../services/secrets-decision.ts";
@@ -20,7 +19,7 @@ import { spanCatalogue } from "../telemetry/span-catalogue.ts";
 import type { Traced } from "../telemetry/spans.ts";
 import { createVault } from "../vault/create-vault.ts";
 import type { AgentDeps } from "./agent-deps.ts";
-import { loadClusterAccess } from "./cluster-access.ts";
+import { connectKube, loadClusterAccess } from "./cluster-access.ts";
 import type { RunningControllers } from "./controllers.ts";
 import type { SealPart } from "./seal-step.ts";
 
@@ -59,10 +58,11 @@ export function createSecretsPart(
       const { endpoint } = await loadClusterAccess(config, deps, signal);
       const { spans } = tracing;
       const interceptors = createCallSpans(spans, spanCatalogue.vaultCall);
-      const vault = await createVault(vaultConfig, { ...deps, interceptors }, signal);
+      const vault =
+        deps.network?.connectVault() ?? (await createVault(vaultConfig, { ...deps, interceptors }, signal));
       if (vault === undefined) return undefined;
       const userAgent = `krane/${deps.build.version}`;
-      const transport = createHttpTransport({ endpoint, connections: secretsConnections, userAgent }, deps);
+      const transport = connectKube({ endpoint, connections: secretsConnections, userAgent }, deps);
       const api = createMeteredKubeApi(createKubeApi(tracedTransport(transport, spans)), "secrets", deps);
       const audit = createDecisionLog(deps.log);
       service = createSecretsService(options, {
