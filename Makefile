@@ -6,11 +6,11 @@ SHELL := /bin/sh
 
 TS := node --import tsx
 # Folders are listed too: a deleted file changes the time of its folder, but of no other file.
-SOURCES := $(shell find src packages test tools bench proto -mindepth 1 \( -name node_modules -o -name dist \) -prune -o -print) \
-	src/. packages/. test/. tools/. bench/. proto/.
+SOURCES := $(shell find src packages sim test tools bench proto -mindepth 1 \( -name node_modules -o -name dist \) -prune -o -print) \
+	src/. packages/. sim/. test/. tools/. bench/. proto/.
 PRODUCT := $(filter src/% packages/%,$(SOURCES))
 
-.PHONY: help dev test test-long test-node image check build pack release gen deploy kube node cluster bench install clean
+.PHONY: help dev test test-long test-node sim image check build pack release gen deploy kube node cluster bench install clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test-long: check build .cache/node24 ## Run the exhaustive versions of the tests
 
 test-node: bin/krane .cache/node24 ## Run test/node: krane's image and chart on a real node with gVisor (as root)
 	$(TS) test/support/run-node-tests.ts
+
+sim: .cache/sim/main.mjs ## Simulate the whole system under faults: make sim [seed=N | from=N] [hours=N] [for=10m] [trace=1] [all=1]
+	node .cache/sim/main.mjs $(foreach name,seed from hours for trace all,$(if $($(name)),$(name)=$($(name))))
 
 image: bin/krane .cache/node24 ## Build krane's image without Docker and without a registry, into .cache/image/krane.tar
 	$(TS) tools/build-image.ts
@@ -85,6 +88,9 @@ clean: ## Remove build results (not the Kubernetes cache)
 
 bin/krane: .cache/installed package.json tools/bundle.ts $(PRODUCT)
 	$(TS) tools/bundle.ts program
+
+.cache/sim/main.mjs: .cache/installed tools/bundle.ts $(PRODUCT) $(filter sim/%,$(SOURCES))
+	$(TS) tools/bundle.ts sim
 
 dist/index.js: .cache/installed package.json tools/bundle.ts tools/bundle-package.ts tools/emit-types.ts $(PRODUCT)
 	$(TS) tools/bundle.ts library

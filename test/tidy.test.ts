@@ -5,7 +5,7 @@ import type { ICruiseResult } from "dependency-cruiser";
 import { checkLayers, describeViolations } from "../tools/check-layers.ts";
 import { projectFiles, projectRoot, readProjectFile } from "./support/project-files.ts";
 
-const code = /^(src|packages|test|tools|bench)\/.*\.ts$/;
+const code = /^(src|packages|sim|test|tools|bench)\/.*\.ts$/;
 const product = /^(packages\/[^/]+\/)?src\/.*\.ts$/;
 const generated = /^src\/gen\//;
 

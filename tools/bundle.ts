@@ -1,5 +1,5 @@
-// Bundles the program into one file without dependencies, bin/krane, and the libraries into their dist/ folders,
-// which leave their dependencies to npm. Names and lines are kept, so that stack traces are readable; the program's
+// Bundles the program into one file without dependencies, bin/krane, the simulation into another, and the libraries into
+// their dist/ folders, which leave their dependencies to npm. Names and lines are kept, so that stack traces are readable; the program's
 // white space is removed, because Node keeps its text in memory as long as it runs.
 import { execFile } from "node:child_process";
 import { chmod, readFile, rm } from "node:fs/promises";
@@ -112,6 +112,11 @@ export async function bundleLibrary(outdir: string): Promise<void> {
   await emitTypes(root, ["src/index.ts", "src/testing.ts"], `${resolved}/types`);
 }
 
+/** In one file, so that it loads no module while the clock of a simulation runs. */
+async function bundleSimulation(outfile: string): Promise<void> {
+  await build({ ...shared, entryPoints: ["sim/main.ts"], outfile, banner: { js: requireBanner } });
+}
+
 /** For a tree without git: the commit that it is a copy of. */
 export const revisionVariable = "KRANE_REVISION";
 
@@ -139,5 +144,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   if (what === "library") {
     await bundlePackage("kube-apiserver");
     await bundleLibrary(where ?? "dist");
-  } else await bundle({ outfile: where ?? "bin/krane" });
+  } else if (what === "sim") await bundleSimulation(where ?? ".cache/sim/main.mjs");
+  else await bundle({ outfile: where ?? "bin/krane" });
 }

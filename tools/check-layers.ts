@@ -27,7 +27,9 @@ export async function checkLayers(baseDir: string, folders: readonly string[]): 
 }
 
 export function describeViolations(result: ICruiseResult): string[] {
-  const ours = result.modules.filter((module) => /^(src|packages|test|tools|bench)\//.test(module.source));
+  const ours = result.modules.filter((module) =>
+    /^(src|packages|sim|test|tools|bench)\//.test(module.source),
+  );
   if (ours.length === 0) return ["layers: saw 0 modules, so nothing was checked"];
   const advice = new Map(forbidden.map((rule) => [rule.name, rule.comment]));
   return result.summary.violations.map(
@@ -37,7 +39,7 @@ export function describeViolations(result: ICruiseResult): string[] {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const result = await checkLayers(process.cwd(), ["src", "packages", "test", "tools", "bench"]);
+  const result = await checkLayers(process.cwd(), ["src", "packages", "sim", "test", "tools", "bench"]);
   const problems = describeViolations(result);
   for (const problem of problems) console.error(problem);
   console.log(`layers: ${result.modules.length} modules, ${problems.length} problems`);

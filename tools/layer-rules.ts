@@ -37,13 +37,13 @@ export const forbidden: readonly IForbiddenRuleType[] = [
     comment:
       "a package in packages/ and its tests must not import krane: take it as an argument, or move it in",
     from: { path: "^packages/" },
-    to: { path: "^(src|test|tools|bench)/" },
+    to: { path: "^(src|sim|test|tools|bench)/" },
   },
   {
     name: "package-by-its-name",
     severity: "error",
     comment: "import the package by its name: its other files are internal",
-    from: { path: "^(src|test|tools|bench)/" },
+    from: { path: "^(src|sim|test|tools|bench)/" },
     to: { path: "^packages/[^/]+/src/", pathNot: "^packages/[^/]+/src/(index|testing)\\.ts$" },
   },
   {
@@ -78,8 +78,15 @@ export const forbidden: readonly IForbiddenRuleType[] = [
   {
     name: "product-imports-no-test-code",
     severity: "error",
-    comment: "src/ must run without test/, tools/ and bench/: move the shared part into src/",
+    comment: "src/ must run without sim/, test/, tools/ and bench/: move the shared part into src/",
     from: { path: productPaths, pathNot: tests },
+    to: { path: ["^(sim|test|tools|bench)/", "^packages/[^/]+/test/"] },
+  },
+  {
+    name: "simulation-imports-no-test-code",
+    severity: "error",
+    comment: "sim/ is a program of its own: move the shared part into sim/ or src/",
+    from: { path: "^sim/" },
     to: { path: ["^(test|tools|bench)/", "^packages/[^/]+/test/"] },
   },
   {

@@ -12,7 +12,7 @@ const target = ".cache/stripped";
 
 // A module that was deleted or renamed would otherwise still be found.
 rmSync(target, { recursive: true, force: true });
-for (const folder of ["src", "packages", "test", "tools"]) {
+for (const folder of ["src", "packages", "sim", "test", "tools"]) {
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     const source = join(folder, name);
     if (!source.endsWith(".ts") || /(^|\/)(node_modules|dist)\//.test(source)) continue;

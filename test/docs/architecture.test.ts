@@ -33,7 +33,7 @@ test("every invariant that code or a test cites is on the architecture page", ()
     [...readProjectFile("docs/architecture.md").matchAll(/\*\*(K\d+)\*\*/g)].map((m) => m[1]),
   );
   assert.equal(defined.size, 14);
-  const unknown = projectFiles(/^(src|test|bench)\/.*\.ts$/).flatMap((name) =>
+  const unknown = projectFiles(/^(src|sim|test|bench)\/.*\.ts$/).flatMap((name) =>
     [...readProjectFile(name).matchAll(/\bK\d+\b/g)]
       .filter(([cited]) => !defined.has(cited))
       .map(([cited]) => `${name}: ${cited}`),

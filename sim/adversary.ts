@@ -1,0 +1,199 @@
+// The faults that a world can have, by the ids of docs/faults.md. Each begins at a time that the plan says, and ends by
+// itself; `healAll` ends them all.
+import type { Choices } from "./choices.ts";
+import { loseRow } from "./life.ts";
+import type { SimAgent } from "./sim-agent.ts";
+import { region, type World } from "./world.ts";
+
+export interface Fault {
+  /** The rows of docs/faults.md that it covers. */
+  readonly ids: readonly string[];
+  readonly name: string;
+  begin(world: World, choices: Choices): Promise<void> | void;
+}
+
+const agentOf = (world: World, choices: Choices): SimAgent => choices.one(world.agents);
+
+/** Changes something now, and back after a while. */
+function forAWhile(world: World, ms: number, begin: () => void, end: () => void): void {
+  begin();
+  world.clock.setTimer(ms, end);
+}
+
+function killAgent(world: World, choices: Choices): void {
+  const targets = choices.chance(0.2) ? world.agents : [agentOf(world, choices)];
+  for (const agent of targets) {
+    agent.kill();
+    world.startLater(agent, choices.between(500, 40_000));
+  }
+}
+
+function stopAgent(world: World, choices: Choices): void {
+  const agent = agentOf(world, choices);
+  agent.stop();
+  world.startLater(agent, choices.between(35_000, 60_000));
+}
+
+function partition(peer: "kube" | "plane") {
+  return (world: World, choices: Choices) => {
+    const link = agentOf(world, choices).linkTo(peer);
+    if (link === undefined) return;
+    forAWhile(
+      world,
+      choices.between(2_000, 150_000),
+      () => link.setDown(true),
+      () => link.setDown(false),
+    );
+  };
+}
+
+function badWeather(peer: "kube" | "plane") {
+  return (world: World, choices: Choices) => {
+    const link = agentOf(world, choices).linkTo(peer);
+    if (link === undefined) return;
+    const weather = {
+      latencyMaxMs: choices.between(20, 2_500),
+      requestLoss: choices.next() * 0.2,
+      responseLoss: choices.next() * 0.3,
+      cutRate: choices.next() * 0.1,
+    };
+    const before = { ...link.weather };
+    forAWhile(
+      world,
+      choices.between(5_000, 120_000),
+      () => Object.assign(link.weather, weather),
+      () => Object.assign(link.weather, { ...before, isDown: link.isDown }),
+    );
+  };
+}
+
+function cutWatches(world: World, choices: Choices): void {
+  const how = choices.one(["reset", "end"] as const);
+  agentOf(world, choices).linkTo("kube")?.cutAll(how);
+}
+
+/** Watches and lists from before get a 410. */
+function compact(world: World): void {
+  world.cluster.server.faults.compact();
+  world.cluster.server.faults.closeWatches();
+}
+
+function apiErrors(world: World, choices: Choices): void {
+  const { weather } = world.cluster;
+  const rates = { refusals: choices.next() * 0.4, lateFailures: choices.next() * 0.4 };
+  const calm = { refusals: 0, lateFailures: 0 };
+  forAWhile(
+    world,
+    choices.between(5_000, 120_000),
+    () => Object.assign(weather, rates),
+    () => Object.assign(weather, calm),
+  );
+}
+
+function apiServerDown(world: World, choices: Choices): void {
+  const { weather } = world.cluster;
+  world.cluster.server.faults.closeWatches();
+  forAWhile(
+    world,
+    choices.between(5_000, 180_000),
+    () => Object.assign(weather, { isDown: true }),
+    () => Object.assign(weather, { isDown: false }),
+  );
+}
+
+async function restoreBackup(world: World, choices: Choices): Promise<void> {
+  const backup = world.backups.length === 0 ? undefined : choices.one(world.backups);
+  if (backup === undefined) return;
+  world.plane.goDown(choices.between(1_000, 20_000));
+  await world.plane.restore(backup);
+  await world.notePlaneRows();
+}
+
+async function takeBackup(world: World): Promise<void> {
+  world.backups.push(await world.plane.backup());
+}
+
+async function emptyPlane(world: World): Promise<void> {
+  await world.plane.empty();
+  await world.notePlaneRows();
+}
+
+/** Agents reach a replica that stays as it is now, while the primary goes on. */
+async function lag(world: World, choices: Choices): Promise<void> {
+  await world.plane.lag(await world.plane.backup());
+  world.clock.setTimer(choices.between(10_000, 200_000), () => world.plane.endLag());
+}
+
+function vaultDown(world: World, choices: Choices): void {
+  forAWhile(
+    world,
+    choices.between(5_000, 120_000),
+    () => Object.assign(world.vault, { isDown: true }),
+    () => Object.assign(world.vault, { isDown: false }),
+  );
+}
+
+/** How often a fault is drawn, among those that a seed switches on. */
+export const faults: readonly (Fault & { readonly weight: number })[] = [
+  { ids: ["E01", "B01", "D20"], name: "kill an agent", weight: 8, begin: killAgent },
+  { ids: ["E02"], name: "stop an agent", weight: 3, begin: stopAgent },
+  {
+    ids: ["E04"],
+    name: "stall an agent",
+    weight: 6,
+    begin: (world, choices) => agentOf(world, choices).process?.stall(choices.between(500, 70_000)),
+  },
+  {
+    ids: ["E15"],
+    name: "set the wall clock of an agent",
+    weight: 2,
+    begin: (world, choices) =>
+      agentOf(world, choices).process?.stepWallClock(choices.between(-3_600_000, 3_600_000)),
+  },
+  { ids: ["A01"], name: "partition an agent from the control plane", weight: 4, begin: partition("plane") },
+  {
+    ids: ["A03", "A04"],
+    name: "cut the control plane's streams",
+    weight: 5,
+    begin: (world) => world.plane.cutStreams(),
+  },
+  {
+    ids: ["A18", "B06", "G01"],
+    name: "bad network to the control plane",
+    weight: 5,
+    begin: badWeather("plane"),
+  },
+  { ids: ["C17"], name: "partition an agent from Kubernetes", weight: 4, begin: partition("kube") },
+  { ids: ["C01", "C02", "C12"], name: "cut an agent's watches", weight: 5, begin: cutWatches },
+  { ids: ["C11", "D13"], name: "bad network to Kubernetes", weight: 5, begin: badWeather("kube") },
+  { ids: ["C03"], name: "compact the history of Kubernetes", weight: 3, begin: compact },
+  { ids: ["D13", "D14"], name: "errors of the API server", weight: 6, begin: apiErrors },
+  { ids: ["B15", "C17"], name: "API server down", weight: 2, begin: apiServerDown },
+  {
+    ids: ["A08", "G08"],
+    name: "control plane down",
+    weight: 3,
+    begin: (world, choices) => world.plane.goDown(choices.between(2_000, 300_000)),
+  },
+  { ids: ["B16"], name: "restore the control plane from a backup", weight: 2, begin: restoreBackup },
+  { ids: ["B16"], name: "back the control plane up", weight: 4, begin: takeBackup },
+  { ids: ["B12"], name: "empty the control plane", weight: 1, begin: emptyPlane },
+  { ids: ["B12"], name: "lose a row of the control plane", weight: 2, begin: loseRow },
+  { ids: ["B17"], name: "a lagging replica answers", weight: 3, begin: lag },
+  { ids: ["F01", "F02"], name: "vault down", weight: 2, begin: vaultDown },
+];
+
+/** Everything works from now on. */
+export function healAll(world: World): void {
+  world.trace.add("adversary", `stops, in ${region}`);
+  Object.assign(world.cluster.weather, { refusals: 0, lateFailures: 0, isDown: false });
+  world.plane.heal();
+  world.vault.isDown = false;
+  for (const { metadata } of world.cluster.list("nodes"))
+    world.cluster.running.nodes.restore(metadata.name ?? "");
+  for (const agent of world.agents) {
+    for (const link of agent.links) link.calmDown();
+    agent.process?.resume();
+    world.startLater(agent, 1_000);
+  }
+}

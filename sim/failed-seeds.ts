@@ -1,0 +1,8 @@
+// Seeds whose worlds once violated an invariant, and what was found. They run first in every `make test`. A change of the
+// simulation changes what a seed does, so a defect also has a test of its own.
+export const failedSeeds: readonly { readonly seed: number; readonly found: string }[] = [
+  {
+    seed: 1,
+    found: "reports of an orphan were taken for those of another namespace, when the world used a name twice",
+  },
+];

@@ -1,0 +1,295 @@
+// What people and tenants do in a world: they order, change and delete at the control plane, edit and delete objects in the
+// cluster, ask for secrets, and lose nodes. Each action is drawn when it happens, from its own random choices.
+
+import { SecretsService } from "../src/gen/krane/v1/secrets_pb.ts";
+import type { ApplyInit, KindName } from "../src/kinds/kinds.ts";
+import { createSpec } from "../src/server/kind-messages.ts";
+import { stopping } from "../src/server/row-rules.ts";
+import type { Choices } from "./choices.ts";
+import { isTenantPod } from "./ledger.ts";
+import type { LiveObject } from "./sim-cluster.ts";
+import { canary } from "./sim-vault.ts";
+import { region, type World } from "./world.ts";
+
+export type Action = (world: World, choices: Choices) => Promise<void>;
+
+const namespaces = ["acme", "bolt", "cask"];
+const slots = 5;
+const author = (world: World) => ({ by: "sim", atMs: world.clock.wallMs() });
+
+/** A place for a deployment: its name never changes, but its id does when it is created again. */
+function tenantOf(choices: Choices) {
+  const namespace = choices.one(namespaces);
+  const slot = choices.index(slots);
+  const environment = `env_${namespace}${slot % 2}`;
+  return {
+    namespace,
+    name: `${namespace}-web-${slot}`,
+    environment,
+    workspaceId: `ws_${namespace}`,
+    projectId: `proj_${namespace}`,
+  };
+}
+
+async function rowsOf<K extends KindName>(world: World, kind: K) {
+  return world.plane.store.rows(region, kind);
+}
+
+async function put<K extends KindName>(world: World, kind: K, id: string, init: ApplyInit<K>): Promise<void> {
+  try {
+    await world.plane.store.put(region, kind, createSpec(kind, init), author(world));
+  } catch (error) {
+    // For example a name that another id still has.
+    world.trace.add("people", `cannot order ${kind} ${id}: ${error instanceof Error ? error.message : ""}`);
+    return;
+  }
+  world.trace.add("people", `order ${world.ledger.next}: ${kind} ${id}`);
+  world.ledger.add(kind, id, "running");
+}
+
+async function orderDeployment(world: World, choices: Choices): Promise<void> {
+  const { namespace, name, environment, workspaceId, projectId } = tenantOf(choices);
+  const rows = (await rowsOf(world, "deployment")).filter(
+    ({ spec }) => spec.k8sNamespace === namespace && spec.k8sName === name,
+  );
+  const running = rows.find(({ desired }) => desired === "running");
+  const id =
+    running?.id ??
+    `d_${namespace}${name.at(-1)}-${rows.length === 0 || choices.chance(0.5) ? 0 : rows.length}`;
+  const number = world.ledger.next;
+  const hasSecrets = choices.chance(0.4);
+  await put(world, "deployment", id, {
+    k8sNamespace: namespace,
+    k8sName: name,
+    workspaceId,
+    projectId,
+    environmentId: environment,
+    deploymentId: id,
+    image: `registry.example/${namespace}/web:${number}`,
+    replicas: choices.index(4),
+    cpuMillicores: 250n,
+    memoryMib: 256n,
+    port: 8080 + choices.index(3),
+    ...(hasSecrets && {
+      encryptedEnvironmentVariables: world.vault.blobOf(environment, `${canary}${environment}`),
+    }),
+  });
+}
+
+async function orderSentinel(world: World, choices: Choices): Promise<void> {
+  const { namespace, environment, workspaceId, projectId } = tenantOf(choices);
+  const id = `se_${environment}`;
+  await put(world, "sentinel", id, {
+    k8sName: `gate-${environment.replace("_", "-")}`,
+    workspaceId,
+    projectId,
+    environmentId: environment,
+    sentinelId: id,
+    image: `registry.example/${namespace}/sentinel:${world.ledger.next}`,
+    replicas: 1 + choices.index(2),
+    cpuMillicores: 250n,
+    memoryMib: 256n,
+  });
+}
+
+async function orderPolicy(world: World, choices: Choices): Promise<void> {
+  const { namespace, name, environment } = tenantOf(choices);
+  const id = `net_${namespace}${name.at(-1)}`;
+  const port = String(world.ledger.portOf(world.ledger.next));
+  const spec = {
+    endpointSelector: { matchLabels: { "unkey.com/environment.id": environment } },
+    ingress: [
+      {
+        fromEndpoints: [{ matchLabels: { "unkey.com/environment.id": environment } }],
+        toPorts: [{ ports: [{ port, protocol: "TCP" }] }],
+      },
+    ],
+  };
+  const document = { apiVersion: "cilium.io/v2", kind: "CiliumNetworkPolicy", metadata: { name: "x" }, spec };
+  await put(world, "policy", id, {
+    k8sNamespace: namespace,
+    k8sName: `extra-${name}`,
+    ciliumNetworkPolicyId: id,
+    policy: new TextEncoder().encode(JSON.stringify(document)),
+  });
+}
+
+/** Orders the deletion of something that is wanted. */
+async function stopOne(world: World, choices: Choices, kind: KindName): Promise<void> {
+  const running = (await rowsOf(world, kind)).filter(({ desired }) => desired === "running");
+  if (running.length === 0) return;
+  const { id } = choices.one(running);
+  await world.plane.store.change(region, kind, id, stopping(kind), author(world));
+  world.trace.add("people", `order ${world.ledger.next}: delete ${kind} ${id}`);
+  world.ledger.add(kind, id, "stopped");
+}
+
+/** A row vanishes without an order, as by a mistake in the database. */
+export async function loseRow(world: World, choices: Choices): Promise<void> {
+  const kind = choices.one(["deployment", "sentinel", "policy"] as const);
+  const rows = await rowsOf(world, kind);
+  if (rows.length === 0) return;
+  const { id } = choices.one(rows);
+  await world.plane.store.remove(region, kind, id, author(world));
+  world.trace.add("people", `the row of ${kind} ${id} vanishes`);
+  world.ledger.vanished(kind, id, world.clock.nowMs());
+}
+
+const groups = {
+  replicasets: "apps",
+  deployments: "apps",
+  ciliumnetworkpolicies: "cilium.io",
+  pods: "",
+} as const;
+type Plural = keyof typeof groups;
+const versions = { apps: "v1", "cilium.io": "v2", "": "v1" } as const;
+
+function pathOf(plural: Plural, { metadata: { namespace = "", name = "" } }: LiveObject): string {
+  const group = groups[plural];
+  const root = group === "" ? "/api/v1" : `/apis/${group}/${versions[group]}`;
+  return `${root}/namespaces/${namespace}/${plural}/${name}`;
+}
+
+function pick(world: World, choices: Choices, plural: Plural): LiveObject | undefined {
+  const objects = world.cluster.list(plural, groups[plural]);
+  return objects.length === 0 ? undefined : choices.one(objects);
+}
+
+/** Somebody deletes an object that krane manages, or a pod. */
+async function deleteByHand(world: World, choices: Choices): Promise<void> {
+  const plural = choices.one([
+    "replicasets",
+    "deployments",
+    "ciliumnetworkpolicies",
+    "pods",
+    "pods",
+  ] as const);
+  const object = pick(world, choices, plural);
+  if (object !== undefined) await world.cluster.kubectl({ method: "DELETE", path: pathOf(plural, object) });
+}
+
+const edits: readonly ((choices: Choices) => unknown)[] = [
+  (choices) => ({ spec: { replicas: choices.index(5) } }),
+  () => ({ metadata: { labels: { "people.example/note": "mine" } } }),
+  () => ({ metadata: { labels: { "app.kubernetes.io/managed-by": null } } }),
+  () => ({ metadata: { annotations: { "krane.unkey.com/seal": "forged" } } }),
+  () => ({ metadata: { annotations: { "krane.unkey.com/manifest-hash": "0" } } }),
+  () => ({ spec: { template: { spec: { runtimeClassName: null } } } }),
+  () => ({ spec: { template: { spec: { hostNetwork: true } } } }),
+  () => ({ spec: { template: { spec: { terminationGracePeriodSeconds: 7 } } } }),
+];
+
+/** Somebody edits a workload with kubectl. */
+async function editByHand(world: World, choices: Choices): Promise<void> {
+  const plural = choices.one(["replicasets", "replicasets", "deployments"] as const);
+  const object = pick(world, choices, plural);
+  if (object === undefined) return;
+  const body = choices.one(edits)(choices);
+  const contentType = "application/merge-patch+json";
+  await world.cluster.kubectl({ method: "PATCH", path: pathOf(plural, object), contentType, body });
+}
+
+/** Somebody creates an object of their own under a name that a tenant may use later, with krane's labels. */
+async function createForeign(world: World, choices: Choices): Promise<void> {
+  const { namespace, name, environment } = tenantOf(choices);
+  const labels = {
+    "app.kubernetes.io/managed-by": "krane",
+    "app.kubernetes.io/component": "deployment",
+    "unkey.com/deployment.id": `d_${namespace}${name.at(-1)}-0`,
+    "unkey.com/environment.id": environment,
+  };
+  const selector = { "foreign.example/app": name };
+  const template = {
+    metadata: { labels: selector },
+    spec: { containers: [{ name: "app", image: "registry.example/foreign/app" }] },
+  };
+  const body = {
+    apiVersion: "apps/v1",
+    kind: "ReplicaSet",
+    metadata: { name: choices.chance(0.3) ? name : `foreign-${name}`, namespace, labels },
+    spec: { replicas: 0, selector: { matchLabels: selector }, template },
+  };
+  const path = `/apis/apps/v1/namespaces/${namespace}/replicasets`;
+  await world.cluster.kubectl({ method: "POST", path, contentType: "application/json", body });
+}
+
+async function loseNode(world: World, choices: Choices): Promise<void> {
+  const name = String(choices.one(world.cluster.list("nodes")).metadata.name);
+  world.trace.add("cluster", `node ${name} is lost`);
+  world.cluster.running.nodes.lose(name);
+  world.clock.setTimer(choices.between(20_000, 400_000), () => world.cluster.running.nodes.restore(name));
+}
+
+async function breakImages(world: World, choices: Choices): Promise<void> {
+  const { behaviours } = world.cluster.running;
+  const name = `broken ${world.clock.nowMs()}`;
+  const behaviour = choices.one([
+    { image: "missing" },
+    { crashAfterMs: 5_000 },
+    { readyMs: "never" },
+  ] as const);
+  behaviours.set(name, { image: `registry.example/${choices.one(namespaces)}/*`, behaviour });
+  world.clock.setTimer(choices.between(30_000, 300_000), () => behaviours.remove(name));
+}
+
+/** A pod asks for secrets: its own, or, as a thief, those of another environment. */
+async function askForSecrets(world: World, choices: Choices): Promise<void> {
+  const pod = pick(world, choices, "pods");
+  const client = choices.one(world.agents).client(SecretsService);
+  if (pod === undefined || client === undefined) return;
+  const labels = pod.metadata.labels ?? {};
+  const own = labels["unkey.com/environment.id"] ?? "";
+  const environmentId = choices.chance(0.5) ? own : `env_${choices.one(namespaces)}${choices.index(2)}`;
+  const token = await tokenOf(world, pod);
+  if (token === undefined) return;
+  const request = {
+    token,
+    environmentId: choices.chance(0.5) ? own : environmentId,
+    deploymentId: labels["unkey.com/deployment.id"] ?? "",
+    encryptedBlob: world.vault.blobOf(environmentId, `${canary}${environmentId}`),
+  };
+  client.decryptSecretsBlob(request).then(
+    ({ envVars }) => {
+      world.trace.add("pod", `${pod.metadata.name} got secrets`);
+      const isOwn = environmentId === own && isTenantPod(pod);
+      if (!isOwn) world.violate("K7", `pod ${pod.metadata.name} of ${own} got ${JSON.stringify(envVars)}`);
+    },
+    () => world.trace.add("pod", `${pod.metadata.name} got no secrets`),
+  );
+}
+
+async function tokenOf(
+  world: World,
+  { metadata: { name, namespace, uid } }: LiveObject,
+): Promise<string | undefined> {
+  const boundObjectRef = { apiVersion: "v1", kind: "Pod", name, uid };
+  const body = {
+    apiVersion: "authentication.k8s.io/v1",
+    kind: "TokenRequest",
+    spec: { audiences: ["krane"], expirationSeconds: 600, boundObjectRef },
+  };
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/default/token`;
+  const response = await world.cluster.kubectl({
+    method: "POST",
+    path,
+    contentType: "application/json",
+    body,
+  });
+  return (response.body as { status?: { token?: string } }).status?.token;
+}
+
+/** With their weights. */
+export const life: readonly (readonly [weight: number, name: string, action: Action])[] = [
+  [30, "order a deployment", orderDeployment],
+  [8, "delete a deployment", (world, choices) => stopOne(world, choices, "deployment")],
+  [6, "order a sentinel", orderSentinel],
+  [2, "delete a sentinel", (world, choices) => stopOne(world, choices, "sentinel")],
+  [4, "order a policy", orderPolicy],
+  [2, "delete a policy", (world, choices) => stopOne(world, choices, "policy")],
+  [6, "delete by hand", deleteByHand],
+  [8, "edit by hand", editByHand],
+  [2, "create a foreign object", createForeign],
+  [2, "lose a node", loseNode],
+  [3, "break images", breakImages],
+  [12, "ask for secrets", askForSecrets],
+];

@@ -1,0 +1,136 @@
+// K11 and K12: what still differs between the control plane and the cluster, and whether agents write although nothing does.
+import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { type KindName, kindNames } from "../../src/kinds/kinds.ts";
+import { labelKeys } from "../../src/model/labels.ts";
+import { orderBehind } from "../ledger.ts";
+import type { AuditRecord, LiveObject } from "../sim-cluster.ts";
+import { type Oracle, region, type World } from "../world.ts";
+import { managedChanges, nameOf } from "./audit-view.ts";
+import type { OwnershipOracle } from "./ownership.ts";
+
+const places: Readonly<Record<KindName, readonly [plural: string, group: string]>> = {
+  deployment: ["replicasets", "apps"],
+  sentinel: ["deployments", "apps"],
+  policy: ["ciliumnetworkpolicies", "cilium.io"],
+};
+
+export class Convergence implements Oracle {
+  private readonly world: World;
+  private readonly ownership: OwnershipOracle;
+  private writes: string[] = [];
+
+  constructor(world: World, ownership: OwnershipOracle) {
+    this.world = world;
+    this.ownership = ownership;
+  }
+
+  onAudit(record: AuditRecord): void {
+    for (const change of managedChanges(record))
+      this.writes.push(`${record.actor} ${record.request.method} ${nameOf(change)}`);
+  }
+
+  /** The writes of agents since the last call. */
+  takeWrites(): readonly string[] {
+    const { writes } = this;
+    this.writes = [];
+    return writes;
+  }
+
+  async differences(): Promise<readonly string[]> {
+    const found = await Promise.all(kindNames.map((kind) => this.differencesOf(kind)));
+    return [...found.flat(), ...(await this.reportDifferences())];
+  }
+
+  private async differencesOf(kind: KindName): Promise<string[]> {
+    const rows = await this.world.plane.store.rows(region, kind);
+    const [plural, group] = places[kind];
+    const live = this.world.cluster.list(plural, group).filter((object) => this.ownership.isOfAgents(object));
+    const byId = new Map<string, LiveObject>();
+    for (const object of live) {
+      const id = orderBehind(plural, object)?.id;
+      if (id !== undefined) byId.set(id, object);
+    }
+    const taken = this.foreignNames(plural, group);
+    return rows.flatMap(({ id, desired, spec }) => {
+      const object = byId.get(id);
+      const place = "k8sNamespace" in spec ? `${spec.k8sNamespace}/${spec.k8sName}` : "";
+      if (taken.has(place)) return [];
+      if (desired === "stopped") return object === undefined ? [] : [`${kind} ${id} is still there`];
+      if (object === undefined) return [`${kind} ${id} is missing`];
+      return this.specDifferences(kind, id, spec, plural, object);
+    });
+  }
+
+  private specDifferences(
+    kind: KindName,
+    id: string,
+    spec: unknown,
+    plural: string,
+    object: LiveObject,
+  ): string[] {
+    const wanted = this.world.numberIn(kind, spec);
+    const number = orderBehind(plural, object)?.number;
+    if (number !== wanted) return [`${kind} ${id} has order ${number} instead of ${wanted}`];
+    if (kind === "policy") return [];
+    const { replicas } = spec as { readonly replicas: number };
+    const live = object["spec"] as { replicas?: number; template?: { spec?: LivePodSpec } };
+    if (live.replicas !== replicas)
+      return [`${kind} ${id} has ${live.replicas} replicas instead of ${replicas}`];
+    const pod = live.template?.spec ?? {};
+    const isEdited = pod.hostNetwork === true || pod.terminationGracePeriodSeconds === 7;
+    if (isEdited || (kind === "deployment" && pod.runtimeClassName !== "gvisor"))
+      return [`${kind} ${id} is still edited`];
+    const { readyReplicas = 0 } = (object["status"] ?? {}) as { readyReplicas?: number };
+    return readyReplicas === replicas ? [] : [`${kind} ${id} has ${readyReplicas} ready pods of ${replicas}`];
+  }
+
+  private foreignNames(plural: string, group: string): ReadonlySet<string> {
+    const foreign = this.world.cluster
+      .list(plural, group)
+      .filter((object) => !this.ownership.isOfAgents(object));
+    return new Set(foreign.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`));
+  }
+
+  /** The control plane knows every pod that runs. */
+  private async reportDifferences(): Promise<string[]> {
+    const rows = await this.world.plane.store.rows(region, "deployment");
+    const taken = this.foreignNames("replicasets", "apps");
+    const differences: string[] = [];
+    for (const { id, desired, spec } of rows) {
+      if (desired !== "running" || taken.has(`${spec.k8sNamespace}/${spec.k8sName}`)) continue;
+      const report = (await this.world.plane.store.object(region, "deployment", id))?.report;
+      const running = (report?.instances ?? []).filter(({ status }) => status === Status.RUNNING);
+      const reported = running.map(({ k8sName }) => k8sName).sort();
+      const ready = this.readyPods(id);
+      if (reported.join() !== ready.join())
+        differences.push(
+          `deployment ${id} is reported with ${reported.join() || "no pod"}, but has ${ready.join() || "none"}`,
+        );
+    }
+    return differences;
+  }
+
+  private readyPods(deploymentId: string): readonly string[] {
+    return this.world.cluster
+      .list("pods")
+      .filter((pod) => pod.metadata.labels?.[labelKeys.deploymentId] === deploymentId && isServing(pod))
+      .map(({ metadata }) => metadata.name ?? "")
+      .sort();
+  }
+}
+
+/** Running and ready, and not about to end. */
+export function isServing(pod: LiveObject): boolean {
+  const { conditions = [], phase } = (pod["status"] ?? {}) as {
+    conditions?: readonly { type: string; status: string }[];
+    phase?: string;
+  };
+  const isReady = conditions.some(({ type, status }) => type === "ContainersReady" && status === "True");
+  return isReady && phase === "Running" && pod.metadata.deletionTimestamp === undefined;
+}
+
+interface LivePodSpec {
+  readonly hostNetwork?: boolean;
+  readonly runtimeClassName?: string;
+  readonly terminationGracePeriodSeconds?: number;
+}

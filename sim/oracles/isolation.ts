@@ -1,0 +1,72 @@
+// K8 and K13: a workload is created only after its network policy and with its runtime class, and only the holder of the
+// lease writes.
+import { labelKeys } from "../../src/model/labels.ts";
+import { ownNamespace } from "../sim-agent.ts";
+import type { AuditRecord, LiveObject } from "../sim-cluster.ts";
+import { leaseName, type Oracle, type World } from "../world.ts";
+import { isAgent, managedChanges, nameOf } from "./audit-view.ts";
+
+export class IsolationOracle implements Oracle {
+  private readonly world: World;
+
+  constructor(world: World) {
+    this.world = world;
+  }
+
+  onAudit(record: AuditRecord): void {
+    for (const change of managedChanges(record)) {
+      if (change.plural !== "replicasets" || change.after === undefined) continue;
+      const { namespace, labels = {} } = change.after.metadata;
+      const spec = (change.after["spec"] as { template?: { spec?: { runtimeClassName?: string } } }).template
+        ?.spec;
+      if (spec?.runtimeClassName !== "gvisor")
+        this.world.violate("K8", `${record.actor} wrote ${nameOf(change)} without its runtime class`);
+      if (change.before !== undefined) continue;
+      const environment = labels[labelKeys.environmentId];
+      const hasPolicy = this.world.cluster
+        .list("ciliumnetworkpolicies", "cilium.io")
+        .some((policy) => isFor(policy, namespace, environment));
+      if (!hasPolicy)
+        this.world.violate("K8", `${record.actor} created ${nameOf(change)} before its network policy`);
+    }
+  }
+}
+
+function isFor(
+  { metadata }: LiveObject,
+  namespace: string | undefined,
+  environment: string | undefined,
+): boolean {
+  return metadata.namespace === namespace && metadata.labels?.[labelKeys.environmentId] === environment;
+}
+
+export class LeaseOracle implements Oracle {
+  private readonly world: World;
+  /** The name under which each agent holds the lease. */
+  private readonly identities = new Map<string, string>();
+
+  constructor(world: World) {
+    this.world = world;
+  }
+
+  onAudit(record: AuditRecord): void {
+    if (!isAgent(record.actor)) return;
+    for (const { plural, after } of record.changes) {
+      const holder = plural === "leases" ? holderOf(after) : undefined;
+      if (holder !== undefined) this.identities.set(holder, this.identities.get(holder) ?? record.actor);
+    }
+    const [change] = managedChanges(record);
+    if (change === undefined) return;
+    const lease = this.world.cluster.get("leases", "coordination.k8s.io", ownNamespace, leaseName);
+    const holder = holderOf(lease) ?? "";
+    if (this.identities.get(holder) !== record.actor)
+      this.world.violate(
+        "K13",
+        `${record.actor} changed ${nameOf(change)} while ${holder || "nobody"} holds the lease`,
+      );
+  }
+}
+
+function holderOf(lease: LiveObject | undefined): string | undefined {
+  return (lease?.["spec"] as { holderIdentity?: string } | undefined)?.holderIdentity || undefined;
+}

@@ -1,0 +1,123 @@
+// K3 and K5: what an agent writes never goes back to an older order within one history of the control plane, and nothing is
+// deleted without an order or a confirmed absence.
+import { labelKeys } from "../../src/model/labels.ts";
+import { type OrderedObject, orderBehind } from "../ledger.ts";
+import type { AuditedChange, AuditRecord, LiveObject } from "../sim-cluster.ts";
+import type { Oracle, World } from "../world.ts";
+import { managedChanges, nameOf } from "./audit-view.ts";
+
+// Two of the three confirmations are a minute apart, and a pass may be early by its jitter.
+const absenceMinMs = 100_000;
+const ageMinMs = 300_000;
+const budgetWindowMs = 600_000;
+const budgetMin = 3;
+const budgetFraction = 0.2;
+
+export class OrdersOracle implements Oracle {
+  private readonly world: World;
+  /** The newest order that was carried out, for each object. */
+  private readonly newest = new Map<string, number>();
+  private readonly createdMs = new Map<string, number>();
+  private readonly absenceDeletes: { readonly atMs: number; readonly kind: string }[] = [];
+
+  constructor(world: World) {
+    this.world = world;
+  }
+
+  onChange({ before, after }: AuditedChange): void {
+    if (before === undefined && after !== undefined)
+      this.createdMs.set(after.metadata.uid ?? "", this.world.clock.nowMs());
+  }
+
+  onAudit(record: AuditRecord): void {
+    for (const change of managedChanges(record)) {
+      if (change.plural === "pods") continue;
+      if (change.after !== undefined) this.judgeWrite(record, change, change.after);
+      else if (change.before !== undefined) this.judgeDelete(record, change, change.before);
+    }
+  }
+
+  private judgeWrite(record: AuditRecord, change: AuditedChange, after: LiveObject): void {
+    const written = orderBehind(change.plural, after);
+    if (written === undefined) return;
+    const { kind, id, number } = written;
+    const key = `${kind} ${id}`;
+    const order = this.world.ledger.order(number);
+    if (order?.id !== id) {
+      this.world.violate(
+        "K3",
+        `${record.actor} wrote order ${number} to ${nameOf(change)}, which is not about ${id}`,
+      );
+      return;
+    }
+    const newest = this.newest.get(key) ?? 0;
+    const newestEpoch = this.world.ledger.order(newest)?.epoch ?? 0;
+    if (number < newest && order.epoch <= newestEpoch)
+      this.world.violate(
+        "K3",
+        `${record.actor} wrote order ${number} to ${nameOf(change)} after order ${newest}`,
+      );
+    this.newest.set(key, number);
+  }
+
+  private judgeDelete(record: AuditRecord, change: AuditedChange, before: LiveObject): void {
+    const ordered = orderBehind(change.plural, before);
+    if (ordered === undefined) {
+      this.judgeCompanion(record, change, before);
+      return;
+    }
+    const stop = this.world.ledger.stopAfter(ordered.kind, ordered.id, ordered.number);
+    if (stop !== undefined) this.newest.set(`${ordered.kind} ${ordered.id}`, stop.number);
+    else this.judgeAbsence(record, change, before, ordered);
+  }
+
+  private judgeAbsence(
+    record: AuditRecord,
+    change: AuditedChange,
+    before: LiveObject,
+    { kind, id }: OrderedObject,
+  ): void {
+    const nowMs = this.world.clock.nowMs();
+    const sinceMs = this.world.ledger.absentSinceMs(kind, id);
+    const why = (text: string) =>
+      this.world.violate("K5", `${record.actor} deleted ${nameOf(change)} (${id}): ${text}`);
+    const ageMs = nowMs - (this.createdMs.get(before.metadata.uid ?? "") ?? 0);
+    if (sinceMs === undefined) why("the control plane has it, and never ordered to delete it");
+    else if (nowMs - sinceMs < absenceMinMs) why(`absent for only ${Math.round((nowMs - sinceMs) / 1000)} s`);
+    else if (ageMs < ageMinMs) why(`only ${Math.round(ageMs / 1000)} s old`);
+    this.absenceDeletes.push({ atMs: nowMs, kind });
+    const recent = this.absenceDeletes.filter(
+      (each) => each.kind === kind && nowMs - each.atMs < budgetWindowMs,
+    ).length;
+    const managed = this.world.cluster.list(change.plural, groupOf(change.plural)).length + recent;
+    if (recent > Math.max(budgetMin, Math.ceil(managed * budgetFraction)))
+      why(`${recent} deletes for absence in 10 minutes`);
+  }
+
+  /** The ingress policy of an environment goes only when nothing needs it. */
+  private judgeCompanion(record: AuditRecord, change: AuditedChange, before: LiveObject): void {
+    if (change.plural !== "ciliumnetworkpolicies") return;
+    const { namespace, labels = {} } = before.metadata;
+    const environment = labels[labelKeys.environmentId];
+    const users = this.world.cluster
+      .list("replicasets", "apps")
+      .filter(
+        ({ metadata }) =>
+          metadata.namespace === namespace && metadata.labels?.[labelKeys.environmentId] === environment,
+      )
+      .filter(
+        (each) =>
+          orderBehind("replicasets", each) !== undefined &&
+          each.metadata.labels?.["people.example/note"] === undefined,
+      );
+    if (users.length > 0)
+      this.world.violate(
+        "K8",
+        `${record.actor} deleted ${nameOf(change)}, which ${users[0]?.metadata.name} needs`,
+      );
+  }
+}
+
+function groupOf(plural: string): string {
+  return plural === "ciliumnetworkpolicies" ? "cilium.io" : "apps";
+}
