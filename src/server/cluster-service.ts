@@ -1,12 +1,26 @@
 // Implements ctrl.v1.ClusterService over a store. Streams and Get responses build their
 // message from the same row with the same function: an agent that got "apply" from one and
 // "delete" from the other would do both, once a minute.
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "../concurrency/clock.ts";
 import type { ClusterService, ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
+import type {
+  GetDesiredDigestRequest,
+  GetDesiredDigestResponseSchema,
+  ListDesiredContentsRequest,
+  ListDesiredContentsResponseSchema,
+} from "../gen/ctrl/v1/digest_pb.ts";
 import type { RegionKey } from "../gen/ctrl/v1/region_pb.ts";
-import { type AnyKind, allKinds, type KindName, type ReportOf, type StateMessage } from "../kinds/kinds.ts";
+import {
+  type AnyKind,
+  allKinds,
+  type KindName,
+  kindNames,
+  type ReportOf,
+  type StateMessage,
+} from "../kinds/kinds.ts";
+import { bucketCount, decodeSums, encodeSums } from "../model/digest.ts";
 import { assertMaySpeakFor } from "./agent-auth.ts";
 import { refOf } from "./allowed-adoptions.ts";
 import { type ChangeSource, desiredFeed, type Receive } from "./desired-feed.ts";
@@ -15,7 +29,7 @@ import { limitedState, sentLimit, streamLimit } from "./message-limit.ts";
 import { isOriginalAgent, OriginalAgents, unknownToOriginal } from "./original-agents.ts";
 import { limitReport } from "./report-limits.ts";
 import { readReportRank } from "./report-rank.ts";
-import { nameIncarnation, receiveClient } from "./served-incarnation.ts";
+import { nameIncarnation, receiveClient, type ServedState } from "./served-incarnation.ts";
 import { type HeldDeletion, type Store, type StrangerRef, stateOf } from "./store.ts";
 import type { StreamGate } from "./stream-gate.ts";
 
@@ -48,11 +62,16 @@ export function createClusterService(serviceDeps: ClusterServiceDeps): ServiceIm
       return await storeAgentState(deps, regionOf(context, request.regionKey), request, incarnation?.id);
     },
   };
+  const ofDigests: Pick<ServiceImpl<typeof ClusterService>, "getDesiredDigest" | "listDesiredContents"> = {
+    getDesiredDigest: (request, context) => desiredDigest(deps, request, context),
+    listDesiredContents: (request, context) => desiredContents(deps, request, context),
+  };
   // All other RPCs belong to kinds, which the types cannot express.
   const ofKinds: object = Object.fromEntries(
     allKinds.flatMap((kind) => Object.entries(kindHandlers(deps, kind))),
   );
-  return { ...(ofKinds as Omit<ServiceImpl<typeof ClusterService>, keyof typeof ofAgents>), ...ofAgents };
+  type Others = Omit<ServiceImpl<typeof ClusterService>, keyof typeof ofAgents | keyof typeof ofDigests>;
+  return { ...(ofKinds as Others), ...ofAgents, ...ofDigests };
 }
 
 /** The fields that the requests of every kind have. */
@@ -128,6 +147,62 @@ async function desiredState(
   // A response that is too large blocks nothing, so an agent that sends no limit gets it as it is.
   const bytesMax = sentLimit(context.requestHeader);
   return bytesMax === undefined ? stateOf(kind, row) : limitedState(kind, row, bytesMax);
+}
+
+async function desiredDigest(
+  deps: ClusterServiceDeps,
+  { kind: name, knownSum, regionKey }: GetDesiredDigestRequest,
+  context: HandlerContext,
+): Promise<MessageInitShape<typeof GetDesiredDigestResponseSchema>> {
+  const region = regionOf(context, regionKey);
+  const kind = digestKind(name);
+  const [known, ...others] = decodeSums(knownSum) ?? [undefined, undefined];
+  if (others.length > 0)
+    throw new ConnectError("known_sum must have 32 bytes, or none", Code.InvalidArgument);
+  const { sum, buckets, newestVersion, ...state } = await deps.store.digest(region, kind, known);
+  await receiveForDigest(deps, context, { region, ...state });
+  return { sum: encodeSums([sum]), ...(buckets && { buckets: encodeSums(buckets) }), newestVersion };
+}
+
+async function desiredContents(
+  deps: ClusterServiceDeps,
+  { kind: name, buckets: numbers, regionKey }: ListDesiredContentsRequest,
+  context: HandlerContext,
+): Promise<MessageInitShape<typeof ListDesiredContentsResponseSchema>> {
+  const region = regionOf(context, regionKey);
+  const kind = digestKind(name);
+  const isValid = numbers.every((number) => number < bucketCount) && new Set(numbers).size === numbers.length;
+  if (!isValid || numbers.length === 0)
+    throw new ConnectError(
+      `buckets must be different numbers below ${bucketCount}, at least one`,
+      Code.InvalidArgument,
+    );
+  const { buckets, ...state } = await deps.store.contents(region, kind, numbers);
+  await receiveForDigest(deps, context, { region, ...state });
+  return {
+    buckets: buckets.map(({ number, sum, rows }) => ({
+      number,
+      sum: encodeSums([sum]),
+      entries: rows.map(({ id, version, hash }) => ({ id, version, hash })),
+    })),
+  };
+}
+
+function digestKind(name: string): KindName {
+  const kind = kindNames.find((each) => each === name);
+  if (kind === undefined) throw new ConnectError(`unknown kind "${name.slice(0, 40)}"`, Code.Unimplemented);
+  return kind;
+}
+
+/** Versions and so digests are comparable only within an incarnation. */
+async function receiveForDigest(
+  deps: ClusterServiceDeps,
+  context: HandlerContext,
+  state: ServedState,
+): Promise<void> {
+  if (state.incarnation === undefined)
+    throw new ConnectError("this control plane names no incarnation", Code.Unimplemented);
+  await receiveClient(deps, context, state);
 }
 
 async function storeReport(

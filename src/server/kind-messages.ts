@@ -34,8 +34,9 @@ export function applyState<K extends KindName>(
   kind: K,
   spec: ApplyMessage<K>,
   version: bigint,
+  content?: StateContent,
 ): StateMessage<K> {
-  return createState(kind, { state: { case: "apply", value: spec }, version });
+  return createState(kind, { state: { case: "apply", value: spec }, version, ...(content && { content }) });
 }
 
 export function deleteState<K extends KindName>(
@@ -52,6 +53,7 @@ export function tooLargeState<K extends KindName>(
   spec: ApplyMessage<K>,
   version: bigint,
   size: { readonly bytes: number; readonly bytesMax: number },
+  content?: StateContent,
 ): StateMessage<K> {
   const { applySchema, rpcs } = kindOf(kind);
   const fields = spec as unknown as Readonly<Record<string, unknown>>;
@@ -67,6 +69,7 @@ export function tooLargeState<K extends KindName>(
       bytes: BigInt(size.bytes),
       bytesMax: BigInt(size.bytesMax),
     },
+    ...(content && { content }),
   });
 }
 
@@ -84,7 +87,14 @@ type StateInit = {
   readonly state?: { readonly case: "apply" | "delete"; readonly value: object };
   readonly tooLarge?: { readonly spec: object; readonly bytes: bigint; readonly bytesMax: bigint };
   readonly version: bigint;
+  readonly content?: StateContent;
 };
+
+/** Identifies the content of a wanted object, for digests. */
+export interface StateContent {
+  readonly id: string;
+  readonly hash: Uint8Array;
+}
 
 /** Schema and message are of the same kind, which the types cannot express. */
 function ofKind<M>(message: unknown): M {

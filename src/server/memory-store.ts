@@ -5,6 +5,7 @@
 import type { Incarnation } from "../control-plane/incarnation.ts";
 import {
   type KindName,
+  kindNames,
   kindOf,
   kindOfController,
   kindsOwnedBy,
@@ -27,6 +28,7 @@ import {
   type AgentRecord,
   type AgentReport,
   type Author,
+  type BucketContents,
   type Changed,
   type ChangeOptions,
   type Changes,
@@ -38,6 +40,7 @@ import {
   type HistoryQuery,
   type HistoryRetention,
   type HistorySince,
+  type KindDigest,
   type NewIncarnation,
   type NumberedEntry,
   type Row,
@@ -46,6 +49,7 @@ import {
   type StoredObject,
   StoreError,
   type StrangerRef,
+  withinLimit,
 } from "./store.ts";
 import { troubleNews } from "./trouble-news.ts";
 
@@ -172,6 +176,27 @@ export class MemoryStore extends DesiredChanges implements Store {
       isFull: found.length === limit || last !== -1,
       ...this.named(),
     };
+  }
+
+  async digest(region: string, kind: KindName, knownSum?: bigint): Promise<KindDigest> {
+    const { sums } = this.table(region, kind);
+    const sum = sums.whole;
+    return {
+      sum,
+      ...(sum !== knownSum && { buckets: sums.all() }),
+      newestVersion: this.table(region, kind).newest(),
+      counter: this.region(region).counter,
+      ...this.named(),
+    };
+  }
+
+  async contents(region: string, kind: KindName, buckets: readonly number[]): Promise<BucketContents> {
+    const found = this.table(region, kind).buckets(buckets);
+    return { buckets: withinLimit(found), counter: this.region(region).counter, ...this.named() };
+  }
+
+  async verifyDigests(region: string): Promise<readonly KindName[]> {
+    return kindNames.filter((kind) => !this.table(region, kind).verifyDigest());
   }
 
   private named(): Pick<FoundRow<KindName>, "incarnation"> {

@@ -9,7 +9,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { messageBytesHeader } from "../control-plane/calls.ts";
 import { type KindName, kindOf, type StateMessage } from "../kinds/kinds.ts";
 import { tooLargeState } from "./kind-messages.ts";
-import { type Row, stateOf } from "./store.ts";
+import { contentOf, type Row, stateOf } from "./store.ts";
 
 const bytesMaxDefault = 8 * 1024 * 1024;
 // Every `too_large` fits. A lower limit would leave nothing that can be sent.
@@ -32,10 +32,12 @@ export function streamLimit(headers: Headers): number {
 /** The state of a row, as an agent with this limit can receive it. */
 export function limitedState<K extends KindName>(kind: K, row: Row<K>, bytesMax: number): StateMessage<K> {
   const state = stateOf(kind, row);
-  if (row.desired !== "running" || bytesAtMost(row.spec) <= bytesMax) return state;
+  if (row.desired !== "running" || bytesAtMost([row.spec, contentOf(row)]) <= bytesMax) return state;
   const schema: DescMessage = kindOf(kind).stateSchema;
   const bytes = toBinary(schema, state as Message).byteLength;
-  return bytes <= bytesMax ? state : tooLargeState(kind, row.spec, row.version, { bytes, bytesMax });
+  return bytes <= bytesMax
+    ? state
+    : tooLargeState(kind, row.spec, row.version, { bytes, bytesMax }, contentOf(row));
 }
 
 // More than the tags and lengths of a field, and than any number.

@@ -1,8 +1,11 @@
 // The rows of one kind in one region, indexed by id, by name and by version. A change
 // appends to the version index; stale entries stay until they are more than half of it, so
 // that neither a change nor a stream's next batch gets slower with many rows.
+import { isDeepStrictEqual } from "node:util";
 import { type KindName, kindOf } from "../kinds/kinds.ts";
-import type { Row } from "./store.ts";
+import { BucketSums, bucketOf, type DigestRow } from "../model/digest.ts";
+import { contentHash } from "./content-hash.ts";
+import type { BucketContent, Row } from "./store.ts";
 
 const staleRowsMin = 64;
 
@@ -12,6 +15,12 @@ export class RowTable<K extends KindName> {
   private readonly idsByName = new Map<string, string>();
   /** Sorted by version. A row is stale when it is no longer the one in byId. */
   private inOrder: Row<K>[] = [];
+  private kept = new BucketSums();
+
+  /** The digest of the rows that are wanted. */
+  get sums(): BucketSums {
+    return this.kept;
+  }
 
   constructor(kind: K) {
     this.kind = kind;
@@ -25,7 +34,10 @@ export class RowTable<K extends KindName> {
     return this.idsByName.get(name);
   }
 
-  put(row: Row<K>): void {
+  put(change: Row<K>): void {
+    const row = { ...change, contentHash: contentHash(this.kind, change) };
+    this.leaveDigest(row.id);
+    if (row.desired !== "stopped") this.kept.add(digestRow(row));
     this.byId.set(row.id, row);
     this.idsByName.set(kindOf(this.kind).uniqueNameOf(row.spec), row.id);
     const last = this.inOrder.at(-1);
@@ -37,6 +49,7 @@ export class RowTable<K extends KindName> {
   delete(id: string): boolean {
     const row = this.byId.get(id);
     if (row === undefined) return false;
+    this.leaveDigest(id);
     this.byId.delete(id);
     const name = kindOf(this.kind).uniqueNameOf(row.spec);
     if (this.idsByName.get(name) === id) this.idsByName.delete(name);
@@ -67,6 +80,28 @@ export class RowTable<K extends KindName> {
     return rows;
   }
 
+  /** The buckets with these numbers, in ascending order. */
+  buckets(numbers: readonly number[]): readonly BucketContent[] {
+    const rows = new Map<number, DigestRow[]>(numbers.toSorted((a, b) => a - b).map((each) => [each, []]));
+    for (const row of this.byId.values()) {
+      if (row.desired !== "stopped") rows.get(bucketOf(row.id))?.push(digestRow(row));
+    }
+    return [...rows].map(([number, rows]) => ({ number, sum: this.sums.get(number), rows }));
+  }
+
+  /** Computes the digest again, from all rows. Returns whether it was right. */
+  verifyDigest(): boolean {
+    const before = this.kept;
+    this.kept = new BucketSums();
+    for (const row of this.byId.values()) if (row.desired !== "stopped") this.kept.add(digestRow(row));
+    return isDeepStrictEqual(before, this.kept);
+  }
+
+  private leaveDigest(id: string): void {
+    const row = this.byId.get(id);
+    if (row !== undefined && row.desired !== "stopped") this.kept.subtract(digestRow(row));
+  }
+
   /** The first index after every row up to this version. */
   private indexAfter(version: bigint): number {
     let low = 0;
@@ -79,4 +114,8 @@ export class RowTable<K extends KindName> {
     }
     return low;
   }
+}
+
+function digestRow({ id, version, contentHash: hash = new Uint8Array() }: Row<KindName>): DigestRow {
+  return { id, version, hash };
 }

@@ -33,6 +33,7 @@ import {
   type RunningControlPlane,
   type ServedApis,
 } from "./control-plane-server.ts";
+import { scanDigests } from "./digest-scan.ts";
 import { ownUrl } from "./own-url.ts";
 import { openServerDatabase } from "./server-database.ts";
 import { createServerMetrics, metricsPage, type ServerMetrics } from "./server-metrics.ts";
@@ -71,6 +72,7 @@ export interface StartedServer {
 
 const streamsOpenMax = 20_000;
 const trimEveryMs = 10 * 60_000;
+const digestsEveryMs = 60 * 60_000;
 const regionsEveryMs = 5_000;
 
 // PostgreSQL alone may take 20 s to shut down, after calls in progress have ended.
@@ -112,10 +114,10 @@ async function startServer(
   const people = await openAdminTokens(config, deps);
   if (people !== undefined) await checkApart(agents, people, signal);
   const regions = await registerRegions(store, agents.source, signal);
-  await stack.start(loopsStep(config, store, agents.source, deps), signal);
+  const own = createServerMetrics();
+  await stack.start(loopsStep(config, store, agents.source, own, deps), signal);
 
   const metrics = createMetrics(deps.build);
-  const own = createServerMetrics();
   const tracing = createServerTracing(config, metrics, deps);
   await stack.start(processMetricsStep(metrics, deps), signal);
   await stack.start(tracing.step, signal);
@@ -226,14 +228,16 @@ async function registerRegions(
   return [...wanted];
 }
 
-/** Keeps the history within its limits, and registers regions that are added to the tokens later. */
+/** Keeps the history within its limits, verifies digests, and registers regions that are added to the tokens later. */
 function loopsStep(
   config: ServerConfig,
   store: Store,
   source: SecretSource,
+  metrics: ServerMetrics,
   deps: ServerDeps,
 ): LifecycleStep {
   const { clock, random, log } = deps;
+  const onWrong = (count: number) => metrics.countWrongDigests(count);
   const onFailure = (name: string, error: unknown) =>
     log.warn("a task failed and will be retried", { component: name, error });
   const every = (name: string, delayMs: number, work: (signal: AbortSignal) => Promise<unknown>) =>
@@ -252,6 +256,7 @@ function loopsStep(
     async start() {
       const loops = [
         every("history", trimEveryMs, () => store.trimHistory(config.history, clock.wallMs())),
+        every("digests", digestsEveryMs, (signal) => scanDigests({ ...deps, store, onWrong }, signal)),
         every("regions", regionsEveryMs, (signal) => registerRegions(store, source, signal)),
       ];
       return {

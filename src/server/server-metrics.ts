@@ -30,21 +30,31 @@ export const serverMetricCatalogue = {
     labels: {},
     writer,
   },
+  digestsWrong: {
+    type: "counter",
+    name: "unkey_krane_server_digests_wrong_total",
+    help: "Digests of a region and kind that did not match their rows, and were corrected.",
+    labels: {},
+    writer,
+  },
 } as const satisfies Record<string, MetricDefinition>;
 
 export interface ServerMetrics {
   countRefusedStream(): void;
+  countWrongDigests(count: number): void;
   render(state: { readonly streamsOpen: number; readonly databaseUp: boolean }): Promise<string>;
 }
 
 export function createServerMetrics(): ServerMetrics {
   const registry = createMetricRegistry();
-  const { streamsOpen, streamsRefused, databaseUp } = serverMetricCatalogue;
+  const { streamsOpen, streamsRefused, databaseUp, digestsWrong } = serverMetricCatalogue;
   const open = registry.gauge(streamsOpen);
   const refused = registry.counter(streamsRefused);
+  const wrong = registry.counter(digestsWrong);
   const up = registry.gauge(databaseUp);
   return {
     countRefusedStream: () => refused.inc({}),
+    countWrongDigests: (count) => wrong.inc({}, count),
     render(state) {
       open.set({}, state.streamsOpen);
       up.set({}, state.databaseUp ? 1 : 0);

@@ -15,8 +15,9 @@ import { CodedError } from "../errors/coded-error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { ApplyMessage, KindName, ReportOf, StateMessage } from "../kinds/kinds.ts";
+import type { DigestRow } from "../model/digest.ts";
 import type { StoreIncarnation } from "./client-position.ts";
-import { applyState, bareState, deleteState } from "./kind-messages.ts";
+import { applyState, bareState, deleteState, type StateContent } from "./kind-messages.ts";
 import type { ReportRank } from "./report-rank.ts";
 
 export type StoreErrorCode = ErrorCode<"StoreError">;
@@ -39,6 +40,8 @@ export interface Row<K extends KindName> {
   readonly version: bigint;
   /** The deployment that it belongs to and is stopped with. */
   readonly deploymentId?: string;
+  /** Of its content, for digests; absent on a row that was never stored. */
+  readonly contentHash?: Uint8Array;
 }
 
 /** The new content of a row. */
@@ -104,6 +107,43 @@ export interface FoundRow<K extends KindName> {
   readonly counter: bigint;
   /** Undefined if the store names none. */
   readonly incarnation?: StoreIncarnation | undefined;
+}
+
+/** The digest of what is wanted of one kind (model/digest.ts), and what it was read from, in one snapshot. */
+export interface KindDigest extends Omit<FoundRow<KindName>, "row"> {
+  /** Of all buckets. */
+  readonly sum: bigint;
+  /** Absent if the sum is the known one. */
+  readonly buckets?: readonly bigint[];
+  /** The newest version of any row of the kind. */
+  readonly newestVersion: bigint;
+}
+
+/** A bucket of a digest. */
+export interface BucketContent {
+  readonly number: number;
+  /** According to the digest. */
+  readonly sum: bigint;
+  /** Every wanted row in it. */
+  readonly rows: readonly DigestRow[];
+}
+
+/** The rows in some buckets, and what they were read from, in one snapshot. */
+export interface BucketContents extends Omit<FoundRow<KindName>, "row"> {
+  /** In ascending order. */
+  readonly buckets: readonly BucketContent[];
+}
+
+/** Limits the rows of one list of buckets, so that a response stays below what an agent accepts. */
+export const bucketRowsMax = 10_000;
+
+/** The first buckets that have few enough rows together; at least one. */
+export function withinLimit(buckets: readonly BucketContent[]): readonly BucketContent[] {
+  let rows = 0;
+  return buckets.filter(({ rows: { length } }, index) => {
+    rows += length;
+    return index === 0 || rows <= bucketRowsMax;
+  });
 }
 
 /** A reason to start a new incarnation. */
@@ -283,6 +323,12 @@ export interface Store {
   row<K extends KindName>(region: string, kind: K, id: string): Promise<Row<K> | undefined>;
   find<K extends KindName>(region: string, kind: K, id: string): Promise<FoundRow<K>>;
   rows<K extends KindName>(region: string, kind: K): Promise<readonly Row<K>[]>;
+  /** Kept up to date by every change. Without buckets if the sum is the known one. */
+  digest(region: string, kind: KindName, knownSum?: bigint): Promise<KindDigest>;
+  /** The buckets with these numbers, the lowest first, each complete; not all of them if they have too many rows. */
+  contents(region: string, kind: KindName, buckets: readonly number[]): Promise<BucketContents>;
+  /** Compares the region's digests with a scan of its rows, and corrects them. Resolves with the kinds that were wrong. */
+  verifyDigests(region: string): Promise<readonly KindName[]>;
   /** At most `limit` rows, fewer if they are large; empty only at the end. */
   changesSince<K extends KindName>(
     region: string,
@@ -363,8 +409,13 @@ export interface Store {
 
 /** The message for a row, the same in streams and in Get responses. */
 export function stateOf<K extends KindName>(kind: K, row: Row<K>): StateMessage<K> {
-  if (row.desired === "running") return applyState(kind, row.spec, row.version);
+  if (row.desired === "running") return applyState(kind, row.spec, row.version, contentOf(row));
   if (row.desired === "stopped") return deleteState(kind, row.spec, row.version);
   // If the row were left out, the client's cursor would stay below it for ever.
   return bareState(kind, row.version);
+}
+
+/** What identifies the content of a wanted row. */
+export function contentOf({ id, contentHash }: Row<KindName>): StateContent | undefined {
+  return contentHash && { id, hash: contentHash };
 }

@@ -16,6 +16,7 @@ import { createSpec } from "../../src/server/kind-messages.ts";
 import type { Row, Store } from "../../src/server/store.ts";
 import { eventually } from "../support/eventually.ts";
 import { defineAdminContract } from "./store-admin-contract.ts";
+import { defineDigestContract } from "./store-digest-contract.ts";
 import { deployment, type Holds, hasCode, policy, reportOf, sentinel } from "./store-fixtures.ts";
 import { defineRetentionContract } from "./store-retention-contract.ts";
 import type { OpenTarget, StoreTarget } from "./store-target.ts";
@@ -53,6 +54,7 @@ export function defineStoreContract(target: StoreTarget): void {
     reportsInOrder(holds);
     incarnations(holds);
     history(holds);
+    defineDigestContract(holds);
     defineAdminContract(holds);
     defineRetentionContract(holds);
   });

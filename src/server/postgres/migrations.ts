@@ -18,6 +18,9 @@ export const migrationLock = 4_738_105_221;
 /** A step runs at once; or in batches, each continuing after the previous one, until nothing is left. */
 type Migration = string | { readonly eachBehind: string };
 
+/** A power of numerics may be rounded. */
+const digestModulus = String(1n << 256n);
+
 const steps: readonly Migration[] = [
   `
   CREATE TABLE regions (
@@ -219,6 +222,128 @@ const steps: readonly Migration[] = [
   LOCK TABLE reports IN ACCESS EXCLUSIVE MODE;
   -- The order of the report among others about the object; see report-rank.ts. Null if its agent numbers none.
   ALTER TABLE reports ADD COLUMN rank text;
+  `,
+  `
+  LOCK TABLE objects IN ACCESS EXCLUSIVE MODE;
+
+  -- The digests of what is wanted; see model/digest.ts for what a bucket and its sum are. The database keeps them, so
+  -- that the changes of an older server beside this one count too.
+  CREATE TABLE digests (
+    region text NOT NULL REFERENCES regions (name),
+    kind   text NOT NULL,
+    bucket smallint NOT NULL,
+    sum    numeric NOT NULL,
+    PRIMARY KEY (region, kind, bucket)
+  );
+  -- Part of every content hash, so that nobody who chooses content can foresee a sum.
+  CREATE TABLE digest_key (key bytea NOT NULL);
+  INSERT INTO digest_key
+    VALUES (sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')));
+
+  -- Both are null on existing rows, until the next step.
+  ALTER TABLE objects ADD COLUMN bucket smallint, ADD COLUMN content_hash bytea;
+  CREATE INDEX objects_bucket ON objects (region, kind, bucket);
+  CREATE INDEX objects_unhashed ON objects (region) WHERE content_hash IS NULL;
+
+  CREATE FUNCTION bucket_of(id text) RETURNS smallint LANGUAGE sql AS $$
+    SELECT get_byte(sha256(convert_to(id, 'UTF8')), 0)::smallint
+  $$;
+  CREATE FUNCTION content_hash_of(desired text, format smallint, spec bytea) RETURNS bytea LANGUAGE sql AS $$
+    SELECT sha256(key || sha256(convert_to(desired, 'UTF8') || decode('00', 'hex') || int2send(format) || spec))
+    FROM krane.digest_key
+  $$;
+  CREATE FUNCTION digest_term(id text, version bigint, content_hash bytea) RETURNS numeric LANGUAGE plpgsql AS $$
+  DECLARE
+    bytes bytea := convert_to(id, 'UTF8');
+    hex text := encode(sha256(int4send(octet_length(bytes)) || bytes || int8send(version) || content_hash), 'hex');
+    term numeric := 0;
+  BEGIN
+    FOR part IN 0..7 LOOP
+      term := term * 4294967296 + ('x' || substr(hex, part * 8 + 1, 8))::bit(32)::bigint;
+    END LOOP;
+    RETURN term;
+  END $$;
+  -- Not negative, for terms above -2^256.
+  CREATE FUNCTION digest_sum(term numeric) RETURNS numeric LANGUAGE sql AS $$
+    SELECT mod(term + ${digestModulus}, ${digestModulus})
+  $$;
+  CREATE FUNCTION add_to_digest(of_region text, of_kind text, of_bucket smallint, term numeric) RETURNS void
+  LANGUAGE sql AS $$
+    INSERT INTO krane.digests AS d (region, kind, bucket, sum)
+      VALUES (of_region, of_kind, of_bucket, krane.digest_sum(term))
+      ON CONFLICT (region, kind, bucket) DO UPDATE SET sum = krane.digest_sum(d.sum + excluded.sum)
+  $$;
+
+  CREATE FUNCTION hash_content() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    NEW.bucket := krane.bucket_of(NEW.id);
+    NEW.content_hash := krane.content_hash_of(NEW.desired, NEW.format, NEW.spec);
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER objects_hash_new BEFORE INSERT ON objects
+    FOR EACH ROW EXECUTE FUNCTION hash_content();
+  CREATE TRIGGER objects_hash_changed BEFORE UPDATE ON objects
+    FOR EACH ROW WHEN (
+      NEW.content_hash IS NULL OR
+      (OLD.id, OLD.desired, OLD.format, OLD.spec, OLD.bucket, OLD.content_hash)
+        IS DISTINCT FROM (NEW.id, NEW.desired, NEW.format, NEW.spec, NEW.bucket, NEW.content_hash)
+    ) EXECUTE FUNCTION hash_content();
+
+  -- A row counts if it is wanted, and has a hash. A word in "desired" that this server does not know counts as wanted.
+  CREATE FUNCTION keep_digest() RETURNS trigger LANGUAGE plpgsql AS $$
+  DECLARE
+    term numeric := 0;
+  BEGIN
+    IF TG_OP <> 'INSERT' AND OLD.desired <> 'stopped' AND OLD.content_hash IS NOT NULL THEN
+      term := - krane.digest_term(OLD.id, OLD.version, OLD.content_hash);
+      IF TG_OP = 'DELETE' OR (OLD.region, OLD.kind, OLD.bucket) <> (NEW.region, NEW.kind, NEW.bucket) THEN
+        PERFORM krane.add_to_digest(OLD.region, OLD.kind, OLD.bucket, term);
+        term := 0;
+      END IF;
+    END IF;
+    IF TG_OP <> 'DELETE' AND NEW.desired <> 'stopped' AND NEW.content_hash IS NOT NULL THEN
+      term := term + krane.digest_term(NEW.id, NEW.version, NEW.content_hash);
+    END IF;
+    IF term <> 0 THEN
+      PERFORM krane.add_to_digest(NEW.region, NEW.kind, NEW.bucket, term);
+    END IF;
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER objects_digest AFTER INSERT OR DELETE ON objects
+    FOR EACH ROW EXECUTE FUNCTION keep_digest();
+  CREATE TRIGGER objects_digest_changed AFTER UPDATE ON objects
+    FOR EACH ROW WHEN (
+      (OLD.region, OLD.kind, OLD.id, OLD.desired, OLD.version, OLD.content_hash)
+        IS DISTINCT FROM (NEW.region, NEW.kind, NEW.id, NEW.desired, NEW.version, NEW.content_hash)
+    ) EXECUTE FUNCTION keep_digest();
+  CREATE FUNCTION clear_digests() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    DELETE FROM krane.digests;
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER objects_cleared AFTER TRUNCATE ON objects
+    FOR EACH STATEMENT EXECUTE FUNCTION clear_digests();
+  `,
+  {
+    // One region at a time, locked first as by every change. The triggers compute the hashes.
+    eachBehind: `
+    WITH locked AS (
+      SELECT name FROM regions r
+      WHERE $1::text IS NOT NULL
+        AND EXISTS (SELECT 1 FROM objects o WHERE o.region = r.name AND o.content_hash IS NULL)
+      LIMIT 1 FOR NO KEY UPDATE
+    ), bit AS (
+      SELECT o.region, o.kind, o.id FROM objects o JOIN locked l ON o.region = l.name
+      WHERE o.content_hash IS NULL LIMIT 500
+    ), hashed AS (
+      UPDATE objects o SET content_hash = NULL FROM bit b
+      WHERE o.region = b.region AND o.kind = b.kind AND o.id = b.id AND o.content_hash IS NULL
+    )
+    SELECT name AS last FROM locked`,
+  },
+  `
+  LOCK TABLE objects IN ACCESS EXCLUSIVE MODE;
+  DROP INDEX objects_unhashed;
   `,
 ];
 

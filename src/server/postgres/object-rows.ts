@@ -15,7 +15,8 @@ export function withinRange(number: bigint): bigint {
   return number < numberMax ? number : numberMax;
 }
 
-export const objectColumns = "o.id, o.name, o.desired, o.format, o.spec, o.deployment_id, o.version";
+export const objectColumns =
+  "o.id, o.name, o.desired, o.format, o.spec, o.deployment_id, o.version, o.content_hash";
 
 /** 64-bit numbers arrive as text. */
 export interface ObjectRow {
@@ -26,6 +27,8 @@ export interface ObjectRow {
   readonly spec: Buffer;
   readonly deployment_id: string | null;
   readonly version: string;
+  /** Null on a row that a migration has not reached yet. */
+  readonly content_hash: Buffer | null;
 }
 
 /** From a LEFT JOIN, where no object matched. */
@@ -36,14 +39,18 @@ export function hasObject<T extends MaybeObjectRow>(row: T): row is T & ObjectRo
 }
 
 export function decodeRow<K extends KindName>(kind: K, row: ObjectRow): Row<K> {
-  const owner = row.deployment_id === null ? {} : { deploymentId: row.deployment_id };
+  const more = {
+    ...(row.deployment_id !== null && { deploymentId: row.deployment_id }),
+    // A copy: the buffer keeps the whole result in memory.
+    ...(row.content_hash !== null && { contentHash: new Uint8Array(row.content_hash) }),
+  };
   const spec = readSpec(kind, row);
   const { id, desired } = row;
   const version = BigInt(row.version);
   if (spec !== undefined && (desired === "running" || desired === "stopped")) {
-    return { id, spec, desired, version, ...owner };
+    return { id, spec, desired, version, ...more };
   }
-  return { id, spec: spec ?? bareSpec(kind, row), desired: "unreadable", version, ...owner };
+  return { id, spec: spec ?? bareSpec(kind, row), desired: "unreadable", version, ...more };
 }
 
 function readSpec<K extends KindName>(kind: K, { id, format, spec }: ObjectRow): ApplyMessage<K> | undefined {

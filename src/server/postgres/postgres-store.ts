@@ -11,6 +11,7 @@ import {
   type AgentRecord,
   type AgentReport,
   type Author,
+  type BucketContents,
   type Changed,
   type ChangeOptions,
   type Changes,
@@ -21,6 +22,7 @@ import {
   type HistoryQuery,
   type HistoryRetention,
   type HistorySince,
+  type KindDigest,
   type NewIncarnation,
   type NumberedEntry,
   type Row,
@@ -34,6 +36,7 @@ import { AdoptionTable } from "./adoption-table.ts";
 import { AgentTable } from "./agent-table.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { connectAlone, createDatabase, type Database, type DatabaseDeps } from "./database.ts";
+import { DigestTable } from "./digest-table.ts";
 import { EnvironmentTable } from "./environment-table.ts";
 import { trimGone } from "./gone-rows.ts";
 import { HistoryTable } from "./history-table.ts";
@@ -124,6 +127,7 @@ export class PostgresStore extends DesiredChanges implements Store {
   private readonly environmentTable: EnvironmentTable;
   private readonly historyTable: HistoryTable;
   private readonly incarnations: IncarnationTable;
+  private readonly digests: DigestTable;
 
   constructor(database: Database, changes: ChangeFeed, incarnations: IncarnationTable) {
     super();
@@ -136,6 +140,7 @@ export class PostgresStore extends DesiredChanges implements Store {
     this.adoptionTable = new AdoptionTable(database);
     this.environmentTable = new EnvironmentTable(database);
     this.historyTable = new HistoryTable(database);
+    this.digests = new DigestTable(database);
   }
 
   async registerRegion(region: string): Promise<void> {
@@ -203,6 +208,19 @@ export class PostgresStore extends DesiredChanges implements Store {
     limit: number,
   ): Promise<readonly StoredObject<K>[]> {
     return this.reports.objects(region, kind, { afterId, limit });
+  }
+
+  digest(region: string, kind: KindName, knownSum?: bigint): Promise<KindDigest> {
+    return this.digests.digest(region, kind, knownSum);
+  }
+
+  contents(region: string, kind: KindName, buckets: readonly number[]): Promise<BucketContents> {
+    return this.digests.contents(region, kind, buckets);
+  }
+
+  async verifyDigests(region: string): Promise<readonly KindName[]> {
+    // A replica cannot correct them, and its primary is verified by the servers there.
+    return (await this.incarnation())?.isReplica === true ? [] : this.digests.verify(region);
   }
 
   changesSince<K extends KindName>(

@@ -27,6 +27,8 @@ const requests: { readonly [R in Rpc]: object } = {
   getDesiredDeploymentState: { deploymentId: "d_1" },
   getDesiredSentinelState: { sentinelId: "s_1" },
   getDesiredCiliumNetworkPolicyState: { ciliumNetworkPolicyId: "p_1" },
+  getDesiredDigest: { kind: "deployment" },
+  listDesiredContents: { kind: "deployment", buckets: [0] },
   reportDeploymentStatus: { change: { case: "update", value: { k8sName: "app-1" } } },
   reportSentinelStatus: { k8sName: "gate-1" },
   heartbeat: {},

@@ -5,6 +5,8 @@ import { after, before, type TestContext, test } from "node:test";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AdminService, ObjectKind } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
+import { kindNames } from "../../../src/kinds/kinds.ts";
+import { assertDigest } from "../../store/store-digest-contract.ts";
 import { embeddedTarget, type OpenTarget } from "../../store/store-target.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { DesiredFollower } from "../../support/desired-follower.ts";
@@ -123,6 +125,7 @@ test("a server reads what the previous version stored and writes what that one r
   const byOld = await old.admin.scaleObject({ ref: refOf(ObjectKind.DEPLOYMENT, "d_2"), replicas: 3 });
   assert.ok(byOld.version > upgraded.version, "they count together");
   await untilFollowed(follower, byOld.version);
+  await assertDigests();
   assert.equal(follower.images.get("d_1")?.image, image);
   await old.stop();
   await beside.stop();
@@ -140,7 +143,9 @@ test("a server reads what the previous version stored and writes what that one r
   assert.deepEqual(versionsOf(seen), versionsOf(before));
   assert.deepEqual(seen.events, before.events);
   const scaled = await back.admin.scaleObject({ ref: refOf(ObjectKind.DEPLOYMENT, "d_1"), replicas: 2 });
+  await back.admin.deleteObject({ ref: refOf(ObjectKind.SENTINEL, applySentinel().sentinelId) });
   await untilFollowed(follower, scaled.version);
+  await assertDigests();
   await back.stop();
 
   const again = await startServer(t, "present", port);
@@ -151,11 +156,17 @@ test("a server reads what the previous version stored and writes what that one r
     [object?.version, spec.value.replicas, spec.value.image, spec.value.pullSecret],
     [scaled.version, 2, image, "krane-registry-own"],
   );
-  assert.equal((await loadAll(again.admin)).events.length, before.events.length + 1);
+  assert.equal((await loadAll(again.admin)).events.length, before.events.length + 2);
   stopped.abort();
   await following;
   await again.stop();
 });
+
+/** The digests count the changes of both versions. */
+async function assertDigests(): Promise<void> {
+  for (const kind of kindNames) await assertDigest(target.store, region, kind);
+  assert.deepEqual(await target.store.verifyDigests(region), []);
+}
 
 async function untilFollowed(follower: DesiredFollower, version: bigint): Promise<void> {
   await eventually(`an agent has version ${version}`, () => {

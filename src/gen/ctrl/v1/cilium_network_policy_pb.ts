@@ -4,6 +4,8 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { DesiredContent } from "./digest_pb.ts";
+import { file_ctrl_v1_digest } from "./digest_pb.ts";
 import type { RegionKey } from "./region_pb.ts";
 import { file_ctrl_v1_region } from "./region_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file ctrl/v1/cilium_network_policy.proto.
  */
 export const file_ctrl_v1_cilium_network_policy: GenFile = /*@__PURE__*/
-  fileDesc("CiNjdHJsL3YxL2NpbGl1bV9uZXR3b3JrX3BvbGljeS5wcm90bxIHY3RybC52MSJ2CiFXYXRjaENpbGl1bU5ldHdvcmtQb2xpY2llc1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhkKEXZlcnNpb25fbGFzdF9zZWVuGAIgASgEEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleSJ7CilHZXREZXNpcmVkQ2lsaXVtTmV0d29ya1BvbGljeVN0YXRlUmVxdWVzdBIgChhjaWxpdW1fbmV0d29ya19wb2xpY3lfaWQYASABKAkSJgoKcmVnaW9uX2tleRgKIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5SgQIAhADIrwCChhDaWxpdW1OZXR3b3JrUG9saWN5U3RhdGUSMgoFYXBwbHkYASABKAsyIS5jdHJsLnYxLkFwcGx5Q2lsaXVtTmV0d29ya1BvbGljeUgAEjQKBmRlbGV0ZRgCIAEoCzIiLmN0cmwudjEuRGVsZXRlQ2lsaXVtTmV0d29ya1BvbGljeUgAEg8KB3ZlcnNpb24YAyABKAQSPQoJdG9vX2xhcmdlGAogASgLMiouY3RybC52MS5DaWxpdW1OZXR3b3JrUG9saWN5U3RhdGUuVG9vTGFyZ2UaXQoIVG9vTGFyZ2USLwoEc3BlYxgBIAEoCzIhLmN0cmwudjEuQXBwbHlDaWxpdW1OZXR3b3JrUG9saWN5Eg0KBWJ5dGVzGAIgASgEEhEKCWJ5dGVzX21heBgDIAEoBEIHCgVzdGF0ZSJ1ChhBcHBseUNpbGl1bU5ldHdvcmtQb2xpY3kSFQoNazhzX25hbWVzcGFjZRgBIAEoCRIQCghrOHNfbmFtZRgCIAEoCRIgChhjaWxpdW1fbmV0d29ya19wb2xpY3lfaWQYAyABKAkSDgoGcG9saWN5GAQgASgMIkQKGURlbGV0ZUNpbGl1bU5ldHdvcmtQb2xpY3kSFQoNazhzX25hbWVzcGFjZRgBIAEoCRIQCghrOHNfbmFtZRgCIAEoCWIGcHJvdG8z", [file_ctrl_v1_region]);
+  fileDesc("CiNjdHJsL3YxL2NpbGl1bV9uZXR3b3JrX3BvbGljeS5wcm90bxIHY3RybC52MSJ2CiFXYXRjaENpbGl1bU5ldHdvcmtQb2xpY2llc1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhkKEXZlcnNpb25fbGFzdF9zZWVuGAIgASgEEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleSJ7CilHZXREZXNpcmVkQ2lsaXVtTmV0d29ya1BvbGljeVN0YXRlUmVxdWVzdBIgChhjaWxpdW1fbmV0d29ya19wb2xpY3lfaWQYASABKAkSJgoKcmVnaW9uX2tleRgKIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5SgQIAhADIuYCChhDaWxpdW1OZXR3b3JrUG9saWN5U3RhdGUSMgoFYXBwbHkYASABKAsyIS5jdHJsLnYxLkFwcGx5Q2lsaXVtTmV0d29ya1BvbGljeUgAEjQKBmRlbGV0ZRgCIAEoCzIiLmN0cmwudjEuRGVsZXRlQ2lsaXVtTmV0d29ya1BvbGljeUgAEg8KB3ZlcnNpb24YAyABKAQSPQoJdG9vX2xhcmdlGAogASgLMiouY3RybC52MS5DaWxpdW1OZXR3b3JrUG9saWN5U3RhdGUuVG9vTGFyZ2USKAoHY29udGVudBgLIAEoCzIXLmN0cmwudjEuRGVzaXJlZENvbnRlbnQaXQoIVG9vTGFyZ2USLwoEc3BlYxgBIAEoCzIhLmN0cmwudjEuQXBwbHlDaWxpdW1OZXR3b3JrUG9saWN5Eg0KBWJ5dGVzGAIgASgEEhEKCWJ5dGVzX21heBgDIAEoBEIHCgVzdGF0ZSJ1ChhBcHBseUNpbGl1bU5ldHdvcmtQb2xpY3kSFQoNazhzX25hbWVzcGFjZRgBIAEoCRIQCghrOHNfbmFtZRgCIAEoCRIgChhjaWxpdW1fbmV0d29ya19wb2xpY3lfaWQYAyABKAkSDgoGcG9saWN5GAQgASgMIkQKGURlbGV0ZUNpbGl1bU5ldHdvcmtQb2xpY3kSFQoNazhzX25hbWVzcGFjZRgBIAEoCRIQCghrOHNfbmFtZRgCIAEoCWIGcHJvdG8z", [file_ctrl_v1_digest, file_ctrl_v1_region]);
 
 /**
  * Opens the stream of Cilium network policies.
@@ -120,6 +122,13 @@ export type CiliumNetworkPolicyState = Message<"ctrl.v1.CiliumNetworkPolicyState
    * @generated from field: ctrl.v1.CiliumNetworkPolicyState.TooLarge too_large = 10;
    */
   tooLarge?: CiliumNetworkPolicyState_TooLarge | undefined;
+
+  /**
+   * Identifies the content of `apply`, or of what `too_large` stands for.
+   *
+   * @generated from field: ctrl.v1.DesiredContent content = 11;
+   */
+  content?: DesiredContent | undefined;
 };
 
 /**
