@@ -8,8 +8,9 @@
 // date (K12).
 import { defaultOf, eachItem, isServerDefault, type ServerDefaults } from "../kube/server-defaults.ts";
 import type { KubeObject, ObjectMeta } from "../kube/types.ts";
+import type { JsonBytes } from "../model/json-bytes.ts";
 import { annotationKeys } from "../model/labels.ts";
-import { hashOfText, quoted } from "../model/manifest-hash.ts";
+import { hashOf, hashWritten } from "../model/manifest-hash.ts";
 import { sortedNames } from "../model/sorted-names.ts";
 import { amount, type DriftedField, findDriftedFields } from "./drifted-fields.ts";
 import { hasKeys, isRecord, type Json, namesParts, ownApply, parseStep } from "./field-owners.ts";
@@ -18,7 +19,7 @@ import { hasKeys, isRecord, type Json, namesParts, ownApply, parseStep } from ".
 export function manifestContentHash(manifest: KubeObject): string {
   const { apiVersion: _, kind: __, metadata, ...rest } = manifest as KubeObject & Json;
   const { name: ___, namespace: ____, ...meta } = (metadata ?? {}) as ObjectMeta & Json;
-  return hashOfText(textOf({ ...rest, metadata: meta }, undefined));
+  return hashWritten((to) => write(to, { ...rest, metadata: meta }, undefined));
 }
 
 /** Which fields an object may have besides those that krane applied. */
@@ -35,13 +36,13 @@ export function appliedContentHash(object: KubeObject, allowed?: AllowedFields):
   const entry = ownApply(object);
   if (!isRecord(entry?.fieldsV1)) return "";
   const scan: Scan = { isForeign: false };
-  const text = textOf(object, entry.fieldsV1, "", allowed?.defaults, allowed && scan);
-  const applied = hashOfText(text);
+  const { fieldsV1 } = entry;
+  const applied = hashWritten((to) => write(to, object, fieldsV1, "", allowed?.defaults, allowed && scan));
   if (allowed === undefined || !scan.isForeign) return applied;
   const foreign = driftedFieldsOf(object, allowed);
   if (foreign.length === 0) return applied;
   const values = foreign.map(({ path, value }) => [path, value]);
-  return [applied, hashOfText(JSON.stringify(values))].join(separator);
+  return [applied, hashOf(values)].join(separator);
 }
 
 /** What differs from the manifest and is not tolerated; without a manifest, what others added. */
@@ -65,33 +66,37 @@ interface Scan {
 }
 
 /**
- * JSON with sorted keys of the part of a value that a field set covers; without a set, of all of it. Every event of
- * every object comes through here, so the text is built in one pass, without copying parts.
+ * Writes, as JSON with sorted keys, the part of a value that a field set covers; without a set, all of it. Every event of
+ * every object comes through here, so it is one pass, without copying parts.
  */
-function textOf(
+function write(
+  to: JsonBytes,
   value: unknown,
   fields: unknown,
   name = "",
   defaults?: ServerDefaults[string],
   scan?: Scan,
-): string {
-  if (typeof value === "string") return quoted(value);
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  const covered = isRecord(fields) && namesParts(fields) ? fields : undefined;
-  return Array.isArray(value)
-    ? textOfItems(value, covered, defaults, scan)
-    : textOfMembers(value as Json, covered, name, defaults, scan);
+): void {
+  if (typeof value === "string") to.string(value);
+  else if (typeof value !== "object" || value === null) to.raw(JSON.stringify(value) ?? "null");
+  else {
+    const covered = isRecord(fields) && namesParts(fields) ? fields : undefined;
+    if (Array.isArray(value)) writeItems(to, value, covered, defaults, scan);
+    else writeMembers(to, value as Json, covered, name, defaults, scan);
+  }
 }
 
-function textOfMembers(
+function writeMembers(
+  to: JsonBytes,
   value: Json,
   fields: Json | undefined,
   name: string,
   defaults: ServerDefaults[string] | undefined,
   scan: Scan | undefined,
-): string {
+): void {
   const isAmounts = name === "limits" || name === "requests";
-  let text = "";
+  let separator = "";
+  to.raw("{");
   for (const key of sortedNames(value)) {
     const member = value[key];
     if (member === undefined) continue;
@@ -102,15 +107,18 @@ function textOfMembers(
       continue;
     }
     if (key === annotationKeys.seal) continue;
-    const part =
-      isAmounts && typeof member === "string"
-        ? `"${amount(key, member)}"`
-        : textOf(member, below, key, defaultOf(defaults, key), scan);
+    const before = to.length;
+    to.raw(separator);
+    to.string(key);
+    to.raw(":");
+    const start = to.length;
+    if (isAmounts && typeof member === "string") to.raw(`"${amount(key, member)}"`);
+    else write(to, member, below, key, defaultOf(defaults, key), scan);
     // The seal was the only one.
-    if (key === "annotations" && part === "{}") continue;
-    text += `${text === "" ? "" : ","}${quoted(key)}:${part}`;
+    if (key === "annotations" && isRecord(member) && to.length - start === "{}".length) to.cut(before);
+    else separator = ",";
   }
-  return `{${text}}`;
+  to.raw("}");
 }
 
 // The names of most fields come with every object. Built each time, they would have to be looked up as new strings.
@@ -127,16 +135,18 @@ function memberStep(key: string): string {
 }
 
 /** List items are named by their keys, k:{"name":"PORT"}, or by their value, v:"text". */
-function textOfItems(
+function writeItems(
+  to: JsonBytes,
   items: readonly unknown[],
   fields: Json | undefined,
   defaults: ServerDefaults[string] | undefined,
   scan: Scan | undefined,
-): string {
+): void {
   const matchers = fields && Object.keys(fields).filter((step) => step !== ".");
   const wanted = matchers?.map((step) => ({ step, isKey: step.startsWith("k:"), value: parseStep(step) }));
   const expected = defaultOf(defaults, eachItem);
-  let text = "";
+  let separator = "";
+  to.raw("[");
   for (const item of items) {
     const match = wanted?.find(({ isKey, value }) => (isKey ? hasKeys(item, value) : item === value));
     if (wanted !== undefined && match === undefined) {
@@ -144,9 +154,11 @@ function textOfItems(
       continue;
     }
     const below = match?.isKey ? fields?.[match.step] : undefined;
-    text += `${text === "" ? "" : ","}${textOf(item ?? null, below, "", expected, scan)}`;
+    to.raw(separator);
+    write(to, item ?? null, below, "", expected, scan);
+    separator = ",";
   }
-  return `[${text}]`;
+  to.raw("]");
 }
 
 /** Caches the content hash of a spec's manifest for as long as the spec lives. Manifests are large, and not kept. */

@@ -1,19 +1,25 @@
 // A short hash of a manifest, stored in an annotation of the object. It shows whether a manifest was already applied, also
 // after a restart, without sending it (K11).
-import { hash } from "node:crypto";
+import { JsonBytes } from "./json-bytes.ts";
 import { annotationKeys } from "./labels.ts";
 import { sortedNames } from "./sorted-names.ts";
 
 // 96 bits, six per character: enough that two states of an object do not collide by accident.
 const hashChars = 16;
 
+const json = new JsonBytes();
+
 /** Equal for equal content, whatever the order of the keys. */
 export function hashOf(value: unknown): string {
-  return hashOfText(canonicalJson(value));
+  return hashWritten((to) => writeCanonical(value, to));
 }
 
-export function hashOfText(text: string): string {
-  return hash("sha256", text, "base64url").slice(0, hashChars);
+/** The hash of the JSON that the function writes. */
+export function hashWritten(write: (to: JsonBytes) => void): string {
+  // What a function that threw has written is dropped.
+  json.cut(0);
+  write(json);
+  return json.digest().slice(0, hashChars);
 }
 
 interface Annotated {
@@ -35,31 +41,36 @@ function annotated<T extends Annotated>(object: T, key: string, value: string): 
   return { ...object, metadata: { ...metadata, annotations: { ...metadata?.annotations, [key]: value } } };
 }
 
-/**
- * JSON with sorted keys; undefined members are left out, as in JSON. It runs several times for every object that is
- * applied, so it builds the text directly, without a list of parts.
- */
-function canonicalJson(value: unknown): string {
-  if (typeof value === "string") return quoted(value);
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  let text = "";
-  if (Array.isArray(value)) {
-    for (const item of value) text += `${text === "" ? "" : ","}${canonicalJson(item ?? null)}`;
-    return `[${text}]`;
+/** JSON with sorted keys; undefined members are left out, as in JSON. */
+function writeCanonical(value: unknown, to: JsonBytes): void {
+  if (typeof value === "string") to.string(value);
+  else if (typeof value !== "object" || value === null) to.raw(JSON.stringify(value) ?? "null");
+  else if (Array.isArray(value)) writeItems(value, to);
+  else writeMembers(value as Readonly<Record<string, unknown>>, to);
+}
+
+function writeItems(items: readonly unknown[], to: JsonBytes): void {
+  let separator = "";
+  to.raw("[");
+  for (const item of items) {
+    to.raw(separator);
+    writeCanonical(item ?? null, to);
+    separator = ",";
   }
-  const members = value as Readonly<Record<string, unknown>>;
+  to.raw("]");
+}
+
+function writeMembers(members: Readonly<Record<string, unknown>>, to: JsonBytes): void {
+  let separator = "";
+  to.raw("{");
   for (const name of sortedNames(members)) {
     const member = members[name];
     if (member === undefined) continue;
-    text += `${text === "" ? "" : ","}${quoted(name)}:${canonicalJson(member)}`;
+    to.raw(separator);
+    to.string(name);
+    to.raw(":");
+    writeCanonical(member, to);
+    separator = ",";
   }
-  return `{${text}}`;
-}
-
-// All but quotes, backslashes, control characters and surrogates.
-const needsNoEscape = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/;
-
-/** A string as JSON. Few strings need escapes, and looking for these is quicker than JSON.stringify(). */
-export function quoted(text: string): string {
-  return needsNoEscape.test(text) ? `"${text}"` : JSON.stringify(text);
+  to.raw("}");
 }
