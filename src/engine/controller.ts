@@ -15,7 +15,7 @@ import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/kra
 import { createSoleLeadership, type Term } from "../kube/leadership.ts";
 import { ActionRecords } from "./action-records.ts";
 import { StepsApplier } from "./apply-steps.ts";
-import { backoffs, classifyFailure, classifyProblems } from "./classify.ts";
+import { backoffs, classifyFailure } from "./classify.ts";
 import { Contests } from "./contests.ts";
 import {
   type ControllerDefinition,
@@ -39,11 +39,11 @@ import { DriftMemory } from "./drift-memory.ts";
 import { countRepair } from "./drift-repair.ts";
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
 import { followIncarnations, resetCursor } from "./incarnation.ts";
-import { KeptOrders } from "./kept-orders.ts";
+import { KeptOrders, takeOrder } from "./kept-orders.ts";
 import { KeyPace } from "./key-pace.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
 import { createEventRecorder, type EventRecorder } from "./object-events.ts";
-import { ObjectStatuses, type OutcomeRecord } from "./object-status.ts";
+import { ObjectStatuses } from "./object-status.ts";
 import { OrderWaits, type ReadOrder, readOrder, restoreOrder } from "./orders.ts";
 import type { Reconciler } from "./reconcile.ts";
 import { createReconciler } from "./reconcile-spans.ts";
@@ -239,30 +239,9 @@ export class Controller<
     return this.order(() => ({ message: readDelete(this.kind, message, 0n, this.options.rules) }), signal);
   }
 
-  /** Takes an order from a call the same way as a message from the stream; resolves with its outcome. */
-  private async order(read: () => ReadOrder<Spec>, signal: AbortSignal): Promise<OrderOutcome> {
-    const { key, want } = read().message;
-    if (want.kind === "invalid") {
-      const { reason, fieldPath } = classifyProblems(want.problems);
-      return { outcome: "parked", reason, fieldPath, isInvalid: true };
-    }
-    const linked = linkSignals(signal, this.stopping.signal);
-    let done: Promise<OutcomeRecord> | undefined;
-    const onTaken = () => {
-      this.guard.clear(key);
-      done = this.orders.wait(key, this.store.get(key)?.sequence ?? 0, linked.signal);
-      this.queue.forget(key);
-    };
-    try {
-      // The caller cannot cancel this: an order that is recorded must also be in force.
-      const taking = this.kept.take(key, read, onTaken, this.stopping.signal);
-      // Also if it fails, because its record may have been written.
-      const taken = await taking.finally(() => this.queue.add(key));
-      if (taken.kind === "taken") return await (done ?? Promise.reject(signal.reason));
-      return { outcome: "retrying", reason: taken.reason, fieldPath: undefined, isUnrecorded: true };
-    } finally {
-      linked.release();
-    }
+  private order(read: () => ReadOrder<Spec>, signal: AbortSignal): Promise<OrderOutcome> {
+    const { kept, orders: waits, store, guard, queue } = this;
+    return takeOrder(read, { kept, waits, store, guard, queue, stopping: this.stopping.signal }, signal);
   }
 
   status(): ControllerStatus {

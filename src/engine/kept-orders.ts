@@ -6,13 +6,17 @@
 // - A failed write may still have reached the server. The key is then due: every reconcile of it calls settle(), which
 //   corrects the record, until that succeeds.
 // - The writes of one key are made one after another, in the order of the calls.
-import { isAbort, withTimeout } from "../concurrency/abort.ts";
+import { isAbort, linkSignals, withTimeout } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
+import type { WorkQueue } from "../concurrency/work-queue.ts";
 import { KubeApiError } from "../kube/errors.ts";
-import { classifyFailure } from "./classify.ts";
+import { classifyFailure, classifyProblems } from "./classify.ts";
+import type { DeletionGuard } from "./deletion-guard.ts";
 import type { DesiredStore } from "./desired-store.ts";
+import type { OutcomeRecord } from "./object-status.ts";
 import type { OrderRecord, OrderRecords, RecordOutcome } from "./order-records.ts";
-import type { ReadOrder } from "./orders.ts";
+import type { OrderWaits, ReadOrder } from "./orders.ts";
+import type { OrderOutcome } from "./running-controller.ts";
 
 export interface KeptOrdersDeps<Spec> {
   readonly store: DesiredStore<Spec>;
@@ -221,4 +225,44 @@ export class KeptOrders<Spec> {
 
 function refused(reason: string): TakeOutcome {
   return { kind: "refused", reason };
+}
+
+export interface OrderParts<Spec> {
+  readonly kept: KeptOrders<Spec>;
+  readonly waits: OrderWaits;
+  readonly store: Pick<DesiredStore<Spec>, "get">;
+  readonly guard: Pick<DeletionGuard, "clear">;
+  readonly queue: Pick<WorkQueue, "add" | "forget">;
+  /** Aborts when the controller stops. */
+  readonly stopping: AbortSignal;
+}
+
+/** Takes an order from a call the same way as a message from the stream; resolves with its outcome. */
+export async function takeOrder<Spec>(
+  read: () => ReadOrder<Spec>,
+  { kept, waits, store, guard, queue, stopping }: OrderParts<Spec>,
+  signal: AbortSignal,
+): Promise<OrderOutcome> {
+  const { key, want } = read().message;
+  if (want.kind === "invalid") {
+    const { reason, fieldPath } = classifyProblems(want.problems);
+    return { outcome: "parked", reason, fieldPath, isInvalid: true };
+  }
+  const linked = linkSignals(signal, stopping);
+  let done: Promise<OutcomeRecord> | undefined;
+  const onTaken = () => {
+    guard.clear(key);
+    done = waits.wait(key, store.get(key)?.sequence ?? 0, linked.signal);
+    queue.forget(key);
+  };
+  try {
+    // The caller cannot cancel this: an order that is recorded must also be in force.
+    const taking = kept.take(key, read, onTaken, stopping);
+    // Also if it fails, because its record may have been written.
+    const taken = await taking.finally(() => queue.add(key));
+    if (taken.kind === "taken") return await (done ?? Promise.reject(signal.reason));
+    return { outcome: "retrying", reason: taken.reason, fieldPath: undefined, isUnrecorded: true };
+  } finally {
+    linked.release();
+  }
 }
