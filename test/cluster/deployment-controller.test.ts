@@ -4,62 +4,28 @@
 import assert from "node:assert/strict";
 import { before, type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { createSystemClock } from "../../src/concurrency/clock.ts";
-import { createSystemRandom } from "../../src/concurrency/random.ts";
-import { Secret } from "../../src/config/secret.ts";
-import { createOrderRecords } from "../../src/engine/kube-order-records.ts";
 import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
-import { kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { events, replicaSets } from "../../src/kube/resources.ts";
-import { createMetrics } from "../../src/telemetry/metrics.ts";
-import { createRecordingKubeApi } from "../simulation/recording-kube-api.ts";
-import { defaultOptions, deployment, region } from "../simulation/simulated-region.ts";
+import { type defaultOptions, deployment, region } from "../simulation/simulated-region.ts";
 import { realServerTarget } from "../support/cluster/contract-target.ts";
+import { createRegionPlane, startClusterController } from "../support/cluster-controller.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { eventually } from "../support/eventually.ts";
-import { connectToPlane } from "../support/plane-connection.ts";
-import { createQuietLog } from "../support/quiet-log.ts";
-import { createTestPlane } from "../support/store-admin.ts";
-import { testSeal } from "../support/test-seal.ts";
-
-const createDeploymentController = await kinds.deployment.loadController();
+import type { TestPlane } from "../support/store-admin.ts";
 
 const cluster = clusterUnderTest();
-const clock = createSystemClock();
-const token = new Secret("test-token");
 const never = new AbortController().signal;
 
 before(() => cluster.empty());
 
-async function startAgent(
-  t: TestContext,
-  plane: ReturnType<typeof createTestPlane>,
-  options: Partial<typeof defaultOptions> = {},
-) {
-  const { transport } = realServerTarget(cluster);
-  const api = createRecordingKubeApi(createKubeApi(transport));
-  const controlPlane = connectToPlane(plane, { controller: "deployments", region, token }, { clock });
-  const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
-  const log = createQuietLog();
-  const orders = createOrderRecords({ namespace: "krane", region, controller: "deployments" }, { api, log });
-  const random = createSystemRandom();
-  const deps = { controlPlane, api, orders, clock, random, log, metrics, seal: testSeal };
-  const controller = createDeploymentController({ ...defaultOptions, ...options }, deps);
-  const stop = async () => {
-    await controller.stop();
-    await controlPlane.close();
-    await transport.close();
-  };
-  t.after(stop);
-  await controller.start();
-  return { controller, api, stop };
+function startAgent(t: TestContext, plane: TestPlane, options: Partial<typeof defaultOptions> = {}) {
+  return startClusterController(t, { cluster, plane, recordsNamespace: "krane" }, options);
 }
 
 test("deployments become ready, are repaired without a resync, and cost no write after a restart", async (t) => {
-  const plane = createTestPlane({ tokens: [token] }, { clock, log: createQuietLog() });
-  await plane.admin.registerRegion(region);
+  const plane = await createRegionPlane();
   for (const index of [1, 2, 3]) {
     const sizes = { replicas: 2, cpuMillicores: 1000n, memoryMib: 1024n };
     const environmentId = index === 3 ? "env_b" : "env_a";
@@ -121,8 +87,7 @@ test("deployments become ready, are repaired without a resync, and cost no write
 });
 
 test("what was ordered by a call is kept as it was ordered after a restart, and is never asked for", async (t) => {
-  const plane = createTestPlane({ tokens: [token] }, { clock, log: createQuietLog() });
-  await plane.admin.registerRegion(region);
+  const plane = await createRegionPlane();
   const first = await startAgent(t, plane);
   const message = deployment(7, {
     k8sNamespace: "ordered",
@@ -133,9 +98,9 @@ test("what was ordered by a call is kept as it was ordered after a restart, and 
   const outcomeAt = ({ controller }: typeof first) =>
     controller.objects().find((object) => object.key === key)?.outcome;
   await first.controller.apply(message, never, "rd_1");
-  // Not all of an API server knows a namespace that was made a moment ago. The order stays, and is carried out.
+  // Not all of an API server knows a namespace that was made a moment ago. The order stays, and is applied.
   const done = [ObjectStatus_Outcome.APPLIED, ObjectStatus_Outcome.UNCHANGED];
-  await eventually("it is carried out", () =>
+  await eventually("it is applied", () =>
     assert.ok(
       done.some((one) => one === outcomeAt(first)),
       "not yet",
@@ -168,8 +133,7 @@ test("what was ordered by a call is kept as it was ordered after a restart, and 
 });
 
 test("a client that keeps changing or deleting an object is named, and a new version is applied at once", async (t) => {
-  const plane = createTestPlane({ tokens: [token] }, { clock, log: createQuietLog() });
-  await plane.admin.registerRegion(region);
+  const plane = await createRegionPlane();
   const { controller } = await startAgent(t, plane, { resyncMs: 0, replayMs: 0 });
   const { transport } = realServerTarget(cluster);
   t.after(() => transport.close());

@@ -1,8 +1,11 @@
-// The deployment controller on the cluster under test, with the rights of the chart and a control plane in memory.
+// A controller on the cluster under test, with a control plane in memory.
 import type { TestContext } from "node:test";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { Secret } from "../../src/config/secret.ts";
+import type { ControllerDeps } from "../../src/engine/controller-options.ts";
+import { createOrderRecords } from "../../src/engine/kube-order-records.ts";
+import type { RunningController } from "../../src/engine/running-controller.ts";
 import type { KindControllerOptions } from "../../src/kinds/kind.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
@@ -19,7 +22,8 @@ import { createQuietLog } from "./quiet-log.ts";
 import { createTestPlane, type TestPlane } from "./store-admin.ts";
 import { testSeal } from "./test-seal.ts";
 
-const createDeploymentController = await kinds.deployment.loadController();
+const createDeployments = await kinds.deployment.loadController();
+const createSentinels = await kinds.sentinel.loadController();
 const clock = createSystemClock();
 const token = new Secret("test-token");
 
@@ -32,26 +36,59 @@ export async function createRegionPlane(): Promise<TestPlane> {
 
 export interface ClusterControllerParts {
   readonly cluster: TestCluster;
-  readonly account: ServiceAccountAccess;
+  /** With the rights of the chart; without it, the controller is an administrator. */
+  readonly account?: ServiceAccountAccess;
   readonly plane: TestPlane;
+  /** The namespace of the records of orders; without it, orders are not recorded. */
+  readonly recordsNamespace?: string;
 }
 
-/** It is stopped at the end of the test, or by `stop`. */
-export async function startClusterController(
+type CreatedController = Pick<RunningController, "start" | "stop">;
+type Create<C extends CreatedController> = (options: KindControllerOptions, deps: ControllerDeps) => C;
+
+/** The controller of deployments. It is stopped at the end of the test, or by `stop`. */
+export function startClusterController(
   t: TestContext,
-  { cluster, account, plane }: ClusterControllerParts,
+  parts: ClusterControllerParts,
+  options: Partial<KindControllerOptions> = {},
+) {
+  return startController(t, { ...parts, controller: "deployments", create: createDeployments }, options);
+}
+
+/** The controller of sentinels. */
+export function startSentinelController(
+  t: TestContext,
+  parts: ClusterControllerParts,
+  options: Partial<KindControllerOptions> = {},
+) {
+  return startController(t, { ...parts, controller: "sentinels", create: createSentinels }, options);
+}
+
+async function startController<C extends CreatedController>(
+  t: TestContext,
+  parts: ClusterControllerParts & { readonly controller: string; readonly create: Create<C> },
   options: Partial<KindControllerOptions>,
 ) {
+  const { cluster, account, plane, controller: name, recordsNamespace: namespace } = parts;
   const kept = createKeptLog();
-  const credentials = fixedCredential({ authorization: `Bearer ${account.token}` });
-  const endpoint = { server: cluster.serverUrl, ca: cluster.ca, credentials };
+  const { log } = kept;
+  const authorization = `Bearer ${account?.token ?? cluster.adminToken}`;
+  const endpoint = {
+    server: cluster.serverUrl,
+    ca: cluster.ca,
+    credentials: fixedCredential({ authorization }),
+  };
   const transport = createHttpTransport({ endpoint, connections: 16 }, { clock });
-  const controlPlane = connectToPlane(plane, { controller: "deployments", region, token }, { clock });
+  const controlPlane = connectToPlane(plane, { controller: name, region, token }, { clock });
   const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
   const api = createRecordingKubeApi(createKubeApi(transport));
   const random = createSystemRandom();
-  const deps = { controlPlane, api, clock, random, log: kept.log, metrics, seal: testSeal };
-  const controller = createDeploymentController({ ...defaultOptions, ...options }, deps);
+  const orders =
+    namespace === undefined
+      ? undefined
+      : createOrderRecords({ namespace, region, controller: name }, { api, log });
+  const deps = { controlPlane, api, clock, random, log, metrics, seal: testSeal, ...(orders && { orders }) };
+  const controller = parts.create({ ...defaultOptions, ...options }, deps);
   const stop = async () => {
     await controller.stop();
     await controlPlane.close();

@@ -4,16 +4,13 @@
 import assert from "node:assert/strict";
 import { before, type TestContext, test } from "node:test";
 import type { Pod } from "kubernetes-types/core/v1.js";
-import { createSystemClock } from "../../../src/concurrency/clock.ts";
-import { createSystemRandom } from "../../../src/concurrency/random.ts";
-import { Secret } from "../../../src/config/secret.ts";
 import { Health } from "../../../src/gen/ctrl/v1/sentinel_pb.ts";
-import { kinds } from "../../../src/kinds/kinds.ts";
 import type { KubeApi } from "../../../src/kube/api.ts";
 import { createKubeApi } from "../../../src/kube/client.ts";
 import {
   appsDeployments,
   ciliumNetworkPolicies,
+  namespaces,
   podDisruptionBudgets,
   pods,
   replicaSets,
@@ -21,25 +18,18 @@ import {
 } from "../../../src/kube/resources.ts";
 import type { KubeObject } from "../../../src/kube/types.ts";
 import { annotationKeys } from "../../../src/model/labels.ts";
-import { createMetrics } from "../../../src/telemetry/metrics.ts";
-import { createRecordingKubeApi, withoutEvents } from "../../simulation/recording-kube-api.ts";
+import { withoutEvents } from "../../simulation/recording-kube-api.ts";
 import { partsOf } from "../../simulation/sentinel-agents.ts";
-import { defaultOptions, region } from "../../simulation/simulated-region.ts";
+import { region } from "../../simulation/simulated-region.ts";
 import { realServerTarget } from "../../support/cluster/contract-target.ts";
+import { createRegionPlane, startSentinelController } from "../../support/cluster-controller.ts";
 import { clusterUnderTest } from "../../support/cluster-under-test.ts";
 import { eventually } from "../../support/eventually.ts";
 import { companionsOfOlderAgent, deploymentOfOlderAgent } from "../../support/older-sentinel.ts";
-import { connectToPlane } from "../../support/plane-connection.ts";
-import { createQuietLog } from "../../support/quiet-log.ts";
 import { applySentinel } from "../../support/sentinel-messages.ts";
-import { createTestPlane } from "../../support/store-admin.ts";
-import { testSeal } from "../../support/test-seal.ts";
-
-const createSentinelController = await kinds.sentinel.loadController();
+import type { TestPlane } from "../../support/store-admin.ts";
 
 const cluster = clusterUnderTest();
-const clock = createSystemClock();
-const token = new Secret("test-token");
 const never = new AbortController().signal;
 const namespace = "sentinel";
 // A pod counts as available 30 s after it is ready, and a roll-out replaces one after the other.
@@ -48,45 +38,15 @@ const rollOut = { deadlineMs: 300_000 };
 
 before(() => cluster.empty());
 
-type Plane = ReturnType<typeof createTestPlane>;
-
-async function createPlane(): Promise<Plane> {
-  const plane = createTestPlane({ tokens: [token] }, { clock, log: createQuietLog() });
-  await plane.admin.registerRegion(region);
-  return plane;
-}
-
-async function startAgent(t: TestContext, plane: Plane) {
-  const { transport } = realServerTarget(cluster);
-  const api = createRecordingKubeApi(createKubeApi(transport));
-  const controlPlane = connectToPlane(plane, { controller: "sentinels", region, token }, { clock });
-  const metrics = createMetrics({ version: "0", revision: "r", nodeVersion: "v0" });
-  const deps = {
-    controlPlane,
-    api,
-    clock,
-    random: createSystemRandom(),
-    log: createQuietLog(),
-    metrics,
-    seal: testSeal,
-  };
-  const options = { ...defaultOptions, resyncMs: 2_000, replayMs: 3_000 };
-  const controller = createSentinelController(options, deps);
-  const stop = async () => {
-    await controller.stop();
-    await controlPlane.close();
-    await transport.close();
-  };
-  t.after(stop);
-  await controller.start();
-  return { controller, api, stop };
+function startAgent(t: TestContext, plane: TestPlane) {
+  return startSentinelController(t, { cluster, plane }, { resyncMs: 2_000, replayMs: 3_000 });
 }
 
 function sentinel(index: number, overrides: Parameters<typeof applySentinel>[0] = {}) {
   return applySentinel({ k8sName: `gate-${index}`, sentinelId: `se_${index}`, ...overrides });
 }
 
-async function untilAvailable(plane: Plane, index: number, replicas: number): Promise<void> {
+async function untilAvailable(plane: TestPlane, index: number, replicas: number): Promise<void> {
   await eventually(
     `${replicas} replicas of sentinel ${index} are reported`,
     async () => {
@@ -139,7 +99,7 @@ async function availableDuring(api: KubeApi, index: number, act: () => Promise<v
 test("sentinels live: healthy, evicted as their budgets allow, rolled, paused, lost, and deleted", {
   concurrency: true,
 }, async (t) => {
-  const plane = await createPlane();
+  const plane = await createRegionPlane();
   await plane.admin.setSentinel(region, sentinel(1, { replicas: 3 }));
   await plane.admin.setSentinel(region, sentinel(2, { replicas: 1 }));
   await plane.admin.setSentinel(region, sentinel(3, { replicas: 3 }));
@@ -266,11 +226,12 @@ test("sentinels live: healthy, evicted as their budgets allow, rolled, paused, l
 });
 
 test("what an older agent left is taken over in place: one rolling update, nothing deleted", async (t) => {
-  const plane = await createPlane();
+  const plane = await createRegionPlane();
   const { transport } = realServerTarget(cluster);
   t.after(() => transport.close());
   const older = createKubeApi(transport);
   const byOlder = { fieldManager: "krane", force: false };
+  await older.apply(namespaces, { metadata: { name: namespace } }, byOlder, never);
   const { object: left } = await older.apply(appsDeployments, deploymentOfOlderAgent(), byOlder, never);
   const uid = left.metadata?.uid ?? "";
   const companions = companionsOfOlderAgent(uid);
