@@ -1,7 +1,7 @@
 // What a real Kubernetes node is made of, and how each part is built. The rest of it comes from Debian packages.
 //
 // The recipe of the control plane has a cache key of its own (kube-recipe.ts), so that a change here builds only the
-// node anew. The kubelet has a go.mod beside that of the control plane for the same reason; a test holds their versions
+// node. The kubelet has a go.mod beside that of the control plane for the same reason; a test holds their versions
 // together.
 
 import { createHash } from "node:crypto";

@@ -98,7 +98,7 @@ export interface DesiredStream {
   run(signal: AbortSignal): Promise<void>;
   /** Resets the cursor and reopens the stream: after this long (default at once) if it is open, else when its delay is over. */
   reconnectFromZero(afterMs?: number): void;
-  /** Does so again and again, until the signal aborts. The interval is up to a fifth shorter, at random. */
+  /** Does so repeatedly, until the signal aborts. The interval is up to a fifth shorter, at random. */
   replayEvery(everyMs: number, signal: AbortSignal): Promise<void>;
   status(): StreamStatus;
 }

@@ -10,7 +10,7 @@ interface Memory {
   readonly stored: string;
   /** What still differs and why krane leaves it, for people; empty if nothing does. */
   readonly left: string;
-  /** What is left lowers the isolation of its pods, so it is not in sync, and is tried out again and again. */
+  /** What is left lowers the isolation of its pods, so it is not in sync, and is tried out repeatedly. */
   readonly isHeld: boolean;
 }
 

@@ -115,7 +115,7 @@ test("if an agent had more troubles than it lists, its settled versions may have
     const after = knownAfter({ known, state }, reportOf(instanceId, { cursor: 3n }), counter);
     return settledBy(streamOf(after.report.state)).upTo;
   };
-  // Those that it settles itself leave the list, and one that was refused and never listed would look carried out.
+  // Those that it settles itself leave the list, and one that was refused and never listed would look applied.
   assert.equal(settledWith("ins_2"), 3n);
   assert.equal(settledWith("ins_1"), 9n);
 });

@@ -4,7 +4,7 @@
 // - It handles the messages of a stream one after the other, moves its cursor when one is done, and ends the stream when
 //   one fails. So everything up to the cursor that it opens a stream with is settled. What was sent after that counts as
 //   settled once the stream has stayed open for as long as the agent may need for it.
-// - A stream that ends at the same message again and again is trouble with that object.
+// - A stream that keeps ending at the same message is trouble with that object.
 // - It deletes whatever the control plane answers `not_found` for. So it gets `not_found` about nothing: only a Delete
 //   removes an object (K5).
 // - It never takes its cursor back. With one above the region's counter, as after a restore, it gets everything on each

@@ -198,7 +198,7 @@ describe("when the agent rejected more than it lists", () => {
     assert.deepEqual(both(listing({ conflicts: 1, parked: 1 }, other)), unsure);
     assert.deepEqual(both(listing({ conflicts: 1 }, other)), done, "all are listed");
     const failing = { ...other, outcome: Outcome.APPLIED, failing: "1 of 1 pods: CrashLoopBackOff" };
-    assert.deepEqual(both(listing({ conflicts: 1 }, failing)), unsure, "what is listed was carried out");
+    assert.deepEqual(both(listing({ conflicts: 1 }, failing)), unsure, "what is listed was applied");
   });
 
   test("listed objects are known, and the others say why they are not", () => {

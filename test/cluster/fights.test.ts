@@ -63,7 +63,7 @@ test("somebody who deletes whatever krane creates gets a few answers and is anno
     assert.match(events, /Contested/);
   });
 
-  // A neighbour changes meanwhile, and krane carries it out without a pause.
+  // A neighbour changes meanwhile, and krane applies that without a pause.
   await plane.admin.setDeployment(region, deployment(2, { replicas: 3 }));
   await eventually("the neighbour is changed", async () =>
     assert.equal((await liveSet("web-2"))?.spec?.replicas, 3),

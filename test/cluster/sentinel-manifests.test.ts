@@ -143,8 +143,8 @@ test("with the Deployment goes what it owns, and what the environment shares sta
   for (const manifest of shared) assert.ok(await get(manifest as KubeObject));
 });
 
-test("a Deployment that was created anew gets its companions back under its own uid", async () => {
-  const spec = sentinelSpec({ k8sName: "anew", sentinelId: "se_anew", replicas: 0 });
+test("a Deployment that was created again gets its companions back under its own uid", async () => {
+  const spec = sentinelSpec({ k8sName: "again", sentinelId: "se_again", replicas: 0 });
   const deployment = desiredSentinelDeployment(spec, settings);
   const first = uidOf(await applied(deployment));
   await applied(desiredSentinelService(spec, first));
@@ -153,7 +153,7 @@ test("a Deployment that was created anew gets its companions back under its own 
   await eventually("it is gone", async () => assert.equal(await get(deployment), undefined));
   const second = uidOf(await applied(deployment));
   assert.notEqual(second, first);
-  // Kubernetes collects the Service of before, sooner or later; whoever comes first, this is the end.
+  // Kubernetes collects the previous Service, sooner or later; in either order, this is the result.
   const manifest = desiredSentinelService(spec, second);
   await eventually("the Service is there and has one owner", async () => {
     const again = await applied(manifest, true);

@@ -1,4 +1,4 @@
-// How a process ends when something stands in the way: a bug that nothing catches, output
+// How a process ends when something fails: a bug that nothing catches, output
 // that cannot be written, a thread that never comes back.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -353,7 +353,7 @@ test("a cluster that does not answer is one problem, and the rest is still looke
   assert.deepEqual(names, ["files", "cluster"]);
 });
 
-test("a cluster that answers, but not about what krane needs, is no cluster that was looked at", async (t) => {
+test("a cluster that answers none of the requests that krane needs is not reported as checked", async (t) => {
   const { cluster, filesOf } = await createWorld(t);
   const page = { kind: "whole", status: 200, body: "<html>welcome</html>" } as const;
   cluster.server.faults.intercept(({ path }) => (path === "/version" ? undefined : page));

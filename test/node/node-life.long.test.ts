@@ -1,5 +1,5 @@
 // What becomes of tenants' programs when the kubelet restarts, when their node does not answer, and when its power is cut:
-// what krane reports meanwhile is what is so.
+// what krane reports meanwhile is true.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { eventually } from "../support/eventually.ts";

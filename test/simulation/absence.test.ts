@@ -144,7 +144,7 @@ test("desired state that returns takes the suspicion away", async () => {
   await world.stop();
 });
 
-test("an explicit delete is carried out at once", async () => {
+test("an explicit delete is applied at once", async () => {
   const { world, agent } = await populated(1);
   await world.plane.admin.deleteDeployment(region, "d_1");
   // The ReplicaSet, and the policy that nothing needs any more.

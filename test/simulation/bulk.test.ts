@@ -113,7 +113,7 @@ test("objects are told in pages, in the order of their keys", async () => {
   await world.stop();
 });
 
-test("every minute each object is asked for, and within ten minutes the stream begins anew from 0", async () => {
+test("every minute each object is asked for, and within ten minutes the stream starts again from 0", async () => {
   const questions: number[] = [];
   const openings: { readonly atMs: number; readonly version: bigint }[] = [];
   const listen: Interceptor = (next) => async (call) => {

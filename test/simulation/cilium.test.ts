@@ -74,7 +74,7 @@ test("a policy comes, changes and goes as the control plane asks, in a namespace
   await world.stop();
 });
 
-test("an order takes the same road, and is answered with what came of it", async () => {
+test("an order is applied like a message of the stream, and returns its outcome", async () => {
   const { world, agent } = await withOne();
   const { controller } = agent;
   const applied = await world.resolved(controller.apply(policy(2), never));
@@ -87,7 +87,7 @@ test("an order takes the same road, and is answered with what came of it", async
   await world.stop();
 });
 
-test("without the kind it starts all the same, everything waits and says so, and begins by itself", async () => {
+test("without the kind it starts, everything waits with a reason, and goes on once the kind is there", async () => {
   const world = await SimulatedRegion.create({ withoutCilium: true });
   await world.plane.admin.setPolicy(region, policy(1));
   await world.plane.admin.setPolicy(region, policy(2));

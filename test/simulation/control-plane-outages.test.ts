@@ -106,7 +106,7 @@ test("changes of desired state wait for the control plane, and nothing else does
   await world.stop();
 });
 
-test("a control plane that counts anew from 0 is followed, and nothing is deleted", async () => {
+test("a control plane that counts again from 0 is followed, and nothing is deleted", async () => {
   const world = await SimulatedRegion.create();
   for (let index = 1; index <= 10; index++) await world.setDeployment(index, { replicas: 0 });
   const agent = await world.startAgent();

@@ -38,7 +38,7 @@ test("a start that is given up ends at once", async () => {
   await world.stop();
 });
 
-test("stop may be called again and again, also before and during the start", async () => {
+test("stop may be called repeatedly, also before and during the start", async () => {
   const world = await SimulatedRegion.create();
   const never1 = world.createAgent();
   await never1.controller.stop();
@@ -67,7 +67,7 @@ test("after a stop in the middle of everything nothing runs", async () => {
   await world.stop();
 });
 
-test("an order takes the same road and says what came of it", async () => {
+test("an order is applied like a message of the stream, and returns its outcome", async () => {
   const world = await SimulatedRegion.create();
   const agent = await world.startAgent();
   const { controller } = agent;

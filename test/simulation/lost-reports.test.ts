@@ -1,4 +1,4 @@
-// Reports that nobody takes: what is wanted is carried out and settled all the same, and what there is to say in the end
+// Reports that never arrive: desired state is applied and settled nevertheless, and what there is to report in the end
 // is said once (K9).
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -67,7 +67,7 @@ for (const count of [1, 3, 10, 200]) {
       await world.clock.advance(longMs);
       await assertKept(world, agent, count);
       assert.equal(controller.status().resync?.asked, count);
-      // A replay contradicts the answers: the suspicion begins anew, and is told anew, in the same words.
+      // A replay contradicts the responses: the suspicion starts again, and is logged again, in the same words.
       assert.deepEqual(new Set(loudLines(agent).map(String)), new Set([String(unknownObjects(count))]));
       await world.stop();
     });

@@ -101,7 +101,7 @@ test("an object stays krane's whatever its managed-by label says: the seal count
   await world.stop();
 });
 
-test("an object that a finalizer holds is not reported as gone, and made anew once it is", async () => {
+test("an object that a finalizer holds is not reported as gone, and is created again once it is", async () => {
   const { world, agent } = await withOne();
   await edit(world, {}, { finalizers: ["example.com/hold"] });
   await world.clock.advance(2_000);

@@ -118,7 +118,7 @@ function withoutIdentity(object: KubeObject, deploymentUid: string | undefined):
   const { labels, annotations, ownerReferences, finalizers } = object.metadata ?? {};
   const { metadata: _, status: __, ...rest } = object as KubeObject & { readonly status?: unknown };
   return {
-    // The address of a Service is drawn anew with each.
+    // Each Service gets a new address.
     ...JSON.parse(JSON.stringify(rest, (_key, value) => (isAddress(value) ? "address" : value))),
     labels,
     // The hash of a manifest that names an owner is another one with each owner.

@@ -121,7 +121,7 @@ test("a Deployment that is deleted by hand takes what it owns with it, and all f
   await world.stop();
 });
 
-test("a Deployment that is deleted in the foreground is made anew once it is gone", async () => {
+test("a Deployment that is deleted in the foreground is created again once it is gone", async () => {
   const { world } = await settledWorld({ withPods: true });
   const before = (await liveDeployment(world, 1))?.metadata?.uid;
   await world.api.delete(

@@ -35,7 +35,7 @@ test("the other four are there, and what is missing is said", async () => {
   const missing = caches.find(({ kind }) => kind === "cilium.io/CiliumNetworkPolicy");
   assert.equal(missing?.synced, false);
   assert.notEqual(missing?.lastError, "");
-  assert.equal(agent.writes.length, 5, "and nothing is written again and again");
+  assert.equal(agent.writes.length, 5, "and nothing is written repeatedly");
   await world.stop();
 });
 
@@ -49,7 +49,7 @@ test("the policy comes by itself once there can be one, without a resync", async
   await world.stop();
 });
 
-test("changes and drift of the four are carried out meanwhile, and a delete leaves nothing", async () => {
+test("changes of the four are applied and their drift is repaired meanwhile, and a delete leaves nothing", async () => {
   const { world, agent } = await withoutCilium(watchOnly);
   const { appsDeployments, services } = await import("../../src/kube/resources.ts");
   const never = new AbortController().signal;

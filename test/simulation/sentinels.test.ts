@@ -207,7 +207,7 @@ test("a sentinel that cannot be right is parked with the field that is wrong, an
   await world.stop();
 });
 
-test("an order that does not come from the stream is carried out, and its outcome is told", async () => {
+test("an order that does not come from the stream is applied, and its outcome is returned", async () => {
   const world = await SimulatedRegion.create();
   const { controller } = await startSentinelAgent(world);
   const message = applySentinel({ k8sName: "gate-1", sentinelId: "se_1" });

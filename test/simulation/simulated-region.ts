@@ -200,7 +200,7 @@ export class SimulatedRegion {
     return this.plane.admin.setDeployment(region, deployment(index, overrides));
   }
 
-  /** Puts a pod of a ReplicaSet into the place of the one of before, without any controller. */
+  /** Replaces a pod of a ReplicaSet by another one, without any controller. */
   async replacePod(
     owner: ReplicaSet,
     before: string | undefined,

@@ -99,7 +99,7 @@ function goneObjects(holds: Holds): void {
     assert.deepEqual(await left(store, region), ids, "it may be among those that did not fit");
   });
 
-  holds("the time of one that came back, or was wanted again, counts anew", async ({ store, region }) => {
+  holds("the time of one that came back, or was wanted again, starts again", async ({ store, region }) => {
     for (const id of ["again", "wanted"]) {
       await store.put(region, "deployment", deployment(id), author);
       await store.stop(region, "deployment", id, author);
@@ -154,7 +154,7 @@ function agentsWord(holds: Holds): void {
     },
   );
 
-  holds("an agent that starts anew has to come to a deletion itself before it is forgotten", async (open) => {
+  holds("a deletion is forgotten only after a restarted agent has applied it itself", async (open) => {
     const { store, region } = open;
     await store.put(region, "sentinel", sentinel("s"), author);
     await store.stop(region, "sentinel", "s", author);
@@ -166,7 +166,7 @@ function agentsWord(holds: Holds): void {
     assert.deepEqual(await left(store, region), ["s"]);
     await settle(store, region, 2n);
     await trimAt(store, 30_000);
-    assert.deepEqual(await left(store, region), ["s"], "its time counts anew");
+    assert.deepEqual(await left(store, region), ["s"], "its time starts again");
     await trimAt(store, 40_000);
     assert.deepEqual(await left(store, region), []);
   });

@@ -1,4 +1,4 @@
-// Waits for the world to reach a state by asking again and again, so that no
+// Waits for the world to reach a state by polling, so that no
 // test sleeps for a guessed time. The deadline is generous: it is only ever
 // spent by a test that fails, and then the last refusal is the message.
 //

@@ -230,7 +230,7 @@ export class FailoverRegion {
     const holders = this.terms.map(({ holder }) => holder);
     for (const { writer } of turns) {
       const at = holders.indexOf(writer);
-      assert.ok(at >= 0, `${writer} wrote, but not in its turn`);
+      assert.ok(at >= 0, `${writer} wrote outside of its term`);
       holders.splice(0, at);
     }
     for (const [index, { writer, began }] of turns.entries()) {

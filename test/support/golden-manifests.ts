@@ -1,6 +1,6 @@
 // What krane asks of Kubernetes, case by case, as files that a person can read and compare. Each case is a
 // folder in testdata: input.json is a message with krane's settings, manifests.json what it becomes, in the
-// order of applying. UPDATE_GOLDEN=1 writes the latter anew; read the difference.
+// order of applying. UPDATE_GOLDEN=1 writes the latter; read the difference.
 //
 // The same manifests are sent to a real API server in test/cluster.
 import assert from "node:assert/strict";

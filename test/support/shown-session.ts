@@ -1,4 +1,4 @@
-// Sessions in a shell as documents show them: what is typed, and what comes of it.
+// Sessions in a shell as documents show them: what is typed, and what is printed.
 import assert from "node:assert/strict";
 
 export interface Exchange {

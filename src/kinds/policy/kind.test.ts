@@ -23,7 +23,7 @@ test("a delete is about the object that it names, and knows no id", () => {
   assert.deepEqual([key, id, want], ["acme/to-web", undefined, { kind: "delete" }]);
 });
 
-test("a policy that cannot be carried out keeps its key, so that it takes the place of the one before", () => {
+test("an invalid policy keeps its key, so that it replaces the previous one", () => {
   const { key, id, want } = readApply(
     policyKind,
     applyPolicy({ ...named, policy: jsonBytes([]) }),

@@ -252,7 +252,7 @@ test("a deployment takes the secrets of its environment when it comes to be, and
 
   await admins.deleteObject({ ref: web });
   await admins.applyObject({ region, spec: deploymentSpec() });
-  assert.match(await blobOf(), /C_KEY/, "one that comes to be anew takes what there is now");
+  assert.match(await blobOf(), /C_KEY/, "one that is created again gets the current secrets");
   const own = utf8('{"secrets":{"OWN":"sealed-own"}}');
   await admins.applyObject({ region, spec: deploymentSpec({ encryptedEnvironmentVariables: own }) });
   assert.equal(await blobOf(), '{"secrets":{"OWN":"sealed-own"}}', "a request that brings its own wins");

@@ -121,7 +121,7 @@ async function endOf({ admin, cluster }: Region): Promise<Ending> {
   };
 }
 
-/** Tells of every request by which the agent changes the cluster before it is carried out; returns what went back (K3). */
+/** Calls back for every write of the agent before it takes effect; returns what went back (K3). */
 function onWrite({ server }: ServedCluster, tell: (number: number) => "hang" | undefined): string[] {
   let count = 0;
   const newest = new Map<string, number>();
@@ -157,7 +157,7 @@ async function run(t: TestContext, program: string, point?: number): Promise<End
     if (number !== point) return undefined;
     first.kill();
     current = first.gone.then(start);
-    // Either the request is lost, or it is carried out and its answer is lost.
+    // Either the request is lost, or it takes effect and its response is lost.
     return point % 2 === 0 ? undefined : "hang";
   });
   for (let batch = 0; batch < batches; batch++) {
@@ -177,7 +177,7 @@ test("an agent that is killed and started again changes nothing in the end", asy
   const undisturbed = await run(t, program);
   for (const point of points)
     await t.test(
-      `killed at request ${point}, ${point % 2 === 0 ? "which is carried out" : "which is lost"}`,
+      `killed at request ${point}, ${point % 2 === 0 ? "which takes effect" : "which is lost"}`,
       async (t) => {
         assert.deepEqual(await run(t, program, point), undisturbed);
       },

@@ -60,7 +60,7 @@ describe("a connection", () => {
     await eventually("the server sees it go", () => assert.equal(server.sessions.size, 0));
   });
 
-  test("is made anew by the next call when the server was away", async (t) => {
+  test("is opened again by the next call after the server was away", async (t) => {
     const server = await serveRpc(t, { heartbeat: () => ({}) });
     const proxy = await startFaultProxy(t, server.port);
     const { plane } = connectTo(t, proxy.url);
@@ -104,7 +104,7 @@ describe("a connection", () => {
 });
 
 describe("a peer that is gone without a word", () => {
-  test("is found out by pings, and the stream is opened anew at the cursor", async (t) => {
+  test("is detected by pings, and the stream is opened again at the cursor", async (t) => {
     const opened: bigint[] = [];
     const server = await serveRpc(t, {
       heartbeat: () => ({}),

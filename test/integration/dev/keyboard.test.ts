@@ -24,7 +24,7 @@ async function startDev(t: TestContext, ...flags: readonly string[]) {
   return { terminal, io, exitCode };
 }
 
-test("every key tells on the screen what came of it, and q quits", async (t) => {
+test("every key shows its result on the screen, and q quits", async (t) => {
   const { terminal, exitCode } = await startDev(t);
   await terminal.shows(/^> deployment +krane-dev\/api-1 .*3\/3/m);
   const press = async (key: string, ...shown: readonly RegExp[]) => {

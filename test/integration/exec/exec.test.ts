@@ -134,7 +134,7 @@ for (const reader of readerNames) {
       assert.match(stderr, /FOREIGN/);
     });
 
-    test("an outage is waited for, and the token is read anew", async (t) => {
+    test("waits for the end of an outage, and reads the token again", async (t) => {
       const { env, serve, cluster, writeToken, seekers, pod } = await createSecretsPod(t, { A: "1" });
       await writeToken("of.before.rotation");
       const down = { kind: "whole", status: 503, body: {} } as const;
@@ -142,7 +142,7 @@ for (const reader of readerNames) {
         path.endsWith("/tokenreviews") ? down : undefined,
       );
       const reading = run(t, reader, tellEnvironment, env);
-      // First nobody listens, then krane is there and cannot ask Kubernetes.
+      // First connections are refused, then krane is up but cannot reach Kubernetes.
       const served = await serve();
       await eventually("it was asked", () => assert.ok(served.decisions.length > 0, "not yet"));
       await writeToken(await seekers.tokenOf(pod));

@@ -103,9 +103,7 @@ describe("SchedulerService by gRPC", () => {
     await assert.rejects(late, hasCode(status.DEADLINE_EXCEEDED));
     release();
     links.cluster.cut();
-    await eventually("the order is carried out", async () =>
-      assert.deepEqual(await replicaSetNames(), ["web"]),
-    );
+    await eventually("the order is applied", async () => assert.deepEqual(await replicaSetNames(), ["web"]));
   });
 
   test("is for nobody without its token, and not there at all without one in the configuration", async (t) => {

@@ -74,7 +74,7 @@ function assertKept(acknowledged: readonly Change[], follower: DesiredFollower):
   }
 }
 
-/** Who begins anew sees the same as who was there all the time. */
+/** A client that starts from 0 sees the same as one that was connected all the time. */
 async function assertReplay(t: TestContext, port: number, follower: DesiredFollower): Promise<void> {
   const stopped = new AbortController();
   t.after(() => stopped.abort());

@@ -1,4 +1,4 @@
-// What the control plane shows of objects while their agent starts anew: what is true of
+// What the control plane shows of objects while their agent restarts: what is true of
 // them, which the agent itself does not know yet.
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -28,7 +28,7 @@ test("an agent that has just started makes nothing wait that it had done before"
     return (await Promise.all(answers)).map(({ object }) => object?.phase);
   };
   const expected = [Phase.READY, Phase.DELETED];
-  await eventually("both orders are carried out", async () => assert.deepEqual(await phases(), expected));
+  await eventually("both orders are applied", async () => assert.deepEqual(await phases(), expected));
   await agent.stop();
   // It can report, and has nothing to report of.
   faults.pauseStreams();
@@ -66,7 +66,7 @@ test("what was deleted under an earlier agent is forgotten once the new one has 
     return streams?.map((stream) => Number(stream?.settledUpTo)).sort();
   };
   const all = [4, 5, 6];
-  await eventually("the orders are carried out", async () => assert.deepEqual(await settledBy("known"), all));
+  await eventually("the orders are applied", async () => assert.deepEqual(await settledBy("known"), all));
   await agent.stop();
   faults.pauseStreams();
   await startAgent();

@@ -177,7 +177,7 @@ describe("krane vault", () => {
     assert.doesNotMatch(stdout + stderr, /CANARY/);
   });
 
-  test("rotation killed again and again under load loses nothing, and the old key can go in the end", async (t) => {
+  test("rotation that is killed repeatedly under load loses nothing, and the old key can be removed at the end", async (t) => {
     const { config, data, keysPath, keys } = await makeVault(t);
     const storage = createFileStorage(data, { clock: createSystemClock() });
     const [oldKey = ""] = await keys();

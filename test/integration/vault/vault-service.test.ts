@@ -114,7 +114,7 @@ describe("the remote vault", () => {
     );
   });
 
-  test("reads the token anew once it was refused", async (t) => {
+  test("reads the token again after it was rejected", async (t) => {
     const { url } = await serve(t);
     let stored = "old-CANARY-TOKEN";
     let held: string | undefined;

@@ -33,7 +33,7 @@ const postgresPackages = ["base-files", "coreutils", "dash", "libc6", "libgcc-s1
 
 interface Recipe {
   readonly tag: string;
-  /** Its content by these files decides whether it is built anew. */
+  /** Its content by these files decides whether it is built again. */
   readonly files: readonly string[];
   /** Others are made from one another, and built together. */
   readonly isAlone?: boolean;

@@ -1,6 +1,6 @@
 // One case of the contract: a sentence about the API, and the steps that would show it wrong.
 // Each case has a namespace of its own and unique names for everything cluster-wide, so that
-// cases run in any order, side by side, and again and again on a cluster that others use too.
+// cases run in any order, side by side, and repeatedly on a cluster that others use too.
 import type { ContractTarget } from "./target.ts";
 import { Trial } from "./trial.ts";
 

@@ -1,4 +1,4 @@
-// Asks again and again until the world has reached a state, so that no case sleeps for a guessed time.
+// Polls until the world has reached a state, so that no case sleeps for a guessed time.
 import { setTimeout as delay } from "node:timers/promises";
 
 const pollEveryMs = 50;
