@@ -87,7 +87,17 @@ async function createKraneSide(): Promise<{ handler: HttpHandler; blob: string }
   const key = createSealKey(new Uint8Array(sealKeyBytes));
   const seal = new Seal({ clusterId: "bench", region: "bench", keys: [key] });
   const audit = createDecisionLog(log);
-  const deps = { api, vault, desired, clock, log, metrics, audit, seal: () => seal };
+  const deps = {
+    api,
+    vault,
+    desired,
+    clock,
+    log,
+    metrics,
+    audit,
+    seal: () => seal,
+    mayBeOriginal: () => false,
+  };
   const service = createSecretsService({ audience: "krane", acceptDefaultAudience: false }, deps);
   const handler = rpcRoutes(secretsServiceRoutes(() => service, deps)).get(path);
   if (handler === undefined) throw new Error("the service is not served");

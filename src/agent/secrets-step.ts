@@ -1,12 +1,15 @@
 // Starts SecretsService with its own credentials, Kubernetes connections (K6) and vault. It starts before the port
 // opens and stops after the port closes, so that no call reaches a half-started service. Without a vault it is off.
 import type { ConnectRouter } from "@connectrpc/connect";
+import type { Clock } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
 import { createCallSpans } from "../control-plane/call-spans.ts";
 import { createMeteredKubeApi } from "../engine/metered-kube-api.ts";
+import type { ControllerStatus } from "../gen/krane/v1/agent_pb.ts";
 import { type DesiredDeployments, desiredDeployments } from "../kinds/deployment/desired-deployments.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
+import { pods, replicaSets } from "../kube/resources.ts";
 import type { LifecycleStep } from "../runtime/lifecycle.ts";
 import { createDecisionLog } from "../services/secrets-decision.ts";
 import {
@@ -22,6 +25,25 @@ import type { AgentDeps } from "./agent-deps.ts";
 import { connectKube, loadClusterAccess } from "./cluster-access.ts";
 import type { RunningControllers } from "./controllers.ts";
 import type { SealPart } from "./seal-step.ts";
+
+/** As long as the caches are not complete, there may be some. */
+function areOriginalsLeft(status: ControllerStatus | undefined): boolean {
+  if (status === undefined || status.originalPods > 0) return true;
+  return status.caches.some(({ kind, synced }) => !synced && needed.has(kind));
+}
+
+const needed: ReadonlySet<string> = new Set([`${replicaSets.group}/${replicaSets.kind}`, pods.kind]);
+const checkedEveryMs = 5_000;
+
+/** Counting pods with each request of an unknown caller would cost too much. */
+function everyFewSeconds(check: () => boolean, clock: Clock): () => boolean {
+  let last: { readonly result: boolean; readonly atMs: number } | undefined;
+  return () => {
+    if (last === undefined || clock.nowMs() - last.atMs > checkedEveryMs)
+      last = { result: check(), atMs: clock.nowMs() };
+    return last.result;
+  };
+}
 
 export interface SecretsPart {
   readonly step: LifecycleStep;
@@ -50,6 +72,10 @@ export function createSecretsPart(
       return deployments && desiredDeployments(deployments.desired).find(key);
     },
   };
+  const mayBeOriginal = everyFewSeconds(
+    () => areOriginalsLeft(running.get("deployment")?.status()),
+    deps.clock,
+  );
   let service: ReturnType<typeof createSecretsService> | undefined;
   const step: LifecycleStep = {
     name: "secrets service",
@@ -72,6 +98,7 @@ export function createSecretsPart(
         desired,
         audit,
         seal: () => seal.current(),
+        mayBeOriginal,
       });
       return {
         async stop() {

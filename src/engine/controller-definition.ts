@@ -63,6 +63,8 @@ export interface ControllerDefinition<Spec, Seen = unknown> {
   findStrays?(signal: AbortSignal): Promise<void>;
   /** How many of its pods are ready, and how many it should have. */
   readiness(key: string): { readonly ready: number; readonly total: number };
+  /** How many running pods are the original's; see `ControllerStatus.original_pods`. Default 0. */
+  originalPods?(): number;
   /** Why pods cannot run, by key; only keys with such pods. */
   failing(): ReadonlyMap<string, string>;
 }

@@ -71,6 +71,7 @@ export interface ControllerFacts {
   readonly failing: number;
   readonly seals: readonly SealCounts[];
   readonly sealKeyId: string;
+  readonly originalPods: number;
 }
 
 export function controllerStatusMessage(facts: ControllerFacts): ControllerStatus {
@@ -113,6 +114,7 @@ export function controllerStatusMessage(facts: ControllerFacts): ControllerStatu
     failing: facts.failing,
     seals: facts.seals.map((counts) => ({ ...counts, older: [...counts.older] })),
     sealKeyId: facts.sealKeyId,
+    originalPods: facts.originalPods,
   });
 }
 

@@ -264,6 +264,7 @@ export class Controller<
       failing: definition.failing().size,
       seals: this.seals.counts(),
       sealKeyId: this.deps.seal.keyId,
+      originalPods: definition.originalPods?.() ?? 0,
     });
   }
 

@@ -60,12 +60,14 @@ export interface SecretsDecision {
   readonly subject?: TokenSubject | undefined;
   /** As the caller sent them, truncated to the length of an id. */
   readonly askedFor: { readonly deploymentId: string; readonly environmentId: string };
+  /** Decided by the rule for pods of the original: the token is for the API server. */
+  readonly isOriginal: boolean;
   readonly durationMs: number;
 }
 
 /** Writes one line per decision. It never holds a token, a value or the name of a variable (K7). */
 export function createDecisionLog(log: Log): (decision: SecretsDecision) => void {
-  return ({ outcome, peer, subject, askedFor, durationMs }) => {
+  return ({ outcome, peer, subject, askedFor, isOriginal, durationMs }) => {
     if (outcome.kind === "limited" && outcome.isRepeated) return;
     const line = {
       component: "secrets",
@@ -79,7 +81,10 @@ export function createDecisionLog(log: Log): (decision: SecretsDecision) => void
       durationMs,
     };
     if (outcome.kind === "allowed") {
-      log.info("secrets given to a workload", { ...line, count: outcome.count });
+      const message = isOriginal
+        ? "secrets given to a workload of the original"
+        : "secrets given to a workload";
+      log.info(message, { ...line, count: outcome.count });
     } else if (outcome.kind === "failed") {
       log.error("secrets not given", { ...line, reason: outcome.reason, error: outcome.error });
     } else if (outcome.kind === "undecided") {

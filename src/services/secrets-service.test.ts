@@ -73,6 +73,7 @@ function world(options: WorldOptions = {}) {
     vault,
     desired,
     seal: () => testSeal,
+    mayBeOriginal: () => true,
     audit: (decision: SecretsDecision) => void decisions.push(decision),
   };
   const service = createSecretsService({ audience: "krane", acceptDefaultAudience: false }, deps);

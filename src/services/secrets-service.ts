@@ -55,8 +55,15 @@ export interface SecretsServiceDeps {
   readonly log: Log;
   readonly metrics: Pick<
     Metrics,
-    "rpcServerRequests" | "rpcServerDuration" | "secretsRequests" | "secretsErrors" | "secretsDuration"
+    | "rpcServerRequests"
+    | "rpcServerDuration"
+    | "secretsRequests"
+    | "secretsErrors"
+    | "secretsOriginal"
+    | "secretsDuration"
   >;
+  /** Whether pods of the original may be left; see original-pods.ts. */
+  mayBeOriginal(): boolean;
   /** Called with every decision. */
   audit(decision: SecretsDecision): void;
 }
@@ -122,6 +129,8 @@ interface Inquiry {
   readonly request?: DecryptSecretsBlobRequest;
   readonly peer: string;
   subject?: TokenSubject;
+  /** It was decided by the rule for pods of the original. */
+  isOriginal?: boolean;
 }
 
 type Decided = NotGiven | { readonly kind: "given"; readonly variables: ReadonlyMap<string, string> };
@@ -186,14 +195,20 @@ class SecretsHandler {
     const seal = currentSeal();
     if (seal === undefined) return { kind: "undecided", reason: "krane has not loaded its seal yet" };
     const workload = await identifyWorkload(verdict.subject, { api, seal }, signal);
+    const { isForApiServer = false } = verdict;
+    if (isForApiServer && (workload.kind === "refused" || workload.identity.original === "no"))
+      return { kind: "unauthenticated", reason: "token is for another audience" };
     if (workload.kind === "refused") return { ...workload, kind: "denied" };
-    const { deploymentId, environmentId } = workload.identity;
+    inquiry.isOriginal = isForApiServer;
+    const { deploymentId, environmentId, original } = workload.identity;
     if (request.deploymentId !== deploymentId)
       return { kind: "denied", reason: "asked for another deployment" };
     if (request.environmentId !== environmentId)
       return { kind: "denied", reason: "asked for another environment" };
     const wanted = judgeWanted(workload.identity, this.deps.desired);
     if (wanted.kind !== "wanted") return wanted;
+    if (isForApiServer && original !== "yes")
+      return { kind: "undecided", reason: "krane has not taken over this ReplicaSet of the original yet" };
     return this.decrypt(request.encryptedBlob, wanted.environmentId, signal);
   }
 
@@ -209,16 +224,21 @@ class SecretsHandler {
     return { kind: "given", variables };
   }
 
-  private record({ request, peer, subject }: Inquiry, outcome: SecretsOutcome, durationMs: number): void {
+  private record(
+    { request, peer, subject, isOriginal = false }: Inquiry,
+    outcome: SecretsOutcome,
+    durationMs: number,
+  ): void {
     const { metrics, audit } = this.deps;
     metrics.secretsRequests.inc({ result: outcome.kind === "allowed" ? "success" : "error" });
     if (outcome.kind !== "allowed") metrics.secretsErrors.inc({ type: metricTypeOf(outcome) });
     metrics.secretsDuration.observe({}, durationMs / 1_000);
+    if (isOriginal) metrics.secretsOriginal.inc({ result: outcome.kind === "allowed" ? "success" : "error" });
     const askedFor = {
       deploymentId: request?.deploymentId.slice(0, idCharsMax) ?? "",
       environmentId: request?.environmentId.slice(0, idCharsMax) ?? "",
     };
-    audit({ outcome, peer, subject, askedFor, durationMs });
+    audit({ outcome, peer, subject, askedFor, isOriginal, durationMs });
   }
 
   private limited(reason: Extract<NotGiven, { kind: "limited" }>["reason"], caller: string): NotGiven {

@@ -38,7 +38,7 @@ function world(options: Partial<TokenReviewsOptions> = {}) {
   } as unknown as KubeApi;
   const reviews = new TokenReviews(
     { audience: "krane", acceptDefaultAudience: false, ...options },
-    { api, clock },
+    { mayBeOriginal: () => false, api, clock },
   );
   const ask = async (token: string, signal = never) => (await reviews.review(token, signal))?.kind ?? "full";
   return {

@@ -28,6 +28,13 @@ export interface TokenReviewsOptions {
   readonly timeoutMs?: number;
 }
 
+export interface TokenReviewsDeps {
+  readonly api: KubeApi;
+  readonly clock: Clock;
+  /** Whether a caller may be a pod of the original, whose token is for the API server. */
+  mayBeOriginal(): boolean;
+}
+
 const keptMs = 10_000;
 
 interface SharedReview {
@@ -45,14 +52,16 @@ export class TokenReviews {
   private readonly options: Required<TokenReviewsOptions>;
   private readonly api: KubeApi;
   private readonly clock: Clock;
+  private readonly mayBeOriginal: () => boolean;
   private readonly slots: CallSlots;
   private readonly underWay = new Map<string, SharedReview>();
   private readonly kept = new Map<string, KeptVerdict>();
 
-  constructor(options: TokenReviewsOptions, deps: { readonly api: KubeApi; readonly clock: Clock }) {
+  constructor(options: TokenReviewsOptions, deps: TokenReviewsDeps) {
     this.options = { verdictsMax: 2_000, runningMax: 8, waitingMax: 1_000, timeoutMs: 5_000, ...options };
     this.api = deps.api;
     this.clock = deps.clock;
+    this.mayBeOriginal = deps.mayBeOriginal;
     this.slots = new CallSlots(this.options);
   }
 
@@ -104,9 +113,14 @@ export class TokenReviews {
         (await this.api.create(tokenReviews, asked, {}, inner)).status,
         audience,
       );
-      if (verdict.kind === "genuine" || !acceptDefaultAudience) return verdict;
+      if (verdict.kind === "genuine") return verdict;
+      const isForOthers =
+        verdict.reason === "token not authenticated" || verdict.reason === "token is for another audience";
+      if (!acceptDefaultAudience && !(isForOthers && this.mayBeOriginal())) return verdict;
       const again = await this.api.create(tokenReviews, { spec: { token } }, {}, inner);
-      return judgeTokenReview(again.status, undefined);
+      const other = judgeTokenReview(again.status, undefined);
+      if (acceptDefaultAudience) return other;
+      return other.kind === "genuine" ? { ...other, isForApiServer: true } : verdict;
     });
   }
 

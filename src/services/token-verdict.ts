@@ -21,7 +21,12 @@ export interface TokenSubject {
 }
 
 export type TokenVerdict =
-  | { readonly kind: "genuine"; readonly subject: TokenSubject }
+  | {
+      readonly kind: "genuine";
+      readonly subject: TokenSubject;
+      /** It is for the API server, and the settings do not allow that: it counts only for a pod of the original. */
+      readonly isForApiServer?: true;
+    }
   | { readonly kind: "refused"; readonly reason: TokenRefusal };
 
 const podName = "authentication.kubernetes.io/pod-name";

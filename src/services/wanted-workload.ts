@@ -11,6 +11,7 @@ export type UnwantedReason =
 /** Neither allowed nor denied: the stream may not have delivered it yet. */
 export type UndecidedReason =
   | "krane has not loaded its seal yet"
+  | "krane has not taken over this ReplicaSet of the original yet"
   | "desired state does not name this ReplicaSet yet"
   | "the control plane has sent no valid spec for this ReplicaSet";
 
@@ -21,7 +22,7 @@ export type WantedOutcome =
   | { readonly kind: "undecided"; readonly reason: UndecidedReason };
 
 export function judgeWanted(
-  { key, deploymentId, environmentId, isSealed }: WorkloadIdentity,
+  { key, deploymentId, environmentId, isSealed }: Omit<WorkloadIdentity, "original">,
   desired: DesiredDeployments,
 ): WantedOutcome {
   const found = desired.find(key);

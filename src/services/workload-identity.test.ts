@@ -10,7 +10,8 @@ import type { ResourceKind } from "../kube/types.ts";
 import { annotationKeys, labelKeys } from "../model/labels.ts";
 import { identifyWorkload, type WorkloadRefusal } from "./workload-identity.ts";
 
-const known = '{"key":"acme/web","deploymentId":"d_1","environmentId":"env_1","isSealed":false}';
+const known =
+  '{"key":"acme/web","deploymentId":"d_1","environmentId":"env_1","isSealed":false,"original":"no"}';
 const provenIdentity = known.replace("false", "true");
 const never = new AbortController().signal;
 const subject = { namespace: "acme", serviceAccount: "default", podName: "web-1", podUid: "pod-uid" };

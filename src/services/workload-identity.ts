@@ -18,6 +18,7 @@ import type { OwnerReference } from "../kube/types.ts";
 import { annotationKeys, fieldManager, labelKeys, managedBy } from "../model/labels.ts";
 import { isClaimable, judgeOwnership } from "../model/ownership.ts";
 import type { Seal, SealReading } from "../model/seal.ts";
+import { judgeOriginalPod, type OriginalPod } from "./original-pods.ts";
 import type { TokenSubject } from "./token-verdict.ts";
 
 /** Why a pod gets no secrets. */
@@ -46,6 +47,8 @@ export interface WorkloadIdentity {
   readonly environmentId: string;
   /** Proven by the seal of the ReplicaSet. */
   readonly isSealed: boolean;
+  /** The original krane made the pod; see original-pods.ts. */
+  readonly original: OriginalPod;
 }
 
 export type IdentityOutcome =
@@ -69,10 +72,11 @@ export async function identifyWorkload(
   const reading = seal.read(replicaSets, replicaSet.metadata);
   const flaw = findOwnerFlaw(replicaSet, owner, candidate, reading) ?? findPodFlaw(pod, replicaSet);
   if (flaw !== undefined) return refused(flaw);
-  return { kind: "known", identity: { ...candidate, isSealed: reading.kind === "valid" } };
+  const isSealed = reading.kind === "valid";
+  return { kind: "known", identity: { ...candidate, isSealed, original: judgeOriginalPod(pod, reading) } };
 }
 
-type Candidate = Omit<WorkloadIdentity, "isSealed">;
+type Candidate = Omit<WorkloadIdentity, "isSealed" | "original">;
 
 type PodOutcome =
   | { readonly kind: "candidate"; readonly candidate: Candidate; readonly owner: OwnerReference }

@@ -211,6 +211,12 @@ export const metricCatalogue = {
     "Requests from workloads for their secrets.",
     secretsService,
   ),
+  secretsOriginal: counter(
+    "unkey_krane_secrets_original_requests_total",
+    { result },
+    "Requests of pods that the original krane made, with a token for the API server.",
+    secretsService,
+  ),
   secretsErrors: counter(
     "unkey_krane_secrets_errors_total",
     {

@@ -141,7 +141,7 @@ const attacks: readonly Attack[] = [
   },
   {
     name: "a token for the API server, as pods have by default",
-    reasons: ["token not authenticated"],
+    reasons: ["token is for another audience"],
     attempt: async ({ seekers }, victim) => ({ token: await seekers.tokenOf(victim, []) }),
   },
   {

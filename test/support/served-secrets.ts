@@ -88,6 +88,7 @@ export async function serveSecrets(
     api: listed,
     desired,
     seal: () => testSeal,
+    mayBeOriginal: () => true,
     vault: countingVault,
     clock: createSystemClock(),
     log: createQuietLog(),

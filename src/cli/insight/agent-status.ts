@@ -74,8 +74,16 @@ function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
     held === 0
       ? ""
       : `  ${held} held-back ${held === 1 ? "deletion" : "deletions"}: krane deletions list --region ${printable(region)}\n`;
+  const originals = originalsText(controllers);
   const seals = `${sealsText(controllers, isOld, paint)}${adoptHint(controllers, region)}`;
-  return `${title}${lease}${indented(table)}${problems.join("")}${hint}${indented(seals)}`;
+  return `${title}${lease}${indented(table)}${problems.join("")}${hint}${originals}${indented(seals)}`;
+}
+
+function originalsText(controllers: readonly ControllerStatus[]): string {
+  const pods = controllers.reduce((sum, { originalPods }) => sum + originalPods, 0);
+  if (pods === 0) return "";
+  const [who, them] = pods === 1 ? ["1 pod", "it is"] : [`${pods} pods`, "they are"];
+  return `  ${who} of the original krane: served secrets for a token of the API server until ${them} replaced\n`;
 }
 
 /** The control plane hears only from the leader. */

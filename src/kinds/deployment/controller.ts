@@ -181,6 +181,16 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     return failing;
   }
 
+  originalPods(): number {
+    let count = 0;
+    for (const { value } of this.pods.cache.all()) {
+      if (value.templateHash !== undefined || value.standing === "omitted") continue;
+      const owners = this.replicaSets.cache.byIndex("uid", value.ownerUid ?? "");
+      if (owners.some((owner) => wasTakenOver(owner.value.ownership) && this.isOurs(owner))) count += 1;
+    }
+    return count;
+  }
+
   /** What runs of a deployment that krane owns; undefined if nothing does. */
   seen(key: string): SeenDeployment | undefined {
     const entry = this.replicaSets.get(key);
@@ -283,6 +293,11 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     }
     return replicaSetKeys(this.replicaSets, change, (value) => this.ingress.admits(value));
   }
+}
+
+/** Or is about to be, if desired state names it. */
+function wasTakenOver(ownership: Ownership): boolean {
+  return ownership.kind === "unsealed" || (ownership.kind === "ours" && ownership.isAdopted);
 }
 
 function judgeDeployment(live: ReplicaSetProjection, wanted: string): Ownership {
