@@ -14,6 +14,7 @@ import type { HealthCheck } from "../http/health.ts";
 import { ciliumNetworkPolicies } from "../kube/resources.ts";
 import type { AgentInspector, ControllerInspector } from "../services/agent-service.ts";
 import { type LeaseView, noLeaseView } from "./lease-view.ts";
+import { hasOtherVersion, otherVersionWarning } from "./peer-version.ts";
 
 export interface AgentIdentity {
   readonly instanceId: string;
@@ -72,7 +73,11 @@ export class AgentView implements AgentInspector {
       ...identity,
       startedAtMs: BigInt(Math.round(startedAtMs)),
       controllers,
-      warnings: [...missingProtections(this.isolation, controllers), ...this.lease.warnings()],
+      warnings: [
+        ...(hasOtherVersion(controllers) ? [otherVersionWarning] : []),
+        ...missingProtections(this.isolation, controllers),
+        ...this.lease.warnings(),
+      ],
       ...optional(this.lease.message()),
     });
   }

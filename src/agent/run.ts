@@ -33,6 +33,7 @@ import { createForwarding } from "./forwarding.ts";
 import { createLeasePart } from "./lease-step.ts";
 import { createLeaseView } from "./lease-view.ts";
 import { checkNamedFiles } from "./named-files.ts";
+import { PeerVersion } from "./peer-version.ts";
 import { createSealPart } from "./seal-step.ts";
 import { createAgentSecret } from "./secrets.ts";
 import { createSecretsPart } from "./secrets-step.ts";
@@ -174,20 +175,23 @@ function upstreamStep(
     async start(signal) {
       const deps = { ...agentDeps, metrics, spans: tracing.spans };
       const { heartbeat, reportAgentState, close } = await loadControlPlane(config, "agent", deps, signal);
+      const version = new PeerVersion({ ...deps, view });
+      const beat = async (running: AbortSignal) => {
+        await version.whenKnown(running);
+        await heartbeat(running);
+      };
+      const send: typeof reportAgentState = async (report, running) =>
+        version.noteResponse(await reportAgentState(report, running));
       const loops = [
         startAgentLoop(
           "heartbeat",
-          (running) => inEachTerm(lease, (_, term) => runHeartbeat(heartbeat, deps, term), running),
+          (running) => inEachTerm(lease, (_, term) => runHeartbeat(beat, deps, term), running),
           deps,
         ),
         startAgentLoop(
           "state reports",
           (running) =>
-            inEachTerm(
-              lease,
-              (_, term) => runStateReports({ ...deps, view, send: reportAgentState }, term),
-              running,
-            ),
+            inEachTerm(lease, (_, term) => runStateReports({ ...deps, view, send }, term), running),
           deps,
         ),
       ];

@@ -150,17 +150,25 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
 
   const { unary, stream } = calls;
   const addition = createAdditionCall(unary, link, deps.log);
+  const version = new PeerVersion();
   const rpc = ClusterService.method;
   return {
     region: options.region.label,
     history,
-    watch: ({ rpcs }, versionLastSeen, signal) => stream(rpcs.watch, requestOf({ versionLastSeen }), signal),
-    get: ({ rpcs }, request, signal) =>
-      responseOf(request, (context) =>
+    watch: ({ rpcs }, versionLastSeen, signal) =>
+      version.judge(stream(rpcs.watch, requestOf({ versionLastSeen }), signal)),
+    async get({ rpcs }, request, signal) {
+      version.assertOurs();
+      const response = await responseOf(request, (context) =>
         unary(rpcs.get, requestOf({ [rpcs.idField]: request.id }), signal, context),
-      ),
+      );
+      // The stream may have shown it meanwhile.
+      version.assertOurs();
+      return response;
+    },
     async report({ rpcs }, report, signal, order) {
       if (rpcs.report === undefined) throw new TypeError("this kind has no report");
+      version.assertOurs();
       await unary(rpcs.report, report, signal, order && contextOf(order));
     },
     async heartbeat(signal) {
@@ -172,6 +180,31 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
       await link.close();
     },
   };
+}
+
+/**
+ * Later versions of the original have RPCs with the same names and other messages, but none of the streams. What such a
+ * control plane sends means something else, so nothing is asked of it or reported to it until a stream works.
+ */
+class PeerVersion {
+  private isOther = false;
+
+  async *judge<S>(messages: AsyncIterable<S>): AsyncGenerator<S, void> {
+    try {
+      for await (const message of messages) {
+        this.isOther = false;
+        yield message;
+      }
+    } catch (error) {
+      this.isOther = error instanceof ControlPlaneError && error.code === "unimplemented";
+      throw error;
+    }
+  }
+
+  assertOurs(): void {
+    if (!this.isOther) return;
+    throw new ControlPlaneError("unimplemented", "the control plane speaks another version of the protocol");
+  }
 }
 
 function contextOf(order: ReportOrder): ContextValues {

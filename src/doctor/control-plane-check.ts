@@ -2,10 +2,11 @@
 // cannot exist, which changes nothing; `not found` is the expected result.
 import type { Interceptor } from "@connectrpc/connect";
 import { ConnectError } from "@connectrpc/connect";
+import { linkSignals } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
 import { createSecretSource } from "../config/secret-source.ts";
-import { createControlPlane } from "../control-plane/connection.ts";
+import { type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "../control-plane/error.ts";
 import { kinds } from "../kinds/kinds.ts";
 import type { Check } from "./checks.ts";
@@ -48,11 +49,15 @@ export function controlPlaneCheck({ control, region }: Config, deps: ControlPlan
         return plane.get(kinds.deployment, { id: impossibleId }, signal);
       };
       try {
-        const verdict = await ask(
+        const asked = await ask(
           () => retryWhileUnreachable(askOnce, isUnreachable, clock, signal),
           control.url,
           region.label,
         );
+        const hasStreams = asked.state !== "ok" || (await offersStreams(plane, clock, signal));
+        const verdict = hasStreams
+          ? asked
+          : problem(name, `${control.url}: ${otherVersion}`, otherVersionRemedy);
         const times = { date, sentAtMs, receivedAtMs: clock.wallMs() };
         // Without a response there is no clock to compare with.
         return date === undefined
@@ -63,6 +68,29 @@ export function controlPlaneCheck({ control, region }: Config, deps: ControlPlan
       }
     },
   };
+}
+
+const otherVersion = "it has no streams of desired state, so it speaks another version of the protocol";
+const otherVersionRemedy =
+  "use a control plane of the version in docs/protocol.md; until then the agent applies and deletes nothing";
+
+// A server that has the stream is silent after a cursor above every version, or rejects it with another code.
+const highestVersion = 2n ** 63n - 1n;
+const streamWaitMs = 1_000;
+
+/** Later versions of the original answer the question above as well, but have other streams. */
+async function offersStreams(plane: ControlPlane, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  const ending = linkSignals(signal);
+  const timer = clock.setTimer(streamWaitMs, () => ending.abort());
+  try {
+    for await (const _ of plane.watch(kinds.deployment, highestVersion, ending.signal)) return true;
+    return true;
+  } catch (error) {
+    return !(error instanceof ControlPlaneError && error.code === "unimplemented");
+  } finally {
+    timer.cancel();
+    ending.abort();
+  }
 }
 
 function isUnreachable(error: unknown): boolean {
