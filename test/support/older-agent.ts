@@ -1,5 +1,7 @@
 // What the agent that krane replaces leaves in clusters.
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
+import type { ApplyDeployment } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { applyDeployment, utf8 } from "./deployment-messages.ts";
 
 /** Field by field what the original agent applied, for the deployment of applyDeployment() with two replicas. */
 export function replicaSetOfOlderAgent(namespace: string): ReplicaSet {
@@ -72,4 +74,24 @@ export function replicaSetOfOlderAgent(namespace: string): ReplicaSet {
       },
     },
   };
+}
+
+/** The message that it was made from. */
+export function messageOfOlderAgent(overrides: Parameters<typeof applyDeployment>[0] = {}): ApplyDeployment {
+  const healthcheck = {
+    method: "GET",
+    path: "/health",
+    intervalSeconds: 10,
+    timeoutSeconds: 5,
+    failureThreshold: 3,
+  };
+  return applyDeployment({
+    replicas: 2,
+    port: 8080,
+    command: ["./server"],
+    shutdownSignal: "SIGINT",
+    healthcheck: utf8(JSON.stringify(healthcheck)),
+    encryptedEnvironmentVariables: utf8("{}"),
+    ...overrides,
+  });
 }

@@ -18,7 +18,7 @@ const gossipLabels = { ...ids, "app.kubernetes.io/component": "gossip-lan" };
 const identity = { "unkey.com/sentinel.id": "se_1a2B3c4D" };
 const peers = { "unkey.com/environment.id": "env_1a2B3c4D", "app.kubernetes.io/component": "sentinel" };
 
-export function deploymentOfOlderAgent(): Deployment {
+export function deploymentOfOlderAgent(configuration = 'sentinel_id = "se_1a2B3c4D"\n'): Deployment {
   const { "unkey.com/project.id": _, ...podIds } = ids;
   const httpGet = { path: "/_unkey/internal/health", port: 8040 };
   const container = {
@@ -31,7 +31,7 @@ export function deploymentOfOlderAgent(): Deployment {
       { secretRef: { name: "otel", optional: true } },
       { secretRef: { name: "redis", optional: true } },
     ],
-    env: [{ name: "UNKEY_CONFIG_DATA", value: 'sentinel_id = "se_1a2B3c4D"\n' }],
+    env: [{ name: "UNKEY_CONFIG_DATA", value: configuration }],
     ports: [
       { containerPort: 8040, name: "sentinel" },
       { containerPort: 7946, name: "gossip-lan", protocol: "TCP" },

@@ -23,7 +23,7 @@ import { type IsolatedPod, weaknessOf } from "./isolation.ts";
 import { observeDeployment } from "./observed.ts";
 import { OwnedPods, type OwnedPodsDeps, ownerOf } from "./owned-pods.ts";
 import { PodOwners } from "./pod-owners.ts";
-import { type ReplicaSetProjection, socketOf } from "./projections.ts";
+import { type ReplicaSetProjection, socketOf, wasTakenOver } from "./projections.ts";
 import { type ChosenReplicaSet, ReplicaSetChoice } from "./replica-set-choice.ts";
 import type { SeenDeployment } from "./seen.ts";
 import type { DeploymentSpec } from "./spec.ts";
@@ -293,11 +293,6 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     }
     return replicaSetKeys(this.replicaSets, change, (value) => this.ingress.admits(value));
   }
-}
-
-/** Or is about to be, if desired state names it. */
-function wasTakenOver(ownership: Ownership): boolean {
-  return ownership.kind === "unsealed" || (ownership.kind === "ours" && ownership.isAdopted);
 }
 
 function judgeDeployment(live: ReplicaSetProjection, wanted: string): Ownership {

@@ -4,13 +4,13 @@
 // Pods from an older template are counted separately and come last: the fault was in an older version of the spec, so
 // changing the spec does not repair them.
 import { heldText } from "../../model/obstacle.ts";
-import type { PodProjection, ReplicaSetProjection } from "./projections.ts";
+import { isOfOlderTemplate, type PodProjection, type ReplicaSetProjection } from "./projections.ts";
 
 // Each pod can fail in its own way; the two most common reasons are enough.
 const reasonsMax = 2;
 
-type JudgedSet = Pick<ReplicaSetProjection, "replicas" | "templateHash" | "refusal" | "heldBy">;
-type JudgedPod = Pick<PodProjection, "obstacle" | "standing" | "templateHash">;
+type JudgedSet = Pick<ReplicaSetProjection, "replicas" | "templateHash" | "essence" | "refusal" | "heldBy">;
+type JudgedPod = Pick<PodProjection, "obstacle" | "standing" | "templateHash" | "essence">;
 
 interface Failure {
   readonly reason: string;
@@ -18,10 +18,8 @@ interface Failure {
   count: number;
 }
 
-export function failingDeployment(
-  { replicas, templateHash, refusal, heldBy }: JudgedSet,
-  pods: Iterable<JudgedPod>,
-): string {
+export function failingDeployment(replicaSet: JudgedSet, pods: Iterable<JudgedPod>): string {
+  const { replicas, refusal, heldBy } = replicaSet;
   if (heldBy !== undefined) return heldText("ReplicaSet", heldBy);
   const failures = new Map<string, Failure>();
   const add = (reason: string, isOlder: boolean, by: number) => {
@@ -33,7 +31,7 @@ export function failingDeployment(
   let there = 0;
   for (const pod of pods) {
     const { obstacle, standing } = pod;
-    if (obstacle !== undefined) add(obstacle, pod.templateHash !== templateHash, 1);
+    if (obstacle !== undefined) add(obstacle, isOfOlderTemplate(pod, replicaSet), 1);
     if (obstacle !== undefined || standing !== "omitted") there += 1;
   }
   // Refused pods do not exist, so they are counted as missing replicas: at least one, or nothing was refused.

@@ -13,7 +13,7 @@ export interface IsolatedPod {
 }
 
 // What the platform's webhook adds to a pod, because krane's label asks for it (labelKeys.inject).
-const injectorContainer = "copy-inject";
+export const injectorContainer = "copy-inject";
 const injectorVolume = "inject-bin";
 // Annotations that configure the sandbox of one pod.
 const sandboxPrefix = "dev.gvisor.";

@@ -10,6 +10,7 @@ import { hashOf } from "../../model/manifest-hash.ts";
 import {
   addressOf,
   isFailure,
+  isOfOlderTemplate,
   type PodProjection,
   type PodStanding,
   type ReplicaSetProjection,
@@ -39,7 +40,7 @@ export function observeDeployment(
     cpuMillicores: BigInt(pod.cpuMillicores),
     memoryMib: BigInt(pod.memoryMib),
     status: statusOf(pod.standing),
-    outdated: pod.templateHash !== replicaSet.templateHash,
+    outdated: isOfOlderTemplate(pod, replicaSet),
   }));
   const update = create(ReportDeploymentStatusRequest_UpdateSchema, {
     k8sName: replicaSet.name,
@@ -71,7 +72,7 @@ function countInstances(
     total: instances.length,
     ready: instances.filter(({ standing }) => standing === "running").length,
     failed: failures.length,
-    ofOlderTemplate: instances.filter(({ templateHash }) => templateHash !== replicaSet.templateHash).length,
+    ofOlderTemplate: instances.filter((pod) => isOfOlderTemplate(pod, replicaSet)).length,
     ...(failure !== undefined && { failure }),
   };
 }

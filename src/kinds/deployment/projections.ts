@@ -9,6 +9,7 @@ import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import { parseMebibytes, parseMillicores } from "../../model/quantities.ts";
 import type { Seal } from "../../model/seal.ts";
+import { type Essence, essenceOf, isSameEssence } from "./original-pods.ts";
 import { runtimeClassName } from "./pod-template.ts";
 import { hasNoSandbox, podWeakness } from "./pod-weakness.ts";
 import { defaultPort } from "./spec.ts";
@@ -26,6 +27,8 @@ export interface ReplicaSetProjection {
   readonly replicas: number;
   readonly manifestHash: string | undefined;
   readonly templateHash: string | undefined;
+  /** What runs in its pods; only where pods of the original may be left. */
+  readonly essence?: Essence;
   /** Its template asks for the sandbox. */
   readonly isSandboxed: boolean;
   /** RFC 3339, as Kubernetes writes it. */
@@ -44,6 +47,8 @@ export interface PodProjection {
   readonly ownerName: string | undefined;
   /** Undefined for pods from the template of an older agent. */
   readonly templateHash: string | undefined;
+  /** What runs in it; only without a template hash. */
+  readonly essence?: Essence;
   readonly standing: PodStanding;
   /** Host and port; see addressOf. */
   readonly endpoint: string;
@@ -86,11 +91,13 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
   const labels = template?.metadata?.labels;
   const refusal = refusalOf(replicaSet);
   const heldBy = finalizersOf(metadata);
+  const ownership = judgeOwnership(seal.read(replicaSets, metadata), metadata);
+  const essence = wasTakenOver(ownership) ? essenceOf(template?.spec) : undefined;
   return {
     namespace: metadata?.namespace ?? "",
     name: metadata?.name ?? "",
     uid: metadata?.uid ?? "",
-    ownership: judgeOwnership(seal.read(replicaSets, metadata), metadata),
+    ownership,
     deploymentId: spec?.selector.matchLabels?.[labelKeys.deploymentId],
     workspaceId: labels?.[labelKeys.workspaceId],
     environmentId: labels?.[labelKeys.environmentId],
@@ -102,9 +109,23 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
     isSandboxed: template?.spec?.runtimeClassName === runtimeClassName,
     createdAt: metadata?.creationTimestamp,
     deleting: metadata?.deletionTimestamp !== undefined,
+    ...(essence && { essence }),
     ...(refusal !== undefined && { refusal }),
     ...(heldBy !== undefined && { heldBy }),
   };
+}
+
+/** Or may still be, if desired state names it. */
+export function wasTakenOver(ownership: Ownership): boolean {
+  return ownership.kind === "unsealed" || (ownership.kind === "ours" && ownership.isAdopted);
+}
+
+type Templated = Pick<PodProjection, "templateHash" | "essence">;
+
+/** Whether a pod runs an older template than that of its ReplicaSet. */
+export function isOfOlderTemplate(pod: Templated, replicaSet: Templated): boolean {
+  if (pod.templateHash === replicaSet.templateHash) return false;
+  return pod.templateHash !== undefined || !isSameEssence(pod.essence, replicaSet.essence);
 }
 
 function refusalOf({ metadata, status }: ReplicaSet): string | undefined {
@@ -121,10 +142,13 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
   const obstacle = share(podObstacle(pod));
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller);
   const weakness = podWeakness(pod);
+  const templateHash = share(metadata?.annotations?.[annotationKeys.templateHash]);
+  const essence = templateHash === undefined ? essenceOf(spec) : undefined;
   return {
     ownerUid: share(owner?.uid),
     ownerName: share(owner?.name),
-    templateHash: share(metadata?.annotations?.[annotationKeys.templateHash]),
+    templateHash,
+    ...(essence && { essence }),
     standing: standingOf(pod, failureOf(pod)),
     endpoint: endpointOf(pod, portOf(container)),
     cpuMillicores: Number(parseMillicores(limits?.["cpu"])),

@@ -11,7 +11,7 @@ import type { PodDisruptionBudget } from "kubernetes-types/policy/v1.js";
 import type { RegistryCredentials } from "../../model/image-reference.ts";
 import type { IngressRules } from "../../model/ingress-rules.ts";
 import { orderAnnotations } from "../../model/kept-order.ts";
-import { components } from "../../model/labels.ts";
+import { annotationKeys, components } from "../../model/labels.ts";
 import { withManifestHash } from "../../model/manifest-hash.ts";
 import { desiredNamespace } from "../../model/namespace.ts";
 import { desiredPullSecret, pullSecretName, pullSecretOf } from "../../model/pull-secret.ts";
@@ -23,6 +23,7 @@ import {
   sentinelLabels,
   sentinelPort,
 } from "./identity.ts";
+import type { KeptTemplate } from "./original-template.ts";
 import { desiredSentinelTemplate, type SentinelPodSettings } from "./pod-template.ts";
 import type { SentinelRef, SentinelSpec } from "./spec.ts";
 
@@ -56,17 +57,19 @@ export function desiredSentinel(
   settings: SentinelSettings,
   deploymentUid: string,
 ): readonly DesiredSentinelObject[] {
-  const { region, registry } = settings;
-  const podSettings = { region, ...(registry !== undefined && { registryHost: registry.host }) };
   return [
     { kind: "namespace", manifest: desiredNamespace(spec.namespace) },
-    ...pullSecrets(spec, registry),
-    { kind: "apps-deployment", manifest: desiredSentinelDeployment(spec, podSettings) },
+    ...pullSecrets(spec, settings.registry),
+    { kind: "apps-deployment", manifest: desiredSentinelDeployment(spec, podSettingsOf(settings)) },
     { kind: "service", manifest: desiredSentinelService(spec, deploymentUid) },
     { kind: "disruption-budget", manifest: desiredSentinelBudget(spec, deploymentUid) },
     { kind: "gossip-service", manifest: desiredGossipService(spec) },
     { kind: "gossip-policy", manifest: desiredGossipPolicy(spec) },
   ];
+}
+
+export function podSettingsOf({ region, registry }: SentinelSettings): SentinelPodSettings {
+  return { region, ...(registry !== undefined && { registryHost: registry.host }) };
 }
 
 /** Lists all five by name: an owner reference may have been lost, and the gossip objects have no owner. */
@@ -88,8 +91,13 @@ function pullSecrets(spec: SentinelSpec, registry: RegistryCredentials | undefin
 const minReadySeconds = 30;
 
 /** The apps/v1 Deployment of a sentinel. The other objects depend on it, and status is read from it. */
-export function desiredSentinelDeployment(spec: SentinelSpec, settings: SentinelPodSettings): Deployment {
-  const annotations = orderAnnotations(spec.kept);
+export function desiredSentinelDeployment(
+  spec: SentinelSpec,
+  settings: SentinelPodSettings,
+  kept?: KeptTemplate,
+): Deployment {
+  const ordered = orderAnnotations(spec.kept);
+  const annotations = kept ? { ...ordered, [annotationKeys.keptTemplate]: kept.hash } : ordered;
   return withManifestHash<Deployment>({
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -106,7 +114,7 @@ export function desiredSentinelDeployment(spec: SentinelSpec, settings: Sentinel
       selector: { matchLabels: identityLabels(spec) },
       // A sentinel with one replica must not be without a pod while that pod is replaced.
       strategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
-      template: desiredSentinelTemplate(spec, settings),
+      template: kept?.template ?? desiredSentinelTemplate(spec, settings),
     },
   });
 }

@@ -10,11 +10,14 @@ import { sealedIdsOf } from "../../model/seal.ts";
 import {
   type DesiredSentinelObject,
   desiredSentinel,
+  desiredSentinelDeployment,
+  podSettingsOf,
   type SentinelPart,
   type SentinelPartKind,
   type SentinelSettings,
   sentinelPartsToDelete,
 } from "./desired.ts";
+import { keptTemplate } from "./original-template.ts";
 import type { SentinelCompanionProjection, SentinelDeploymentProjection } from "./projections.ts";
 import type { SentinelRef, SentinelSpec } from "./spec.ts";
 import type { SentinelCompanions, SentinelKinds } from "./watched-kinds.ts";
@@ -41,12 +44,19 @@ export class SentinelObjects {
     const { deployments } = this.kinds;
     const key = keyOf(spec);
     // The Deployment's own manifest does not depend on its uid.
-    const deploymentUid = deployments.get(key)?.uid ?? "";
+    const live = deployments.get(key);
+    const deploymentUid = live?.uid ?? "";
+    const podSettings = podSettingsOf(this.settings);
+    const kept = keptTemplate(spec, podSettings, live?.value.original);
+    const keptDeployment = kept && desiredSentinelDeployment(spec, podSettings, kept);
     return ownedObject(deployments, {
       key,
       ref: refOf(spec),
-      contentHash: () => this.hashes(spec, deploymentUid).get("apps-deployment") ?? "",
-      manifest: () => partOf(this.build(spec, deploymentUid), "apps-deployment").manifest,
+      contentHash: () =>
+        keptDeployment
+          ? manifestContentHash(keptDeployment)
+          : (this.hashes(spec, deploymentUid).get("apps-deployment") ?? ""),
+      manifest: () => keptDeployment ?? partOf(this.build(spec, deploymentUid), "apps-deployment").manifest,
       ids: () => sealedIdsOf(spec, spec.sentinelId),
       judge: (live) => judgeSentinel(live, spec.sentinelId),
     });

@@ -108,7 +108,7 @@ function healthProbe(times: Omit<Probe, "httpGet">): Probe {
   return { httpGet: { path: healthPath, port: sentinelPort }, ...times };
 }
 
-const configurationVariable = "UNKEY_CONFIG_DATA";
+export const configurationVariable = "UNKEY_CONFIG_DATA";
 
 /**
  * The configuration of a sentinel: a TOML document in one variable of its container. It holds no addresses or

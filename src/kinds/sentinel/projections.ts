@@ -8,6 +8,7 @@ import { finalizersOf, obstacleText, withoutPodName } from "../../model/obstacle
 import { judgeOwnership, type Ownership } from "../../model/ownership.ts";
 import type { Seal, SealReading } from "../../model/seal.ts";
 import { sentinelNameOf } from "./identity.ts";
+import { type OriginalTemplate, originalTemplateOf } from "./original-template.ts";
 import { sentinelContainerName } from "./pod-template.ts";
 
 export interface SentinelObjectProjection {
@@ -34,6 +35,8 @@ export interface SentinelDeploymentProjection extends SentinelObjectProjection {
   readonly replicasUpdated: number;
   readonly replicasAvailable: number;
   readonly replicasUnavailable: number;
+  /** Set if its template is the original's. */
+  readonly original?: OriginalTemplate;
   /** Kubernetes' reason why its pods do not become ready. */
   readonly failure: string | undefined;
   /** The reason with its message; absent if nothing fails. */
@@ -57,8 +60,11 @@ export function projectSentinelDeployment(deployment: Deployment, seal: Seal): S
   const containers = spec?.template.spec?.containers ?? [];
   const failure = failureOf(deployment);
   const heldBy = finalizersOf(metadata);
+  const object = projectObject(deployment, seal.read(appsDeployments, metadata));
+  const original = wasTakenOver(object.ownership) ? originalTemplateOf(deployment) : undefined;
   return {
-    ...projectObject(deployment, seal.read(appsDeployments, metadata)),
+    ...object,
+    ...(original && { original }),
     sentinelId: spec?.selector.matchLabels?.[labelKeys.sentinelId],
     image: containers.find(({ name }) => name === sentinelContainerName)?.image ?? "",
     // The default of Kubernetes.
@@ -74,6 +80,11 @@ export function projectSentinelDeployment(deployment: Deployment, seal: Seal): S
     }),
     ...(heldBy !== undefined && { heldBy }),
   };
+}
+
+/** Or may still be, if desired state names it. */
+function wasTakenOver(ownership: Ownership): boolean {
+  return ownership.kind === "unsealed" || (ownership.kind === "ours" && ownership.isAdopted);
 }
 
 export function projectSentinelCompanion(
