@@ -24,6 +24,7 @@ import {
   type ReportAgentStateRequestSchema,
   type ReportAgentStateResponse,
 } from "../gen/ctrl/v1/cluster_service_pb.ts";
+import type { GetDesiredDigestResponse, ListDesiredContentsResponse } from "../gen/ctrl/v1/digest_pb.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createBearer } from "./bearer.ts";
@@ -48,6 +49,8 @@ export interface KindRpcs<State extends DescMessage, Report extends DescMessage>
   readonly get: DescMethodUnary<DescMessage, State>;
   /** The field of the `get` request that holds the object's id, as named in generated code. */
   readonly idField: string;
+  /** Its name in the RPCs of digests; absent for a kind that has none. */
+  readonly digestKind?: string;
   /** Absent for kinds without reports. */
   readonly report?: DescMethodUnary<Report, DescMessage>;
 }
@@ -83,6 +86,18 @@ export interface ControlPlane {
     request: DesiredRequest,
     signal: AbortSignal,
   ): Promise<DesiredResponse<MessageShape<S>>>;
+  /** The digest of a kind, without buckets if the sum is the known one. Undefined if the server has none. */
+  digest(
+    kind: WireKind,
+    knownSum: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<GetDesiredDigestResponse | undefined>;
+  /** What is in these buckets, or in the first of them. Undefined if the server has no digests. */
+  contents(
+    kind: WireKind,
+    buckets: readonly number[],
+    signal: AbortSignal,
+  ): Promise<ListDesiredContentsResponse | undefined>;
   /** Only for kinds that have a report. */
   report<R extends DescMessage>(
     kind: WireKind<DescMessage, R>,
@@ -165,6 +180,15 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
       // The stream may have shown it meanwhile.
       version.assertOurs();
       return response;
+    },
+    async digest({ rpcs: { digestKind: kind } }, knownSum, signal) {
+      version.assertOurs();
+      return kind === undefined ? undefined : addition(rpc.getDesiredDigest, { kind, knownSum }, signal);
+    },
+    async contents({ rpcs: { digestKind: kind } }, buckets, signal) {
+      version.assertOurs();
+      if (kind === undefined) return undefined;
+      return addition(rpc.listDesiredContents, { kind, buckets: [...buckets] }, signal);
     },
     async report({ rpcs }, report, signal, order) {
       if (rpcs.report === undefined) throw new TypeError("this kind has no report");

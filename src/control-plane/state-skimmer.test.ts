@@ -94,6 +94,7 @@ describe("a state that is too large", () => {
         ["delete", 2],
         ["version", 3],
         ["too_large", 10],
+        ["content", 11],
       ]);
       const tooLarge = stateSchema.fields.find(({ name }) => name === "too_large")?.message;
       assert.deepEqual(numbers(tooLarge?.fields ?? []), [

@@ -29,6 +29,8 @@ const callByMethod: Readonly<Record<string, (plane: ControlPlane) => Promise<unk
   GetDesiredDeploymentState: (plane) => plane.get(kinds.deployment, { id: "d_1" }, never),
   GetDesiredSentinelState: (plane) => plane.get(kinds.sentinel, { id: "s_1" }, never),
   GetDesiredCiliumNetworkPolicyState: (plane) => plane.get(kinds.policy, { id: "p_1" }, never),
+  GetDesiredDigest: (plane) => plane.digest(kinds.deployment, new Uint8Array(), never),
+  ListDesiredContents: (plane) => plane.contents(kinds.deployment, [1], never),
   ReportDeploymentStatus: (plane) => plane.report(kinds.deployment, {}, never),
   ReportSentinelStatus: (plane) => plane.report(kinds.sentinel, {}, never),
   Heartbeat: (plane) => plane.heartbeat(never),
@@ -72,7 +74,7 @@ export function testEveryCall(
         assert.equal(fields.get("region"), region.label);
         assert.equal(fields.get("versionLastSeen"), 7n);
       }
-      if (method.name.startsWith("GetDesired")) {
+      if (method.name.endsWith("State") && method.name.startsWith("GetDesired")) {
         const ids = [...fields].filter(([, value]) => /^[dsp]_1$/.test(String(value)));
         assert.equal(ids.length, 1, "what is asked for is there as well");
       }

@@ -64,6 +64,7 @@ export const deploymentKind: Kind<
     watch: rpc.watchDeployments,
     get: rpc.getDesiredDeploymentState,
     idField: "deploymentId",
+    digestKind: "deployment",
     report: rpc.reportDeploymentStatus,
   },
   applySchema: ApplyDeploymentSchema,

@@ -60,6 +60,7 @@ export const policyKind: Kind<
     watch: rpc.watchCiliumNetworkPolicies,
     get: rpc.getDesiredCiliumNetworkPolicyState,
     idField: "ciliumNetworkPolicyId",
+    digestKind: "policy",
   },
   applySchema: ApplyCiliumNetworkPolicySchema,
   stateSchema: CiliumNetworkPolicyStateSchema,

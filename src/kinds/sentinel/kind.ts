@@ -64,6 +64,7 @@ export const sentinelKind: Kind<
     watch: rpc.watchSentinels,
     get: rpc.getDesiredSentinelState,
     idField: "sentinelId",
+    digestKind: "sentinel",
     report: rpc.reportSentinelStatus,
   },
   applySchema: ApplySentinelSchema,
