@@ -19,15 +19,6 @@ const entryPoints = [
   "packages/kube-apiserver/src/testing.ts",
 ];
 
-// Rooms that are finished before their first caller. A line goes as soon as the caller
-// is there; the test below fails while a line is no longer needed.
-const awaited = new Map([
-  [
-    "src/vault/storage/memory-storage.ts",
-    "a vault that ends with its process; its first caller is krane dev",
-  ],
-]);
-
 function lineCount(name: string): number {
   return readProjectFile(name).trimEnd().split("\n").length;
 }
@@ -189,9 +180,5 @@ test("imports point down, and no file is dead", async () => {
 
   const alive = reachableFrom(result, entryPoints);
   const dead = projectFiles(product).filter((name) => !/\.test\.ts$/.test(name) && !alive.has(name));
-  const unexplained = dead.filter((name) => ![...awaited.keys()].some((room) => name.startsWith(room)));
-  assert.deepEqual(unexplained, []);
-
-  const arrived = [...awaited.keys()].filter((room) => !dead.some((name) => name.startsWith(room)));
-  assert.deepEqual(arrived, [], "these rooms have callers now: take them off the list");
+  assert.deepEqual(dead, []);
 });

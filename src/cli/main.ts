@@ -148,7 +148,7 @@ function addRunCommands(
     .command("new-incarnation")
     .description("make agents compare everything, after a data folder or a volume snapshot was put back");
   addNewIncarnationOptions(renew).action(async () => {
-    const { runNewIncarnationCommand } = await import("./new-incarnation-command.ts");
+    const { runNewIncarnationCommand } = await import("./server-command.ts");
     exitWith(await runNewIncarnationCommand(renew, env, io, build));
   });
 

@@ -1,5 +1,6 @@
-// krane server: runs the control plane until it gets a stop signal. Its code is imported only when the command runs, to
-// keep the start of the agent fast.
+// krane server: runs the control plane until it gets a stop signal. krane server new-incarnation: starts a new incarnation,
+// after a restore that the server cannot notice. Their code is imported only when they run, to keep the start of the agent
+// fast.
 import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
 import { createSystemClock } from "../concurrency/clock.ts";
@@ -7,7 +8,7 @@ import { createSystemRandom } from "../concurrency/random.ts";
 import type { ProcessEnv } from "../config/expand.ts";
 import type { ServerConfig } from "../server/config/server-config.ts";
 import type { StartedServer } from "../server/run-server.ts";
-import type { Log } from "../telemetry/log.ts";
+import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Io, Output } from "./io.ts";
@@ -76,4 +77,44 @@ function createServerLog(
   const instance = { id: `server-${listen.port}`, region: "all", version };
   const { rate: sampleRate, slowThresholdMs } = logSampling;
   return createProcessLog({ instance, logging: { level, sampleRate, slowThresholdMs } }, stdout, env);
+}
+
+export async function runNewIncarnationCommand(
+  command: Command,
+  env: ProcessEnv,
+  io: Io,
+  { version }: BuildInfo,
+): Promise<number> {
+  const stop = listenForStop(io);
+  try {
+    const config = await loadServerConfig(command, env, io, stop.signal);
+    if (config === undefined) return exitCodes.config;
+    const { startNewIncarnation } = await import("../server/server-database.ts");
+    const clock = createSystemClock();
+    const random = createSystemRandom();
+    const log = createLog(
+      {
+        level: "warn",
+        instance: { id: "new-incarnation", region: "all", version },
+        sampling: config.logSampling,
+      },
+      { clock, random, write: (line) => io.stderr.write(line) },
+    );
+    const { replaced, started } = await startNewIncarnation(
+      config.database,
+      {
+        ...{ clock, random, log },
+        uid: process.getuid?.(),
+        readTextFile: io.readTextFile,
+        progress: (line) => io.stderr.write(`${line}\n`),
+      },
+      stop.signal,
+    );
+    io.stdout.write(
+      `incarnation ${started.ordinal} replaces ${replaced.ordinal}; agents compare everything within a minute\n`,
+    );
+    return exitCodes.ok;
+  } finally {
+    stop.release();
+  }
 }

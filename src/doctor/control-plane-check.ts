@@ -1,7 +1,6 @@
 // Checks that the control plane is reachable, accepts the token and knows the region. It requests a deployment that
 // cannot exist, which changes nothing; `not found` is the expected result.
-import type { Interceptor } from "@connectrpc/connect";
-import { ConnectError } from "@connectrpc/connect";
+import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import { linkSignals } from "../concurrency/abort.ts";
 import type { Clock } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
@@ -9,10 +8,9 @@ import { createSecretSource } from "../config/secret-source.ts";
 import { type ControlPlane, createControlPlane } from "../control-plane/connection.ts";
 import { type ControlPlaneCode, ControlPlaneError } from "../control-plane/error.ts";
 import { kinds } from "../kinds/kinds.ts";
-import type { Check } from "./checks.ts";
+import { type Check, retryWhileUnreachable } from "./checks.ts";
 import { judgeClock } from "./clock-skew.ts";
 import { type Finding, ok, problem } from "./finding.ts";
-import { retryWhileUnreachable } from "./second-tries.ts";
 
 export interface ControlPlaneCheckDeps {
   readonly clock: Clock;

@@ -8,9 +8,8 @@ import { openKeyStorage } from "../vault/create-vault.ts";
 import { latest, objectKeyOf } from "../vault/identifiers.ts";
 import { createRemoteVault } from "../vault/remote-vault.ts";
 import { VaultError } from "../vault/vault-error.ts";
-import { type Check, describeError } from "./checks.ts";
+import { type Check, describeError, retryWhileUnreachable } from "./checks.ts";
 import { type Finding, ok, problem, skipped } from "./finding.ts";
-import { retryWhileUnreachable } from "./second-tries.ts";
 
 export interface VaultCheckDeps {
   readonly clock: Clock;

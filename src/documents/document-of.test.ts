@@ -9,7 +9,7 @@ import { ApplySentinelSchema } from "../gen/ctrl/v1/sentinel_pb.ts";
 import { type AnyContent, loadDocumentKinds } from "../kinds/documents.ts";
 import { parsePolicyDocument } from "../kinds/policy/policy-document.ts";
 import { collectProblems } from "../model/field-problem.ts";
-import { documentOf, renderDocuments } from "./document-of.ts";
+import { documentOf, renderYaml } from "./document-of.ts";
 import { parseDocuments } from "./parse.ts";
 import { renderDocumentProblems } from "./problem.ts";
 
@@ -124,7 +124,7 @@ test("what is written from a message is read back as the same message", () => {
   const content = fc.oneof(deployment, sentinel, policy, environment);
   fc.assert(
     fc.property(content, region, (document, where) => {
-      const text = renderDocuments([documentOf({ ...document, ...where }, kinds)]);
+      const text = renderYaml([documentOf({ ...document, ...where }, kinds)]);
       const parsed = parseDocuments([{ name: "a.yaml", text }], kinds);
       if (parsed.kind === "invalid") throw new Error(`${renderDocumentProblems(parsed.problems)}\n${text}`);
       assert.deepEqual(parsed.documents, [{ ...document, ...where, source: { file: "a.yaml", line: 1 } }]);
@@ -160,7 +160,7 @@ test("what stands for bytes that are no text is written as an escape, and read b
     memoryMib: 1n,
     command: ["\ufffd "],
   });
-  const text = renderDocuments([documentOf({ kind: "deployment", spec }, kinds)]);
+  const text = renderYaml([documentOf({ kind: "deployment", spec }, kinds)]);
   assert.doesNotMatch(text, /\ufffd/);
   const parsed = parseDocuments([{ name: "a.yaml", text }], kinds);
   assert.ok(parsed.kind === "valid");

@@ -17,11 +17,6 @@ export function documentOf<D extends DocumentContent>(
   return { apiVersion, kind: kind.word, ...(region !== undefined && { region }), ...kind.write(document) };
 }
 
-/** As text that `parseDocuments` accepts. */
-export function renderDocuments(documents: readonly PlainDocument[]): string {
-  return renderYaml(documents);
-}
-
 /** Several values in one file. */
 export function renderYaml(values: readonly unknown[]): string {
   return values.map(yamlText).join("---\n");

@@ -8,12 +8,12 @@ import type { DeleteOutcome, KubeApi, Selection } from "../kube/api.ts";
 import {
   type CacheChange,
   type CacheEntry,
+  hasReached,
   type Intern,
   ObjectCache,
   objectKey,
 } from "../kube/object-cache.ts";
 import { Reflector } from "../kube/reflector.ts";
-import { hasReached } from "../kube/resource-version.ts";
 import { serverDefaultsOf } from "../kube/server-defaults.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import type { Seal } from "../model/seal.ts";

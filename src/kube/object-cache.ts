@@ -7,7 +7,6 @@
 // - An object that the watch no longer shows may have lost the labels that the cache selects by. If the cache has a
 //   `mayLive`, such an object stays in it as it was until a look-up settles whether it is gone.
 import { onAbort } from "../concurrency/abort-listener.ts";
-import { hasReached, isOlder } from "./resource-version.ts";
 import type { KubeObject, ObjectRef } from "./types.ts";
 
 export interface CacheEntry<P> {
@@ -417,4 +416,19 @@ class VersionBarrier {
       this.waiters.add(waiter);
     });
   }
+}
+
+// A resourceVersion is a decimal number of any length, so it is compared as a string: numbers would collide above 2^53, and
+// a BigInt per event would be needless garbage.
+const decimal = /^(0|[1-9][0-9]*)$/;
+
+/** Whether a is older than b; false if the two cannot be compared, so that nothing is dropped by mistake. */
+export function isOlder(a: string, b: string): boolean {
+  if (a === b || !decimal.test(a) || !decimal.test(b)) return false;
+  return a.length === b.length ? a < b : a.length < b.length;
+}
+
+/** Whether version a includes version b. */
+export function hasReached(a: string, b: string): boolean {
+  return a === b || isOlder(b, a);
 }

@@ -12,8 +12,7 @@ import { type Random, uniform } from "../concurrency/random.ts";
 import type { KubeApi, Selection, WatchEvent, WatchOptions } from "./api.ts";
 import { KubeApiError } from "./errors.ts";
 import { listAll } from "./list-all.ts";
-import type { CacheEntry, ObjectCache } from "./object-cache.ts";
-import { isOlder } from "./resource-version.ts";
+import { type CacheEntry, isOlder, type ObjectCache } from "./object-cache.ts";
 import type { KubeObject, ResourceKind } from "./types.ts";
 
 export interface ReflectorOptions<T extends KubeObject, P, I extends string> {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { canonicalRegistry, parseImageReference, registryOf } from "./image-reference.ts";
+import { canonicalRegistry, parseImageReference } from "./image-reference.ts";
 
 const sha256 = `sha256:${"0123456789abcdef".repeat(4)}`;
 
@@ -63,7 +63,6 @@ for (const [what, text] of [
 ] as const) {
   test(`a reference with ${what} is rejected`, () => {
     assert.equal(parseImageReference(text).kind, "invalid");
-    assert.equal(registryOf(text), undefined);
   });
 }
 
@@ -72,6 +71,10 @@ test("the longest name is accepted", () => {
 });
 
 test("a registry has one canonical spelling", () => {
+  const registryOf = (image: string) => {
+    const outcome = parseImageReference(image);
+    return outcome.kind === "valid" && outcome.reference.registry;
+  };
   assert.equal(registryOf("REGISTRY.example:5000/web"), "registry.example:5000");
   assert.equal(canonicalRegistry("registry-1.docker.io"), "docker.io");
   assert.equal(registryOf("nginx"), canonicalRegistry("docker.io"));

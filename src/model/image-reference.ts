@@ -62,12 +62,6 @@ export function parseImageReference(text: string): ImageReferenceOutcome {
   };
 }
 
-/** The registry that an image is pulled from; undefined if the reference is invalid. */
-export function registryOf(image: string): string | undefined {
-  const outcome = parseImageReference(image);
-  return outcome.kind === "valid" ? outcome.reference.registry : undefined;
-}
-
 /** One spelling per registry, so that hosts can be compared. */
 export function canonicalRegistry(host: string): string {
   const lower = host.toLowerCase();

@@ -1,7 +1,8 @@
 // Pods created from an older version of their deployment. krane does not replace running pods, so a change in place
 // reaches only pods created after it; older ones keep running until somebody deletes them.
-import type { ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
+import type { ObjectKind, ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
 import { isAboutOlderPods } from "../kinds/deployment/failing.ts";
+import { kindOfObject, kinds } from "../kinds/kinds.ts";
 import { viewOf } from "../kinds/object-view.ts";
 
 /** The names of those that the last status report lists. */
@@ -36,4 +37,9 @@ function deletionOf({ namespace, selector, olderPods: names }: Place): string {
   const canName = names.length > 0 && names.length <= namedMax && names.every((name) => podName.test(name));
   const which = canName ? names.join(" ") : `-l ${selector}`;
   return `kubectl -n ${namespace} delete pods ${which}`;
+}
+
+/** The kubectl label selector for the pods of an object. A kind that only a newer control plane knows counts as a deployment. */
+export function podSelector(kind: ObjectKind | undefined, id: string): string {
+  return `${(kindOfObject(kind) ?? kinds.deployment).idLabel}=${id}`;
 }

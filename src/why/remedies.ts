@@ -2,8 +2,7 @@
 import type { ObjectKind } from "../gen/krane/admin/v1/admin_pb.ts";
 import { allKinds, kindOfObject } from "../kinds/kinds.ts";
 import type { Cause } from "./explanation.ts";
-import { olderPodsRemedy } from "./older-pods.ts";
-import { podSelector } from "./pod-selector.ts";
+import { olderPodsRemedy, podSelector } from "./older-pods.ts";
 
 export interface RemedyFacts {
   readonly region: string;

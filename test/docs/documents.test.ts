@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type DocumentKind, headerNames } from "../../src/documents/document-kind.ts";
-import { documentOf, renderDocuments } from "../../src/documents/document-of.ts";
+import { documentOf, renderYaml } from "../../src/documents/document-of.ts";
 import { fileCharsMax, parseDocuments } from "../../src/documents/parse.ts";
 import { levelsMax, lexemesMax, partsMax } from "../../src/documents/yaml-trees.ts";
 import { loadDocumentKinds } from "../../src/kinds/documents.ts";
@@ -60,7 +60,7 @@ test("what is said to be required is, and nothing else", () => {
     const fields = kinds.find(({ word }) => word === whole["kind"])?.fields ?? [];
     for (const { name, isRequired } of fields) {
       const { [name]: _, ...rest } = whole;
-      const outcome = parseDocuments([{ name: "a", text: renderDocuments([rest]) }], kinds);
+      const outcome = parseDocuments([{ name: "a", text: renderYaml([rest]) }], kinds);
       const paths = outcome.kind === "invalid" ? outcome.problems.map(({ path }) => path) : [];
       assert.deepEqual(paths, isRequired ? [name] : [], `${whole["kind"]} without ${name}`);
     }

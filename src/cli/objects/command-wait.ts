@@ -6,11 +6,6 @@ import type { Admin } from "../admin/admin-access.ts";
 import type { Io } from "../io.ts";
 import type { WaitPlan } from "./object-wait.ts";
 
-export interface WaitOptions {
-  readonly wait?: true;
-  readonly timeout: number;
-}
-
 const timeoutMsDefault = 5 * 60_000;
 
 export function addWaitOptions(command: Command, until: string): Command {

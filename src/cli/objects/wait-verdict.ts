@@ -4,8 +4,7 @@ import { type ObjectView, ObjectView_Phase as Phase } from "../../gen/krane/admi
 import { ObjectStatus_Outcome as Outcome } from "../../gen/krane/v1/agent_pb.ts";
 import { viewOf } from "../../kinds/object-view.ts";
 import { printable } from "../../telemetry/scrub.ts";
-import { isHeldByOlderPods, olderPods, olderPodsRemedy } from "../../why/older-pods.ts";
-import { podSelector } from "../../why/pod-selector.ts";
+import { isHeldByOlderPods, olderPods, olderPodsRemedy, podSelector } from "../../why/older-pods.ts";
 import { phaseCell, readyOf, reasonOf } from "./object-rows.ts";
 
 export type WaitGoal = "ready" | "deleted";

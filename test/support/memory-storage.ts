@@ -1,6 +1,7 @@
-// A storage in memory, for tests and `krane dev`.
-import { VaultError } from "../vault-error.ts";
-import { objectBytesMax, type VaultStorage } from "./storage.ts";
+// A vault's storage in memory.
+
+import { objectBytesMax, type VaultStorage } from "../../src/vault/storage/storage.ts";
+import { VaultError } from "../../src/vault/vault-error.ts";
 
 export function createMemoryStorage(): VaultStorage {
   const objects = new Map<string, { readonly bytes: Uint8Array; readonly version: string }>();

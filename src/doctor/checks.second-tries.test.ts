@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
-import { retryWhileUnreachable } from "./second-tries.ts";
+import { retryWhileUnreachable } from "./checks.ts";
 
 const never = new AbortController().signal;
 const refused = new Error("connection refused");

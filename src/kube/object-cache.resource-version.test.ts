@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { hasReached, isOlder } from "./resource-version.ts";
+import { hasReached, isOlder } from "./object-cache.ts";
 
 test("decimal versions of any length are compared as numbers", () => {
   fc.assert(
