@@ -3,13 +3,15 @@
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import type { PodBehaviour } from "@krane/kube-apiserver";
 import type { AgentDeps } from "../agent/agent-deps.ts";
-import type { Clock } from "../concurrency/clock.ts";
+import { type Clock, sleep } from "../concurrency/clock.ts";
 import { Secret } from "../config/secret.ts";
 import { createHttpLink } from "../control-plane/transport.ts";
 import { AgentService, type AgentStatus, type ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
 import { explainListenFailure, ServiceError } from "../http/service-error.ts";
 import type { LifecycleStack, LifecycleStep } from "../runtime/lifecycle.ts";
+import { startLoop } from "../runtime/process-steps.ts";
 import type { Admin } from "../server/admin-service/admin-client.ts";
+import { advanceReleases, releaseStepsEveryMs } from "../server/apps/release-steps.ts";
 import { renderCliContext } from "../server/cli-context.ts";
 import { createControlPlaneServer, type RunningControlPlane } from "../server/control-plane-server.ts";
 import type { Faults } from "../server/faults.ts";
@@ -90,6 +92,7 @@ export async function startDevRegion(
     signal,
   );
   await plane.store.registerRegion(devRegion);
+  await stack.start(releasesStep(plane, deps), signal);
   await applySample(plane.admin, options.cluster.kind);
   const controlUrl = `http://${loopback}:${control.port}`;
   if (cliContextPath !== undefined)
@@ -128,6 +131,18 @@ export async function startDevRegion(
       metrics: ports.metrics === 0 ? "off" : `http://${loopback}:${ports.metrics}/metrics`,
     },
   };
+}
+
+function releasesStep({ store }: InMemoryControlPlane, { clock, random, log }: DevDeps): LifecycleStep {
+  const onFailure = (component: string, error: unknown) =>
+    log.warn("a task failed and will be retried", { component, error });
+  const loop = async (signal: AbortSignal) => {
+    for (;;) {
+      await advanceReleases(store, clock.wallMs(), signal);
+      await sleep(clock, releaseStepsEveryMs, signal);
+    }
+  };
+  return { name: "releases", start: async () => startLoop("releases", loop, { clock, random, onFailure }) };
 }
 
 function cliContextStep(path: string, server: string, token: Secret, deps: DevDeps): LifecycleStep {

@@ -1,11 +1,13 @@
-// The document kinds: one for each kind of object, built from its descriptor, and Environment. And the manifests that an
-// agent would apply for documents.
+// The document kinds: one for each kind of object, built from its descriptor, App and Environment. And the manifests that
+// an agent would apply for documents.
 import type { Message } from "@bufbuild/protobuf";
 import type { Document } from "../documents/document.ts";
 import type { DocumentKind, DocumentRules } from "../documents/document-kind.ts";
 import { type EnvironmentContent, environmentDocument } from "../documents/environment.ts";
 import type { KubeObject } from "../kube/types.ts";
 import { describeProblems, type ParsedMessage } from "../model/field-problem.ts";
+import type { AppContent } from "./deployment/app-document.ts";
+import { releaseTemplate } from "./deployment/release-names.ts";
 import type { Kind } from "./kind.ts";
 import type { ObjectContent, RenderSettings } from "./kind-document.ts";
 import { type ApplyMessage, allKinds, type KindName, kinds } from "./kinds.ts";
@@ -13,13 +15,16 @@ import { type ApplyMessage, allKinds, type KindName, kinds } from "./kinds.ts";
 /** The content of a document that describes an object in a cluster. */
 export type AnyObjectContent = { [K in KindName]: ObjectContent<K, ApplyMessage<K>> }[KindName];
 /** The content of any document. */
-export type AnyContent = AnyObjectContent | EnvironmentContent;
+export type AnyContent = AnyObjectContent | AppContent | EnvironmentContent;
 export type AnyDocument = Document<AnyContent>;
 export type AnyDocumentKind = DocumentKind<AnyContent>;
 
 /** In the order of the documentation. */
 export async function loadDocumentKinds(): Promise<readonly AnyDocumentKind[]> {
-  return [...(await Promise.all(allKinds.map(documentKindOf))), environmentDocument];
+  const { appDocument } = await import("./deployment/app-document.ts");
+  // Each gets only documents of its own kind, which the type of a list of all kinds cannot express.
+  const app = appDocument as unknown as AnyDocumentKind;
+  return [app, ...(await Promise.all(allKinds.map(documentKindOf))), environmentDocument];
 }
 
 async function documentKindOf(kind: Kind<KindName>): Promise<AnyDocumentKind> {
@@ -37,6 +42,7 @@ async function documentKindOf(kind: Kind<KindName>): Promise<AnyDocumentKind> {
 
 export function idOf(content: AnyContent): string {
   if (content.kind === "environment") return content.spec.id;
+  if (content.kind === "app") return content.spec.template?.deploymentId ?? "";
   const kind: Kind = kinds[content.kind];
   return kind.idOf(content.spec);
 }
@@ -44,15 +50,16 @@ export function idOf(content: AnyContent): string {
 /**
  * Renders manifests with the same functions as the agent, each object after those that it needs. Objects that several
  * documents share appear once: a namespace, its pull secret, and the ingress policy of an environment, which admits the
- * ports of all its deployments. Environments have no objects in a cluster.
+ * ports of all its deployments. Environments have no objects in a cluster, and an app has those of its first release.
  *
- * `documents`: from `parseDocuments` with the same rules.
+ * `all`: from `parseDocuments` with the same rules.
  */
 export async function renderedObjects(
-  documents: readonly AnyDocument[],
+  all: readonly AnyDocument[],
   settings: RenderSettings,
   rules: DocumentRules,
 ): Promise<readonly KubeObject[]> {
+  const documents = all.map(deploymentOf);
   const manifests = new Map<AnyDocument, readonly KubeObject[]>();
   for (const kind of allKinds) {
     const { manifestsOf } = await kind.loadDocument();
@@ -64,6 +71,11 @@ export async function renderedObjects(
     for (const [index, document] of own.entries()) manifests.set(document, rendered[index] ?? []);
   }
   return firstOfEach(documents.flatMap((document) => manifests.get(document) ?? []));
+}
+
+function deploymentOf(document: AnyDocument): AnyDocument {
+  if (document.kind !== "app") return document;
+  return { ...document, kind: "deployment", spec: releaseTemplate(document.spec, 1) };
 }
 
 function firstOfEach(objects: readonly KubeObject[]): readonly KubeObject[] {

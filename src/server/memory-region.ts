@@ -1,5 +1,6 @@
 // The data that the in-memory store keeps for one region, and the operations that span several parts of it.
 
+import type { App } from "../gen/krane/admin/v1/app_pb.ts";
 import { type KindName, kindNames, kindOf, perKind } from "../kinds/kinds.ts";
 import type { ObjectReport } from "../kinds/report.ts";
 import type { AllowedAdoption } from "./allowed-adoptions.ts";
@@ -37,6 +38,10 @@ export interface Region {
   releases: readonly Release[];
   adoptions: readonly AllowedAdoption[];
   environments: EnvironmentList;
+  /** By id. */
+  apps: Map<string, App>;
+  /** Versions never repeat, also if an app is deleted and created again. */
+  appCounter: bigint;
   history: HistoryLog;
   readonly changed: ChangeSignal;
 }
@@ -54,6 +59,8 @@ export function emptyRegion(): Omit<Region, "changed"> {
     releases: [],
     adoptions: [],
     environments: new EnvironmentList(),
+    apps: new Map(),
+    appCounter: 0n,
     history: new HistoryLog(),
   };
 }

@@ -13,6 +13,8 @@ import {
   type ReportOf,
 } from "../kinds/kinds.ts";
 import { acceptedOf, adoptedText, adoptionsFor, refOf, strangerKey } from "./allowed-adoptions.ts";
+import { assertNoApp, environmentOfApp } from "./apps/app-rules.ts";
+import { isActive } from "./apps/releases.ts";
 import { ChangeSignal } from "./change-signal.ts";
 import { originOf, type StoreIncarnation } from "./client-position.ts";
 import { DesiredChanges } from "./desired-changes.ts";
@@ -20,6 +22,7 @@ import { assertUnused, environmentNews, keptOwner, removalOf, tenantKinds } from
 import { findHeld, releasesFor } from "./held-releases.ts";
 import { encodeSpec } from "./kind-messages.ts";
 import { knownAfter } from "./known-state.ts";
+import { appFacts, changeApp } from "./memory-apps.ts";
 import { emptyRegion, forget, type Region, recordReport, storedObject, trimGone } from "./memory-region.ts";
 import { isOlderReport, type ReportRank } from "./report-rank.ts";
 import { checkIdentity, isSame, unknownRegion } from "./row-rules.ts";
@@ -27,13 +30,17 @@ import type { RowTable } from "./row-table.ts";
 import {
   type AgentRecord,
   type AgentReport,
+  type AppFacts,
   type Author,
   type BucketContents,
+  type ChangeAppOptions,
   type Changed,
+  type ChangedApp,
   type ChangeOptions,
   type Changes,
   changesBytesMax,
   type Decide,
+  type DecideApp,
   type EnvironmentContent,
   type FoundRow,
   type HeldDeletion,
@@ -302,8 +309,7 @@ export class MemoryStore extends DesiredChanges implements Store {
     const after = environments.change(id, (environment) => {
       const wanted = decide(environment);
       const kept = wanted && keptOwner(environment, wanted);
-      if (kept !== undefined)
-        for (const kind of tenantKinds) assertUnused(id, kind, this.table(region, kind).current(), kept);
+      if (kept !== undefined) this.assertUnused(region, id, kept);
       return wanted;
     });
     if (after !== undefined && after !== before) {
@@ -313,7 +319,7 @@ export class MemoryStore extends DesiredChanges implements Store {
   }
 
   async removeEnvironment(region: string, id: string, author: Author): Promise<boolean> {
-    for (const kind of tenantKinds) assertUnused(id, kind, this.table(region, kind).current());
+    this.assertUnused(region, id);
     const { environments, history } = this.region(region);
     const before = environments.get(id);
     if (before === undefined) return false;
@@ -327,6 +333,43 @@ export class MemoryStore extends DesiredChanges implements Store {
 
   async environments(region: string, afterId: string, limit: number): Promise<readonly StoredEnvironment[]> {
     return this.region(region).environments.behind(afterId, limit);
+  }
+
+  async changeApp(
+    region: string,
+    id: string,
+    decide: DecideApp,
+    author: Author,
+    options: ChangeAppOptions = {},
+  ): Promise<ChangedApp> {
+    return changeApp(this.region(region), id, decide, author, options, (changes, dryRun) => {
+      const rows = changes.map((change) => {
+        const row = { id: change.id, ...change.decide(this.table(region, "deployment").get(change.id)) };
+        this.checkRow(region, "deployment", row);
+        return row;
+      });
+      return rows.map((row) => {
+        const after = { ...row, version: dryRun ? 0n : this.insert(region, "deployment", row, author) };
+        if (!dryRun) this.stopOwnedBy(region, "deployment", after, author);
+        return after;
+      });
+    });
+  }
+
+  async app(region: string, id: string): Promise<AppFacts> {
+    return appFacts(this.region(region), id);
+  }
+
+  async apps(region: string, afterId: string, limit: number): Promise<readonly AppFacts[]> {
+    const content = this.region(region);
+    const ids = [...content.apps.keys()].filter((id) => id > afterId).sort();
+    return ids.slice(0, limit).map((id) => appFacts(content, id));
+  }
+
+  async activeApps(): Promise<readonly { readonly region: string; readonly id: string }[]> {
+    return [...this.regionsByName].flatMap(([region, { apps }]) =>
+      [...apps].flatMap(([id, app]) => (isActive(app) ? [{ region, id }] : [])),
+    );
   }
 
   async history(region: string, query: HistoryQuery): Promise<readonly NumberedEntry[]> {
@@ -382,6 +425,15 @@ export class MemoryStore extends DesiredChanges implements Store {
   /** The number of streams that wait for the next change of a region. */
   waitingCount(region: string): number {
     return this.region(region).changed.size;
+  }
+
+  private assertUnused(region: string, environmentId: string, refused?: string): void {
+    for (const kind of tenantKinds)
+      assertUnused(environmentId, kind, this.table(region, kind).current(), refused);
+    const [user] = [...this.region(region).apps].find(
+      ([, app]) => environmentOfApp(app) === environmentId,
+    ) ?? [undefined];
+    assertNoApp(environmentId, user, refused);
   }
 
   private stopOwnedBy(

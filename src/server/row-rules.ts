@@ -63,9 +63,13 @@ function rewrite<K extends KindName>(
 ): Wanted<K> | undefined {
   checkVersion(row, condition);
   if (row === undefined) return undefined;
-  const { spec, desired, deploymentId } = row;
+  const { spec, desired, deploymentId, appId } = row;
   if (desired === "unreadable") throw unreadable(kind, row.id);
-  return next({ spec, desired, ...(deploymentId !== undefined && { deploymentId }) });
+  const owners = {
+    ...(deploymentId !== undefined && { deploymentId }),
+    ...(appId !== undefined && { appId }),
+  };
+  return next({ spec, desired, ...owners });
 }
 
 export function checkVersion(
@@ -83,6 +87,7 @@ export function checkVersion(
 /** Whether a change would leave the row as it is, byte for byte. */
 export function isSame<K extends KindName>(kind: K, row: Row<K>, wanted: Wanted<K>): boolean {
   if (row.desired !== wanted.desired || row.deploymentId !== wanted.deploymentId) return false;
+  if (row.appId !== wanted.appId) return false;
   return Buffer.compare(encodeSpec(kind, row.spec), encodeSpec(kind, wanted.spec)) === 0;
 }
 

@@ -24,6 +24,7 @@ import { type BuildInfo, createMetrics, type Metrics } from "../telemetry/metric
 import type { Traced } from "../telemetry/spans.ts";
 import { createAdminApi } from "./admin-service/admin-api.ts";
 import { createAgentAuth } from "./agent-auth.ts";
+import { advanceReleases, releaseStepsEveryMs } from "./apps/release-steps.ts";
 import { writeCliContext } from "./cli-context.ts";
 import { createClusterApi } from "./cluster-api.ts";
 import type { ServerConfig } from "./config/server-config.ts";
@@ -228,7 +229,10 @@ async function registerRegions(
   return [...wanted];
 }
 
-/** Keeps the history within its limits, verifies digests, and registers regions that are added to the tokens later. */
+/**
+ * Keeps the history within its limits, verifies digests, registers regions that are added to the tokens later, and
+ * advances the releases of apps.
+ */
 function loopsStep(
   config: ServerConfig,
   store: Store,
@@ -258,6 +262,7 @@ function loopsStep(
         every("history", trimEveryMs, () => store.trimHistory(config.history, clock.wallMs())),
         every("digests", digestsEveryMs, (signal) => scanDigests({ ...deps, store, onWrong }, signal)),
         every("regions", regionsEveryMs, (signal) => registerRegions(store, source, signal)),
+        every("releases", releaseStepsEveryMs, (signal) => advanceReleases(store, clock.wallMs(), signal)),
       ];
       return {
         async stop(hurry) {

@@ -14,6 +14,7 @@ import type { Incarnation } from "../control-plane/incarnation.ts";
 import { CodedError } from "../errors/coded-error.ts";
 import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
+import type { App } from "../gen/krane/admin/v1/app_pb.ts";
 import type { ApplyMessage, KindName, ReportOf, StateMessage } from "../kinds/kinds.ts";
 import type { DigestRow } from "../model/digest.ts";
 import type { StoreIncarnation } from "./client-position.ts";
@@ -42,6 +43,8 @@ export interface Row<K extends KindName> {
   readonly deploymentId?: string;
   /** Of its content, for digests; absent on a row that was never stored. */
   readonly contentHash?: Uint8Array;
+  /** The app that it is a release of. */
+  readonly appId?: string;
 }
 
 /** The new content of a row. */
@@ -49,6 +52,7 @@ export interface Wanted<K extends KindName> {
   readonly spec: ApplyMessage<K>;
   readonly desired: "running" | "stopped";
   readonly deploymentId?: string;
+  readonly appId?: string;
 }
 
 /** The same row twice if nothing changed; undefined twice if it does not exist. */
@@ -222,10 +226,41 @@ export interface StoredEnvironment extends EnvironmentContent {
   readonly version: bigint;
 }
 
-/** The kinds that have a history. */
-export type HistoryKind = KindName | "environment";
+/** An app, and what the decisions about it depend on. */
+export interface AppFacts {
+  /** With the encrypted secrets of its releases; undefined if it does not exist. */
+  readonly app: App | undefined;
+  /** Its deployments that are desired, ordered by id. */
+  readonly deployments: readonly StoredObject<"deployment">[];
+  /** The environment that it belongs to; undefined if that does not exist. */
+  readonly environment: StoredEnvironment | undefined;
+  /** The ids of deployments of a deleted app with the same id; empty if the app exists. */
+  readonly leftIds: readonly string[];
+}
 
-/** One event in the history of an object or an environment. */
+/** Returns the new content of an app; undefined leaves it alone, and "removed" forgets it. Throws to refuse. May be called more than once. */
+export type DecideApp = (facts: AppFacts) => App | "removed" | undefined;
+
+export interface ChangeAppOptions {
+  /** Runs all checks but writes nothing. */
+  readonly dryRun?: boolean;
+  /** The environment of an app that does not exist yet. */
+  readonly environmentId?: string;
+}
+
+/** The same app twice if nothing changed. */
+export interface ChangedApp {
+  readonly before: App | undefined;
+  /** Undefined if it does not exist, or no longer. */
+  readonly after: App | undefined;
+  /** The deployments whose deletion it ordered. */
+  readonly stopped: readonly Row<"deployment">[];
+}
+
+/** The kinds that have a history. */
+export type HistoryKind = KindName | "environment" | "app";
+
+/** One event in the history of an object, an environment or an app. */
 export interface HistoryEntry extends Author {
   readonly kind: HistoryKind;
   readonly id: string;
@@ -241,8 +276,13 @@ export interface HistoryEntry extends Author {
     | "released"
     | "adopted"
     | "secret_set"
-    | "secret_unset";
-  /** A short summary of a report, the name of a secret or of an adopted object; empty for other changes. */
+    | "secret_unset"
+    | "release_started"
+    | "release_current"
+    | "release_draining"
+    | "release_failed"
+    | "release_ended";
+  /** A short summary of a report, the name of a secret, of an adopted object or of a release; empty for other changes. */
   readonly outcome: string;
 }
 
@@ -395,6 +435,24 @@ export interface Store {
   environment(region: string, id: string): Promise<StoredEnvironment | undefined>;
   /** Ordered by id, starting after the given one; the empty id starts at the first. */
   environments(region: string, afterId: string, limit: number): Promise<readonly StoredEnvironment[]>;
+
+  /**
+   * Decided on the current app and its deployments. Its desired deployments become those of its releases that have not
+   * ended, in the same transaction. A change without effect takes no version. Rejects with `name_taken` if another app
+   * has the name, or another deployment that of a release.
+   */
+  changeApp(
+    region: string,
+    id: string,
+    decide: DecideApp,
+    author: Author,
+    options?: ChangeAppOptions,
+  ): Promise<ChangedApp>;
+  app(region: string, id: string): Promise<AppFacts>;
+  /** Ordered by id, starting after the given one; the empty id starts at the first. Empty only at the end. */
+  apps(region: string, afterId: string, limit: number): Promise<readonly AppFacts[]>;
+  /** The apps of all regions that time alone may change. */
+  activeApps(): Promise<readonly { readonly region: string; readonly id: string }[]>;
 
   /** History, newest first. Reports are added when they say something new. */
   history(region: string, query: HistoryQuery): Promise<readonly NumberedEntry[]>;

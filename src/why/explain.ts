@@ -44,7 +44,7 @@ export interface Question {
 }
 
 interface Verdict {
-  readonly cause: Cause;
+  readonly cause: keyof typeof summaries;
   readonly reason?: string;
   /** Replaces the default sentence for the cause. */
   readonly summary?: string;
@@ -266,7 +266,7 @@ function remedyFacts({ object, agent, trouble, controller }: Facts): RemedyFacts
 // Maps reasons from the agent and from Kubernetes to causes. The first matching pattern wins, so specific ones come
 // before general ones: an exhausted quota and a terminating namespace are also 403s.
 
-type Pattern = readonly [RegExp, Cause];
+type Pattern = readonly [RegExp, Verdict["cause"]];
 
 /** For an attempt that failed and is retried. */
 const attempts: readonly Pattern[] = [
@@ -294,22 +294,22 @@ const pods: readonly Pattern[] = [
   [/ProgressDeadlineExceeded/, "rollout-stuck"],
 ];
 
-function causeOfAttempt(reason: string): Cause {
+function causeOfAttempt(reason: string): Verdict["cause"] {
   return first(attempts, reason) ?? "retrying";
 }
 
 /** A reason from krane's own validation contains no HTTP status. */
-function causeOfRefusal(reason: string): Cause {
+function causeOfRefusal(reason: string): Verdict["cause"] {
   if (reason.startsWith("the cluster lowers the isolation of ")) return "isolation-lowered";
   return /: 4\d\d\b/.test(reason) ? "refused-by-cluster" : "invalid-spec";
 }
 
-function causeOfPods(failing: string): Cause {
+function causeOfPods(failing: string): Verdict["cause"] {
   if (isAboutOlderPods(failing)) return "older-pods-failing";
   return first(pods, failing) ?? "pods-failing";
 }
 
-function first(patterns: readonly Pattern[], text: string): Cause | undefined {
+function first(patterns: readonly Pattern[], text: string): Verdict["cause"] | undefined {
   return patterns.find(([pattern]) => pattern.test(text))?.[1];
 }
 
@@ -317,7 +317,8 @@ function first(patterns: readonly Pattern[], text: string): Cause | undefined {
 
 type Summary = string | ((facts: Facts) => string);
 
-const summaries: Readonly<Record<Cause, Summary>> = {
+/** Those of apps are in explain-app.ts. */
+const summaries: Readonly<Record<Exclude<Cause, "release-failed" | "releasing">, Summary>> = {
   "unknown-object": "The control plane has no such object.",
   unreadable: "A newer krane wrote its spec or phase, and this one cannot read it.",
   deleted: "Deleted on request.",
@@ -372,7 +373,7 @@ const summaries: Readonly<Record<Cause, Summary>> = {
   "all-well": "Up to date.",
 };
 
-function summaryOf(cause: Cause, facts: Facts): string {
+function summaryOf(cause: keyof typeof summaries, facts: Facts): string {
   const summary = summaries[cause];
   return typeof summary === "string" ? summary : summary(facts);
 }

@@ -10,6 +10,10 @@ export const causes = [
   "unreadable",
   /** It was deleted on request. */
   "deleted",
+  /** The newest release of the app did not become ready. */
+  "release-failed",
+  /** A release of the app is starting, and nothing is wrong with it. */
+  "releasing",
   /** No agent of its region has ever connected. */
   "agent-never-seen",
   /** The agent of its region stopped sending heartbeats. */

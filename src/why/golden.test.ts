@@ -5,8 +5,14 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { fromJson, type JsonObject } from "@bufbuild/protobuf";
-import { AgentViewSchema, ObjectRefSchema, ObjectViewSchema } from "../gen/krane/admin/v1/admin_pb.ts";
+import {
+  AgentViewSchema,
+  AppViewSchema,
+  ObjectRefSchema,
+  ObjectViewSchema,
+} from "../gen/krane/admin/v1/admin_pb.ts";
 import { explain } from "./explain.ts";
+import { explainApp } from "./explain-app.ts";
 import { type Cause, causes, type Explanation } from "./explanation.ts";
 
 interface GoldenInput {
@@ -18,6 +24,8 @@ interface GoldenInput {
   /** For an object that is missing from the control plane. */
   readonly asked?: JsonObject;
   readonly object?: JsonObject;
+  /** Instead of an object. */
+  readonly app?: JsonObject;
   readonly agent: JsonObject;
 }
 
@@ -28,7 +36,9 @@ function readInput(name: string): GoldenInput {
   return JSON.parse(readFileSync(`${folder}${name}/input.json`, "utf8"));
 }
 
-function answerTo({ asked, object, agent, nowMs }: GoldenInput): Explanation {
+function answerTo({ asked, object, app, agent, nowMs }: GoldenInput): Explanation {
+  if (app !== undefined)
+    return explainApp(fromJson(AppViewSchema, app), fromJson(AgentViewSchema, agent), nowMs);
   const { kind, id: name } = fromJson(ObjectRefSchema, asked ?? { id: "d_web" });
   const view = object && fromJson(ObjectViewSchema, object);
   return explain({ asked: { kind, name }, object: view, agent: fromJson(AgentViewSchema, agent) }, nowMs);

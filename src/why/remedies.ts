@@ -31,6 +31,9 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
   unreadable:
     "Upgrade the server and the command line to the version that wrote it, or apply the object again.",
   deleted: "",
+  "release-failed": ({ name }) =>
+    `Fix what the reason names and apply the app again. To see its releases: krane describe app ${name}`,
+  releasing: "Wait. It becomes the current one once all of its pods have been ready for a while.",
   "agent-never-seen": ({ region }) =>
     `Start an agent for region ${region}. If one is running, check its control.url, token and region, and its log.`,
   "agent-silent":

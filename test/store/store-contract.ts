@@ -16,6 +16,7 @@ import { createSpec } from "../../src/server/kind-messages.ts";
 import type { Row, Store } from "../../src/server/store.ts";
 import { eventually } from "../support/eventually.ts";
 import { defineAdminContract } from "./store-admin-contract.ts";
+import { defineAppContract } from "./store-app-contract.ts";
 import { defineDigestContract } from "./store-digest-contract.ts";
 import { deployment, type Holds, hasCode, policy, reportOf, sentinel } from "./store-fixtures.ts";
 import { defineRetentionContract } from "./store-retention-contract.ts";
@@ -57,6 +58,7 @@ export function defineStoreContract(target: StoreTarget): void {
     defineDigestContract(holds);
     defineAdminContract(holds);
     defineRetentionContract(holds);
+    defineAppContract(holds);
   });
 }
 

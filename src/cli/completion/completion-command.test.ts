@@ -136,11 +136,12 @@ test("the script for zsh is that for bash behind zsh's own way to run it", () =>
 });
 
 test("the kinds that are offered are those that a command takes", async () => {
-  const kinds = ["deployments", "sentinels", "policies", "environments"];
+  const kinds = ["apps", "deployments", "sentinels", "policies", "environments"];
   const env = { KRANE_SERVER: "http://127.0.0.1:1", KRANE_TOKEN: "nobody-asks-for-it", KRANE_REGION: "a.b" };
   for (const command of ["get", "describe", "delete", "events", "scale", "why"]) {
     const words = offered(bash, "krane", command, "");
-    assert.deepEqual(words.slice(0, 2), ["deployment", "deployments"], command);
+    const first = command === "scale" ? ["deployment", "deployments"] : ["app", "apps"];
+    assert.deepEqual(words.slice(0, 2), first, command);
     for (const kind of kinds) {
       const io = new FakeIo();
       const more = { scale: ["--replicas", "1"], delete: ["--yes"] }[command] ?? [];

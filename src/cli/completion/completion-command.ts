@@ -27,7 +27,7 @@ export function addCompletionCommand(program: Command, { io }: { readonly io: Io
         ["krane delete", wordsOfKinds()],
         ["krane events", wordsOfKinds()],
         ["krane scale", wordsOfKinds(scaledKinds)],
-        ["krane why", wordsOfKinds(kindNames)],
+        ["krane why", wordsOfKinds(["app", ...kindNames])],
       ]);
       const commands = completedCommands(program, words);
       io.stdout.write(completionScript(shell, commands));

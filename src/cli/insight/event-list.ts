@@ -12,6 +12,7 @@ import {
 import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { endless } from "../admin/admin-client.ts";
+import { findApp } from "../apps/app-search.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io, Output } from "../io.ts";
@@ -75,6 +76,7 @@ async function parseSubject(
   if (name === undefined) return { kind, id: "" };
   try {
     if (kindName === "environment") return { kind, id: (await findEnvironment(admin, name)).id };
+    if (kindName === "app") return { kind, id: (await findApp(admin, name)).id };
     const { object } = await findObject(admin, name, kind);
     return { kind, id: object.ref?.id ?? name };
   } catch (error) {

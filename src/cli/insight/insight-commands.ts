@@ -24,10 +24,11 @@ function addWhy(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
     .addHelpText(
       "after",
       `
-OBJECT is ${listed(kindNames, "or")}, followed by an ID; or just a unique name or id.
+OBJECT is ${listed(["app", ...kindNames], "or")}, followed by an ID; or just a unique name or id.
 
 Examples:
   krane why hello
+  krane why app/hello
   krane why deployment d_hello
   krane why sentinel/gateway
   krane why hello -o json | jq -r .cause    a stable code such as image-pull

@@ -1,5 +1,6 @@
 // krane why: explains why an object is not ready. Fetches the facts, lets src/why find the cause, and prints it.
 import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type AgentView,
   AgentViewSchema,
@@ -9,13 +10,15 @@ import {
 import { kindNames } from "../../kinds/kinds.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import { explain } from "../../why/explain.ts";
+import { explainApp } from "../../why/explain-app.ts";
 import type { Cause, Explanation } from "../../why/explanation.ts";
 import type { Admin } from "../admin/admin-access.ts";
+import { type FoundApp, findApp, nameOf } from "../apps/app-search.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { listEnvironments } from "../objects/environment-search.ts";
-import { nameOfKind, objectKindOf, parseObjectName } from "../objects/object-names.ts";
+import { type NamedKind, nameOfKind, objectKindOf, parseObjectName } from "../objects/object-names.ts";
 import { nameInCluster } from "../objects/object-rows.ts";
 import { findObject, listObjects, titleOf } from "../objects/object-search.ts";
 import type { Paint, Tone } from "../terminal/colours.ts";
@@ -31,8 +34,10 @@ export async function explainObject(
   io: Io,
   what: { readonly first: string; readonly second: string | undefined },
 ): Promise<number> {
+  const app = await lookForApp(admin, what);
+  if (app !== undefined) return explainFoundApp(admin, io, app);
   const asked = parseAsked(what.first, what.second);
-  const { client, region, signal, output } = admin;
+  const { client, region, signal } = admin;
   const object = await lookFor(admin, asked);
   // Comes with the server's time, because this machine's clock may be off.
   const { agents, nowMs } = await client.listAgents({ region }, { signal });
@@ -42,15 +47,61 @@ export async function explainObject(
   const answer = explain({ asked, object, agent }, Number(nowMs));
   const title =
     object === undefined ? `${nameOfKind(asked.kind)}/${printable(asked.name)}` : titleOf(object.ref);
+  await print(admin, io, { title, place: object && nameInCluster(object) }, answer);
+  return answer.cause === "unknown-object" ? exitCodes.notFound : exitCodes.ok;
+}
+
+/** The app that was asked about: `app web`, `app/web`, or a name alone that no object has. */
+async function lookForApp(
+  admin: Admin,
+  { first, second }: { readonly first: string; readonly second: string | undefined },
+): Promise<FoundApp | undefined> {
+  const [word = ""] = first.split("/");
+  if (second !== undefined || first.includes("/") || isKindWord(first, ["app"])) {
+    if (!isKindWord(word, ["app"])) return undefined;
+    const { name } = parseObjectName(first, second, ["app"]);
+    if (name === undefined) throw new CommandError("usage", "which app? krane why app ID");
+    return findApp(admin, name);
+  }
+  try {
+    return await findApp(admin, first);
+  } catch (error) {
+    const isMissing = error instanceof CommandError && error.code === "not_found";
+    // An older control plane has no apps.
+    const isOld = error instanceof ConnectError && error.code === Code.Unimplemented;
+    if (isMissing || isOld) return undefined;
+    throw error;
+  }
+}
+
+async function explainFoundApp(admin: Admin, io: Io, { id, view, agent }: FoundApp): Promise<number> {
+  const { region, signal, client } = admin;
+  const { nowMs } = await client.listAgents({ region }, { signal });
+  const answer = explainApp(view, agent ?? emptyAgent(region), Number(nowMs));
+  await print(admin, io, { title: `app/${printable(id)}`, place: nameOf(view) }, answer);
+  return exitCodes.ok;
+}
+
+interface Heading {
+  readonly title: string;
+  /** Its namespace and name. */
+  readonly place: string | undefined;
+}
+
+async function print(
+  { region, output, paint }: Admin,
+  io: Io,
+  heading: Heading,
+  answer: Explanation,
+): Promise<void> {
   io.stdout.write(
     isForPrograms(output)
       ? await renderValue(
-          { object: title, region, ...answer, differences: [...answer.differences].map(jsonOf) },
+          { object: heading.title, region, ...answer, differences: [...answer.differences].map(jsonOf) },
           output,
         )
-      : answerText(title, object, answer, admin.paint),
+      : answerText(heading, answer, paint),
   );
-  return answer.cause === "unknown-object" ? exitCodes.notFound : exitCodes.ok;
 }
 
 /** `KIND ID`, `KIND/ID`, or a name alone, which may have the form `namespace/name`. */
@@ -63,10 +114,10 @@ function parseAsked(first: string, second: string | undefined): Asked {
   return { kind: objectKindOf(kind), name };
 }
 
-function isKindWord(text: string): boolean {
+function isKindWord(text: string, allowed: readonly NamedKind[] = kindNames): boolean {
   const [word = ""] = text.split("/");
   try {
-    parseObjectName(word, undefined, kindNames);
+    parseObjectName(word, undefined, allowed);
     return true;
   } catch {
     return false;
@@ -110,16 +161,12 @@ const calm: Partial<Record<Cause, Tone>> = {
   "surplus-pods": "busy",
   "not-settled": "busy",
   "deletion-in-progress": "busy",
+  releasing: "busy",
 };
 
-function answerText(
-  title: string,
-  object: ObjectView | undefined,
-  answer: Explanation,
-  paint: Paint,
-): string {
+function answerText({ title, place: where }: Heading, answer: Explanation, paint: Paint): string {
   const { cause, summary, desired, applied, live, differences, reason, remedy } = answer;
-  const place = object === undefined ? "" : ` (${printable(nameInCluster(object))})`;
+  const place = where === undefined ? "" : ` (${printable(where)})`;
   const differ = differences.map(({ field, desired, live }) => `${field}: ${desired} wanted, ${live} found`);
   const fields = [
     ["Cause", cause],

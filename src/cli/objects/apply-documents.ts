@@ -12,6 +12,7 @@ import {
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { type AnyObjectContent, idOf } from "../../kinds/documents.ts";
 import { type Admin, regionFlaw } from "../admin/admin-access.ts";
+import { type AppliedApp, waitForApps } from "../apps/app-wait.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
@@ -35,8 +36,9 @@ export interface ApplyOptions {
 interface Applied {
   readonly change: Change;
   readonly version: bigint;
-  /** Undefined for an environment, which no agent manages. */
+  /** Undefined for an app, and for an environment, which no agent manages. */
   readonly ref?: ObjectRef;
+  readonly app?: AppliedApp;
 }
 
 export async function applyDocuments(
@@ -64,6 +66,7 @@ export async function applyDocuments(
     }
   }
   const awaited: { ref: ObjectRef; version: bigint }[] = [];
+  const apps: AppliedApp[] = [];
   const lists = createEnvironmentLists(admin);
   await sendOrders(admin, io, {
     verb: "apply",
@@ -73,9 +76,11 @@ export async function applyDocuments(
     tell(loaded, applied) {
       tell(io, admin, loaded, applied, false);
       if (applied.ref !== undefined) awaited.push({ ref: applied.ref, version: applied.version });
+      if (applied.app !== undefined) apps.push(applied.app);
       return true;
     },
   });
+  if (options.wait && apps.length > 0) await waitForApps(admin, io, { apps, timeoutMs: options.timeout });
   if (options.wait && awaited.length > 0)
     await waitAndTell(admin, io, { goal: "ready", objects: awaited, timeoutMs: options.timeout });
   return exitCodes.ok;
@@ -111,13 +116,12 @@ function tell(
   io: Io,
   { paint }: Admin,
   { title }: LoadedDocument,
-  { change, version }: Applied,
+  { change, version, app }: Applied,
   isTrial: boolean,
 ): void {
   const word = paint(words[change] ?? "applied", change === Change.UNCHANGED ? "faint" : "good");
-  io.stdout.write(
-    isTrial ? `${title} would be ${word} (dry run)\n` : `${title} ${word} (version ${version})\n`,
-  );
+  const at = app !== undefined && app.release > 0 ? `release ${app.release}` : `version ${version}`;
+  io.stdout.write(isTrial ? `${title} would be ${word} (dry run)\n` : `${title} ${word} (${at})\n`);
 }
 
 async function applyOne(
@@ -163,6 +167,12 @@ async function send(
       { signal },
     );
     return { change, version: environment?.version ?? 0n };
+  }
+  if (document.kind === "app") {
+    const id = idOf(document);
+    const request = { region, spec: document.spec, dryRun: dryRun === true, ...expected };
+    const { app, change, release } = await client.applyApp(request, { signal });
+    return { change, version: app?.version ?? 0n, app: { region, id, release } };
   }
   const request = {
     region,

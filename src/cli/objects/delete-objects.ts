@@ -1,15 +1,16 @@
 // krane delete: deletes objects and environments, after a confirmation.
 import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
-import { type ObjectRef, ObjectRefSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { ObjectKind, type ObjectRef, ObjectRefSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import { type Admin, regionFlaw } from "../admin/admin-access.ts";
+import { findApp } from "../apps/app-search.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { waitAndTell } from "./command-wait.ts";
 import type { LoadedName } from "./loaded-documents.ts";
-import { objectKindOf, parseObjectName } from "./object-names.ts";
+import { type NamedKind, objectKindOf, parseObjectName } from "./object-names.ts";
 import { nameInCluster } from "./object-rows.ts";
 import { findObject, isNotFound, titleOf } from "./object-search.ts";
 import { sendOrders } from "./sent-orders.ts";
@@ -25,9 +26,11 @@ export interface DeleteOptions {
 const namedMax = 10;
 
 const itsSecrets = " and its secrets";
+const itsReleases = " and its releases";
 
 type Target =
   | { readonly kind: "object"; readonly title: string; readonly ref: ObjectRef }
+  | { readonly kind: "app"; readonly title: string; readonly region: string; readonly id: string }
   | { readonly kind: "environment"; readonly title: string; readonly region: string; readonly id: string };
 
 type NamedTarget = Target & { readonly detail?: string };
@@ -44,18 +47,27 @@ export async function namedTarget(
     const title = `environment/${printable(name)}`;
     return { kind, title, region: admin.region, id: name, detail: itsSecrets };
   }
+  if (kind === "app") {
+    const { id, isExact } = await findApp(admin, name);
+    if (yes && !isExact) throw looseName(kind, name, id);
+    return { kind, title: `app/${printable(id)}`, region: admin.region, id, detail: itsReleases };
+  }
   const { object } = await findObject(admin, name, objectKindOf(kind));
   if (object.ref === undefined)
     throw new CommandError("failed", "the control plane's response has no object id");
   // A mistyped id may match the name of another object, and with --yes nobody sees which one.
   if (yes && object.ref.id !== name && `${object.namespace}/${object.name}` !== name)
-    throw new CommandError(
-      "usage",
-      `--yes needs an id or NAMESPACE/NAME, but ${printable(name)} is only a name; to delete it: ` +
-        `krane delete ${kind} ${printable(object.ref.id)} --yes`,
-    );
+    throw looseName(kind, name, object.ref.id);
   const detail = ` (${printable(nameInCluster(object))})`;
   return { kind: "object", title: titleOf(object.ref), ref: object.ref, detail };
+}
+
+function looseName(kind: NamedKind, name: string, id: string): CommandError {
+  return new CommandError(
+    "usage",
+    `--yes needs an id or NAMESPACE/NAME, but ${printable(name)} is only a name; to delete it: ` +
+      `krane delete ${kind} ${printable(id)} --yes`,
+  );
 }
 
 /** In reverse order, because later documents may depend on earlier ones. */
@@ -63,6 +75,7 @@ export function targetsOf(names: readonly LoadedName[]): readonly NamedTarget[] 
   return names
     .map(({ kind, id, region, title }): NamedTarget => {
       if (kind === "environment") return { kind, title, region, id, detail: itsSecrets };
+      if (kind === "app") return { kind, title, region, id, detail: itsReleases };
       return {
         kind: "object",
         title,
@@ -96,15 +109,16 @@ export async function deleteObjects(
       targets.filter(({ kind }) => kind === "environment"),
     ],
     send: (target) => orderDeletion(admin, target, options, targets.length > 1),
-    tell(target, { kind, version }) {
+    tell(target, { kind, version, deployments = [] }) {
       if (kind === "missing") {
         missing.push(target.title);
         io.stderr.write(`${target.title} does not exist\n`);
         return false;
       }
-      const said = target.kind === "object" ? "is being deleted" : "is deleted";
+      const said = target.kind === "environment" ? "is deleted" : "is being deleted";
       io.stdout.write(`${target.title} ${said}${version === undefined ? "" : ` (version ${version})`}\n`);
       if (target.kind === "object" && version !== undefined) awaited.push({ ref: target.ref, version });
+      awaited.push(...deployments);
       return true;
     },
   });
@@ -120,6 +134,8 @@ function regionOf(target: Target): string {
 interface Deletion {
   readonly kind: "ordered" | "missing";
   readonly version?: bigint;
+  /** The releases of an app that still ran. */
+  readonly deployments?: readonly { readonly ref: ObjectRef; readonly version: bigint }[];
 }
 
 async function orderDeletion(
@@ -150,6 +166,16 @@ async function deleteOne(
     return { kind: "ordered" };
   }
   const expected = expectedVersion === undefined ? {} : { expectedVersion };
+  if (target.kind === "app") {
+    const { region, id } = target;
+    const { deployments } = await client.deleteApp({ region, id, ...expected }, { signal });
+    const kind = ObjectKind.DEPLOYMENT;
+    const refs = deployments.map((each) => ({
+      ref: create(ObjectRefSchema, { region, kind, id: each.id }),
+      version: each.version,
+    }));
+    return { kind: "ordered", deployments: refs };
+  }
   const { version } = await client.deleteObject({ ref: target.ref, ...expected }, { signal });
   return { kind: "ordered", version };
 }

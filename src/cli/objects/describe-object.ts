@@ -8,17 +8,19 @@ import {
   type Event,
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { loadDocumentKinds } from "../../kinds/documents.ts";
+import { type AnyContent, loadDocumentKinds } from "../../kinds/documents.ts";
 import { viewOf } from "../../kinds/object-view.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { loadAgentHeard } from "../admin/agent-silence.ts";
+import { renderApp, renderReleases } from "../apps/app-rows.ts";
+import { findApp } from "../apps/app-search.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { ageOf } from "../terminal/age.ts";
 import type { Tone } from "../terminal/colours.ts";
-import { type Cell, renderFields, renderTable } from "../terminal/table.ts";
+import { type Cell, indented, renderFields, renderTable } from "../terminal/table.ts";
 import { contentOfView } from "./document-changes.ts";
 import { findEnvironment } from "./environment-search.ts";
 import { type NamedKind, objectKindOf, parseObjectName } from "./object-names.ts";
@@ -37,6 +39,21 @@ export async function describeObject(
   if (kind === "environment") {
     const environment = await findEnvironment(admin, name);
     io.stdout.write(joined(renderEnvironment(environment, admin), await eventsOf(admin, kind, name)));
+    return exitCodes.ok;
+  }
+  if (kind === "app") {
+    const { view, id } = await findApp(admin, name);
+    const { silence } = await loadAgentHeard(admin);
+    const spec = view.app?.spec;
+    const content = spec && ({ kind: "app", spec } as const);
+    io.stdout.write(
+      joined(
+        renderApp(view, admin, silence),
+        renderReleases(view, admin),
+        await renderDocument(content),
+        await eventsOf(admin, kind, id),
+      ),
+    );
     return exitCodes.ok;
   }
   const { object } = await findObject(admin, name, objectKindOf(kind));
@@ -97,6 +114,7 @@ function renderState(object: ObjectView, { paint, now, region }: Admin, silence:
         `${object.version}, ${object.settled ? "processed by the agent" : "not yet processed by the agent"}`,
       ],
       ["Deployment", object.deploymentId],
+      ["App", object.appId],
       ["Secrets", object.secretNames.join(", ")],
       ["Reported", reported === "" ? "" : `${reported} ago`],
     ],
@@ -107,7 +125,10 @@ function renderState(object: ObjectView, { paint, now, region }: Admin, silence:
 /** As a document that `krane apply` accepts. */
 async function renderWanted(object: ObjectView): Promise<string> {
   if (object.desired === Desired.STOPPED) return "Wanted: nothing; it was deleted\n";
-  const content = contentOfView(object);
+  return renderDocument(contentOfView(object));
+}
+
+async function renderDocument(content: AnyContent | undefined): Promise<string> {
   if (content === undefined) return "Wanted: written by a newer control plane; this krane cannot read it\n";
   const text = stringify(documentOf(content, await loadDocumentKinds()), {
     lineWidth: 0,
@@ -149,8 +170,4 @@ function renderEvents(events: readonly Event[], { paint, now }: Admin): string {
     outcome,
   ]);
   return `Events:\n${indented(renderTable(["AGE", "EVENT", "VERSION", "BY", "OUTCOME"], rows, paint))}`;
-}
-
-function indented(text: string): string {
-  return text.replaceAll(/^(?=.)/gm, "  ");
 }

@@ -65,6 +65,10 @@ async function heldContent(
     return environment && contentOfEnvironment(environment);
   }
   try {
+    if (document.kind === "app") {
+      const { app } = (await client.getApp({ region, id }, { signal })).app ?? {};
+      return app?.spec && ({ kind: "app", spec: app.spec } as const);
+    }
     const ref = { region, kind: objectKindOf(document.kind), id };
     const { object } = await client.getObject({ ref }, { signal });
     // A deleted object would be created again.

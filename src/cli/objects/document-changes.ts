@@ -51,7 +51,7 @@ function fieldsOf(
 }
 
 function withoutSecrets(content: AnyContent): AnyContent {
-  if (content.kind === "environment") return content;
+  if (content.kind === "environment" || content.kind === "app") return content;
   const { secrets }: Kind = desiredKinds[content.kind];
   const spec = secrets?.withBlob(content.spec, new Uint8Array()) ?? content.spec;
   return { ...content, spec } as AnyObjectContent;

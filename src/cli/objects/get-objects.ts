@@ -1,6 +1,7 @@
 // krane get: lists objects or shows one, as a table, JSON or YAML.
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import {
+  AppViewSchema,
   EnvironmentSchema,
   ListEnvironmentsResponseSchema,
   ListObjectsResponseSchema,
@@ -10,6 +11,8 @@ import { type KindName, kinds } from "../../kinds/kinds.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { type AgentHeard, loadAgentHeard } from "../admin/agent-silence.ts";
+import { appTable } from "../apps/app-rows.ts";
+import { findApp, listApps } from "../apps/app-search.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
@@ -33,6 +36,7 @@ export async function getObjects(
   if (what.kind === "all" && what.name === undefined) return listAll(admin, io, "all", options);
   const { kind, name } = parseObjectName(what.kind, what.name);
   if (kind === "environment") return getEnvironments(admin, io, name);
+  if (kind === "app") return getApps(admin, io, name);
   if (name === undefined) return listAll(admin, io, kind, options);
   const { object } = await findObject(admin, name, objectKindOf(kind));
   const heard = await loadAgentHeard(admin);
@@ -82,6 +86,22 @@ async function getEnvironments(admin: Admin, io: Io, id: string | undefined): Pr
   await print(admin, io, jsonOf(EnvironmentSchema, environment), () =>
     environmentTable([environment], tableOptions(admin)),
   );
+  return exitCodes.ok;
+}
+
+async function getApps(admin: Admin, io: Io, name: string | undefined): Promise<number> {
+  const { region } = admin;
+  const heard = await loadAgentHeard(admin);
+  const options = { ...tableOptions(admin), ...heard };
+  if (name !== undefined) {
+    const { view } = await findApp(admin, name);
+    await print(admin, io, withHeard(jsonOf(AppViewSchema, view), heard), () => appTable([view], options));
+    return exitCodes.ok;
+  }
+  const apps = await listApps(admin, region);
+  if (apps.length === 0) io.stderr.write(`no apps in region ${region}\n`);
+  const dated = apps.map((view) => withHeard(jsonOf(AppViewSchema, view), heard));
+  await print(admin, io, { apps: dated }, () => appTable(apps, options));
   return exitCodes.ok;
 }
 

@@ -231,7 +231,7 @@ describe("krane get", () => {
     const { code, stderr } = await run(["get"]);
     assert.deepEqual(
       [code, stderr],
-      [64, "krane: which kind? krane get deployments, sentinels, policies, environments or all\n"],
+      [64, "krane: which kind? krane get apps, deployments, sentinels, policies, environments or all\n"],
     );
   });
 

@@ -16,7 +16,7 @@ import type { ScaleOptions } from "./scale-object.ts";
 
 type ExitWith = (code: number) => void;
 
-const plurals = [...allKinds.map(({ plural }) => plural), "environments"];
+const plurals = ["apps", ...allKinds.map(({ plural }) => plural), "environments"];
 const shortForms = [...allKinds.flatMap(({ aliases }) => aliases), "env"];
 const kinds = `${listed(plurals, "or")}; singular, or ${listed(shortForms, "and")} for short`;
 const scaled = allKinds.filter(({ makesPods }) => makesPods).map(({ name }) => name);

@@ -7,12 +7,13 @@ import { allKinds, type KindName } from "../../kinds/kinds.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import { CommandError } from "../command-error.ts";
 
-/** The kinds that commands accept: those of cluster objects, and environments. */
-export type NamedKind = KindName | "environment";
+/** The kinds that commands accept: those of cluster objects, apps and environments. */
+export type NamedKind = KindName | "app" | "environment";
 
 const named: readonly Pick<Kind<NamedKind>, "name" | "plural" | "aliases" | "objectKind">[] = [
+  // Object kinds only in events.
+  { name: "app", plural: "apps", aliases: [], objectKind: ObjectKind.APP },
   ...allKinds,
-  // An object kind only in events.
   { name: "environment", plural: "environments", aliases: ["env"], objectKind: ObjectKind.ENVIRONMENT },
 ];
 

@@ -161,7 +161,7 @@ async function look(ref: ObjectRef, { client }: WaitDeps, signal: AbortSignal): 
   }
 }
 
-function isPassing(error: unknown): boolean {
+export function isPassing(error: unknown): boolean {
   return (
     error instanceof ConnectError &&
     [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted].includes(error.code)

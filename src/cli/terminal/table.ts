@@ -52,3 +52,7 @@ function show(cell: Cell): { readonly text: string; readonly tone: Tone | undefi
 function lengthOf(text: string): number {
   return [...text].length;
 }
+
+export function indented(text: string): string {
+  return text.replaceAll(/^(?=.)/gm, "  ");
+}

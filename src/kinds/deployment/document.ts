@@ -1,7 +1,7 @@
 // Deployment documents: the fields that users write, and the manifests that `krane render` shows for them.
 import { create, fromBinary } from "@bufbuild/protobuf";
 import { defineDocument, problemsOf } from "../../documents/document-kind.ts";
-import { field } from "../../documents/fields.ts";
+import { type Field, field } from "../../documents/fields.ts";
 import {
   type Bytes,
   count,
@@ -69,6 +69,45 @@ const healthcheckNames = [
   "initialDelaySeconds",
 ];
 
+/** The fields that deployments and apps share. */
+export const programFields: readonly Field<Plain<ApplyDeployment>>[] = [
+  field("namespace", "k8sNamespace", text, "The namespace of its workspace; created if missing.", required),
+  field("workspace", "workspaceId", text, "The id of the workspace that owns it.", required),
+  field("project", "projectId", text, "The id of the project within the workspace.", required),
+  field("environment", "environmentId", text, "The id of the environment within the project.", required),
+  field("image", "image", text, "The reference of the container image.", required),
+  field(
+    "pullSecret",
+    "pullSecret",
+    text,
+    "The Secret in its namespace to pull the image with, instead of the agent's registry login; its name begins with `krane-registry-`.",
+  ),
+  field("replicas", "replicas", count, "How many pods to keep running; 0 pauses it.", fallbacks.replicas),
+  field("cpu", "cpuMillicores", cpu, "The CPU limit of a pod; a quarter of it is requested.", fallbacks.cpu),
+  field(
+    "memory",
+    "memoryMib",
+    memory,
+    "The memory limit of a pod; a quarter of it is requested.",
+    fallbacks.memory,
+  ),
+  field("port", "port", count, "The port that the program listens on; 8080 by default."),
+  field("command", "command", texts, "The program and its arguments, instead of the image's own."),
+  field(
+    "shutdownSignal",
+    "shutdownSignal",
+    text,
+    "The signal that stops it: SIGTERM (the default), SIGINT, SIGQUIT or SIGKILL.",
+  ),
+  field("buildId", "buildId", text, "The build that made the image; only a label."),
+  field(
+    "healthcheck",
+    "healthcheck",
+    jsonObject("a mapping", healthcheckNames),
+    `The health check: ${healthcheckNames.join(", ")}. Without it, there are no probes.`,
+  ),
+];
+
 const schema = defineDocument<Plain<ApplyDeployment>, ObjectContent<"deployment", ApplyDeployment>>({
   word: "Deployment",
   kind: "deployment",
@@ -82,47 +121,7 @@ const schema = defineDocument<Plain<ApplyDeployment>, ObjectContent<"deployment"
       "The name of its ReplicaSet: a DNS label that starts with a letter.",
       required,
     ),
-    field("namespace", "k8sNamespace", text, "The namespace of its workspace; created if missing.", required),
-    field("workspace", "workspaceId", text, "The id of the workspace that owns it.", required),
-    field("project", "projectId", text, "The id of the project within the workspace.", required),
-    field("environment", "environmentId", text, "The id of the environment within the project.", required),
-    field("image", "image", text, "The reference of the container image.", required),
-    field(
-      "pullSecret",
-      "pullSecret",
-      text,
-      "The Secret in its namespace to pull the image with, instead of the agent's registry login; its name begins with `krane-registry-`.",
-    ),
-    field("replicas", "replicas", count, "How many pods to keep running; 0 pauses it.", fallbacks.replicas),
-    field(
-      "cpu",
-      "cpuMillicores",
-      cpu,
-      "The CPU limit of a pod; a quarter of it is requested.",
-      fallbacks.cpu,
-    ),
-    field(
-      "memory",
-      "memoryMib",
-      memory,
-      "The memory limit of a pod; a quarter of it is requested.",
-      fallbacks.memory,
-    ),
-    field("port", "port", count, "The port that the program listens on; 8080 by default."),
-    field("command", "command", texts, "The program and its arguments, instead of the image's own."),
-    field(
-      "shutdownSignal",
-      "shutdownSignal",
-      text,
-      "The signal that stops it: SIGTERM (the default), SIGINT, SIGQUIT or SIGKILL.",
-    ),
-    field("buildId", "buildId", text, "The build that made the image; only a label."),
-    field(
-      "healthcheck",
-      "healthcheck",
-      jsonObject("a mapping", healthcheckNames),
-      `The health check: ${healthcheckNames.join(", ")}. Without it, there are no probes.`,
-    ),
+    ...programFields,
     field(
       "encryptedSecrets",
       "encryptedEnvironmentVariables",

@@ -99,6 +99,10 @@ export const methodEffects: Readonly<Record<AdminMethod, "reads" | "writes">> = 
   listEnvironments: "reads",
   setSecret: "writes",
   unsetSecret: "writes",
+  applyApp: "writes",
+  deleteApp: "writes",
+  getApp: "reads",
+  listApps: "reads",
 };
 
 /** Any method not listed as reading requires the right to write. */

@@ -13,6 +13,7 @@ import { StreamPlaces } from "../../services/stream-places.ts";
 import { stopping } from "../row-rules.ts";
 import type { Author, Row, Store } from "../store.ts";
 import { callerOf } from "./admin-auth.ts";
+import { applyApp, deleteApp, getApp, listApps } from "./apps.ts";
 import { checked } from "./bad-request.ts";
 import {
   applyEnvironment,
@@ -22,7 +23,7 @@ import {
   unsetSecret,
 } from "./environments.ts";
 import { eventFeed, listEvents } from "./events.ts";
-import { applyObject, conditionOf, notFound, scaleObject } from "./object-changes.ts";
+import { applyObject, assertOwn, conditionOf, notFound, scaleObject } from "./object-changes.ts";
 import { getObject, listAgents, listObjects } from "./object-reads.ts";
 import { parseRef, parseRegion } from "./object-refs.ts";
 import { adoptObjects, listStrangers } from "./strangers.ts";
@@ -65,6 +66,10 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
     listEnvironments: (request, { signal }) => listEnvironments(store, request, signal),
     setSecret: (request, context) => setSecret(store, request, author(context)),
     unsetSecret: (request, context) => unsetSecret(store, request, author(context)),
+    applyApp: (request, context) => applyApp(store, request, author(context)),
+    deleteApp: (request, context) => deleteApp(store, request, author(context)),
+    getApp: (request) => getApp(store, request),
+    listApps: (request, { signal }) => listApps(store, request, signal),
   };
 }
 
@@ -98,8 +103,10 @@ export async function deleteObject(store: Store, request: DeleteObjectRequest, a
   const { region, kind, id } = ref;
   const condition = conditionOf(request);
   // The version of a stopped object is that of its deletion, which a caller that repeats the call cannot know.
-  const decide = (row: Row<KindName> | undefined) =>
-    stopping(kind, row?.desired === "stopped" ? {} : condition)(row);
+  const decide = (row: Row<KindName> | undefined) => {
+    if (row?.desired !== "stopped") assertOwn(kind, row);
+    return stopping(kind, row?.desired === "stopped" ? {} : condition)(row);
+  };
   const { after } = await store.change(region, kind, id, decide, author, { withOwned: true });
   if (after === undefined) throw notFound(ref);
   return { version: after.version };

@@ -69,6 +69,7 @@ function parseApply(request: ApplyObjectRequest) {
 function keeping(kind: KindName, spec: ApplyMessage<KindName>, options: PutOptions): Decide<KindName> {
   const put = putting(spec, options);
   return (row) => {
+    assertOwn(kind, row);
     const wanted = put(row);
     checkKeptFields(kind, row, spec);
     return wanted;
@@ -93,7 +94,10 @@ function withSecrets(kind: KindName, requested: TenantSpec, options: PutOptions)
 }
 
 /** Checked as a blob in a request is: otherwise pods would start without their variables. */
-function environmentBlob(kind: KindName, environment: StoredEnvironment | undefined): Uint8Array {
+export function environmentBlob(
+  kind: KindName,
+  environment: StoredEnvironment | undefined,
+): Uint8Array<ArrayBuffer> {
   const blob = secretsBlob(environment?.secrets ?? new Map());
   checked((refuse) =>
     kindOf(kind).secrets?.check(blob, (path, message) => refuse(`${kind}.${path}`, message)),
@@ -102,7 +106,11 @@ function environmentBlob(kind: KindName, environment: StoredEnvironment | undefi
 }
 
 /** Otherwise a caller could get another owner's secrets by naming that owner's environment. */
-function checkOwner(kind: KindName, environment: StoredEnvironment, spec: TenantSpec): void {
+export function checkOwner(
+  kind: KindName | "app",
+  environment: StoredEnvironment,
+  spec: Pick<TenantSpec, "workspaceId" | "projectId">,
+): void {
   const { id, workspaceId, projectId } = environment;
   checked((refuse) => {
     if (workspaceId !== "" && workspaceId !== spec.workspaceId) {
@@ -134,6 +142,7 @@ function scaling(ref: ParsedRef, replicas: number, condition: Condition): Decide
   return (row) => {
     if (row === undefined || row.desired === "stopped") throw notFound(ref);
     if (row.desired === "unreadable") throw unreadable(kind, row.id);
+    assertOwn(kind, row);
     checkVersion(row, condition);
     const spec = createSpec(kind, row.spec);
     if ("replicas" in spec) spec.replicas = replicas;
@@ -207,15 +216,23 @@ const keptFields = [
 
 /** Throws with every field that would change. A stopped or unreadable object is replaced as a whole. */
 function checkKeptFields<K extends KindName>(kind: K, row: Row<K> | undefined, spec: ApplyMessage<K>): void {
-  if (row?.desired !== "running") return;
-  // Each kind has some of them.
-  const before = row.spec as Partial<Record<string, unknown>>;
-  const after = spec as Partial<Record<string, unknown>>;
+  if (row?.desired === "running") checkKept(kind, row.id, row.spec, spec);
+}
+
+export function checkKept(kind: KindName | "app", id: string, before: object, after: object): void {
   checked((refuse) => {
     for (const [path, field] of keptFields) {
-      const value = before[field];
-      if (typeof value !== "string" || value === after[field]) continue;
-      refuse(`${kind}.${path}`, `must stay ${quote(value)} while ${kind} ${row.id} exists; use a new id`);
+      // Each kind has some of them.
+      const value = (before as Partial<Record<string, unknown>>)[field];
+      if (typeof value !== "string" || value === (after as Partial<Record<string, unknown>>)[field]) continue;
+      refuse(`${kind}.${path}`, `must stay ${quote(value)} while ${kind} ${id} exists; use a new id`);
     }
   });
+}
+
+/** A release is changed through its app: otherwise the two would differ. */
+export function assertOwn(kind: KindName, row: Row<KindName> | undefined): void {
+  if (row?.appId === undefined) return;
+  const message = `${kind} ${row.id} is a release of app ${row.appId}; change or delete the app`;
+  throw new ConnectError(message, Code.FailedPrecondition);
 }

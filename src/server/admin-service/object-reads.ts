@@ -113,11 +113,11 @@ export async function listAgents(store: Store, { region }: ListAgentsRequest, no
   return { agents: inOrder.map(agentView), nowMs: BigInt(Math.trunc(nowMs)) };
 }
 
-async function agentOf(store: Store, region: string): Promise<AgentRecord | undefined> {
+export async function agentOf(store: Store, region: string): Promise<AgentRecord | undefined> {
   return (await store.agents(region))[0];
 }
 
-function agentView(agent: AgentRecord): AgentView {
+export function agentView(agent: AgentRecord): AgentView {
   const { region, newestVersion, newestOfKind, heartbeatAtMs = 0, state } = agent;
   return create(AgentViewSchema, {
     region,
@@ -143,7 +143,7 @@ const desiredStates = {
   unreadable: Desired.UNSPECIFIED,
 } as const;
 
-function objectView<K extends KindName>(
+export function objectView<K extends KindName>(
   region: string,
   kind: K,
   object: StoredObject<K>,
@@ -165,6 +165,7 @@ function objectView<K extends KindName>(
     ...(trouble !== undefined && { trouble }),
     ...(report !== undefined && kindOf(kind).reports?.viewOf(report)),
     deploymentId: row.deploymentId ?? "",
+    appId: row.appId ?? "",
     secretNames: secretNames(kind, row.spec),
   });
 }

@@ -9,6 +9,7 @@ import { checked } from "./bad-request.ts";
 const wireKinds: Readonly<Record<HistoryKind, ObjectKind>> = {
   ...perKind(({ objectKind }) => objectKind),
   environment: ObjectKind.ENVIRONMENT,
+  app: ObjectKind.APP,
 };
 
 export interface ParsedRef {
@@ -46,14 +47,15 @@ export function parseRegion(region: string, refuse: Refuse, path = "region"): st
 
 /** Undefined for all kinds. */
 export function parseKind(path: string, kind: ObjectKind, refuse: Refuse): KindName | undefined {
-  if (kind === ObjectKind.ENVIRONMENT) refuse(path, "is an environment, which is not a cluster object");
   const known = parseHistoryKind(path, kind, refuse);
-  return known === "environment" ? undefined : known;
+  if (known !== "environment" && known !== "app") return known;
+  refuse(path, `is an ${known}, which is not a cluster object`);
+  return undefined;
 }
 
 /** Undefined for everything that has a history. */
 export function parseHistoryKind(path: string, kind: ObjectKind, refuse: Refuse): HistoryKind | undefined {
-  const known = ([...kindNames, "environment"] as const).find((each) => wireKinds[each] === kind);
+  const known = ([...kindNames, "environment", "app"] as const).find((each) => wireKinds[each] === kind);
   if (known === undefined && kind !== ObjectKind.UNSPECIFIED) {
     refuse(path, `is ${kind}, which is unknown to this server`);
   }

@@ -16,7 +16,7 @@ export const environmentColumns = "e.id, e.workspace_id, e.project_id, e.secrets
 
 /** The caller must hold the lock on the region's row, which every change of an environment waits for. */
 export async function readEnvironment(
-  session: Session,
+  session: Pick<Session, "query">,
   region: string,
   id: string,
 ): Promise<StoredEnvironment | undefined> {

@@ -13,6 +13,7 @@ import {
 } from "../environment-rules.ts";
 import { unknownRegion } from "../row-rules.ts";
 import type { Author, EnvironmentContent, StoredEnvironment } from "../store.ts";
+import { assertNoAppUses } from "./app-table.ts";
 import type { Database, Session } from "./database.ts";
 import {
   decodeEnvironment,
@@ -120,6 +121,7 @@ interface EnvironmentUse {
 async function assertStillUnused(session: Session, use: EnvironmentUse, seen: SeenVersions): Promise<void> {
   const read: Read = (sql, values) => session.query(sql, values);
   for (const [kind, version] of seen) await assertUnusedBehind(read, kind, version, use);
+  await assertNoAppUses(session, use.region, use.id, use.refused);
 }
 
 /** Throws if a row after the version uses the environment; resolves with the version of the last row. */

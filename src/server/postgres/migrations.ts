@@ -345,6 +345,29 @@ const steps: readonly Migration[] = [
   LOCK TABLE objects IN ACCESS EXCLUSIVE MODE;
   DROP INDEX objects_unhashed;
   `,
+  `
+  LOCK TABLE objects IN ACCESS EXCLUSIVE MODE;
+  -- The app that a deployment is a release of.
+  ALTER TABLE objects ADD COLUMN app_id text;
+  CREATE INDEX objects_app ON objects (region, app_id) WHERE app_id IS NOT NULL;
+
+  -- "body" is a krane.admin.v1.App with the encrypted secrets of its releases.
+  CREATE TABLE apps (
+    region         text NOT NULL REFERENCES regions (name),
+    id             text NOT NULL,
+    name           text NOT NULL,
+    environment_id text NOT NULL,
+    -- Whether time alone may change it.
+    active         boolean NOT NULL,
+    body           bytea NOT NULL,
+    version        bigint NOT NULL,
+    PRIMARY KEY (region, id),
+    CONSTRAINT apps_name UNIQUE (region, name)
+  );
+  CREATE INDEX apps_page ON apps (region, id COLLATE "C");
+  CREATE INDEX apps_active ON apps (region, id) WHERE active;
+  CREATE INDEX apps_environment ON apps (region, environment_id);
+  `,
 ];
 
 const quietWaitMs = 10_000;

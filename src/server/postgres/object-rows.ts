@@ -16,7 +16,7 @@ export function withinRange(number: bigint): bigint {
 }
 
 export const objectColumns =
-  "o.id, o.name, o.desired, o.format, o.spec, o.deployment_id, o.version, o.content_hash";
+  "o.id, o.name, o.desired, o.format, o.spec, o.deployment_id, o.app_id, o.version, o.content_hash";
 
 /** 64-bit numbers arrive as text. */
 export interface ObjectRow {
@@ -26,6 +26,7 @@ export interface ObjectRow {
   readonly format: number;
   readonly spec: Buffer;
   readonly deployment_id: string | null;
+  readonly app_id: string | null;
   readonly version: string;
   /** Null on a row that a migration has not reached yet. */
   readonly content_hash: Buffer | null;
@@ -41,6 +42,7 @@ export function hasObject<T extends MaybeObjectRow>(row: T): row is T & ObjectRo
 export function decodeRow<K extends KindName>(kind: K, row: ObjectRow): Row<K> {
   const more = {
     ...(row.deployment_id !== null && { deploymentId: row.deployment_id }),
+    ...(row.app_id !== null && { appId: row.app_id }),
     // A copy: the buffer keeps the whole result in memory.
     ...(row.content_hash !== null && { contentHash: new Uint8Array(row.content_hash) }),
   };

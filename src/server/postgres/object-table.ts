@@ -60,13 +60,21 @@ export class ObjectTable {
     author: Author,
     options: ChangeOptions = {},
   ): Promise<Changed<K>> {
-    const work = (session: Session) => this.write(session, region, kind, id, decide, author, options);
+    try {
+      return await this.transact((session) => this.write(session, region, kind, id, decide, author, options));
+    } catch (error) {
+      // The thrower put the result into the error.
+      if (error instanceof NothingWritten) return error.found as Changed<K>;
+      throw error;
+    }
+  }
+
+  /** For work that takes versions. It may run more than once. */
+  async transact<T>(work: (session: Session) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.database.transact(work);
       } catch (error) {
-        // The thrower put the result into the error.
-        if (error instanceof NothingWritten) return error.found as Changed<K>;
         if (!(error instanceof OtherDatabase)) throw error;
         if (attempt === attemptsMax) throw new StoreError("unavailable", "the database is being replaced");
         await this.incarnations.check();
@@ -194,7 +202,7 @@ class NothingWritten extends Error {
 }
 
 /** Takes `count` versions; resolves with the last one. */
-async function takeVersions(session: Session, region: string, count: number): Promise<bigint> {
+export async function takeVersions(session: Session, region: string, count: number): Promise<bigint> {
   const [row] = await session.query<{ counter: string; is_same: boolean }>(
     `UPDATE regions SET counter = counter + $2 WHERE name = $1 RETURNING counter,
        (SELECT facts FROM incarnations ORDER BY ordinal DESC LIMIT 1) IS NOT DISTINCT FROM database_facts() AS is_same`,
@@ -210,12 +218,12 @@ class OtherDatabase extends Error {
   override readonly name = "OtherDatabase";
 }
 
-function announce(session: Session, region: string, version: bigint): Promise<unknown> {
+export function announce(session: Session, region: string, version: bigint): Promise<unknown> {
   return session.query("SELECT pg_notify($1, $2)", [changeChannel, `${version} ${region}`]);
 }
 
 /** Resolves with the last version taken; undefined if there are no such rows. `spare` is an unused version. */
-async function stopOwnedBy(
+export async function stopOwnedBy(
   session: Session,
   region: string,
   kind: KindName,
@@ -256,7 +264,7 @@ export async function lockRegion(session: Session, region: string): Promise<void
   if (rows.length === 0) throw unknownRegion(region);
 }
 
-async function readRow<K extends KindName>(
+export async function readRow<K extends KindName>(
   session: Session,
   region: string,
   kind: K,
@@ -269,13 +277,13 @@ async function readRow<K extends KindName>(
   return found && decodeRow(kind, found);
 }
 
-async function writeRow<K extends KindName>(
+export async function writeRow<K extends KindName>(
   session: Session,
   region: string,
   kind: K,
   row: Row<K>,
 ): Promise<void> {
-  const { id, spec, desired, version, deploymentId } = row;
+  const { id, spec, desired, version, deploymentId, appId } = row;
   const name = kindOf(kind).uniqueNameOf(spec);
   const related = await session.query<{ id: string; name: string }>(
     "SELECT id, name FROM objects WHERE region = $1 AND kind = $2 AND (id = $3 OR name = $4)",
@@ -287,11 +295,11 @@ async function writeRow<K extends KindName>(
   });
   const bytes = Buffer.from(encodeSpec(kind, spec));
   await session.query(
-    `INSERT INTO objects (region, kind, id, name, desired, format, spec, deployment_id, version)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    `INSERT INTO objects (region, kind, id, name, desired, format, spec, deployment_id, app_id, version)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
      ON CONFLICT (region, kind, id) DO UPDATE SET
        desired = excluded.desired, format = excluded.format, spec = excluded.spec,
-       deployment_id = excluded.deployment_id, version = excluded.version`,
-    [region, kind, id, name, desired, specFormat, bytes, deploymentId ?? null, version],
+       deployment_id = excluded.deployment_id, app_id = excluded.app_id, version = excluded.version`,
+    [region, kind, id, name, desired, specFormat, bytes, deploymentId ?? null, appId ?? null, version],
   );
 }

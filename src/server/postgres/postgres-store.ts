@@ -10,12 +10,16 @@ import { unknownRegion } from "../row-rules.ts";
 import {
   type AgentRecord,
   type AgentReport,
+  type AppFacts,
   type Author,
   type BucketContents,
+  type ChangeAppOptions,
   type Changed,
+  type ChangedApp,
   type ChangeOptions,
   type Changes,
   type Decide,
+  type DecideApp,
   type EnvironmentContent,
   type FoundRow,
   type HeldDeletion,
@@ -34,6 +38,7 @@ import {
 } from "../store.ts";
 import { AdoptionTable } from "./adoption-table.ts";
 import { AgentTable } from "./agent-table.ts";
+import { AppTable } from "./app-table.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { connectAlone, createDatabase, type Database, type DatabaseDeps } from "./database.ts";
 import { DigestTable } from "./digest-table.ts";
@@ -125,6 +130,7 @@ export class PostgresStore extends DesiredChanges implements Store {
   private readonly agentTable: AgentTable;
   private readonly adoptionTable: AdoptionTable;
   private readonly environmentTable: EnvironmentTable;
+  private readonly appTable: AppTable;
   private readonly historyTable: HistoryTable;
   private readonly incarnations: IncarnationTable;
   private readonly digests: DigestTable;
@@ -139,6 +145,7 @@ export class PostgresStore extends DesiredChanges implements Store {
     this.agentTable = new AgentTable(database);
     this.adoptionTable = new AdoptionTable(database);
     this.environmentTable = new EnvironmentTable(database);
+    this.appTable = new AppTable(database, this.desired);
     this.historyTable = new HistoryTable(database);
     this.digests = new DigestTable(database);
   }
@@ -299,6 +306,30 @@ export class PostgresStore extends DesiredChanges implements Store {
 
   environments(region: string, afterId: string, limit: number): Promise<readonly StoredEnvironment[]> {
     return this.environmentTable.list(region, { afterId, limit });
+  }
+
+  async changeApp(
+    region: string,
+    id: string,
+    decide: DecideApp,
+    author: Author,
+    options?: ChangeAppOptions,
+  ): Promise<ChangedApp> {
+    const { counter, ...changed } = await this.appTable.change(region, id, decide, author, options);
+    if (counter !== undefined) this.changes.learn(region, counter);
+    return changed;
+  }
+
+  app(region: string, id: string): Promise<AppFacts> {
+    return this.appTable.facts(region, id);
+  }
+
+  apps(region: string, afterId: string, limit: number): Promise<readonly AppFacts[]> {
+    return this.appTable.list(region, afterId, limit);
+  }
+
+  activeApps(): Promise<readonly { readonly region: string; readonly id: string }[]> {
+    return this.appTable.active();
   }
 
   history(region: string, query: HistoryQuery): Promise<readonly NumberedEntry[]> {

@@ -81,28 +81,48 @@ export class ReportTables {
     );
     if (rows.length === 0) throw unknownRegion(region);
     const found = rows.filter(hasObject);
-    const instances = kindOf(kind).reports?.listInstances ? await this.instances(region, found) : new Map();
+    const read: Session["query"] = (sql, values = []) => this.database.read(sql, values);
+    const lists = kindOf(kind).reports?.listInstances === true;
+    const instances = lists ? await readInstances(read, region, found) : new Map();
     return found.map((row) => storedObject(kind, row, instances.get(row.id) ?? []));
   }
+}
 
-  private async instances(
-    region: string,
-    objects: readonly { readonly id: string }[],
-  ): Promise<ReadonlyMap<string, readonly Instance[]>> {
-    if (objects.length === 0) return new Map();
-    const rows = await this.database.read<{ readonly id: string; readonly body: Buffer }>(
-      "SELECT id, body FROM instances WHERE region = $1 AND id = ANY ($2::text[]) ORDER BY id, position",
-      [region, objects.map(({ id }) => id)],
-    );
-    const byId = new Map<string, Instance[]>();
-    for (const { id, body } of rows) {
-      const instance = fromBinary(InstanceSchema, body);
-      const known = byId.get(id);
-      if (known === undefined) byId.set(id, [instance]);
-      else known.push(instance);
-    }
-    return byId;
+/** The desired deployments of apps, with the last report on each; ordered by id. */
+export async function readAppDeployments(
+  query: Session["query"],
+  region: string,
+  appIds: readonly string[],
+): Promise<readonly StoredObject<"deployment">[]> {
+  const rows = await query<ObjectRow & ReportRow>(
+    `SELECT ${objectColumns}, ${reportColumns} FROM objects o
+     LEFT JOIN reports p ON p.region = o.region AND p.kind = o.kind AND p.id = o.id
+     WHERE o.region = $1 AND o.app_id = ANY ($2::text[]) AND o.kind = 'deployment' AND o.desired <> 'stopped'
+     ORDER BY o.id COLLATE "C"`,
+    [region, appIds],
+  );
+  const instances = await readInstances(query, region, rows);
+  return rows.map((row) => storedObject("deployment", row, instances.get(row.id) ?? []));
+}
+
+async function readInstances(
+  query: Session["query"],
+  region: string,
+  objects: readonly { readonly id: string }[],
+): Promise<ReadonlyMap<string, readonly Instance[]>> {
+  if (objects.length === 0) return new Map();
+  const rows = await query<{ readonly id: string; readonly body: Buffer }>(
+    "SELECT id, body FROM instances WHERE region = $1 AND id = ANY ($2::text[]) ORDER BY id, position",
+    [region, objects.map(({ id }) => id)],
+  );
+  const byId = new Map<string, Instance[]>();
+  for (const { id, body } of rows) {
+    const instance = fromBinary(InstanceSchema, body);
+    const known = byId.get(id);
+    if (known === undefined) byId.set(id, [instance]);
+    else known.push(instance);
   }
+  return byId;
 }
 
 /** From a LEFT JOIN, where nothing was reported yet. */

@@ -10,6 +10,8 @@ import type { ApplyDeployment, ReportDeploymentStatusRequest_Update_Instance } f
 import { file_ctrl_v1_deployment } from "../../../ctrl/v1/deployment_pb.ts";
 import type { ApplySentinel, Health } from "../../../ctrl/v1/sentinel_pb.ts";
 import { file_ctrl_v1_sentinel } from "../../../ctrl/v1/sentinel_pb.ts";
+import type { App, AppSpec } from "./app_pb.ts";
+import { file_krane_admin_v1_app } from "./app_pb.ts";
 import type { AdoptObjectRequest, AgentStatus, BlockedDeletion, ObjectStatus, Stranger } from "../../v1/agent_pb.ts";
 import { file_krane_v1_agent } from "../../v1/agent_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -18,7 +20,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file krane/admin/v1/admin.proto.
  */
 export const file_krane_admin_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChprcmFuZS9hZG1pbi92MS9hZG1pbi5wcm90bxIOa3JhbmUuYWRtaW4udjEipQEKCk9iamVjdFNwZWMSLgoKZGVwbG95bWVudBgBIAEoCzIYLmN0cmwudjEuQXBwbHlEZXBsb3ltZW50SAASKgoIc2VudGluZWwYAiABKAsyFi5jdHJsLnYxLkFwcGx5U2VudGluZWxIABIzCgZwb2xpY3kYAyABKAsyIS5jdHJsLnYxLkFwcGx5Q2lsaXVtTmV0d29ya1BvbGljeUgAQgYKBHNwZWMiUQoJT2JqZWN0UmVmEg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCSItCgxGaWVsZFByb2JsZW0SDAoEcGF0aBgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIqoBChJBcHBseU9iamVjdFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBHNwZWMYAiABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RTcGVjEh0KEGV4cGVjdGVkX3ZlcnNpb24YAyABKARIAIgBARIPCgdkcnlfcnVuGAQgASgIEhUKDWRlcGxveW1lbnRfaWQYBSABKAlCEwoRX2V4cGVjdGVkX3ZlcnNpb24ixQEKE0FwcGx5T2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBI6CgZjaGFuZ2UYAiABKA4yKi5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlc3BvbnNlLkNoYW5nZSJhCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASEgoOQ0hBTkdFX0NSRUFURUQQARIVChFDSEFOR0VfQ09ORklHVVJFRBACEhQKEENIQU5HRV9VTkNIQU5HRUQQAyKCAQoSU2NhbGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIQCghyZXBsaWNhcxgCIAEoBRIdChBleHBlY3RlZF92ZXJzaW9uGAMgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iPwoTU2NhbGVPYmplY3RSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEhcKD3JlcGxpY2FzX2JlZm9yZRgCIAEoBSJxChNEZWxldGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIdChBleHBlY3RlZF92ZXJzaW9uGAIgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iJwoURGVsZXRlT2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBCI6ChBHZXRPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZiJpChFHZXRPYmplY3RSZXNwb25zZRIqCgZvYmplY3QYASABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3EigKBWFnZW50GAIgASgLMhkua3JhbmUuYWRtaW4udjEuQWdlbnRWaWV3IqYBChJMaXN0T2JqZWN0c1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBGtpbmQYAiABKA4yGi5rcmFuZS5hZG1pbi52MS5PYmplY3RLaW5kEhcKD2luY2x1ZGVfZGVsZXRlZBgDIAEoCBIWCg5lbnZpcm9ubWVudF9pZBgEIAEoCRIRCglwYWdlX3NpemUYBSABKA0SEgoKcGFnZV90b2tlbhgGIAEoCSJbChNMaXN0T2JqZWN0c1Jlc3BvbnNlEisKB29iamVjdHMYASADKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSK+BQoKT2JqZWN0VmlldxImCgNyZWYYASABKAsyGS5rcmFuZS5hZG1pbi52MS5PYmplY3RSZWYSEQoJbmFtZXNwYWNlGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHdmVyc2lvbhgEIAEoBBIzCgdkZXNpcmVkGAUgASgOMiIua3JhbmUuYWRtaW4udjEuT2JqZWN0Vmlldy5EZXNpcmVkEigKBHNwZWMYBiABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RTcGVjEi8KBXBoYXNlGAcgASgOMiAua3JhbmUuYWRtaW4udjEuT2JqZWN0Vmlldy5QaGFzZRIPCgdzZXR0bGVkGAggASgIEicKB3Ryb3VibGUYCSABKAsyFi5rcmFuZS52MS5PYmplY3RTdGF0dXMSNgoKZGVwbG95bWVudBgKIAEoCzIiLmtyYW5lLmFkbWluLnYxLk9ic2VydmVkRGVwbG95bWVudBIyCghzZW50aW5lbBgLIAEoCzIgLmtyYW5lLmFkbWluLnYxLk9ic2VydmVkU2VudGluZWwSFQoNZGVwbG95bWVudF9pZBgMIAEoCRIUCgxzZWNyZXRfbmFtZXMYDSADKAkiTAoHRGVzaXJlZBIXChNERVNJUkVEX1VOU1BFQ0lGSUVEEAASEwoPREVTSVJFRF9SVU5OSU5HEAESEwoPREVTSVJFRF9TVE9QUEVEEAIipAEKBVBoYXNlEhUKEVBIQVNFX1VOU1BFQ0lGSUVEEAASEQoNUEhBU0VfV0FJVElORxABEhUKEVBIQVNFX1BST0dSRVNTSU5HEAISDwoLUEhBU0VfUkVBRFkQAxIQCgxQSEFTRV9QQVVTRUQQBBIQCgxQSEFTRV9GQUlMRUQQBRISCg5QSEFTRV9ERUxFVElORxAGEhEKDVBIQVNFX0RFTEVURUQQByKHAQoST2JzZXJ2ZWREZXBsb3ltZW50Eg4KBmV4aXN0cxgBIAEoCBJJCglpbnN0YW5jZXMYAiADKAsyNi5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0LlVwZGF0ZS5JbnN0YW5jZRIWCg5yZXBvcnRlZF9hdF9tcxgDIAEoAyKVAQoQT2JzZXJ2ZWRTZW50aW5lbBIaChJhdmFpbGFibGVfcmVwbGljYXMYASABKAUSHwoGaGVhbHRoGAIgASgOMg8uY3RybC52MS5IZWFsdGgSFQoNcnVubmluZ19pbWFnZRgDIAEoCRIWCg5yZXBvcnRlZF9hdF9tcxgEIAEoAxIVCg1pbWFnZV91bmtub3duGAUgASgIIiMKEUxpc3RBZ2VudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCSJPChJMaXN0QWdlbnRzUmVzcG9uc2USKQoGYWdlbnRzGAEgAygLMhkua3JhbmUuYWRtaW4udjEuQWdlbnRWaWV3Eg4KBm5vd19tcxgCIAEoAyKnAgoJQWdlbnRWaWV3Eg4KBnJlZ2lvbhgBIAEoCRIWCg5uZXdlc3RfdmVyc2lvbhgCIAEoBBIXCg9oZWFydGJlYXRfYXRfbXMYAyABKAMSEwoLc3RhdGVfYXRfbXMYBCABKAMSJAoFc3RhdGUYBSABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cxIwChB0cm91YmxlZF9vYmplY3RzGAYgAygLMhYua3JhbmUudjEuT2JqZWN0U3RhdHVzEjQKEWJsb2NrZWRfZGVsZXRpb25zGAcgAygLMhkua3JhbmUudjEuQmxvY2tlZERlbGV0aW9uEjYKD25ld2VzdF92ZXJzaW9ucxgIIAMoCzIdLmtyYW5lLmFkbWluLnYxLk5ld2VzdFZlcnNpb24iSgoNTmV3ZXN0VmVyc2lvbhIoCgRraW5kGAEgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIPCgd2ZXJzaW9uGAIgASgEImgKEUxpc3RFdmVudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCRINCgVsaW1pdBgEIAEoDSI7ChJMaXN0RXZlbnRzUmVzcG9uc2USJQoGZXZlbnRzGAEgAygLMhUua3JhbmUuYWRtaW4udjEuRXZlbnQiiQEKEldhdGNoRXZlbnRzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSKAoEa2luZBgCIAEoDjIaLmtyYW5lLmFkbWluLnYxLk9iamVjdEtpbmQSCgoCaWQYAyABKAkSDwoHYmFja2xvZxgEIAEoDRISCgVhZnRlchgFIAEoBEgAiAEBQggKBl9hZnRlciJNChNXYXRjaEV2ZW50c1Jlc3BvbnNlEiQKBWV2ZW50GAEgASgLMhUua3JhbmUuYWRtaW4udjEuRXZlbnQSEAoIcG9zaXRpb24YAiABKAQiigEKBUV2ZW50EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhINCgVhdF9tcxgCIAEoAxIKCgJieRgDIAEoCRINCgVldmVudBgEIAEoCRIPCgd2ZXJzaW9uGAUgASgEEg8KB291dGNvbWUYBiABKAkSDQoFZW50cnkYByABKAQiSQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBIOCgZyZWdpb24YASABKAkSEgoKY29udHJvbGxlchgCIAEoCRILCgNrZXkYAyABKAkiGQoXUmVsZWFzZURlbGV0aW9uUmVzcG9uc2UiJgoUTGlzdFN0cmFuZ2Vyc1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJImMKFUxpc3RTdHJhbmdlcnNSZXNwb25zZRIlCglzdHJhbmdlcnMYASADKAsyEi5rcmFuZS52MS5TdHJhbmdlchITCgtzdGF0ZV9hdF9tcxgCIAEoAxIOCgZub3dfbXMYAyABKAMiVAoTQWRvcHRPYmplY3RzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSLQoHb2JqZWN0cxgCIAMoCzIcLmtyYW5lLnYxLkFkb3B0T2JqZWN0UmVxdWVzdCJIChRBZG9wdE9iamVjdHNSZXNwb25zZRIwCgpub3RfbGlzdGVkGAEgAygLMhwua3JhbmUudjEuQWRvcHRPYmplY3RSZXF1ZXN0ImoKC0Vudmlyb25tZW50EgoKAmlkGAEgASgJEhQKDHdvcmtzcGFjZV9pZBgCIAEoCRISCgpwcm9qZWN0X2lkGAMgASgJEhQKDHNlY3JldF9uYW1lcxgEIAMoCRIPCgd2ZXJzaW9uGAUgASgEIpMBChdBcHBseUVudmlyb25tZW50UmVxdWVzdBIOCgZyZWdpb24YASABKAkSCgoCaWQYAiABKAkSFAoMd29ya3NwYWNlX2lkGAMgASgJEhIKCnByb2plY3RfaWQYBCABKAkSHQoQZXhwZWN0ZWRfdmVyc2lvbhgFIAEoBEgAiAEBQhMKEV9leHBlY3RlZF92ZXJzaW9uIkwKGEFwcGx5RW52aXJvbm1lbnRSZXNwb25zZRIwCgtlbnZpcm9ubWVudBgBIAEoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50IjYKGERlbGV0ZUVudmlyb25tZW50UmVxdWVzdBIOCgZyZWdpb24YASABKAkSCgoCaWQYAiABKAkiGwoZRGVsZXRlRW52aXJvbm1lbnRSZXNwb25zZSJQChdMaXN0RW52aXJvbm1lbnRzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkiZgoYTGlzdEVudmlyb25tZW50c1Jlc3BvbnNlEjEKDGVudmlyb25tZW50cxgBIAMoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJbChBTZXRTZWNyZXRSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIWCg5lbnZpcm9ubWVudF9pZBgCIAEoCRIMCgRuYW1lGAMgASgJEhEKCWVuY3J5cHRlZBgEIAEoCSJFChFTZXRTZWNyZXRSZXNwb25zZRIwCgtlbnZpcm9ubWVudBgBIAEoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50IkoKElVuc2V0U2VjcmV0UmVxdWVzdBIOCgZyZWdpb24YASABKAkSFgoOZW52aXJvbm1lbnRfaWQYAiABKAkSDAoEbmFtZRgDIAEoCSJHChNVbnNldFNlY3JldFJlc3BvbnNlEjAKC2Vudmlyb25tZW50GAEgASgLMhsua3JhbmUuYWRtaW4udjEuRW52aXJvbm1lbnQqlAEKCk9iamVjdEtpbmQSGwoXT0JKRUNUX0tJTkRfVU5TUEVDSUZJRUQQABIaChZPQkpFQ1RfS0lORF9ERVBMT1lNRU5UEAESGAoUT0JKRUNUX0tJTkRfU0VOVElORUwQAhIWChJPQkpFQ1RfS0lORF9QT0xJQ1kQAxIbChdPQkpFQ1RfS0lORF9FTlZJUk9OTUVOVBAEMsYLCgxBZG1pblNlcnZpY2USUwoKTGlzdEFnZW50cxIhLmtyYW5lLmFkbWluLnYxLkxpc3RBZ2VudHNSZXF1ZXN0GiIua3JhbmUuYWRtaW4udjEuTGlzdEFnZW50c1Jlc3BvbnNlElYKC0FwcGx5T2JqZWN0EiIua3JhbmUuYWRtaW4udjEuQXBwbHlPYmplY3RSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuQXBwbHlPYmplY3RSZXNwb25zZRJWCgtTY2FsZU9iamVjdBIiLmtyYW5lLmFkbWluLnYxLlNjYWxlT2JqZWN0UmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLlNjYWxlT2JqZWN0UmVzcG9uc2USWQoMRGVsZXRlT2JqZWN0EiMua3JhbmUuYWRtaW4udjEuRGVsZXRlT2JqZWN0UmVxdWVzdBokLmtyYW5lLmFkbWluLnYxLkRlbGV0ZU9iamVjdFJlc3BvbnNlElAKCUdldE9iamVjdBIgLmtyYW5lLmFkbWluLnYxLkdldE9iamVjdFJlcXVlc3QaIS5rcmFuZS5hZG1pbi52MS5HZXRPYmplY3RSZXNwb25zZRJWCgtMaXN0T2JqZWN0cxIiLmtyYW5lLmFkbWluLnYxLkxpc3RPYmplY3RzUmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLkxpc3RPYmplY3RzUmVzcG9uc2USUwoKTGlzdEV2ZW50cxIhLmtyYW5lLmFkbWluLnYxLkxpc3RFdmVudHNSZXF1ZXN0GiIua3JhbmUuYWRtaW4udjEuTGlzdEV2ZW50c1Jlc3BvbnNlElgKC1dhdGNoRXZlbnRzEiIua3JhbmUuYWRtaW4udjEuV2F0Y2hFdmVudHNSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuV2F0Y2hFdmVudHNSZXNwb25zZTABEmIKD1JlbGVhc2VEZWxldGlvbhImLmtyYW5lLmFkbWluLnYxLlJlbGVhc2VEZWxldGlvblJlcXVlc3QaJy5rcmFuZS5hZG1pbi52MS5SZWxlYXNlRGVsZXRpb25SZXNwb25zZRJcCg1MaXN0U3RyYW5nZXJzEiQua3JhbmUuYWRtaW4udjEuTGlzdFN0cmFuZ2Vyc1JlcXVlc3QaJS5rcmFuZS5hZG1pbi52MS5MaXN0U3RyYW5nZXJzUmVzcG9uc2USWQoMQWRvcHRPYmplY3RzEiMua3JhbmUuYWRtaW4udjEuQWRvcHRPYmplY3RzUmVxdWVzdBokLmtyYW5lLmFkbWluLnYxLkFkb3B0T2JqZWN0c1Jlc3BvbnNlEmUKEEFwcGx5RW52aXJvbm1lbnQSJy5rcmFuZS5hZG1pbi52MS5BcHBseUVudmlyb25tZW50UmVxdWVzdBooLmtyYW5lLmFkbWluLnYxLkFwcGx5RW52aXJvbm1lbnRSZXNwb25zZRJoChFEZWxldGVFbnZpcm9ubWVudBIoLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUVudmlyb25tZW50UmVxdWVzdBopLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUVudmlyb25tZW50UmVzcG9uc2USZQoQTGlzdEVudmlyb25tZW50cxInLmtyYW5lLmFkbWluLnYxLkxpc3RFbnZpcm9ubWVudHNSZXF1ZXN0Gigua3JhbmUuYWRtaW4udjEuTGlzdEVudmlyb25tZW50c1Jlc3BvbnNlElAKCVNldFNlY3JldBIgLmtyYW5lLmFkbWluLnYxLlNldFNlY3JldFJlcXVlc3QaIS5rcmFuZS5hZG1pbi52MS5TZXRTZWNyZXRSZXNwb25zZRJWCgtVbnNldFNlY3JldBIiLmtyYW5lLmFkbWluLnYxLlVuc2V0U2VjcmV0UmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLlVuc2V0U2VjcmV0UmVzcG9uc2ViBnByb3RvMw", [file_ctrl_v1_cilium_network_policy, file_ctrl_v1_deployment, file_ctrl_v1_sentinel, file_krane_v1_agent]);
+  fileDesc("ChprcmFuZS9hZG1pbi92MS9hZG1pbi5wcm90bxIOa3JhbmUuYWRtaW4udjEipQEKCk9iamVjdFNwZWMSLgoKZGVwbG95bWVudBgBIAEoCzIYLmN0cmwudjEuQXBwbHlEZXBsb3ltZW50SAASKgoIc2VudGluZWwYAiABKAsyFi5jdHJsLnYxLkFwcGx5U2VudGluZWxIABIzCgZwb2xpY3kYAyABKAsyIS5jdHJsLnYxLkFwcGx5Q2lsaXVtTmV0d29ya1BvbGljeUgAQgYKBHNwZWMiUQoJT2JqZWN0UmVmEg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCSItCgxGaWVsZFByb2JsZW0SDAoEcGF0aBgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIqoBChJBcHBseU9iamVjdFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBHNwZWMYAiABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RTcGVjEh0KEGV4cGVjdGVkX3ZlcnNpb24YAyABKARIAIgBARIPCgdkcnlfcnVuGAQgASgIEhUKDWRlcGxveW1lbnRfaWQYBSABKAlCEwoRX2V4cGVjdGVkX3ZlcnNpb24ixQEKE0FwcGx5T2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBI6CgZjaGFuZ2UYAiABKA4yKi5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlc3BvbnNlLkNoYW5nZSJhCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASEgoOQ0hBTkdFX0NSRUFURUQQARIVChFDSEFOR0VfQ09ORklHVVJFRBACEhQKEENIQU5HRV9VTkNIQU5HRUQQAyKCAQoSU2NhbGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIQCghyZXBsaWNhcxgCIAEoBRIdChBleHBlY3RlZF92ZXJzaW9uGAMgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iPwoTU2NhbGVPYmplY3RSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEhcKD3JlcGxpY2FzX2JlZm9yZRgCIAEoBSJxChNEZWxldGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIdChBleHBlY3RlZF92ZXJzaW9uGAIgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iJwoURGVsZXRlT2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBCI6ChBHZXRPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZiJpChFHZXRPYmplY3RSZXNwb25zZRIqCgZvYmplY3QYASABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3EigKBWFnZW50GAIgASgLMhkua3JhbmUuYWRtaW4udjEuQWdlbnRWaWV3IqYBChJMaXN0T2JqZWN0c1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBGtpbmQYAiABKA4yGi5rcmFuZS5hZG1pbi52MS5PYmplY3RLaW5kEhcKD2luY2x1ZGVfZGVsZXRlZBgDIAEoCBIWCg5lbnZpcm9ubWVudF9pZBgEIAEoCRIRCglwYWdlX3NpemUYBSABKA0SEgoKcGFnZV90b2tlbhgGIAEoCSJbChNMaXN0T2JqZWN0c1Jlc3BvbnNlEisKB29iamVjdHMYASADKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLOBQoKT2JqZWN0VmlldxImCgNyZWYYASABKAsyGS5rcmFuZS5hZG1pbi52MS5PYmplY3RSZWYSEQoJbmFtZXNwYWNlGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHdmVyc2lvbhgEIAEoBBIzCgdkZXNpcmVkGAUgASgOMiIua3JhbmUuYWRtaW4udjEuT2JqZWN0Vmlldy5EZXNpcmVkEigKBHNwZWMYBiABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RTcGVjEi8KBXBoYXNlGAcgASgOMiAua3JhbmUuYWRtaW4udjEuT2JqZWN0Vmlldy5QaGFzZRIPCgdzZXR0bGVkGAggASgIEicKB3Ryb3VibGUYCSABKAsyFi5rcmFuZS52MS5PYmplY3RTdGF0dXMSNgoKZGVwbG95bWVudBgKIAEoCzIiLmtyYW5lLmFkbWluLnYxLk9ic2VydmVkRGVwbG95bWVudBIyCghzZW50aW5lbBgLIAEoCzIgLmtyYW5lLmFkbWluLnYxLk9ic2VydmVkU2VudGluZWwSFQoNZGVwbG95bWVudF9pZBgMIAEoCRIUCgxzZWNyZXRfbmFtZXMYDSADKAkSDgoGYXBwX2lkGA4gASgJIkwKB0Rlc2lyZWQSFwoTREVTSVJFRF9VTlNQRUNJRklFRBAAEhMKD0RFU0lSRURfUlVOTklORxABEhMKD0RFU0lSRURfU1RPUFBFRBACIqQBCgVQaGFzZRIVChFQSEFTRV9VTlNQRUNJRklFRBAAEhEKDVBIQVNFX1dBSVRJTkcQARIVChFQSEFTRV9QUk9HUkVTU0lORxACEg8KC1BIQVNFX1JFQURZEAMSEAoMUEhBU0VfUEFVU0VEEAQSEAoMUEhBU0VfRkFJTEVEEAUSEgoOUEhBU0VfREVMRVRJTkcQBhIRCg1QSEFTRV9ERUxFVEVEEAcihwEKEk9ic2VydmVkRGVwbG95bWVudBIOCgZleGlzdHMYASABKAgSSQoJaW5zdGFuY2VzGAIgAygLMjYuY3RybC52MS5SZXBvcnREZXBsb3ltZW50U3RhdHVzUmVxdWVzdC5VcGRhdGUuSW5zdGFuY2USFgoOcmVwb3J0ZWRfYXRfbXMYAyABKAMilQEKEE9ic2VydmVkU2VudGluZWwSGgoSYXZhaWxhYmxlX3JlcGxpY2FzGAEgASgFEh8KBmhlYWx0aBgCIAEoDjIPLmN0cmwudjEuSGVhbHRoEhUKDXJ1bm5pbmdfaW1hZ2UYAyABKAkSFgoOcmVwb3J0ZWRfYXRfbXMYBCABKAMSFQoNaW1hZ2VfdW5rbm93bhgFIAEoCCIjChFMaXN0QWdlbnRzUmVxdWVzdBIOCgZyZWdpb24YASABKAkiTwoSTGlzdEFnZW50c1Jlc3BvbnNlEikKBmFnZW50cxgBIAMoCzIZLmtyYW5lLmFkbWluLnYxLkFnZW50VmlldxIOCgZub3dfbXMYAiABKAMipwIKCUFnZW50VmlldxIOCgZyZWdpb24YASABKAkSFgoObmV3ZXN0X3ZlcnNpb24YAiABKAQSFwoPaGVhcnRiZWF0X2F0X21zGAMgASgDEhMKC3N0YXRlX2F0X21zGAQgASgDEiQKBXN0YXRlGAUgASgLMhUua3JhbmUudjEuQWdlbnRTdGF0dXMSMAoQdHJvdWJsZWRfb2JqZWN0cxgGIAMoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxI0ChFibG9ja2VkX2RlbGV0aW9ucxgHIAMoCzIZLmtyYW5lLnYxLkJsb2NrZWREZWxldGlvbhI2Cg9uZXdlc3RfdmVyc2lvbnMYCCADKAsyHS5rcmFuZS5hZG1pbi52MS5OZXdlc3RWZXJzaW9uIkoKDU5ld2VzdFZlcnNpb24SKAoEa2luZBgBIAEoDjIaLmtyYW5lLmFkbWluLnYxLk9iamVjdEtpbmQSDwoHdmVyc2lvbhgCIAEoBCJoChFMaXN0RXZlbnRzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSKAoEa2luZBgCIAEoDjIaLmtyYW5lLmFkbWluLnYxLk9iamVjdEtpbmQSCgoCaWQYAyABKAkSDQoFbGltaXQYBCABKA0iOwoSTGlzdEV2ZW50c1Jlc3BvbnNlEiUKBmV2ZW50cxgBIAMoCzIVLmtyYW5lLmFkbWluLnYxLkV2ZW50IokBChJXYXRjaEV2ZW50c1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBGtpbmQYAiABKA4yGi5rcmFuZS5hZG1pbi52MS5PYmplY3RLaW5kEgoKAmlkGAMgASgJEg8KB2JhY2tsb2cYBCABKA0SEgoFYWZ0ZXIYBSABKARIAIgBAUIICgZfYWZ0ZXIiTQoTV2F0Y2hFdmVudHNSZXNwb25zZRIkCgVldmVudBgBIAEoCzIVLmtyYW5lLmFkbWluLnYxLkV2ZW50EhAKCHBvc2l0aW9uGAIgASgEIooBCgVFdmVudBImCgNyZWYYASABKAsyGS5rcmFuZS5hZG1pbi52MS5PYmplY3RSZWYSDQoFYXRfbXMYAiABKAMSCgoCYnkYAyABKAkSDQoFZXZlbnQYBCABKAkSDwoHdmVyc2lvbhgFIAEoBBIPCgdvdXRjb21lGAYgASgJEg0KBWVudHJ5GAcgASgEIkkKFlJlbGVhc2VEZWxldGlvblJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhIKCmNvbnRyb2xsZXIYAiABKAkSCwoDa2V5GAMgASgJIhkKF1JlbGVhc2VEZWxldGlvblJlc3BvbnNlIiYKFExpc3RTdHJhbmdlcnNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCSJjChVMaXN0U3RyYW5nZXJzUmVzcG9uc2USJQoJc3RyYW5nZXJzGAEgAygLMhIua3JhbmUudjEuU3RyYW5nZXISEwoLc3RhdGVfYXRfbXMYAiABKAMSDgoGbm93X21zGAMgASgDIlQKE0Fkb3B0T2JqZWN0c1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEi0KB29iamVjdHMYAiADKAsyHC5rcmFuZS52MS5BZG9wdE9iamVjdFJlcXVlc3QiSAoUQWRvcHRPYmplY3RzUmVzcG9uc2USMAoKbm90X2xpc3RlZBgBIAMoCzIcLmtyYW5lLnYxLkFkb3B0T2JqZWN0UmVxdWVzdCJqCgtFbnZpcm9ubWVudBIKCgJpZBgBIAEoCRIUCgx3b3Jrc3BhY2VfaWQYAiABKAkSEgoKcHJvamVjdF9pZBgDIAEoCRIUCgxzZWNyZXRfbmFtZXMYBCADKAkSDwoHdmVyc2lvbhgFIAEoBCKTAQoXQXBwbHlFbnZpcm9ubWVudFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEgoKAmlkGAIgASgJEhQKDHdvcmtzcGFjZV9pZBgDIAEoCRISCgpwcm9qZWN0X2lkGAQgASgJEh0KEGV4cGVjdGVkX3ZlcnNpb24YBSABKARIAIgBAUITChFfZXhwZWN0ZWRfdmVyc2lvbiJMChhBcHBseUVudmlyb25tZW50UmVzcG9uc2USMAoLZW52aXJvbm1lbnQYASABKAsyGy5rcmFuZS5hZG1pbi52MS5FbnZpcm9ubWVudCI2ChhEZWxldGVFbnZpcm9ubWVudFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEgoKAmlkGAIgASgJIhsKGURlbGV0ZUVudmlyb25tZW50UmVzcG9uc2UiUAoXTGlzdEVudmlyb25tZW50c1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoDRISCgpwYWdlX3Rva2VuGAMgASgJImYKGExpc3RFbnZpcm9ubWVudHNSZXNwb25zZRIxCgxlbnZpcm9ubWVudHMYASADKAsyGy5rcmFuZS5hZG1pbi52MS5FbnZpcm9ubWVudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWwoQU2V0U2VjcmV0UmVxdWVzdBIOCgZyZWdpb24YASABKAkSFgoOZW52aXJvbm1lbnRfaWQYAiABKAkSDAoEbmFtZRgDIAEoCRIRCgllbmNyeXB0ZWQYBCABKAkiRQoRU2V0U2VjcmV0UmVzcG9uc2USMAoLZW52aXJvbm1lbnQYASABKAsyGy5rcmFuZS5hZG1pbi52MS5FbnZpcm9ubWVudCJKChJVbnNldFNlY3JldFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhYKDmVudmlyb25tZW50X2lkGAIgASgJEgwKBG5hbWUYAyABKAkiRwoTVW5zZXRTZWNyZXRSZXNwb25zZRIwCgtlbnZpcm9ubWVudBgBIAEoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50Io0BCg9BcHBseUFwcFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEiUKBHNwZWMYAiABKAsyFy5rcmFuZS5hZG1pbi52MS5BcHBTcGVjEh0KEGV4cGVjdGVkX3ZlcnNpb24YAyABKARIAIgBARIPCgdkcnlfcnVuGAQgASgIQhMKEV9leHBlY3RlZF92ZXJzaW9uIoEBChBBcHBseUFwcFJlc3BvbnNlEiAKA2FwcBgBIAEoCzITLmtyYW5lLmFkbWluLnYxLkFwcBI6CgZjaGFuZ2UYAiABKA4yKi5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlc3BvbnNlLkNoYW5nZRIPCgdyZWxlYXNlGAMgASgNImIKEERlbGV0ZUFwcFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEgoKAmlkGAIgASgJEh0KEGV4cGVjdGVkX3ZlcnNpb24YAyABKARIAIgBAUITChFfZXhwZWN0ZWRfdmVyc2lvbiKPAQoRRGVsZXRlQXBwUmVzcG9uc2USSAoLZGVwbG95bWVudHMYASADKAsyMy5rcmFuZS5hZG1pbi52MS5EZWxldGVBcHBSZXNwb25zZS5TdG9wcGVkRGVwbG95bWVudBowChFTdG9wcGVkRGVwbG95bWVudBIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEIisKDUdldEFwcFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEgoKAmlkGAIgASgJImAKDkdldEFwcFJlc3BvbnNlEiQKA2FwcBgBIAEoCzIXLmtyYW5lLmFkbWluLnYxLkFwcFZpZXcSKAoFYWdlbnQYAiABKAsyGS5rcmFuZS5hZG1pbi52MS5BZ2VudFZpZXciXAoHQXBwVmlldxIgCgNhcHAYASABKAsyEy5rcmFuZS5hZG1pbi52MS5BcHASLwoLZGVwbG95bWVudHMYAiADKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3IkgKD0xpc3RBcHBzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkiUgoQTGlzdEFwcHNSZXNwb25zZRIlCgRhcHBzGAEgAygLMhcua3JhbmUuYWRtaW4udjEuQXBwVmlldxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqqQEKCk9iamVjdEtpbmQSGwoXT0JKRUNUX0tJTkRfVU5TUEVDSUZJRUQQABIaChZPQkpFQ1RfS0lORF9ERVBMT1lNRU5UEAESGAoUT0JKRUNUX0tJTkRfU0VOVElORUwQAhIWChJPQkpFQ1RfS0lORF9QT0xJQ1kQAxIbChdPQkpFQ1RfS0lORF9FTlZJUk9OTUVOVBAEEhMKD09CSkVDVF9LSU5EX0FQUBAFMv8NCgxBZG1pblNlcnZpY2USUwoKTGlzdEFnZW50cxIhLmtyYW5lLmFkbWluLnYxLkxpc3RBZ2VudHNSZXF1ZXN0GiIua3JhbmUuYWRtaW4udjEuTGlzdEFnZW50c1Jlc3BvbnNlElYKC0FwcGx5T2JqZWN0EiIua3JhbmUuYWRtaW4udjEuQXBwbHlPYmplY3RSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuQXBwbHlPYmplY3RSZXNwb25zZRJWCgtTY2FsZU9iamVjdBIiLmtyYW5lLmFkbWluLnYxLlNjYWxlT2JqZWN0UmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLlNjYWxlT2JqZWN0UmVzcG9uc2USWQoMRGVsZXRlT2JqZWN0EiMua3JhbmUuYWRtaW4udjEuRGVsZXRlT2JqZWN0UmVxdWVzdBokLmtyYW5lLmFkbWluLnYxLkRlbGV0ZU9iamVjdFJlc3BvbnNlElAKCUdldE9iamVjdBIgLmtyYW5lLmFkbWluLnYxLkdldE9iamVjdFJlcXVlc3QaIS5rcmFuZS5hZG1pbi52MS5HZXRPYmplY3RSZXNwb25zZRJWCgtMaXN0T2JqZWN0cxIiLmtyYW5lLmFkbWluLnYxLkxpc3RPYmplY3RzUmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLkxpc3RPYmplY3RzUmVzcG9uc2USUwoKTGlzdEV2ZW50cxIhLmtyYW5lLmFkbWluLnYxLkxpc3RFdmVudHNSZXF1ZXN0GiIua3JhbmUuYWRtaW4udjEuTGlzdEV2ZW50c1Jlc3BvbnNlElgKC1dhdGNoRXZlbnRzEiIua3JhbmUuYWRtaW4udjEuV2F0Y2hFdmVudHNSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuV2F0Y2hFdmVudHNSZXNwb25zZTABEmIKD1JlbGVhc2VEZWxldGlvbhImLmtyYW5lLmFkbWluLnYxLlJlbGVhc2VEZWxldGlvblJlcXVlc3QaJy5rcmFuZS5hZG1pbi52MS5SZWxlYXNlRGVsZXRpb25SZXNwb25zZRJcCg1MaXN0U3RyYW5nZXJzEiQua3JhbmUuYWRtaW4udjEuTGlzdFN0cmFuZ2Vyc1JlcXVlc3QaJS5rcmFuZS5hZG1pbi52MS5MaXN0U3RyYW5nZXJzUmVzcG9uc2USWQoMQWRvcHRPYmplY3RzEiMua3JhbmUuYWRtaW4udjEuQWRvcHRPYmplY3RzUmVxdWVzdBokLmtyYW5lLmFkbWluLnYxLkFkb3B0T2JqZWN0c1Jlc3BvbnNlEmUKEEFwcGx5RW52aXJvbm1lbnQSJy5rcmFuZS5hZG1pbi52MS5BcHBseUVudmlyb25tZW50UmVxdWVzdBooLmtyYW5lLmFkbWluLnYxLkFwcGx5RW52aXJvbm1lbnRSZXNwb25zZRJoChFEZWxldGVFbnZpcm9ubWVudBIoLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUVudmlyb25tZW50UmVxdWVzdBopLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUVudmlyb25tZW50UmVzcG9uc2USZQoQTGlzdEVudmlyb25tZW50cxInLmtyYW5lLmFkbWluLnYxLkxpc3RFbnZpcm9ubWVudHNSZXF1ZXN0Gigua3JhbmUuYWRtaW4udjEuTGlzdEVudmlyb25tZW50c1Jlc3BvbnNlElAKCVNldFNlY3JldBIgLmtyYW5lLmFkbWluLnYxLlNldFNlY3JldFJlcXVlc3QaIS5rcmFuZS5hZG1pbi52MS5TZXRTZWNyZXRSZXNwb25zZRJWCgtVbnNldFNlY3JldBIiLmtyYW5lLmFkbWluLnYxLlVuc2V0U2VjcmV0UmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLlVuc2V0U2VjcmV0UmVzcG9uc2USTQoIQXBwbHlBcHASHy5rcmFuZS5hZG1pbi52MS5BcHBseUFwcFJlcXVlc3QaIC5rcmFuZS5hZG1pbi52MS5BcHBseUFwcFJlc3BvbnNlElAKCURlbGV0ZUFwcBIgLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUFwcFJlcXVlc3QaIS5rcmFuZS5hZG1pbi52MS5EZWxldGVBcHBSZXNwb25zZRJHCgZHZXRBcHASHS5rcmFuZS5hZG1pbi52MS5HZXRBcHBSZXF1ZXN0Gh4ua3JhbmUuYWRtaW4udjEuR2V0QXBwUmVzcG9uc2USTQoITGlzdEFwcHMSHy5rcmFuZS5hZG1pbi52MS5MaXN0QXBwc1JlcXVlc3QaIC5rcmFuZS5hZG1pbi52MS5MaXN0QXBwc1Jlc3BvbnNlYgZwcm90bzM", [file_ctrl_v1_cilium_network_policy, file_ctrl_v1_deployment, file_ctrl_v1_sentinel, file_krane_admin_v1_app, file_krane_v1_agent]);
 
 /**
  * The spec of an object, as the agent gets it.
@@ -597,6 +599,13 @@ export type ObjectView = Message<"krane.admin.v1.ObjectView"> & {
    * @generated from field: repeated string secret_names = 13;
    */
   secretNames: string[];
+
+  /**
+   * For a deployment: the app that it is a release of; empty for none.
+   *
+   * @generated from field: string app_id = 14;
+   */
+  appId: string;
 };
 
 /**
@@ -1124,7 +1133,9 @@ export type Event = Message<"krane.admin.v1.Event"> & {
 
   /**
    * `set`, `stopped`, `removed`, `reported`, `troubled`, `recovered`, `released` or
-   * `adopted`; for an environment `set`, `removed`, `secret_set` or `secret_unset`.
+   * `adopted`; for an environment `set`, `removed`, `secret_set` or `secret_unset`; for an
+   * app `set`, `removed`, `release_started`, `release_current`, `release_draining`,
+   * `release_failed` or `release_ended`.
    *
    * @generated from field: string event = 4;
    */
@@ -1138,8 +1149,8 @@ export type Event = Message<"krane.admin.v1.Event"> & {
   version: bigint;
 
   /**
-   * A short summary of the report, or the name of the secret; empty for other
-   * changes.
+   * A short summary of the report, the name of the secret, or the release; empty for
+   * other changes.
    *
    * @generated from field: string outcome = 6;
    */
@@ -1663,6 +1674,314 @@ export const UnsetSecretResponseSchema: GenMessage<UnsetSecretResponse> = /*@__P
   messageDesc(file_krane_admin_v1_admin, 41);
 
 /**
+ * The app to apply.
+ *
+ * @generated from message krane.admin.v1.ApplyAppRequest
+ */
+export type ApplyAppRequest = Message<"krane.admin.v1.ApplyAppRequest"> & {
+  /**
+   * The region that has it.
+   *
+   * @generated from field: string region = 1;
+   */
+  region: string;
+
+  /**
+   * The app.
+   *
+   * @generated from field: krane.admin.v1.AppSpec spec = 2;
+   */
+  spec?: AppSpec | undefined;
+
+  /**
+   * Only if it is at this version; 0 if it must not exist yet. Otherwise `aborted`.
+   *
+   * @generated from field: optional uint64 expected_version = 3;
+   */
+  expectedVersion?: bigint | undefined;
+
+  /**
+   * Reports what would change, and changes nothing.
+   *
+   * @generated from field: bool dry_run = 4;
+   */
+  dryRun: boolean;
+};
+
+/**
+ * Describes the message krane.admin.v1.ApplyAppRequest.
+ * Use `create(ApplyAppRequestSchema)` to create a new message.
+ */
+export const ApplyAppRequestSchema: GenMessage<ApplyAppRequest> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 42);
+
+/**
+ * The result of an apply.
+ *
+ * @generated from message krane.admin.v1.ApplyAppResponse
+ */
+export type ApplyAppResponse = Message<"krane.admin.v1.ApplyAppResponse"> & {
+  /**
+   * The app as it is now; with `dry_run`, as it would be.
+   *
+   * @generated from field: krane.admin.v1.App app = 1;
+   */
+  app?: App | undefined;
+
+  /**
+   * What it changed.
+   *
+   * @generated from field: krane.admin.v1.ApplyObjectResponse.Change change = 2;
+   */
+  change: ApplyObjectResponse_Change;
+
+  /**
+   * The release that it started; 0 if it started none.
+   *
+   * @generated from field: uint32 release = 3;
+   */
+  release: number;
+};
+
+/**
+ * Describes the message krane.admin.v1.ApplyAppResponse.
+ * Use `create(ApplyAppResponseSchema)` to create a new message.
+ */
+export const ApplyAppResponseSchema: GenMessage<ApplyAppResponse> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 43);
+
+/**
+ * The app to delete.
+ *
+ * @generated from message krane.admin.v1.DeleteAppRequest
+ */
+export type DeleteAppRequest = Message<"krane.admin.v1.DeleteAppRequest"> & {
+  /**
+   * The region that has it.
+   *
+   * @generated from field: string region = 1;
+   */
+  region: string;
+
+  /**
+   * Its id.
+   *
+   * @generated from field: string id = 2;
+   */
+  id: string;
+
+  /**
+   * Only if it is at this version, otherwise `aborted`.
+   *
+   * @generated from field: optional uint64 expected_version = 3;
+   */
+  expectedVersion?: bigint | undefined;
+};
+
+/**
+ * Describes the message krane.admin.v1.DeleteAppRequest.
+ * Use `create(DeleteAppRequestSchema)` to create a new message.
+ */
+export const DeleteAppRequestSchema: GenMessage<DeleteAppRequest> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 44);
+
+/**
+ * The app is forgotten, and the deletion of its deployments ordered.
+ *
+ * @generated from message krane.admin.v1.DeleteAppResponse
+ */
+export type DeleteAppResponse = Message<"krane.admin.v1.DeleteAppResponse"> & {
+  /**
+   * The deployments that were still desired, with the version of their deletion.
+   *
+   * @generated from field: repeated krane.admin.v1.DeleteAppResponse.StoppedDeployment deployments = 1;
+   */
+  deployments: DeleteAppResponse_StoppedDeployment[];
+};
+
+/**
+ * Describes the message krane.admin.v1.DeleteAppResponse.
+ * Use `create(DeleteAppResponseSchema)` to create a new message.
+ */
+export const DeleteAppResponseSchema: GenMessage<DeleteAppResponse> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 45);
+
+/**
+ * A deployment whose deletion is ordered.
+ *
+ * @generated from message krane.admin.v1.DeleteAppResponse.StoppedDeployment
+ */
+export type DeleteAppResponse_StoppedDeployment = Message<"krane.admin.v1.DeleteAppResponse.StoppedDeployment"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The version of its deletion.
+   *
+   * @generated from field: uint64 version = 2;
+   */
+  version: bigint;
+};
+
+/**
+ * Describes the message krane.admin.v1.DeleteAppResponse.StoppedDeployment.
+ * Use `create(DeleteAppResponse_StoppedDeploymentSchema)` to create a new message.
+ */
+export const DeleteAppResponse_StoppedDeploymentSchema: GenMessage<DeleteAppResponse_StoppedDeployment> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 45, 0);
+
+/**
+ * The app to read.
+ *
+ * @generated from message krane.admin.v1.GetAppRequest
+ */
+export type GetAppRequest = Message<"krane.admin.v1.GetAppRequest"> & {
+  /**
+   * The region that has it.
+   *
+   * @generated from field: string region = 1;
+   */
+  region: string;
+
+  /**
+   * Its id.
+   *
+   * @generated from field: string id = 2;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message krane.admin.v1.GetAppRequest.
+ * Use `create(GetAppRequestSchema)` to create a new message.
+ */
+export const GetAppRequestSchema: GenMessage<GetAppRequest> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 46);
+
+/**
+ * The current state of the app.
+ *
+ * @generated from message krane.admin.v1.GetAppResponse
+ */
+export type GetAppResponse = Message<"krane.admin.v1.GetAppResponse"> & {
+  /**
+   * The app.
+   *
+   * @generated from field: krane.admin.v1.AppView app = 1;
+   */
+  app?: AppView | undefined;
+
+  /**
+   * The state of the agent that runs its deployments.
+   *
+   * @generated from field: krane.admin.v1.AgentView agent = 2;
+   */
+  agent?: AgentView | undefined;
+};
+
+/**
+ * Describes the message krane.admin.v1.GetAppResponse.
+ * Use `create(GetAppResponseSchema)` to create a new message.
+ */
+export const GetAppResponseSchema: GenMessage<GetAppResponse> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 47);
+
+/**
+ * One app, and what runs of it.
+ *
+ * @generated from message krane.admin.v1.AppView
+ */
+export type AppView = Message<"krane.admin.v1.AppView"> & {
+  /**
+   * The app, without the values of secrets.
+   *
+   * @generated from field: krane.admin.v1.App app = 1;
+   */
+  app?: App | undefined;
+
+  /**
+   * The deployments of the releases that have not ended, oldest first.
+   *
+   * @generated from field: repeated krane.admin.v1.ObjectView deployments = 2;
+   */
+  deployments: ObjectView[];
+};
+
+/**
+ * Describes the message krane.admin.v1.AppView.
+ * Use `create(AppViewSchema)` to create a new message.
+ */
+export const AppViewSchema: GenMessage<AppView> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 48);
+
+/**
+ * Which apps to list.
+ *
+ * @generated from message krane.admin.v1.ListAppsRequest
+ */
+export type ListAppsRequest = Message<"krane.admin.v1.ListAppsRequest"> & {
+  /**
+   * The region.
+   *
+   * @generated from field: string region = 1;
+   */
+  region: string;
+
+  /**
+   * The maximum page size; 0 uses the server's default.
+   *
+   * @generated from field: uint32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * `next_page_token` of the previous page; empty for the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message krane.admin.v1.ListAppsRequest.
+ * Use `create(ListAppsRequestSchema)` to create a new message.
+ */
+export const ListAppsRequestSchema: GenMessage<ListAppsRequest> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 49);
+
+/**
+ * One page of apps.
+ *
+ * @generated from message krane.admin.v1.ListAppsResponse
+ */
+export type ListAppsResponse = Message<"krane.admin.v1.ListAppsResponse"> & {
+  /**
+   * Ordered by id.
+   *
+   * @generated from field: repeated krane.admin.v1.AppView apps = 1;
+   */
+  apps: AppView[];
+
+  /**
+   * The token for the next page; empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message krane.admin.v1.ListAppsResponse.
+ * Use `create(ListAppsResponseSchema)` to create a new message.
+ */
+export const ListAppsResponseSchema: GenMessage<ListAppsResponse> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 50);
+
+/**
  * The kinds of object that krane applies to a cluster, and what else has a history.
  *
  * @generated from enum krane.admin.v1.ObjectKind
@@ -1702,6 +2021,13 @@ export const ObjectKind = {
    * @generated from enum value: OBJECT_KIND_ENVIRONMENT = 4;
    */
   ENVIRONMENT: 4,
+
+  /**
+   * An app. It has no object in a cluster, and appears only in events.
+   *
+   * @generated from enum value: OBJECT_KIND_APP = 5;
+   */
+  APP: 5,
 } as const;
 
 /**
@@ -1899,6 +2225,48 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof UnsetSecretRequestSchema;
     output: typeof UnsetSecretResponseSchema;
+  },
+  /**
+   * Creates or changes an app. A change of its template starts a release, unless only
+   * `replicas` changed: that scales the releases that run.
+   *
+   * @generated from rpc krane.admin.v1.AdminService.ApplyApp
+   */
+  applyApp: {
+    methodKind: "unary";
+    input: typeof ApplyAppRequestSchema;
+    output: typeof ApplyAppResponseSchema;
+  },
+  /**
+   * Orders the deletion of all deployments of an app, and forgets the app.
+   * `not_found` if it does not exist.
+   *
+   * @generated from rpc krane.admin.v1.AdminService.DeleteApp
+   */
+  deleteApp: {
+    methodKind: "unary";
+    input: typeof DeleteAppRequestSchema;
+    output: typeof DeleteAppResponseSchema;
+  },
+  /**
+   * One app. `not_found` if it does not exist.
+   *
+   * @generated from rpc krane.admin.v1.AdminService.GetApp
+   */
+  getApp: {
+    methodKind: "unary";
+    input: typeof GetAppRequestSchema;
+    output: typeof GetAppResponseSchema;
+  },
+  /**
+   * The apps of a region, ordered by id.
+   *
+   * @generated from rpc krane.admin.v1.AdminService.ListApps
+   */
+  listApps: {
+    methodKind: "unary";
+    input: typeof ListAppsRequestSchema;
+    output: typeof ListAppsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_krane_admin_v1_admin, 0);

@@ -1,0 +1,137 @@
+// App documents: the fields of a deployment, and how its releases replace one another.
+import { create } from "@bufbuild/protobuf";
+import { formatDuration, parseDuration } from "../../config/duration.ts";
+import { type DocumentKind, defineDocument, problemsOf } from "../../documents/document-kind.ts";
+import { type Field, field } from "../../documents/fields.ts";
+import { count, type Format, text } from "../../documents/formats.ts";
+import { refuseUnknown } from "../../documents/known-names.ts";
+import { type SourceNode, wordOf } from "../../documents/source-tree.ts";
+import { type ApplyDeployment, ApplyDeploymentSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
+import {
+  type AppSpec,
+  AppSpecSchema,
+  type ReleasePolicy,
+  ReleasePolicySchema,
+} from "../../gen/krane/admin/v1/app_pb.ts";
+import { collectProblems, type Refuse } from "../../model/field-problem.ts";
+import { type Plain, required } from "../kind-document.ts";
+import { parseAppSpec } from "./app-spec.ts";
+import { programFields } from "./document.ts";
+import { releasePolicyDefaults } from "./release-policy.ts";
+
+export interface AppContent {
+  readonly kind: "app";
+  readonly spec: AppSpec;
+}
+
+/** The template's fields, and the policy. */
+type AppFields = Plain<ApplyDeployment> & { readonly policy: ReleasePolicy };
+
+type PolicyKey = keyof typeof releasePolicyDefaults;
+
+/** The names in documents; all but the last are durations. */
+const policyNames: readonly (readonly [name: string, key: PolicyKey])[] = [
+  ["readyFor", "readySeconds"],
+  ["deadline", "deadlineSeconds"],
+  ["drainFor", "drainSeconds"],
+  ["history", "history"],
+];
+
+const policyFormat: Format<ReleasePolicy> = {
+  words: "a mapping",
+  read(node, path, refuse) {
+    const policy = create(ReleasePolicySchema);
+    if (node.kind !== "map") {
+      refuse(path, `must be a mapping, but is ${wordOf(node)}`);
+      return policy;
+    }
+    refuseUnknown(
+      node,
+      path,
+      policyNames.map(([name]) => ({ name })),
+      refuse,
+    );
+    for (const [name, key] of policyNames) {
+      const entry = node.entries.get(name);
+      if (entry === undefined) continue;
+      const read = key === "history" ? count.read : readSeconds;
+      policy[key] = read(entry.node, `${path}.${name}`, refuse);
+    }
+    return policy;
+  },
+  write(policy) {
+    const members = policyNames.map(([name, key]) => {
+      const value = policy[key] ?? releasePolicyDefaults[key];
+      return [name, key === "history" ? value : formatDuration(value * 1_000)] as const;
+    });
+    return Object.fromEntries(members);
+  },
+};
+
+function readSeconds(node: SourceNode, path: string, refuse: Refuse): number {
+  const written = text.read(node, path, refuse);
+  const ms = parseDuration(written);
+  if (ms !== undefined && ms >= 0 && Number.isInteger(ms / 1_000)) return ms / 1_000;
+  if (written !== "") refuse(path, "must be a duration in whole seconds, such as 30s or 5m");
+  return releasePolicyDefaults.readySeconds;
+}
+
+const policyField = field<AppFields, "policy">(
+  "release",
+  "policy",
+  policyFormat,
+  "How one release replaces another. A release becomes the current one after all of its pods have been ready for `readyFor` (10s); if they are not within `deadline` (10m), it has failed. The previous one keeps running for `drainFor` (30s). `history` (10) ended releases are kept.",
+);
+
+const schema = defineDocument<AppFields, AppContent>({
+  word: "App",
+  kind: "app",
+  holds:
+    "A customer's program with releases: each change of anything but `replicas` is a release, a deployment of its own.",
+  fields: [
+    field("id", "deploymentId", text, "Its permanent id. Its releases have it with a number.", required),
+    field(
+      "name",
+      "k8sName",
+      text,
+      "Its name: a DNS label that starts with a letter. Its releases have it with a hash and a number.",
+      required,
+    ),
+    ...(programFields as readonly Field<AppFields>[]),
+    { ...policyField, translate: translatePolicy },
+  ],
+  judge: (content, rules) =>
+    problemsOf(collectProblems((refuse) => parseAppSpec(specOf(content), rules, refuse))),
+  documentOf: (content) => ({ kind: "app", spec: specOf(content) }),
+  contentOf: ({ spec }) => ({
+    ...(spec.template ?? create(ApplyDeploymentSchema)),
+    policy: spec.policy ?? create(ReleasePolicySchema),
+  }),
+});
+
+function translatePolicy({ path, message }: { readonly path: string; readonly message: string }) {
+  const found = policyNames.find(
+    ([, key]) => path === `policy.${key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`,
+  );
+  if (found === undefined) return undefined;
+  const [name, key] = found;
+  return { path: `release.${name}`, message: key === "history" ? message : `${message} (in seconds)` };
+}
+
+function specOf({ policy, ...template }: Partial<AppFields>): AppSpec {
+  return create(AppSpecSchema, {
+    template: create(ApplyDeploymentSchema, template),
+    ...(policy && { policy }),
+  });
+}
+
+export const appDocument: DocumentKind<AppContent> = {
+  ...schema,
+  idOf: ({ spec }) => spec.template?.deploymentId ?? "",
+  nameOf: ({ spec }) => [spec.template?.k8sNamespace ?? "", spec.template?.k8sName ?? ""],
+  belongsTo: ({ spec }) => ({
+    id: spec.template?.environmentId ?? "",
+    workspaceId: spec.template?.workspaceId ?? "",
+    projectId: spec.template?.projectId ?? "",
+  }),
+};

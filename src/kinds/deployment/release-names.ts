@@ -1,0 +1,38 @@
+// The deployments that are an app's releases, and their names. A deployment's name is unique in its region, and two workspaces may both have an app
+// called "web", so the name of a release also has a hash of the app's id.
+import { createHash } from "node:crypto";
+import { clone, create } from "@bufbuild/protobuf";
+import { type ApplyDeployment, ApplyDeploymentSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
+import type { AppSpec } from "../../gen/krane/admin/v1/app_pb.ts";
+
+/** Up to this number, an id and a name fit into a label value and a DNS label. */
+const numberMax = 9_999_999;
+const hashLength = 6;
+const numberLength = String(numberMax).length;
+
+/** The longest id of an app. */
+export const appIdLengthMax = 63 - 1 - numberLength;
+/** The longest name of an app. */
+export const appNameLengthMax = 63 - 2 - hashLength - numberLength;
+
+/** The deployment of a release; `secrets` as a deployment has them. */
+export function releaseTemplate(
+  { template }: AppSpec,
+  number: number,
+  secrets = new Uint8Array(),
+): ApplyDeployment {
+  const own = template ? clone(ApplyDeploymentSchema, template) : create(ApplyDeploymentSchema);
+  const { deploymentId: id, k8sName: name } = own;
+  const hash = createHash("sha256").update(id).digest("hex").slice(0, hashLength);
+  return Object.assign(own, {
+    deploymentId: `${id}-${number}`,
+    k8sName: `${name}-${hash}-${number}`,
+    encryptedEnvironmentVariables: secrets,
+  });
+}
+
+/** The number of the release that a deployment of the app is; 0 if it is none. */
+export function releaseNumber(appId: string, deploymentId: string): number {
+  const rest = deploymentId.startsWith(`${appId}-`) ? deploymentId.slice(appId.length + 1) : "";
+  return /^[1-9]\d{0,6}$/.test(rest) ? Number(rest) : 0;
+}

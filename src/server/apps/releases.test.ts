@@ -1,0 +1,234 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import {
+  type App,
+  type AppSpec,
+  AppSpecSchema,
+  Release_Phase as Phase,
+} from "../../gen/krane/admin/v1/app_pb.ts";
+import { MemoryStore } from "../memory-store.ts";
+import { advance, isActive, type Sight, wantedDeployments, withSpec } from "./releases.ts";
+
+const region = "local.test";
+const second = 1_000;
+/** A number of seconds after the beginning. */
+const at = (seconds: number) => 1_700_000_000_000 + seconds * second;
+const policy = { readySeconds: 10, deadlineSeconds: 60, drainSeconds: 20, history: 3 };
+const template = {
+  deploymentId: "app_web",
+  k8sName: "web",
+  k8sNamespace: "acme",
+  environmentId: "env_1",
+  replicas: 2,
+};
+const spec = (image: string, more: { readonly replicas?: number } = {}): AppSpec =>
+  create(AppSpecSchema, { policy, template: { ...template, image, ...more } });
+const origin = (atMs: number) => ({ by: "ann", atMs, cause: "applied", secrets: new Uint8Array() });
+
+const ready = (): Sight => ({ state: "ready" });
+const waiting = (): Sight => ({ state: "waiting", reason: "0 of 2 pods ready" });
+const failing = (): Sight => ({ state: "failing", reason: "CrashLoopBackOff" });
+
+const words: ReadonlyMap<Phase, string> = new Map(
+  Object.entries(Phase).map(([word, phase]) => [phase, word]),
+);
+const phases = (app: App) => app.releases.map(({ number, phase }) => `${number} ${words.get(phase)}`);
+
+/** An app whose first release is current since second 10. */
+function running(): App {
+  const started = advance(withSpec(undefined, spec("web:1"), origin(at(0))), ready, at(0));
+  return advance(started, ready, at(10));
+}
+
+test("a release becomes current after it was ready for a while, and the previous one drains and retires", () => {
+  let app = withSpec(running(), spec("web:2"), origin(at(20)));
+  assert.deepEqual(phases(app), ["1 CURRENT", "2 STARTING"]);
+  assert.deepEqual(
+    wantedDeployments(app).map(({ deploymentId, image }) => `${deploymentId} ${image}`),
+    ["app_web-1 web:1", "app_web-2 web:2"],
+  );
+  app = advance(app, waiting, at(25));
+  app = advance(app, ready, at(30));
+  assert.deepEqual(phases(advance(app, ready, at(39))), ["1 CURRENT", "2 STARTING"]);
+  app = advance(app, ready, at(40));
+  assert.deepEqual(phases(app), ["1 DRAINING", "2 CURRENT"]);
+  assert.equal(wantedDeployments(app).length, 2);
+  app = advance(app, ready, at(60));
+  assert.deepEqual(phases(app), ["1 RETIRED", "2 CURRENT"]);
+  assert.deepEqual(
+    wantedDeployments(app).map(({ deploymentId }) => deploymentId),
+    ["app_web-2"],
+  );
+});
+
+test("a release that is ready and then is not begins to count again", () => {
+  let app = withSpec(running(), spec("web:2"), origin(at(20)));
+  app = advance(app, ready, at(21));
+  app = advance(app, waiting, at(29));
+  app = advance(app, ready, at(31));
+  assert.deepEqual(phases(advance(app, ready, at(40))), ["1 CURRENT", "2 STARTING"]);
+  assert.deepEqual(phases(advance(app, ready, at(41))), ["1 DRAINING", "2 CURRENT"]);
+});
+
+test("a release that is not ready in time, keeps crashing or is refused has failed, and the app stays where it was", () => {
+  const start = withSpec(running(), spec("web:2"), origin(at(20)));
+  const late = advance(start, waiting, at(80));
+  assert.deepEqual(phases(late), ["1 CURRENT", "2 FAILED"]);
+  assert.equal(late.releases[1]?.reason, "not ready within 1m: 0 of 2 pods ready");
+
+  let crashing = advance(start, failing, at(21));
+  crashing = advance(crashing, waiting, at(30));
+  crashing = advance(crashing, failing, at(50));
+  assert.deepEqual(phases(crashing), ["1 CURRENT", "2 STARTING"], "30 s have not passed");
+  crashing = advance(crashing, failing, at(51));
+  assert.deepEqual(phases(crashing), ["1 CURRENT", "2 FAILED"]);
+  assert.equal(crashing.releases[1]?.reason, "CrashLoopBackOff");
+
+  const refused = advance(start, () => ({ state: "refused", reason: "image: no" }), at(21));
+  assert.deepEqual(phases(refused), ["1 CURRENT", "2 FAILED"]);
+  assert.deepEqual(
+    wantedDeployments(refused).map(({ deploymentId }) => deploymentId),
+    ["app_web-1"],
+  );
+});
+
+test("another number of pods scales the releases in place", () => {
+  const app = withSpec(running(), spec("web:1", { replicas: 5 }), origin(at(20)));
+  assert.deepEqual(phases(app), ["1 CURRENT"]);
+  assert.deepEqual(
+    wantedDeployments(app).map(({ replicas }) => replicas),
+    [5],
+  );
+});
+
+test("a newer change supersedes a release that starts, and what runs already starts no release", () => {
+  const second2 = withSpec(running(), spec("web:2"), origin(at(20)));
+  const third = withSpec(second2, spec("web:3"), origin(at(21)));
+  assert.deepEqual(phases(third), ["1 CURRENT", "2 SUPERSEDED", "3 STARTING"]);
+  const back = withSpec(third, spec("web:1"), origin(at(22)));
+  assert.deepEqual(phases(back), ["1 CURRENT", "2 SUPERSEDED", "3 SUPERSEDED"]);
+});
+
+test("of ended releases, the newest few are kept", () => {
+  let app = running();
+  for (let number = 2; number < 10; number++) {
+    app = withSpec(app, spec(`web:${number}`), origin(number * at(100)));
+  }
+  assert.deepEqual(phases(app), ["1 CURRENT", "6 SUPERSEDED", "7 SUPERSEDED", "8 SUPERSEDED", "9 STARTING"]);
+  assert.equal(app.nextNumber, 10);
+});
+
+test("a clock that is set back by a day delays nothing by a day", () => {
+  const dayAfter = at(86_400);
+  let app = withSpec(running(), spec("web:2"), origin(dayAfter));
+  app = advance(app, ready, dayAfter);
+  app = advance(app, ready, at(0));
+  app = advance(app, ready, at(10));
+  assert.deepEqual(phases(app), ["1 DRAINING", "2 CURRENT"]);
+  app = advance(app, ready, at(30));
+  assert.deepEqual(phases(app), ["1 RETIRED", "2 CURRENT"]);
+});
+
+// Random changes and reports, handled by two servers whose clocks differ, of which either may stop before any step,
+// repeat one, or decide on what it read before the other one wrote.
+
+type Move =
+  | { readonly kind: "apply"; readonly image: number; readonly replicas: number }
+  | { readonly kind: "report"; readonly number: number; readonly state: Sight["state"] }
+  | { readonly kind: "pass"; readonly seconds: number }
+  | { readonly kind: "step"; readonly server: 0 | 1; readonly otherBetween: boolean };
+
+const move: fc.Arbitrary<Move> = fc.oneof(
+  fc.record({ kind: fc.constant("apply"), image: fc.nat(3), replicas: fc.nat(2) } as const),
+  fc.record({
+    kind: fc.constant("report"),
+    number: fc.integer({ min: 1, max: 6 }),
+    state: fc.constantFrom("ready", "ready", "waiting", "failing", "refused"),
+  } as const),
+  fc.record({ kind: fc.constant("pass"), seconds: fc.integer({ min: -5, max: 40 }) } as const),
+  fc.record({
+    kind: fc.constant("step"),
+    server: fc.constantFrom(0, 1),
+    otherBetween: fc.boolean(),
+  } as const),
+);
+
+const skewsMs = [0, 3_000] as const;
+
+class World {
+  readonly store = new MemoryStore();
+  private readonly states = new Map<number, Sight["state"]>();
+  private nowMs = at(0);
+
+  async play(moves: readonly Move[]): Promise<void> {
+    await this.store.registerRegion(region);
+    for (const each of moves) await this.make(each);
+    // Nothing new happens: everything comes to an end.
+    for (let round = 0; round < 20; round++) {
+      this.nowMs += 30 * second;
+      await this.step(0);
+      await this.step(1);
+    }
+    const { app } = await this.store.app(region, "app_web");
+    assert.ok(app === undefined || !isActive(app), app && phases(app).join());
+  }
+
+  private async make(each: Move): Promise<void> {
+    if (each.kind === "pass") this.nowMs += each.seconds * second;
+    if (each.kind === "report") this.states.set(each.number, each.state);
+    if (each.kind === "step") await this.step(each.server, each.otherBetween);
+    if (each.kind === "apply") {
+      const wanted = spec(`web:${each.image}`, { replicas: each.replicas });
+      await this.change(({ app }) => withSpec(app, wanted, origin(this.nowMs)));
+    }
+  }
+
+  private async step(server: 0 | 1, otherBetween = false): Promise<void> {
+    await this.store.app(region, "app_web");
+    if (otherBetween) await this.step(server === 0 ? 1 : 0);
+    const nowMs = this.nowMs + skewsMs[server];
+    await this.change(({ app }) => app && advance(app, ({ number }) => this.sightOf(number), nowMs));
+  }
+
+  private sightOf(number: number): Sight {
+    const state = this.states.get(number) ?? "waiting";
+    return state === "ready" ? { state } : { state, reason: state };
+  }
+
+  private async change(decide: Parameters<MemoryStore["changeApp"]>[2]): Promise<void> {
+    const author = { by: "test", atMs: this.nowMs };
+    const { before, after } = await this.store.changeApp(region, "app_web", decide, author);
+    if (after === undefined) return;
+    const of = (app: App | undefined, phase: Phase) =>
+      (app?.releases ?? []).filter((release) => release.phase === phase).map(({ number }) => number);
+    const [current] = of(after, Phase.CURRENT);
+    assert.ok(of(after, Phase.CURRENT).length <= 1, "never two current releases");
+    assert.ok(of(after, Phase.STARTING).length <= 1);
+    const [currentBefore] = of(before, Phase.CURRENT);
+    if (current !== currentBefore) {
+      assert.ok(current !== undefined, "an app does not lose its current release");
+      assert.equal(this.states.get(current), "ready", "only what is ready becomes current");
+    }
+    const rows = await this.store.rows(region, "deployment");
+    assert.deepEqual(
+      rows
+        .filter(({ desired }) => desired === "running")
+        .map(({ id }) => id)
+        .sort(),
+      wantedDeployments(after)
+        .map(({ deploymentId }) => deploymentId)
+        .sort(),
+      "what runs is what the releases say",
+    );
+  }
+}
+
+test("whatever is reported, and with two servers: one current release, only a ready one, and always an end", async () => {
+  const numRuns = process.env["KRANE_TEST_LONG"] ? 20_000 : 300;
+  await fc.assert(
+    fc.asyncProperty(fc.array(move, { maxLength: 60 }), (moves) => new World().play(moves)),
+    { numRuns },
+  );
+});

@@ -1,0 +1,38 @@
+// Picks the releases of an app that say how it is.
+import type { AppView, ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
+import { Release_Phase as Phase, type Release } from "../gen/krane/admin/v1/app_pb.ts";
+
+export interface ShownRelease {
+  readonly number: number;
+  readonly release: Release;
+  /** Why it failed. */
+  readonly reason: string;
+  /** Undefined if it has ended. */
+  readonly deployment: ObjectView | undefined;
+}
+
+export interface ShownReleases {
+  /** The one that the app runs on. */
+  readonly current: ShownRelease | undefined;
+  /** The one that is about to replace it. */
+  readonly starting: ShownRelease | undefined;
+  /** The newest one, if it failed. */
+  readonly failed: ShownRelease | undefined;
+}
+
+export function releasesOf({ app, deployments }: AppView): ShownReleases {
+  const shown = (release: Release | undefined): ShownRelease | undefined =>
+    release && {
+      number: release.number,
+      release,
+      reason: release.reason,
+      deployment: deployments.find(({ ref }) => ref?.id === release.template?.deploymentId),
+    };
+  const releases = app?.releases ?? [];
+  const newest = releases.at(-1);
+  return {
+    current: shown(releases.find(({ phase }) => phase === Phase.CURRENT)),
+    starting: shown(releases.find(({ phase }) => phase === Phase.STARTING)),
+    failed: newest?.phase === Phase.FAILED ? shown(newest) : undefined,
+  };
+}

@@ -1,0 +1,42 @@
+// Explains how an app is, by the release that decides it: the one that starts, else the newest one if it failed, else
+// the current one. Pure.
+import { type AgentView, type AppView, ObjectKind, type ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
+import { releasesOf } from "./app-releases.ts";
+import { explain } from "./explain.ts";
+import type { Cause, Explanation } from "./explanation.ts";
+import { remedyOf } from "./remedies.ts";
+
+/** A deployment that is like this needs nothing but time. */
+const calm: ReadonlySet<Cause> = new Set<Cause>(["all-well", "paused", "starting", "not-settled"]);
+
+export function explainApp(view: AppView, agent: AgentView, nowMs: number): Explanation {
+  const { starting, failed, current } = releasesOf(view);
+  const name = view.app?.spec?.template?.deploymentId ?? "";
+  const inner = (deployment: ObjectView | undefined) =>
+    explain({ asked: { kind: ObjectKind.DEPLOYMENT, name }, object: deployment, agent }, nowMs);
+  const stays = current === undefined ? "" : ` Release ${current.number} is current.`;
+  const facts = { region: agent.region, name };
+  if (starting !== undefined) {
+    const answer = inner(starting.deployment);
+    const summary = `Release ${starting.number}: ${answer.summary}${stays}`;
+    if (!calm.has(answer.cause)) return { ...answer, summary };
+    return { ...answer, cause: "releasing", summary, remedy: remedyOf("releasing", facts) };
+  }
+  if (failed !== undefined) {
+    const cause = "release-failed";
+    const rest =
+      current === undefined ? ", and the app has no other" : `; the app stays on release ${current.number}`;
+    const { desired, applied, live, differences } =
+      current === undefined ? nothing : inner(current.deployment);
+    return {
+      cause,
+      summary: `Release ${failed.number} failed${rest}.`,
+      ...{ desired, applied, live, differences },
+      reason: failed.reason,
+      remedy: remedyOf(cause, facts),
+    };
+  }
+  return inner(current?.deployment);
+}
+
+const nothing = { desired: "", applied: "", live: "", differences: [] } as const;

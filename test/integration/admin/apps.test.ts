@@ -1,0 +1,213 @@
+// Apps through the command line and the admin API, from the first release to the deletion.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Code } from "@connectrpc/connect";
+import { main } from "../../../src/cli/main.ts";
+import { createSystemClock } from "../../../src/concurrency/clock.ts";
+import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
+import { ObjectKind } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
+import { advanceReleases } from "../../../src/server/apps/release-steps.ts";
+import { type AdminServer, startAdminServer } from "../../support/admin-server.ts";
+import { FakeIo } from "../../support/fake-io.ts";
+import { hasCode } from "../../support/refusals.ts";
+
+const region = "local.dev";
+
+const environment = `apiVersion: krane/v1
+kind: Environment
+id: env_demo
+workspace: ws_demo
+project: proj_demo
+`;
+const app = (more: string, name = "web") => `apiVersion: krane/v1
+kind: App
+id: app_${name}
+name: ${name}
+namespace: demo
+workspace: ws_demo
+project: proj_demo
+environment: env_demo
+${more}`;
+const documents = (more: string) => `${environment}---\n${app(more)}`;
+
+class World {
+  readonly server: AdminServer;
+  private readonly clock = createSystemClock();
+
+  constructor(server: AdminServer) {
+    this.server = server;
+  }
+
+  async run(argv: readonly string[], text = "") {
+    const { url, tokens } = this.server;
+    const io = new FakeIo({ "app.yaml": text });
+    const env = { KRANE_SERVER: url, KRANE_TOKEN: tokens.readWrite, KRANE_REGION: region };
+    const code = await main(argv, env, io);
+    return { code, stdout: io.stdout.text, stderr: io.stderr.text };
+  }
+
+  apply(text: string, ...more: readonly string[]) {
+    return this.run(["apply", "-f", "app.yaml", ...more], text);
+  }
+
+  /** What an agent reports that has applied everything; deployments of the bad image cannot run. */
+  async report(): Promise<void> {
+    const agent = this.server.agentClient();
+    const { objects } = await this.server.client().listObjects({ region });
+    let cursor = 0n;
+    for (const { name, version, spec } of objects) {
+      if (spec?.spec.case !== "deployment") continue;
+      const isBad = spec.spec.value.image.endsWith(":bad");
+      const instances = Array.from({ length: spec.spec.value.replicas }, (_, index) => ({
+        k8sName: `${name}-${index}`,
+        address: `${name}-${index}.demo:8080`,
+        status: isBad ? Status.FAILED : Status.RUNNING,
+      }));
+      await agent.reportDeploymentStatus({ change: { case: "update", value: { k8sName: name, instances } } });
+      cursor = version > cursor ? version : cursor;
+    }
+    const controllers = ["deployments", "sentinels", "cilium"].map((name) => ({ name, stream: { cursor } }));
+    await agent.reportAgentState({ state: { controllers } });
+    await agent.heartbeat({ region: { platform: "dev", name: "local" } });
+  }
+
+  /** Lets so many seconds pass, as far as releases are concerned. */
+  async pass(seconds: number): Promise<void> {
+    const { signal } = new AbortController();
+    const nowMs = this.clock.wallMs();
+    await advanceReleases(this.server.store, nowMs, signal);
+    await advanceReleases(this.server.store, nowMs + seconds * 1_000, signal);
+  }
+}
+
+async function withWorld(t: { after(work: () => Promise<void>): void }): Promise<World> {
+  const server = await startAdminServer({ regions: [region] });
+  t.after(() => server.stop());
+  return new World(server);
+}
+
+test("an app is applied, released, shown and deleted", async (t) => {
+  const world = await withWorld(t);
+  const first = await world.apply(documents("image: web:1\nreplicas: 2\n"));
+  assert.equal(
+    first.stdout,
+    "environment/env_demo created (version 1)\napp/app_web created (release 1)\n",
+    first.stderr,
+  );
+  assert.match((await world.run(["get", "apps"])).stdout, /^app_web +demo\/web +0\/2 +Releasing +1 +web:1$/m);
+  await world.report();
+  await world.pass(10);
+  assert.match((await world.run(["get", "apps"])).stdout, /^app_web +demo\/web +2\/2 +Ready +1 +web:1$/m);
+  assert.match(
+    (await world.apply(documents("image: web:1\nreplicas: 2\n"))).stdout,
+    /app\/app_web unchanged/,
+  );
+
+  const diff = await world.run(["diff", "-f", "app.yaml"], app("image: web:2\nreplicas: 2\n"));
+  assert.equal(diff.stdout, 'app/app_web\n  image: "web:1" → "web:2"\n');
+  assert.match((await world.apply(app("image: web:2\nreplicas: 2\n"))).stdout, /configured \(release 2\)/);
+  assert.match((await world.run(["get", "app", "web"])).stdout, /2\/2 +Releasing +1 → 2 +web:2/);
+  await world.report();
+  await world.pass(10);
+  const described = (await world.run(["describe", "app/web"])).stdout;
+  assert.match(described, /^ {2}2 +Current .* web:2$/m);
+  assert.match(described, /^ {2}1 +Draining .* web:1$/m);
+  await world.pass(30);
+  assert.match((await world.run(["describe", "app/web"])).stdout, /^ {2}1 +Retired .* web:1$/m);
+  assert.match((await world.run(["events", "app", "web"])).stdout, /release_ended .*release 1/);
+
+  const gone = await world.run(["delete", "app", "app_web", "--yes"]);
+  assert.equal(gone.stdout, "app/app_web is being deleted\n");
+  assert.equal((await world.run(["get", "app", "web"])).code, 3);
+  const { objects } = await world.server.client().listObjects({ region });
+  assert.ok(
+    objects.every(({ desired }) => desired === 2),
+    "its deployment is to be deleted",
+  );
+});
+
+test("only another number of pods scales the release that runs", async (t) => {
+  const world = await withWorld(t);
+  await world.apply(documents("image: web:1\nreplicas: 2\n"));
+  await world.report();
+  await world.pass(10);
+  const scaled = await world.apply(app("image: web:1\nreplicas: 3\n"));
+  assert.match(scaled.stdout, /app\/app_web configured \(version \d+\)/);
+  await world.report();
+  assert.match((await world.run(["get", "apps"])).stdout, /3\/3 +Ready +1 /);
+});
+
+test("a release that fails leaves the app on what ran, and why says so", async (t) => {
+  const world = await withWorld(t);
+  await world.apply(documents("image: web:1\n"));
+  await world.report();
+  await world.pass(10);
+  await world.apply(app("image: web:bad\n"));
+  await world.report();
+  await world.pass(30);
+  assert.match((await world.run(["get", "apps"])).stdout, /1\/1 +Release 2 failed +1 /);
+  const why = (await world.run(["why", "web"])).stdout;
+  assert.match(why, /^app\/app_web \(demo\/web\): Release 2 failed; the app stays on release 1\.$/m);
+  assert.match(why, /^Cause: +release-failed$/m);
+  assert.match(why, /^Reason: +its pods cannot run$/m);
+  const waited = await world.apply(app("image: web:bad\n"), "--wait");
+  assert.equal(waited.code, 1);
+  assert.match(
+    waited.stderr,
+    /app\/app_web: release 2 failed: its pods cannot run; the app stays on release 1/,
+  );
+});
+
+test("a release has the secrets that its environment had when it started, and get shows when they are older", async (t) => {
+  const world = await withWorld(t);
+  const client = world.server.client();
+  await world.apply(documents("image: web:1\n"));
+  await world.report();
+  await world.pass(10);
+  await client.setSecret({ region, environmentId: "env_demo", name: "KEY", encrypted: "c2VhbGVk" });
+  assert.match((await world.run(["get", "apps"])).stdout, /Ready +1, older secrets /);
+  await world.apply(app("image: web:2\n"));
+  await world.report();
+  await world.pass(10);
+  assert.match((await world.run(["get", "apps"])).stdout, /Ready +2 /);
+  const json = (await world.run(["get", "app", "web", "-o", "json"])).stdout;
+  assert.doesNotMatch(json, /c2VhbGVk/);
+  const { object } = await client.getObject({
+    ref: { region, kind: ObjectKind.DEPLOYMENT, id: "app_web-2" },
+  });
+  assert.deepEqual([object?.secretNames, object?.appId], [["KEY"], "app_web"]);
+});
+
+test("a release is changed through its app only", async (t) => {
+  const world = await withWorld(t);
+  await world.apply(documents("image: web:1\n"));
+  const client = world.server.client();
+  const ref = { region, kind: ObjectKind.DEPLOYMENT, id: "app_web-1" };
+  const refused = hasCode(Code.FailedPrecondition, /is a release of app app_web/);
+  await assert.rejects(client.scaleObject({ ref, replicas: 5 }), refused);
+  await assert.rejects(client.deleteObject({ ref }), refused);
+  const { object } = await client.getObject({ ref });
+  assert.ok(object?.spec !== undefined);
+  await assert.rejects(client.applyObject({ region, spec: object.spec }), refused);
+});
+
+test("what is wrong with an app is named by its field", async (t) => {
+  const world = await withWorld(t);
+  const { stderr } = await world.apply(
+    app("image: web:1\nrelease: {readyFor: 2d, history: 99, drain: 1s}\n"),
+  );
+  assert.match(stderr, /release\.readyFor must be a duration in whole seconds/);
+  assert.match(stderr, /release\.drain is not a known field/);
+  const kept = await world.apply(app("image: web:1\nrelease: {history: 99}\n"));
+  assert.match(kept.stderr, /release\.history must be from 1 to 20, but is 99/);
+  const late = await world.apply(app("image: web:1\n"));
+  assert.equal(late.code, 1);
+  assert.match(late.stderr, /no environment env_demo in region local\.dev/);
+  await world.apply(documents("image: web:1\n"));
+  const taken = app("image: web:1\n").replace("id: app_web", "id: app_two");
+  assert.match((await world.apply(taken)).stderr, /app app_web already has the name demo\/web/);
+  const moved = app("image: web:1\n").replace("namespace: demo", "namespace: other");
+  assert.match((await world.apply(moved)).stderr, /must stay "demo" while app app_web exists/);
+  const long = await world.apply(app("image: web:1\n", "w".repeat(60)));
+  assert.match(long.stderr, /name must have at most 48 characters/);
+});
