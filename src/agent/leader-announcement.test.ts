@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { annotationKeys } from "../model/labels.ts";
 import { createSealKey, Seal, sealKeyBytes } from "../model/seal.ts";
-import { announcement, leaderOf } from "./leader-announcement.ts";
+import { announcement, leaderOf, otherControlPlane } from "./leader-announcement.ts";
 import { createLeaderProof } from "./leader-proof.ts";
 
 const identity = "krane-abc_0123abcd";
+const control = { url: "https://control.example" };
 const tls = { certFile: "c", keyFile: "k" };
 
 function urlOf(text: string, settings: Parameters<typeof leaderOf>[1] = {}): string {
@@ -18,12 +19,12 @@ test("what a leader announces is what a standby reads", () => {
     ["10.0.0.7", "http://10.0.0.7:8070/"],
     ["fd00::7", "http://[fd00::7]:8070/"],
   ] as const) {
-    const annotations = announcement({ advertiseAddress, rpcPort: 8070 }, identity);
+    const annotations = announcement({ advertiseAddress, rpcPort: 8070, control }, identity);
     const leader = leaderOf({ identity, annotations }, {});
     assert.ok(typeof leader === "object");
     assert.deepEqual([leader.url.href, leader.name, leader.identity], [url, "krane-abc", identity]);
   }
-  assert.deepEqual(announcement({ rpcPort: 8070 }, identity), {});
+  assert.equal(announcement({ rpcPort: 8070, control }, identity)[annotationKeys.leaderUrl], undefined);
 });
 
 test("an address is used only if it is that of the holder, an IP address and a port, with TLS if this agent has TLS", () => {
@@ -60,4 +61,14 @@ test("a proof holds for one process, one certificate and one challenge, and with
   assert.ok(!verifier.isMadeBy(connection, proofOf(sealOf([current], "another cluster"))));
   for (const changed of [{ identity: "x" }, { certificate: "" }, { challenge: "y" }])
     assert.ok(!verifier.isMadeBy({ ...connection, ...changed }, proofOf(sealOf([current]))));
+});
+
+test("a standby notices a leader of another control plane, but not an older announcement or none", () => {
+  const annotations = announcement({ rpcPort: 8070, control }, identity);
+  const own = { ...control, url: "https://other.example" };
+  assert.equal(otherControlPlane({ identity, annotations }, { control: own }), "https://control.example");
+  assert.equal(otherControlPlane({ identity, annotations }, { control }), undefined);
+  assert.equal(otherControlPlane({ identity: "next_0123abcd", annotations }, { control: own }), undefined);
+  assert.equal(otherControlPlane({ identity, annotations: {} }, { control: own }), undefined);
+  assert.equal(otherControlPlane(undefined, { control: own }), undefined);
 });

@@ -4,17 +4,32 @@ import type { Config } from "../config/config.ts";
 import type { LeaseHolder } from "../kube/lease-state.ts";
 import { annotationKeys } from "../model/labels.ts";
 import type { Leader } from "./leader-link.ts";
-import { instanceOf } from "./lease-view.ts";
+
+interface ControlPlaneUrl {
+  readonly control: Pick<Config["control"], "url">;
+}
 
 /** What the holder of the Lease says about itself. It has the holder's identity, because a holder may have no address. */
 export function announcement(
-  { advertiseAddress, rpcPort, tls }: Pick<Config, "advertiseAddress" | "rpcPort" | "tls">,
+  config: Pick<Config, "advertiseAddress" | "rpcPort" | "tls"> & ControlPlaneUrl,
   identity: string,
 ): Readonly<Record<string, string>> {
-  if (advertiseAddress === undefined || rpcPort === 0) return {};
+  const { advertiseAddress, rpcPort, tls, control } = config;
+  const controlPlane = { [annotationKeys.leaderControlPlane]: `${identity} ${control.url}` };
+  if (advertiseAddress === undefined || rpcPort === 0) return controlPlane;
   const host = isIP(advertiseAddress) === 6 ? `[${advertiseAddress}]` : advertiseAddress;
   const url = `${tls === undefined ? "http" : "https"}://${host}:${rpcPort}`;
-  return { [annotationKeys.leaderUrl]: `${identity} ${url}` };
+  return { ...controlPlane, [annotationKeys.leaderUrl]: `${identity} ${url}` };
+}
+
+/** The control plane of the leader, if it is another one than this agent's. An agent that says nothing has none. */
+export function otherControlPlane(
+  holder: Pick<LeaseHolder, "identity" | "annotations"> | undefined,
+  { control }: ControlPlaneUrl,
+): string | undefined {
+  const text = holder?.annotations[annotationKeys.leaderControlPlane] ?? "";
+  const [owner, url = ""] = text.split(" ");
+  return owner !== holder?.identity || url === control.url ? undefined : url;
 }
 
 const announced = /^(\S+) (https?):\/\/(?:\[([0-9a-f:.]+)\]|([\d.]+)):(\d{1,5})$/i;
@@ -36,4 +51,9 @@ export function leaderOf(
   // Somebody who can write the Lease could otherwise have tokens sent in cleartext.
   if (tls !== undefined && scheme !== "https") return `${name} leads, and its port has no TLS: retry there`;
   return { identity, name, url: new URL(url) };
+}
+
+/** The holder is an instance id and a random suffix for each process. */
+export function instanceOf(identity: string): string {
+  return identity.replace(/_[0-9a-f]{8}$/, "");
 }

@@ -126,7 +126,7 @@ class ElectedPart implements LeasePart {
 
   private createElection(namespace: string, api: KubeApi): LeaseElection {
     const { config, deps } = this;
-    const { log, metrics } = deps;
+    const { clock, log, metrics } = deps;
     const mode = config.lease === "required" ? "required" : "auto";
     return new LeaseElection(
       {
@@ -160,6 +160,7 @@ class ElectedPart implements LeasePart {
             metrics.leaseTransitions.inc({ change: "lost" });
             log.warn("this agent no longer leads its region; it writes nothing", { reason });
           },
+          onRenewed: () => metrics.leaseRenewed.set({}, Math.round(clock.wallMs() / 1_000)),
           onFailure: (error) => this.onFailure(error),
         },
       },

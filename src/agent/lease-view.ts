@@ -4,6 +4,7 @@ import type { Clock } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
 import { type LeaseStatus, LeaseStatus_Role, LeaseStatusSchema } from "../gen/krane/v1/agent_pb.ts";
 import type { LeaseStatus as SeenLease } from "../kube/lease-election.ts";
+import { instanceOf, otherControlPlane } from "./leader-announcement.ts";
 
 export interface LeaseView {
   /** Undefined if no lease is used. */
@@ -32,11 +33,11 @@ const roles = {
 } as const;
 
 export function createLeaseView(
-  { lease: mode }: Pick<Config, "lease">,
+  config: Pick<Config, "lease" | "control">,
   source: { status(): SeenLease | undefined },
   { clock }: { readonly clock: Clock },
 ): LeaseView {
-  if (mode === "off") return { ...noLeaseView, warnings: () => [aloneBySetting] };
+  if (config.lease === "off") return { ...noLeaseView, warnings: () => [aloneBySetting] };
   const leaderOf = (seen: SeenLease | undefined) => (seen?.holder ? instanceOf(seen.holder.identity) : "");
   return {
     message() {
@@ -65,7 +66,11 @@ export function createLeaseView(
       if (seen?.role === "alone") return [aloneByForce];
       if (seen?.role === "unknown" && seen.lastError !== "")
         return [`no lease, no writes: ${seen.lastError}`];
-      return [];
+      const other = otherControlPlane(seen?.holder, config);
+      if (other === undefined) return [];
+      return [
+        `${leaderOf(seen)} leads this region for another control plane, ${other}: one of the two agents should not be here`,
+      ];
     },
     summary() {
       const seen = source.status();
@@ -74,7 +79,9 @@ export function createLeaseView(
       if (role === "alone") return "no right to use Leases; writes without one";
       if (role === "unknown") return "has not read the lease yet";
       const leader = leaderOf(seen);
-      return leader === "" ? "standby; no agent leads" : `standby; ${leader} leads`;
+      if (leader === "") return "standby; no agent leads";
+      const isOther = otherControlPlane(seen?.holder, config) !== undefined;
+      return `standby; ${leader} leads${isOther ? ", for another control plane" : ""}`;
     },
   };
 }
@@ -83,8 +90,3 @@ const aloneBySetting =
   'nothing keeps a second agent of this region from writing: this one assumes that it is alone (lease = "off")';
 const aloneByForce =
   "nothing keeps a second agent of this region from writing: Kubernetes forbids this one to use Leases";
-
-/** The holder is an instance id and a random suffix for each process. */
-export function instanceOf(identity: string): string {
-  return identity.replace(/_[0-9a-f]{8}$/, "");
-}

@@ -46,6 +46,8 @@ export interface LeaseElectionDeps {
 export interface LeaseObserver {
   onTerm?(number: number): void;
   onLoss?(reason: string): void;
+  /** This process renewed the lease, or saw that it changed. */
+  onRenewed?(): void;
   onFailure?(error: unknown): void;
 }
 
@@ -77,6 +79,7 @@ export class LeaseElection implements Leadership {
   private isAlone = false;
   private lastError = "";
   private sinceWallMs = 0;
+  private renewedMs: number | undefined;
   /** Resolves after the first attempt, whatever its outcome. */
   readonly tried: Promise<void>;
   private markTried: () => void = () => undefined;
@@ -246,6 +249,9 @@ export class LeaseElection implements Leadership {
   private follow(): void {
     if (this.isAlone) return;
     const { nowMs } = this.moment();
+    const changedMs = this.state.holder?.changedMs;
+    if (changedMs !== undefined && changedMs !== this.renewedMs) this.deps.observer?.onRenewed?.();
+    this.renewedMs = changedMs;
     const held = this.state.heldTerm(nowMs);
     const { term } = this.terms;
     if (term !== undefined && held !== term.number) this.endTerm(this.lossReason());

@@ -59,6 +59,8 @@ export const annotationKeys = {
   readinessId: "krane.unkey.com/readiness-id",
   /** On the Lease: the holder, and the URL of its RPC port. */
   leaderUrl: "krane.unkey.com/leader-url",
+  /** On the Lease: the holder, and the URL of its control plane. */
+  leaderControlPlane: "krane.unkey.com/leader-control-plane",
 } as const;
 
 /** The label that Cilium derives from a pod's namespace; only its selectors know it. */

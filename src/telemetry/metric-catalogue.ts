@@ -163,6 +163,12 @@ export const metricCatalogue = {
     '1 if this agent writes to the cluster and reports; 0 for a standby. Not set with `lease = "off"`.',
     agent,
   ),
+  leaseRenewed: gauge(
+    "unkey_krane_lease_renewed_timestamp_seconds",
+    {},
+    "When this agent renewed the lease, or as a standby saw it renewed, by its own clock.",
+    agent,
+  ),
   leaseTransitions: counter(
     "unkey_krane_leader_changes_total",
     { change: ["won", "lost"] },
