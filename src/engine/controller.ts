@@ -59,6 +59,7 @@ import {
 import { SealInspector } from "./seal-inspector.ts";
 import { SlowLane, slowNamespaceWarning } from "./slow-lane.ts";
 import { inEachTerm, restoreOrders, type TakeOverParts, takeOver } from "./take-over.ts";
+import { UnconfirmedKeys } from "./unconfirmed-keys.ts";
 import { VersionCursor } from "./version-cursor.ts";
 
 export const questionsAtOnce = 10;
@@ -88,6 +89,7 @@ export class Controller<
   private readonly breaker: CircuitBreaker;
   private readonly reporter: Reporter;
   private readonly reconciler: Reconciler<Spec>;
+  private readonly unconfirmed: UnconfirmedKeys<Spec>;
   private readonly resync: Resync<Spec>;
   private readonly stream: DesiredStream;
   private readonly orders = new OrderWaits();
@@ -142,16 +144,8 @@ export class Controller<
     this.events = createEventRecorder(name, { ...deps, api });
     const actions = new ActionRecords({ controller: name, api, log, events: this.events });
     const contests = new Contests({ controller: name, api, clock, log });
-    const applier = new StepsApplier({
-      api,
-      clock,
-      drift: new DriftMemory(),
-      lane,
-      seal: deps.seal,
-      actions,
-      contests,
-      onRepair: (repair) => countRepair(repair, name, deps),
-    });
+    const applied = { api, clock, lane, actions, contests, seal: deps.seal, drift: new DriftMemory() };
+    const applier = new StepsApplier({ ...applied, onRepair: (repair) => countRepair(repair, name, deps) });
     const enqueue = this.queue.add.bind(this.queue);
     const { guard } = this;
     const shared = { controller: name, definition, store, guard, clock, log, metrics, enqueue, spans };
@@ -169,11 +163,13 @@ export class Controller<
       report: (key) => this.reporter.changed(key),
       settleOrder: (key, signal) => this.settleOrder(key, signal),
     });
+    const ask = this.ask.bind(this);
+    this.unconfirmed = new UnconfirmedKeys({ ...shared, ask });
     this.resync = new Resync(
       { concurrency: questionsAtOnce },
       {
         ...shared,
-        ask: (question, signal) => this.ask(question, signal),
+        ask,
         isInSync: (key) => isInSync(key, looked),
         reconnects: () => this.stream.status().reconnects,
         replay: () => this.stream.reconnectFromZero(),
@@ -187,7 +183,8 @@ export class Controller<
   async start(signal?: AbortSignal): Promise<void> {
     if (this.running !== undefined) throw new Error(`controller ${this.kind.controller} is already started`);
     const { clock } = this.deps;
-    const unsubscribe = this.definition.watchedKinds.map((kind) =>
+    const { watchedKinds } = this.definition;
+    const unsubscribe = watchedKinds.map((kind) =>
       kind.subscribe(({ reconcile, report }) => {
         for (const key of reconcile) this.queue.add(key);
         for (const key of report) {
@@ -196,7 +193,7 @@ export class Controller<
         }
       }),
     );
-    const watches = this.definition.watchedKinds.map((kind) =>
+    const watches = watchedKinds.map((kind) =>
       this.keep(`watch ${kind.status().kind}`, (loopSignal) => kind.run(loopSignal)),
     );
     this.running = Promise.all(watches).finally(() => {
@@ -206,13 +203,7 @@ export class Controller<
       signal === undefined ? linkSignals(this.stopping.signal) : linkSignals(this.stopping.signal, signal);
     const { startTimeoutMs = 60_000 } = this.options;
     try {
-      await whenWatching(
-        this.kind.controller,
-        this.definition.watchedKinds,
-        startTimeoutMs,
-        clock,
-        linked.signal,
-      );
+      await whenWatching(this.kind.controller, watchedKinds, startTimeoutMs, clock, linked.signal);
       // Before the first resync, which must not ask the control plane about objects that a call ordered.
       await restoreOrders(this.takeOverParts(), startTimeoutMs, linked.signal);
     } catch (error) {
@@ -297,6 +288,7 @@ export class Controller<
   /** Writes and reports, until the term ends (K13). */
   private async lead({ number }: Term, term: AbortSignal): Promise<void> {
     const { startTimeoutMs = 60_000, workers } = this.options;
+    if (number > 0) this.unconfirmed.begin();
     if (number > 0) await takeOver(this.takeOverParts(), startTimeoutMs, term);
     await Promise.all([
       this.keep("workers", (signal) => this.queue.run(workers, this.work.bind(this), signal), term),
@@ -320,6 +312,7 @@ export class Controller<
     const sequence = this.store.get(key)?.sequence ?? 0;
     const waitMs = this.pace.waitMs(key, sequence);
     if (waitMs > 0) return { kind: "again", afterMs: waitMs };
+    if (!(await this.unconfirmed.confirm(key, signal))) return { kind: "retry", backoff: backoffs.retry };
     const outcome = await this.reconciler.reconcile(key, signal);
     this.orders.settle(key, sequence, this.statuses.get(key));
     const isUnsettled = outcome.kind === "done" && this.kept.isDue(key);

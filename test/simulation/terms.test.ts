@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
+import type { ControlPlane } from "../../src/control-plane/connection.ts";
+import { ControlPlaneError } from "../../src/control-plane/error.ts";
 import { reportOrderHeader } from "../../src/control-plane/report-order.ts";
 import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
@@ -17,18 +19,57 @@ const never = new AbortController().signal;
 async function createWorld(interceptors: readonly Interceptor[] = []) {
   const world = await SimulatedRegion.create({ interceptors });
   let number = 0;
-  const startAgent = async () => {
+  const startAgent = async (connected: (plane: ControlPlane) => ControlPlane = (plane) => plane) => {
     const leadership = new Terms();
     const agent = world.createAgentOf("deployments", (deps) =>
       createDeploymentController(
         { ...defaultOptions, reporting: { instance: "agent" } },
-        { ...deps, leadership },
+        { ...deps, controlPlane: connected(deps.controlPlane), leadership },
       ),
     );
     await world.resolved(agent.controller.start());
     return { ...agent, lead: () => leadership.begin(++number), retire: () => leadership.end("test") };
   };
   return { world, startAgent };
+}
+
+/** The connection of one agent to the control plane. While it is cut, calls fail and streams are silent. */
+class Cable {
+  private isCut = false;
+  private cutting = new AbortController();
+
+  cut(): void {
+    this.isCut = true;
+    this.cutting.abort(new ControlPlaneError("unavailable", "cut"));
+  }
+
+  mend(): void {
+    this.isCut = false;
+    this.cutting = new AbortController();
+  }
+
+  through(plane: ControlPlane): ControlPlane {
+    const check = () => {
+      if (this.isCut) throw new ControlPlaneError("unavailable", "cut");
+    };
+    const cutting = () => this.cutting.signal;
+    return {
+      ...plane,
+      async *watch(kind, version, signal) {
+        check();
+        const cut = cutting();
+        try {
+          yield* plane.watch(kind, version, AbortSignal.any([signal, cut]));
+        } catch (error) {
+          throw signal.aborted ? error : (cut.reason ?? error);
+        }
+      },
+      async get(kind, question, signal) {
+        check();
+        return plane.get(kind, question, signal);
+      },
+    };
+  }
 }
 
 describe("two agents of one region", () => {
@@ -90,6 +131,32 @@ describe("two agents of one region", () => {
     const changed = await world.api.get(replicaSets, { namespace: "acme", name: "web-2" }, {}, never);
     assert.equal(changed?.spec?.replicas, 7);
     assert.equal(second.writes.filter(({ verb }) => verb === "delete").length, 0);
+    await world.stop();
+  });
+
+  test("a standby that was cut off from the control plane acts on nothing old when it leads (K3)", async () => {
+    const { world, startAgent } = await createWorld();
+    const cable = new Cable();
+    const [first, second] = [await startAgent(), await startAgent((plane) => cable.through(plane))];
+    first.lead();
+    for (const index of [1, 2]) await world.setDeployment(index);
+    await world.plane.admin.deleteDeployment(region, "d_1");
+    await world.until("one is left", async () => (await world.replicaSets()).length === 1);
+    await world.until("the standby knows", () => second.controller.desired.get("acme/web-2") !== undefined);
+    cable.cut();
+    await world.setDeployment(1);
+    await world.setDeployment(2, { replicas: 7 });
+    await world.until("both are there", async () => (await world.replicaSets()).length === 2);
+    await world.clock.advance(10_000);
+    first.retire();
+    second.lead();
+    await world.clock.advance(120_000);
+    const replicas = async () => (await world.replicaSets()).map(({ spec }) => spec?.replicas);
+    assert.deepEqual([second.writes, await replicas()], [[], [1, 7]]);
+    cable.mend();
+    await world.setDeployment(3);
+    await world.until("it follows again", async () => (await world.replicaSets()).length === 3, 120_000);
+    assert.deepEqual(await replicas(), [1, 7, 1]);
     await world.stop();
   });
 

@@ -1,0 +1,62 @@
+// The desired state that a new leader has not confirmed yet. A standby whose stream is cut off keeps what it heard last,
+// while the leader before it may have applied newer versions. So a new leader asks the control plane about a key before
+// it acts on it for the first time (K3). Otherwise it would delete an object that was deleted once and ordered again.
+// Without a response the key waits, as it does in an agent that starts without a control plane.
+import { isAbort } from "../concurrency/abort.ts";
+import type { DesiredRequest, DesiredResponse } from "../control-plane/connection.ts";
+import { ControlPlaneError } from "../control-plane/error.ts";
+import type { ControllerDefinition } from "./controller-definition.ts";
+import type { ReadState } from "./desired-message.ts";
+import type { DesiredStore } from "./desired-store.ts";
+
+export interface UnconfirmedKeysDeps<Spec> {
+  readonly store: DesiredStore<Spec>;
+  readonly definition: Pick<ControllerDefinition<Spec>, "managedByKey">;
+  /** Asks the control plane for one object. */
+  ask(question: DesiredRequest, signal: AbortSignal): Promise<DesiredResponse<ReadState<Spec>>>;
+  enqueue(key: string): void;
+}
+
+export class UnconfirmedKeys<Spec> {
+  private readonly deps: UnconfirmedKeysDeps<Spec>;
+  /** The state of each key when the term began. A state that came later is confirmed. */
+  private readonly sequences = new Map<string, number>();
+
+  constructor(deps: UnconfirmedKeysDeps<Spec>) {
+    this.deps = deps;
+  }
+
+  /** A term begins. Orders of the scheduler are not asked for: their records are read at the take-over. */
+  begin(): void {
+    this.sequences.clear();
+    for (const { key, sequence, origin } of this.deps.store.entries())
+      if (origin !== "scheduler") this.sequences.set(key, sequence);
+  }
+
+  /** Resolves with whether the key may be acted on; the store then has its newest state. */
+  async confirm(key: string, signal: AbortSignal): Promise<boolean> {
+    const { store, definition, ask, enqueue } = this.deps;
+    const sequence = this.sequences.get(key);
+    if (sequence === undefined) return true;
+    const entry = store.get(key);
+    // A Delete may name no id. Without an object there is nothing to delete.
+    const id = entry?.id ?? definition.managedByKey(key)?.id;
+    if (entry?.sequence === sequence && entry.origin !== "scheduler" && id !== undefined) {
+      const question = store.ask(key);
+      const { knownFingerprint, knownVersion } = question;
+      try {
+        const response = await ask({ id, knownFingerprint, knownVersion }, signal);
+        if (response.kind === "found" && response.state.kind !== "bare") {
+          const { message } = response.state;
+          const outcome = store.answer(question, message, response.fingerprint);
+          if (outcome === "changed" && message.key !== key) enqueue(message.key);
+        }
+      } catch (error) {
+        if (!isAbort(error, signal) && !(error instanceof ControlPlaneError)) throw error;
+        return false;
+      }
+    }
+    this.sequences.delete(key);
+    return true;
+  }
+}
