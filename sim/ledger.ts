@@ -40,15 +40,16 @@ export class Ledger {
     this.absentSince.delete(key);
   }
 
-  /** The control plane's rows are these from now on; `numbers` are the orders that they come from. */
+  /** The control plane's rows are these from now on. `number` is the order that the spec of a row comes from. */
   restored(
-    rows: readonly { readonly kind: KindName; readonly id: string; readonly number: number }[],
+    rows: readonly (Pick<Order, "kind" | "id" | "number"> & { readonly isStopped: boolean })[],
     nowMs: number,
   ): void {
     this.epoch += 1;
     const present = new Set(rows.map(({ kind, id }) => `${kind} ${id}`));
-    for (const { number } of rows) {
-      const order = this.orders[number - 1];
+    for (const { kind, id, number, isStopped } of rows) {
+      const later = (this.byId.get(`${kind} ${id}`) ?? []).filter((each) => each.number > number);
+      const order = isStopped ? later.find(({ desired }) => desired === "stopped") : this.orders[number - 1];
       if (order !== undefined) order.epoch = this.epoch;
     }
     for (const key of this.byId.keys()) {
@@ -70,10 +71,11 @@ export class Ledger {
     return this.orders[number - 1];
   }
 
-  /** The first order to delete the object after that one. */
+  /** The first order to delete the object after that one, or in a newer history of the control plane. */
   stopAfter(kind: KindName, id: string, number: number): Order | undefined {
     const orders = this.byId.get(`${kind} ${id}`) ?? [];
-    return orders.find((each) => each.desired === "stopped" && each.number > number);
+    const epoch = this.order(number)?.epoch ?? 0;
+    return orders.find((each) => each.desired === "stopped" && (each.number > number || each.epoch > epoch));
   }
 }
 

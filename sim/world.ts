@@ -128,10 +128,14 @@ export class World {
           kind,
           id: row.id,
           number: this.numberIn(kind, row.spec),
+          isStopped: row.desired === "stopped",
         })),
       ),
     );
-    this.ledger.restored(tables.flat(), this.clock.nowMs());
+    const rows = tables.flat();
+    const text = rows.map(({ id, number, isStopped }) => `${id}:${isStopped ? "deleted" : number}`).join(" ");
+    this.trace.add("control plane", `has ${text || "no rows"}`);
+    this.ledger.restored(rows, this.clock.nowMs());
   }
 
   /** The number of the order that a spec comes from. */

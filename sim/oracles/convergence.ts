@@ -25,8 +25,11 @@ export class Convergence implements Oracle {
   }
 
   onAudit(record: AuditRecord): void {
-    for (const change of managedChanges(record))
-      this.writes.push(`${record.actor} ${record.request.method} ${nameOf(change)}`);
+    for (const change of managedChanges(record)) {
+      // What the control plane does not have is confirmed for ten minutes and longer; OrdersOracle judges deletions.
+      if (change.after !== undefined)
+        this.writes.push(`${record.actor} ${record.request.method} ${nameOf(change)}`);
+    }
   }
 
   /** The writes of agents since the last call. */
