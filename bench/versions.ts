@@ -6,7 +6,7 @@ import type { Benchmark } from "./benchmark.ts";
 import { withDividedCores } from "./cores.ts";
 import { ownProgram } from "./deployments/agent-process.ts";
 import { type BenchRegion, withRegion } from "./deployments/bench-region.ts";
-import { measureRepairs } from "./deployments/latencies.ts";
+import { measureChange, measureRepairs } from "./deployments/latencies.ts";
 import { measureResync } from "./deployments/resync-cost.ts";
 import { measureAgent } from "./deployments/throughput.ts";
 import { median, percentile } from "./statistics.ts";
@@ -18,12 +18,14 @@ const turns = 5;
 /** What may get worse. */
 const allowance = 1.1;
 const edited = Array.from({ length: 20 }, (_, index) => index);
+const changed = Array.from({ length: 30 }, (_, index) => edited.length + index);
 
 interface Figures {
   readonly objectsPerSecond: number;
   readonly cpuSeconds: number;
   readonly peakMb: number;
   readonly resyncCpuSeconds: number;
+  readonly changeMs: number;
   readonly repairMs: number;
 }
 
@@ -52,6 +54,7 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
       line("CPU-s of that", "cpuSeconds", "at most", 2),
       line("peak memory of the agent, MB", "peakMb", "at most", 0),
       line("resync in sync, CPU-s", "resyncCpuSeconds", "at most", 2),
+      line("change to applied, p50 in ms", "changeMs", "at most", 1),
       line("hand edit to repaired, p50 in ms", "repairMs", "at most", 1),
       `${deployments} deployments in ${namespaces} namespaces; the median of ${turns} turns each`,
       cores.about,
@@ -65,12 +68,15 @@ async function measureVersion(region: BenchRegion, program: string): Promise<Fig
   const { objectsPerSecond, cpuSeconds } = await measureAgent(region, agent, set);
   const peakMb = agent.peakMb();
   const resync = await measureResync(region, agent, deployments);
+  const changes: number[] = [];
+  for (const index of changed) changes.push(await measureChange(region, set, index));
   const repairs = await measureRepairs(region, set, edited);
   return {
     objectsPerSecond,
     cpuSeconds,
     peakMb,
     resyncCpuSeconds: resync.cpuSeconds,
+    changeMs: percentile(changes, 50),
     repairMs: percentile(repairs, 50),
   };
 }

@@ -19,30 +19,39 @@ export async function measureChanges(
   sets: { readonly agent: SampleSet; readonly raw: SampleSet },
   indexes: readonly number[],
 ): Promise<ChangeLatencies> {
-  const { admin, replicaSets, signal } = region;
   const raw = openConnection(region);
-  const timeUntilNewer = async (key: string, change: () => Promise<unknown>) => {
-    const before = replicaSets.current(key)?.generation ?? 0;
-    const begun = performance.now();
-    const [at] = await Promise.all([
-      replicaSets.seen.until(`a change of ${key}`, (one) => one.key === key && one.generation > before, {
-        limitMs,
-        signal,
-      }),
-      change(),
-    ]);
-    return at - begun;
-  };
   const agentMs: number[] = [];
   const rawMs: number[] = [];
   for (const index of indexes) {
-    const wanted = sampleDeployment(sets.agent, index, { tag: "2" });
-    agentMs.push(await timeUntilNewer(keyOf(wanted), () => admin.setDeployment(regionName, wanted)));
+    agentMs.push(await measureChange(region, sets.agent, index));
     const other = sampleDeployment(sets.raw, index, { tag: "2" });
-    rawMs.push(await timeUntilNewer(keyOf(other), () => raw.patch(rawReplicaSet(other))));
+    rawMs.push(await timeUntilNewer(region, keyOf(other), () => raw.patch(rawReplicaSet(other))));
   }
   raw.close();
   return { agentMs, rawMs };
+}
+
+/** A new image of one deployment, through the agent. */
+export function measureChange(region: BenchRegion, set: SampleSet, index: number): Promise<number> {
+  const wanted = sampleDeployment(set, index, { tag: "2" });
+  return timeUntilNewer(region, keyOf(wanted), () => region.admin.setDeployment(regionName, wanted));
+}
+
+async function timeUntilNewer(
+  { replicaSets, signal }: BenchRegion,
+  key: string,
+  change: () => Promise<unknown>,
+): Promise<number> {
+  const before = replicaSets.current(key)?.generation ?? 0;
+  const begun = performance.now();
+  const [at] = await Promise.all([
+    replicaSets.seen.until(`a change of ${key}`, (one) => one.key === key && one.generation > before, {
+      limitMs,
+      signal,
+    }),
+    change(),
+  ]);
+  return at - begun;
 }
 
 /** Alternates between a label and the image, from sending the edit until a watch shows it undone. */

@@ -2,8 +2,11 @@
 // responses have a realistic size and are the same bytes each time, apart from that number.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { replicaSets } from "../../src/kube/resources.ts";
+import { annotationKeys } from "../../src/model/labels.ts";
 import { sampleReplicaSetAnswer } from "../sample-objects.ts";
 import { takeTask, tellParent } from "./parent.ts";
+import { createBenchSeal } from "./secrets-seal.ts";
 
 export interface SecretsApiTask {
   readonly deploymentId: string;
@@ -18,9 +21,20 @@ const labels = {
 };
 const sample = sampleReplicaSetAnswer("acme", "web");
 const uid = "replica-set";
-const managedFields = [{ manager: "krane", operation: "Apply" }];
-const replicaSet = JSON.stringify({ metadata: { ...sample.metadata, uid, labels, managedFields } });
+const seal = createBenchSeal().write(
+  { kind: replicaSets, namespace: "acme", name: "web" },
+  { environmentId, id: deploymentId },
+);
+const sealed = { ...sample.metadata?.annotations, [annotationKeys.seal]: seal };
+const replicaSet = JSON.stringify({
+  ...sample,
+  metadata: { ...sample.metadata, uid, labels, annotations: sealed },
+});
 const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid, controller: true };
+const annotations = {
+  ...sample.spec?.template?.metadata?.annotations,
+  [annotationKeys.deploymentId]: deploymentId,
+};
 const spec = { ...sample.spec?.template?.spec, serviceAccountName: "default" };
 
 function podAnswer(number: string): string {
@@ -28,7 +42,9 @@ function podAnswer(number: string): string {
     name: `web-${number}`,
     namespace: "acme",
     uid: number,
+    creationTimestamp: sample.metadata?.creationTimestamp,
     labels,
+    annotations,
     ownerReferences: [owner],
   };
   return JSON.stringify({ metadata, spec, status: { phase: "Running" } });

@@ -12,7 +12,6 @@ import type { DesiredDeployments } from "../../src/kinds/deployment/desired-depl
 import { createKubeApi } from "../../src/kube/client.ts";
 import { fixedCredential } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import { createSealKey, Seal, sealKeyBytes } from "../../src/model/seal.ts";
 import { rpcRoutes } from "../../src/services/rpc-routes.ts";
 import { createDecisionLog } from "../../src/services/secrets-decision.ts";
 import {
@@ -27,6 +26,7 @@ import { createMasterKeySource, generateMasterKey } from "../../src/vault/master
 import { createMemoryStorage } from "../../test/support/memory-storage.ts";
 import { takeTask, tellParent } from "./parent.ts";
 import { cpuSeconds } from "./resources.ts";
+import { createBenchSeal } from "./secrets-seal.ts";
 
 export interface SecretsServerTask {
   readonly side: "krane" | "raw";
@@ -84,8 +84,7 @@ async function createKraneSide(): Promise<{ handler: HttpHandler; blob: string }
   const desired: DesiredDeployments = {
     find: (key) => (key === "acme/web" ? { kind: "wanted", deploymentId, environmentId } : undefined),
   };
-  const key = createSealKey(new Uint8Array(sealKeyBytes));
-  const seal = new Seal({ clusterId: "bench", region: "bench", keys: [key] });
+  const seal = createBenchSeal();
   const audit = createDecisionLog(log);
   const deps = {
     api,
