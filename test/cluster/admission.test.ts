@@ -7,7 +7,7 @@ import type { KubeObject } from "../../src/kube/types.ts";
 import { clusterUnderTest } from "../support/cluster-under-test.ts";
 import { installRights, type ServiceAccountAccess } from "../support/deployed-rights.ts";
 import { createManifestApplier, pathOf } from "../support/manifest-applier.ts";
-import { companionsOfOlderAgent } from "../support/older-sentinel.ts";
+import { companionsOfOlderAgent, deploymentOfOlderAgent } from "../support/older-sentinel.ts";
 import { projectFiles, readProjectFile } from "../support/project-files.ts";
 
 const cluster = clusterUnderTest();
@@ -67,6 +67,22 @@ test("krane may change and delete what it made, and what older agents left", asy
     assert.equal(await answerTo("delete", object), "taken", object.kind);
     await administrator.delete(object);
   }
+});
+
+test("krane may keep the template of a sentinel of the original, and may not write such a template", async () => {
+  const left = deploymentOfOlderAgent();
+  const forbidden = /pods must/;
+  assert.match(await answerTo("apply", left), forbidden);
+  await administrator.applied(left);
+  assert.equal(await answerTo("apply", withLabels(left, label)), "taken");
+  const [container] = left.spec?.template.spec?.containers ?? [];
+  const image = "registry.example/platform/sentinel:2";
+  const template = { ...left.spec?.template, spec: { containers: [{ ...container, image }] } };
+  assert.match(
+    await answerTo("apply", { ...left, spec: { ...left.spec, template } } as KubeObject),
+    forbidden,
+  );
+  await administrator.delete(left);
 });
 
 const record = {

@@ -18,6 +18,7 @@ test("the template of the original is kept, field by field", () => {
   const [port, ...ports] = left?.template.spec?.containers[0]?.ports ?? [];
   const container = {
     ...left?.template.spec?.containers[0],
+    resources: {},
     ports: [{ ...port, protocol: "TCP" }, ...ports],
   };
   assert.deepEqual(kept?.template, {

@@ -70,8 +70,10 @@ function asOriginal({ metadata, spec }: PodTemplateSpec, configuration: string):
   } = spec ?? {
     containers: [],
   };
-  const containers = pod.containers.map(({ resources: _____, ...container }) => ({
+  const containers = pod.containers.map((container) => ({
     ...container,
+    // The default; without it, krane would take the default for a change that somebody made.
+    resources: {},
     env: [{ name: configurationVariable, value: configuration }],
   }));
   return { metadata: { ...metadata, labels }, spec: { ...pod, containers } };
