@@ -152,25 +152,30 @@ export const faults: readonly (Fault & { readonly weight: number })[] = [
   },
   { ids: ["A01"], name: "partition an agent from the control plane", weight: 4, begin: partition("plane") },
   {
-    ids: ["A03", "A04"],
+    ids: ["A06"],
     name: "cut the control plane's streams",
     weight: 5,
     begin: (world) => world.plane.cutStreams(),
   },
   {
-    ids: ["A18", "B06", "G01"],
+    ids: ["A18", "B06", "G01", "G09"],
     name: "bad network to the control plane",
     weight: 5,
     begin: badWeather("plane"),
   },
   { ids: ["C17"], name: "partition an agent from Kubernetes", weight: 4, begin: partition("kube") },
-  { ids: ["C01", "C02", "C12"], name: "cut an agent's watches", weight: 5, begin: cutWatches },
+  { ids: ["C01", "C12"], name: "cut an agent's watches", weight: 5, begin: cutWatches },
   { ids: ["C11", "D13"], name: "bad network to Kubernetes", weight: 5, begin: badWeather("kube") },
   { ids: ["C03"], name: "compact the history of Kubernetes", weight: 3, begin: compact },
-  { ids: ["D13", "D14"], name: "errors of the API server", weight: 6, begin: apiErrors },
-  { ids: ["B15", "C17"], name: "API server down", weight: 2, begin: apiServerDown },
   {
-    ids: ["A08", "G08"],
+    ids: ["C02", "C12", "D13", "D14", "F04"],
+    name: "errors of the API server",
+    weight: 6,
+    begin: apiErrors,
+  },
+  { ids: ["B15", "C02", "C17", "T16"], name: "API server down", weight: 2, begin: apiServerDown },
+  {
+    ids: ["A06", "G08"],
     name: "control plane down",
     weight: 3,
     begin: (world, choices) => world.plane.goDown(choices.between(2_000, 300_000)),
@@ -180,7 +185,7 @@ export const faults: readonly (Fault & { readonly weight: number })[] = [
   { ids: ["B12"], name: "empty the control plane", weight: 1, begin: emptyPlane },
   { ids: ["B12"], name: "lose a row of the control plane", weight: 2, begin: loseRow },
   { ids: ["B17"], name: "a lagging replica answers", weight: 3, begin: lag },
-  { ids: ["F01", "F02"], name: "vault down", weight: 2, begin: vaultDown },
+  { ids: ["F01"], name: "vault down", weight: 2, begin: vaultDown },
 ];
 
 /** Everything works from now on. */
