@@ -252,7 +252,8 @@ function regionOf(context: HandlerContext, key: RegionKey | undefined, field?: s
  */
 function refuseLaterVersions({ requestHeader }: HandlerContext): void {
   if (requestHeader.get("x-krane-region") && !requestHeader.has("x-krane-platform")) return;
-  const message = "this agent speaks a later version of the original's protocol, which this server does not";
+  const message =
+    "a heartbeat needs the header X-Krane-Region and no X-Krane-Platform: agents of other protocol versions are not served";
   throw new ConnectError(message, Code.Unimplemented);
 }
 

@@ -172,7 +172,11 @@ describe("krane in a container", { skip }, () => {
 });
 
 async function post(url: string, bearer: string, body: object): Promise<number> {
-  const headers = { authorization: `Bearer ${bearer}`, "content-type": "application/json" };
+  const headers = {
+    authorization: `Bearer ${bearer}`,
+    "content-type": "application/json",
+    "x-krane-region": "local.dev",
+  };
   return (await fetch(url, { method: "POST", headers, body: JSON.stringify(body) })).status;
 }
 

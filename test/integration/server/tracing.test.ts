@@ -42,7 +42,8 @@ async function startTraced(t: TestContext, env: Readonly<Record<string, string>>
   await assert.rejects(admins.listAgents({}, by("of-nobody-at-all-here")), { code: Code.Unauthenticated });
   const agents = createClient(ClusterService, transport);
   const region = { name: "a", platform: "test" };
-  await agents.heartbeat({ region }, by(agentToken));
+  const { headers } = by(agentToken);
+  await agents.heartbeat({ region }, { headers: { ...headers, "x-krane-region": "a.test" } });
   await server.stop();
   const sent = collector.received.filter(({ path }) => path === "/v1/traces");
   return sent.flatMap(({ body }) => spansOf(body));
