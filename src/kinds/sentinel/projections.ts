@@ -61,7 +61,7 @@ export function projectSentinelDeployment(deployment: Deployment, seal: Seal): S
   const failure = failureOf(deployment);
   const heldBy = finalizersOf(metadata);
   const object = projectObject(deployment, seal.read(appsDeployments, metadata));
-  const original = wasTakenOver(object.ownership) ? originalTemplateOf(deployment) : undefined;
+  const original = originalOf(deployment, object.ownership);
   return {
     ...object,
     ...(original && { original }),
@@ -82,9 +82,15 @@ export function projectSentinelDeployment(deployment: Deployment, seal: Seal): S
   };
 }
 
-/** Or may still be, if desired state names it. */
-function wasTakenOver(ownership: Ownership): boolean {
-  return ownership.kind === "unsealed" || (ownership.kind === "ours" && ownership.isAdopted);
+/**
+ * The template of a sentinel that may be adopted, or of an adopted one that was marked as kept then. Without the mark, krane
+ * wrote the template of an adopted one: what it lacks, somebody removed.
+ */
+function originalOf(deployment: Deployment, ownership: Ownership): OriginalTemplate | undefined {
+  if (ownership.kind === "unsealed") return originalTemplateOf(deployment);
+  const original =
+    ownership.kind === "ours" && ownership.isAdopted ? originalTemplateOf(deployment) : undefined;
+  return original?.kept === undefined ? undefined : original;
 }
 
 export function projectSentinelCompanion(
