@@ -64,6 +64,8 @@ import { VersionCursor } from "./version-cursor.ts";
 
 export const questionsAtOnce = 10;
 const reportsAtOnce = 8;
+// Responses about many keys that contradict the store come at the same time, and one replay is enough for all.
+const replayOnceWithinMs = 1_000;
 
 export class Controller<
   State extends DescMessage,
@@ -164,7 +166,11 @@ export class Controller<
       settleOrder: (key, signal) => this.settleOrder(key, signal),
     });
     const ask = this.ask.bind(this);
-    this.unconfirmed = new UnconfirmedKeys({ ...shared, ask });
+    this.unconfirmed = new UnconfirmedKeys({
+      ...shared,
+      ask,
+      replay: () => this.stream.reconnectFromZero(replayOnceWithinMs),
+    });
     this.resync = new Resync(
       { concurrency: questionsAtOnce },
       {

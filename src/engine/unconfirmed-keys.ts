@@ -7,7 +7,9 @@ import type { DesiredRequest, DesiredResponse } from "../control-plane/connectio
 import { ControlPlaneError } from "../control-plane/error.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
 import type { ReadState } from "./desired-message.ts";
-import type { DesiredStore } from "./desired-store.ts";
+import type { DesiredStore, Question } from "./desired-store.ts";
+
+type Found<Spec> = Extract<DesiredResponse<ReadState<Spec>>, { kind: "found" }>;
 
 export interface UnconfirmedKeysDeps<Spec> {
   readonly store: DesiredStore<Spec>;
@@ -15,6 +17,8 @@ export interface UnconfirmedKeysDeps<Spec> {
   /** Asks the control plane for one object. */
   ask(question: DesiredRequest, signal: AbortSignal): Promise<DesiredResponse<ReadState<Spec>>>;
   enqueue(key: string): void;
+  /** Reads the stream again from version 0. */
+  replay(): void;
 }
 
 export class UnconfirmedKeys<Spec> {
@@ -35,7 +39,7 @@ export class UnconfirmedKeys<Spec> {
 
   /** Resolves with whether the key may be acted on; the store then has its newest state. */
   async confirm(key: string, signal: AbortSignal): Promise<boolean> {
-    const { store, definition, ask, enqueue } = this.deps;
+    const { store, definition, ask } = this.deps;
     const sequence = this.sequences.get(key);
     if (sequence === undefined) return true;
     const entry = store.get(key);
@@ -46,11 +50,7 @@ export class UnconfirmedKeys<Spec> {
       const { knownFingerprint, knownVersion } = question;
       try {
         const response = await ask({ id, knownFingerprint, knownVersion }, signal);
-        if (response.kind === "found" && response.state.kind !== "bare") {
-          const { message } = response.state;
-          const outcome = store.answer(question, message, response.fingerprint);
-          if (outcome === "changed" && message.key !== key) enqueue(message.key);
-        }
+        if (response.kind === "found" && !this.take(question, response)) return false;
       } catch (error) {
         if (!isAbort(error, signal) && !(error instanceof ControlPlaneError)) throw error;
         return false;
@@ -58,5 +58,21 @@ export class UnconfirmedKeys<Spec> {
     }
     this.sequences.delete(key);
     return true;
+  }
+
+  /** Takes a response. Returns false if it contradicts the store, or cannot be read. */
+  private take(question: Question, { state, fingerprint }: Found<Spec>): boolean {
+    const { store, enqueue, replay } = this.deps;
+    if (state.kind === "bare") return false;
+    const { key } = question;
+    const { message } = state;
+    const before = store.contradictions(key);
+    const outcome = store.answer(question, message, fingerprint);
+    if (outcome === "changed" && message.key !== key) enqueue(message.key);
+    const contradictions = store.contradictions(key);
+    if (contradictions <= before) return true;
+    // Only the stream can tell which is older, the Delete or the response. Once per Delete, as in the resync.
+    if (contradictions === 1) replay();
+    return false;
   }
 }

@@ -6,18 +6,24 @@ import type { Interceptor } from "@connectrpc/connect";
 import type { ControlPlane } from "../../src/control-plane/connection.ts";
 import { ControlPlaneError } from "../../src/control-plane/error.ts";
 import { reportOrderHeader } from "../../src/control-plane/report-order.ts";
-import { DeleteDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { DeleteDeploymentSchema, type DeploymentState } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
 import { Terms } from "../../src/kube/leadership.ts";
 import { configMaps, replicaSets } from "../../src/kube/resources.ts";
 import { stateNamespace } from "../support/listed-calls.ts";
-import { defaultOptions, deployment, region, SimulatedRegion } from "./simulated-region.ts";
+import {
+  defaultOptions,
+  deployment,
+  region,
+  SimulatedRegion,
+  type SimulationOptions,
+} from "./simulated-region.ts";
 
 const createDeploymentController = await kinds.deployment.loadController();
 const never = new AbortController().signal;
 
-async function createWorld(interceptors: readonly Interceptor[] = []) {
-  const world = await SimulatedRegion.create({ interceptors });
+async function createWorld(interceptors: readonly Interceptor[] = [], options: SimulationOptions = {}) {
+  const world = await SimulatedRegion.create({ ...options, interceptors });
   let number = 0;
   const startAgent = async (connected: (plane: ControlPlane) => ControlPlane = (plane) => plane) => {
     const leadership = new Terms();
@@ -71,6 +77,14 @@ class Cable {
     };
   }
 }
+
+/** Responses of the original's control plane carry no version. */
+const withoutVersions: Interceptor = (next) => async (call) => {
+  const response = await next(call);
+  if (call.method.localName === "getDesiredDeploymentState" && !response.stream)
+    (response.message as DeploymentState).version = 0n;
+  return response;
+};
 
 describe("two agents of one region", () => {
   test("the standby neither writes nor reports; at the take-over it writes nothing where nothing differs", async () => {
@@ -157,6 +171,33 @@ describe("two agents of one region", () => {
     await world.setDeployment(3);
     await world.until("it follows again", async () => (await world.replicaSets()).length === 3, 120_000);
     assert.deepEqual(await replicas(), [1, 7, 1]);
+    await world.stop();
+  });
+
+  test("a new leader keeps what was deleted and ordered again, if responses carry no version", async () => {
+    const { world, startAgent } = await createWorld([withoutVersions], { namesIncarnation: false });
+    const cable = new Cable();
+    const [first, second] = [await startAgent(), await startAgent((plane) => cable.through(plane))];
+    first.lead();
+    await world.setDeployment(1);
+    await world.until("it is there", async () => (await world.replicaSets()).length === 1);
+    await world.plane.admin.deleteDeployment(region, "d_1");
+    await world.until("it is gone", async () => (await world.replicaSets()).length === 0);
+    await world.until(
+      "the standby knows",
+      () => second.controller.desired.get("acme/web-1")?.want.kind === "delete",
+    );
+    cable.cut();
+    await world.setDeployment(1);
+    await world.until("it is there again", async () => (await world.replicaSets()).length === 1);
+    await world.clock.advance(10_000);
+    first.retire();
+    cable.mend();
+    second.lead();
+    await world.clock.advance(180_000);
+    assert.deepEqual([second.writes, await world.replicaSetNames()], [[], ["web-1"]]);
+    await world.setDeployment(1, { replicas: 7 });
+    await world.until("it follows", async () => (await world.replicaSets())[0]?.spec?.replicas === 7);
     await world.stop();
   });
 
