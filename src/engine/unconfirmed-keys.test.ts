@@ -19,12 +19,16 @@ function setUp(...heard: readonly DesiredMessage<string>[]) {
   for (const message of heard) store.receive(message);
   const world = {
     response: { kind: "not-found" } as DesiredResponse<ReadState<string>>,
+    object: undefined as { key: string; id: string } | undefined,
+    isSuspected: false,
+    isConfirmed: false,
     asked: 0,
     replays: 0,
   };
   const keys = new UnconfirmedKeys<string>({
     store,
-    definition: { managedByKey: () => undefined },
+    definition: { managedByKey: () => world.object },
+    guard: { isSuspected: () => world.isSuspected, isConfirmed: () => world.isConfirmed },
     ask: async () => {
       world.asked += 1;
       return world.response;
@@ -79,6 +83,18 @@ test("a response that cannot be read confirms nothing", async () => {
   assert.equal(await confirm(), false);
   world.response = found(state(1n, apply));
   assert.equal(await confirm(), true);
+});
+
+test("a key that the control plane does not know is left to the resync, and asked for each time", async () => {
+  const { world, confirm } = setUp(state(1n, apply));
+  world.isSuspected = true;
+  assert.equal(await confirm(), false, "an object that is not there is not created");
+  world.object = { key: "a", id: "id-a" };
+  assert.equal(await confirm(), true, "one that is there is held back or deleted");
+  world.object = undefined;
+  assert.equal(await confirm(), false);
+  world.isConfirmed = true;
+  assert.deepEqual([await confirm(), world.asked], [true, 4]);
 });
 
 test("a Delete of what the control plane does not know is carried out", async () => {

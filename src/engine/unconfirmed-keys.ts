@@ -1,11 +1,13 @@
 // The desired state that a new leader has not confirmed yet. A standby whose stream is cut off keeps what it heard last,
 // while the leader before it may have applied newer versions. So a new leader asks the control plane about a key before
 // it acts on it for the first time (K3). Otherwise it would delete an object that was deleted once and ordered again.
-// Without a response the key waits, as it does in an agent that starts without a control plane.
+// Without a response the key waits, as it does in an agent that starts without a control plane. It also waits if the
+// control plane does not know it: the leader before may have deleted it, and its absence is up to the resync (K5).
 import { isAbort } from "../concurrency/abort.ts";
 import type { DesiredRequest, DesiredResponse } from "../control-plane/connection.ts";
 import { ControlPlaneError } from "../control-plane/error.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
+import type { DeletionGuard } from "./deletion-guard.ts";
 import type { ReadState } from "./desired-message.ts";
 import type { DesiredStore, Question } from "./desired-store.ts";
 
@@ -14,6 +16,7 @@ type Found<Spec> = Extract<DesiredResponse<ReadState<Spec>>, { kind: "found" }>;
 export interface UnconfirmedKeysDeps<Spec> {
   readonly store: DesiredStore<Spec>;
   readonly definition: Pick<ControllerDefinition<Spec>, "managedByKey">;
+  readonly guard: Pick<DeletionGuard, "isConfirmed" | "isSuspected">;
   /** Asks the control plane for one object. */
   ask(question: DesiredRequest, signal: AbortSignal): Promise<DesiredResponse<ReadState<Spec>>>;
   enqueue(key: string): void;
@@ -50,6 +53,8 @@ export class UnconfirmedKeys<Spec> {
       const { knownFingerprint, knownVersion } = question;
       try {
         const response = await ask({ id, knownFingerprint, knownVersion }, signal);
+        // The key stays unconfirmed, also if its absence is acted on.
+        if (response.kind === "not-found" && entry.want.kind !== "delete") return this.isAbsent(key);
         if (response.kind === "found" && !this.take(question, response)) return false;
       } catch (error) {
         if (!isAbort(error, signal) && !(error instanceof ControlPlaneError)) throw error;
@@ -58,6 +63,12 @@ export class UnconfirmedKeys<Spec> {
     }
     this.sequences.delete(key);
     return true;
+  }
+
+  /** Whether the resync has found the key absent often enough for the reconcile to act on that, and not on the store. */
+  private isAbsent(key: string): boolean {
+    const { definition, guard } = this.deps;
+    return definition.managedByKey(key) === undefined ? guard.isConfirmed(key) : guard.isSuspected(key);
   }
 
   /** Takes a response. Returns false if it contradicts the store, or cannot be read. */

@@ -201,6 +201,32 @@ describe("two agents of one region", () => {
     await world.stop();
   });
 
+  test("a new leader does not create what was deleted and forgotten while it was cut off (K5)", async () => {
+    const { world, startAgent } = await createWorld();
+    const cable = new Cable();
+    const [first, second] = [await startAgent(), await startAgent((plane) => cable.through(plane))];
+    first.lead();
+    for (const index of [1, 2]) await world.setDeployment(index);
+    await world.until("both are there", async () => (await world.replicaSets()).length === 2);
+    await world.until("the standby knows", () => second.controller.desired.get("acme/web-2") !== undefined);
+    cable.cut();
+    await world.plane.admin.deleteDeployment(region, "d_1");
+    await world.until("one is left", async () => (await world.replicaSets()).length === 1);
+    await world.clock.advance(10_000);
+    await world.plane.admin.forgetDeployment(region, "d_1");
+    first.retire();
+    cable.mend();
+    second.lead();
+    await world.clock.advance(60_000);
+    assert.deepEqual(await world.replicaSetNames(), ["web-2"]);
+    const isKnown = () => second.controller.desired.get("acme/web-1") !== undefined;
+    await world.until("its absence is confirmed", () => !isKnown(), 300_000);
+    assert.deepEqual([second.writes, await world.replicaSetNames()], [[], ["web-2"]]);
+    await world.setDeployment(1);
+    await world.until("it is ordered again", async () => (await world.replicaSets()).length === 2);
+    await world.stop();
+  });
+
   test("an order that the previous leader took stays in force, and one that it took back does not return", async () => {
     const { world, startAgent } = await createWorld();
     const [first, second] = [await startAgent(), await startAgent()];
