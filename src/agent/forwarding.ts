@@ -5,7 +5,7 @@ import type { LifecycleStep } from "../runtime/lifecycle.ts";
 import type { ForwardCall } from "../services/leader-calls.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
-import { leaderOf } from "./leader-announcement.ts";
+import { type AnnouncedSettings, leaderOf, ownAnnouncement } from "./leader-announcement.ts";
 import { LeaderLink } from "./leader-link.ts";
 import { createLeaderProof, leaderProofPath, leaderProofRoute } from "./leader-proof.ts";
 import type { LeasePart } from "./lease-step.ts";
@@ -19,7 +19,7 @@ export interface ForwardingPart {
 }
 
 export function createForwarding(
-  config: Pick<Config, "tls">,
+  config: AnnouncedSettings & Pick<Config, "tls">,
   { lease, seal, metrics }: { readonly lease: LeasePart; readonly seal: SealPart; readonly metrics: Metrics },
   { clock }: Pick<AgentDeps, "clock">,
 ): ForwardingPart {
@@ -33,7 +33,7 @@ export function createForwarding(
     onCall: (result) => metrics.forwardedCalls.inc({ result }),
   });
   const route = leaderProofRoute(
-    () => lease.identity,
+    () => ownAnnouncement(config, lease.identity),
     () => seal.current(),
   );
   return {

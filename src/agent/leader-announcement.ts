@@ -9,17 +9,33 @@ interface ControlPlaneUrl {
   readonly control: Pick<Config["control"], "url">;
 }
 
+export type AnnouncedSettings = Pick<Config, "advertiseAddress" | "rpcPort" | "tls">;
+
 /** What the holder of the Lease says about itself. It has the holder's identity, because a holder may have no address. */
 export function announcement(
-  config: Pick<Config, "advertiseAddress" | "rpcPort" | "tls"> & ControlPlaneUrl,
+  config: AnnouncedSettings & ControlPlaneUrl,
   identity: string,
 ): Readonly<Record<string, string>> {
-  const { advertiseAddress, rpcPort, tls, control } = config;
-  const controlPlane = { [annotationKeys.leaderControlPlane]: `${identity} ${control.url}` };
-  if (advertiseAddress === undefined || rpcPort === 0) return controlPlane;
+  const controlPlane = { [annotationKeys.leaderControlPlane]: `${identity} ${config.control.url}` };
+  const url = announcedUrl(config);
+  return url === undefined
+    ? controlPlane
+    : { ...controlPlane, [annotationKeys.leaderUrl]: `${identity} ${url}` };
+}
+
+function announcedUrl({ advertiseAddress, rpcPort, tls }: AnnouncedSettings): string | undefined {
+  if (advertiseAddress === undefined || rpcPort === 0) return undefined;
   const host = isIP(advertiseAddress) === 6 ? `[${advertiseAddress}]` : advertiseAddress;
-  const url = `${tls === undefined ? "http" : "https"}://${host}:${rpcPort}`;
-  return { ...controlPlane, [annotationKeys.leaderUrl]: `${identity} ${url}` };
+  return `${tls === undefined ? "http" : "https"}://${host}:${rpcPort}`;
+}
+
+/** What this process proves, in the form in which a standby has it that read the announcement. */
+export function ownAnnouncement(
+  config: AnnouncedSettings,
+  identity: string | undefined,
+): { readonly identity: string; readonly origin: string } | undefined {
+  const url = announcedUrl(config);
+  return identity === undefined || url === undefined ? undefined : { identity, origin: new URL(url).origin };
 }
 
 /** The control plane of the leader, if it is another one than this agent's. An agent that says nothing has none. */

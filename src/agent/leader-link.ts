@@ -2,7 +2,8 @@
 //
 // - The address comes from the Lease, and is used only if it names the current holder. It is an IP address and a port.
 // - Before the first call on a connection the leader proves, with the keys of the seal, that it is that holder and that the
-//   connection ends at it. Otherwise a pod that got the address of a dead leader would get the token of a caller.
+//   address is its own. Otherwise a pod that got the address of a dead leader, or anybody who can write the Lease, would get the
+//   token of a caller.
 // - A certificate is not checked by its name, which is that of a Service, but as a part of that proof.
 import { randomBytes } from "node:crypto";
 import type { DescMessage, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
@@ -134,7 +135,7 @@ export class LeaderLink {
     link.session.destroy(new ConnectError("the connection to the leader was closed", Code.Unavailable));
   }
 
-  private prove({ identity }: Leader, session: LiveSession): Promise<void> {
+  private prove({ identity, url: { origin } }: Leader, session: LiveSession): Promise<void> {
     const { clock } = this.deps;
     return withTimeout(clock, proofTimeoutMs, this.closing.signal, async (signal) => {
       await session.connected;
@@ -149,7 +150,8 @@ export class LeaderLink {
       const { verdict, bytes } = await exchange(stream, { body, bytesMax: proofBytesMax, judge }, signal);
       const { certificate } = session;
       const text = Buffer.from(bytes).toString().trim();
-      const isProved = verdict && this.deps.proof()?.isMadeBy({ identity, certificate, challenge }, text);
+      const connection = { identity, origin, certificate, challenge };
+      const isProved = verdict && this.deps.proof()?.isMadeBy(connection, text);
       if (!isProved) throw new Error("the process at its address did not prove that it is the leader");
     });
   }

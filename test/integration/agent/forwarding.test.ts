@@ -5,6 +5,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http2";
 import { describe, type TestContext, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import { challengeHeader, leaderProofPath } from "../../../src/agent/leader-proof.ts";
 import { SchedulerService } from "../../../src/gen/krane/v1/scheduler_pb.ts";
 import { leases, replicaSets } from "../../../src/kube/resources.ts";
 import { annotationKeys } from "../../../src/model/labels.ts";
@@ -81,6 +82,54 @@ const unavailable = (text: RegExp) => (error: unknown) => {
   return true;
 };
 
+/** Has the Lease name another process as the leader's address, until the standby has called it. */
+async function assertGetsNoToken(
+  t: TestContext,
+  { standby, cluster }: Awaited<ReturnType<typeof startPair>>,
+  proofFor: (headers: IncomingHttpHeaders) => Promise<string>,
+): Promise<void> {
+  const received: IncomingHttpHeaders[] = [];
+  const impostor = createServer();
+  impostor.on("sessionError", () => undefined);
+  impostor.on("stream", async (stream, headers) => {
+    stream.on("error", () => undefined);
+    received.push(headers);
+    const proof = headers[":path"] === leaderProofPath ? await proofFor(headers) : "";
+    stream.respond({ ":status": 200 });
+    stream.end(proof);
+  });
+  await new Promise<void>((resolve) => impostor.listen(0, "127.0.0.1", resolve));
+  t.after(() => impostor.close());
+  const address = impostor.address();
+  const port = typeof address === "object" ? address?.port : assert.fail("it has no port");
+
+  // As if another pod had got the address of the leader, or somebody had written the Lease.
+  const [lease = assert.fail("no lease")] = (await cluster.api.list(leases, {}, never)).items;
+  const holder = lease.spec?.holderIdentity ?? "";
+  const value = {
+    ...lease.metadata?.annotations,
+    [annotationKeys.leaderUrl]: `${holder} http://127.0.0.1:${port}`,
+  };
+  const scheduler = schedulerClient(standby.url);
+  const refusals: unknown[] = [];
+  await eventually("the standby calls the impostor", async () => {
+    // The leader puts its own address back with each renewal.
+    const [current = assert.fail("no lease")] = (await cluster.api.list(leases, {}, never)).items;
+    const operation = { op: "add", path: "/metadata/annotations", value } as const;
+    await cluster.api
+      .patch(leases, current, [operation], { fieldManager: "test" }, never)
+      .catch(() => undefined);
+    await scheduler.applyDeployment(order).catch((error: unknown) => refusals.push(error));
+    assert.ok(received.length > 0);
+  });
+  assert.deepEqual(
+    received.filter((headers) => headers["authorization"] !== undefined),
+    [],
+    "it got no token",
+  );
+  for (const refusal of refusals) unavailable(/first leads, and cannot be reached: .*did not prove/)(refusal);
+}
+
 describe("calls that reach a standby", () => {
   test("are done by the leader, with its response and its refusals", async (t) => {
     const world = await startPair(t);
@@ -135,45 +184,20 @@ describe("calls that reach a standby", () => {
   });
 
   test("go to nobody that does not prove to be the leader", async (t) => {
-    const { standby, ...world } = await startPair(t);
-    const received: IncomingHttpHeaders[] = [];
-    const impostor = createServer();
-    impostor.on("sessionError", () => undefined);
-    impostor.on("stream", (stream, headers) => {
-      received.push(headers);
-      stream.respond({ ":status": 200 });
-      stream.end("a proof that is none");
-    });
-    await new Promise<void>((resolve) => impostor.listen(0, "127.0.0.1", resolve));
-    t.after(() => impostor.close());
-    const address = impostor.address();
-    const port = typeof address === "object" ? address?.port : assert.fail("it has no port");
+    await assertGetsNoToken(t, await startPair(t), async () => "a proof that is none");
+  });
 
-    // As if another pod had got the address of the leader.
-    const [lease = assert.fail("no lease")] = (await world.cluster.api.list(leases, {}, never)).items;
-    const holder = lease.spec?.holderIdentity ?? "";
-    const value = {
-      ...lease.metadata?.annotations,
-      [annotationKeys.leaderUrl]: `${holder} http://127.0.0.1:${port}`,
-    };
-    const scheduler = schedulerClient(standby.url);
-    await eventually("the standby calls the impostor", async () => {
-      // The leader puts its own address back with each renewal.
-      const [current = assert.fail("no lease")] = (await world.cluster.api.list(leases, {}, never)).items;
-      const operation = { op: "add", path: "/metadata/annotations", value } as const;
-      await world.cluster.api
-        .patch(leases, current, [operation], { fieldManager: "test" }, never)
-        .catch(() => undefined);
-      await scheduler
-        .applyDeployment(order)
-        .catch(unavailable(/first leads, and cannot be reached: .*did not prove/));
-      assert.ok(received.length > 0);
+  test("go to nobody that passes on the proof of the leader, although there is no TLS", async (t) => {
+    const pair = await startPair(t);
+    const relayed: string[] = [];
+    await assertGetsNoToken(t, pair, async ({ [challengeHeader]: challenge }) => {
+      const url = `${pair.leader.url}${leaderProofPath}`;
+      const headers = { [challengeHeader]: String(challenge) };
+      const response = await fetch(url, { method: "POST", headers });
+      if (response.ok) relayed.push(String(challenge));
+      return response.text();
     });
-    assert.deepEqual(
-      received.filter((headers) => headers["authorization"] !== undefined),
-      [],
-      "it got no token",
-    );
+    assert.notDeepEqual(relayed, []);
   });
 
   test("a proof needs a challenge", async (t) => {
