@@ -20,6 +20,7 @@ import { kinds } from "../kinds/kinds.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { createControlPlane } from "./connection.ts";
 import { ControlPlaneError } from "./error.ts";
+import { provenByPingsMs } from "./reconnect-delay.ts";
 
 const region = { name: "us-east-1", platform: "aws", label: "us-east-1.aws" };
 const never = new AbortController().signal;
@@ -247,6 +248,69 @@ describe("an RPC that the server does not have", () => {
     const { plane } = connectTo({});
     for (let tries = 0; tries < 2; tries++)
       assert.equal((await failureOf(plane.report(kinds.sentinel, {}, never))).code, "unimplemented");
+  });
+});
+
+describe("a control plane without the streams", () => {
+  /** What the next streams do; "silent" as in a region in which nothing changes. */
+  function connectToChanging() {
+    let answer: "unimplemented" | "unavailable" | "silent" | "end" = "unimplemented";
+    const calls: string[] = [];
+    const connected = connectTo({
+      async *watchDeployments(_, { signal }) {
+        if (answer === "unimplemented") throw new ConnectError("unknown method", Code.Unimplemented);
+        if (answer === "unavailable") throw new ConnectError("restarting", Code.Unavailable);
+        if (answer === "silent")
+          await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+      },
+      getDesiredDeploymentState() {
+        calls.push("get");
+        return { version: 1n };
+      },
+      reportDeploymentStatus() {
+        calls.push("report");
+        return {};
+      },
+    });
+    const { plane } = connected;
+    return {
+      ...connected,
+      calls,
+      watch(next: typeof answer, signal = never) {
+        answer = next;
+        return drain(plane.watch(kinds.deployment, 5n, signal));
+      },
+      async ask() {
+        await plane.get(kinds.deployment, { id: "d_1" }, never);
+        await plane.report(kinds.deployment, {}, never);
+      },
+    };
+  }
+
+  test("is asked nothing after another failure either, until a stream ends well", async () => {
+    const { watch, ask, calls } = connectToChanging();
+    assert.equal((await failureOf(watch("unimplemented"))).code, "unimplemented");
+    assert.equal((await failureOf(watch("unavailable"))).code, "unavailable");
+    assert.equal((await failureOf(ask())).code, "unimplemented");
+    assert.deepEqual(calls, []);
+    await watch("end");
+    await ask();
+    assert.deepEqual(calls, ["get", "report"]);
+  });
+
+  test("is asked again once a stream stays open, although it brings nothing", async () => {
+    const { watch, ask, calls, clock } = connectToChanging();
+    assert.equal((await failureOf(watch("unimplemented"))).code, "unimplemented");
+    const stop = new AbortController();
+    const stopped = assert.rejects(watch("silent", stop.signal), (error) => isAbort(error, stop.signal));
+    await clock.advance(provenByPingsMs - 1);
+    assert.equal((await failureOf(ask())).code, "unimplemented");
+    await clock.advance(1);
+    await ask();
+    assert.deepEqual(calls, ["get", "report"]);
+    stop.abort();
+    await stopped;
+    assert.equal(clock.timerCount, 0);
   });
 });
 

@@ -32,6 +32,7 @@ import { withHeaders } from "./call-headers.ts";
 import { type CallEnd, createCalls } from "./calls.ts";
 import { ControlPlaneError } from "./error.ts";
 import { versionKnownHeader } from "./incarnation.ts";
+import { provenByPingsMs } from "./reconnect-delay.ts";
 import { formatReportOrder, type ReportOrder, reportOrderHeader } from "./report-order.ts";
 import { createRequestStamp, createStampInterceptor } from "./request-stamp.ts";
 import { contextWith, ResponseFingerprint } from "./response-fingerprint.ts";
@@ -165,7 +166,7 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
 
   const { unary, stream } = calls;
   const addition = createAdditionCall(unary, link, deps.log);
-  const version = new PeerVersion();
+  const version = new PeerVersion(deps.clock);
   const rpc = ClusterService.method;
   return {
     region: options.region.label,
@@ -208,20 +209,35 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
 
 /**
  * Later versions of the original have RPCs with the same names and other messages, but none of the streams. What such a
- * control plane sends means something else, so nothing is asked of it or reported to it until a stream works.
+ * control plane sends means something else, so nothing is asked of it or reported to it until a stream works. A stream
+ * works if it brings a message, ends without an error, or stays open: servers send not even headers before their first
+ * message, but one without the stream says so at once. Other errors of a stream say nothing about the version.
  */
 class PeerVersion {
+  private readonly clock: Clock;
   private isOther = false;
 
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
   async *judge<S>(messages: AsyncIterable<S>): AsyncGenerator<S, void> {
+    const works = () => {
+      this.isOther = false;
+    };
+    const proof = this.isOther ? this.clock.setTimer(provenByPingsMs, works) : undefined;
     try {
       for await (const message of messages) {
-        this.isOther = false;
+        proof?.cancel();
+        works();
         yield message;
       }
+      works();
     } catch (error) {
-      this.isOther = error instanceof ControlPlaneError && error.code === "unimplemented";
+      if (error instanceof ControlPlaneError && error.code === "unimplemented") this.isOther = true;
       throw error;
+    } finally {
+      proof?.cancel();
     }
   }
 
