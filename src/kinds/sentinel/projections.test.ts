@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { deploymentOfOlderAgent } from "../../../test/support/older-sentinel.ts";
 import { sentinelSpec } from "../../../test/support/sentinel-messages.ts";
 import { testSeal } from "../../../test/support/test-seal.ts";
-import { services } from "../../kube/resources.ts";
+import { appsDeployments, services } from "../../kube/resources.ts";
 import type { KubeObject, ManagedFieldsEntry } from "../../kube/types.ts";
 import { annotationKeys, labelKeys } from "../../model/labels.ts";
+import { sealedIdsOf } from "../../model/seal.ts";
 import {
   desiredGossipPolicy,
   desiredGossipService,
@@ -29,6 +31,27 @@ test("a Deployment is known by its selector, which nobody can edit", () => {
   assert.deepEqual([seen.sentinelName, seen.sentinelId, seen.uid], ["gate", "se_1a2B3c4D", "uid-1"]);
   assert.equal(seen.ownership.kind, "unsealed");
   assert.ok(seen.manifestHash);
+});
+
+test("a template of the original is taken as such until the sentinel is taken over, and then by its mark only", () => {
+  const subject = { namespace: "sentinel", name: "gate", uid: "uid-1" };
+  const seal = testSeal.write(
+    { kind: appsDeployments, ...subject },
+    sealedIdsOf(spec, spec.sentinelId),
+    "uid-1",
+  );
+  const found = (annotations: Record<string, string>) => {
+    const { metadata, ...rest } = deploymentOfOlderAgent();
+    return projectSentinelDeployment(live({ ...rest, metadata: { ...metadata, annotations } }), testSeal);
+  };
+  const left = found({});
+  assert.deepEqual([left.ownership.kind, left.original?.kept], ["unsealed", undefined]);
+  assert.notEqual(left.original, undefined);
+  const marked = found({ [annotationKeys.seal]: seal, [annotationKeys.keptTemplate]: "h" });
+  assert.deepEqual([marked.ownership.kind, marked.original?.kept], ["ours", "h"]);
+  // Somebody removed the label from krane's own template, which is drift to repair.
+  const edited = found({ [annotationKeys.seal]: seal });
+  assert.deepEqual([edited.ownership.kind, edited.original], ["ours", undefined]);
 });
 
 for (const [what, manifest, ownerUids] of [
