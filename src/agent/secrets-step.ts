@@ -5,7 +5,7 @@ import type { Clock } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
 import { createCallSpans } from "../control-plane/call-spans.ts";
 import { createMeteredKubeApi } from "../engine/metered-kube-api.ts";
-import type { ControllerStatus } from "../gen/krane/v1/agent_pb.ts";
+import type { KindController } from "../engine/running-controller.ts";
 import { type DesiredDeployments, desiredDeployments } from "../kinds/deployment/desired-deployments.ts";
 import { createKubeApi } from "../kube/client.ts";
 import { tracedTransport } from "../kube/request-spans.ts";
@@ -26,10 +26,12 @@ import { connectKube, loadClusterAccess } from "./cluster-access.ts";
 import type { RunningControllers } from "./controllers.ts";
 import type { SealPart } from "./seal-step.ts";
 
-/** As long as the caches are not complete, there may be some. */
-function areOriginalsLeft(status: ControllerStatus | undefined): boolean {
-  if (status === undefined || status.originalPods > 0) return true;
-  return status.caches.some(({ kind, synced }) => !synced && needed.has(kind));
+/** As long as the caches are not complete, there may be some. It decides only whether a token is reviewed once more. */
+function areOriginalsLeft(
+  deployments: Pick<KindController, "mayHaveOriginalPods" | "status"> | undefined,
+): boolean {
+  if (deployments === undefined || deployments.mayHaveOriginalPods()) return true;
+  return deployments.status().caches.some(({ kind, synced }) => !synced && needed.has(kind));
 }
 
 const needed: ReadonlySet<string> = new Set([`${replicaSets.group}/${replicaSets.kind}`, pods.kind]);
@@ -72,10 +74,7 @@ export function createSecretsPart(
       return deployments && desiredDeployments(deployments.desired).find(key);
     },
   };
-  const mayBeOriginal = everyFewSeconds(
-    () => areOriginalsLeft(running.get("deployment")?.status()),
-    deps.clock,
-  );
+  const mayBeOriginal = everyFewSeconds(() => areOriginalsLeft(running.get("deployment")), deps.clock);
   let service: ReturnType<typeof createSecretsService> | undefined;
   const step: LifecycleStep = {
     name: "secrets service",

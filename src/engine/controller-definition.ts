@@ -65,6 +65,8 @@ export interface ControllerDefinition<Spec, Seen = unknown> {
   readiness(key: string): { readonly ready: number; readonly total: number };
   /** How many running pods are the original's; see `ControllerStatus.original_pods`. Default 0. */
   originalPods?(): number;
+  /** Whether any pod may be the original's, also while desired state is not there yet. Default false. */
+  mayHaveOriginalPods?(): boolean;
   /** Why pods cannot run, by key; only keys with such pods. */
   failing(): ReadonlyMap<string, string>;
 }

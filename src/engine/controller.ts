@@ -265,6 +265,10 @@ export class Controller<
     });
   }
 
+  mayHaveOriginalPods(): boolean {
+    return this.definition.mayHaveOriginalPods?.() ?? false;
+  }
+
   objects(filter: ObjectFilter = {}): ObjectStatus[] {
     return listObjects(this.known(), filter);
   }

@@ -61,6 +61,8 @@ export interface KindController<State extends DescMessage = DescMessage, Seen = 
   readonly desired: Pick<DesiredStore<Spec>, "get">;
   /** The observed objects, and their changes. */
   readonly seen: SeenObjects<Seen>;
+  /** Whether any pod may be the original's, whether or not desired state names its owner. */
+  mayHaveOriginalPods(): boolean;
 }
 
 /** What a controller observes in the cluster. It is read from the caches and costs the API server nothing. */

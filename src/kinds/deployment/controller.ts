@@ -183,12 +183,24 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
 
   originalPods(): number {
     let count = 0;
-    for (const { value } of this.pods.cache.all()) {
-      if (value.templateHash !== undefined || value.standing === "omitted") continue;
-      const owners = this.replicaSets.cache.byIndex("uid", value.ownerUid ?? "");
-      if (owners.some((owner) => wasTakenOver(owner.value.ownership) && this.isOurs(owner))) count += 1;
-    }
+    for (const { pod, owners } of this.unmarkedPods())
+      if (pod.standing !== "omitted" && owners.some((owner) => this.isOurs(owner))) count += 1;
     return count;
+  }
+
+  mayHaveOriginalPods(): boolean {
+    return this.unmarkedPods().next().done !== true;
+  }
+
+  /** The pods without a mark of krane's, of ReplicaSets that it took over or may still take over. */
+  private *unmarkedPods() {
+    for (const { value: pod } of this.pods.cache.all()) {
+      if (pod.templateHash !== undefined) continue;
+      const owners = this.replicaSets.cache
+        .byIndex("uid", pod.ownerUid ?? "")
+        .filter(({ value }) => wasTakenOver(value.ownership));
+      if (owners.length > 0) yield { pod, owners };
+    }
   }
 
   /** What runs of a deployment that krane owns; undefined if nothing does. */

@@ -13,15 +13,16 @@ import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import type { ApplyDeployment } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ApplyDeploymentRequestSchema, SchedulerService } from "../../../src/gen/krane/v1/scheduler_pb.ts";
 import { SecretsService } from "../../../src/gen/krane/v1/secrets_pb.ts";
-import { namespaces } from "../../../src/kube/resources.ts";
+import { namespaces, replicaSets } from "../../../src/kube/resources.ts";
 import { createFileStorage } from "../../../src/vault/storage/file-storage.ts";
 import { utf8 } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { forgedOrder } from "../../support/forged-order.ts";
+import { replicaSetOfOlderAgent } from "../../support/older-agent.ts";
 import { environmentId, SecretSeekers } from "../../support/secret-seekers.ts";
 import { createTestVault } from "../../support/vault-fixture.ts";
 import { schedulerToken, withScheduler } from "../scheduler/scheduler-world.ts";
-import { createAgentWorld, type RunningAgent, region } from "./agent-world.ts";
+import { agentClient, createAgentWorld, type RunningAgent, region } from "./agent-world.ts";
 
 const never = new AbortController().signal;
 const masterKey =
@@ -46,19 +47,45 @@ async function createWorld(t: TestContext) {
     seekers: new SecretSeekers(api, "acme"),
     thief: new SecretSeekers(api, "thieves"),
     /** What somebody with the token of this pod gets: the password, or the code of the error. */
-    async ask({ url }: RunningAgent, seekers: SecretSeekers, pod: Pod, deploymentId: string) {
+    async ask(
+      { url }: RunningAgent,
+      seekers: SecretSeekers,
+      pod: Pod,
+      deploymentId: string,
+      asked: { readonly environmentId: string; readonly audiences?: readonly string[] } = { environmentId },
+    ) {
       const client = createClient(
         SecretsService,
         createConnectTransport({ baseUrl: url, httpVersion: "1.1" }),
       );
-      const token = await seekers.tokenOf(pod);
-      return client.decryptSecretsBlob({ token, deploymentId, environmentId, encryptedBlob: blob }).then(
+      const token = await seekers.tokenOf(pod, asked.audiences);
+      const call = { token, deploymentId, environmentId: asked.environmentId, encryptedBlob: blob };
+      return client.decryptSecretsBlob(call).then(
         ({ envVars }) => envVars["PASSWORD"],
         (error: unknown) => ConnectError.from(error).code,
       );
     },
   };
 }
+
+test("a pod of the original is told to retry while desired state does not name its ReplicaSet", async (t) => {
+  const { cluster, startAgent, thief, ask } = await createWorld(t);
+  const left = replicaSetOfOlderAgent(thief.namespace);
+  await cluster.api.apply(replicaSets, left, { fieldManager: "krane", force: false }, never);
+  const pod = await thief.podOf("d_1a2B3c4D");
+  const agent = await startAgent();
+  const { getStatus } = agentClient(t, agent.url);
+  await eventually("the caches are complete", async () => {
+    const [deployments] = (await getStatus({})).status?.controllers ?? [];
+    assert.deepEqual(
+      deployments?.caches.filter(({ synced }) => !synced),
+      [],
+    );
+  });
+  // The token that Kubernetes mounts itself is for the API server.
+  const asked = { environmentId: "env_1a2B3c4D", audiences: [] };
+  assert.equal(await ask(agent, thief, pod, "d_1a2B3c4D", asked), Code.Unavailable);
+});
 
 test("a ReplicaSet that somebody applied as krane gets nothing, with or without an order on it", async (t) => {
   const { admin, startAgent, seekers, thief, ask } = await createWorld(t);
