@@ -142,15 +142,21 @@ function releases(holds: Holds): void {
     assert.equal(lines.filter((line) => line.includes("release_current")).length, 2, lines.join("\n"));
   });
 
-  holds("what a silent agent reported last makes no release current", async ({ store, region }) => {
+  holds("no release becomes current or fails while the agent is silent", async ({ store, region }) => {
     await apply(store, region, specOf("web:1"));
     await settle(store, region, startMs);
     await advanceReleases(store, startMs, signal);
-    await advanceReleases(store, startMs + 300_000, signal);
+    const dayMs = 86_400_000;
+    for (const afterMs of [300_000, 600_000, dayMs]) {
+      await advanceReleases(store, startMs + afterMs, signal);
+      assert.deepEqual(await phases(store, region), [[1, Phase.STARTING]]);
+    }
+    assert.deepEqual(await running(store, region), ["app_web-1"]);
+    await settle(store, region, startMs + dayMs);
+    await advanceReleases(store, startMs + dayMs, signal);
     assert.deepEqual(await phases(store, region), [[1, Phase.STARTING]]);
-    await advanceReleases(store, startMs + 600_000, signal);
-    const { app } = await store.app(region, id);
-    assert.equal(app?.releases[0]?.reason, "not ready within 10m: the agent is silent");
+    await advanceReleases(store, startMs + dayMs + 10_000, signal);
+    assert.deepEqual(await phases(store, region), [[1, Phase.CURRENT]]);
   });
 }
 

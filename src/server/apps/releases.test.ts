@@ -29,6 +29,7 @@ const origin = (atMs: number) => ({ by: "ann", atMs, cause: "applied", secrets: 
 
 const ready = (): Sight => ({ state: "ready" });
 const waiting = (): Sight => ({ state: "waiting", reason: "0 of 2 pods ready" });
+const unknown = (): Sight => ({ state: "unknown" });
 const failing = (): Sight => ({ state: "failing", reason: "CrashLoopBackOff" });
 
 const words: ReadonlyMap<Phase, string> = new Map(
@@ -94,6 +95,21 @@ test("a release that is not ready in time, keeps crashing or is refused has fail
   );
 });
 
+test("while nothing is known, nothing fails, and no time counts", () => {
+  const start = withSpec(running(), spec("web:2"), origin(at(20)));
+  const silent = advance(advance(start, failing, at(49)), unknown, at(50));
+  assert.equal(advance(silent, unknown, at(5_000)), silent, "silence is written once");
+  const heard = advance(silent, waiting, at(10_000));
+  assert.deepEqual(phases(heard), ["1 CURRENT", "2 STARTING"]);
+  assert.deepEqual(phases(advance(silent, failing, at(10_000))), ["1 CURRENT", "2 STARTING"]);
+  assert.deepEqual(phases(advance(heard, waiting, at(10_059))), ["1 CURRENT", "2 STARTING"]);
+  assert.deepEqual(phases(advance(heard, waiting, at(10_060))), ["1 CURRENT", "2 FAILED"]);
+
+  const ready9 = advance(advance(start, ready, at(21)), unknown, at(30));
+  const ready10 = advance(ready9, ready, at(31));
+  assert.deepEqual(phases(ready10), ["1 CURRENT", "2 STARTING"], "not ready without a gap");
+});
+
 test("another number of pods scales the releases in place", () => {
   const app = withSpec(running(), spec("web:1", { replicas: 5 }), origin(at(20)));
   assert.deepEqual(phases(app), ["1 CURRENT"]);
@@ -145,7 +161,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   fc.record({
     kind: fc.constant("report"),
     number: fc.integer({ min: 1, max: 6 }),
-    state: fc.constantFrom("ready", "ready", "waiting", "failing", "refused"),
+    state: fc.constantFrom("ready", "ready", "waiting", "failing", "refused", "unknown"),
   } as const),
   fc.record({ kind: fc.constant("pass"), seconds: fc.integer({ min: -5, max: 40 }) } as const),
   fc.record({
@@ -165,7 +181,8 @@ class World {
   async play(moves: readonly Move[]): Promise<void> {
     await this.store.registerRegion(region);
     for (const each of moves) await this.make(each);
-    // Nothing new happens: everything comes to an end.
+    // The agent is heard again and nothing new happens: everything comes to an end.
+    for (const [number, state] of this.states) if (state === "unknown") this.states.set(number, "waiting");
     for (let round = 0; round < 20; round++) {
       this.nowMs += 30 * second;
       await this.step(0);
@@ -194,7 +211,7 @@ class World {
 
   private sightOf(number: number): Sight {
     const state = this.states.get(number) ?? "waiting";
-    return state === "ready" ? { state } : { state, reason: state };
+    return state === "ready" || state === "unknown" ? { state } : { state, reason: state };
   }
 
   private async change(decide: Parameters<MemoryStore["changeApp"]>[2]): Promise<void> {
@@ -210,6 +227,11 @@ class World {
     if (current !== currentBefore) {
       assert.ok(current !== undefined, "an app does not lose its current release");
       assert.equal(this.states.get(current), "ready", "only what is ready becomes current");
+    }
+    const failedBefore = new Set(of(before, Phase.FAILED));
+    for (const number of of(after, Phase.FAILED)) {
+      if (failedBefore.has(number)) continue;
+      assert.notEqual(this.states.get(number), "unknown", "what is unknown has not failed");
     }
     const rows = await this.store.rows(region, "deployment");
     assert.deepEqual(

@@ -4,7 +4,8 @@
 //
 // - At most one release is starting, and at most one is current.
 // - A release becomes current only if it is seen ready in the same step.
-// - Every release but the current one ends, whatever is seen.
+// - Every release but the current one ends, whatever is seen. While nothing is known of a release that starts, its time
+//   does not count: what is unknown has not failed.
 // - A step depends only on what is stored and seen, so that it may be repeated, or made by another server.
 import { clone, create, equals } from "@bufbuild/protobuf";
 import { formatDuration } from "../../config/duration.ts";
@@ -23,6 +24,8 @@ import { policyOf } from "../../kinds/deployment/release-policy.ts";
 /** What is seen of a release's deployment. */
 export type Sight =
   | { readonly state: "ready" }
+  /** Nobody has heard of it for a while. */
+  | { readonly state: "unknown" }
   /** `failing` may pass, `refused` does not. */
   | { readonly state: "waiting" | "failing" | "refused"; readonly reason: string };
 
@@ -73,8 +76,13 @@ export function advance(app: App, sightOf: (release: Release) => Sight, nowMs: n
 
 function judge(app: App, release: Release, sight: Sight, now: bigint): void {
   const { readyMs, deadlineMs } = policyOf(app.spec?.policy);
+  if (sight.state === "unknown") {
+    // All times count from the beginning once it is seen again.
+    Object.assign(release, { startedAtMs: 0n, readySinceMs: 0n, failingSinceMs: 0n });
+    return;
+  }
   // A clock that was set back must not make a release wait for the time it was set back by.
-  release.startedAtMs = earlier(release.startedAtMs, now);
+  release.startedAtMs = earlier(release.startedAtMs || now, now);
   if (sight.state === "ready") {
     release.readySinceMs = earlier(release.readySinceMs || now, now);
     release.failingSinceMs = 0n;

@@ -13,10 +13,9 @@ export function sightOf(
 ): Sight {
   if (deployment === undefined) return { state: "waiting", reason: "" };
   const heardAtMs = Math.max(agent?.heartbeatAtMs ?? 0, agent?.state?.atMs ?? 0);
-  // Its last report may no longer be true, so no release becomes current because of it.
-  if (isStale(BigInt(Math.trunc(heardAtMs)), nowMs)) {
-    return { state: "waiting", reason: "the agent is silent" };
-  }
+  // Its last report may no longer be true, so no release becomes current or fails because of it. After an outage of the
+  // control plane, every agent is silent until it connects again.
+  if (isStale(BigInt(Math.trunc(heardAtMs)), nowMs)) return { state: "unknown" };
   const facts = phaseFacts("deployment", deployment, agent?.known);
   const { trouble } = facts;
   const reason = trouble?.reason || trouble?.failing || "";

@@ -178,7 +178,7 @@ export type Release = Message<"krane.admin.v1.Release"> & {
   createdAtMs: bigint;
 
   /**
-   * Since when the time to its deadline counts.
+   * Since when the time to its deadline counts; 0 while the agent is silent.
    *
    * @generated from field: int64 started_at_ms = 7;
    */
