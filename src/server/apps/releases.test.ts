@@ -127,6 +127,19 @@ test("a newer change supersedes a release that starts, and what runs already sta
   assert.deepEqual(phases(back), ["1 CURRENT", "2 SUPERSEDED", "3 SUPERSEDED"]);
 });
 
+test("the same spec again starts a release if the last one failed, and only then", () => {
+  const start = withSpec(running(), spec("web:2"), origin(at(20)));
+  assert.deepEqual(phases(withSpec(start, spec("web:2"), origin(at(21)))), ["1 CURRENT", "2 STARTING"]);
+  const failed = advance(start, waiting, at(80));
+  const again = withSpec(failed, spec("web:2"), origin(at(90)));
+  assert.deepEqual(phases(again), ["1 CURRENT", "2 FAILED", "3 STARTING"]);
+  const back = withSpec(failed, spec("web:1"), origin(at(90)));
+  assert.deepEqual(phases(back), ["1 CURRENT", "2 FAILED"]);
+
+  const first = advance(withSpec(undefined, spec("web:1"), origin(at(0))), waiting, at(60));
+  assert.deepEqual(phases(withSpec(first, spec("web:1"), origin(at(70)))), ["1 FAILED", "2 STARTING"]);
+});
+
 test("of ended releases, the newest few are kept", () => {
   let app = running();
   for (let number = 2; number < 10; number++) {

@@ -145,19 +145,20 @@ export interface Origin {
   readonly secrets: Uint8Array<ArrayBuffer>;
 }
 
-/** The app with another spec, and with a release of it if anything but the number of pods differs. */
+/**
+ * The app with another spec, and with a release of it unless one that starts or is current differs in nothing but the
+ * number of pods. So the same spec again starts a release after one that failed.
+ */
 export function withSpec(app: App | undefined, spec: AppSpec, origin: Origin, firstNumber = 1): App {
   if (app === undefined) {
     return release(create(AppSchema, { spec, nextNumber: firstNumber }), origin);
   }
   const next = scaled(app, spec.template?.replicas ?? 0);
-  const isSame = isSameProgram(app.spec?.template, spec.template);
   next.spec = spec;
-  if (isSame) return next;
-  const current = currentRelease(next);
-  const isRunning =
-    current !== undefined && isSameProgram(current.template, releaseTemplate(spec, current.number));
-  if (!isRunning) return release(next, origin);
+  const runs = (one: Release | undefined) =>
+    one !== undefined && isSameProgram(one.template, releaseTemplate(spec, one.number));
+  if (runs(startingRelease(next))) return next;
+  if (!runs(currentRelease(next))) return release(next, origin);
   // Back to what runs: nothing has to start.
   supersede(next, BigInt(Math.trunc(origin.atMs)));
   return next;

@@ -8,6 +8,7 @@ import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "
 import { ObjectKind } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
 import { advanceReleases } from "../../../src/server/apps/release-steps.ts";
 import { type AdminServer, startAdminServer } from "../../support/admin-server.ts";
+import { eventually } from "../../support/eventually.ts";
 import { FakeIo } from "../../support/fake-io.ts";
 import { hasCode } from "../../support/refusals.ts";
 
@@ -150,12 +151,27 @@ test("a release that fails leaves the app on what ran, and why says so", async (
   assert.match(why, /^app\/app_web \(demo\/web\): Release 2 failed; the app stays on release 1\.$/m);
   assert.match(why, /^Cause: +release-failed$/m);
   assert.match(why, /^Reason: +its pods cannot run$/m);
-  const waited = await world.apply(app("image: web:bad\n"), "--wait");
-  assert.equal(waited.code, 1);
-  assert.match(
-    waited.stderr,
-    /app\/app_web: release 2 failed: its pods cannot run; the app stays on release 1/,
-  );
+});
+
+test("the same app, applied after its release failed, is tried again, and --wait tells how that ends", async (t) => {
+  const world = await withWorld(t);
+  await world.apply(documents("image: web:1\n"));
+  await world.report();
+  await world.pass(10);
+  await world.apply(app("image: web:bad\n"));
+  await world.report();
+  await world.pass(30);
+  const waiting = world.apply(app("image: web:bad\n"), "--wait");
+  await eventually("release 3 has started", async () => {
+    const { app: view } = await world.server.client().getApp({ region, id: "app_web" });
+    assert.equal(view?.app?.releases.at(-1)?.number, 3);
+  });
+  await world.report();
+  await world.pass(30);
+  const { code, stdout, stderr } = await waiting;
+  assert.equal(code, 1);
+  assert.match(stdout, /app\/app_web configured \(release 3\)/);
+  assert.match(stderr, /app\/app_web: release 3 failed: its pods cannot run; the app stays on release 1/);
 });
 
 test("a release has the secrets that its environment had when it started, and get shows when they are older", async (t) => {
