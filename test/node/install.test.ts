@@ -17,13 +17,17 @@ function inAgent(...command: readonly string[]): Promise<string> {
   return krane.cluster.kubectl(["-n", "krane", "exec", "deployment/krane", "--", ...command]);
 }
 
-test("the chart gives an agent, two servers and a vault, all Ready and none restarted", async () => {
+test("the chart gives two agents, two servers and a vault, all Ready and none restarted", async () => {
   const { items } = JSON.parse(await krane.cluster.kubectl(["-n", "krane", "get", "pods", "-o", "json"]));
   const found = (items as readonly ListedPod[]).map(({ metadata, status }) => {
     const [container] = status.containerStatuses;
     return `${metadata.labels["app.kubernetes.io/component"]} ${container?.ready} ${container?.restartCount}`;
   });
-  assert.deepEqual(found.sort(), ["agent true 0", "server true 0", "server true 0", "vault true 0"]);
+  const components = ["agent", "agent", "server", "server", "vault"];
+  assert.deepEqual(
+    found.sort(),
+    components.map((component) => `${component} true 0`),
+  );
 });
 
 interface ListedPod {
