@@ -65,7 +65,7 @@ test("a Delete that a response contradicts gives way to a newer state of the str
   assert.deepEqual([await confirm(), store.get("a")?.want.kind], [true, "apply"]);
 });
 
-test("a Delete that a response contradicts is carried out when a later response agrees", async () => {
+test("a Delete that a response contradicts is applied when a later response agrees", async () => {
   const { world, confirm } = setUp(state(1n, apply), state(2n, { kind: "delete" }));
   world.response = found(state(0n, apply));
   assert.equal(await confirm(), false);
@@ -97,7 +97,7 @@ test("a key that the control plane does not know is left to the resync, and aske
   assert.deepEqual([await confirm(), world.asked], [true, 4]);
 });
 
-test("a Delete of what the control plane does not know is carried out", async () => {
+test("a Delete of what the control plane does not know is applied", async () => {
   const { confirm } = setUp(state(1n, apply), state(2n, { kind: "delete" }));
   assert.equal(await confirm(), true);
 });

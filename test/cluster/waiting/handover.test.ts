@@ -60,7 +60,7 @@ const writeAsOriginal = ["apply", "--server-side", "--field-manager=krane", "-f"
 const applyAsOriginal = (object: object) =>
   cluster.kubectl(writeAsOriginal, { input: JSON.stringify(object) });
 
-/** Everything that the original applies, again and again, for one deployment, sentinel and policy. */
+/** Everything that the original applies, repeatedly, for one deployment, sentinel and policy. */
 async function reconcileAsOriginal(blob: Uint8Array): Promise<void> {
   const replicaSet = replicaSetOfOlderAgent("acme");
   const [container] = replicaSet.spec?.template?.spec?.containers ?? [];
