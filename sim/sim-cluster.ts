@@ -59,7 +59,7 @@ export interface ApiWeather {
   refusals: number;
   /** The share of writes that have their effect and are answered with a 504. */
   lateFailures: number;
-  /** The share of watch events that are lost. */
+  /** Every request fails so. */
   isDown: boolean;
 }
 
