@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { eventually } from "../../test/support/eventually.ts";
 import { freePort } from "../../test/support/krane-process.ts";
 import { nodeEnvironment, nodeFlags } from "../../tools/bundle.ts";
@@ -51,15 +52,12 @@ export async function startAgent(
   // A second Ctrl-C ends this process with no other clean-up.
   process.once("exit", kill);
   signal.addEventListener("abort", kill, { once: true });
-  let lastWords = "";
-  for (const output of [child.stdout, child.stderr]) {
-    output.setEncoding("utf8").on("data", (text: string) => {
-      lastWords = (lastWords + text).slice(-lastWordsMax);
-    });
-  }
+  // Kept apart: an agent that crashes writes the error first, and then the log lines that it had gathered.
+  const log = lastWordsOf(child.stdout);
+  const complaint = lastWordsOf(child.stderr);
   let stopping = false;
-  const exited = once(child, "close").then(() => {
-    if (!stopping) onEnd(new Error(`the agent ended: ${lastWords}`));
+  const exited = once(child, "close").then(([code, killedBy]) => {
+    if (!stopping) onEnd(new Error(`the agent ended (${killedBy ?? code}): ${complaint()}\n${log()}`));
   });
   const stop = async () => {
     stopping = true;
@@ -77,10 +75,18 @@ export async function startAgent(
   } catch (error) {
     kill();
     await stop();
-    throw new Error(`the agent did not start: ${lastWords}`, { cause: error });
+    throw new Error(`the agent did not start: ${complaint()}\n${log()}`, { cause: error });
   }
   const pid = child.pid ?? 0;
   return { cpuSeconds: () => cpuSecondsOf(pid), peakMb: () => peakMbOf(pid), stop };
+}
+
+function lastWordsOf(output: Readable): () => string {
+  let words = "";
+  output.setEncoding("utf8").on("data", (text: string) => {
+    words = (words + text).slice(-lastWordsMax);
+  });
+  return () => words;
 }
 
 function configOf(
