@@ -1,5 +1,7 @@
 // Compares this agent with the version that users upgrade from: both bundled programs, by turns, each in its own empty
 // real cluster. It shows what a change has cost, which two separate runs on a shared machine do not.
+//   make bench only=versions                           this checkout, and the version that users upgrade from
+//   make bench only=versions before=COMMIT now=COMMIT  others; both are full hashes
 import { resolvePreviousVersion } from "../test/support/previous-version.ts";
 import { resolveKubeBinaries } from "../tools/kube-binaries.ts";
 import type { Benchmark } from "./benchmark.ts";
@@ -33,8 +35,10 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
   const report = (line: string) => console.error(line);
   const binaries = await resolveKubeBinaries(process.env, { report }, signal);
   if (binaries.kind === "missing") return [`skipped: ${binaries.what}`];
-  const previous = await resolvePreviousVersion(process.env, signal);
+  const previous = await resolvePreviousVersion(process.env, signal, process.env["before"]);
   if (previous.kind === "missing") return [`skipped: ${previous.what}`];
+  const present = await presentVersion(signal);
+  if (present.kind === "missing") return [`skipped: ${present.what}`];
   return withDividedCores(async (cores) => {
     const place = { binariesDir: binaries.dir, cores };
     const measure = (program: string) =>
@@ -45,7 +49,7 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
       report(`turn ${turn + 1} of ${turns}`);
       // The order alternates, in case the machine slows down.
       if (turn % 2 === 0) before.push(await measure(previous.program));
-      now.push(await measure(ownProgram));
+      now.push(await measure(present.program));
       if (turn % 2 !== 0) before.push(await measure(previous.program));
     }
     const line = lineOf(now, before);
@@ -60,6 +64,12 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
       cores.about,
     ];
   });
+}
+
+async function presentVersion(signal: AbortSignal) {
+  const commit = process.env["now"];
+  if (commit === undefined) return { kind: "ready", program: ownProgram } as const;
+  return resolvePreviousVersion(process.env, signal, commit);
 }
 
 async function measureVersion(region: BenchRegion, program: string): Promise<Figures> {

@@ -27,24 +27,26 @@ export type PreviousVersion =
 
 const run = promisify(execFile);
 
-/** Built once into the cache, which takes some seconds. */
+/** Built once into the cache, which takes some seconds. `commit` is a full hash. */
 export async function resolvePreviousVersion(
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
+  commit = previousCommit,
 ): Promise<PreviousVersion> {
   const cacheRoot = join(env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "krane/previous");
-  const targetDir = join(cacheRoot, previousCommit.slice(0, 12));
+  const targetDir = join(cacheRoot, commit.slice(0, 12));
   const ready = {
     kind: "ready",
     program: join(targetDir, "krane"),
     manifestsDir: join(targetDir, "deploy/manifests"),
   } as const;
   if ((await missingFiles(targetDir, ["krane"])).length === 0) return ready;
-  const what = await historyObstacle(signal);
+  const what = await historyObstacle(commit, signal);
   if (what !== undefined) return { kind: "missing", what };
   const report = (line: string) => console.error(line);
-  const announcement = `building krane ${previousCommit.slice(0, 12)} from git history, once`;
-  const steps = [{ file: "krane", run: buildPrevious }];
+  const announcement = `building krane ${commit.slice(0, 12)} from git history, once`;
+  const build = (target: string, stop: AbortSignal) => buildPrevious(commit, target, stop);
+  const steps = [{ file: "krane", run: build }];
   await mkdir(cacheRoot, { recursive: true });
   await fillFolder({ name: "previous version", targetDir, announcement, steps, report }, signal);
   return ready;
@@ -62,11 +64,11 @@ export async function previousVersionOrSkip(env: NodeJS.ProcessEnv): Promise<Pre
   return version;
 }
 
-async function historyObstacle(signal: AbortSignal): Promise<string | undefined> {
+async function historyObstacle(commit: string, signal: AbortSignal): Promise<string | undefined> {
   const git = (...args: string[]) => run("git", args, { cwd: projectRoot, signal });
-  const short = previousCommit.slice(0, 12);
+  const short = commit.slice(0, 12);
   try {
-    await git("cat-file", "-e", `${previousCommit}^{commit}`);
+    await git("cat-file", "-e", `${commit}^{commit}`);
     return undefined;
   } catch (error) {
     signal.throwIfAborted();
@@ -74,16 +76,16 @@ async function historyObstacle(signal: AbortSignal): Promise<string | undefined>
     if (shallow === undefined) return `no git history, and commit ${short} is needed: use a git clone`;
     if (shallow.stdout.trim() === "true")
       return `commit ${short} is not in this shallow clone: git fetch --unshallow`;
-    return `commit ${short} is not in this clone (${firstLine(error)}): git fetch origin ${previousCommit}`;
+    return `commit ${short} is not in this clone (${firstLine(error)}): git fetch origin ${commit}`;
   }
 }
 
 /** Writes the program to `target`, and its deploy/ beside it. */
-async function buildPrevious(target: string, signal: AbortSignal): Promise<void> {
+async function buildPrevious(commit: string, target: string, signal: AbortSignal): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "krane-previous-"));
   try {
     const tree = join(folder, "tree");
-    await exportTree(projectRoot, previousCommit, tree, signal);
+    await exportTree(projectRoot, commit, tree, signal);
     const bundle = ["--import", "tsx", "tools/bundle.ts", "program", target];
     await run(process.execPath, bundle, { cwd: tree, signal });
     await cp(join(tree, "deploy"), join(dirname(target), "deploy"), { recursive: true });
