@@ -45,7 +45,7 @@ export class AgentView implements AgentInspector {
     return this.lease.standby();
   }
 
-  /** For /health/ready, which anyone can read. Empty for the leader. */
+  /** For /health/ready, which anyone can read. Empty if no lease is used. */
   leaseFacts(): Readonly<Record<string, string>> {
     const lease = this.lease.summary();
     return lease === undefined ? {} : { lease };

@@ -1,6 +1,6 @@
 // Shows the lease of the region: who leads, since when, and how fresh that is.
 import { create } from "@bufbuild/protobuf";
-import type { Clock } from "../concurrency/clock.ts";
+import { type Clock, utcText } from "../concurrency/clock.ts";
 import type { Config } from "../config/config.ts";
 import { type LeaseStatus, LeaseStatus_Role, LeaseStatusSchema } from "../gen/krane/v1/agent_pb.ts";
 import type { LeaseStatus as SeenLease } from "../kube/lease-election.ts";
@@ -13,7 +13,7 @@ export interface LeaseView {
   standby(): string | undefined;
   /** Sentences for people. */
   warnings(): readonly string[];
-  /** A few words, without names of anything but agents; undefined if the agent leads as usual. */
+  /** A few words, without names of anything but agents; undefined if no lease is used. */
   summary(): string | undefined;
 }
 
@@ -74,13 +74,12 @@ export function createLeaseView(
     },
     summary() {
       const seen = source.status();
-      const role = seen?.role ?? "unknown";
-      if (role === "leader") return undefined;
-      if (role === "alone") return "no right to use Leases; writes without one";
-      if (role === "unknown") return "has not read the lease yet";
+      if (seen === undefined || seen.role === "unknown") return "has not read the lease yet";
+      if (seen.role === "leader") return `leads since ${utcText(seen.sinceWallMs)}`;
+      if (seen.role === "alone") return "no right to use Leases; writes without one";
       const leader = leaderOf(seen);
       if (leader === "") return "standby; no agent leads";
-      const isOther = otherControlPlane(seen?.holder, config) !== undefined;
+      const isOther = otherControlPlane(seen.holder, config) !== undefined;
       return `standby; ${leader} leads${isOther ? ", for another control plane" : ""}`;
     },
   };

@@ -45,3 +45,8 @@ export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promi
     });
   });
 }
+
+/** The time in UTC, without fractions of a second, as Kubernetes writes it. */
+export function utcText(wallMs: number): string {
+  return new Date(wallMs).toISOString().replace(/\.\d+Z$/, "Z");
+}

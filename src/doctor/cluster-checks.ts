@@ -6,7 +6,7 @@ import type { Config } from "../config/config.ts";
 import { runtimeClassName } from "../kinds/deployment/pod-template.ts";
 import { allKinds } from "../kinds/kinds.ts";
 import type { KubeApi } from "../kube/api.ts";
-import { KubeApiError, refusedError } from "../kube/errors.ts";
+import { isForbidden, KubeApiError, refusedError } from "../kube/errors.ts";
 import { ciliumNetworkPolicies, namespaces, runtimeClasses, tokenReviews } from "../kube/resources.ts";
 import type { KubeTransport } from "../kube/transport.ts";
 import { checkAccess } from "./access-check.ts";
@@ -14,6 +14,7 @@ import { checkAdmission } from "./admission-check.ts";
 import { type Check, describeError } from "./checks.ts";
 import { judgeClock } from "./clock-skew.ts";
 import { type Finding, ok, problem, skipped, warning } from "./finding.ts";
+import { checkLease } from "./lease-check.ts";
 import { checkSeals, type SealCheckDeps } from "./seal-check.ts";
 
 export interface ClusterParts {
@@ -61,6 +62,9 @@ export function clusterChecks(
       : named(`RuntimeClass ${runtimeClassName}`, (name, signal) => checkRuntimeClass(name, cluster, signal)),
     ...allKinds.flatMap((kind) =>
       kind.ownNamespace === undefined ? [] : [namespaceCheck(kind.name, kind.ownNamespace)],
+    ),
+    named("lease", (name, signal) =>
+      checkLease(name, config, { api, stateNamespace, clock: deps.clock }, signal),
     ),
     named("seals", (name, signal) => checkSeals(name, config, { ...deps, api, stateNamespace }, signal)),
     ...(config.vault
@@ -248,8 +252,4 @@ async function checkTokenReviews(
       ),
     ];
   }
-}
-
-function isForbidden(error: unknown): boolean {
-  return error instanceof KubeApiError && error.status === 403;
 }

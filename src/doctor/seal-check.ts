@@ -7,7 +7,7 @@ import type { Config } from "../config/config.ts";
 import { findSeal, sealSecretName } from "../engine/seal-keys.ts";
 import { allKinds } from "../kinds/kinds.ts";
 import type { KubeApi, Selection } from "../kube/api.ts";
-import { KubeApiError } from "../kube/errors.ts";
+import { isForbidden, KubeApiError } from "../kube/errors.ts";
 import { objectKey } from "../kube/object-cache.ts";
 import type { KubeObject, ResourceKind } from "../kube/types.ts";
 import { judgeOwnership, type Ownership } from "../model/ownership.ts";
@@ -166,8 +166,4 @@ function named(objects: readonly Judged[]): string {
   });
   const left = objects.length - texts.length;
   return `${texts.join(", ")}${left > 0 ? ` and ${left} more` : ""}`;
-}
-
-function isForbidden(error: unknown): boolean {
-  return error instanceof KubeApiError && error.status === 403;
 }

@@ -1,6 +1,7 @@
 // Describes a program that keeps undoing what krane does: who, which field, since when. Who changed a field is read from
 // managedFields, which holds whatever name the client sent; it is shown to people and decides nothing. Kubernetes does
 // not record who deletes an object.
+import { utcText } from "../concurrency/clock.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../kube/types.ts";
 import { findTakenField, lastOtherManager } from "./field-owners.ts";
 
@@ -49,7 +50,7 @@ function contest(
     ref,
     uid: found?.metadata?.uid,
     about,
-    reason: `${text} since ${timestamp(sinceMs)}${rest}`,
+    reason: `${text} since ${utcText(sinceMs)}${rest}`,
   };
 }
 
@@ -64,7 +65,7 @@ function client(manager: string | undefined): string {
  */
 export function contestedEvent({ kind, ref, uid, reason }: Contest, wallMs: number) {
   const { name, namespace = "default" } = ref;
-  const at = timestamp(wallMs);
+  const at = utcText(wallMs);
   return {
     metadata: { name: `${name}.contested-${(uid ?? "missing").slice(0, 8)}`, namespace },
     involvedObject: {
@@ -84,9 +85,4 @@ export function contestedEvent({ kind, ref, uid, reason }: Contest, wallMs: numb
     lastTimestamp: at,
     count: 1,
   };
-}
-
-function timestamp(wallMs: number): string {
-  // biome-ignore lint/style/noRestrictedGlobals: it formats the time that the clock gave, and reads none itself.
-  return new Date(wallMs).toISOString().replace(/\.\d+Z$/, "Z");
 }

@@ -5,7 +5,7 @@
 //   so a fight over an object cannot flood its namespace.
 // - Events are only created, never updated, so the agent needs no right to read or change those of others.
 import { createHash } from "node:crypto";
-import type { Clock } from "../concurrency/clock.ts";
+import { type Clock, utcText } from "../concurrency/clock.ts";
 import type { Random } from "../concurrency/random.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
 import type { KubeApi } from "../kube/api.ts";
@@ -189,8 +189,8 @@ function eventObject({ event, count, firstMs, lastMs }: Waiting) {
     source: { component: "krane" },
     reportingComponent: "krane",
     reportingInstance: "krane",
-    firstTimestamp: timestamp(firstMs),
-    lastTimestamp: timestamp(lastMs),
+    firstTimestamp: utcText(firstMs),
+    lastTimestamp: utcText(lastMs),
     count,
   };
 }
@@ -205,9 +205,4 @@ function eventId({ subject, reason }: ObjectEvent, lastMs: number): string {
     .update(`${subject.kind.kind} ${subject.uid} ${reason} ${lastMs}`)
     .digest("hex")
     .slice(0, 16);
-}
-
-function timestamp(wallMs: number): string {
-  // biome-ignore lint/style/noRestrictedGlobals: it formats the time that the clock gave, and reads none itself.
-  return new Date(wallMs).toISOString().replace(/\.\d+Z$/, "Z");
 }

@@ -90,3 +90,8 @@ export function parseStatus(body: unknown): KubeStatus | undefined {
 function clip(text: string): string {
   return text.length > messageCharsMax ? `${text.slice(0, messageCharsMax)}...` : text;
 }
+
+/** The credentials lack a permission, or an admission policy refused. */
+export function isForbidden(error: unknown): boolean {
+  return error instanceof KubeApiError && error.status === 403;
+}

@@ -9,7 +9,7 @@ import { isAbort, withTimeout } from "../concurrency/abort.ts";
 import { type Clock, sleep, type Timer } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
 import type { KubeApi, PatchOperation } from "./api.ts";
-import { KubeApiError } from "./errors.ts";
+import { isForbidden } from "./errors.ts";
 import { type Leadership, type Term, Terms } from "./leadership.ts";
 import {
   defaultLeaseTimes,
@@ -172,7 +172,7 @@ export class LeaseElection implements Leadership {
       this.state.failed();
       if (isAbort(error, signal)) throw error;
       this.lastError = error instanceof Error ? error.message : String(error);
-      if (this.isForbidden(error)) this.beAlone();
+      if (this.mayLeadAlone(error)) this.beAlone();
       this.deps.observer?.onFailure?.(error);
     }
     this.follow();
@@ -226,9 +226,8 @@ export class LeaseElection implements Leadership {
     return withTimeout(this.deps.clock, requestTimeoutMs, signal, work);
   }
 
-  private isForbidden(error: unknown): boolean {
-    const isRefused = error instanceof KubeApiError && error.status === 403;
-    return isRefused && this.options.mode === "auto" && !this.hasUsedLease;
+  private mayLeadAlone(error: unknown): boolean {
+    return isForbidden(error) && this.options.mode === "auto" && !this.hasUsedLease;
   }
 
   private beAlone(): void {

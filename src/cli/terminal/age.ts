@@ -1,4 +1,5 @@
 // Formats a time as an age or in UTC.
+import { utcText } from "../../concurrency/clock.ts";
 
 const units: readonly (readonly [letter: string, ms: number])[] = [
   ["d", 86_400_000],
@@ -17,7 +18,5 @@ export function ageOf(atMs: bigint | number, nowMs: number): string {
 
 /** The time in UTC; empty for 0. */
 export function momentOf(atMs: bigint | number): string {
-  if (Number(atMs) === 0) return "";
-  // biome-ignore lint/style/noRestrictedGlobals: a conversion of a given moment, which reads no clock
-  return new Date(Number(atMs)).toISOString().replace(/\.\d+Z$/, "Z");
+  return Number(atMs) === 0 ? "" : utcText(Number(atMs));
 }

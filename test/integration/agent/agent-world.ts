@@ -42,6 +42,8 @@ export interface AgentWorld extends ServedControlPlane {
 export interface AgentOptions {
   /** In place of the usual `[control]`. */
   readonly control?: string;
+  /** Beside the kubeconfig in `[kubernetes]`. */
+  readonly kubernetes?: string;
   /** Settings that are in no table. */
   readonly top?: string;
   readonly files?: Readonly<Record<string, string>>;
@@ -63,7 +65,10 @@ export async function createAgentWorld(t: TestContext): Promise<AgentWorld> {
   };
   const kubeconfig = kubeconfigFor(`http://127.0.0.1:${links.cluster.port}`);
   const usual = `url = "http://127.0.0.1:${links.controlPlane.port}"\ntoken = "${controlToken}"`;
-  const startAgent = async (more = "", { control = usual, top = "", files = {} }: AgentOptions = {}) => {
+  const startAgent = async (
+    more = "",
+    { control = usual, kubernetes = "", top = "", files = {} }: AgentOptions = {},
+  ) => {
     const rpcPort = await freePort();
     const config = parse(`region = "${dev}"
 rpc_port = ${rpcPort}
@@ -72,6 +77,7 @@ ${top}
 ${control}
 [kubernetes]
 kubeconfig = "kubeconfig"
+${kubernetes}
 [agent]
 token = "${agentToken}"
 ${more}`);

@@ -125,10 +125,12 @@ describe("an agent", () => {
       const { status, body } = await fetchHttp1(`${url}/health/ready`);
       return [status, JSON.parse(body)];
     };
-    assert.deepEqual(await ready(), [
-      200,
-      { status: "ok", checks: { "control plane": "ok", kubernetes: "ok" } },
-    ]);
+    const [code, { lease, ...body }] = await ready();
+    assert.deepEqual(
+      [code, body],
+      [200, { status: "ok", checks: { "control plane": "ok", kubernetes: "ok" } }],
+    );
+    assert.match(lease, /^leads since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
     await running?.close(AbortSignal.abort());
     await eventually("the control plane is missed", async () => {
       const [status, { checks }] = await ready();
