@@ -344,7 +344,7 @@ export class Controller<
     try {
       await this.kept.settle(key, signal);
     } catch (error) {
-      if (this.store.get(key)?.want.kind === "delete" || classifyFailure(error) === undefined) throw error;
+      if (!this.kept.isInForce(key) || classifyFailure(error) === undefined) throw error;
       const { controller } = this.kind;
       this.deps.log.warn("the record of an order cannot be changed; retrying", { controller, key, error });
     }

@@ -1,8 +1,8 @@
 // Keeps the records of orders in step with the store: a record exists exactly as long as its order is in force.
 //
 // - An order is recorded before the store takes it. If that fails, nothing changes.
-// - A record is removed before its key is deleted, so that no order outlives a Delete. A newer version of the control
-//   plane does not wait for the removal, because the record loses to it by version.
+// - A record is removed before its key is deleted or a newer version of the control plane is applied. Otherwise an agent
+//   that takes over without having heard of either would bring the order back.
 // - A failed write may still have reached the server. The key is then due: every reconcile of it calls settle(), which
 //   corrects the record, until that succeeds.
 // - The writes of one key are made one after another, in the order of the calls.
@@ -125,6 +125,11 @@ export class KeptOrders<Spec> {
       onTaken();
       return { kind: "taken" };
     });
+  }
+
+  /** Whether an order holds for the key, and no Delete or newer version has replaced it. */
+  isInForce(key: string): boolean {
+    return this.inForce(key) !== undefined;
   }
 
   /** Whether the record of the key has to be changed or removed. */

@@ -131,21 +131,26 @@ describe("the record of an order", () => {
     await world.stop();
   });
 
-  test("does not hold up a newer version, is removed later, and loses to that version after a restart", async () => {
+  test("is removed before a newer version is applied, also after a restart, and the removal is retried", async () => {
     const { world, faults, startAgent, replicas, records } = await createWorld();
     const agent = await startAgent();
     await world.resolved(agent.controller.apply(deployment(1, { replicas: 5 }), never));
     faults.remove = "before";
     await world.setDeployment(1, { replicas: 2 });
-    await world.until("the newer version is applied", async () => (await replicas()) === 2);
-    assert.deepEqual(await records(), [key]);
-    await agent.stop();
-    await startAgent();
+    await world.setDeployment(2, { replicas: 3 });
+    await world.until("other objects do not wait", async () => (await world.replicaSetNames()).length === 2);
     await world.clock.advance(60_000);
-    assert.equal(await replicas(), 2);
+    assert.deepEqual([await replicas(), await records()], [5, [key]]);
+    await agent.stop();
+    const next = await startAgent();
+    await world.clock.advance(60_000);
+    assert.deepEqual([await replicas(), await records()], [5, [key]]);
+    const object = next.controller.objects().find((each) => each.key === key);
+    assert.equal(object?.outcome, ObjectStatus_Outcome.RETRYING);
+    assert.match(object.reason, /503/);
     faults.remove = undefined;
-    await world.until("the record is gone", async () => (await records()).length === 0, 120_000);
-    assert.equal(await replicas(), 2);
+    await world.until("the newer version is applied", async () => (await replicas()) === 2, 120_000);
+    assert.deepEqual(await records(), []);
     await world.stop();
   });
 

@@ -6,8 +6,10 @@ import type { Interceptor } from "@connectrpc/connect";
 import type { ControlPlane } from "../../src/control-plane/connection.ts";
 import { ControlPlaneError } from "../../src/control-plane/error.ts";
 import { reportOrderHeader } from "../../src/control-plane/report-order.ts";
+import type { OrderRecords } from "../../src/engine/order-records.ts";
 import { DeleteDeploymentSchema, type DeploymentState } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
+import { KubeApiError } from "../../src/kube/errors.ts";
 import { Terms } from "../../src/kube/leadership.ts";
 import { configMaps, replicaSets } from "../../src/kube/resources.ts";
 import { stateNamespace } from "../support/listed-calls.ts";
@@ -25,18 +27,41 @@ const never = new AbortController().signal;
 async function createWorld(interceptors: readonly Interceptor[] = [], options: SimulationOptions = {}) {
   const world = await SimulatedRegion.create({ ...options, interceptors });
   let number = 0;
-  const startAgent = async (connected: (plane: ControlPlane) => ControlPlane = (plane) => plane) => {
+  const startAgent = async (
+    connected: (plane: ControlPlane) => ControlPlane = (plane) => plane,
+    faults: RecordFaults = { failsToRemove: false },
+  ) => {
     const leadership = new Terms();
-    const agent = world.createAgentOf("deployments", (deps) =>
+    const agent = world.createAgentOf("deployments", ({ orders, ...deps }) =>
       createDeploymentController(
         { ...defaultOptions, reporting: { instance: "agent" } },
-        { ...deps, controlPlane: connected(deps.controlPlane), leadership },
+        {
+          ...deps,
+          orders: createFaulty(orders ?? assert.fail("it takes orders"), faults),
+          controlPlane: connected(deps.controlPlane),
+          leadership,
+        },
       ),
     );
     await world.resolved(agent.controller.start());
     return { ...agent, lead: () => leadership.begin(++number), retire: () => leadership.end("test") };
   };
   return { world, startAgent };
+}
+
+interface RecordFaults {
+  failsToRemove: boolean;
+}
+
+function createFaulty(records: OrderRecords, faults: RecordFaults): OrderRecords {
+  return {
+    load: (signal) => records.load(signal),
+    put: (record, signal) => records.put(record, signal),
+    async remove(key, number, signal) {
+      if (faults.failsToRemove) throw new KubeApiError("refused", "503 from the test", { status: 503 });
+      return records.remove(key, number, signal);
+    },
+  };
 }
 
 /** The connection of one agent to the control plane. While it is cut, calls fail and streams are silent. */
@@ -250,6 +275,32 @@ describe("two agents of one region", () => {
     assert.equal(left?.spec?.replicas, 6);
     const records = await world.api.list(configMaps, { namespace: stateNamespace }, never);
     assert.equal(records.items.length, 1);
+    await world.stop();
+  });
+
+  test("an order that a newer version replaced does not return with a standby that does not know that version (K3)", async () => {
+    const { world, startAgent } = await createWorld();
+    const cable = new Cable();
+    const records: RecordFaults = { failsToRemove: false };
+    const first = await startAgent((plane) => plane, records);
+    const second = await startAgent((plane) => cable.through(plane));
+    first.lead();
+    await world.resolved(first.controller.apply(deployment(1, { replicas: 4 }), never));
+    cable.cut();
+    records.failsToRemove = true;
+    await world.setDeployment(1, { replicas: 7 });
+    await world.clock.advance(60_000);
+    records.failsToRemove = false;
+    const replicas = async () => (await world.replicaSets()).map(({ spec }) => spec?.replicas);
+    const written = await replicas();
+    first.retire();
+    second.lead();
+    await world.clock.advance(120_000);
+    assert.deepEqual([second.writes, await replicas()], [[], written]);
+    cable.mend();
+    await world.until("the newer version is applied", async () => (await replicas())[0] === 7, 120_000);
+    const { items } = await world.api.list(configMaps, { namespace: stateNamespace }, never);
+    assert.deepEqual(items, []);
     await world.stop();
   });
 
