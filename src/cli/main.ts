@@ -19,6 +19,7 @@ import { addAdoptCommand, addDeletionCommands, addInsightCommands } from "./insi
 import type { Io } from "./io.ts";
 import { addObjectCommands } from "./objects/object-commands.ts";
 import { addRenderCommand } from "./render-command.ts";
+import { addSchemaCommands } from "./schema-commands.ts";
 import { addSecretCommands } from "./secrets/secret-commands.ts";
 import { addNewIncarnationOptions, addServerOptions } from "./server-options.ts";
 import { refuseWord } from "./unknown-word.ts";
@@ -104,6 +105,7 @@ export function createProgram(env: ProcessEnv, io: Io, exitWith: (code: number) 
   addAdoptCommand(program, deps, exitWith);
   addSecretCommands(program, deps, exitWith);
   addRenderCommand(program, deps, exitWith);
+  addSchemaCommands(program, deps);
   addDoctorCommand(program, deps, exitWith);
   program.commandsGroup("The parts of krane:");
   addRunCommands(program, deps, exitWith);

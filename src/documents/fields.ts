@@ -1,7 +1,7 @@
 // Defines a field of a document: its names in documents and on the wire, its format and meaning. Parsing, rendering,
 // error messages and the documentation derive from these definitions.
 import type { FieldProblem, Refuse } from "../model/field-problem.ts";
-import type { Format } from "./formats.ts";
+import type { Format, Shape } from "./formats.ts";
 import type { JsonValue, SourceMap } from "./source-tree.ts";
 
 /** `C`: the values of all fields of a kind. */
@@ -10,6 +10,7 @@ export interface Field<C> {
   /** The name in the .proto file. */
   readonly wireName: string;
   readonly words: string;
+  readonly shape: Shape;
   /** The default, as written in a document. */
   readonly fallback: JsonValue | undefined;
   readonly isRequired: boolean;
@@ -39,6 +40,7 @@ export function field<C, K extends keyof C & string>(
     name,
     wireName,
     words: format.words,
+    shape: format.shape,
     fallback: fallback === undefined ? undefined : format.write(fallback),
     isRequired,
     holds,

@@ -5,9 +5,24 @@ import { mebibytes, millicores, wholeMebibytes, wholeMillicores } from "../model
 import { refuseUnknown } from "./known-names.ts";
 import { type JsonValue, jsonOf, type SourceNode, wordOf } from "./source-tree.ts";
 
+/** The part of JSON Schema that fields use. */
+export interface Shape {
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly string[];
+  readonly pattern?: string;
+  readonly multipleOf?: number;
+  readonly items?: Shape;
+  readonly properties?: Readonly<Record<string, Shape>>;
+  readonly additionalProperties?: boolean | Shape;
+  readonly description?: string;
+  readonly default?: JsonValue;
+}
+
 export interface Format<T> {
   /** What users write, for the documentation and error messages. */
   readonly words: string;
+  /** The same as JSON Schema: what editors check. It may allow more than `read`, never less. */
+  readonly shape: Shape;
   /** The model's unit, if the document uses another. */
   readonly unit?: string;
   /** The part of the wire path that is not in the document's path. */
@@ -20,6 +35,7 @@ export interface Format<T> {
 
 export const text: Format<string> = {
   words: "text",
+  shape: { type: "string" },
   read(node, path, refuse) {
     if (node.kind === "scalar" && typeof node.value === "string") return node.value;
     const remedy = node.kind === "scalar" ? "; put it into quotes" : "";
@@ -32,6 +48,7 @@ export const text: Format<string> = {
 // The model checks the range of each field, which is much smaller than that of the wire type.
 export const count: Format<number> = {
   words: "a whole number",
+  shape: { type: "integer" },
   read(node, path, refuse) {
     const value = node.kind === "scalar" ? node.value : undefined;
     if (typeof value === "number" && Number.isSafeInteger(value)) return value;
@@ -41,17 +58,25 @@ export const count: Format<number> = {
   write: (value) => value,
 };
 
+// What `parseQuantity` reads. An amount without a unit may also be a number: of cores, or of bytes.
+const quantityShape: Shape = {
+  type: ["string", "number"],
+  pattern: String.raw`^\+?(\d+(\.\d*)?|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d{1,2})?$`,
+};
+
 export const cpu: Format<bigint> = quantity(
   "cores, such as 250m, 1 or 0.5",
   "millicores",
   wholeMillicores,
   millicores,
+  quantityShape,
 );
 export const memory: Format<bigint> = quantity(
   "whole MiB, such as 256Mi or 1Gi",
   "MiB",
   wholeMebibytes,
   mebibytes,
+  { ...quantityShape, multipleOf: 2 ** 20 },
 );
 
 function quantity(
@@ -59,9 +84,11 @@ function quantity(
   unit: string,
   parse: (text: string) => bigint | undefined,
   render: (amount: number) => string,
+  shape: Shape,
 ): Format<bigint> {
   return {
     words,
+    shape,
     unit,
     read(node, path, refuse) {
       const isWritten = node.kind === "scalar" && ["string", "number"].includes(typeof node.value);
@@ -76,6 +103,7 @@ function quantity(
 
 export const texts: Format<string[]> = {
   words: "a list of text",
+  shape: { type: "array", items: { type: "string" } },
   read(node, path, refuse) {
     if (node.kind === "list")
       return node.items.map((item, index) => text.read(item, `${path}[${index}]`, refuse));
@@ -87,10 +115,20 @@ export const texts: Format<string[]> = {
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-/** A JSON object that is sent as bytes. `names`: the allowed members; absent to allow all. */
-export function jsonObject(words: string, names?: readonly string[]): Format<Bytes> {
+/** Text of which the model accepts only these values. */
+export function oneOf(choices: readonly string[]): Format<string> {
+  return { ...text, shape: { enum: choices } };
+}
+
+/** A JSON object that is sent as bytes. `members`: those that are allowed; absent to allow all. */
+export function jsonObject(words: string, members?: Readonly<Record<string, Shape>>): Format<Bytes> {
+  const names = members && Object.keys(members);
   return {
     words,
+    shape:
+      members === undefined
+        ? { type: "object" }
+        : { type: "object", properties: members, additionalProperties: false },
     read(node, path, refuse) {
       if (node.kind !== "map") refuse(path, `must be a mapping, but is ${wordOf(node)}`);
       else if (names !== undefined)

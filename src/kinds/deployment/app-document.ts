@@ -3,9 +3,9 @@ import { create } from "@bufbuild/protobuf";
 import { formatDuration, parseDuration } from "../../config/duration.ts";
 import { type DocumentKind, defineDocument, problemsOf } from "../../documents/document-kind.ts";
 import { type Field, field } from "../../documents/fields.ts";
-import { count, type Format, text } from "../../documents/formats.ts";
+import { count, type Format, type Shape, text } from "../../documents/formats.ts";
 import { refuseUnknown } from "../../documents/known-names.ts";
-import { type SourceNode, wordOf } from "../../documents/source-tree.ts";
+import { type JsonValue, type SourceNode, wordOf } from "../../documents/source-tree.ts";
 import { type ApplyDeployment, ApplyDeploymentSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
 import {
   type AppSpec,
@@ -30,15 +30,38 @@ type AppFields = Plain<ApplyDeployment> & { readonly policy: ReleasePolicy };
 type PolicyKey = keyof typeof releasePolicyDefaults;
 
 /** The names in documents; all but the last are durations. */
-const policyNames: readonly (readonly [name: string, key: PolicyKey])[] = [
-  ["readyFor", "readySeconds"],
-  ["deadline", "deadlineSeconds"],
-  ["drainFor", "drainSeconds"],
-  ["history", "history"],
+const policyNames: readonly (readonly [name: string, key: PolicyKey, holds: string])[] = [
+  [
+    "readyFor",
+    "readySeconds",
+    "How long all pods of a release must be ready before it becomes the current one.",
+  ],
+  ["deadline", "deadlineSeconds", "How long a release may take to become ready before it has failed."],
+  ["drainFor", "drainSeconds", "How long a release keeps running after another one has become current."],
+  ["history", "history", "How many ended releases are kept."],
 ];
+
+/** What `parseDuration` reads. */
+const durationShape = {
+  type: "string",
+  pattern: "^[+-]?(0|((\\d+(\\.\\d*)?|\\.\\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$",
+} as const;
+
+function policyShape(): Shape {
+  const members = policyNames.map(([name, key, description]) => {
+    const type = key === "history" ? ({ type: "integer" } as const) : durationShape;
+    return [name, { ...type, description, default: policyText(key, releasePolicyDefaults[key]) }] as const;
+  });
+  return { type: "object", properties: Object.fromEntries(members), additionalProperties: false };
+}
+
+function policyText(key: PolicyKey, value: number): JsonValue {
+  return key === "history" ? value : formatDuration(value * 1_000);
+}
 
 const policyFormat: Format<ReleasePolicy> = {
   words: "a mapping",
+  shape: policyShape(),
   read(node, path, refuse) {
     const policy = create(ReleasePolicySchema);
     if (node.kind !== "map") {
@@ -61,18 +84,21 @@ const policyFormat: Format<ReleasePolicy> = {
   },
   write(policy) {
     const members = policyNames.map(([name, key]) => {
-      const value = policy[key] ?? releasePolicyDefaults[key];
-      return [name, key === "history" ? value : formatDuration(value * 1_000)] as const;
+      return [name, policyText(key, policy[key] ?? releasePolicyDefaults[key])] as const;
     });
     return Object.fromEntries(members);
   },
 };
 
 function readSeconds(node: SourceNode, path: string, refuse: Refuse): number {
-  const written = text.read(node, path, refuse);
+  let isText = true;
+  const written = text.read(node, path, (where, message) => {
+    isText = false;
+    refuse(where, message);
+  });
   const ms = parseDuration(written);
   if (ms !== undefined && ms >= 0 && Number.isInteger(ms / 1_000)) return ms / 1_000;
-  if (written !== "") refuse(path, "must be a duration in whole seconds, such as 30s or 5m");
+  if (isText) refuse(path, "must be a duration in whole seconds, such as 30s or 5m");
   return releasePolicyDefaults.readySeconds;
 }
 

@@ -9,6 +9,7 @@ import {
   type Format,
   jsonObject,
   memory,
+  oneOf,
   text,
   texts,
   utf8,
@@ -21,7 +22,7 @@ import { fallbacks, type KindDocument, type ObjectContent, type Plain, required 
 import { desiredDeployment } from "./desired.ts";
 import { desiredIngressPolicy } from "./ingress-policy.ts";
 import { readSecretsBlob } from "./secrets-blob.ts";
-import { type DeploymentSpec, parseApplyDeployment } from "./spec.ts";
+import { type DeploymentSpec, parseApplyDeployment, shutdownSignals } from "./spec.ts";
 
 const nonceBytes = 12;
 const tagBytes = 16;
@@ -40,6 +41,7 @@ function isCiphertext(value: unknown): value is string {
 /** The secrets blob of a deployment, as a mapping from the name of each variable to its encrypted value. */
 const encryptedSecrets: Format<Bytes> = {
   words: "a mapping from the name of a variable to its encrypted value",
+  shape: { type: "object", additionalProperties: { type: "string", pattern: "^[A-Za-z0-9+/]+={0,2}$" } },
   innerPath: ".secrets",
   read(node, path, refuse) {
     if (node.kind !== "map") {
@@ -60,14 +62,14 @@ const encryptedSecrets: Format<Bytes> = {
   write: (value) => Object.fromEntries(readSecretsBlob(value) ?? []),
 };
 
-const healthcheckNames = [
-  "method",
-  "path",
-  "intervalSeconds",
-  "timeoutSeconds",
-  "failureThreshold",
-  "initialDelaySeconds",
-];
+const healthcheckMembers = {
+  method: { enum: ["GET", "POST"], description: "How it asks.", default: "GET" },
+  path: { type: "string", description: "What it asks for; begins with a slash.", default: "/" },
+  intervalSeconds: { type: "integer", description: "The time between two checks." },
+  timeoutSeconds: { type: "integer", description: "How long it waits for a response." },
+  failureThreshold: { type: "integer", description: "How many checks in a row must fail." },
+  initialDelaySeconds: { type: "integer", description: "The time from the start to the first check." },
+} as const;
 
 /** The fields that deployments and apps share. */
 export const programFields: readonly Field<Plain<ApplyDeployment>>[] = [
@@ -96,15 +98,15 @@ export const programFields: readonly Field<Plain<ApplyDeployment>>[] = [
   field(
     "shutdownSignal",
     "shutdownSignal",
-    text,
+    oneOf(shutdownSignals.slice(1)),
     "The signal that stops it: SIGTERM (the default), SIGINT, SIGQUIT or SIGKILL.",
   ),
   field("buildId", "buildId", text, "The build that made the image; only a label."),
   field(
     "healthcheck",
     "healthcheck",
-    jsonObject("a mapping", healthcheckNames),
-    `The health check: ${healthcheckNames.join(", ")}. Without it, there are no probes.`,
+    jsonObject("a mapping", healthcheckMembers),
+    `The health check: ${Object.keys(healthcheckMembers).join(", ")}. Without it, there are no probes.`,
   ),
 ];
 

@@ -53,7 +53,7 @@ export interface DeploymentRef {
 /** For a deployment without a port. */
 export const defaultPort = 8080;
 
-const shutdownSignals = ["", "SIGTERM", "SIGINT", "SIGQUIT", "SIGKILL"] as const;
+export const shutdownSignals = ["", "SIGTERM", "SIGINT", "SIGQUIT", "SIGKILL"] as const;
 export type ShutdownSignal = (typeof shutdownSignals)[number];
 
 export function parseApplyDeployment(
