@@ -51,8 +51,6 @@ export const annotationKeys = {
   manifestHash: "krane.unkey.com/manifest-hash",
   /** On pod templates, and so on pods: distinguishes pods of the current template from older ones. */
   templateHash: "krane.unkey.com/template-hash",
-  /** On apps/v1 Deployments of sentinels that keep the original's template: the hash of krane's own at that time. */
-  keptTemplate: "krane.unkey.com/kept-template",
   /** On objects that did not come from the stream: who ordered them. For people; krane does not read it. */
   origin: "krane.unkey.com/origin",
   /** On such objects: a token of the caller. For people; krane does not read it. */

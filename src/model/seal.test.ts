@@ -32,6 +32,16 @@ test("a seal proves the ids that it names, and is the same each time", () => {
   assert.match(text, /^v=1&key=[0-9a-f]{8}&region=local\.dev&workspace=ws_1&.*&id=d_1&mac=[\w-]{43}$/);
 });
 
+test("a seal proves that a template of the original was kept, and those of earlier versions stay valid", () => {
+  const kept = { ...ids, keptTemplate: "h-1_2" };
+  const reading = testSeal.read(replicaSets, sealed(testSeal.write(subject, kept)));
+  assert.deepEqual(reading.kind === "valid" && reading.ids, kept);
+  assert.equal(
+    testSeal.write(subject, ids),
+    "v=1&key=2596bd34&region=local.dev&workspace=ws_1&project=proj_1&environment=env_1&id=d_1&mac=68_4paO7NcqQrA8Q1uxH51iGoD7DbhtNjROLUrMPpYc",
+  );
+});
+
 test("an object without the annotation has no seal", () => {
   for (const metadata of [undefined, {}, { annotations: {} }])
     assert.deepEqual(testSeal.read(replicaSets, metadata), { kind: "missing" });
@@ -47,7 +57,7 @@ test("a seal that was copied to another name, namespace, kind or cluster is brok
 });
 
 test("no part of a seal can be changed, removed, added or moved", () => {
-  const text = testSeal.write(subject, ids);
+  const text = testSeal.write(subject, { ...ids, keptTemplate: "h_1" });
   const words = text.split("&");
   const edits = [
     "",

@@ -18,6 +18,8 @@ export interface SealedIds {
   readonly environmentId?: string | undefined;
   /** The id at the control plane. */
   readonly id?: string | undefined;
+  /** Of a sentinel that keeps the original's template: the hash of krane's own template at that time. */
+  readonly keptTemplate?: string | undefined;
 }
 
 /** The ids of a workload's owners, and its own. */
@@ -148,8 +150,8 @@ export class Seal {
   }
 
   private remember(text: string, subject: SealSubject, claims: Claims, key: SealKey): SealReading {
-    const { workspaceId, projectId, environmentId, id, adopted } = claims;
-    const ids = { workspaceId, projectId, environmentId, id };
+    const { workspaceId, projectId, environmentId, id, keptTemplate, adopted } = claims;
+    const ids = { workspaceId, projectId, environmentId, id, ...(keptTemplate && { keptTemplate }) };
     const isCurrent = key === this.current;
     const reading = { kind: "valid", keyId: key.id, isCurrent, isAdopted: adopted !== "", ids } as const;
     this.verified.add(text, { subject, adopted, reading });
@@ -158,6 +160,7 @@ export class Seal {
 
   private textOf(subject: SealSubject, claims: Claims, { id: keyId, key }: SealKey): string {
     const { region, workspaceId = "", projectId = "", environmentId = "", id = "", adopted } = claims;
+    const { keptTemplate = "" } = claims;
     const { kind, namespace = "", name } = subject;
     // One string, without lists: every object that krane writes comes through here.
     const proof =
@@ -172,7 +175,9 @@ export class Seal {
       measured(projectId) +
       measured(environmentId) +
       measured(id) +
-      measured(adopted);
+      measured(adopted) +
+      // Left out where there is none, so that the seals of earlier versions stay valid.
+      (keptTemplate === "" ? "" : measured(keptTemplate));
     const mac = createHmac("sha256", key).update(proof).digest("base64url");
     const shown =
       word("region", region) +
@@ -180,7 +185,8 @@ export class Seal {
       word("project", projectId) +
       word("environment", environmentId) +
       word("id", id) +
-      word("adopted", adopted);
+      word("adopted", adopted) +
+      word("kept", keptTemplate);
     return `v=${format}&key=${keyId}${shown}&mac=${mac}`;
   }
 }
@@ -239,6 +245,7 @@ function partsOf(text: string) {
       projectId: read("project") || undefined,
       environmentId: read("environment") || undefined,
       id: read("id") || undefined,
+      keptTemplate: read("kept") || undefined,
       adopted: read("adopted"),
     };
     return { format: read("v"), keyId: read("key"), claims };

@@ -2,8 +2,10 @@
 // take-overs.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { Deployment } from "kubernetes-types/apps/v1.js";
 import { createInProcessTransport } from "../../src/dev/in-process-transport.ts";
 import { ObjectStatus_Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
+import { desiredSentinelTemplate, sentinelConfiguration } from "../../src/kinds/sentinel/pod-template.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
 import { objectPath } from "../../src/kube/client.ts";
 import {
@@ -15,9 +17,11 @@ import {
   services,
 } from "../../src/kube/resources.ts";
 import type { KubeObject, ObjectMeta, ObjectRef, ResourceKind } from "../../src/kube/types.ts";
+import { annotationKeys } from "../../src/model/labels.ts";
+import { hashOf } from "../../src/model/manifest-hash.ts";
 import { putObject } from "../support/hand-edits.ts";
 import { companionsOfOlderAgent, deploymentOfOlderAgent } from "../support/older-sentinel.ts";
-import { applySentinel } from "../support/sentinel-messages.ts";
+import { applySentinel, sentinelSpec } from "../support/sentinel-messages.ts";
 import { withoutEvents } from "./recording-kube-api.ts";
 import {
   isSettled,
@@ -289,4 +293,63 @@ test("what an older agent left is taken over in place: one rolling update, nothi
     assert.equal(labels?.["app.kubernetes.io/managed-by"], "krane", kind.kind);
   }
   await world.stop();
+});
+
+describe("the template of the original", () => {
+  const older = { namespace: "sentinel", name: "gate" };
+  const keptMark = "krane.unkey.com/kept-template";
+  const changed = { cpuMillicores: 300n };
+  const configuration = sentinelConfiguration(sentinelSpec(), "local.dev").replaceAll(/^/gm, "\t");
+  const liveTemplate = async (world: SimulatedRegion) =>
+    (await world.api.get(appsDeployments, older, {}, never))?.spec?.template ?? assert.fail("it is missing");
+
+  /** A sentinel of the original that krane has taken over. */
+  async function adoptedWorld() {
+    const world = await SimulatedRegion.create();
+    await world.api.create(namespaces, { metadata: { name: "sentinel" } }, {}, never);
+    const left = deploymentOfOlderAgent(configuration);
+    await world.api.apply(appsDeployments, left, { fieldManager: "krane", force: false }, never);
+    const version = await world.plane.admin.setSentinel(region, applySentinel());
+    const agent = await startSentinelAgent(world);
+    await world.until("it is settled", () => isSettled(agent, version));
+    return { world, agent, original: await liveTemplate(world) };
+  }
+
+  test("is kept at the take-over, also after a restart, until the spec changes", async () => {
+    const { world, agent, original } = await adoptedWorld();
+    assert.equal(original.metadata?.labels?.["app.kubernetes.io/managed-by"], undefined);
+    await agent.stop();
+    const next = await startSentinelAgent(world);
+    await world.clock.advance(120_000);
+    assert.deepEqual([next.writes, await liveTemplate(world)], [[], original]);
+    await world.plane.admin.setSentinel(region, applySentinel(changed));
+    await world.until(
+      "it has krane's own",
+      async () => (await liveTemplate(world)).spec?.automountServiceAccountToken === false,
+    );
+    await world.stop();
+  });
+
+  for (const withSeal of [true, false])
+    test(`cannot be put back by hand, ${withSeal ? "with the mark of an earlier krane" : "also without the seal"}`, async () => {
+      const { world, agent, original } = await adoptedWorld();
+      const version = await world.plane.admin.setSentinel(region, applySentinel(changed));
+      await world.until("it is settled", () => isSettled(agent, version));
+      const own = await liveTemplate(world);
+      const live = (await world.api.get<KubeObject>(appsDeployments, older, {}, never)) ?? {};
+      const { [annotationKeys.seal]: seal = "", ...annotations } = live.metadata?.annotations ?? {};
+      const transport = createInProcessTransport(world.server);
+      const hash = hashOf(desiredSentinelTemplate(sentinelSpec(changed), { region: "local.dev" }));
+      const marks = withSeal ? { [keptMark]: hash, [annotationKeys.seal]: seal } : {};
+      const edited = {
+        ...live,
+        metadata: { ...live.metadata, annotations: { ...annotations, ...marks } },
+        spec: { ...(live as Deployment).spec, template: original },
+      };
+      assert.ok(await putObject(transport, objectPath(appsDeployments, older), edited, never));
+      await transport.close();
+      await world.clock.advance(60_000);
+      assert.deepEqual(await liveTemplate(world), own);
+      await world.stop();
+    });
 });

@@ -5,13 +5,13 @@
 // the Deployment: after a crash krane finds it and completes or deletes the rest. The policy is applied last, so that
 // a cluster without CiliumNetworkPolicy has everything else by then.
 import type { Deployment } from "kubernetes-types/apps/v1.js";
-import type { Namespace, Secret, Service } from "kubernetes-types/core/v1.js";
+import type { Namespace, PodTemplateSpec, Secret, Service } from "kubernetes-types/core/v1.js";
 import type { ObjectMeta } from "kubernetes-types/meta/v1.js";
 import type { PodDisruptionBudget } from "kubernetes-types/policy/v1.js";
 import type { RegistryCredentials } from "../../model/image-reference.ts";
 import type { IngressRules } from "../../model/ingress-rules.ts";
 import { orderAnnotations } from "../../model/kept-order.ts";
-import { annotationKeys, components } from "../../model/labels.ts";
+import { components } from "../../model/labels.ts";
 import { withManifestHash } from "../../model/manifest-hash.ts";
 import { desiredNamespace } from "../../model/namespace.ts";
 import { desiredPullSecret, pullSecretName, pullSecretOf } from "../../model/pull-secret.ts";
@@ -23,7 +23,6 @@ import {
   sentinelLabels,
   sentinelPort,
 } from "./identity.ts";
-import type { KeptTemplate } from "./original-template.ts";
 import { desiredSentinelTemplate, type SentinelPodSettings } from "./pod-template.ts";
 import type { SentinelRef, SentinelSpec } from "./spec.ts";
 
@@ -94,10 +93,9 @@ const minReadySeconds = 30;
 export function desiredSentinelDeployment(
   spec: SentinelSpec,
   settings: SentinelPodSettings,
-  kept?: KeptTemplate,
+  kept?: PodTemplateSpec,
 ): Deployment {
-  const ordered = orderAnnotations(spec.kept);
-  const annotations = kept ? { ...ordered, [annotationKeys.keptTemplate]: kept.hash } : ordered;
+  const annotations = orderAnnotations(spec.kept);
   return withManifestHash<Deployment>({
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -114,7 +112,7 @@ export function desiredSentinelDeployment(
       selector: { matchLabels: identityLabels(spec) },
       // A sentinel with one replica must not be without a pod while that pod is replaced.
       strategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
-      template: kept?.template ?? desiredSentinelTemplate(spec, settings),
+      template: kept ?? desiredSentinelTemplate(spec, settings),
     },
   });
 }

@@ -33,6 +33,8 @@ interface ContentHashes {
 export class SentinelObjects {
   private readonly kinds: SentinelKinds;
   private readonly settings: SentinelSettings;
+  /** The uid of the apps/v1 Deployment that had krane's own template. */
+  private readonly ownTemplates = new WeakMap<SentinelSpec, string>();
   private readonly contentHashes = new WeakMap<SentinelSpec, ContentHashes>();
 
   constructor(kinds: SentinelKinds, settings: SentinelSettings) {
@@ -47,8 +49,8 @@ export class SentinelObjects {
     const live = deployments.get(key);
     const deploymentUid = live?.uid ?? "";
     const podSettings = podSettingsOf(this.settings);
-    const kept = keptTemplate(spec, podSettings, live?.value.original);
-    const keptDeployment = kept && desiredSentinelDeployment(spec, podSettings, kept);
+    const kept = keptTemplate(spec, podSettings, this.originalOf(spec, live?.value));
+    const keptDeployment = kept && desiredSentinelDeployment(spec, podSettings, kept.template);
     return ownedObject(deployments, {
       key,
       ref: refOf(spec),
@@ -57,7 +59,7 @@ export class SentinelObjects {
           ? manifestContentHash(keptDeployment)
           : (this.hashes(spec, deploymentUid).get("apps-deployment") ?? ""),
       manifest: () => keptDeployment ?? partOf(this.build(spec, deploymentUid), "apps-deployment").manifest,
-      ids: () => sealedIdsOf(spec, spec.sentinelId),
+      ids: () => ({ ...sealedIdsOf(spec, spec.sentinelId), keptTemplate: kept?.hash }),
       judge: (live) => judgeSentinel(live, spec.sentinelId),
     });
   }
@@ -112,6 +114,15 @@ export class SentinelObjects {
       const live = kind === "apps-deployment" ? undefined : this.companionsOf(kind).get(keyOf(ref));
       return live !== undefined && isClaimable(live.value.ownership) ? [live] : [];
     });
+  }
+
+  /**
+   * The original's template, if the sentinel has it. Not if this process has seen krane's own there: whoever removes the
+   * seal and puts the original's template back makes it look like one that was never taken over.
+   */
+  private originalOf(spec: SentinelSpec, live: SentinelDeploymentProjection | undefined) {
+    if (live?.ownership.kind === "ours" && live.original === undefined) this.ownTemplates.set(spec, live.uid);
+    return live !== undefined && this.ownTemplates.get(spec) === live.uid ? undefined : live?.original;
   }
 
   private companionsOf(kind: CompanionKind): SentinelCompanions {

@@ -1,10 +1,10 @@
 // The pod template of a sentinel as the original krane writes it. krane's own differs: a label, resources, no token of the
 // service account, no variables for Services, and the indentation of the configuration. None of that is worth a restart of
 // every sentinel when krane takes a cluster over. So krane keeps the original's template until its own changes for another
-// reason, such as a new image. To tell that later, the apps/v1 Deployment carries the hash of krane's own template.
+// reason, such as a new image. To tell that later, the seal of the apps/v1 Deployment names the hash of krane's own template.
 import type { Deployment } from "kubernetes-types/apps/v1.js";
 import type { PodTemplateSpec } from "kubernetes-types/core/v1.js";
-import { annotationKeys, labelKeys } from "../../model/labels.ts";
+import { labelKeys } from "../../model/labels.ts";
 import { hashOf } from "../../model/manifest-hash.ts";
 import {
   configurationVariable,
@@ -24,8 +24,8 @@ export interface OriginalTemplate {
   readonly kept?: string;
 }
 
-/** Undefined if the template is not the original's. */
-export function originalTemplateOf({ metadata, spec }: Deployment): OriginalTemplate | undefined {
+/** Undefined if the template is not the original's. `kept`: as the seal names it. */
+export function originalTemplateOf({ spec }: Deployment, kept?: string): OriginalTemplate | undefined {
   const template = spec?.template;
   const container = template?.spec?.containers.find(({ name }) => name === sentinelContainerName);
   if (container === undefined || template?.metadata?.labels?.[labelKeys.managedBy] !== undefined)
@@ -33,13 +33,12 @@ export function originalTemplateOf({ metadata, spec }: Deployment): OriginalTemp
   const { image = "", env = [] } = container;
   const configuration = env.find(({ name }) => name === configurationVariable)?.value;
   if (configuration === undefined) return undefined;
-  const kept = metadata?.annotations?.[annotationKeys.keptTemplate];
   return { image, configuration, ...(kept !== undefined && { kept }) };
 }
 
 export interface KeptTemplate {
   readonly template: PodTemplateSpec;
-  /** The value of the annotation. */
+  /** For the seal. */
   readonly hash: string;
 }
 

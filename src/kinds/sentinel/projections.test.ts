@@ -33,13 +33,14 @@ test("a Deployment is known by its selector, which nobody can edit", () => {
   assert.ok(seen.manifestHash);
 });
 
-test("a template of the original is taken as such until the sentinel is taken over, and then by its mark only", () => {
+test("a template of the original is taken as such until the sentinel is taken over, and then by its seal only", () => {
   const subject = { namespace: "sentinel", name: "gate", uid: "uid-1" };
-  const seal = testSeal.write(
-    { kind: appsDeployments, ...subject },
-    sealedIdsOf(spec, spec.sentinelId),
-    "uid-1",
-  );
+  const seal = (keptTemplate?: string) =>
+    testSeal.write(
+      { kind: appsDeployments, ...subject },
+      { ...sealedIdsOf(spec, spec.sentinelId), keptTemplate },
+      "uid-1",
+    );
   const found = (annotations: Record<string, string>) => {
     const { metadata, ...rest } = deploymentOfOlderAgent();
     return projectSentinelDeployment(live({ ...rest, metadata: { ...metadata, annotations } }), testSeal);
@@ -47,10 +48,10 @@ test("a template of the original is taken as such until the sentinel is taken ov
   const left = found({});
   assert.deepEqual([left.ownership.kind, left.original?.kept], ["unsealed", undefined]);
   assert.notEqual(left.original, undefined);
-  const marked = found({ [annotationKeys.seal]: seal, [annotationKeys.keptTemplate]: "h" });
+  const marked = found({ [annotationKeys.seal]: seal("h") });
   assert.deepEqual([marked.ownership.kind, marked.original?.kept], ["ours", "h"]);
   // Somebody removed the label from krane's own template, which is drift to repair.
-  const edited = found({ [annotationKeys.seal]: seal });
+  const edited = found({ [annotationKeys.seal]: seal(), "krane.unkey.com/kept-template": "h" });
   assert.deepEqual([edited.ownership.kind, edited.original], ["ours", undefined]);
 });
 

@@ -60,8 +60,9 @@ export function projectSentinelDeployment(deployment: Deployment, seal: Seal): S
   const containers = spec?.template.spec?.containers ?? [];
   const failure = failureOf(deployment);
   const heldBy = finalizersOf(metadata);
-  const object = projectObject(deployment, seal.read(appsDeployments, metadata));
-  const original = originalOf(deployment, object.ownership);
+  const reading = seal.read(appsDeployments, metadata);
+  const object = projectObject(deployment, reading);
+  const original = originalOf(deployment, object.ownership, reading);
   return {
     ...object,
     ...(original && { original }),
@@ -83,14 +84,17 @@ export function projectSentinelDeployment(deployment: Deployment, seal: Seal): S
 }
 
 /**
- * The template of a sentinel that may be adopted, or of an adopted one that was marked as kept then. Without the mark, krane
- * wrote the template of an adopted one: what it lacks, somebody removed.
+ * The template of a sentinel that may be adopted, or of an adopted one whose seal says that it was kept then. Otherwise krane
+ * wrote the template: what it lacks, somebody removed.
  */
-function originalOf(deployment: Deployment, ownership: Ownership): OriginalTemplate | undefined {
+function originalOf(
+  deployment: Deployment,
+  ownership: Ownership,
+  reading: SealReading,
+): OriginalTemplate | undefined {
   if (ownership.kind === "unsealed") return originalTemplateOf(deployment);
-  const original =
-    ownership.kind === "ours" && ownership.isAdopted ? originalTemplateOf(deployment) : undefined;
-  return original?.kept === undefined ? undefined : original;
+  const kept = reading.kind === "valid" && reading.isAdopted ? reading.ids.keptTemplate : undefined;
+  return kept === undefined ? undefined : originalTemplateOf(deployment, kept);
 }
 
 export function projectSentinelCompanion(
