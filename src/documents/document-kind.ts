@@ -35,7 +35,7 @@ export interface DocumentSchema<D extends DocumentContent> {
   readonly holds: string;
   readonly fields: readonly Pick<
     Field<never>,
-    "name" | "wireName" | "words" | "shape" | "fallback" | "isRequired" | "holds"
+    "name" | "wireName" | "words" | "shape" | "fallback" | "isRequired" | "holds" | "translate"
   >[];
   /** The result has the right shape even if values were rejected. */
   read(map: SourceMap, rules: DocumentRules, refuse: Refuse): D;

@@ -6,11 +6,13 @@ import { ConnectError } from "@connectrpc/connect";
 import {
   ApplyObjectResponse_Change as Change,
   type Environment,
+  FieldProblemSchema,
   type ObjectRef,
   ObjectRefSchema,
   type ObjectSpec,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { type AnyObjectContent, idOf } from "../../kinds/documents.ts";
+import { type AnyObjectContent, idOf, loadDocumentKinds } from "../../kinds/documents.ts";
+import { printable } from "../../telemetry/scrub.ts";
 import { type Admin, regionFlaw } from "../admin/admin-access.ts";
 import { type AppliedApp, waitForApps } from "../apps/app-wait.ts";
 import { CommandError } from "../command-error.ts";
@@ -67,12 +69,12 @@ export async function applyDocuments(
   }
   const awaited: { ref: ObjectRef; version: bigint }[] = [];
   const apps: AppliedApp[] = [];
-  const lists = createEnvironmentLists(admin);
+  const known = createKnownEnvironments(admin, environments);
   await sendOrders(admin, io, {
     verb: "apply",
     // A deployment is checked against its environment and takes its secrets, so the environment must exist first.
     waves: [environments, others],
-    send: (loaded) => applyOne(admin, loaded, options, lists),
+    send: (loaded) => applyOne(admin, loaded, options, known),
     tell(loaded, applied) {
       tell(io, admin, loaded, applied, false);
       if (applied.ref !== undefined) awaited.push({ ref: applied.ref, version: applied.version });
@@ -93,10 +95,10 @@ async function checkAll(
   options: ApplyOptions,
   onChecked: (loaded: LoadedDocument, trial: Applied) => void,
 ): Promise<void> {
-  const environments = createEnvironmentLists(admin);
+  const known = createKnownEnvironments(admin, documents);
   const { errors, left } = await workInOrder(documents, {
     atOnce: callsAtOnce,
-    work: (loaded) => applyOne(admin, loaded, { ...options, dryRun: true }, environments),
+    work: (loaded) => applyOne(admin, loaded, { ...options, dryRun: true }, known),
     tell: onChecked,
     goesOn: (soFar) => soFar.length < refusalsMax && soFar.every(isAboutDocument),
   });
@@ -128,20 +130,69 @@ async function applyOne(
   admin: Admin,
   loaded: LoadedDocument,
   options: ApplyOptions,
-  environments: EnvironmentLists,
+  known: KnownEnvironments,
 ): Promise<Applied> {
   try {
-    return await send(admin, loaded, options, environments);
+    await requireEnvironment(admin, loaded, known);
+    return await send(admin, loaded, options, known);
   } catch (error) {
     if (!(error instanceof ConnectError)) throw error;
     const noRegion = await regionFlaw(admin, error, loaded.region);
-    const flaw = noRegion ?? admin.explain(error);
+    const flaw = noRegion ?? (await fieldFlaw(error, loaded)) ?? admin.explain(error);
     const isOfCommand = noRegion !== undefined && loaded.document.region === undefined;
     if (isOfCommand || (flaw.code !== "failed" && flaw.code !== "not_found")) throw flaw;
     const { file, line } = loaded.document.source;
     const lines = flaw.message.split("\n").map((text) => `${file}:${line}: ${loaded.title}: ${text}`);
     throw new DocumentRefusal(flaw.code, lines.join("\n"));
   }
+}
+
+interface KnownEnvironments {
+  readonly listed: EnvironmentLists;
+  /** Whether it exists, or is one of the documents. */
+  has(region: string, id: string): Promise<boolean>;
+}
+
+function createKnownEnvironments(admin: Admin, documents: readonly LoadedDocument[]): KnownEnvironments {
+  const listed = createEnvironmentLists(admin);
+  const has = async (region: string, id: string) =>
+    documents.some(
+      (each) => each.region === region && each.document.kind === "environment" && idOf(each.document) === id,
+    ) || (await listed(region)).some((each) => each.id === id);
+  return { listed, has };
+}
+
+/** A new deployment whose environment is missing or mistyped would run without its secrets. */
+async function requireEnvironment(
+  { client, signal }: Admin,
+  { document, region, title }: LoadedDocument,
+  known: KnownEnvironments,
+): Promise<void> {
+  if (document.kind !== "deployment" || (await known.has(region, document.spec.environmentId))) return;
+  const trial = { region, spec: { spec: specOf(document) }, dryRun: true };
+  if ((await client.applyObject(trial, { signal })).change !== Change.CREATED) return;
+  const { file, line } = document.source;
+  const environment = printable(document.spec.environmentId);
+  throw new DocumentRefusal(
+    "failed",
+    `${file}:${line}: ${title}: environment ${environment} does not exist in region ${region}; apply a document of kind Environment first`,
+  );
+}
+
+/** The rejected fields by their names in documents; undefined if the error names none. */
+async function fieldFlaw(
+  error: ConnectError,
+  { document }: LoadedDocument,
+): Promise<CommandError | undefined> {
+  const problems = error.findDetails(FieldProblemSchema);
+  if (problems.length === 0) return undefined;
+  const { fields = [] } = (await loadDocumentKinds()).find(({ kind }) => kind === document.kind) ?? {};
+  const lines = problems.map(({ path, problem: message }) => {
+    const ofWire = { path: path.replace(new RegExp(`^${document.kind}\\.`), ""), message };
+    const [known = ofWire] = fields.flatMap((field) => field.translate(ofWire) ?? []);
+    return printable(`${known.path} ${known.message}`);
+  });
+  return new CommandError("failed", lines.join("\n"));
 }
 
 /** A problem of one document, as opposed to an unreachable server, a rejected token or an unknown region. */
@@ -155,11 +206,11 @@ async function send(
   { client, signal }: Admin,
   { document, region }: LoadedDocument,
   { dryRun = undefined, ifVersion: expectedVersion }: ApplyOptions,
-  environments: EnvironmentLists,
+  { listed }: KnownEnvironments,
 ): Promise<Applied> {
   const expected = expectedVersion === undefined ? {} : { expectedVersion };
   if (document.kind === "environment") {
-    const before = (await environments(region)).find(({ id }) => id === document.spec.id);
+    const before = (await listed(region)).find(({ id }) => id === document.spec.id);
     const change = environmentChange(before, document.spec);
     if (dryRun) return { change, version: before?.version ?? 0n };
     const { environment } = await client.applyEnvironment(

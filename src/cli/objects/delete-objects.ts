@@ -115,6 +115,10 @@ export async function deleteObjects(
         io.stderr.write(`${target.title} does not exist\n`);
         return false;
       }
+      if (kind === "gone") {
+        io.stdout.write(`${target.title} is already deleted\n`);
+        return false;
+      }
       const said = target.kind === "environment" ? "is deleted" : "is being deleted";
       io.stdout.write(`${target.title} ${said}${version === undefined ? "" : ` (version ${version})`}\n`);
       if (target.kind === "object" && version !== undefined) awaited.push({ ref: target.ref, version });
@@ -132,7 +136,8 @@ function regionOf(target: Target): string {
 }
 
 interface Deletion {
-  readonly kind: "ordered" | "missing";
+  /** `gone`: deleted before, and nothing of it is left in the cluster. */
+  readonly kind: "ordered" | "missing" | "gone";
   readonly version?: bigint;
   /** The releases of an app that still ran. */
   readonly deployments?: readonly { readonly ref: ObjectRef; readonly version: bigint }[];
@@ -176,8 +181,8 @@ async function deleteOne(
     }));
     return { kind: "ordered", deployments: refs };
   }
-  const { version } = await client.deleteObject({ ref: target.ref, ...expected }, { signal });
-  return { kind: "ordered", version };
+  const { version, gone } = await client.deleteObject({ ref: target.ref, ...expected }, { signal });
+  return gone ? { kind: "gone" } : { kind: "ordered", version };
 }
 
 async function isAgreed(

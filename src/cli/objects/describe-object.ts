@@ -77,7 +77,9 @@ function joined(...parts: readonly string[]): string {
 async function eventsOf(admin: Admin, kind: NamedKind, id: string): Promise<string> {
   const { client, region, signal } = admin;
   const query = { region, kind: objectKindOf(kind), id, limit: eventsMax };
-  return renderEvents((await client.listEvents(query, { signal })).events, admin);
+  const { events } = await client.listEvents(query, { signal });
+  // Newest last, as in `krane events`.
+  return renderEvents(events.toReversed(), admin);
 }
 
 function renderEnvironment(

@@ -3,13 +3,17 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
 import { parse } from "yaml";
 import { type AdminServer, startAdminServer } from "../../../test/support/admin-server.ts";
 import { ciphertextOf } from "../../../test/support/ciphertext.ts";
 import { eventually } from "../../../test/support/eventually.ts";
 import { FakeIo } from "../../../test/support/fake-io.ts";
 import { readProjectFile } from "../../../test/support/project-files.ts";
-import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../gen/ctrl/v1/deployment_pb.ts";
+import {
+  ApplyDeploymentSchema,
+  ReportDeploymentStatusRequest_Update_Instance_Status as Status,
+} from "../../gen/ctrl/v1/deployment_pb.ts";
 import { main } from "../main.ts";
 import { readTextFile } from "../process/text-file.ts";
 
@@ -28,6 +32,10 @@ ${more}`;
 let server: AdminServer;
 before(async () => {
   server = await startAdminServer({ regions: ["local.dev", "other.dev"] });
+  const owner = { workspaceId: "ws_demo", projectId: "proj_demo" };
+  for (const region of ["local.dev", "other.dev"])
+    for (const id of ["env_demo", "env_get", "env_past"])
+      await server.client().applyEnvironment({ region, id, ...owner });
 });
 after(() => server.stop());
 
@@ -144,6 +152,59 @@ describe("krane apply", () => {
     assert.equal(code, 1);
     assert.match(stderr, /^krane: a\.yaml:\d+: deployment\/d_other: .*taken/);
     assert.equal((await run(["get", "deployment", "d_fresh"])).code, 3);
+  });
+
+  test("rejects a new deployment whose environment does not exist, unless a document has it", async () => {
+    const text = deployment("alone").replace("env_demo", "env_alone");
+    const refused = await run(["apply", "-f", "a.yaml"], { "a.yaml": text });
+    assert.deepEqual(
+      [refused.code, refused.stderr],
+      [
+        1,
+        "krane: a.yaml:1: deployment/d_alone: environment env_alone does not exist in region local.dev; apply a document of kind Environment first\n",
+      ],
+    );
+    assert.equal((await run(["apply", "-f", "a.yaml", "--dry-run"], { "a.yaml": text })).code, 1);
+    assert.equal((await run(["get", "deployment", "d_alone"])).code, 3);
+    const environment = `apiVersion: krane/v1
+kind: Environment
+id: env_alone
+workspace: ws_demo
+project: proj_demo
+`;
+    const both = { "a.yaml": `${text}---\n${environment}` };
+    assert.equal((await run(["apply", "-f", "a.yaml"], both)).code, 0);
+  });
+
+  test("changes a deployment whose environment never existed, as programs may create it", async () => {
+    const owner = { workspaceId: "ws_demo", projectId: "proj_demo", environmentId: "env_never" };
+    const place = {
+      deploymentId: "d_old",
+      k8sName: "old",
+      k8sNamespace: "demo",
+      image: "registry.example/old:1",
+    };
+    const value = create(ApplyDeploymentSchema, {
+      ...owner,
+      ...place,
+      replicas: 1,
+      cpuMillicores: 250n,
+      memoryMib: 256n,
+    });
+    await server.client().applyObject({ region: "local.dev", spec: { spec: { case: "deployment", value } } });
+    const changed = { "a.yaml": deployment("old", "replicas: 2\n").replace("env_demo", "env_never") };
+    assert.match((await run(["apply", "-f", "a.yaml"], changed)).stdout, /^deployment\/d_old configured /);
+  });
+
+  test("names a rejected field as documents do", async () => {
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("kept") });
+    const moved = deployment("kept").replace("name: kept", "name: moved");
+    const { code, stderr } = await run(["apply", "-f", "a.yaml"], { "a.yaml": moved });
+    assert.equal(code, 1);
+    assert.equal(
+      stderr,
+      'krane: a.yaml:1: deployment/d_kept: name must stay "kept" while deployment d_kept exists; use a new id\n',
+    );
   });
 
   test("with --if-version refuses what somebody else has changed meanwhile", async () => {
@@ -310,7 +371,7 @@ test("krane describe shows what is wanted, what runs and what happened", async (
   assert.match(stdout, /\nPods:\n {2}NAME +STATUS +ADDRESS\n {2}told-0 +Running +told-0\.demo:8080\n/);
   assert.match(
     stdout,
-    /\nEvents:\n {2}AGE +EVENT +VERSION +BY +OUTCOME\n(?: {2}.*\n)* {2}\d+s +set +\d+ +ann\n$/,
+    /\nEvents:\n {2}AGE +EVENT +VERSION +BY +OUTCOME\n {2}\d+s +set +\d+ +ann\n {2}\d+s +reported .*\n$/,
   );
   assert.equal((await run(["describe", "deployment"])).code, 64);
   assert.equal((await run(["describe", "deployment", "none"])).code, 3);
@@ -426,6 +487,12 @@ describe("krane delete", () => {
     const again = await run(["delete", "-f", "hello.yaml", "--yes"], { "hello.yaml": hello });
     assert.equal(again.code, 3);
     assert.match(again.stderr, /environment\/env_hello does not exist/);
+    assert.match(again.stdout, /^deployment\/d_hello is being deleted /, "its pods may still run");
+    await server
+      .agentClient()
+      .reportDeploymentStatus({ change: { case: "delete", value: { k8sName: "hello" } } });
+    const third = await run(["delete", "-f", "hello.yaml", "--yes", "--wait"], { "hello.yaml": hello });
+    assert.equal(third.stdout, "deployment/d_hello is already deleted\n");
   });
 
   test("of files leaves an environment to the end, wherever it stands", async () => {

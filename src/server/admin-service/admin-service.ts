@@ -2,11 +2,12 @@
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { linkSignals } from "../../concurrency/abort.ts";
 import type { Clock } from "../../concurrency/clock.ts";
-import type {
-  AdminService,
-  DeleteObjectRequest,
-  ReleaseDeletionRequest,
-  WatchEventsRequest,
+import {
+  type AdminService,
+  type DeleteObjectRequest,
+  ObjectView_Phase as Phase,
+  type ReleaseDeletionRequest,
+  type WatchEventsRequest,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { KindName } from "../../kinds/kinds.ts";
 import { StreamPlaces } from "../../services/stream-places.ts";
@@ -24,7 +25,7 @@ import {
 } from "./environments.ts";
 import { eventFeed, listEvents } from "./events.ts";
 import { applyObject, assertOwn, conditionOf, notFound, scaleObject } from "./object-changes.ts";
-import { getObject, listAgents, listObjects } from "./object-reads.ts";
+import { agentOf, getObject, listAgents, listObjects, objectView } from "./object-reads.ts";
 import { parseRef, parseRegion } from "./object-refs.ts";
 import { adoptObjects, listStrangers } from "./strangers.ts";
 
@@ -107,7 +108,11 @@ export async function deleteObject(store: Store, request: DeleteObjectRequest, a
     if (row?.desired !== "stopped") assertOwn(kind, row);
     return stopping(kind, row?.desired === "stopped" ? {} : condition)(row);
   };
-  const { after } = await store.change(region, kind, id, decide, author, { withOwned: true });
+  const { before, after } = await store.change(region, kind, id, decide, author, { withOwned: true });
   if (after === undefined) throw notFound(ref);
-  return { version: after.version };
+  const { version } = after;
+  if (before?.desired !== "stopped") return { version };
+  const [object, agent] = [await store.object(region, kind, id), await agentOf(store, region)];
+  const gone = object === undefined || objectView(region, kind, object, agent?.known).phase === Phase.DELETED;
+  return { version, gone };
 }
