@@ -6,7 +6,7 @@ import { createSystemClock } from "../src/concurrency/clock.ts";
 import { Secret } from "../src/config/secret.ts";
 import { createEmbeddedVault } from "../src/vault/embedded-vault.ts";
 import { createMasterKeySource, generateMasterKey } from "../src/vault/master-keys.ts";
-import { createMemoryStorage } from "../test/support/memory-storage.ts";
+import { createMemoryStorage } from "../src/vault/storage/memory-storage.ts";
 import type { Benchmark } from "./benchmark.ts";
 import { median } from "./statistics.ts";
 

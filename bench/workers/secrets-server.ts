@@ -23,7 +23,7 @@ import { createLog } from "../../src/telemetry/log.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { createEmbeddedVault } from "../../src/vault/embedded-vault.ts";
 import { createMasterKeySource, generateMasterKey } from "../../src/vault/master-keys.ts";
-import { createMemoryStorage } from "../../test/support/memory-storage.ts";
+import { createMemoryStorage } from "../../src/vault/storage/memory-storage.ts";
 import { takeTask, tellParent } from "./parent.ts";
 import { cpuSeconds } from "./resources.ts";
 import { createBenchSeal } from "./secrets-seal.ts";

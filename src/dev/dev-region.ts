@@ -1,6 +1,6 @@
 // A complete region in one process: a cluster, a control plane and an agent, with the sample scenario.
 
-import { createClient, type Interceptor } from "@connectrpc/connect";
+import { type ConnectRouter, createClient, type Interceptor } from "@connectrpc/connect";
 import type { PodBehaviour } from "@krane/kube-apiserver";
 import type { AgentDeps } from "../agent/agent-deps.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
@@ -18,6 +18,7 @@ import type { Faults } from "../server/faults.ts";
 import { createInMemoryControlPlane, type InMemoryControlPlane } from "../server/in-process.ts";
 import type { DevCluster } from "./dev-cluster.ts";
 import { DevError } from "./dev-error.ts";
+import { createDevVault, type DevVault, type DevVaultDeps } from "./dev-vault.ts";
 import { type EmbeddedClusterDeps, startEmbeddedCluster } from "./embedded-cluster.ts";
 import { connectRealCluster } from "./real-cluster.ts";
 import { agentStep } from "./running-agent.ts";
@@ -47,10 +48,7 @@ export interface DevOptions {
   readonly cliContextPath?: string;
 }
 
-export interface DevDeps extends AgentDeps, EmbeddedClusterDeps {
-  /** Generates unguessable text. */
-  createToken(): string;
-}
+export interface DevDeps extends AgentDeps, EmbeddedClusterDeps, DevVaultDeps {}
 
 export interface DevRegion {
   readonly name: string;
@@ -85,9 +83,15 @@ export async function startDevRegion(
   const adminToken = new Secret(deps.createToken());
   const adminTokens = new Secret(`dev read-write ${adminToken.reveal()}`);
   const plane = createInMemoryControlPlane({ tokens: [new Secret(controlToken)], adminTokens }, deps);
+  const vault = await stack.open(
+    "vault",
+    async () => createDevVault(deps),
+    (created) => ({ stop: () => created.vault.close() }),
+    signal,
+  );
   const control = await stack.open(
     "control plane",
-    (starting) => startControlPlane(plane, ports.control, deps, starting),
+    (starting) => startControlPlane(plane, vault, ports.control, deps, starting),
     (started) => ({ stop: (hurry) => started.close(hurry), failed: started.failed }),
     signal,
   );
@@ -96,7 +100,7 @@ export async function startDevRegion(
   await applySample(plane.admin, options.cluster.kind);
   const controlUrl = `http://${loopback}:${control.port}`;
   if (cliContextPath !== undefined)
-    await stack.start(cliContextStep(cliContextPath, controlUrl, adminToken, deps), signal);
+    await stack.start(cliContextStep(cliContextPath, controlUrl, { adminToken, vault }, deps), signal);
   const agentToken = deps.createToken();
   const agentOptions = {
     rpcPort: ports.rpc,
@@ -104,6 +108,7 @@ export async function startDevRegion(
     metricsPort: ports.metrics,
     controlUrl,
     controlToken,
+    vaultToken: vault.token.reveal(),
     agentToken,
     kubeconfigPath: cluster.kubeconfigPath,
     networkPolicy: options.cluster.kind === "real" ? "best-effort" : "required",
@@ -145,19 +150,36 @@ function releasesStep({ store }: InMemoryControlPlane, { clock, random, log }: D
   return { name: "releases", start: async () => startLoop("releases", loop, { clock, random, onFailure }) };
 }
 
-function cliContextStep(path: string, server: string, token: Secret, deps: DevDeps): LifecycleStep {
+interface CliTokens {
+  readonly adminToken: Secret;
+  readonly vault: DevVault;
+}
+
+function cliContextStep(path: string, server: string, tokens: CliTokens, deps: DevDeps): LifecycleStep {
   return {
     name: "contexts file",
     async start() {
-      await writeCliContext(path, server, token, deps);
+      await writeCliContext(path, server, tokens, deps);
       return { stop: () => deps.removeFile(path) };
     },
   };
 }
 
-async function writeCliContext(path: string, server: string, token: Secret, deps: DevDeps): Promise<void> {
+async function writeCliContext(
+  path: string,
+  server: string,
+  { adminToken: token, vault }: CliTokens,
+  deps: DevDeps,
+): Promise<void> {
+  const context = {
+    name: "dev",
+    server,
+    region: devRegion,
+    token,
+    vault: { url: server, token: vault.token },
+  };
   try {
-    await deps.writeTextFile(path, renderCliContext({ name: "dev", server, region: devRegion, token }));
+    await deps.writeTextFile(path, renderCliContext(context));
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     const advice = "choose another path with --write-kubeconfig";
@@ -176,12 +198,17 @@ function startCluster(
 
 async function startControlPlane(
   plane: InMemoryControlPlane,
+  vault: DevVault,
   port: number,
   deps: DevDeps,
   signal: AbortSignal,
 ): Promise<RunningControlPlane> {
+  const routes = (router: ConnectRouter) => {
+    plane.routes(router);
+    vault.routes(router);
+  };
   try {
-    return await createControlPlaneServer(plane, { port, host: loopback }, deps).start(signal);
+    return await createControlPlaneServer({ ...plane, routes }, { port, host: loopback }, deps).start(signal);
   } catch (error) {
     if (!(error instanceof ServiceError) || !(error.cause instanceof Error)) throw error;
     throw explainListenFailure({ setting: "--control-port", port }, error.cause);

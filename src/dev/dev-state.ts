@@ -60,7 +60,9 @@ export async function loadDevState(region: DevRegion, signal: AbortSignal): Prom
     if (!isGone(wanted, object)) shown.push(wantedObject(wanted, object));
   }
   const others = [...inspected.values()].filter(({ reason }) => reason !== "").map(unknownObject);
-  return { stream: streamsText(status?.controllers ?? []), objects: [...shown, ...others].sort(compare) };
+  const controllers = status?.controllers ?? [];
+  const stream = streamsText(controllers, region.faults.openStreams);
+  return { stream, objects: [...shown, ...others].sort(compare) };
 }
 
 /** Whether every desired object is up to date and ready. */
@@ -152,22 +154,27 @@ function outcomeText(outcome: ObjectStatus_Outcome): string {
   return outcomeTexts.get(outcome) ?? "unknown";
 }
 
-/** One word if all streams are in the same state, which is nearly always. */
-function streamsText(controllers: readonly ControllerStatus[]): string {
-  const texts = controllers.map(streamText);
+/**
+ * One word if all streams are in the same state, which is nearly always. A control plane sends nothing before the next
+ * change, so an agent that has reconnected takes 15 seconds to be sure that its stream is open. The control plane of
+ * `krane dev` knows at once: `openAtServer` streams are open there.
+ */
+export function streamsText(controllers: readonly ControllerStatus[], openAtServer: number): string {
+  const isConnected = controllers.length > 0 && openAtServer >= controllers.length;
+  const texts = controllers.map((each) => streamText(each, isConnected));
   const [first = "not open"] = texts;
   if (texts.every((text) => text === first)) return first;
   return controllers.map(({ name }, index) => `${name} ${texts[index]}`).join(", ");
 }
 
-function streamText(controller: ControllerStatus): string {
+function streamText(controller: ControllerStatus, isConnected: boolean): string {
   const { state = StreamStatus_State.UNSPECIFIED, lastErrorCode = "" } = controller.stream ?? {};
   const because = lastErrorCode === "" ? "" : ` (${lastErrorCode})`;
   switch (state) {
     case StreamStatus_State.OPEN:
       return "open";
     case StreamStatus_State.CONNECTING:
-      return `connecting${because}`;
+      return isConnected ? "open" : `connecting${because}`;
     case StreamStatus_State.BACKING_OFF:
       return `waiting to reconnect${because}`;
     default:

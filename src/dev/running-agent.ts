@@ -17,6 +17,8 @@ export interface DevAgentOptions {
   readonly metricsPort: number;
   readonly controlUrl: string;
   readonly controlToken: string;
+  /** Of the vault, which the control plane's port serves too. */
+  readonly vaultToken: string;
   readonly agentToken: string;
   readonly kubeconfigPath: string;
   /** Without this, nothing would run on a cluster without Cilium. */
@@ -32,6 +34,8 @@ export function agentConfig(options: DevAgentOptions): Config {
     "prometheus-port": String(options.metricsPort),
     "control-plane-url": options.controlUrl,
     "control-plane-bearer": options.controlToken,
+    "vault-url": options.controlUrl,
+    "vault-token": options.vaultToken,
     "kubernetes-kubeconfig": options.kubeconfigPath,
     "agent-token": options.agentToken,
     "isolation-network-policy": options.networkPolicy,

@@ -11,11 +11,15 @@ import { applyWanted } from "./wanted-objects.ts";
 export const devRegion = "local.dev";
 export const devNamespace = "krane-dev";
 export const devWorkspaceId = "ws_krane_dev";
+const devProjectId = "proj_krane_dev";
 
 type DeploymentInit = ApplyInit<"deployment">;
 
 export async function applySample(admin: Admin, cluster: "embedded" | "real"): Promise<void> {
   const region = { admin, name: devRegion };
+  const owner = { workspaceId: devWorkspaceId, projectId: devProjectId };
+  for (const id of new Set(sampleDeployments().map(({ environmentId = "" }) => environmentId)))
+    await admin.applyEnvironment({ region: devRegion, id, ...owner });
   for (const deployment of sampleDeployments()) await applyWanted(region, "deployment", deployment);
   // On a real cluster a sentinel would need an image and databases that are not available.
   if (cluster === "embedded") await applyWanted(region, "sentinel", sampleSentinel());
@@ -42,7 +46,7 @@ function sampleDeployment(
     k8sNamespace: devNamespace,
     k8sName: name,
     workspaceId: devWorkspaceId,
-    projectId: "proj_krane_dev",
+    projectId: devProjectId,
     environmentId,
     deploymentId: deploymentIdOf(name),
     image,
@@ -57,7 +61,7 @@ export function sampleSentinel(): ApplyInit<"sentinel"> {
   return {
     k8sName: "gateway",
     workspaceId: devWorkspaceId,
-    projectId: "proj_krane_dev",
+    projectId: devProjectId,
     environmentId: "env_production",
     sentinelId: "se_gateway",
     image: "registry.example/sentinel:1",

@@ -1,5 +1,6 @@
 // Renders the screen of `krane dev`, as a pure function from state to lines that fit the terminal. When space is short,
-// a few rows of the table (or the help) have priority, then the keys, then the addresses, then more of the table.
+// a few rows of the table (or the help) have priority, then the keys, the addresses and what happened last, then more of
+// the table.
 
 import { printable } from "../telemetry/scrub.ts";
 import { actions } from "./actions.ts";
@@ -29,12 +30,16 @@ export interface ViewSize {
 }
 
 const recentMax = 8;
+/** A key whose result is not shown seems to do nothing. */
+const recentRowsMin = 2;
 /** The heading and some objects: less is no table. */
 const bodyRowsMin = 6;
 
 export function renderView(model: ViewModel, size: ViewSize): readonly string[] {
   const clip = (line: string) => clipped(line, size.columns);
-  const page = model.showsHelp ? helpLines.flatMap((line) => wrapped(line, size.columns)) : undefined;
+  const page = model.showsHelp
+    ? helpLines.flatMap((line) => wrapped(line, size.columns, helpIndent(line)))
+    : undefined;
   const objectRows = Math.max(2, (model.state?.objects.length ?? 0) + 1);
   const bodyRows = page?.length ?? Math.min(objectRows, bodyRowsMin);
   let room = size.rows - bodyRows;
@@ -45,11 +50,14 @@ export function renderView(model: ViewModel, size: ViewSize): readonly string[] 
   };
   const foot = take(footLines(size.columns));
   const head = take(headLines(model).map(clip));
+  const recent = model.recent
+    .slice(-recentMax)
+    .flatMap((line) => wrapped(`  ${printable(line)}`, size.columns, "    "));
+  const kept = page === undefined ? take(recent.slice(-recentRowsMin)) : [];
   const bodyRoom = room + bodyRows;
   const body = page?.slice(0, bodyRoom) ?? tableLines(model, { ...size, rows: bodyRoom });
-  room = bodyRoom - body.length;
-  const recent = model.recent.slice(-recentMax).map((line) => clip(`  ${printable(line)}`));
-  const shownRecent = take(recent.slice(-Math.max(0, room - 1)));
+  room = bodyRoom - body.length + (kept.length === 0 ? 0 : kept.length + 1);
+  const shownRecent = take(recent.slice(-Math.min(recentMax, Math.max(0, room - 1))));
   return [head, body, shownRecent, foot]
     .filter((part) => part.length > 0)
     .flatMap((part, index) => (index === 0 ? [...part] : ["", ...part]));
@@ -159,9 +167,13 @@ const helpLines: readonly string[] = [
   "Any key closes this page; q quits.",
 ];
 
-/** Breaks a line between words; what follows a key stays below its explanation. */
-function wrapped(line: string, columns: number): readonly string[] {
-  const indent = /^ {2}\S.{5}/.test(line) ? " ".repeat(8) : "";
+/** What follows a key stays below its explanation. */
+function helpIndent(line: string): string {
+  return /^ {2}\S.{5}/.test(line) ? " ".repeat(8) : "";
+}
+
+/** Breaks a line between words, and indents what follows. */
+function wrapped(line: string, columns: number, indent: string): readonly string[] {
   const lines: string[] = [];
   let rest = line;
   while (rest.length > columns) {

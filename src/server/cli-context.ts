@@ -15,6 +15,8 @@ export interface CliContext {
   readonly token: Secret;
   /** Certificates to trust instead of the system's. */
   readonly caFile?: string | undefined;
+  /** The vault that `krane secrets` encrypts with. */
+  readonly vault?: { readonly url: string; readonly token: Secret };
 }
 
 export interface CliContextDeps {
@@ -22,15 +24,18 @@ export interface CliContextDeps {
 }
 
 /** The text of a contexts file that holds this context. */
-export function renderCliContext({ name, server, region, token, caFile }: CliContext): string {
+export function renderCliContext({ name, server, region, token, caFile, vault }: CliContext): string {
   const fields = { server, region, token: token.reveal(), ...(caFile !== undefined && { ca_file: caFile }) };
-  const lines = Object.entries(fields).map(([key, value]) => `${key} = ${tomlText(value)}`);
+  const ofVault = vault && { url: vault.url, token: vault.token.reveal() };
   return `# Written at each start. Use it with: export KRANE_CONFIG=<this file>
 current = ${tomlText(name)}
 
-[contexts.${name}]
-${lines.join("\n")}
-`;
+${tomlTable(`contexts.${name}`, fields)}${ofVault ? `\n${tomlTable(`contexts.${name}.vault`, ofVault)}` : ""}`;
+}
+
+function tomlTable(title: string, fields: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(fields).map(([key, value]) => `${key} = ${tomlText(value)}\n`);
+  return `[${title}]\n${lines.join("")}`;
 }
 
 /** TOML has the same escapes as JSON, and requires one more character to be escaped. */

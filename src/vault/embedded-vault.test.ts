@@ -4,7 +4,6 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import fc from "fast-check";
 import { FakeClock } from "../../test/support/fake-clock.ts";
-import { createMemoryStorage } from "../../test/support/memory-storage.ts";
 import { Secret } from "../config/secret.ts";
 import {
   Binding,
@@ -14,6 +13,7 @@ import {
 } from "../gen/vault/v1/object_pb.ts";
 import { createEmbeddedVault, type EmbeddedVaultOptions, valueBytesMax } from "./embedded-vault.ts";
 import { createMasterKeySource, generateMasterKey } from "./master-keys.ts";
+import { createMemoryStorage } from "./storage/memory-storage.ts";
 import type { VaultStorage } from "./storage/storage.ts";
 import { VaultError, type VaultErrorCode } from "./vault-error.ts";
 

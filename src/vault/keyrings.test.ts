@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { FakeClock } from "../../test/support/fake-clock.ts";
-import { createMemoryStorage } from "../../test/support/memory-storage.ts";
 import { createTestVault, mortalStorage } from "../../test/support/vault-fixture.ts";
 import { Secret } from "../config/secret.ts";
 import { createEmbeddedVault } from "./embedded-vault.ts";
 import { createMasterKeySource, generateMasterKey } from "./master-keys.ts";
+import { createMemoryStorage } from "./storage/memory-storage.ts";
 import type { VaultStorage } from "./storage/storage.ts";
 import { VaultError } from "./vault-error.ts";
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { createMemoryStorage } from "../../test/support/memory-storage.ts";
 import { createTestVault, masterKeysOf, mortalStorage } from "../../test/support/vault-fixture.ts";
 import { createSystemClock } from "../concurrency/clock.ts";
 import { generateMasterKey } from "./master-keys.ts";
 import { rotateDataKeys } from "./rotation.ts";
+import { createMemoryStorage } from "./storage/memory-storage.ts";
 import type { VaultStorage } from "./storage/storage.ts";
 import type { EncryptedValue } from "./vault.ts";
 

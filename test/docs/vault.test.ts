@@ -16,7 +16,7 @@ import {
 } from "../../src/gen/vault/v1/object_pb.ts";
 import { bulkItemsMax, valueBytesMax } from "../../src/vault/embedded-vault.ts";
 import { generateMasterKey } from "../../src/vault/master-keys.ts";
-import { createMemoryStorage } from "../support/memory-storage.ts";
+import { createMemoryStorage } from "../../src/vault/storage/memory-storage.ts";
 import { readProjectFile } from "../support/project-files.ts";
 import { createTestVault } from "../support/vault-fixture.ts";
 

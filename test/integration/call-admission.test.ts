@@ -21,8 +21,8 @@ import { schedulerServiceRoutes } from "../../src/services/scheduler-service.ts"
 import { vaultServiceRoutes } from "../../src/services/vault-service.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { generateMasterKey } from "../../src/vault/master-keys.ts";
+import { createMemoryStorage } from "../../src/vault/storage/memory-storage.ts";
 import { eventually } from "../support/eventually.ts";
-import { createMemoryStorage } from "../support/memory-storage.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { serveSecrets } from "../support/served-secrets.ts";
 import { createTestVault, secretOf } from "../support/vault-fixture.ts";

@@ -99,6 +99,11 @@ const subresourceKinds = new Map<string, Subresource["kind"]>([
   ["token", { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" }],
 ]);
 
+const subresourceVerbs = new Map<string, readonly string[]>([
+  ["finalize", ["update"]],
+  ["log", ["get"]],
+]);
+
 function subresourcesOf(resource: ServedResource): Subresource[] {
   const own = { group: "", version: "", kind: resource.kind.kind };
   const change = ["get", "patch", "update"];
@@ -106,7 +111,7 @@ function subresourcesOf(resource: ServedResource): Subresource[] {
     ...(resource.subresources ?? []).map((name) => ({
       name,
       kind: subresourceKinds.get(name) ?? own,
-      verbs: name === "finalize" ? ["update"] : ["create"],
+      verbs: subresourceVerbs.get(name) ?? ["create"],
     })),
     ...(resource.scale
       ? [{ name: "scale", kind: { group: "autoscaling", version: "v1", kind: "Scale" }, verbs: change }]

@@ -18,6 +18,7 @@ import { createdBody, deletedBody, methodNotAllowed, StatusError, statusBody } f
 import type { StoredObject } from "./store.ts";
 import { bindPod } from "./subresources/binding.ts";
 import { evictPod } from "./subresources/eviction.ts";
+import { readLog } from "./subresources/log.ts";
 import { patchScale, readScale, updateScale } from "./subresources/scale.ts";
 import { requestToken } from "./subresources/token.ts";
 import { liveObject, updateFromBody } from "./update.ts";
@@ -196,6 +197,10 @@ function handleSubresource(scope: Scope): WholeResponse {
   if (subresource === "finalize") {
     if (request.method !== "PUT") throw methodNotAllowed();
     return represent(scope, 200, updateFromBody(scope, request.body).object);
+  }
+  if (subresource === "log") {
+    if (request.method !== "GET") throw methodNotAllowed();
+    return { kind: "whole", status: 200, body: readLog(scope) };
   }
   if (request.method !== "POST") throw methodNotAllowed();
   switch (subresource) {

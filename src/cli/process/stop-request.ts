@@ -1,7 +1,7 @@
 // Turns SIGINT and SIGTERM into an AbortSignal. A second signal skips the clean-up and exits immediately, with the exit
 // code that shells use for the signal.
 import type { Log } from "../../telemetry/log.ts";
-import { exitCodeOfSignal, exitCodes } from "../exit-codes.ts";
+import { exitCodeOfSignal, exitCodes, isBug, leavesOf } from "../exit-codes.ts";
 import type { Io, StopSignal } from "../io.ts";
 
 export interface StopRequest {
@@ -45,9 +45,25 @@ export async function runUntilStopped(
     return exitCodes.ok;
   } catch (error) {
     if (error === stop.signal.reason) return exitCodes.ok;
-    log?.error("krane failed", { error });
+    log?.error("krane failed", { error: leavesOf(error).some(isBug) ? error : withoutStack(error) });
     throw error;
   } finally {
     stop.release();
   }
+}
+
+const causesMax = 5;
+
+/** The message of an expected failure says what to do; a dozen frames would only hide it. */
+function withoutStack(error: unknown, depth = 0): unknown {
+  if (!(error instanceof Error) || depth === causesMax) return undefined;
+  const { name, message, cause } = error;
+  const inner = (each: unknown) => withoutStack(each, depth + 1);
+  return {
+    name,
+    message,
+    ...("code" in error && { code: error.code }),
+    ...(cause !== undefined && { cause: inner(cause) }),
+    ...(error instanceof AggregateError && { errors: error.errors.map(inner) }),
+  };
 }

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type AdminServer, startAdminServer } from "../../../test/support/admin-server.ts";
 import { FakeIo } from "../../../test/support/fake-io.ts";
-import { createMemoryStorage } from "../../../test/support/memory-storage.ts";
 import { createQuietLog } from "../../../test/support/quiet-log.ts";
 import { createTestVault, secretOf } from "../../../test/support/vault-fixture.ts";
 import { createSystemClock } from "../../concurrency/clock.ts";
@@ -15,6 +14,7 @@ import { rpcRoutes } from "../../services/rpc-routes.ts";
 import { vaultServiceRoutes } from "../../services/vault-service.ts";
 import { createMetrics } from "../../telemetry/metrics.ts";
 import { generateMasterKey } from "../../vault/master-keys.ts";
+import { createMemoryStorage } from "../../vault/storage/memory-storage.ts";
 import type { Vault } from "../../vault/vault.ts";
 import { main } from "../main.ts";
 

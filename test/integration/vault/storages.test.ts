@@ -19,7 +19,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { createFileStorage, type FileSystem } from "../../../src/vault/storage/file-storage.ts";
-import { createMemoryStorage } from "../../support/memory-storage.ts";
+import { createMemoryStorage } from "../../../src/vault/storage/memory-storage.ts";
 import { defineStorageContract } from "./storage-contract.ts";
 
 const { signal } = new AbortController();

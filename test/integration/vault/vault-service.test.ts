@@ -18,10 +18,10 @@ import { vaultServiceRoutes } from "../../../src/services/vault-service.ts";
 import { createMetrics } from "../../../src/telemetry/metrics.ts";
 import { generateMasterKey } from "../../../src/vault/master-keys.ts";
 import { createRemoteVault, type RemoteVaultOptions } from "../../../src/vault/remote-vault.ts";
+import { createMemoryStorage } from "../../../src/vault/storage/memory-storage.ts";
 import type { Vault } from "../../../src/vault/vault.ts";
 import { VaultError, type VaultErrorCode } from "../../../src/vault/vault-error.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { createMemoryStorage } from "../../support/memory-storage.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
 import { createTestVault, secretOf } from "../../support/vault-fixture.ts";
 

@@ -79,7 +79,7 @@ export const pods = defineResource<Pod>({
   schema: "io.k8s.api.core.v1.Pod",
   statusSubresource: true,
   deleteReturnsObject: true,
-  subresources: ["binding", "eviction"],
+  subresources: ["binding", "eviction", "log"],
   generationPaths: [["spec"]],
   selectableFields: {
     "spec.nodeName": (pod) => pod.spec?.nodeName ?? "",

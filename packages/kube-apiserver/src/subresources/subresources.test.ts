@@ -49,6 +49,20 @@ test("a pod can be bound only once", () => {
   assert.match(String(again.body["message"]), /pod p is already assigned to node "n1"$/);
 });
 
+test("the log of a pod says that no containers run, and with which exit code one ended", () => {
+  const { ask, merge } = start();
+  const logOf = (query = {}) => ask({ method: "GET", path: `${core}/pods/p/log`, query });
+  const quiet = "this cluster is simulated and runs no containers, so c has no output";
+  assert.deepEqual([logOf().status, logOf().body], [200, `${quiet}\n`]);
+  const terminated = { exitCode: 3 };
+  const containerStatuses = [{ name: "c", ready: false, restartCount: 1, lastState: { terminated } }];
+  merge(`${core}/pods/p/status`, { status: { containerStatuses } });
+  assert.equal(logOf({ container: "c" }).body, `${quiet}; its simulated program ended with exit code 3\n`);
+  assert.equal(logOf({ container: "other" }).status, 400);
+  assert.equal(ask({ method: "GET", path: `${core}/pods/none/log` }).status, 404);
+  assert.equal(ask({ method: "POST", path: `${core}/pods/p/log`, body: {} }).status, 405);
+});
+
 test("a bound pod has the labels of the binding, overridden by the zone of its node", () => {
   const { ask, post } = start();
   const labels = { "topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r", disk: "fast" };

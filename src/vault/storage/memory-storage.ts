@@ -1,7 +1,6 @@
-// A vault's storage in memory.
-
-import { objectBytesMax, type VaultStorage } from "../../src/vault/storage/storage.ts";
-import { VaultError } from "../../src/vault/vault-error.ts";
+// A vault's storage in memory, for `krane dev` and tests.
+import { VaultError } from "../vault-error.ts";
+import { objectBytesMax, type VaultStorage } from "./storage.ts";
 
 export function createMemoryStorage(): VaultStorage {
   const objects = new Map<string, { readonly bytes: Uint8Array; readonly version: string }>();
