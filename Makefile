@@ -75,9 +75,9 @@ clean: ## Remove build results (not the Kubernetes cache)
 	npm ci --no-progress --ignore-scripts
 	@touch $@
 
-.cache/node24: tools/node24/package.json tools/node24/package-lock.json
+.cache/node24: tools/node24/package.json tools/node24/package-lock.json tools/node24/install.mjs
 	@mkdir -p .cache
-	npm ci --no-progress --ignore-scripts --prefix tools/node24
+	node tools/node24/install.mjs
 	@touch $@
 
 .cache/checked: .cache/installed biome.json tsconfig.json Makefile $(SOURCES)
