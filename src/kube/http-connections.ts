@@ -128,7 +128,9 @@ export class HttpConnections {
 
 function resetWhenDestroyed(socket: Socket, tcp: Socket): void {
   const destroy = socket.destroy.bind(socket);
+  let isResetting = false;
   socket.destroy = (error) => {
+    if (isResetting) return socket;
     // An incomplete request needs no reset: the server does not act on it.
     const isSent = socket.writableLength === 0 && tcp.writableLength === 0;
     if (error === undefined || !isSent || socket.destroyed || tcp.destroyed) return destroy(error);
@@ -136,7 +138,9 @@ function resetWhenDestroyed(socket: Socket, tcp: Socket): void {
       tcp.resetAndDestroy();
       return destroy(error);
     }
-    // Node crashes if both end at once.
+    // TLS ends after TCP has closed, however often it is told to. If it ended before, Node would free the TLS state at
+    // once, because TCP has no handle any more; if it is just reading from that state, the process crashes.
+    isResetting = true;
     tcp.once("close", () => destroy(error));
     tcp.resetAndDestroy();
     return socket;

@@ -351,12 +351,9 @@ function requestWhole(
     dispatcher.dispatch(request, {
       onRequestStart(controller) {
         connection = controller;
-        if (signal.aborted) return controller.abort(signal.reason);
-        try {
-          timer = limits.onSend?.()?.(fail);
-        } catch (error) {
-          fail(error as Error);
-        }
+        // If this throws, nothing is sent and the connection stays usable. abort() would destroy it.
+        signal.throwIfAborted();
+        timer = limits.onSend?.()?.(fail);
       },
       onResponseStart(_, statusCode, answerHeaders) {
         limits.onBegin?.();

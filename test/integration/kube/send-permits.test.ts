@@ -63,17 +63,48 @@ async function expectReset(t: TestContext, tls?: ServerOptions): Promise<void> {
 
 test("a write that takes too long is reset", (t) => expectReset(t));
 
-test("a write that takes too long is reset, over TLS too", async (t) => {
+async function certificate(): Promise<ServerOptions> {
   const read = (file: string) =>
     readFile(fileURLToPath(new URL(`../../../testdata/tls/${file}`, import.meta.url)), "utf8");
-  await expectReset(t, { cert: await read("first.cert.pem"), key: await read("first.key.pem") });
+  return { cert: await read("first.cert.pem"), key: await read("first.key.pem") };
+}
+
+test("a write that takes too long is reset, over TLS too", async (t) => expectReset(t, await certificate()));
+
+test("writes that may no longer be sent cost no connection over TLS, and do not crash Node", async (t) => {
+  const server = await startStubApiServer(
+    t,
+    (_, response) => answerJson(response, 200, {}),
+    await certificate(),
+  );
+  const { transport } = connectTo(t, server, { connections: 8, endpoint: { insecureSkipTlsVerify: true } });
+  const late = () => {
+    throw new KubeApiError("no-lease", "too late");
+  };
+  // The first ones are checked while the TLS handshake of their connection ends. Their connection used to be destroyed
+  // there, which Node does not survive.
+  const codes = await Promise.all(
+    Array.from({ length: 100 }, (_, index) => {
+      const check = index % 3 === 0 ? late : () => undefined;
+      return transport.send(write({ check, timeoutMs: 20_000 }), signal).then(
+        () => "sent",
+        ({ code }: KubeApiError) => code,
+      );
+    }),
+  );
+  assert.deepEqual(
+    codes.map((code, index) => [index, code]),
+    codes.map((_, index) => [index, index % 3 === 0 ? "no-lease" : "sent"]),
+  );
+  assert.equal(server.opened(), 8);
 });
 
 test("a client that is closed in the middle of many writes over TLS ends well", async (t) => {
-  const read = (file: string) =>
-    readFile(fileURLToPath(new URL(`../../../testdata/tls/${file}`, import.meta.url)), "utf8");
-  const tls = { cert: await read("first.cert.pem"), key: await read("first.key.pem") };
-  const server = await startStubApiServer(t, (_, response) => answerJson(response, 200, {}), tls);
+  const server = await startStubApiServer(
+    t,
+    (_, response) => answerJson(response, 200, {}),
+    await certificate(),
+  );
   // Node used to crash when both layers of a connection were destroyed at once.
   for (let round = 0; round < 25; round++) {
     const { transport } = connectTo(t, server, { connections: 8, endpoint: { insecureSkipTlsVerify: true } });
