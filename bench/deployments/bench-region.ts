@@ -1,6 +1,6 @@
 // A region to measure in: an empty real cluster, a control plane in this process over h2c, independent watches, and
 // agents that are started and stopped.
-import type { Interceptor } from "@connectrpc/connect";
+import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { Secret } from "../../src/config/secret.ts";
 import type { ReportDeploymentStatusRequest } from "../../src/gen/ctrl/v1/deployment_pb.ts";
@@ -19,13 +19,15 @@ import { Occurrences } from "./occurrences.ts";
 /** A call of an agent to the control plane; a report is emitted once it is stored. */
 export type Call =
   | { readonly kind: "question" }
+  /** An agent compares what it has with the control plane's digest. */
+  | { readonly kind: "digest" }
   | { readonly kind: "report"; readonly k8sName: string; readonly running: number };
 
 export interface BenchRegion {
   readonly cluster: Cluster;
   readonly admin: StoreAdmin;
   readonly calls: Occurrences<Call>;
-  /** Of the stream of desired state. */
+  /** Of the stream and the digest of desired state. */
   readonly orders: Gate;
   readonly replicaSets: ObjectWatch;
   readonly pods: ObjectWatch;
@@ -111,6 +113,7 @@ async function startControlPlane(interceptors: readonly Interceptor[], signal: A
 function listenIn(calls: Occurrences<Call>): Interceptor {
   return (next) => async (request) => {
     if (request.method.name === "GetDesiredDeploymentState") calls.emit({ kind: "question" });
+    if (isDeploymentDigest(request)) calls.emit({ kind: "digest" });
     const answer = await next(request);
     if (request.method.name === "ReportDeploymentStatus" && !request.stream) {
       const { change } = request.message as ReportDeploymentStatusRequest;
@@ -124,8 +127,13 @@ function listenIn(calls: Occurrences<Call>): Interceptor {
   };
 }
 
+function isDeploymentDigest({ method, message }: Pick<UnaryRequest | StreamRequest, "method" | "message">) {
+  return method.name === "GetDesiredDigest" && Reflect.get(message, "kind") === "deployment";
+}
+
 function holdBack(orders: Gate): Interceptor {
   return (next) => async (request) => {
+    if (isDeploymentDigest(request)) await orders.whenOpen();
     const answer = await next(request);
     return answer.stream ? { ...answer, message: orders.guard(answer.message) } : answer;
   };

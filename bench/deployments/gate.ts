@@ -1,4 +1,4 @@
-// Holds back a control plane's stream, so that everything is ready when the measurement starts.
+// Holds back a control plane's stream and its digests, so that everything is ready when the measurement starts.
 export class Gate {
   private opened: Promise<void> = Promise.resolve();
   private letGo: () => void = () => undefined;
@@ -11,6 +11,10 @@ export class Gate {
 
   open(): void {
     this.letGo();
+  }
+
+  whenOpen(): Promise<void> {
+    return this.opened;
   }
 
   async *guard<T>(messages: AsyncIterable<T>): AsyncIterable<T> {

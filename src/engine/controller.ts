@@ -9,7 +9,6 @@ import type { CircuitBreaker } from "../concurrency/circuit-breaker.ts";
 import { sleep } from "../concurrency/clock.ts";
 import { type Loop, supervise } from "../concurrency/supervisor.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
-import type { DesiredRequest, DesiredResponse } from "../control-plane/connection.ts";
 import { createDesiredStream, type DesiredStream } from "../control-plane/desired-stream.ts";
 import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
 import { createSoleLeadership, type Term } from "../kube/leadership.ts";
@@ -48,7 +47,7 @@ import { OrderWaits, type ReadOrder, readOrder, restoreOrder } from "./orders.ts
 import type { Reconciler } from "./reconcile.ts";
 import { createReconciler } from "./reconcile-spans.ts";
 import { createReportBreaker, createReportSender, Reporter, reportEvents } from "./reporter.ts";
-import { isInSync, Resync, type ResyncResult } from "./resync.ts";
+import { createQuestions, isInSync, Resync, type ResyncResult } from "./resync.ts";
 import {
   createSeenObjects,
   type KeyListener,
@@ -165,17 +164,17 @@ export class Controller<
       report: (key) => this.reporter.changed(key),
       settleOrder: (key, signal) => this.settleOrder(key, signal),
     });
-    const ask = this.ask.bind(this);
+    const questions = createQuestions(kind, options.rules, shared, controlPlane);
     this.unconfirmed = new UnconfirmedKeys({
       ...shared,
-      ask,
+      ask: questions.ask,
       replay: () => this.stream.reconnectFromZero(replayOnceWithinMs),
     });
     this.resync = new Resync(
       { concurrency: questionsAtOnce },
       {
         ...shared,
-        ask,
+        ...questions,
         isInSync: (key) => isInSync(key, looked),
         reconnects: () => this.stream.status().reconnects,
         replay: () => this.stream.reconnectFromZero(),
@@ -409,15 +408,6 @@ export class Controller<
       forgotten: (key) => this.forget(key),
       enqueue: (key) => this.queue.add(key),
     });
-  }
-
-  private async ask(
-    question: DesiredRequest,
-    signal: AbortSignal,
-  ): Promise<DesiredResponse<ReadState<Spec>>> {
-    const answer = await this.deps.controlPlane.get(this.kind, question, signal);
-    if (answer.kind !== "found") return answer;
-    return { ...answer, state: readState(this.kind, answer.state, this.options.rules) };
   }
 
   private receive(read: ReadState<Spec>): void {

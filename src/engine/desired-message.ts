@@ -18,6 +18,15 @@ export interface DesiredMessage<Spec> {
   /** 0 if the server sends none. */
   readonly version: bigint;
   readonly want: Want<Spec>;
+  /** Absent for a delete, and from a control plane without digests. */
+  readonly content?: ContentHash;
+}
+
+/** The control plane's hash of what it wants of an object; see model/digest.ts. */
+export interface ContentHash {
+  readonly id: string;
+  /** One character per byte: a string takes less memory than an array. */
+  readonly hash: string;
 }
 
 /** "bare": a version without an object. */
@@ -36,6 +45,7 @@ interface StateMessage<Apply, Delete> {
     | { readonly case: "apply"; readonly value: Apply }
     | { readonly case: "delete"; readonly value: Delete }
     | { readonly case: undefined; readonly value?: undefined };
+  readonly content?: { readonly id: string; readonly hash: Uint8Array } | undefined;
   readonly $unknown?: readonly unknown[] | undefined;
 }
 
@@ -49,21 +59,36 @@ export function readState<State extends DescMessage, Spec extends OrderedSpec>(
     version,
     state,
     tooLarge,
+    content,
     $unknown = [],
   } = message as unknown as StateMessage<ApplyOf<State>, DeleteOf<State>>;
   if (tooLarge?.spec !== undefined) {
     const { spec, bytes, bytesMax } = tooLarge;
     const problem = { path: "", message: `too large: ${bytes} bytes, limit ${bytesMax}` };
-    return { kind: "message", message: readTooLarge(kind, spec, version, problem, rules) };
+    return withContent(readTooLarge(kind, spec, version, problem, rules), content);
   }
   switch (state.case) {
     case "apply":
-      return { kind: "message", message: readApply(kind, state.value, version, rules) };
+      return withContent(readApply(kind, state.value, version, rules), content);
     case "delete":
       return { kind: "message", message: readDelete(kind, state.value, version, rules) };
     default:
       return { kind: "bare", version, unreadable: $unknown.length > 0 || tooLarge !== undefined };
   }
+}
+
+const hashBytesMax = 64;
+
+/** A hash that names another object, or that cannot be one, is left out: the object then counts as different. */
+function withContent<Spec>(
+  message: DesiredMessage<Spec>,
+  content: { readonly id: string; readonly hash: Uint8Array } | undefined,
+): ReadState<Spec> {
+  const size = content?.hash.byteLength ?? 0;
+  if (content === undefined || content.id !== message.id || size === 0 || size > hashBytesMax)
+    return { kind: "message", message };
+  const hash = Buffer.from(content.hash).toString("latin1");
+  return { kind: "message", message: { ...message, content: { id: content.id, hash } } };
 }
 
 export function readApply<State extends DescMessage, Spec extends OrderedSpec>(

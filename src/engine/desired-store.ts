@@ -14,7 +14,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../concurrency/clock.ts";
 import { CacheIndex } from "../kube/object-cache.ts";
-import type { DesiredMessage, Want } from "./desired-message.ts";
+import { BucketSums, type DigestRow } from "../model/digest.ts";
+import type { ContentHash, DesiredMessage, Want } from "./desired-message.ts";
 
 export type Origin = "stream" | "resync" | "scheduler";
 
@@ -68,6 +69,8 @@ interface Held<Spec> {
   isRestored: boolean;
   /** The fingerprint of the last response, as long as that matches the entry. */
   fingerprint: string | undefined;
+  /** Of the state that the control plane sent with the entry's version; also under an order. */
+  content: ContentHash | undefined;
 }
 
 export class DesiredStore<Spec> {
@@ -82,6 +85,7 @@ export class DesiredStore<Spec> {
   private readonly voided = new WeakSet<DesiredEntry<Spec>>();
   private readonly isNamed: () => boolean;
   private sequence = 0;
+  private sums = new BucketSums();
 
   /**
    * `groupOf` returns the group of an entry, such as its environment. `isNamed` tells whether the control plane names
@@ -110,6 +114,30 @@ export class DesiredStore<Spec> {
     const entry = this.held.get(key)?.entry;
     if (entry === undefined || id === undefined) return false;
     return entry.id === id || (entry.id === undefined && entry.want.kind === "delete");
+  }
+
+  /** The digest of everything that the control plane has sent a content hash of; see model/digest.ts. */
+  get digest(): BucketSums {
+    return this.sums;
+  }
+
+  /** The id that the digest has for the key; undefined if it is not in it. */
+  digestId(key: string): string | undefined {
+    return this.held.get(key)?.content?.id;
+  }
+
+  /** What the digest says of the key; undefined if it is not in it. */
+  digestRow(key: string): DigestRow | undefined {
+    const held = this.held.get(key);
+    return held && rowOf(held);
+  }
+
+  /** Computes the digest again, from everything. Returns whether it was right. */
+  verifyDigest(): boolean {
+    const before = this.sums;
+    this.sums = new BucketSums();
+    for (const held of this.held.values()) this.count(held);
+    return isDeepStrictEqual(before, this.sums);
   }
 
   *entries(): IterableIterator<DesiredEntry<Spec>> {
@@ -144,6 +172,12 @@ export class DesiredStore<Spec> {
 
   /** Takes a message from the stream. */
   receive(message: DesiredMessage<Spec>): StoreOutcome {
+    const outcome = this.takeStreamed(message);
+    if (outcome !== "stale") this.takeHash(message);
+    return outcome;
+  }
+
+  private takeStreamed(message: DesiredMessage<Spec>): StoreOutcome {
     const known = this.held.get(message.key);
     if (known === undefined || message.version > known.entry.version)
       return this.takeNewer(known, message, "stream");
@@ -161,7 +195,10 @@ export class DesiredStore<Spec> {
     const under = known?.entry.origin === "scheduler" ? known.under : known?.entry.want;
     const outcome = this.put({ ...message, version: known?.entry.version ?? 0n }, "scheduler");
     const held = this.held.get(message.key);
-    if (held !== undefined) held.under = under;
+    if (held !== undefined) {
+      held.under = under;
+      this.setContent(held, known?.content);
+    }
     return outcome;
   }
 
@@ -197,6 +234,7 @@ export class DesiredStore<Spec> {
     const held = this.held.get(question.key);
     const isAboutIt = message.key === question.key && outcome !== "stale";
     if (held !== undefined) held.fingerprint = isAboutIt ? fingerprint : undefined;
+    if (outcome !== "stale") this.takeHash(message);
     return outcome;
   }
 
@@ -204,6 +242,7 @@ export class DesiredStore<Spec> {
   forgetVersions(): void {
     for (const held of this.held.values()) {
       this.voided.add(held.entry);
+      this.setContent(held, undefined);
       this.change(held, { version: 0n });
       held.fingerprint = undefined;
       held.lowerAnswers = 0;
@@ -235,7 +274,10 @@ export class DesiredStore<Spec> {
 
   remove(key: string): void {
     const known = this.held.get(key);
-    if (known !== undefined) this.groups.remove(known.entry);
+    if (known !== undefined) {
+      this.groups.remove(known.entry);
+      this.setContent(known, undefined);
+    }
     this.dismiss(key);
     this.held.delete(key);
   }
@@ -318,7 +360,28 @@ export class DesiredStore<Spec> {
     return this.put({ ...message, version: known.entry.version }, origin);
   }
 
+  /** The entry has what the control plane sent in this message, which may be under an order. */
+  private takeHash({ key, version, content }: DesiredMessage<Spec>): void {
+    const held = this.held.get(key);
+    if (held !== undefined && content !== undefined && version > 0n && held.entry.version === version)
+      this.setContent(held, content);
+  }
+
+  private setContent(held: Held<Spec>, content: ContentHash | undefined): void {
+    const before = rowOf(held);
+    if (before !== undefined) this.sums.subtract(before);
+    held.content = content;
+    this.count(held);
+  }
+
+  private count(held: Held<Spec>): void {
+    const row = rowOf(held);
+    if (row !== undefined) this.sums.add(row);
+  }
+
   private change(held: Held<Spec>, to: Pick<DesiredEntry<Spec>, "version">): void {
+    // The content that it had belongs to the old version.
+    this.setContent(held, undefined);
     this.groups.remove(held.entry);
     held.entry = { ...held.entry, ...to };
     this.groups.add(held.entry);
@@ -326,7 +389,8 @@ export class DesiredStore<Spec> {
 
   private put(message: DesiredMessage<Spec>, origin: Origin): StoreOutcome {
     const { key, version, want } = message;
-    const before = this.held.get(key)?.entry;
+    const known = this.held.get(key);
+    const before = known?.entry;
     const id = message.id ?? before?.id;
     this.sequence += 1;
     const entry = {
@@ -341,6 +405,9 @@ export class DesiredStore<Spec> {
     if (before !== undefined) this.groups.remove(before);
     this.groups.add(entry);
     this.dismiss(key);
+    // The caller of order() still reads the content of the one before.
+    const row = known && rowOf(known);
+    if (row !== undefined) this.sums.subtract(row);
     this.held.set(key, {
       entry,
       heardMs: this.clock.nowMs(),
@@ -348,9 +415,15 @@ export class DesiredStore<Spec> {
       under: undefined,
       isRestored: false,
       fingerprint: undefined,
+      content: undefined,
     });
     return "changed";
   }
+}
+
+function rowOf<Spec>({ entry, content }: Held<Spec>): DigestRow | undefined {
+  if (content === undefined) return undefined;
+  return { id: content.id, version: entry.version, hash: Buffer.from(content.hash, "latin1") };
 }
 
 function lastValidOf<Spec>(want: Want<Spec>, before: DesiredEntry<Spec> | undefined): Spec | undefined {

@@ -1,6 +1,8 @@
-// The resync, a safety net: asks the control plane for every key, one pass per minute.
+// The resync, a safety net: compares every key with the control plane, one pass per minute.
 //
-// - It asks for every key in the cluster and every key in the store. So an object that the control plane lost is
+// - With a control plane that has digests, it compares those and asks only for keys that differ (digest-comparison.ts). If
+//   the control plane has none, or comparing fails, it asks for every key.
+// - It compares every key in the cluster and every key in the store. So an object that the control plane lost is
 //   noticed (as a suspicion), and so is one that was never created.
 // - A response goes into the store by the same rules as a message of the stream. A failed request means nothing. A bug
 //   ends the pass, so it is not mistaken for a control plane that is down.
@@ -12,18 +14,22 @@
 // - After a few failures in a row, a pass asks for an object that was answered before. If that fails too, the control
 //   plane is down, and the pass ends instead of sending thousands of requests. If it does not, only those objects are
 //   broken. They are asked for last in the next pass, so they never keep the others from being asked for.
+import type { DescMessage } from "@bufbuild/protobuf";
 import { isAbort, linkSignals } from "../concurrency/abort.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import type { WorkPriority } from "../concurrency/work-queue.ts";
-import type { DesiredRequest, DesiredResponse } from "../control-plane/connection.ts";
+import type { ControlPlane, DesiredRequest, DesiredResponse } from "../control-plane/connection.ts";
 import { ControlPlaneError } from "../control-plane/error.ts";
+import type { MessageRules } from "../model/message-fields.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { classifyFailure } from "./classify.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
 import type { DeletionGuard } from "./deletion-guard.ts";
-import type { ReadState } from "./desired-message.ts";
+import { type ReadState, readState } from "./desired-message.ts";
 import type { DesiredEntry, DesiredStore } from "./desired-store.ts";
+import { DigestComparison, type DigestComparisonDeps, type DigestSource } from "./digest-comparison.ts";
+import type { EngineKind, OrderedSpec } from "./engine-kind.ts";
 import type { ReconcileDeps } from "./reconcile.ts";
 
 export interface ResyncOptions {
@@ -40,6 +46,8 @@ export interface ResyncDeps<Spec> {
   readonly controller: string;
   /** Asks the control plane for one object. */
   ask(question: DesiredRequest, signal: AbortSignal): Promise<DesiredResponse<ReadState<Spec>>>;
+  /** Absent if nothing is compared by digests. */
+  readonly comparison?: Pick<DigestComparison<Spec>, "compare">;
   readonly store: DesiredStore<Spec>;
   readonly guard: DeletionGuard;
   readonly clock: Clock;
@@ -68,8 +76,9 @@ interface Asked {
   readonly id: string;
   /** The object is in the cluster and krane's, and the control plane should know it. */
   readonly isManaged: boolean;
-  readonly isScheduled: boolean;
   readonly isDeleted: boolean;
+  /** A `not_found` is a suspicion (K5). If the control plane has digests, that takes a list without the object. */
+  readonly mayBeAbsent: boolean;
 }
 
 interface Tally {
@@ -84,6 +93,13 @@ interface Tally {
   probe: Promise<boolean> | undefined;
   isDown: boolean;
   needsReplay: boolean;
+}
+
+interface Compared {
+  /** What is left to ask for. */
+  readonly questions: readonly Asked[];
+  /** The control plane has them as they are known here. */
+  readonly confirmed: readonly Asked[];
 }
 
 const failuresMax = 5;
@@ -112,7 +128,8 @@ export class Resync<Spec> {
     const startedAtMs = clock.wallMs();
     const startedMs = clock.nowMs();
     const reconnects = this.deps.reconnects();
-    const questions = this.questions(reconnects !== this.reconnects);
+    const every = this.questions(reconnects !== this.reconnects);
+    const { questions, confirmed } = await this.compare(every, signal);
     const tally: Tally = {
       present: 0,
       answered: 0,
@@ -124,6 +141,7 @@ export class Resync<Spec> {
       isDown: false,
       needsReplay: false,
     };
+    this.takeConfirmed(confirmed, tally);
     const waiting = questions.values();
     const linked = linkSignals(signal);
     // Known to work from an earlier request; else as far away as possible from the first ones.
@@ -144,12 +162,56 @@ export class Resync<Spec> {
     const isComplete = !questions.some(({ key, isDeleted }) => isDeleted && tally.failed.has(key));
     if (isComplete && !tally.isDown) this.reconnects = reconnects;
     if (tally.needsReplay) this.deps.replay();
-    this.judge(questions, tally);
+    this.judge([...questions, ...confirmed], tally);
     await this.enqueueOutOfSync(signal);
     const durationMs = clock.nowMs() - startedMs;
     metrics.resyncDuration.observe({ controller }, durationMs / 1_000);
     metrics.resyncCorrections.inc({ controller }, tally.corrected);
     return { startedMs: startedAtMs, durationMs, asked: tally.answered, corrected: tally.corrected };
+  }
+
+  private async compare(every: readonly Asked[], signal: AbortSignal): Promise<Compared> {
+    // A control plane with digests names its incarnation, and never loses a Delete without starting a new one.
+    const objects = every.filter(({ isDeleted }) => !isDeleted);
+    try {
+      const found = await this.deps.comparison?.compare(objects, signal);
+      if (found === undefined) return { questions: every, confirmed: [] };
+      const others = objects
+        .filter(({ key }) => !found.confirmed.has(key))
+        .map((one) => ({ ...one, mayBeAbsent: one.mayBeAbsent && found.absent.has(one.key) }));
+      return {
+        questions: [...others, ...this.unknownOf(found.listed, objects)],
+        confirmed: objects.filter(({ key }) => found.confirmed.has(key)),
+      };
+    } catch (error) {
+      if (isAbort(error, signal) || !(error instanceof ControlPlaneError)) throw error;
+      const { controller, log } = this.deps;
+      log.warn("comparing digests failed; requesting every object", { controller, error });
+      return { questions: every.map((one) => ({ ...one, mayBeAbsent: false })), confirmed: [] };
+    }
+  }
+
+  /** Listed objects that nothing here is known of. In the first pass, the stream is about to bring them. */
+  private unknownOf(listed: ReadonlySet<string>, objects: readonly Asked[]): readonly Asked[] {
+    if (!this.hasPassed) return [];
+    const ids = new Set(objects.map(({ id }) => id));
+    const unknown = [...listed].filter((id) => !ids.has(id));
+    if (unknown.length === 0) return [];
+    const entries = new Map([...this.deps.store.entries()].map((entry) => [entry.id, entry]));
+    return unknown.map((id) => {
+      const entry = entries.get(id);
+      const key = entry?.key ?? `listed:${id}`;
+      const isDeleted = entry?.want.kind === "delete";
+      return { key, id, isManaged: false, isDeleted, mayBeAbsent: false };
+    });
+  }
+
+  private takeConfirmed(confirmed: readonly Asked[], tally: Tally): void {
+    for (const asked of confirmed) {
+      if (asked.isManaged) tally.present += 1;
+      this.deps.guard.clear(asked.key);
+    }
+    tally.answered += confirmed.length;
   }
 
   private async findStrays(signal: AbortSignal): Promise<void> {
@@ -180,7 +242,8 @@ export class Resync<Spec> {
       const isDoubtful = !isScheduled && (withDeleted || store.contradictions(key) > 0);
       // A wanted deletion needs no confirmation.
       if (isDeleted && !isDoubtful) return;
-      asked.set(key, { key, id, isManaged: isProven && !isScheduled && !isDeleted, isScheduled, isDeleted });
+      const mayBeAbsent = !isScheduled && !isDeleted;
+      asked.set(key, { key, id, isManaged: isProven && mayBeAbsent, isDeleted, mayBeAbsent });
     };
     for (const { key, id, isProven = true } of definition.managed()) {
       const entry = store.get(key);
@@ -221,7 +284,7 @@ export class Resync<Spec> {
 
   private async ask(asked: Asked, tally: Tally, signal: AbortSignal): Promise<void> {
     const { store, guard, enqueue } = this.deps;
-    const { key, id, isManaged, isScheduled, isDeleted } = asked;
+    const { key, id, isManaged, mayBeAbsent } = asked;
     const question = store.ask(key);
     // In the first pass a response may simply be faster than the stream, which is not a correction.
     const isCorrection = this.hasPassed || store.get(key) !== undefined;
@@ -232,7 +295,7 @@ export class Resync<Spec> {
     this.answered = asked;
     if (answer.kind === "not-found") {
       // Unless the stream brought the key while the request was in flight.
-      if (!isScheduled && !isDeleted && store.ask(key).sequence === question.sequence) guard.suspect(key, id);
+      if (mayBeAbsent && store.ask(key).sequence === question.sequence) guard.suspect(key, id);
       return;
     }
     const isKnown = () => {
@@ -303,6 +366,31 @@ export class Resync<Spec> {
     for (const entry of store.entries()) if (isWanted(entry)) yield entry.key;
     yield* definition.companionKeys();
   }
+}
+
+/** How a controller asks its control plane, about one object or all of them. */
+export function createQuestions<State extends DescMessage, Spec extends OrderedSpec>(
+  kind: EngineKind<State, Spec>,
+  rules: MessageRules,
+  deps: Omit<DigestComparisonDeps<Spec>, "source">,
+  controlPlane: Pick<ControlPlane, "get" | "digest" | "contents" | "history">,
+): Pick<ResyncDeps<Spec>, "ask" | "comparison"> {
+  const source: DigestSource = {
+    async digest(sum, signal) {
+      const digest = await controlPlane.digest(kind, sum, signal);
+      // Without an incarnation, equal versions may be of different histories.
+      return controlPlane.history.isNamed ? digest : undefined;
+    },
+    contents: (buckets, signal) => controlPlane.contents(kind, buckets, signal),
+  };
+  return {
+    async ask(question, signal) {
+      const answer = await controlPlane.get(kind, question, signal);
+      if (answer.kind !== "found") return answer;
+      return { ...answer, state: readState(kind, answer.state, rules) };
+    },
+    comparison: new DigestComparison({ ...deps, source }),
+  };
 }
 
 type InSyncDeps<Spec> = Pick<ReconcileDeps<Spec>, "store" | "definition" | "guard" | "applier" | "statuses">;

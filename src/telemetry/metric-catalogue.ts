@@ -199,6 +199,12 @@ export const metricCatalogue = {
     "Objects with krane's labels by their seal: of the current or an older key, without a valid seal but with krane's field manager (unsealed), of another region, of an unknown key, or of somebody else (foreign). Updated after each resync.",
     controllers,
   ),
+  digestsWrong: counter(
+    "unkey_krane_digests_wrong_total",
+    { controller, side: ["agent", "control_plane"] },
+    "Digests of desired state that did not match what they are made of: the agent's own, or the control plane's.",
+    controllers,
+  ),
   resyncCorrections: counter(
     "unkey_krane_resync_corrections_total",
     { controller },

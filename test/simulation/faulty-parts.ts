@@ -3,7 +3,13 @@
 //
 // - A fault takes hold of what is open already too: watches and streams fail, or fall silent.
 // - A call that hangs goes on hanging when the fault is over; only its caller's limits end it.
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  type Interceptor,
+  type StreamRequest,
+  type UnaryRequest,
+} from "@connectrpc/connect";
 import { withTimeout } from "../../src/concurrency/abort.ts";
 import { onAbort } from "../../src/concurrency/abort-listener.ts";
 import type { Clock } from "../../src/concurrency/clock.ts";
@@ -140,8 +146,7 @@ async function spoiltWatch(fault: PartFault, signal: AbortSignal): Promise<[]> {
 /** On the server's side, where each call belongs to the one controller that makes calls of its kind. */
 export function createFaultyCalls(switches: FaultSwitches): Interceptor {
   return (next) => async (request) => {
-    const name = request.method.name;
-    const parts = switches[callerOf(name)];
+    const parts = switches[callerOf(request)];
     if (parts.faultOf("control plane") === "errors") throw outOfOrder();
     if (parts.faultOf("control plane") === "hangs") await silence(request.signal);
     const response = await next(request);
@@ -151,9 +156,14 @@ export function createFaultyCalls(switches: FaultSwitches): Interceptor {
   };
 }
 
-function callerOf(method: string): ControllerName {
-  if (method.includes("Deployment")) return "deployments";
-  return method.includes("Sentinel") ? "sentinels" : "cilium";
+/** The methods of digests are the same for all kinds, and name the kind in the request. */
+function callerOf({
+  method,
+  message,
+}: Pick<UnaryRequest | StreamRequest, "method" | "message">): ControllerName {
+  const name = `${method.name} ${Reflect.get(message, "kind")}`.toLowerCase();
+  if (name.includes("deployment")) return "deployments";
+  return name.includes("sentinel") ? "sentinels" : "cilium";
 }
 
 async function spoiltStream(fault: PartFault, signal: AbortSignal): Promise<[]> {

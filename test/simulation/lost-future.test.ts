@@ -8,8 +8,12 @@ import { deployment, region, SimulatedRegion } from "./simulated-region.ts";
 const resyncMs = 60_000;
 
 /** Three deployments; the first one was deleted, and krane knows. */
-async function afterDeletion(namesIncarnation: boolean, interceptors: readonly Interceptor[] = []) {
-  const world = await SimulatedRegion.create({ interceptors, namesIncarnation });
+async function afterDeletion(
+  namesIncarnation: boolean,
+  interceptors: readonly Interceptor[] = [],
+  hasDigests = true,
+) {
+  const world = await SimulatedRegion.create({ interceptors, namesIncarnation, hasDigests });
   for (const index of [1, 2]) await world.setDeployment(index, { replicas: 1 });
   const agent = await world.startAgent();
   await world.until("both are applied", async () => (await world.replicaSetNames()).length === 2);
@@ -75,7 +79,7 @@ for (const namesIncarnation of [false, true]) {
       if (response === undefined) throw new ConnectError("no response to change", Code.Internal);
       return { ...response, message: Object.assign(response.message, message) } as typeof response;
     };
-    const { world } = await afterDeletion(namesIncarnation, [lag]);
+    const { world } = await afterDeletion(namesIncarnation, [lag], false);
     isLagging = true;
     world.plane.faults.cutStreams();
     await world.clock.advance(1_800_000);

@@ -30,10 +30,10 @@ async function createWorld() {
   const asked = new Set<string>();
   const listen: Interceptor = (next) => (call) => {
     const { ciliumNetworkPolicyId } = call.message as { ciliumNetworkPolicyId?: string };
-    if (call.method.name.startsWith("GetDesired")) asked.add(ciliumNetworkPolicyId ?? "");
+    if (/^GetDesired.*State$/.test(call.method.name)) asked.add(ciliumNetworkPolicyId ?? "");
     return next(call);
   };
-  const world = await SimulatedRegion.create({ interceptors: [listen] });
+  const world = await SimulatedRegion.create({ interceptors: [listen], hasDigests: false });
   const startAgent = async () => {
     const agent = world.createAgentOf("cilium", (deps) => createPolicyController(defaultOptions, deps));
     await world.resolved(agent.controller.start());

@@ -29,10 +29,10 @@ async function createWorld(): Promise<Asked> {
   const asked = new Set<string>();
   const listen: Interceptor = (next) => (call) => {
     const { deploymentId, sentinelId } = call.message as { deploymentId?: string; sentinelId?: string };
-    if (call.method.name.startsWith("GetDesired")) asked.add(deploymentId ?? sentinelId ?? "");
+    if (/^GetDesired.*State$/.test(call.method.name)) asked.add(deploymentId ?? sentinelId ?? "");
     return next(call);
   };
-  return { world: await SimulatedRegion.create({ interceptors: [listen] }), asked };
+  return { world: await SimulatedRegion.create({ interceptors: [listen], hasDigests: false }), asked };
 }
 
 async function annotationsOf(world: SimulatedRegion) {

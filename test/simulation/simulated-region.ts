@@ -2,7 +2,7 @@
 // server, and controllers that come and go between them. Nothing opens a socket or sleeps.
 
 import assert from "node:assert/strict";
-import type { Interceptor, Transport } from "@connectrpc/connect";
+import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
 import {
   type ApiHandler,
   type ApiServer,
@@ -89,6 +89,8 @@ export interface SimulationOptions {
   readonly log?: Log;
   /** Whether the control plane names its incarnation. Default true; older ones do not. */
   readonly namesIncarnation?: boolean;
+  /** Whether the control plane has digests. Default true; without them, every object is asked for. */
+  readonly hasDigests?: boolean;
 }
 
 export interface AgentOverrides extends Partial<KindControllerOptions> {
@@ -116,12 +118,15 @@ export class SimulatedRegion {
   private clusterDone: Promise<void> = Promise.resolve();
 
   private constructor(options: SimulationOptions) {
-    const { seed = 1, interceptors = [], log = createQuietLog(), namesIncarnation = true } = options;
+    const { seed = 1, interceptors = [], log = createQuietLog() } = options;
+    const { namesIncarnation = true, hasDigests = true } = options;
     this.log = log;
     this.random = createSeededRandom(seed);
     this.server = createApiServer({ clock: this.clock, random: this.random });
     this.api = createKubeApi(createInProcessTransport(this.server, { userAgent: "kubectl" }));
     const record: Interceptor = (next) => (call) => {
+      if (!hasDigests && call.method.localName === "getDesiredDigest")
+        throw new ConnectError("not on this control plane", Code.Unimplemented);
       if (call.method.localName === "reportDeploymentStatus") this.reported.push(call.message);
       if (call.method.localName === "reportSentinelStatus")
         this.reportedSentinels.push(call.message as ReportSentinelStatusRequest);

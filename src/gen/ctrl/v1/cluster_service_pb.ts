@@ -185,7 +185,8 @@ export const ClusterService: GenService<{
   },
   /**
    * The current desired state of one deployment; called at every resync for the
-   * objects that the agent knows or finds in the cluster. `not_found` means that
+   * objects that differ, or without digests for all that the agent knows or finds
+   * in the cluster. `not_found` means that
    * the control plane has no such deployment in this region; it is not an order to
    * delete.
    *
