@@ -56,7 +56,7 @@ export interface ControllerDefinition<Spec, Seen = unknown> {
   plan(key: string, entry: DesiredEntry<Spec> | undefined): Plan;
   /** What to delete when the key is no longer wanted. */
   targets(key: string, entry: DesiredEntry<Spec> | undefined): readonly OwnedTarget[];
-  observe(key: string): Observation | undefined;
+  observe(key: string): Observation | "unclear" | undefined;
   /** The observed state of an object of krane's; undefined if it is missing. */
   seen?(key: string): Seen | undefined;
   /** Looks for objects of krane's that lost the labels that its watches select by, while no watch was open. */

@@ -44,8 +44,8 @@ export interface ReporterDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly breaker: CircuitBreaker;
-  /** What to report about a key now; undefined for nothing. */
-  observe(key: string): Observation | undefined;
+  /** What to report about a key now; undefined for nothing. "unclear": more has to be known first. */
+  observe(key: string): Observation | "unclear" | undefined;
   /** If so, the deletion is reported even for an object that was never reported before. */
   isDeletionWanted(key: string): boolean;
   onError(key: string, error: unknown): void;
@@ -73,6 +73,8 @@ const backoff = { initialMs: 1_000, maxMs: 60_000, jitter: "equal" } as const;
 const probeBackoff = { initialMs: 2_000, maxMs: 60_000, jitter: "equal" } as const;
 const resendMsDefault = 600_000;
 const done: WorkOutcome = { kind: "done" };
+// Mostly while an agent starts and has not heard of its desired state yet.
+const unclear: WorkOutcome = { kind: "again", afterMs: 5_000 };
 
 export class Reporter {
   private readonly options: ReporterOptions;
@@ -170,6 +172,7 @@ export class Reporter {
   private async send(key: string, signal: AbortSignal): Promise<WorkOutcome> {
     const observation = this.deps.observe(key);
     const last = this.lastReports.get(key);
+    if (observation === "unclear") return unclear;
     if (observation === undefined || observation.fingerprint === last?.fingerprint) return done;
     const { change, fingerprint } = observation;
     if (change === "delete" && last === undefined && !this.deps.isDeletionWanted(key)) return done;

@@ -142,8 +142,10 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     return [ownedTarget(this.replicaSets, { key, ref: { namespace, name }, judge, isLookedUp: true })];
   }
 
-  observe(key: string): Observation | undefined {
+  observe(key: string): Observation | "unclear" | undefined {
     if (environmentOfKey(key) !== undefined || this.isOnlyOrdered(key)) return undefined;
+    const holder = this.nameHolder(key);
+    if (holder !== "this") return holder === "unclear" ? "unclear" : undefined;
     const observed = this.seen(key);
     const { report } = this.deps;
     if (observed === undefined) {
@@ -222,6 +224,23 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
 
   findStrays(signal: AbortSignal): Promise<void> {
     return this.owners.findMissing(signal);
+  }
+
+  /**
+   * Whether the control plane means this deployment by its name. A report has no namespace, and in another one there may be
+   * a leftover with the same name. Two of them are told apart as soon as desired state names one.
+   */
+  private nameHolder(key: string): "this" | "another" | "unclear" {
+    const { store } = this.deps;
+    const entry = store.get(key);
+    if (entry !== undefined && entry.want.kind !== "delete") return "this";
+    const [, name = ""] = key.split("/");
+    for (const { key: other, want } of store.entries())
+      if (other !== key && other.endsWith(`/${name}`) && (entry === undefined || want.kind !== "delete"))
+        return "another";
+    const live = this.replicaSets.cache.byIndex("name", name);
+    const isAlone = !live.some((one) => one.key !== key && this.isOurs(one));
+    return entry !== undefined || isAlone ? "this" : "unclear";
   }
 
   /** Whether the control plane has never sent this deployment: it would reject every report on it. */

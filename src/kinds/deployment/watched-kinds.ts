@@ -54,12 +54,12 @@ export function environmentOfKey(key: string): EnvironmentRef | undefined {
   return { namespace, environmentId };
 }
 
-export type ReplicaSets = WatchedKind<ReplicaSet, ReplicaSetProjection, "environment" | "uid">;
+export type ReplicaSets = WatchedKind<ReplicaSet, ReplicaSetProjection, "environment" | "name" | "uid">;
 export type Pods = WatchedKind<Pod, PodProjection, "owner">;
 export type Policies = WatchedKind<CustomObject, PolicyProjection>;
 
 export function watchReplicaSets(deps: WatchedKindDeps): ReplicaSets {
-  return new WatchedKind<ReplicaSet, ReplicaSetProjection, "environment" | "uid">(
+  return new WatchedKind<ReplicaSet, ReplicaSetProjection, "environment" | "name" | "uid">(
     {
       kind: replicaSets,
       selection,
@@ -67,6 +67,7 @@ export function watchReplicaSets(deps: WatchedKindDeps): ReplicaSets {
       indexes: {
         environment: ({ namespace, environmentId }) =>
           environmentId === undefined ? undefined : environmentName({ namespace, environmentId }),
+        name: ({ name }) => name,
         uid: ({ uid }) => uid,
       },
       owned: true,
