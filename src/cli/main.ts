@@ -7,6 +7,7 @@ import type { ProcessEnv } from "../config/expand.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { printableLines } from "../telemetry/scrub.ts";
 import { addContextCommands } from "./admin/context-command.ts";
+import { addReleaseCommands } from "./apps/release-commands.ts";
 import { addCompletionCommand } from "./completion/completion-command.ts";
 import { addConfigCommands } from "./config-command.ts";
 import { addConfigOptions } from "./config-source.ts";
@@ -100,6 +101,7 @@ export function createProgram(env: ProcessEnv, io: Io, exitWith: (code: number) 
   program.commandsGroup("Work with a control plane:");
   addContextCommands(program, deps, exitWith);
   addObjectCommands(program, deps, exitWith);
+  addReleaseCommands(program, deps, exitWith);
   addInsightCommands(program, deps, exitWith);
   addDeletionCommands(program, deps, exitWith);
   addAdoptCommand(program, deps, exitWith);

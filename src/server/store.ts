@@ -277,6 +277,8 @@ export interface HistoryEntry extends Author {
     | "adopted"
     | "secret_set"
     | "secret_unset"
+    | "paused"
+    | "resumed"
     | "release_started"
     | "release_current"
     | "release_draining"

@@ -1,6 +1,7 @@
 // Picks the releases of an app that say how it is.
 import type { AppView, ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
 import { Release_Phase as Phase, type Release } from "../gen/krane/admin/v1/app_pb.ts";
+import { isReleaseOf } from "../kinds/deployment/release-names.ts";
 
 export interface ShownRelease {
   readonly number: number;
@@ -16,7 +17,7 @@ export interface ShownReleases {
   readonly current: ShownRelease | undefined;
   /** The one that is about to replace it. */
   readonly starting: ShownRelease | undefined;
-  /** The newest one, if it failed. */
+  /** The newest one, if it failed and the app was not changed back to the current one. */
   readonly failed: ShownRelease | undefined;
 }
 
@@ -30,9 +31,12 @@ export function releasesOf({ app, deployments }: AppView): ShownReleases {
     };
   const releases = app?.releases ?? [];
   const newest = releases.at(-1);
+  const current = releases.find(({ phase }) => phase === Phase.CURRENT);
+  // After a failed release, the app may have been changed back to what runs.
+  const isBack = current !== undefined && app?.spec !== undefined && isReleaseOf(app.spec, current);
   return {
-    current: shown(releases.find(({ phase }) => phase === Phase.CURRENT)),
+    current: shown(current),
     starting: shown(releases.find(({ phase }) => phase === Phase.STARTING)),
-    failed: newest?.phase === Phase.FAILED ? shown(newest) : undefined,
+    failed: newest?.phase === Phase.FAILED && !isBack ? shown(newest) : undefined,
   };
 }

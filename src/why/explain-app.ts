@@ -1,6 +1,7 @@
 // Explains how an app is, by the release that decides it: the one that starts, else the newest one if it failed, else
 // the current one. Pure.
 import { type AgentView, type AppView, ObjectKind, type ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
+import { isReleaseOf } from "../kinds/deployment/release-names.ts";
 import { releasesOf } from "./app-releases.ts";
 import { explain } from "./explain.ts";
 import type { Cause, Explanation } from "./explanation.ts";
@@ -16,6 +17,18 @@ export function explainApp(view: AppView, agent: AgentView, nowMs: number): Expl
     explain({ asked: { kind: ObjectKind.DEPLOYMENT, name }, object: deployment, agent }, nowMs);
   const stays = current === undefined ? "" : ` Release ${current.number} is current.`;
   const facts = { region: agent.region, name };
+  if (isHeld(view)) {
+    const cause = "releases-paused";
+    const { desired, applied, live, differences } =
+      current === undefined ? nothing : inner(current.deployment);
+    return {
+      cause,
+      summary: `Its releases are paused.${stays}`,
+      ...{ desired, applied, live, differences },
+      reason: "",
+      remedy: remedyOf(cause, facts),
+    };
+  }
   if (starting !== undefined) {
     const answer = inner(starting.deployment);
     const summary = `Release ${starting.number}: ${answer.summary}${stays}`;
@@ -37,6 +50,14 @@ export function explainApp(view: AppView, agent: AgentView, nowMs: number): Expl
     };
   }
   return inner(current?.deployment);
+}
+
+/** Whether it is paused on something else than was applied. */
+function isHeld(view: AppView): boolean {
+  const { starting, current } = releasesOf(view);
+  const { paused = false, spec } = view.app ?? {};
+  if (!paused || spec === undefined) return false;
+  return starting !== undefined || current === undefined || !isReleaseOf(spec, current.release);
 }
 
 const nothing = { desired: "", applied: "", live: "", differences: [] } as const;

@@ -318,7 +318,9 @@ function first(patterns: readonly Pattern[], text: string): Verdict["cause"] | u
 type Summary = string | ((facts: Facts) => string);
 
 /** Those of apps are in explain-app.ts. */
-const summaries: Readonly<Record<Exclude<Cause, "release-failed" | "releasing">, Summary>> = {
+const summaries: Readonly<
+  Record<Exclude<Cause, "release-failed" | "releasing" | "releases-paused">, Summary>
+> = {
   "unknown-object": "The control plane has no such object.",
   unreadable: "A newer krane wrote its spec or phase, and this one cannot read it.",
   deleted: "Deleted on request.",

@@ -14,6 +14,7 @@ export const causes = [
   "release-failed",
   /** A release of the app is starting, and nothing is wrong with it. */
   "releasing",
+  "releases-paused",
   /** No agent of its region has ever connected. */
   "agent-never-seen",
   /** The agent of its region stopped sending heartbeats. */

@@ -33,6 +33,7 @@ const remedies: Readonly<Record<Cause, Remedy>> = {
   deleted: "",
   "release-failed": ({ name }) =>
     `Fix what the reason names and apply the app again. To see its releases: krane describe app ${name}`,
+  "releases-paused": ({ name }) => `To release what was applied: krane rollout resume app/${name}`,
   releasing: "Wait. It becomes the current one once all of its pods have been ready for a while.",
   "agent-never-seen": ({ region }) =>
     `Start an agent for region ${region}. If one is running, check its control.url, token and region, and its log.`,

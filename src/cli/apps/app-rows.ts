@@ -53,7 +53,11 @@ function appPhaseCell(view: AppView, silence: string | undefined): { text: strin
 function releaseText(view: AppView): string {
   const { current, starting } = releasesOf(view);
   const numbers = [current, starting].flatMap((release) => release?.number ?? []).join(" → ");
-  return current?.release.olderSecrets ? `${numbers}, older secrets` : numbers;
+  const notes = [
+    ...(view.app?.paused ? ["paused"] : []),
+    ...(current?.release.olderSecrets ? ["older secrets"] : []),
+  ];
+  return [numbers, ...notes].join(", ");
 }
 
 export function renderApp(view: AppView, { paint, region }: Admin, silence: string | undefined): string {

@@ -34,10 +34,13 @@ export interface FoundApp {
 /** The app with that id, or else the only one that is called `namespace/name` or `name`. */
 export async function findApp(admin: Admin, name: string): Promise<FoundApp> {
   const { region } = admin;
-  try {
-    return { ...(await getApp(admin, name)), isExact: true };
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
+  // No id has a slash.
+  if (!name.includes("/")) {
+    try {
+      return { ...(await getApp(admin, name)), isExact: true };
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
   }
   const apps = await listApps(admin, region);
   const matching = apps.filter((view) => nameOf(view) === name || nameOf(view).endsWith(`/${name}`));

@@ -19,7 +19,7 @@ const pollMs = 500;
 export interface AppliedApp {
   readonly region: string;
   readonly id: string;
-  /** The release to wait for; 0 for the newest one. */
+  /** The release to wait for; 0 for the one that runs, or will run, what was applied. */
   readonly release: number;
 }
 
@@ -82,10 +82,16 @@ async function look({ client, signal }: Admin, { region, id, release }: AppliedA
   }
 }
 
-/** `number`: the release to wait for; 0 for the newest one. */
+/** `number`: the release to wait for; 0 for the one that runs, or will run, what was applied. */
 export function verdictOn(view: AppView, number: number, title: string): AppVerdict {
   const releases = view.app?.releases ?? [];
-  const release = number === 0 ? releases.at(-1) : releases.find((each) => each.number === number);
+  if (view.app?.paused)
+    return { kind: "failed", text: `its releases are paused; to resume them: krane rollout resume ${title}` };
+  const { starting, failed, current } = releasesOf(view);
+  const release =
+    number === 0
+      ? ((starting ?? failed ?? current)?.release ?? releases.at(-1))
+      : releases.find((each) => each.number === number);
   if (release === undefined) return { kind: "failed", text: `release ${number} has ended` };
   const name = `release ${release.number}`;
   switch (release.phase) {

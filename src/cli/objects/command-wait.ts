@@ -9,13 +9,13 @@ import type { WaitPlan } from "./object-wait.ts";
 const timeoutMsDefault = 5 * 60_000;
 
 export function addWaitOptions(command: Command, until: string): Command {
-  return command
-    .option("--wait", `wait until ${until}`)
-    .addOption(
-      new Option("--timeout <duration>", "the longest time to wait")
-        .default(timeoutMsDefault, "5m")
-        .argParser(parseTimeout),
-    );
+  return command.option("--wait", `wait until ${until}`).addOption(waitTimeout());
+}
+
+export function waitTimeout(): Option {
+  return new Option("--timeout <duration>", "the longest time to wait")
+    .default(timeoutMsDefault, "5m")
+    .argParser(parseTimeout);
 }
 
 /** Ctrl-C ends only the wait, not the change itself, and a message says so. */

@@ -25,16 +25,23 @@ export async function diffDocuments(
     atOnce: callsAtOnce,
     async work(loaded) {
       try {
-        return await heldContent(admin, loaded, environments);
+        const held = await heldContent(admin, loaded, environments);
+        const changes = changesBetween(held, loaded.document, kinds);
+        const isSame = held !== undefined && changes.length === 0;
+        return { held, changes, release: isSame ? await releaseAgain(admin, loaded) : 0 };
       } catch (error) {
         throw (await regionFlaw(admin, error, loaded.region)) ?? error;
       }
     },
-    tell(loaded, held) {
-      const changes = changesBetween(held, loaded.document, kinds);
-      if (held !== undefined && changes.length === 0) return;
+    tell(loaded, { held, changes, release }) {
+      if (held !== undefined && changes.length === 0 && release === 0) return;
       exitCode = exitCodes.different;
-      const note = held === undefined ? ` does not exist in ${loaded.region}; apply would create it` : "";
+      const note =
+        held === undefined
+          ? ` does not exist in ${loaded.region}; apply would create it`
+          : release > 0
+            ? ` is unchanged, but its newest release failed; apply would start release ${release}`
+            : "";
       io.stdout.write(`${admin.paint(loaded.title, "strong")}${note}\n`);
       for (const change of changes) io.stdout.write(renderChange(change, held !== undefined, admin));
     },
@@ -52,6 +59,16 @@ function renderChange({ path, before, after }: FieldChange, isThere: boolean, { 
   if (before === undefined) return `${name}${from}${paint(text(after ?? ""), "good")}\n`;
   if (after === undefined) return `${name}${paint(text(before), "bad")} → (removed)\n`;
   return `${name}${paint(text(before), "bad")} → ${paint(text(after), "good")}\n`;
+}
+
+/** The release that an apply of an unchanged app would start, because its last one failed; 0 if none. */
+async function releaseAgain(
+  { client, signal }: Admin,
+  { document, region }: LoadedDocument,
+): Promise<number> {
+  if (document.kind !== "app") return 0;
+  const { release } = await client.applyApp({ region, spec: document.spec, dryRun: true }, { signal });
+  return release;
 }
 
 async function heldContent(

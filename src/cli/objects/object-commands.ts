@@ -12,6 +12,7 @@ import { addWaitOptions } from "./command-wait.ts";
 import type { DeleteOptions } from "./delete-objects.ts";
 import { addFileOption, filePaths } from "./file-option.ts";
 import type { GetOptions } from "./get-objects.ts";
+import { ifVersion } from "./if-version.ts";
 import type { ScaleOptions } from "./scale-object.ts";
 
 type ExitWith = (code: number) => void;
@@ -227,13 +228,6 @@ async function loadFileNames(command: Command, { io }: CommandDeps, admin: Admin
   const { loadNames } = await import("./loaded-documents.ts");
   const { file: paths = [] } = command.opts<{ file?: readonly string[] }>();
   return loadNames(admin, io, { paths, regionFlag: regionFlag(command) });
-}
-
-function ifVersion(about: string): Option {
-  return new Option("--if-version <version>", about).argParser((text) => {
-    if (/^\d{1,19}$/.test(text)) return BigInt(text);
-    throw new InvalidArgumentError("Must be a version, a whole number.");
-  });
 }
 
 function parseReplicas(text: string): number {

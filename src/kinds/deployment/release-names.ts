@@ -1,9 +1,9 @@
 // The deployments that are an app's releases, and their names. A deployment's name is unique in its region, and two workspaces may both have an app
 // called "web", so the name of a release also has a hash of the app's id.
 import { createHash } from "node:crypto";
-import { clone, create } from "@bufbuild/protobuf";
+import { clone, create, equals } from "@bufbuild/protobuf";
 import { type ApplyDeployment, ApplyDeploymentSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
-import type { AppSpec } from "../../gen/krane/admin/v1/app_pb.ts";
+import type { AppSpec, Release } from "../../gen/krane/admin/v1/app_pb.ts";
 
 /** Up to this number, an id and a name fit into a label value and a DNS label. */
 const numberMax = 9_999_999;
@@ -29,6 +29,17 @@ export function releaseTemplate(
     k8sName: `${name}-${hash}-${number}`,
     encryptedEnvironmentVariables: secrets,
   });
+}
+
+/** Whether the release runs what the spec says: they differ in nothing but the number of pods and the secrets. */
+export function isReleaseOf(
+  spec: AppSpec,
+  { number, template }: Pick<Release, "number" | "template">,
+): boolean {
+  if (template === undefined) return false;
+  const bare = { replicas: 0, encryptedEnvironmentVariables: new Uint8Array() };
+  const program = (message: ApplyDeployment) => create(ApplyDeploymentSchema, { ...message, ...bare });
+  return equals(ApplyDeploymentSchema, program(template), program(releaseTemplate(spec, number)));
 }
 
 /** The number of the release that a deployment of the app is; 0 if it is none. */

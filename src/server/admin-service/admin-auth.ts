@@ -103,6 +103,8 @@ export const methodEffects: Readonly<Record<AdminMethod, "reads" | "writes">> = 
   deleteApp: "writes",
   getApp: "reads",
   listApps: "reads",
+  releaseApp: "writes",
+  pauseApp: "writes",
 };
 
 /** Any method not listed as reading requires the right to write. */

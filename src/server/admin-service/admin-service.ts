@@ -14,7 +14,7 @@ import { StreamPlaces } from "../../services/stream-places.ts";
 import { stopping } from "../row-rules.ts";
 import type { Author, Row, Store } from "../store.ts";
 import { callerOf } from "./admin-auth.ts";
-import { applyApp, deleteApp, getApp, listApps } from "./apps.ts";
+import { applyApp, deleteApp, getApp, listApps, pauseApp, releaseApp } from "./apps.ts";
 import { checked } from "./bad-request.ts";
 import {
   applyEnvironment,
@@ -71,6 +71,8 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
     deleteApp: (request, context) => deleteApp(store, request, author(context)),
     getApp: (request) => getApp(store, request),
     listApps: (request, { signal }) => listApps(store, request, signal),
+    releaseApp: (request, context) => releaseApp(store, request, author(context)),
+    pauseApp: (request, context) => pauseApp(store, request, author(context)),
   };
 }
 
@@ -105,7 +107,7 @@ export async function deleteObject(store: Store, request: DeleteObjectRequest, a
   const condition = conditionOf(request);
   // The version of a stopped object is that of its deletion, which a caller that repeats the call cannot know.
   const decide = (row: Row<KindName> | undefined) => {
-    if (row?.desired !== "stopped") assertOwn(kind, row);
+    assertOwn(kind, row);
     return stopping(kind, row?.desired === "stopped" ? {} : condition)(row);
   };
   const { before, after } = await store.change(region, kind, id, decide, author, { withOwned: true });

@@ -9,14 +9,25 @@ import {
   type DeleteAppRequest,
   type GetAppRequest,
   type ListAppsRequest,
+  type PauseAppRequest,
+  type ReleaseAppRequest,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { type App, AppSchema, type AppSpec } from "../../gen/krane/admin/v1/app_pb.ts";
+import { type App, AppSchema, type AppSpec, AppSpecSchema } from "../../gen/krane/admin/v1/app_pb.ts";
 import { parseAppSpec } from "../../kinds/deployment/app-spec.ts";
 import type { Refuse } from "../../model/field-problem.ts";
 import { parseId } from "../../model/message-fields.ts";
 import { parsePage, tokenOf } from "../../services/page-token.ts";
 import { firstNumber, idOfApp } from "../apps/app-rules.ts";
-import { hasEnded, startingRelease, withSpec } from "../apps/releases.ts";
+import {
+  backTo,
+  hasEnded,
+  type Origin,
+  pausedOr,
+  releaseBefore,
+  restarted,
+  startingRelease,
+  withSpec,
+} from "../apps/releases.ts";
 import { checkVersion } from "../row-rules.ts";
 import type { AgentReport, AppFacts, Author, ChangedApp, Store } from "../store.ts";
 import { badRequest, checked } from "./bad-request.ts";
@@ -68,6 +79,66 @@ function noEnvironment(id: string, region: string): ConnectError {
 function releaseStartedBy({ before, after }: ChangedApp): number {
   const number = (after && startingRelease(after)?.number) ?? 0;
   return number >= (before?.nextNumber ?? 1) ? number : 0;
+}
+
+export async function releaseApp(store: Store, request: ReleaseAppRequest, author: Author) {
+  const { region, id } = parseAppRef(request);
+  const { change } = request;
+  return changeOne(store, request, author, (app, origin) => {
+    if (app.paused) throw refused(`the releases of app ${id} are paused; resume them first`);
+    switch (change.case) {
+      case "image": {
+        const spec = clone(AppSpecSchema, app.spec ?? create(AppSpecSchema));
+        if (spec.template) spec.template.image = change.value;
+        checked((refuse) => parseSpec(spec, refuse));
+        return withSpec(app, spec, { ...origin, cause: "image" });
+      }
+      case "restart":
+        return restarted(app, { ...origin, cause: "restart" });
+      case "undo": {
+        const { number } = change.value;
+        const target = releaseBefore(app, number);
+        const which = number === 0 ? "no earlier release" : `no release ${number}`;
+        if (target === undefined) throw refused(`app ${id} in region ${region} has ${which} to go back to`);
+        return backTo(app, target, { ...origin, cause: `undo to ${target.number}` });
+      }
+      default:
+        throw badRequest([{ path: "change", message: "is required" }]);
+    }
+  });
+}
+
+export async function pauseApp(store: Store, request: PauseAppRequest, author: Author) {
+  return changeOne(store, request, author, (app, origin) =>
+    pausedOr(app, request.paused, { ...origin, cause: "resumed" }),
+  );
+}
+
+interface OneApp {
+  readonly region: string;
+  readonly id: string;
+  readonly expectedVersion?: bigint | undefined;
+}
+
+/** Changes an app that exists. */
+async function changeOne(
+  store: Store,
+  request: OneApp,
+  author: Author,
+  change: (app: App, origin: Omit<Origin, "cause">) => App,
+) {
+  const { region, id } = parseAppRef(request);
+  const decide = ({ app, environment }: AppFacts): App => {
+    if (app === undefined) throw noApp(id, region);
+    checkVersion(app, conditionOf(request));
+    return change(app, { ...author, secrets: environmentBlob("deployment", environment) });
+  };
+  const changed = await store.changeApp(region, id, decide, author);
+  return { ...(changed.after && { app: shown(changed.after) }), release: releaseStartedBy(changed) };
+}
+
+function refused(message: string): ConnectError {
+  return new ConnectError(message, Code.FailedPrecondition);
 }
 
 export async function deleteApp(store: Store, request: DeleteAppRequest, author: Author) {

@@ -85,6 +85,7 @@ export function appNews(before: App | undefined, after: App, author: Author): Hi
   const releases = after.releases.filter(({ number, phase }) => old.get(number) !== phase);
   return [
     ...(isSameSpec ? [] : [entry("set", "")]),
+    ...((before?.paused ?? false) === after.paused ? [] : [entry(after.paused ? "paused" : "resumed", "")]),
     ...releases.map((release) => entry(events[release.phase] ?? "set", releaseText(release))),
   ];
 }

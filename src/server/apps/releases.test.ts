@@ -9,7 +9,17 @@ import {
   Release_Phase as Phase,
 } from "../../gen/krane/admin/v1/app_pb.ts";
 import { MemoryStore } from "../memory-store.ts";
-import { advance, isActive, type Sight, wantedDeployments, withSpec } from "./releases.ts";
+import {
+  advance,
+  backTo,
+  isActive,
+  pausedOr,
+  releaseBefore,
+  restarted,
+  type Sight,
+  wantedDeployments,
+  withSpec,
+} from "./releases.ts";
 
 const region = "local.test";
 const second = 1_000;
@@ -160,17 +170,49 @@ test("a clock that is set back by a day delays nothing by a day", () => {
   assert.deepEqual(phases(app), ["1 RETIRED", "2 CURRENT"]);
 });
 
+test("back to an earlier release keeps the app's id, name and number of pods", () => {
+  let app = withSpec(running(), spec("web:2", { replicas: 5 }), origin(at(20)));
+  app = advance(advance(app, ready, at(21)), ready, at(31));
+  const target = releaseBefore(app, 0);
+  assert.equal(target?.number, 1);
+  app = backTo(app, target ?? assert.fail(), { ...origin(at(40)), cause: "undo to 1" });
+  assert.deepEqual(phases(app), ["1 DRAINING", "2 CURRENT", "3 STARTING"]);
+  const { deploymentId, k8sName, image, replicas } = app.spec?.template ?? assert.fail();
+  assert.deepEqual([deploymentId, k8sName, image, replicas], ["app_web", "web", "web:1", 5]);
+  assert.equal(app.releases[2]?.template?.deploymentId, "app_web-3");
+  assert.equal(releaseBefore(app, 0)?.number, 2, "while one starts, the current one is before it");
+});
+
+test("a paused app starts nothing and fails nothing, but its replicas follow", () => {
+  const paused = pausedOr(withSpec(running(), spec("web:2"), origin(at(20))), true, origin(at(21)));
+  const late = advance(advance(paused, failing, at(22)), failing, at(5_000));
+  assert.deepEqual(phases(late), ["1 CURRENT", "2 STARTING"]);
+  const changed = withSpec(late, spec("web:3", { replicas: 4 }), origin(at(5_001)));
+  assert.deepEqual(phases(changed), ["1 CURRENT", "2 STARTING"]);
+  assert.deepEqual(
+    wantedDeployments(changed).map(({ replicas }) => replicas),
+    [4, 4],
+  );
+  const resumed = pausedOr(changed, false, origin(at(5_002)));
+  assert.deepEqual(phases(resumed), ["1 CURRENT", "2 SUPERSEDED", "3 STARTING"]);
+});
+
 // Random changes and reports, handled by two servers whose clocks differ, of which either may stop before any step,
 // repeat one, or decide on what it read before the other one wrote.
 
 type Move =
   | { readonly kind: "apply"; readonly image: number; readonly replicas: number }
+  | { readonly kind: "order"; readonly order: "restart" | "undo" | "pause" | "resume" }
   | { readonly kind: "report"; readonly number: number; readonly state: Sight["state"] }
   | { readonly kind: "pass"; readonly seconds: number }
   | { readonly kind: "step"; readonly server: 0 | 1; readonly otherBetween: boolean };
 
 const move: fc.Arbitrary<Move> = fc.oneof(
   fc.record({ kind: fc.constant("apply"), image: fc.nat(3), replicas: fc.nat(2) } as const),
+  fc.record({
+    kind: fc.constant("order"),
+    order: fc.constantFrom("restart", "undo", "pause", "resume"),
+  } as const),
   fc.record({
     kind: fc.constant("report"),
     number: fc.integer({ min: 1, max: 6 }),
@@ -195,6 +237,7 @@ class World {
     await this.store.registerRegion(region);
     for (const each of moves) await this.make(each);
     // The agent is heard again and nothing new happens: everything comes to an end.
+    await this.make({ kind: "order", order: "resume" });
     for (const [number, state] of this.states) if (state === "unknown") this.states.set(number, "waiting");
     for (let round = 0; round < 20; round++) {
       this.nowMs += 30 * second;
@@ -209,10 +252,20 @@ class World {
     if (each.kind === "pass") this.nowMs += each.seconds * second;
     if (each.kind === "report") this.states.set(each.number, each.state);
     if (each.kind === "step") await this.step(each.server, each.otherBetween);
+    if (each.kind === "order") await this.change(({ app }) => app && this.ordered(app, each.order));
     if (each.kind === "apply") {
       const wanted = spec(`web:${each.image}`, { replicas: each.replicas });
       await this.change(({ app }) => withSpec(app, wanted, origin(this.nowMs)));
     }
+  }
+
+  private ordered(app: App, order: Extract<Move, { kind: "order" }>["order"]): App {
+    const of = origin(this.nowMs);
+    if (order === "pause" || order === "resume") return pausedOr(app, order === "pause", of);
+    if (app.paused) return app;
+    if (order === "restart") return restarted(app, of);
+    const target = releaseBefore(app, 0);
+    return target === undefined ? app : backTo(app, target, of);
   }
 
   private async step(server: 0 | 1, otherBetween = false): Promise<void> {
@@ -240,6 +293,10 @@ class World {
     if (current !== currentBefore) {
       assert.ok(current !== undefined, "an app does not lose its current release");
       assert.equal(this.states.get(current), "ready", "only what is ready becomes current");
+    }
+    if (before?.paused && after.paused) {
+      assert.equal(current, currentBefore, "a paused app keeps its current release");
+      assert.ok(after.nextNumber === before.nextNumber, "a paused app starts none");
     }
     const failedBefore = new Set(of(before, Phase.FAILED));
     for (const number of of(after, Phase.FAILED)) {

@@ -6,6 +6,7 @@
 // - A release becomes current only if it is seen ready in the same step.
 // - Every release but the current one ends, whatever is seen. While nothing is known of a release that starts, its time
 //   does not count: what is unknown has not failed.
+// - While an app is paused, no release starts, becomes current or fails; one that drains still ends.
 // - A step depends only on what is stored and seen, so that it may be repeated, or made by another server.
 import { clone, create, equals } from "@bufbuild/protobuf";
 import { formatDuration } from "../../config/duration.ts";
@@ -14,11 +15,12 @@ import {
   type App,
   AppSchema,
   type AppSpec,
+  AppSpecSchema,
   Release_Phase as Phase,
   type Release,
   ReleaseSchema,
 } from "../../gen/krane/admin/v1/app_pb.ts";
-import { releaseTemplate } from "../../kinds/deployment/release-names.ts";
+import { isReleaseOf, releaseTemplate } from "../../kinds/deployment/release-names.ts";
 import { policyOf } from "../../kinds/deployment/release-policy.ts";
 
 /** What is seen of a release's deployment. */
@@ -63,7 +65,8 @@ export function advance(app: App, sightOf: (release: Release) => Sight, nowMs: n
   const next = clone(AppSchema, app);
   const now = BigInt(Math.trunc(nowMs));
   const starting = startingRelease(next);
-  if (starting !== undefined) judge(next, starting, sightOf(starting), now);
+  if (starting !== undefined)
+    judge(next, starting, next.paused ? { state: "unknown" } : sightOf(starting), now);
   const { drainMs } = policyOf(next.spec?.policy);
   for (const release of next.releases) {
     if (release.phase !== Phase.DRAINING) continue;
@@ -155,13 +158,51 @@ export function withSpec(app: App | undefined, spec: AppSpec, origin: Origin, fi
   }
   const next = scaled(app, spec.template?.replicas ?? 0);
   next.spec = spec;
-  const runs = (one: Release | undefined) =>
-    one !== undefined && isSameProgram(one.template, releaseTemplate(spec, one.number));
+  if (next.paused) return next;
+  const runs = (one: Release | undefined) => one !== undefined && isReleaseOf(spec, one);
   if (runs(startingRelease(next))) return next;
   if (!runs(currentRelease(next))) return release(next, origin);
   // Back to what runs: nothing has to start.
   supersede(next, BigInt(Math.trunc(origin.atMs)));
   return next;
+}
+
+/** The app with its program in a new release, also if that already runs. */
+export function restarted(app: App, origin: Origin): App {
+  return release(app, origin);
+}
+
+/** The app with the program of an earlier release, under its own id and name and with as many pods as now. */
+export function backTo(app: App, { template }: Release, origin: Origin): App {
+  const own = app.spec?.template;
+  if (app.spec === undefined || own === undefined || template === undefined) return app;
+  const spec = clone(AppSpecSchema, app.spec);
+  const { deploymentId, k8sName, replicas, encryptedEnvironmentVariables } = own;
+  const kept = { deploymentId, k8sName, replicas, encryptedEnvironmentVariables };
+  spec.template = Object.assign(clone(ApplyDeploymentSchema, template), kept);
+  return withSpec(app, spec, origin);
+}
+
+/**
+ * The release to go back to: that with the number, or for 0 the one before: the current one if the newest is starting or has
+ * failed, else the last one that was current before it. Undefined if there is none.
+ */
+export function releaseBefore(app: App, number: number): Release | undefined {
+  if (number > 0) return app.releases.find((each) => each.number === number);
+  const current = currentRelease(app);
+  const newest = app.releases.at(-1);
+  const isUndecided = newest?.phase === Phase.STARTING || newest?.phase === Phase.FAILED;
+  if (isUndecided) return current;
+  return app.releases.findLast((each) => each.currentAtMs > 0n && each.number < (current?.number ?? 0));
+}
+
+/** The app with its releases paused or resumed. What was applied meanwhile starts with the latter. */
+export function pausedOr(app: App, paused: boolean, origin: Origin): App {
+  const next = clone(AppSchema, app);
+  next.paused = paused;
+  return paused || app.paused === paused || next.spec === undefined
+    ? next
+    : withSpec(next, next.spec, origin);
 }
 
 /** The app with another number of pods, for the releases that do not drain. */
@@ -200,12 +241,4 @@ function release(app: App, { by, atMs, cause, secrets }: Origin): App {
 function supersede(app: App, now: bigint): void {
   const starting = startingRelease(app);
   if (starting !== undefined) end(starting, Phase.SUPERSEDED, now);
-}
-
-/** Whether two templates differ in nothing but the number of pods and the secrets. */
-function isSameProgram(a: ApplyDeployment | undefined, b: ApplyDeployment | undefined): boolean {
-  if (a === undefined || b === undefined) return a === b;
-  const bare = { replicas: 0, encryptedEnvironmentVariables: new Uint8Array() };
-  const program = (message: ApplyDeployment) => create(ApplyDeploymentSchema, { ...message, ...bare });
-  return equals(ApplyDeploymentSchema, program(a), program(b));
 }

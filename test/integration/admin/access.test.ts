@@ -51,7 +51,7 @@ const adminMethods = Object.values(AdminService.method).map(({ name, localName, 
 test("every call is listed as one that reads or one that writes", () => {
   assert.deepEqual(Object.keys(methodEffects).sort(), adminMethods.map(({ localName }) => localName).sort());
   const writing = Object.keys(methodEffects).filter((name) =>
-    /^(apply|scale|delete|release|adopt|set|unset)/.test(name),
+    /^(apply|scale|delete|release|pause|adopt|set|unset)/.test(name),
   );
   for (const name of Object.keys(methodEffects) as (keyof typeof methodEffects)[]) {
     assert.equal(methodEffects[name], writing.includes(name) ? "writes" : "reads", name);

@@ -72,6 +72,14 @@ class World {
     await agent.heartbeat({ region: { platform: "dev", name: "local" } });
   }
 
+  /** Lets the release that starts become current, and the one before it end. */
+  async becomeCurrent(): Promise<void> {
+    await this.report();
+    await this.pass(10);
+    await this.pass(60);
+    await this.report();
+  }
+
   /** Lets so many seconds pass, as far as releases are concerned. */
   async pass(seconds: number): Promise<void> {
     const { signal } = new AbortController();
@@ -226,4 +234,133 @@ test("what is wrong with an app is named by its field", async (t) => {
   assert.match((await world.apply(moved)).stderr, /must stay "demo" while app app_web exists/);
   const long = await world.apply(app("image: web:1\n", "w".repeat(60)));
   assert.match(long.stderr, /name must have at most 48 characters/);
+});
+
+/** An app whose release 1 is current. */
+async function runningApp(t: { after(work: () => Promise<void>): void }): Promise<World> {
+  const world = await withWorld(t);
+  await world.apply(documents("image: web:1\nreplicas: 2\n"));
+  await world.becomeCurrent();
+  return world;
+}
+
+test("krane release starts a release with another image, and waits for it, however the app is named", async (t) => {
+  const world = await runningApp(t);
+  const waiting = world.run(["release", "web", "--image", "web:2", "--wait"]);
+  await eventually("release 2 has started", async () =>
+    assert.match((await world.run(["get", "apps"])).stdout, /Releasing +1 → 2 /),
+  );
+  await world.becomeCurrent();
+  const { code, stdout, stderr } = await waiting;
+  assert.equal(code, 0, stderr);
+  assert.equal(stdout, "app/app_web release 2 started\napp/app_web is ready, on release 2, 2/2 pods\n");
+  for (const [index, name] of [["app/web"], ["app", "web"], ["app_web"], ["demo/web"]].entries()) {
+    const again = await world.run(["release", ...name, "--image", `web:${index + 3}`]);
+    assert.equal(again.stdout, `app/app_web release ${index + 3} started\n`, again.stderr);
+  }
+  const same = await world.run(["release", "web", "--image", "web:2"]);
+  assert.equal(same.stdout, "app/app_web stays on release 2, which runs this\n");
+});
+
+test("krane release says what is missing or wrong", async (t) => {
+  const world = await runningApp(t);
+  assert.equal((await world.run(["release", "web"])).code, 64);
+  assert.equal((await world.run(["release", "web", "--image", "web:2", "--restart"])).code, 64);
+  assert.equal((await world.run(["release", "other", "--restart"])).code, 3);
+  const bad = await world.run(["release", "web", "--image", "not an image"]);
+  assert.equal(bad.code, 1);
+  assert.match(bad.stderr, /image/);
+  const guarded = await world.run(["release", "web", "--restart", "--if-version", "1"]);
+  assert.equal(guarded.code, 1);
+  assert.match((await world.run(["get", "apps"])).stdout, /Ready +1 /);
+});
+
+test("a restart releases the same program with the newest secrets", async (t) => {
+  const world = await runningApp(t);
+  const client = world.server.client();
+  await client.setSecret({ region, environmentId: "env_demo", name: "KEY", encrypted: "c2VhbGVk" });
+  assert.equal((await world.run(["release", "web", "--restart"])).stdout, "app/app_web release 2 started\n");
+  await world.becomeCurrent();
+  const ref = { region, kind: ObjectKind.DEPLOYMENT, id: "app_web-2" };
+  assert.deepEqual((await client.getObject({ ref })).object?.secretNames, ["KEY"]);
+  assert.equal(
+    (await world.run(["rollout", "restart", "app/web"])).stdout,
+    "app/app_web release 3 started\n",
+  );
+  assert.match((await world.run(["rollout", "history", "web"])).stdout, /^3 +Starting .* restart .* web:1$/m);
+});
+
+test("rollout undo goes back to the release before, and to any that is kept", async (t) => {
+  const world = await runningApp(t);
+  assert.match((await world.run(["rollout", "undo", "web"])).stderr, /has no earlier release to go back to/);
+  for (const image of ["web:2", "web:3"]) {
+    await world.run(["release", "web", "--image", image]);
+    await world.becomeCurrent();
+  }
+  assert.equal((await world.run(["rollout", "undo", "web"])).stdout, "app/app_web release 4 started\n");
+  await world.becomeCurrent();
+  assert.match((await world.run(["get", "apps"])).stdout, /Ready +4 +web:2$/m);
+  const first = await world.run(["rollout", "undo", "web", "--to-release", "1"]);
+  assert.equal(first.stdout, "app/app_web release 5 started\n", first.stderr);
+  const history = (await world.run(["rollout", "history", "web"])).stdout;
+  assert.match(history, /^5 +Starting .* undo to 1 .* web:1$/m);
+  // Undone before it is current: the app stays on what runs.
+  assert.equal(
+    (await world.run(["rollout", "undo", "web"])).stdout,
+    "app/app_web stays on release 4, which runs this\n",
+  );
+  assert.match((await world.run(["rollout", "undo", "web", "--to-release", "99"])).stderr, /no release 99/);
+});
+
+test("after a failed release, going back to what runs is no failure", async (t) => {
+  const world = await runningApp(t);
+  await world.apply(app("image: web:bad\nreplicas: 2\n"));
+  await world.report();
+  await world.pass(30);
+  const failed = await world.run(["rollout", "status", "web"]);
+  assert.equal(failed.code, 1);
+  assert.match(failed.stderr, /release 2 failed: its pods cannot run; the app stays on release 1/);
+  const retry = await world.run(["diff", "-f", "app.yaml"], app("image: web:bad\nreplicas: 2\n"));
+  assert.deepEqual(
+    [retry.code, retry.stdout],
+    [2, "app/app_web is unchanged, but its newest release failed; apply would start release 3\n"],
+  );
+  const back = await world.apply(app("image: web:1\nreplicas: 2\n"), "--wait");
+  assert.equal(back.code, 0, back.stderr);
+  assert.match(back.stdout, /app\/app_web is ready, on release 1, 2\/2 pods\n$/);
+  assert.match((await world.run(["get", "apps"])).stdout, /Ready +1 /);
+  const status = await world.run(["rollout", "status", "web", "--no-wait"]);
+  assert.deepEqual([status.code, status.stdout], [0, "app/app_web: on release 1, 2/2 pods\n"]);
+});
+
+test("while an app is paused nothing is released, and resume releases what was applied", async (t) => {
+  const world = await runningApp(t);
+  assert.equal((await world.run(["rollout", "pause", "web"])).stdout, "app/app_web paused\n");
+  assert.match((await world.run(["get", "apps"])).stdout, /Ready +1, paused /);
+  const applied = await world.apply(app("image: web:2\nreplicas: 3\n"), "--wait");
+  assert.equal(applied.code, 1);
+  assert.match(applied.stdout, /configured \(version \d+\)/);
+  assert.match(applied.stderr, /its releases are paused; to resume them: krane rollout resume app\/app_web/);
+  await world.report();
+  await world.pass(1_000);
+  assert.match((await world.run(["get", "apps"])).stdout, /3\/3 +Ready +1, paused /);
+  assert.match((await world.run(["why", "web"])).stdout, /^Cause: +releases-paused$/m);
+  assert.match((await world.run(["release", "web", "--restart"])).stderr, /are paused; resume them first/);
+  const resumed = await world.run(["rollout", "resume", "web"]);
+  assert.equal(resumed.stdout, "app/app_web resumed, release 2 started\n");
+  assert.equal((await world.run(["rollout", "resume", "web"])).stdout, "app/app_web is not paused\n");
+  await world.becomeCurrent();
+  assert.match((await world.run(["get", "apps"])).stdout, /3\/3 +Ready +2 /);
+  assert.match((await world.run(["events", "app", "web"])).stdout, / paused (?:.*\n)*.* resumed /);
+});
+
+test("the id of a release is free once its app is deleted", async (t) => {
+  const world = await runningApp(t);
+  const client = world.server.client();
+  const ref = { region, kind: ObjectKind.DEPLOYMENT, id: "app_web-1" };
+  const { object } = await client.getObject({ ref });
+  assert.ok(object?.spec !== undefined);
+  await world.run(["delete", "app", "app_web", "--yes"]);
+  await client.applyObject({ region, spec: object.spec });
+  assert.equal((await client.getObject({ ref })).object?.appId, "");
 });
