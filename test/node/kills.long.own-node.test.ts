@@ -5,7 +5,7 @@
 // length. KRANE_TEST_SEED repeats the choice of orders.
 //
 // A turn is a kill and two orders, and lasts 20 seconds at least. Without that pause, 100 pods on two cores (load 30 to 45) are
-// more than gVisor can start and stop: StopPodSandbox exceeds its deadline again and again.
+// more than gVisor can start and stop: StopPodSandbox keeps exceeding its deadline.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
