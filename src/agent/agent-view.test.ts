@@ -12,7 +12,7 @@ import { AgentView, healthChecks, type Isolation } from "./agent-view.ts";
 /** Runs the checks for an agent with one controller of this status. */
 async function troublesOf(status: MessageInitShape<typeof ControllerStatusSchema>) {
   const view = new AgentView(
-    { instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1 },
+    { instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1, clusterId: () => "cluster-1" },
     { networkPolicy: "required", runtimeClass: "gvisor" },
   );
   view.add("deployments", {
@@ -78,7 +78,7 @@ test("each kind that cannot be watched is named, without the server's message", 
 
 function warningsOf(isolation: Isolation, policies: MessageInitShape<typeof CacheStatusSchema>) {
   const view = new AgentView(
-    { instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1 },
+    { instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1, clusterId: () => "cluster-1" },
     isolation,
   );
   const caches = [

@@ -21,6 +21,8 @@ export interface AgentIdentity {
   readonly region: string;
   readonly version: string;
   readonly startedAtMs: number;
+  /** Undefined until it is known. */
+  clusterId(): string | undefined;
 }
 
 export type Isolation = Pick<IsolationConfig, "networkPolicy" | "runtimeClass">;
@@ -67,11 +69,12 @@ export class AgentView implements AgentInspector {
   }
 
   status(): AgentStatus {
-    const { startedAtMs, ...identity } = this.identity;
+    const { startedAtMs, clusterId, ...identity } = this.identity;
     const controllers = this.controllerStatuses();
     return create(AgentStatusSchema, {
       ...identity,
       startedAtMs: BigInt(Math.round(startedAtMs)),
+      clusterId: clusterId() ?? "",
       controllers,
       warnings: [
         ...(hasOtherVersion(controllers) ? [otherVersionWarning] : []),

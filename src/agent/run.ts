@@ -45,11 +45,13 @@ import { runStateReports } from "./state-reports.ts";
  */
 export async function run(config: Config, deps: AgentDeps, signal: AbortSignal): Promise<void> {
   const metrics = createMetrics(deps.build);
+  const seal = createSealPart(config, deps);
   const identity = {
     instanceId: config.instanceId,
     region: config.region.label,
     version: deps.build.version,
     startedAtMs: deps.clock.wallMs(),
+    clusterId: () => seal.current()?.clusterId,
   };
   const lease = createLeasePart(config, metrics, deps);
   const view = new AgentView(identity, config.isolation, createLeaseView(config, lease, deps));
@@ -60,7 +62,6 @@ export async function run(config: Config, deps: AgentDeps, signal: AbortSignal):
   const health = createHealth(healthChecks(view), { ...deps, facts: () => view.leaseFacts() });
   const tracing = createTracingPart(tracingOptions(config), metrics, deps);
   const running = new RunningControllers();
-  const seal = createSealPart(config, deps);
   const secrets = createSecretsPart(config, { metrics, tracing, running, seal }, deps);
   const forwarding = createForwarding(config, { lease, seal, metrics }, deps);
   const { forward } = forwarding;

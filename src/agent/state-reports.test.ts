@@ -46,7 +46,7 @@ function createAgent(send: (world: World) => Promise<void> = async () => undefin
     adopted: [],
   };
   const view = new AgentView(
-    { instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1 },
+    { instanceId: "ins_1", region: "local", version: "0", startedAtMs: 1, clusterId: () => "cluster-1" },
     { networkPolicy: "required", runtimeClass: "gvisor" },
   );
   view.add("deployments", {

@@ -97,6 +97,11 @@ export class Seal {
     this.current = options.keys.at(-1) ?? options.keys[0];
   }
 
+  /** The uid of the namespace kube-system. */
+  get clusterId(): string {
+    return this.options.clusterId;
+  }
+
   /** The id of the key that seals. */
   get keyId(): string {
     return this.current.id;

@@ -60,6 +60,36 @@ test("a version is settled if any report said so, and not otherwise", () => {
   );
 });
 
+const reportOfCluster = (clusterId: string, atMs: number, cursor = 9n) => {
+  const { report } = reportOf(`ins_${clusterId}`, { cursor });
+  if (report.state !== undefined) report.state.clusterId = clusterId;
+  return { report, atMs };
+};
+
+test("a second cluster of the region is remembered for two minutes, and settles nothing for the first", () => {
+  const others = (known: ReturnType<typeof knownAfter>) =>
+    known.report.state?.otherClusters.map((one) => `${one.clusterId} ${one.instanceId} ${one.heardAtMs}`);
+  const first = knownAfter({}, reportOfCluster("a", 1_000), counter);
+  assert.deepEqual(others(first), []);
+  const second = knownAfter({ known: first }, reportOfCluster("b", 5_000, 2n), counter);
+  assert.deepEqual(others(second), ["a ins_a 1000"]);
+  assert.equal(settledBy(streamOf(second.report.state)).upTo, 2n);
+  const third = knownAfter({ known: second }, reportOfCluster("a", 31_000), counter);
+  assert.deepEqual(others(third), ["b ins_b 5000"]);
+  const alone = knownAfter({ known: third }, reportOfCluster("a", 125_000), counter);
+  assert.deepEqual(others(alone), ["b ins_b 5000"]);
+  assert.deepEqual(others(knownAfter({ known: alone }, reportOfCluster("a", 125_001), counter)), []);
+});
+
+test("an agent that names no cluster is not taken for one of another cluster", () => {
+  const named = knownAfter({}, reportOfCluster("a", 1_000), counter);
+  const unnamed = knownAfter({ known: named }, reportOfCluster("", 2_000, 3n), counter);
+  assert.deepEqual(unnamed.report.state?.otherClusters, []);
+  assert.equal(settledBy(streamOf(unnamed.report.state)).upTo, 9n);
+  const again = knownAfter({ known: unnamed }, reportOfCluster("a", 3_000), counter);
+  assert.deepEqual(again.report.state?.otherClusters, []);
+});
+
 test("versions of another incarnation settle nothing", () => {
   const before = knownAfter({}, reportOf("ins_1", { cursor: 9n, incarnation: "a-1" }), counter);
   const started = knownAfter({ known: before }, reportOf("ins_2", { cursor: 0n }), counter);

@@ -8,6 +8,8 @@
 // - Trouble with a version stays until this agent lists it itself or settles that version.
 // - The count of rejections includes those that previous agents left on the list, so that a
 //   count above the length of the list still means that some are missing from it.
+// - What an agent of another cluster settled says nothing about this one. Two clusters that report for one region are
+//   remembered, so that somebody notices.
 // - Versions of another incarnation mean nothing. An agent that names none may send versions
 //   above the region's counter, which predate a restore of the database; nothing derived
 //   from them is kept.
@@ -16,7 +18,14 @@ import {
   type ReportAgentStateRequest,
   ReportAgentStateRequestSchema,
 } from "../gen/ctrl/v1/cluster_service_pb.ts";
-import type { ControllerStatus, ObjectStatus, StreamStatus } from "../gen/krane/v1/agent_pb.ts";
+import {
+  type AgentStatus,
+  type ControllerStatus,
+  type ObjectStatus,
+  type OtherCluster,
+  OtherClusterSchema,
+  type StreamStatus,
+} from "../gen/krane/v1/agent_pb.ts";
 import { kindOfController } from "../kinds/kinds.ts";
 import type { AgentReport } from "./store.ts";
 import { isListComplete, isSameProcess, listingOf } from "./trouble-news.ts";
@@ -69,7 +78,8 @@ export function knownAfter(before: HeardBefore, now: AgentReport, counter: bigin
   const { report, atMs } = now;
   const controllers = report.state?.controllers ?? [];
   const isOfAnotherLife = controllers.some(({ stream }) => settledBy(stream).upTo > counter);
-  const known = isOfAnotherLife ? undefined : before.known?.report;
+  const isElsewhere = areOtherClusters(before.known?.report.state, report.state);
+  const known = isOfAnotherLife || isElsewhere ? undefined : before.known?.report;
   // Rejected versions count as settled, and for a previous process only its list of troubles tells the two apart.
   const isTold = isSameProcess(before.known, now) || (before.known && isListComplete(before.known));
   const earlier = (isTold && known?.state?.controllers) || [];
@@ -97,6 +107,8 @@ export function knownAfter(before: HeardBefore, now: AgentReport, counter: bigin
       state: {
         instanceId: report.state?.instanceId ?? "",
         startedAtMs: report.state?.startedAtMs ?? 0n,
+        clusterId: report.state?.clusterId ?? "",
+        otherClusters: otherClusters(before.known, now),
         controllers: [...controllers, ...silent].map((controller) => {
           const { name, breaker } = controller;
           const { upTo: settledUpTo, except } = settled(controller);
@@ -112,6 +124,28 @@ export function knownAfter(before: HeardBefore, now: AgentReport, counter: bigin
     }),
     atMs,
   };
+}
+
+/** Older agents name no cluster. */
+function areOtherClusters(one: AgentStatus | undefined, other: AgentStatus | undefined): boolean {
+  const [a = "", b = ""] = [one?.clusterId, other?.clusterId];
+  return a !== "" && b !== "" && a !== b;
+}
+
+// An agent reports every 30 s. After a move to another cluster, the previous one is mentioned for as long.
+const claimMs = 120_000;
+const clustersMax = 10;
+
+/** The clusters that reported for the region lately, without that of this report. */
+function otherClusters(known: AgentReport | undefined, { report, atMs }: AgentReport): OtherCluster[] {
+  const { clusterId = "", instanceId = "", otherClusters: earlier = [] } = known?.report.state ?? {};
+  const heardAtMs = BigInt(Math.trunc(known?.atMs ?? 0));
+  const last = create(OtherClusterSchema, { clusterId, instanceId, heardAtMs });
+  const here = report.state?.clusterId;
+  const isClaim = (one: OtherCluster) => one.clusterId !== here && atMs - Number(one.heardAtMs) <= claimMs;
+  const isFromLast = clusterId !== "" && here !== "";
+  const others = earlier.filter((one) => one.clusterId !== clusterId);
+  return [...(isFromLast ? [last] : []), ...others].filter(isClaim).slice(0, clustersMax);
 }
 
 /** Whether this agent itself has settled the version that the trouble was with. */

@@ -65,9 +65,11 @@ function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
           paint,
         );
   const warnings = (state?.warnings ?? []).map((warning) => `warning: ${printable(warning)}`);
-  const problems = [...warnings, ...controllers.flatMap((controller) => problemsOf(controller))].map(
-    (line) => `  ${paint(line, "bad")}\n`,
-  );
+  const problems = [
+    ...otherClusters(agent, nowMs),
+    ...warnings,
+    ...controllers.flatMap((controller) => problemsOf(controller)),
+  ].map((line) => `  ${paint(line, "bad")}\n`);
   const lease = leaseText(state?.lease, nowMs);
   const held = agent.blockedDeletions.length;
   const hint =
@@ -77,6 +79,15 @@ function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
   const originals = originalsText(controllers);
   const seals = `${sealsText(controllers, isOld, paint)}${adoptHint(controllers, region)}`;
   return `${title}${lease}${indented(table)}${problems.join("")}${hint}${originals}${indented(seals)}`;
+}
+
+/** Warnings of clusters that claim the same region. */
+export function otherClusters({ state, region }: AgentView, nowMs: number): readonly string[] {
+  return (state?.otherClusters ?? []).map(({ clusterId, instanceId, heardAtMs }) => {
+    const other = `cluster ${printable(clusterId)} (agent ${printable(instanceId)}, last heard ${ageOf(heardAtMs, nowMs)} ago)`;
+    const own = `cluster ${printable(state?.clusterId ?? "")} (agent ${printable(state?.instanceId ?? "")})`;
+    return `warning: two clusters claim region ${printable(region)}: ${own} and ${other}; their reports overwrite each other`;
+  });
 }
 
 function originalsText(controllers: readonly ControllerStatus[]): string {

@@ -151,6 +151,25 @@ describe("krane status", () => {
     assert.match(stdout, /^Region silent\.dev: no agent has ever connected; newest version 0$/m);
   });
 
+  test("warns of two clusters that claim one region, and so does krane why", async (t) => {
+    const claimed = "claimed.dev";
+    const { agentClient, url, tokens, stop } = await startAdminServer({ regions: [claimed] });
+    t.after(stop);
+    for (const [clusterId, instanceId] of [
+      ["uid-a", "ins_a"],
+      ["uid-b", "ins_b"],
+    ] as const)
+      await agentClient(claimed).reportAgentState({ state: { instanceId, clusterId, region: claimed } });
+    const expected =
+      /^ *warning: two clusters claim region claimed\.dev: cluster uid-b \(agent ins_b\) and cluster uid-a \(agent ins_a, last heard \d+s ago\); their reports overwrite each other$/m;
+    const io = new FakeIo();
+    const env = { KRANE_SERVER: url, KRANE_TOKEN: tokens.readWrite, KRANE_REGION: claimed };
+    await main(["status"], env, io);
+    await main(["why", "nothing"], env, io);
+    assert.match(io.stdout.text, expected);
+    assert.match(io.stderr.text, expected);
+  });
+
   test("shows one region where it is asked for, and everything to programs", async () => {
     assert.doesNotMatch((await run("status", "--region", "silent.dev")).stdout, /local\.dev/);
     const { agents } = JSON.parse((await run("status", "-o", "json")).stdout);

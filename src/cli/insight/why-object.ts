@@ -23,6 +23,7 @@ import { nameInCluster } from "../objects/object-rows.ts";
 import { findObject, listObjects, titleOf } from "../objects/object-search.ts";
 import type { Paint, Tone } from "../terminal/colours.ts";
 import { isForPrograms, renderValue } from "../terminal/output.ts";
+import { otherClusters } from "./agent-status.ts";
 
 interface Asked {
   readonly kind: ObjectKind;
@@ -44,6 +45,7 @@ export async function explainObject(
   const agent = agents.find((each) => each.region === region) ?? emptyAgent(region);
   if (object === undefined && asked.kind === ObjectKind.UNSPECIFIED)
     await refuseEnvironment(admin, asked.name);
+  for (const warning of otherClusters(agent, Number(nowMs))) io.stderr.write(`${warning}\n`);
   const answer = explain({ asked, object, agent }, Number(nowMs));
   const title =
     object === undefined ? `${nameOfKind(asked.kind)}/${printable(asked.name)}` : titleOf(object.ref);

@@ -118,13 +118,14 @@ export async function agentOf(store: Store, region: string): Promise<AgentRecord
 }
 
 export function agentView(agent: AgentRecord): AgentView {
-  const { region, newestVersion, newestOfKind, heartbeatAtMs = 0, state } = agent;
+  const { region, newestVersion, newestOfKind, heartbeatAtMs = 0, state, known } = agent;
+  const otherClusters = known?.report.state?.otherClusters ?? [];
   return create(AgentViewSchema, {
     region,
     newestVersion,
     heartbeatAtMs: BigInt(Math.trunc(heartbeatAtMs)),
     stateAtMs: BigInt(Math.trunc(state?.atMs ?? 0)),
-    ...(state?.report.state !== undefined && { state: state.report.state }),
+    ...(state?.report.state !== undefined && { state: { ...state.report.state, otherClusters } }),
     troubledObjects: state?.report.troubledObjects ?? [],
     blockedDeletions: state?.report.blockedDeletions ?? [],
     newestVersions: allKinds.map(({ name, objectKind }) => ({
