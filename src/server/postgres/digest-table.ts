@@ -4,7 +4,7 @@ import { type KindName, kindNames } from "../../kinds/kinds.ts";
 import { bucketCount, type DigestRow } from "../../model/digest.ts";
 import { unknownRegion } from "../row-rules.ts";
 import { type BucketContents, bucketRowsMax, type KindDigest, withinLimit } from "../store.ts";
-import type { Database, Session } from "./database.ts";
+import type { Database } from "./database.ts";
 import { type IncarnationRow, incarnationColumns, incarnationOf } from "./incarnation-table.ts";
 import { lockRegion } from "./object-table.ts";
 
@@ -30,9 +30,11 @@ interface ContentResult extends ReadFrom {
 
 export class DigestTable {
   private readonly database: Database;
+  private readonly rowsPerSlice: number;
 
-  constructor(database: Database) {
+  constructor(database: Database, rowsPerSlice = 5_000) {
     this.database = database;
+    this.rowsPerSlice = rowsPerSlice;
   }
 
   async digest(region: string, kind: KindName, knownSum?: bigint): Promise<KindDigest> {
@@ -111,47 +113,87 @@ export class DigestTable {
     };
   }
 
+  /** Corrects rows and sums that are wrong. In slices, so that no statement takes long, however many rows there are. */
   async verify(region: string): Promise<readonly KindName[]> {
     const wrong: KindName[] = [];
-    for (const kind of kindNames) if (!(await this.isRight(region, kind))) wrong.push(kind);
-    for (const kind of wrong) await this.database.transact((session) => correct(session, region, kind));
+    for (const kind of kindNames) {
+      const slices = await this.slices(region, kind);
+      // All rows first: a corrected row may move to another bucket, and changes the sum there.
+      const rows = await this.mend(slices, region, kind, wrongRow, correctRows);
+      const sums = await this.mend(slices, region, kind, wrongSum, correctSums);
+      if (rows || sums) wrong.push(kind);
+    }
     return wrong;
   }
 
-  private async isRight(region: string, kind: KindName): Promise<boolean> {
-    const [row] = await this.database.read<{ is_right: boolean }>(
-      `SELECT NOT EXISTS (
-         SELECT 1 FROM objects o WHERE o.region = $1 AND o.kind = $2 AND (o.bucket, o.content_hash)
-           IS DISTINCT FROM (bucket_of(o.id), content_hash_of(o.desired, o.format, o.spec))
-       ) AND NOT EXISTS (
-         SELECT 1 FROM (${countedSums}) c
-         FULL JOIN (SELECT bucket, sum FROM digests WHERE region = $1 AND kind = $2) d USING (bucket)
-         WHERE coalesce(c.sum, 0) <> coalesce(d.sum, 0)
-       ) AS is_right`,
+  private async slices(region: string, kind: KindName): Promise<readonly Slice[]> {
+    const [row] = await this.database.read<{ count: string }>(
+      "SELECT count(*) FROM objects WHERE region = $1 AND kind = $2",
       [region, kind],
     );
-    return row?.is_right === true;
+    const count = Math.min(bucketCount, Math.max(1, Math.ceil(Number(row?.count) / this.rowsPerSlice)));
+    // Somebody may have written any number as a bucket.
+    const bounds = [...Array(count).keys()].map((index) => Math.round((index * bucketCount) / count));
+    return bounds.map((from, index) => ({
+      from: index === 0 ? -32_768 : from,
+      to: (bounds[index + 1] ?? 32_768) - 1,
+    }));
+  }
+
+  /** Whether anything was wrong. */
+  private async mend(
+    slices: readonly Slice[],
+    region: string,
+    kind: KindName,
+    wrong: string,
+    correct: readonly string[],
+  ): Promise<boolean> {
+    let isWrong = false;
+    for (const { from, to } of slices) {
+      const values = [region, kind, from, to];
+      const [found] = await this.database.read(`${wrong} LIMIT 1`, values);
+      if (found === undefined) continue;
+      isWrong = true;
+      await this.database.transact(async (session) => {
+        await lockRegion(session, region);
+        for (const statement of correct) await session.query(statement, values);
+      });
+    }
+    return isWrong;
   }
 }
 
-/** Of the region $1 and the kind $2, computed from its rows. */
+/** A range of buckets. */
+interface Slice {
+  readonly from: number;
+  readonly to: number;
+}
+
+// Of the region $1, the kind $2 and the buckets from $3 to $4. Rows without a bucket are in the first slice.
+const wrongRow = `
+  SELECT o.id FROM objects o WHERE o.region = $1 AND o.kind = $2
+    AND (o.bucket BETWEEN $3 AND $4 OR (o.bucket IS NULL AND $3 < 0))
+    AND (o.bucket, o.content_hash) IS DISTINCT FROM (bucket_of(o.id), content_hash_of(o.desired, o.format, o.spec))`;
+
+/** The triggers compute the hash again. */
+const correctRows = [
+  `UPDATE objects SET content_hash = NULL WHERE region = $1 AND kind = $2 AND id IN (${wrongRow})`,
+];
+
 const countedSums = `
   SELECT o.bucket, digest_sum(sum(digest_term(o.id, o.version, o.content_hash))) AS sum FROM objects o
-  WHERE o.region = $1 AND o.kind = $2 AND o.desired <> 'stopped' GROUP BY o.bucket`;
+  WHERE o.region = $1 AND o.kind = $2 AND o.bucket BETWEEN $3 AND $4 AND o.desired <> 'stopped' GROUP BY o.bucket`;
 
-async function correct(session: Session, region: string, kind: KindName): Promise<void> {
-  await lockRegion(session, region);
-  await session.query(
-    `UPDATE objects o SET content_hash = NULL WHERE o.region = $1 AND o.kind = $2
-       AND (o.bucket, o.content_hash) IS DISTINCT FROM (bucket_of(o.id), content_hash_of(o.desired, o.format, o.spec))`,
-    [region, kind],
-  );
-  await session.query("DELETE FROM digests WHERE region = $1 AND kind = $2", [region, kind]);
-  await session.query(
-    `INSERT INTO digests (region, kind, bucket, sum) SELECT $1, $2, c.bucket, c.sum FROM (${countedSums}) c`,
-    [region, kind],
-  );
-}
+const storedSums = "FROM digests WHERE region = $1 AND kind = $2 AND bucket BETWEEN $3 AND $4";
+
+const wrongSum = `
+  SELECT bucket FROM (${countedSums}) c FULL JOIN (SELECT bucket, sum ${storedSums}) d USING (bucket)
+  WHERE coalesce(c.sum, 0) <> coalesce(d.sum, 0)`;
+
+const correctSums = [
+  `DELETE ${storedSums}`,
+  `INSERT INTO digests (region, kind, bucket, sum) SELECT $1, $2, c.bucket, c.sum FROM (${countedSums}) c`,
+];
 
 function allBuckets(stored: readonly (readonly [string, string])[]): readonly bigint[] {
   const sums = new Map(stored.map(([bucket, sum]) => [Number(bucket), BigInt(sum)]));

@@ -419,6 +419,19 @@ export async function migrate(client: ClientBase, options: MigrationOptions = {}
 }
 
 /**
+ * Whether the tables have every step of this server. A replica gets them from its primary, which a server of this version
+ * has to migrate.
+ */
+export async function isMigrated(client: Pick<ClientBase, "query">): Promise<boolean> {
+  const { rows: found } = await client.query(
+    "SELECT 1 FROM pg_tables WHERE schemaname = 'krane' AND tablename = 'migrations'",
+  );
+  if (found.length === 0) return false;
+  const { rows } = await client.query("SELECT 1 FROM krane.migrations WHERE step >= $1", [steps.length]);
+  return rows.length > 0;
+}
+
+/**
  * Waits without a limit: migrating much data takes an unpredictable time, and the lock of a killed server is freed at
  * once. A caller that gives up closes the connection.
  */

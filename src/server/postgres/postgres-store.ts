@@ -1,6 +1,7 @@
 // The store in PostgreSQL, shared by any number of server processes.
 import type { ClientBase, ClientConfig } from "pg";
 import { onAbort } from "../../concurrency/abort-listener.ts";
+import { sleep } from "../../concurrency/clock.ts";
 import type { Incarnation } from "../../control-plane/incarnation.ts";
 import type { KindName, ReportOf } from "../../kinds/kinds.ts";
 import type { StoreIncarnation } from "../client-position.ts";
@@ -46,7 +47,7 @@ import { EnvironmentTable } from "./environment-table.ts";
 import { trimGone } from "./gone-rows.ts";
 import { HistoryTable } from "./history-table.ts";
 import { IncarnationTable } from "./incarnation-table.ts";
-import { migrate } from "./migrations.ts";
+import { isMigrated, migrate } from "./migrations.ts";
 import { ObjectTable } from "./object-table.ts";
 import { ReportTables } from "./report-tables.ts";
 
@@ -94,9 +95,11 @@ function createIncarnations(database: Database, { clock, log }: DatabaseDeps): I
   });
 }
 
+const migratedEveryMs = 2_000;
+
 async function bringUpToDate(
   config: ClientConfig,
-  { log }: DatabaseDeps,
+  { clock, log }: DatabaseDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const client = await connectAlone(config, "krane server: tables", 0);
@@ -106,6 +109,13 @@ async function bringUpToDate(
     signal.throwIfAborted();
     if (await isReplica(client)) {
       log.warn("the database is a replica: it can be read, but reports and changes fail");
+      for (let isTold = false; !(await isMigrated(client)); isTold = true) {
+        if (!isTold)
+          log.warn(
+            "the primary of the database has not been migrated; waiting for a server of this version there",
+          );
+        await sleep(clock, migratedEveryMs, signal);
+      }
       return;
     }
     const onWaiting = () => log.info("another server is migrating the tables; waiting for it");
