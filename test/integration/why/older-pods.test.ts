@@ -9,6 +9,15 @@ const never = new AbortController().signal;
 test("an apply waits for pods of the newest description, and a scale for pods", async (t) => {
   const world = await createWhyWorld(t);
   const { krane, becauseOf, cluster } = world;
+  const environment = {
+    apiVersion: "krane/v1",
+    kind: "Environment",
+    id: "env_1",
+    workspace: "ws_1",
+    project: "p_1",
+  };
+  const files = { "environment.json": JSON.stringify(environment) };
+  assert.equal((await world.kraneWith(files, "apply", "-f", "environment.json")).code, 0);
   const apply = (id: string, tag: string, ...flags: readonly string[]) => {
     const owner = { workspace: "ws_1", project: "p_1", environment: "env_1" };
     const image = `registry.example/acme/web:${tag}`;
