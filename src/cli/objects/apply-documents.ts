@@ -41,6 +41,8 @@ interface Applied {
   /** Undefined for an app, and for an environment, which no agent manages. */
   readonly ref?: ObjectRef;
   readonly app?: AppliedApp;
+  /** Its running pods stay as they are. */
+  readonly forNewPodsOnly?: boolean;
 }
 
 export async function applyDocuments(
@@ -118,12 +120,16 @@ function tell(
   io: Io,
   { paint }: Admin,
   { title }: LoadedDocument,
-  { change, version, app }: Applied,
+  { change, version, app, forNewPodsOnly }: Applied,
   isTrial: boolean,
 ): void {
   const word = paint(words[change] ?? "applied", change === Change.UNCHANGED ? "faint" : "good");
   const at = app !== undefined && app.release > 0 ? `release ${app.release}` : `version ${version}`;
   io.stdout.write(isTrial ? `${title} would be ${word} (dry run)\n` : `${title} ${word} (${at})\n`);
+  if (forNewPodsOnly)
+    io.stderr.write(
+      `${title}: its running pods stay as they are, and only new ones get the change; to replace them, use kind: App, or a new id and name\n`,
+    );
 }
 
 async function applyOne(
@@ -232,9 +238,9 @@ async function send(
     deploymentId: document.deploymentId ?? "",
     ...expected,
   };
-  const { change, version } = await client.applyObject(request, { signal });
+  const { change, version, forNewPodsOnly } = await client.applyObject(request, { signal });
   const ref = create(ObjectRefSchema, { region, kind: objectKindOf(document.kind), id: idOf(document) });
-  return { change, version, ref };
+  return { change, version, ref, forNewPodsOnly };
 }
 
 /** The cases of the protocol's oneof are named like the kinds. */

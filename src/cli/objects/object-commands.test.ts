@@ -196,6 +196,23 @@ project: proj_demo
     assert.match((await run(["apply", "-f", "a.yaml"], changed)).stdout, /^deployment\/d_old configured /);
   });
 
+  test("says at once that running pods stay as they are, and names the way", async () => {
+    const notice =
+      "deployment/d_image: its running pods stay as they are, and only new ones get the change; to replace them, use kind: App, or a new id and name\n";
+    const apply = (text: string, ...more: readonly string[]) =>
+      run(["apply", "-f", "a.yaml", ...more], { "a.yaml": text });
+    const one = deployment("image", "replicas: 1\n");
+    const two = one.replace("image:1", "image:2");
+    assert.equal((await apply(one)).stderr, "");
+    assert.equal((await apply(two, "--dry-run")).stderr, notice);
+    assert.equal((await apply(two)).stderr, notice);
+    assert.equal((await apply(two)).stderr, "", "nothing changes");
+    const scaled = await apply(two.replace("replicas: 1", "replicas: 0"));
+    assert.deepEqual([scaled.code, scaled.stderr], [0, ""]);
+    const idle = one.replace("image:1", "image:3").replace("replicas: 1", "replicas: 0");
+    assert.equal((await apply(idle)).stderr, "", "there are no pods");
+  });
+
   test("names a rejected field as documents do", async () => {
     await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("kept") });
     const moved = deployment("kept").replace("name: kept", "name: moved");

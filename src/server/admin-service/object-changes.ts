@@ -1,6 +1,8 @@
 // The calls that change desired state: apply and scale. What they accept is checked as an agent would check it, and
 // fields that are fixed while an object is desired are kept.
+import { equals } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ApplyDeploymentSchema } from "../../gen/ctrl/v1/deployment_pb.ts";
 import {
   type ApplyObjectRequest,
   ApplyObjectResponse_Change as Change,
@@ -48,7 +50,17 @@ export async function applyObject(store: Store, request: ApplyObjectRequest, aut
           environmentId: spec.environmentId,
         })
       : await store.change(region, kind, id, keeping(kind, spec, options), author, { dryRun });
-  return { version: changed.after?.version ?? 0n, change: changeOf(changed) };
+  const change = changeOf(changed);
+  const forNewPodsOnly = change === Change.CONFIGURED && kind === "deployment" && changesPods(changed);
+  return { version: changed.after?.version ?? 0n, change, forNewPodsOnly };
+}
+
+/** Whether pods run, and would be different after the change. krane does not replace the pods of a deployment. */
+function changesPods({ before, after }: Changed<KindName>): boolean {
+  if (before?.desired !== "running" || after === undefined) return false;
+  const [old, wanted] = [before.spec as ApplyMessage<"deployment">, after.spec as ApplyMessage<"deployment">];
+  const scaled = createSpec("deployment", { ...old, replicas: wanted.replicas });
+  return old.replicas > 0 && wanted.replicas > 0 && !equals(ApplyDeploymentSchema, scaled, wanted);
 }
 
 function parseApply(request: ApplyObjectRequest) {
