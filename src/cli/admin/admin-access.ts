@@ -47,9 +47,13 @@ export interface Admin {
 /** Adds the flags that `openAdmin` reads. */
 export function addAdminOptions(
   command: Command,
-  { output = false, aboutRegion }: { readonly output?: boolean; readonly aboutRegion?: string } = {},
+  {
+    output = false,
+    aboutRegion,
+  }: { readonly output?: boolean | readonly OutputFormat[]; readonly aboutRegion?: string } = {},
 ): Command {
-  return addTargetOptions(output ? addOutputOption(command) : command, aboutRegion);
+  const more = output === true || output === false ? [] : output;
+  return addTargetOptions(output === false ? command : addOutputOption(command, more), aboutRegion);
 }
 
 /** Connects with the first call. Rejects with a CommandError if the context is incomplete. */

@@ -344,6 +344,31 @@ describe("krane get", () => {
     assert.deepEqual(JSON.parse(list.stdout).objects, [object]);
   });
 
+  test("prints names that commands accept, and documents that apply accepts", async () => {
+    const names = await run(["get", "deployments", "--environment", "env_get", "-o", "name"]);
+    assert.equal(names.stdout, "deployment/d_shown\n");
+    const { stdout } = await run(["get", "all", "--environment", "env_get", "-o", "document"]);
+    assert.match(stdout, /^apiVersion: krane\/v1\nkind: Deployment\nid: d_shown\n/);
+    const again = await run(["apply", "-f", "a.yaml"], { "a.yaml": stdout });
+    assert.match(again.stdout, /^deployment\/d_shown unchanged /, again.stderr);
+    const environment = await run(["get", "env", "env_get", "-o", "document"]);
+    const applied = await run(["apply", "-f", "a.yaml"], { "a.yaml": environment.stdout });
+    assert.match(applied.stdout, /^environment\/env_get unchanged /, applied.stderr);
+  });
+
+  test("sorts by a column, with numbers by their value", async () => {
+    const some = ["sort-10", "sort-9"].map((id) => deployment(id).replace("env_demo", "env_past"));
+    await run(["apply", "-f", "a.yaml"], { "a.yaml": some.join("---\n") });
+    const sorted = await run(["get", "deployments", "--environment", "env_past", "--sort-by", "name"]);
+    assert.deepEqual(sorted.stdout.match(/^d_\S+/gm), ["d_sort-9", "d_sort-10"]);
+    const wrong = await run(["get", "deployments", "--environment", "env_past", "--sort-by", "age"]);
+    assert.deepEqual(
+      [wrong.code, wrong.stderr],
+      [64, 'krane: no column "age"; there are ID, NAME, READY, PHASE, IMAGE\n'],
+    );
+    for (const id of ["d_sort-9", "d_sort-10"]) await run(["delete", "deployment", id, "--yes"]);
+  });
+
   test("says on standard error that there is nothing, and what it does not know", async () => {
     const none = await run(["get", "sentinels"]);
     assert.deepEqual(none, { code: 0, stdout: "", stderr: "no sentinels in region local.dev\n" });

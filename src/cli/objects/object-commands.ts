@@ -6,6 +6,7 @@ import { replicasMax } from "../../model/message-fields.ts";
 import { type Admin, addAdminOptions, type CommandDeps, withAdmin } from "../admin/admin-access.ts";
 import { regionFlag } from "../admin/admin-target.ts";
 import { CommandError } from "../command-error.ts";
+import { objectFormats } from "../terminal/output.ts";
 import { listed } from "../terminal/word-list.ts";
 import type { ApplyOptions } from "./apply-documents.ts";
 import { addWaitOptions } from "./command-wait.ts";
@@ -91,8 +92,9 @@ function addGet(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
     .command("get [kind] [id]")
     .description("list objects, or show one")
     .option("--environment <id>", "only objects of this environment")
-    .option("--deleted", "include deleted objects");
-  addAdminOptions(get, { output: true })
+    .option("--deleted", "include deleted objects")
+    .option("--sort-by <column>", "sort the table by this column, such as image");
+  addAdminOptions(get, { output: objectFormats })
     .addHelpText(
       "after",
       `
@@ -104,6 +106,9 @@ Examples:
   krane get deployment d_hello -o yaml
   krane get deployment/demo/hello           by namespace and name
   krane get all -o wide                     with versions and reasons
+  krane get deployments --sort-by image
+  krane get app web -o document             a document that krane apply accepts
+  krane get apps -o name                    one name per line, as commands accept it
   krane get deployments -o json | jq -r '.objects[] | select(.phase != "PHASE_READY") | .ref.id'
 `,
     )

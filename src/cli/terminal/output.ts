@@ -5,13 +5,15 @@ import { type Command, Option } from "commander";
 import { everyHiddenCharacter } from "../../model/field-problem.ts";
 
 const formats = ["table", "wide", "json", "yaml"] as const;
+/** Of `krane get`: what commands accept as a name, and what `krane apply` accepts as a document. */
+export const objectFormats = ["name", "document"] as const;
 
-/** Tables are for people and may change; `json` and `yaml` are for programs and do not. */
-export type OutputFormat = (typeof formats)[number];
+/** Tables are for people and may change; the other formats are for programs and do not. */
+export type OutputFormat = (typeof formats)[number] | (typeof objectFormats)[number];
 
-export function addOutputOption(command: Command): Command {
+export function addOutputOption(command: Command, more: readonly OutputFormat[] = []): Command {
   return command.addOption(
-    new Option("-o, --output <format>", "output format").choices(formats).default("table"),
+    new Option("-o, --output <format>", "output format").choices([...formats, ...more]).default("table"),
   );
 }
 

@@ -354,6 +354,22 @@ test("while an app is paused nothing is released, and resume releases what was a
   assert.match((await world.run(["events", "app", "web"])).stdout, / paused (?:.*\n)*.* resumed /);
 });
 
+test("an app as a document can be applied again, and its releases cannot", async (t) => {
+  const world = await runningApp(t);
+  const { stdout } = await world.run(["get", "app", "web", "-o", "document"]);
+  assert.match(stdout, /^kind: App$/m);
+  // The document also has the defaults of the release policy; that starts no release.
+  assert.match((await world.apply(stdout)).stdout, /^app\/app_web configured \(version \d+\)\n/);
+  assert.match((await world.apply(stdout)).stdout, /^app\/app_web unchanged /);
+  assert.equal((await world.run(["get", "apps", "-o", "name"])).stdout, "app/app_web\n");
+  const release = await world.run(["get", "deployment", "app_web-1", "-o", "document"]);
+  assert.equal(release.code, 1);
+  assert.match(
+    release.stderr,
+    /deployment\/app_web-1 cannot be applied: it is deleted, or a release of an app/,
+  );
+});
+
 test("the id of a release is free once its app is deleted", async (t) => {
   const world = await runningApp(t);
   const client = world.server.client();
