@@ -10,7 +10,7 @@ SOURCES := $(shell find src packages sim test tools bench proto -mindepth 1 \( -
 	src/. packages/. sim/. test/. tools/. bench/. proto/.
 PRODUCT := $(filter src/% packages/%,$(SOURCES))
 
-.PHONY: help dev test test-long test-node sim image check build pack release gen deploy kube node cluster bench install clean
+.PHONY: help dev test test-long test-browser screenshots test-node sim image check build pack release gen deploy kube node cluster bench install clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,12 @@ test: ## Install, check and run every test
 
 test-long: check build .cache/node24 ## Run the exhaustive versions of the tests that `make test` samples (hours)
 	KRANE_TEST_LONG=1 $(TS) tools/run-tests.ts
+
+test-browser: .cache/installed ## Run test/browser: the dashboard in Chromium
+	$(TS) test/support/run-browser-tests.ts
+
+screenshots: .cache/installed ## Make the screenshots in docs/images, with Chromium
+	KRANE_SCREENSHOTS=docs/images $(TS) test/support/run-browser-tests.ts
 
 test-node: bin/krane .cache/node24 ## Run test/node: krane's image and chart on a real node with gVisor (as root)
 	$(TS) test/support/run-node-tests.ts
@@ -83,6 +89,7 @@ clean: ## Remove build results (not the Kubernetes cache)
 .cache/checked: .cache/installed biome.json tsconfig.json Makefile $(SOURCES)
 	node_modules/.bin/biome check --error-on-warnings .
 	node_modules/.bin/tsc --noEmit -p . --incremental --tsBuildInfoFile .cache/types
+	node_modules/.bin/tsc --noEmit -p src/dashboard/page --incremental --tsBuildInfoFile .cache/page-types
 	$(TS) tools/check-layers.ts
 	@touch $@
 

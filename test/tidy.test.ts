@@ -5,8 +5,8 @@ import type { ICruiseResult } from "dependency-cruiser";
 import { checkLayers, describeViolations } from "../tools/check-layers.ts";
 import { projectFiles, projectRoot, readProjectFile } from "./support/project-files.ts";
 
-const code = /^(src|packages|sim|test|tools|bench)\/.*\.ts$/;
-const product = /^(packages\/[^/]+\/)?src\/.*\.ts$/;
+const code = /^(src|packages|sim|test|tools|bench)\/.*\.tsx?$/;
+const product = /^(packages\/[^/]+\/)?src\/.*\.tsx?$/;
 const generated = /^src\/gen\//;
 
 // Where the program, or a person, comes in. Everything else of the product must be reachable
@@ -15,6 +15,8 @@ const entryPoints = [
   "src/cli/entry.ts",
   "src/index.ts",
   "src/testing.ts",
+  // In a browser.
+  "src/dashboard/page/main.tsx",
   "packages/kube-apiserver/src/index.ts",
   "packages/kube-apiserver/src/testing.ts",
 ];

@@ -7,6 +7,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type BuildOptions, build, type Metafile } from "esbuild";
+import { bundleDashboard } from "./bundle-dashboard.ts";
 import { bundlePackage } from "./bundle-package.ts";
 import { emitTypes } from "./emit-types.ts";
 
@@ -75,6 +76,7 @@ export interface BundleOptions {
 
 /** Returns the files in the bundle and their imports. */
 export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
+  const { files } = await bundleDashboard();
   const result = await build({
     ...programOptions,
     metafile: true,
@@ -82,6 +84,7 @@ export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
     outfile,
     define: {
       ...(await identity()),
+      KRANE_DASHBOARD: JSON.stringify(files),
       // The S3 library warns at every start which Node its later versions will need. The versions of
       // both are decided here, not by the user.
       "process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED": '"true"',

@@ -17,7 +17,7 @@ export async function checkLayers(baseDir: string, folders: readonly string[]): 
       exclude: { path: "^(tools/node24|packages/[^/]+/dist)/" },
     },
     {
-      extensions: [".ts", ".js", ".mjs", ".d.ts"],
+      extensions: [".ts", ".tsx", ".js", ".mjs", ".d.ts"],
       conditionNames: ["import", "types", "node"],
       exportsFields: ["exports"],
     },

@@ -71,6 +71,11 @@ export const rows: readonly (readonly Layer[])[] = [
       holds: "the RPC services that krane serves: secrets, scheduler, agent, vault",
       instead: "pass the state that a service shows as an argument",
     },
+    {
+      folder: "dashboard",
+      holds: "what a browser sees: the page, and how a port serves it",
+      instead: "the page knows only the admin API; add what it lacks there",
+    },
   ],
   [
     {

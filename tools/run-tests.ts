@@ -1,6 +1,6 @@
 // `make test`: runs every test, ordered so that the most useful failures show first. The unit tests run twice, on
 // this Node and on the one used in production; tests of whole processes and of the cluster run once, side by side, and
-// those of the real node after them. Stops at the first suite that fails.
+// those of the browser and the real node after them. Stops at the first suite that fails.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
@@ -97,7 +97,7 @@ const unit = [...testFiles("src"), ...testFiles("packages", packageTests)];
 const whole = longestFirst([
   ...testFiles("tools"),
   ...packageTests.flatMap((folder) => testFiles(folder)),
-  ...testFiles("test", ["test/cluster/", "test/node/"]),
+  ...testFiles("test", ["test/cluster/", "test/node/", "test/browser/"]),
 ]);
 const cores = availableParallelism();
 const node24 = findNode24();
@@ -144,6 +144,13 @@ const clusterGreen = run({
 // Both are awaited, so that none goes on after the end.
 const greens = [await wholeGreen, await clusterGreen];
 if (greens.includes(false)) process.exit(1);
+
+await mustRun({
+  title: "browser tests",
+  node: process.execPath,
+  args: [...typeScript, "test/support/run-browser-tests.ts"],
+  env,
+});
 
 // Alone, because a real node and its pods take all cores.
 const isLong = process.env["KRANE_TEST_LONG"] === "1";

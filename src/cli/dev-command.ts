@@ -21,6 +21,7 @@ import { makeFolders } from "../server/embedded/new-folders.ts";
 import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
 import { CommandError } from "./command-error.ts";
+import { loadDashboard } from "./dashboard-files.ts";
 import type { DevFlags } from "./dev-options.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
@@ -92,6 +93,7 @@ async function show(
       if (io.stdout.backlogBytes === Number.POSITIVE_INFINITY) stop.abort();
     };
     for (const [name, url] of Object.entries(region.urls)) print(`${name}: ${url}`);
+    if (region.urls.dashboard !== undefined) print(`dashboard token: ${region.adminToken.reveal()}`);
     print(`export KUBECONFIG=${region.cluster.kubeconfigPath}`);
     if (region.cliContextPath !== undefined) print(`export KRANE_CONFIG=${region.cliContextPath}`);
     return runHeadless(region, print, clock, stop.signal);
@@ -139,6 +141,7 @@ function devDeps(flags: DevFlags, env: ProcessEnv, io: Io, build: BuildInfo): De
     readTextFile: io.readTextFile,
     runCommand: createCommandRunner(env),
     createToken: () => randomBytes(24).toString("hex"),
+    dashboard: loadDashboard(),
     writeTextFile,
     removeFile,
   };

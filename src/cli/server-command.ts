@@ -10,6 +10,7 @@ import type { ServerConfig } from "../server/config/server-config.ts";
 import type { StartedServer } from "../server/run-server.ts";
 import { createLog, type Log } from "../telemetry/log.ts";
 import type { BuildInfo } from "../telemetry/metrics.ts";
+import { loadDashboard } from "./dashboard-files.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Io, Output } from "./io.ts";
 import { createProcessLog } from "./process/process-log.ts";
@@ -35,6 +36,7 @@ export async function runServerCommand(
       uid: process.getuid?.(),
       readTextFile: io.readTextFile,
       createToken: () => randomBytes(24).toString("hex"),
+      dashboard: loadDashboard(),
       progress: (line: string) => io.stderr.write(`${line}\n`),
       onStarted: (started: StartedServer) => io.stderr.write(renderStarted(started, build)),
     };
@@ -47,7 +49,7 @@ export async function runServerCommand(
 }
 
 function renderStarted(
-  { url, metricsUrl, regions, tokensPath, hasAdminApi, cliContextPath }: StartedServer,
+  { url, metricsUrl, regions, tokensPath, hasAdminApi, cliContextPath, dashboardUrl }: StartedServer,
   { version }: BuildInfo,
 ): string {
   const shown = regions.slice(0, 3).join(", ");
@@ -60,6 +62,7 @@ krane ${version} is serving ${shown}${more}
 
   agents          ${url}
   admin API       ${hasAdminApi ? url : "off (set server.admin_tokens_file)"}
+  dashboard       ${dashboardUrl ?? "off"}
   health          ${url}/health/ready
   metrics         ${metricsUrl ?? "off (set observability.metrics.prometheus_port)"}${tokens}${commands}
 

@@ -6,6 +6,7 @@ import type { AgentDeps } from "../agent/agent-deps.ts";
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { Secret } from "../config/secret.ts";
 import { createHttpLink } from "../control-plane/transport.ts";
+import type { PageFiles } from "../dashboard/page-files.ts";
 import { AgentService, type AgentStatus, type ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
 import { explainListenFailure, ServiceError } from "../http/service-error.ts";
 import type { LifecycleStack, LifecycleStep } from "../runtime/lifecycle.ts";
@@ -48,7 +49,10 @@ export interface DevOptions {
   readonly cliContextPath?: string;
 }
 
-export interface DevDeps extends AgentDeps, EmbeddedClusterDeps, DevVaultDeps {}
+export interface DevDeps extends AgentDeps, EmbeddedClusterDeps, DevVaultDeps {
+  /** Absent in a program that was not bundled. */
+  readonly dashboard?: PageFiles | undefined;
+}
 
 export interface DevRegion {
   readonly name: string;
@@ -59,7 +63,11 @@ export interface DevRegion {
   readonly agent: AgentClient;
   readonly cliContextPath: string | undefined;
   /** By name. */
-  readonly urls: Readonly<Record<"kubernetes" | "control plane" | "agent" | "metrics", string>>;
+  readonly urls: Readonly<Record<"kubernetes" | "control plane" | "agent" | "metrics", string>> & {
+    readonly dashboard?: string;
+  };
+  /** Signs in to the dashboard; everything here is gone with the process. */
+  readonly adminToken: Secret;
 }
 
 // Everything is unencrypted, and meant for the user of this machine; it only listens on loopback.
@@ -82,7 +90,10 @@ export async function startDevRegion(
   const controlToken = deps.createToken();
   const adminToken = new Secret(deps.createToken());
   const adminTokens = new Secret(`dev read-write ${adminToken.reveal()}`);
-  const plane = createInMemoryControlPlane({ tokens: [new Secret(controlToken)], adminTokens }, deps);
+  const plane = createInMemoryControlPlane(
+    { tokens: [new Secret(controlToken)], adminTokens, createToken: deps.createToken },
+    deps,
+  );
   const vault = await stack.open(
     "vault",
     async () => createDevVault(deps),
@@ -129,7 +140,9 @@ export async function startDevRegion(
     faults: plane.faults,
     agent,
     cliContextPath,
+    adminToken,
     urls: {
+      ...(control.dashboardUrl !== undefined && { dashboard: control.dashboardUrl }),
       kubernetes: cluster.url,
       "control plane": controlUrl,
       agent: agentUrl,
@@ -208,7 +221,8 @@ async function startControlPlane(
     vault.routes(router);
   };
   try {
-    return await createControlPlaneServer({ ...plane, routes }, { port, host: loopback }, deps).start(signal);
+    const options = { port, host: loopback, dashboard: deps.dashboard };
+    return await createControlPlaneServer({ ...plane, routes }, options, deps).start(signal);
   } catch (error) {
     if (!(error instanceof ServiceError) || !(error.cause instanceof Error)) throw error;
     throw explainListenFailure({ setting: "--control-port", port }, error.cause);

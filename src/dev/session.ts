@@ -94,7 +94,10 @@ export class LiveSession {
 
   redraw(): void {
     const { region, state, chosen, recent, showsHelp } = this;
-    const { cluster, urls, name, cliContextPath } = region;
+    const { cluster, name, cliContextPath, adminToken } = region;
+    const { dashboard, ...others } = region.urls;
+    const urls =
+      dashboard === undefined ? others : { dashboard, "its token": adminToken.reveal(), ...others };
     const { kubeconfigPath } = cluster;
     const model = { urls, kubeconfigPath, cliContextPath, region: name, state, chosen, recent, showsHelp };
     this.screen.draw(renderView(model, this.screen.size()));

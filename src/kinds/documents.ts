@@ -4,6 +4,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { Document } from "../documents/document.ts";
 import type { DocumentKind, DocumentRules } from "../documents/document-kind.ts";
 import { type EnvironmentContent, environmentDocument } from "../documents/environment.ts";
+import type { ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
 import type { KubeObject } from "../kube/types.ts";
 import { describeProblems, type ParsedMessage } from "../model/field-problem.ts";
 import type { AppContent } from "./deployment/app-document.ts";
@@ -45,6 +46,12 @@ export function idOf(content: AnyContent): string {
   if (content.kind === "app") return content.spec.template?.deploymentId ?? "";
   const kind: Kind = kinds[content.kind];
   return kind.idOf(content.spec);
+}
+
+/** The document for what the control plane has; undefined if a newer server wrote it. */
+export function contentOfView({ spec, deploymentId }: ObjectView): AnyObjectContent | undefined {
+  if (spec?.spec.case === undefined) return undefined;
+  return { kind: spec.spec.case, spec: spec.spec.value, deploymentId } as AnyObjectContent;
 }
 
 /**

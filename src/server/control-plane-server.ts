@@ -1,6 +1,8 @@
 // Serves a control plane on a port: Connect, gRPC and gRPC-Web over h2c, HTTP/1.1 or TLS,
 // together with the health endpoints.
 import type { Clock } from "../concurrency/clock.ts";
+import type { PageFiles } from "../dashboard/page-files.ts";
+import { dashboardPath, serveDashboard } from "../dashboard/serve-dashboard.ts";
 import { createHealth, type Health, type HealthCheck } from "../http/health.ts";
 import { routeByPath } from "../http/http-handler.ts";
 import type { HttpLimits } from "../http/http-limits.ts";
@@ -30,6 +32,8 @@ export interface ControlPlaneServerOptions {
   readonly setting?: string;
   /** Shown in the body of the readiness endpoint. */
   readonly checks?: ReadonlyMap<string, HealthCheck>;
+  /** The dashboard, which needs the admin API. */
+  readonly dashboard?: PageFiles | undefined;
 }
 
 export interface ControlPlaneServerDeps extends Traced {
@@ -42,6 +46,8 @@ export interface RunningControlPlane {
   readonly port: number;
   /** The URL for agents on this machine. */
   readonly url: string;
+  /** Undefined if there is none. */
+  readonly dashboardUrl: string | undefined;
   /** Rejects when the port fails before it was closed. */
   readonly failed: Promise<never>;
   /** Ends the streams with `unavailable`, lets calls finish, then cuts the rest; cuts at once when in a hurry. */
@@ -74,14 +80,17 @@ export function createControlPlaneServer(
         routes(observed);
         adminApi?.routes(observed);
       });
-      const handler = routeByPath(new Map([...rpcs, ...health.routes()]));
-      const { port, host, tls, limits, setting = "port" } = options;
+      const paths = routeByPath(new Map([...rpcs, ...health.routes()]));
+      const { port, host, tls, limits, setting = "port", dashboard } = options;
+      const handler = dashboard && adminApi ? serveDashboard(dashboard, paths) : paths;
       const portOptions = { port, host, tls, setting, limits: { ...serverLimits, ...limits } };
       const http = await startHttpPort(handler, portOptions, deps, signal);
       health.markStarted();
+      const url = ownUrl({ scheme: tls ? "https" : "http", host, port: http.port });
       return {
         port: http.port,
-        url: ownUrl({ scheme: tls ? "https" : "http", host, port: http.port }),
+        url,
+        dashboardUrl: handler === paths ? undefined : `${url}${dashboardPath}`,
         failed: http.failed,
         async close(hurry = new AbortController().signal) {
           health.markShuttingDown();

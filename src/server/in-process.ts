@@ -17,6 +17,8 @@ export interface InMemoryControlPlaneOptions {
   readonly tokens: readonly Secret[];
   /** Lines of name, role and token. Without them the admin API is not served. */
   readonly adminTokens?: Secret;
+  /** Generates unguessable text. Without it, browsers cannot sign in. */
+  readonly createToken?: () => string;
   /** Sees every authenticated call before faults are injected. */
   readonly interceptors?: readonly Interceptor[];
   /** Of its history; by default a new one. "unnamed" behaves as an older control plane. */
@@ -47,10 +49,14 @@ export function createInMemoryControlPlane(
     { store, auth: createBearerAuth(options.tokens), interceptors },
     deps,
   );
-  const { adminTokens: secret } = options;
+  const { adminTokens: secret, createToken } = options;
+  const sessions = createToken && { createToken, servesTls: false };
   const adminApi =
     secret &&
-    createAdminApi({ store, tokens: createSecretSource({ kind: "inline", secret }, noFiles) }, deps);
+    createAdminApi(
+      { store, tokens: createSecretSource({ kind: "inline", secret }, noFiles), sessions },
+      deps,
+    );
   return {
     routes,
     streams,

@@ -169,6 +169,10 @@ class HistoryLog {
     if (this.entries.length > 2 * entriesMax) this.entries = this.entries.slice(-entriesMax);
   }
 
+  get newestNumber(): bigint {
+    return this.last;
+  }
+
   newest(query: HistoryQuery): NumberedEntry[] {
     return query.limit === 0 ? [] : this.matching(query).slice(-Math.min(query.limit, entriesMax)).reverse();
   }

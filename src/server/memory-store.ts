@@ -27,6 +27,7 @@ import { emptyRegion, forget, type Region, recordReport, storedObject, trimGone 
 import { isOlderReport, type ReportRank } from "./report-rank.ts";
 import { checkIdentity, isSame, unknownRegion } from "./row-rules.ts";
 import type { RowTable } from "./row-table.ts";
+import { MemorySessions, type SessionStore } from "./sessions.ts";
 import {
   type AgentRecord,
   type AgentReport,
@@ -50,6 +51,7 @@ import {
   type KindDigest,
   type NewIncarnation,
   type NumberedEntry,
+  type RegionMark,
   type Row,
   type Store,
   type StoredEnvironment,
@@ -63,6 +65,7 @@ import { troubleNews } from "./trouble-news.ts";
 const nobody: Author = { by: "", atMs: 0 };
 
 export class MemoryStore extends DesiredChanges implements Store {
+  readonly sessions: SessionStore = new MemorySessions();
   private readonly regionsByName = new Map<string, Region>();
   private current: StoreIncarnation | undefined;
 
@@ -296,6 +299,13 @@ export class MemoryStore extends DesiredChanges implements Store {
         const newestOfKind = perKind((kind) => tables[kind.name].newest());
         return { region: name, newestVersion: counter, newestOfKind, ...agent };
       });
+  }
+
+  async marks(): Promise<readonly RegionMark[]> {
+    return [...this.regionsByName].map(([region, { agent, history }]) => {
+      const { heartbeatAtMs = 0, state } = agent;
+      return { region, newestEntry: history.newestNumber, heartbeatAtMs, stateAtMs: state?.atMs ?? 0 };
+    });
   }
 
   async changeEnvironment(

@@ -3,6 +3,7 @@
 import { type Clock, sleep } from "../concurrency/clock.ts";
 import { type Random, uniform } from "../concurrency/random.ts";
 import type { SecretSource } from "../config/secret-source.ts";
+import type { PageFiles } from "../dashboard/page-files.ts";
 import {
   type LifecycleOptions,
   type LifecycleStack,
@@ -52,6 +53,8 @@ export interface ServerDeps {
   readonly uid: number | undefined;
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
   createToken(): string;
+  /** Absent in a program that was not bundled. */
+  readonly dashboard?: PageFiles | undefined;
   /** Shows progress to a person. */
   progress(line: string): void;
   onStarted(server: StartedServer): void;
@@ -67,6 +70,7 @@ export interface StartedServer {
   /** The file with the agents' tokens, if the server generated it. */
   readonly tokensPath: string | undefined;
   readonly hasAdminApi: boolean;
+  readonly dashboardUrl: string | undefined;
   /** A contexts file for the command line, if the server generated its token. */
   readonly cliContextPath: string | undefined;
 }
@@ -123,7 +127,7 @@ async function startServer(
   await stack.start(processMetricsStep(metrics, deps), signal);
   await stack.start(tracing.step, signal);
   const apis = createApis(config, store, { agents, people }, { metrics, own }, deps);
-  const { port, url } = await stack.open(
+  const { port, url, dashboardUrl } = await stack.open(
     "port",
     (starting) => startPort(config, apis, store, { ...deps, spans: tracing.spans }, starting),
     (server) => ({ stop: (hurry) => server.close(hurry), failed: server.failed }),
@@ -140,7 +144,7 @@ async function startServer(
       ? undefined
       : `${ownUrl({ scheme: "http", host: listen.host, port: prometheusPort })}/metrics`;
   const cliContextPath = await writeCliContext(config, people, { url, regions }, deps, signal);
-  const paths = { tokensPath: agents.path, cliContextPath };
+  const paths = { tokensPath: agents.path, cliContextPath, dashboardUrl };
   deps.onStarted({ store, port, url, metricsUrl, regions, hasAdminApi: people !== undefined, ...paths });
 }
 
@@ -170,7 +174,7 @@ function createApis(
   store: Store,
   tokens: { readonly agents: Tokens; readonly people: Tokens | undefined },
   { metrics, own }: { readonly metrics: Metrics; readonly own: ServerMetrics },
-  { clock, log }: ServerDeps,
+  { clock, log, createToken }: ServerDeps,
 ): ServedApis {
   const observer = createRpcMetrics({ clock, metrics });
   const admission = new StreamAdmission(
@@ -184,6 +188,7 @@ function createApis(
     tokens: tokens.people.source,
     agentTokens: tokens.agents.source,
     observer,
+    sessions: { createToken, servesTls: config.tls !== undefined },
   };
   return {
     ...createClusterApi({ store, auth, observer, changes, admission }, { clock, log }),
@@ -214,7 +219,13 @@ function startPort(
       },
     );
   const checks = new Map([["database", isReadable]]);
-  const options = { ...listen, ...(tls && { tls }), setting: "server.listen", checks };
+  const options = {
+    ...listen,
+    ...(tls && { tls }),
+    setting: "server.listen",
+    checks,
+    dashboard: deps.dashboard,
+  };
   return createControlPlaneServer(apis, options, deps).start(signal);
 }
 

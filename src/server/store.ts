@@ -20,6 +20,7 @@ import type { DigestRow } from "../model/digest.ts";
 import type { StoreIncarnation } from "./client-position.ts";
 import { applyState, bareState, deleteState, type StateContent } from "./kind-messages.ts";
 import type { ReportRank } from "./report-rank.ts";
+import type { SessionStore } from "./sessions.ts";
 
 export type StoreErrorCode = ErrorCode<"StoreError">;
 
@@ -187,6 +188,16 @@ export interface AgentRecord {
   readonly state?: AgentReport;
   /** That report, merged with what is still true of earlier ones; see known-state.ts. */
   readonly known?: AgentReport;
+}
+
+/** What tells that something in a region has changed. */
+export interface RegionMark {
+  readonly region: string;
+  /** The number of the newest entry of its history; 0 before the first. */
+  readonly newestEntry: bigint;
+  /** 0 for never, as below. */
+  readonly heartbeatAtMs: number;
+  readonly stateAtMs: number;
 }
 
 /** A row and its last report. */
@@ -418,6 +429,9 @@ export interface Store {
   /** The adoptions for the agent that sent this report. */
   adoptionsFor(region: string, report: AgentReport): Promise<readonly StrangerRef[]>;
 
+  /** One per region; cheap enough to be read every second. */
+  marks(): Promise<readonly RegionMark[]>;
+  readonly sessions: SessionStore;
   /** One per region, whether its agent ever connected or not; only the given region if one is named. */
   agents(region?: string): Promise<readonly AgentRecord[]>;
 

@@ -31,10 +31,11 @@ import { isAboutOlderPods } from "../kinds/deployment/failing.ts";
 import { viewOf } from "../kinds/object-view.ts";
 import { podsText } from "../kinds/workload-view.ts";
 import type { Cause, Explanation } from "./explanation.ts";
-import { controllerOf, type Facts, factsOf, heardAtMs, isSilent } from "./facts.ts";
+import { controllerOf, type Facts, factsOf } from "./facts.ts";
 import { olderPods } from "./older-pods.ts";
 import { type RemedyFacts, remedyOf } from "./remedies.ts";
 import { ago, appliedText, desiredText, differencesOf, liveText, weakPodReason } from "./sides.ts";
+import { heardAtMs, isSilent } from "./silence.ts";
 
 export interface Question {
   /** What the user typed, in case the object does not exist: the kind if given, and an id or a name. */

@@ -18,24 +18,6 @@ export interface Facts {
   readonly pods: PodCounts;
 }
 
-// An agent sends a heartbeat and its state every 30 s. The rest is for a slow network.
-const silentMs = 45_000;
-
-/** When the agent of a region was last heard; 0 for never. */
-export function heardAtMs({ heartbeatAtMs, stateAtMs }: AgentView): bigint {
-  return heartbeatAtMs > stateAtMs ? heartbeatAtMs : stateAtMs;
-}
-
-/** Whether the agent has been silent for longer than its reporting interval: all that it reported may have changed. */
-export function isSilent(agent: AgentView, nowMs: number): boolean {
-  return isStale(heardAtMs(agent), nowMs);
-}
-
-/** Whether something that an agent repeats every interval should have come again by now. */
-export function isStale(atMs: bigint, nowMs: number): boolean {
-  return nowMs - Number(atMs) > silentMs;
-}
-
 /** The agent's controller for the kind; empty if the kind is unknown. */
 export function controllerOf(kind: ObjectKind): string {
   return kindOfObject(kind)?.controller ?? "";

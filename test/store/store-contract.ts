@@ -20,6 +20,7 @@ import { defineAppContract } from "./store-app-contract.ts";
 import { defineDigestContract } from "./store-digest-contract.ts";
 import { deployment, type Holds, hasCode, policy, reportOf, sentinel } from "./store-fixtures.ts";
 import { defineRetentionContract } from "./store-retention-contract.ts";
+import { defineSessionContract } from "./store-session-contract.ts";
 import type { OpenTarget, StoreTarget } from "./store-target.ts";
 
 const author = { by: "somebody", atMs: 1_700_000_000_000 };
@@ -58,6 +59,7 @@ export function defineStoreContract(target: StoreTarget): void {
     defineDigestContract(holds);
     defineAdminContract(holds);
     defineRetentionContract(holds);
+    defineSessionContract(holds);
     defineAppContract(holds);
   });
 }

@@ -5,7 +5,7 @@ import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { createSystemRandom } from "../../src/concurrency/random.ts";
 import { renderProblems } from "../../src/config/render.ts";
 import { parseServerConfig } from "../../src/server/config/server-config.ts";
-import { runServer, type StartedServer } from "../../src/server/run-server.ts";
+import { runServer, type ServerDeps, type StartedServer } from "../../src/server/run-server.ts";
 import { createQuietLog } from "./quiet-log.ts";
 import { createStoreAdmin, type StoreAdmin } from "./store-admin.ts";
 
@@ -20,6 +20,7 @@ export interface RunningServer extends StartedServer {
 export async function startServer(
   flags: Readonly<Record<string, string>>,
   env: Readonly<Record<string, string>> = {},
+  more: Partial<Pick<ServerDeps, "dashboard" | "createToken">> = {},
 ): Promise<RunningServer> {
   const outcome = parseServerConfig({ env, flags });
   if (outcome.kind === "invalid") assert.fail(renderProblems(outcome.problems));
@@ -36,6 +37,7 @@ export async function startServer(
         uid: process.getuid?.(),
         readTextFile,
         createToken: () => "made-up-token-of-the-test",
+        ...more,
         progress: () => undefined,
         onStarted(started) {
           const stop = () => {

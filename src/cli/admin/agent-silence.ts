@@ -1,7 +1,7 @@
 // Whether the agent of a command's region is silent. What it reported last is then shown with its age, not as the present.
 import { create } from "@bufbuild/protobuf";
 import { AgentViewSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { heardAtMs, isSilent } from "../../why/facts.ts";
+import { heardAtMs, isSilent } from "../../why/silence.ts";
 import { ageOf } from "../terminal/age.ts";
 import type { Admin } from "./admin-access.ts";
 

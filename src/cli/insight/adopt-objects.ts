@@ -8,7 +8,7 @@ import {
   StrangerSchema,
 } from "../../gen/krane/v1/agent_pb.ts";
 import { printable } from "../../telemetry/scrub.ts";
-import { isStale } from "../../why/facts.ts";
+import { isStale } from "../../why/silence.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { unknownRegion } from "../admin/known-regions.ts";
 import { CommandError } from "../command-error.ts";

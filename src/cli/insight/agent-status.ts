@@ -9,7 +9,8 @@ import {
   StreamStatus_State as Stream,
 } from "../../gen/krane/v1/agent_pb.ts";
 import { printable } from "../../telemetry/scrub.ts";
-import { controllerOf, heardAtMs, isSilent, isStale } from "../../why/facts.ts";
+import { controllerOf } from "../../why/facts.ts";
+import { heardAtMs, isSilent, isStale } from "../../why/silence.ts";
 import type { Admin } from "../admin/admin-access.ts";
 import { unknownRegion } from "../admin/known-regions.ts";
 import { exitCodes } from "../exit-codes.ts";

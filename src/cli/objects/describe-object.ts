@@ -8,7 +8,7 @@ import {
   type Event,
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { type AnyContent, loadDocumentKinds } from "../../kinds/documents.ts";
+import { type AnyContent, contentOfView, loadDocumentKinds } from "../../kinds/documents.ts";
 import { viewOf } from "../../kinds/object-view.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
@@ -21,7 +21,6 @@ import type { Io } from "../io.ts";
 import { ageOf } from "../terminal/age.ts";
 import type { Tone } from "../terminal/colours.ts";
 import { type Cell, indented, renderFields, renderTable } from "../terminal/table.ts";
-import { contentOfView } from "./document-changes.ts";
 import { findEnvironment } from "./environment-search.ts";
 import { type NamedKind, objectKindOf, parseObjectName } from "./object-names.ts";
 import { nameInCluster, phaseCell, readyText, reasonOf } from "./object-rows.ts";

@@ -1,6 +1,6 @@
 // Compares two documents field by field, with the field names of documents. Pure.
 import { documentOf } from "../../documents/document-of.ts";
-import type { Environment, ObjectView } from "../../gen/krane/admin/v1/admin_pb.ts";
+import type { Environment } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { AnyContent, AnyDocumentKind, AnyObjectContent } from "../../kinds/documents.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import { kinds as desiredKinds } from "../../kinds/kinds.ts";
@@ -11,12 +11,6 @@ export interface FieldChange {
   /** Undefined if the field is missing on that side. */
   readonly before: string | undefined;
   readonly after: string | undefined;
-}
-
-/** The document for what the control plane has; undefined if a newer server wrote it. */
-export function contentOfView({ spec, deploymentId }: ObjectView): AnyObjectContent | undefined {
-  if (spec?.spec.case === undefined) return undefined;
-  return { kind: spec.spec.case, spec: spec.spec.value, deploymentId } as AnyObjectContent;
 }
 
 export function contentOfEnvironment({ id, workspaceId, projectId }: Environment): AnyContent {

@@ -12,7 +12,7 @@ import {
   type ObjectView,
   ObjectViewSchema,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { type AnyContent, loadDocumentKinds } from "../../kinds/documents.ts";
+import { type AnyContent, contentOfView, loadDocumentKinds } from "../../kinds/documents.ts";
 import { type KindName, kinds } from "../../kinds/kinds.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
@@ -24,7 +24,7 @@ import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
 import { type Cell, renderTable } from "../terminal/table.ts";
-import { contentOfEnvironment, contentOfView } from "./document-changes.ts";
+import { contentOfEnvironment } from "./document-changes.ts";
 import { findEnvironment, listEnvironments } from "./environment-search.ts";
 import { objectKindOf, parseObjectName } from "./object-names.ts";
 import { environmentTable, objectTable, type Table } from "./object-rows.ts";

@@ -25,6 +25,15 @@ export interface AdminApiOptions {
   readonly agentTokens?: SecretSource;
   /** Sees every call and every response as it goes out. */
   readonly observer?: Interceptor;
+  /** Lets browsers sign in; without it, only tokens are accepted. */
+  readonly sessions?: SessionOptions | undefined;
+}
+
+export interface SessionOptions {
+  /** Whether the port itself does TLS. */
+  readonly servesTls: boolean;
+  /** Generates unguessable text. */
+  createToken(): string;
 }
 
 export interface AdminApi {
@@ -34,20 +43,21 @@ export interface AdminApi {
 }
 
 export function createAdminApi(
-  { store, tokens, agentTokens, observer }: AdminApiOptions,
+  { store, tokens, agentTokens, observer, sessions: options }: AdminApiOptions,
   deps: { readonly clock: Clock; readonly log: Log },
 ): AdminApi {
   const stopping = new AbortController();
-  const service = createAdminService({ store, clock: deps.clock, stopping: stopping.signal });
+  const sessions = options && { ...options, store: store.sessions, clock: deps.clock };
+  const service = createAdminService({ store, clock: deps.clock, stopping: stopping.signal, sessions });
   const interceptors = [
     ...(observer === undefined ? [] : [observer]),
-    createAdminAuth({ tokens, agentTokens }, deps),
+    createAdminAuth({ tokens, agentTokens, sessions }, deps),
     createErrorInterceptor({ log: deps.log, explain: explainStoreError }),
     limitCalls(),
   ];
-  const options = { interceptors, readMaxBytes: requestBytesMax, compressMinBytes: compressBytesMin };
+  const serving = { interceptors, readMaxBytes: requestBytesMax, compressMinBytes: compressBytesMin };
   return {
-    routes: (router) => void router.service(AdminService, service, options),
+    routes: (router) => void router.service(AdminService, service, serving),
     close: () => stopping.abort(new ConnectError("the control plane is shutting down", Code.Unavailable)),
   };
 }

@@ -1,5 +1,5 @@
-// Authenticates callers of the admin API by tokens with a name and a role. History records
-// the name with every change made with the token.
+// Authenticates callers of the admin API: by tokens with a name and a role, or by the session of a browser that signed in with
+// one. History records the name with every change. A session has the name and the role that its token has now, and ends with it.
 import {
   Code,
   ConnectError,
@@ -7,26 +7,44 @@ import {
   createContextKey,
   type Interceptor,
 } from "@connectrpc/connect";
+import type { Clock } from "../../concurrency/clock.ts";
 import type { Secret } from "../../config/secret.ts";
 import type { SecretSource } from "../../config/secret-source.ts";
 import type { AdminService } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { RateLimit } from "../../http/rate-limit.ts";
 import { digestOf, matchBearer } from "../../services/bearer-auth.ts";
 import { createAdmission } from "../../services/call-admission.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { AdminToken } from "../config/token-lines.ts";
+import type { SessionStore, StoredSession } from "../sessions.ts";
 import { tokensApart } from "../tokens-apart.ts";
+import { idOfSecret, isBoundTo, isOverTls, isOwnPage, secretInCookies } from "./session-secrets.ts";
 
-const callerName = createContextKey("", { description: "the name of the call's token" });
+/** Who makes a call. */
+export interface Caller {
+  readonly name: string;
+  readonly canWrite: boolean;
+  /** Absent for callers within the process. */
+  readonly token?: Secret;
+  /** Present for a call that is made with a session. */
+  readonly session?: StoredSession;
+  /** Whether the session still holds, which a stream asks while it runs. */
+  isValid?(signal: AbortSignal): Promise<boolean>;
+}
 
-/** The name that a call is made in. */
-export function callerOf(values: ContextValues): string {
-  return values.get(callerName);
+const callerKey = createContextKey<Caller>(
+  { name: "", canWrite: false },
+  { description: "the call's caller" },
+);
+
+export function callerOf(values: ContextValues): Caller {
+  return values.get(callerKey);
 }
 
 /** Accepts every call, under one name; for in-process callers. */
 export function createCaller(name: string): Interceptor {
   return (next) => (request) => {
-    request.contextValues.set(callerName, name);
+    request.contextValues.set(callerKey, { name, canWrite: true });
     return next(request);
   };
 }
@@ -45,12 +63,24 @@ export interface AdminAuthSources {
   readonly tokens: SecretSource;
   /** Lines of region and token. These tokens are only accepted by the agents' API. */
   readonly agentTokens?: SecretSource | undefined;
+  /** Without it, only tokens are accepted. */
+  readonly sessions?: SessionAuth | undefined;
 }
 
+export interface SessionAuth {
+  readonly store: SessionStore;
+  /** Whether the port itself does TLS. */
+  readonly servesTls: boolean;
+}
+
+// A token cannot be guessed, and a password that somebody uses as one should not be. For each address.
+const signInsLimit = { burst: 20, perSecond: 20 / 60, keysMax: 10_000 };
+
 export function createAdminAuth(
-  { tokens: people, agentTokens: agents }: AdminAuthSources,
-  { log }: { readonly log: Log },
+  { tokens: people, agentTokens: agents, sessions }: AdminAuthSources,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Interceptor {
+  const signIns = new RateLimit(signInsLimit, { clock });
   let table: TokenTable | undefined;
   const currentTable = async (signal: AbortSignal): Promise<TokenTable> => {
     const now = { people: await people.current(signal), agents: await agents?.current(signal) };
@@ -59,16 +89,45 @@ export function createAdminAuth(
     if (table === undefined || !isSame) table = createTable(now, log);
     return table;
   };
-  return createAdmission(async ({ method, header, values, signal }) => {
-    const { digests, tokens } = await currentTable(signal);
-    const matches = matchBearer(header, digests).flatMap((index) => tokens[index] ?? []);
-    const caller = matches.find(({ role }) => role === "read-write") ?? matches[0];
-    if (caller?.role !== "read-write" && !onlyReads(method.localName)) {
-      const message = `the token ${caller?.name ?? ""} is read-only; use one with the role read-write`;
+  const ofSession = async (header: Headers, signal: AbortSignal): Promise<Caller | undefined> => {
+    const secret = sessions && secretInCookies(header.get("cookie"), isOverTls(header, sessions.servesTls));
+    if (secret === undefined) return undefined;
+    const session = await sessions?.store.find(idOfSecret(secret));
+    if (session === undefined || session.expiresAtMs <= clock.wallMs()) return undefined;
+    const { tokens } = await currentTable(signal);
+    const found = tokens.find(
+      ({ name, token }) => name === session.name && isBoundTo(session, secret, token),
+    );
+    if (found === undefined) return undefined;
+    const isValid = async (asking: AbortSignal) => (await ofSession(header, asking)) !== undefined;
+    return { ...callerWith(found), session, isValid };
+  };
+  return createAdmission(async ({ method, header, peer, values, signal }) => {
+    if (method.localName === "createSession" && !signIns.take(peer))
+      throw new ConnectError("too many attempts to sign in; wait a minute", Code.ResourceExhausted);
+    const isBrowser = sessions !== undefined && !header.has("authorization") && header.has("cookie");
+    // The cookie comes along with requests that other sites make in the user's name.
+    if (isBrowser && !isOwnPage(header))
+      throw new ConnectError("the request does not come from a page of this server", Code.PermissionDenied);
+    const caller = isBrowser ? await ofSession(header, signal) : ofBearer(header, await currentTable(signal));
+    if (caller === undefined)
+      throw new ConnectError("the session has ended; sign in again", Code.Unauthenticated);
+    if (!caller.canWrite && !onlyReads(method.localName)) {
+      const message = `the token ${caller.name} is read-only; use one with the role read-write`;
       throw new ConnectError(message, Code.PermissionDenied);
     }
-    values.set(callerName, caller?.name ?? "");
+    values.set(callerKey, caller);
   });
+}
+
+function ofBearer(header: Headers, { digests, tokens }: TokenTable): Caller | undefined {
+  const matches = matchBearer(header, digests).flatMap((index) => tokens[index] ?? []);
+  const found = matches.find(({ role }) => role === "read-write") ?? matches[0];
+  return found && callerWith(found);
+}
+
+function callerWith({ name, role, token }: AdminToken): Caller {
+  return { name, canWrite: role === "read-write", token };
 }
 
 function createTable(lists: Pick<TokenTable, "people" | "agents">, log: Log): TokenTable {
@@ -105,6 +164,12 @@ export const methodEffects: Readonly<Record<AdminMethod, "reads" | "writes">> = 
   listApps: "reads",
   releaseApp: "writes",
   pauseApp: "writes",
+  explainObject: "reads",
+  watchFleet: "reads",
+  // They change nothing but the caller's own session.
+  createSession: "reads",
+  getSession: "reads",
+  endSession: "reads",
 };
 
 /** Any method not listed as reading requires the right to write. */

@@ -1,13 +1,12 @@
 // Implements krane.admin.v1.AdminService over a store: maps each call to its function. Deletions are here too.
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { linkSignals } from "../../concurrency/abort.ts";
-import type { Clock } from "../../concurrency/clock.ts";
+import { type Clock, sleep } from "../../concurrency/clock.ts";
 import {
   type AdminService,
   type DeleteObjectRequest,
   ObjectView_Phase as Phase,
   type ReleaseDeletionRequest,
-  type WatchEventsRequest,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { KindName } from "../../kinds/kinds.ts";
 import { StreamPlaces } from "../../services/stream-places.ts";
@@ -16,6 +15,7 @@ import type { Author, Row, Store } from "../store.ts";
 import { callerOf } from "./admin-auth.ts";
 import { applyApp, deleteApp, getApp, listApps, pauseApp, releaseApp } from "./apps.ts";
 import { checked } from "./bad-request.ts";
+import { type BrowserSessionsDeps, createSession, endSession, getSession } from "./browser-sessions.ts";
 import {
   applyEnvironment,
   deleteEnvironment,
@@ -24,6 +24,8 @@ import {
   unsetSecret,
 } from "./environments.ts";
 import { eventFeed, listEvents } from "./events.ts";
+import { explainObject } from "./explanations.ts";
+import { FleetFeed } from "./fleet-feed.ts";
 import { applyObject, assertOwn, conditionOf, notFound, scaleObject } from "./object-changes.ts";
 import { agentOf, getObject, listAgents, listObjects, objectView } from "./object-reads.ts";
 import { parseRef, parseRegion } from "./object-refs.ts";
@@ -34,11 +36,16 @@ export interface AdminServiceDeps {
   readonly clock: Clock;
   /** Ends every stream when the server stops. */
   readonly stopping: AbortSignal;
+  /** Without it, browsers cannot sign in. */
+  readonly sessions?: BrowserSessionsDeps | undefined;
 }
 
 const watchersMax = 100;
 /** Per token name: a program that keeps opening streams does not lock out the others. */
 const watchersPerNameMax = 25;
+/** One for each browser, whatever the number of its tabs. */
+const browsersMax = 1_000;
+const sessionCheckMs = 5_000;
 /** An abandoned watch ends, and an active one continues where it was. */
 const watchMaxMs = 15 * 60_000;
 
@@ -48,7 +55,12 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
     { streamsMax: watchersMax, perHolderMax: watchersPerNameMax, lifetimeMs: watchMaxMs },
     deps,
   );
-  const author = ({ values }: HandlerContext): Author => ({ by: callerOf(values), atMs: clock.wallMs() });
+  const browsers = new StreamPlaces({ streamsMax: browsersMax, lifetimeMs: watchMaxMs }, deps);
+  const fleet = new FleetFeed(deps);
+  const author = ({ values }: HandlerContext): Author => ({
+    by: callerOf(values).name,
+    atMs: clock.wallMs(),
+  });
   return {
     listAgents: (request) => listAgents(store, request, clock.wallMs()),
     applyObject: (request, context) => applyObject(store, request, author(context)),
@@ -58,7 +70,11 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
     listObjects: (request, { signal }) => listObjects(store, request, signal),
     listEvents: (request) => listEvents(store, request),
     watchEvents: (request, context) =>
-      places.hold(watchEvents(deps, request, context.signal), context, callerOf(context.values)),
+      places.hold(
+        whileAllowed(deps, context, (signal) => eventFeed(deps, request, signal)),
+        context,
+        callerOf(context.values).name,
+      ),
     releaseDeletion: (request, context) => releaseDeletion(store, request, author(context)),
     listStrangers: (request) => listStrangers(store, request, clock.wallMs()),
     adoptObjects: (request, context) => adoptObjects(store, request, author(context)),
@@ -73,15 +89,40 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
     listApps: (request, { signal }) => listApps(store, request, signal),
     releaseApp: (request, context) => releaseApp(store, request, author(context)),
     pauseApp: (request, context) => pauseApp(store, request, author(context)),
+    explainObject: (request) => explainObject(store, request, clock.wallMs()),
+    watchFleet: (_, context) =>
+      browsers.hold(
+        whileAllowed(deps, context, (signal) => fleet.watch(signal)),
+        context,
+      ),
+    createSession: (_, context) => createSession(deps.sessions, context),
+    getSession: (_, context) => getSession(context),
+    endSession: (request, context) => endSession(deps.sessions, request, context),
   };
 }
 
-async function* watchEvents(deps: AdminServiceDeps, request: WatchEventsRequest, signal: AbortSignal) {
-  const linked = linkSignals(signal, deps.stopping);
+/** The stream ends when the server stops, and soon after its session has ended. */
+async function* whileAllowed<T>(
+  { clock, stopping: stop }: AdminServiceDeps,
+  { signal, values }: HandlerContext,
+  start: (signal: AbortSignal) => AsyncIterable<T>,
+): AsyncGenerator<T> {
+  const linked = linkSignals(signal, stop);
+  const { isValid } = callerOf(values);
+  const check = async () => {
+    while (isValid !== undefined) {
+      await sleep(clock, sessionCheckMs, linked.signal);
+      if (!(await isValid(linked.signal)))
+        linked.abort(new ConnectError("the session has ended; sign in again", Code.Unauthenticated));
+    }
+  };
+  // It also ends with the stream, and if the session cannot be read: nobody may go on reading then.
+  check().catch((error: unknown) => linked.abort(error));
   try {
-    yield* eventFeed(deps, request, linked.signal);
+    yield* start(linked.signal);
     linked.signal.throwIfAborted();
   } finally {
+    linked.abort(new Error("the stream has ended"));
     linked.release();
   }
 }

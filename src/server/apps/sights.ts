@@ -1,7 +1,7 @@
 // What the control plane sees of a release: its deployment's phase, as long as the agent is heard.
 import { ObjectView_Phase as Phase } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../gen/krane/v1/agent_pb.ts";
-import { isStale } from "../../why/facts.ts";
+import { isStale } from "../../why/silence.ts";
 import { phaseFacts, phaseOf } from "../phase.ts";
 import type { AgentRecord, StoredObject } from "../store.ts";
 import type { Sight } from "./releases.ts";

@@ -7,7 +7,7 @@ import { type KindName, kindNames, kindOfController, perKind } from "../../kinds
 import { findHeld, type Release, releasesFor } from "../held-releases.ts";
 import { knownAfter } from "../known-state.ts";
 import { unknownRegion } from "../row-rules.ts";
-import type { AgentRecord, AgentReport, Author, HeldDeletion } from "../store.ts";
+import type { AgentRecord, AgentReport, Author, HeldDeletion, RegionMark } from "../store.ts";
 import { troubleNews } from "../trouble-news.ts";
 import type { Database, Session } from "./database.ts";
 import { addHistory } from "./history-table.ts";
@@ -69,6 +69,26 @@ export class AgentTable {
       await addHistory(session, region, { ...author, kind, id, version, event: "released", outcome: "" });
       return true;
     });
+  }
+
+  async marks(): Promise<readonly RegionMark[]> {
+    const rows = await this.database.read<{
+      readonly region: string;
+      readonly newest: string | null;
+      readonly heartbeat_at_ms: string | null;
+      readonly state_at_ms: string | null;
+    }>(
+      `SELECT r.name AS region, h.newest, a.heartbeat_at_ms, a.state_at_ms
+       FROM regions r LEFT JOIN history_heads h ON h.region = r.name LEFT JOIN agents a ON a.region = r.name
+       ORDER BY r.ordinal`,
+      [],
+    );
+    return rows.map((row) => ({
+      region: row.region,
+      newestEntry: BigInt(row.newest ?? 0),
+      heartbeatAtMs: Number(row.heartbeat_at_ms ?? 0),
+      stateAtMs: Number(row.state_at_ms ?? 0),
+    }));
   }
 
   async agents(region?: string): Promise<readonly AgentRecord[]> {

@@ -368,6 +368,19 @@ const steps: readonly Migration[] = [
   CREATE INDEX apps_active ON apps (region, id) WHERE active;
   CREATE INDEX apps_environment ON apps (region, environment_id);
   `,
+  `
+  -- Of browsers. The id is a digest: what is stored here signs nobody in.
+  CREATE TABLE sessions (
+    id            text PRIMARY KEY,
+    ordinal       bigint GENERATED ALWAYS AS IDENTITY,
+    name          text NOT NULL,
+    binding       text NOT NULL,
+    created_at_ms bigint NOT NULL,
+    expires_at_ms bigint NOT NULL
+  );
+  CREATE INDEX sessions_name ON sessions (name);
+  CREATE INDEX sessions_expiry ON sessions (expires_at_ms);
+  `,
 ];
 
 const quietWaitMs = 10_000;

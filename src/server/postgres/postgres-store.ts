@@ -8,6 +8,7 @@ import type { StoreIncarnation } from "../client-position.ts";
 import { DesiredChanges } from "../desired-changes.ts";
 import type { ReportRank } from "../report-rank.ts";
 import { unknownRegion } from "../row-rules.ts";
+import type { SessionStore } from "../sessions.ts";
 import {
   type AgentRecord,
   type AgentReport,
@@ -30,6 +31,7 @@ import {
   type KindDigest,
   type NewIncarnation,
   type NumberedEntry,
+  type RegionMark,
   type Row,
   type Store,
   type StoredEnvironment,
@@ -50,6 +52,7 @@ import { IncarnationTable } from "./incarnation-table.ts";
 import { isMigrated, migrate } from "./migrations.ts";
 import { ObjectTable } from "./object-table.ts";
 import { ReportTables } from "./report-tables.ts";
+import { SessionTable } from "./session-table.ts";
 
 /** Brings the tables up to date and starts listening. Rejects when the database cannot be reached. */
 export async function startPostgresStore(
@@ -133,6 +136,7 @@ async function isReplica(client: ClientBase): Promise<boolean> {
 }
 
 export class PostgresStore extends DesiredChanges implements Store {
+  readonly sessions: SessionStore;
   private readonly database: Database;
   private readonly changes: ChangeFeed;
   private readonly desired: ObjectTable;
@@ -158,6 +162,7 @@ export class PostgresStore extends DesiredChanges implements Store {
     this.appTable = new AppTable(database, this.desired);
     this.historyTable = new HistoryTable(database);
     this.digests = new DigestTable(database);
+    this.sessions = new SessionTable(database);
   }
 
   async registerRegion(region: string): Promise<void> {
@@ -295,6 +300,10 @@ export class PostgresStore extends DesiredChanges implements Store {
 
   agents(region?: string): Promise<readonly AgentRecord[]> {
     return this.agentTable.agents(region);
+  }
+
+  marks(): Promise<readonly RegionMark[]> {
+    return this.agentTable.marks();
   }
 
   changeEnvironment(

@@ -37,9 +37,17 @@ async function call(url: string, path: string, token: string, stream = false): P
     },
     body: stream ? envelope : message,
   });
-  const text = await response.text();
+  const text = stream ? await firstPart(response) : await response.text();
   const code = /"code":\s*"([a-z_]+)"/.exec(text)?.[1] ?? "";
   return { status: response.status, code };
+}
+
+/** Some streams do not end by themselves. */
+async function firstPart({ body }: Response): Promise<string> {
+  const reader = body?.getReader();
+  const { value } = (await reader?.read()) ?? {};
+  await reader?.cancel();
+  return new TextDecoder().decode(value);
 }
 
 const adminMethods = Object.values(AdminService.method).map(({ name, localName, methodKind }) => ({

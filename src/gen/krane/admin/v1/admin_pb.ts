@@ -20,7 +20,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file krane/admin/v1/admin.proto.
  */
 export const file_krane_admin_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChprcmFuZS9hZG1pbi92MS9hZG1pbi5wcm90bxIOa3JhbmUuYWRtaW4udjEipQEKCk9iamVjdFNwZWMSLgoKZGVwbG95bWVudBgBIAEoCzIYLmN0cmwudjEuQXBwbHlEZXBsb3ltZW50SAASKgoIc2VudGluZWwYAiABKAsyFi5jdHJsLnYxLkFwcGx5U2VudGluZWxIABIzCgZwb2xpY3kYAyABKAsyIS5jdHJsLnYxLkFwcGx5Q2lsaXVtTmV0d29ya1BvbGljeUgAQgYKBHNwZWMiUQoJT2JqZWN0UmVmEg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCSItCgxGaWVsZFByb2JsZW0SDAoEcGF0aBgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIqoBChJBcHBseU9iamVjdFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBHNwZWMYAiABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RTcGVjEh0KEGV4cGVjdGVkX3ZlcnNpb24YAyABKARIAIgBARIPCgdkcnlfcnVuGAQgASgIEhUKDWRlcGxveW1lbnRfaWQYBSABKAlCEwoRX2V4cGVjdGVkX3ZlcnNpb24i4AEKE0FwcGx5T2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBI6CgZjaGFuZ2UYAiABKA4yKi5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlc3BvbnNlLkNoYW5nZRIZChFmb3JfbmV3X3BvZHNfb25seRgDIAEoCCJhCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASEgoOQ0hBTkdFX0NSRUFURUQQARIVChFDSEFOR0VfQ09ORklHVVJFRBACEhQKEENIQU5HRV9VTkNIQU5HRUQQAyKCAQoSU2NhbGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIQCghyZXBsaWNhcxgCIAEoBRIdChBleHBlY3RlZF92ZXJzaW9uGAMgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iPwoTU2NhbGVPYmplY3RSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEhcKD3JlcGxpY2FzX2JlZm9yZRgCIAEoBSJxChNEZWxldGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIdChBleHBlY3RlZF92ZXJzaW9uGAIgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iNQoURGVsZXRlT2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBIMCgRnb25lGAIgASgIIjoKEEdldE9iamVjdFJlcXVlc3QSJgoDcmVmGAEgASgLMhkua3JhbmUuYWRtaW4udjEuT2JqZWN0UmVmImkKEUdldE9iamVjdFJlc3BvbnNlEioKBm9iamVjdBgBIAEoCzIaLmtyYW5lLmFkbWluLnYxLk9iamVjdFZpZXcSKAoFYWdlbnQYAiABKAsyGS5rcmFuZS5hZG1pbi52MS5BZ2VudFZpZXcipgEKEkxpc3RPYmplY3RzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSKAoEa2luZBgCIAEoDjIaLmtyYW5lLmFkbWluLnYxLk9iamVjdEtpbmQSFwoPaW5jbHVkZV9kZWxldGVkGAMgASgIEhYKDmVudmlyb25tZW50X2lkGAQgASgJEhEKCXBhZ2Vfc2l6ZRgFIAEoDRISCgpwYWdlX3Rva2VuGAYgASgJIlsKE0xpc3RPYmplY3RzUmVzcG9uc2USKwoHb2JqZWN0cxgBIAMoCzIaLmtyYW5lLmFkbWluLnYxLk9iamVjdFZpZXcSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIs4FCgpPYmplY3RWaWV3EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIRCgluYW1lc3BhY2UYAiABKAkSDAoEbmFtZRgDIAEoCRIPCgd2ZXJzaW9uGAQgASgEEjMKB2Rlc2lyZWQYBSABKA4yIi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3LkRlc2lyZWQSKAoEc3BlYxgGIAEoCzIaLmtyYW5lLmFkbWluLnYxLk9iamVjdFNwZWMSLwoFcGhhc2UYByABKA4yIC5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3LlBoYXNlEg8KB3NldHRsZWQYCCABKAgSJwoHdHJvdWJsZRgJIAEoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxI2CgpkZXBsb3ltZW50GAogASgLMiIua3JhbmUuYWRtaW4udjEuT2JzZXJ2ZWREZXBsb3ltZW50EjIKCHNlbnRpbmVsGAsgASgLMiAua3JhbmUuYWRtaW4udjEuT2JzZXJ2ZWRTZW50aW5lbBIVCg1kZXBsb3ltZW50X2lkGAwgASgJEhQKDHNlY3JldF9uYW1lcxgNIAMoCRIOCgZhcHBfaWQYDiABKAkiTAoHRGVzaXJlZBIXChNERVNJUkVEX1VOU1BFQ0lGSUVEEAASEwoPREVTSVJFRF9SVU5OSU5HEAESEwoPREVTSVJFRF9TVE9QUEVEEAIipAEKBVBoYXNlEhUKEVBIQVNFX1VOU1BFQ0lGSUVEEAASEQoNUEhBU0VfV0FJVElORxABEhUKEVBIQVNFX1BST0dSRVNTSU5HEAISDwoLUEhBU0VfUkVBRFkQAxIQCgxQSEFTRV9QQVVTRUQQBBIQCgxQSEFTRV9GQUlMRUQQBRISCg5QSEFTRV9ERUxFVElORxAGEhEKDVBIQVNFX0RFTEVURUQQByKHAQoST2JzZXJ2ZWREZXBsb3ltZW50Eg4KBmV4aXN0cxgBIAEoCBJJCglpbnN0YW5jZXMYAiADKAsyNi5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0LlVwZGF0ZS5JbnN0YW5jZRIWCg5yZXBvcnRlZF9hdF9tcxgDIAEoAyKVAQoQT2JzZXJ2ZWRTZW50aW5lbBIaChJhdmFpbGFibGVfcmVwbGljYXMYASABKAUSHwoGaGVhbHRoGAIgASgOMg8uY3RybC52MS5IZWFsdGgSFQoNcnVubmluZ19pbWFnZRgDIAEoCRIWCg5yZXBvcnRlZF9hdF9tcxgEIAEoAxIVCg1pbWFnZV91bmtub3duGAUgASgIIiMKEUxpc3RBZ2VudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCSJPChJMaXN0QWdlbnRzUmVzcG9uc2USKQoGYWdlbnRzGAEgAygLMhkua3JhbmUuYWRtaW4udjEuQWdlbnRWaWV3Eg4KBm5vd19tcxgCIAEoAyKnAgoJQWdlbnRWaWV3Eg4KBnJlZ2lvbhgBIAEoCRIWCg5uZXdlc3RfdmVyc2lvbhgCIAEoBBIXCg9oZWFydGJlYXRfYXRfbXMYAyABKAMSEwoLc3RhdGVfYXRfbXMYBCABKAMSJAoFc3RhdGUYBSABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cxIwChB0cm91YmxlZF9vYmplY3RzGAYgAygLMhYua3JhbmUudjEuT2JqZWN0U3RhdHVzEjQKEWJsb2NrZWRfZGVsZXRpb25zGAcgAygLMhkua3JhbmUudjEuQmxvY2tlZERlbGV0aW9uEjYKD25ld2VzdF92ZXJzaW9ucxgIIAMoCzIdLmtyYW5lLmFkbWluLnYxLk5ld2VzdFZlcnNpb24iSgoNTmV3ZXN0VmVyc2lvbhIoCgRraW5kGAEgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIPCgd2ZXJzaW9uGAIgASgEImgKEUxpc3RFdmVudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCRINCgVsaW1pdBgEIAEoDSI7ChJMaXN0RXZlbnRzUmVzcG9uc2USJQoGZXZlbnRzGAEgAygLMhUua3JhbmUuYWRtaW4udjEuRXZlbnQiiQEKEldhdGNoRXZlbnRzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSKAoEa2luZBgCIAEoDjIaLmtyYW5lLmFkbWluLnYxLk9iamVjdEtpbmQSCgoCaWQYAyABKAkSDwoHYmFja2xvZxgEIAEoDRISCgVhZnRlchgFIAEoBEgAiAEBQggKBl9hZnRlciJNChNXYXRjaEV2ZW50c1Jlc3BvbnNlEiQKBWV2ZW50GAEgASgLMhUua3JhbmUuYWRtaW4udjEuRXZlbnQSEAoIcG9zaXRpb24YAiABKAQiigEKBUV2ZW50EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhINCgVhdF9tcxgCIAEoAxIKCgJieRgDIAEoCRINCgVldmVudBgEIAEoCRIPCgd2ZXJzaW9uGAUgASgEEg8KB291dGNvbWUYBiABKAkSDQoFZW50cnkYByABKAQiSQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBIOCgZyZWdpb24YASABKAkSEgoKY29udHJvbGxlchgCIAEoCRILCgNrZXkYAyABKAkiGQoXUmVsZWFzZURlbGV0aW9uUmVzcG9uc2UiJgoUTGlzdFN0cmFuZ2Vyc1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJImMKFUxpc3RTdHJhbmdlcnNSZXNwb25zZRIlCglzdHJhbmdlcnMYASADKAsyEi5rcmFuZS52MS5TdHJhbmdlchITCgtzdGF0ZV9hdF9tcxgCIAEoAxIOCgZub3dfbXMYAyABKAMiVAoTQWRvcHRPYmplY3RzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSLQoHb2JqZWN0cxgCIAMoCzIcLmtyYW5lLnYxLkFkb3B0T2JqZWN0UmVxdWVzdCJIChRBZG9wdE9iamVjdHNSZXNwb25zZRIwCgpub3RfbGlzdGVkGAEgAygLMhwua3JhbmUudjEuQWRvcHRPYmplY3RSZXF1ZXN0ImoKC0Vudmlyb25tZW50EgoKAmlkGAEgASgJEhQKDHdvcmtzcGFjZV9pZBgCIAEoCRISCgpwcm9qZWN0X2lkGAMgASgJEhQKDHNlY3JldF9uYW1lcxgEIAMoCRIPCgd2ZXJzaW9uGAUgASgEIpMBChdBcHBseUVudmlyb25tZW50UmVxdWVzdBIOCgZyZWdpb24YASABKAkSCgoCaWQYAiABKAkSFAoMd29ya3NwYWNlX2lkGAMgASgJEhIKCnByb2plY3RfaWQYBCABKAkSHQoQZXhwZWN0ZWRfdmVyc2lvbhgFIAEoBEgAiAEBQhMKEV9leHBlY3RlZF92ZXJzaW9uIkwKGEFwcGx5RW52aXJvbm1lbnRSZXNwb25zZRIwCgtlbnZpcm9ubWVudBgBIAEoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50IjYKGERlbGV0ZUVudmlyb25tZW50UmVxdWVzdBIOCgZyZWdpb24YASABKAkSCgoCaWQYAiABKAkiGwoZRGVsZXRlRW52aXJvbm1lbnRSZXNwb25zZSJQChdMaXN0RW52aXJvbm1lbnRzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkiZgoYTGlzdEVudmlyb25tZW50c1Jlc3BvbnNlEjEKDGVudmlyb25tZW50cxgBIAMoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJbChBTZXRTZWNyZXRSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIWCg5lbnZpcm9ubWVudF9pZBgCIAEoCRIMCgRuYW1lGAMgASgJEhEKCWVuY3J5cHRlZBgEIAEoCSJFChFTZXRTZWNyZXRSZXNwb25zZRIwCgtlbnZpcm9ubWVudBgBIAEoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50IkoKElVuc2V0U2VjcmV0UmVxdWVzdBIOCgZyZWdpb24YASABKAkSFgoOZW52aXJvbm1lbnRfaWQYAiABKAkSDAoEbmFtZRgDIAEoCSJHChNVbnNldFNlY3JldFJlc3BvbnNlEjAKC2Vudmlyb25tZW50GAEgASgLMhsua3JhbmUuYWRtaW4udjEuRW52aXJvbm1lbnQijQEKD0FwcGx5QXBwUmVxdWVzdBIOCgZyZWdpb24YASABKAkSJQoEc3BlYxgCIAEoCzIXLmtyYW5lLmFkbWluLnYxLkFwcFNwZWMSHQoQZXhwZWN0ZWRfdmVyc2lvbhgDIAEoBEgAiAEBEg8KB2RyeV9ydW4YBCABKAhCEwoRX2V4cGVjdGVkX3ZlcnNpb24igQEKEEFwcGx5QXBwUmVzcG9uc2USIAoDYXBwGAEgASgLMhMua3JhbmUuYWRtaW4udjEuQXBwEjoKBmNoYW5nZRgCIAEoDjIqLmtyYW5lLmFkbWluLnYxLkFwcGx5T2JqZWN0UmVzcG9uc2UuQ2hhbmdlEg8KB3JlbGVhc2UYAyABKA0iYgoQRGVsZXRlQXBwUmVxdWVzdBIOCgZyZWdpb24YASABKAkSCgoCaWQYAiABKAkSHQoQZXhwZWN0ZWRfdmVyc2lvbhgDIAEoBEgAiAEBQhMKEV9leHBlY3RlZF92ZXJzaW9uIo8BChFEZWxldGVBcHBSZXNwb25zZRJICgtkZXBsb3ltZW50cxgBIAMoCzIzLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUFwcFJlc3BvbnNlLlN0b3BwZWREZXBsb3ltZW50GjAKEVN0b3BwZWREZXBsb3ltZW50EgoKAmlkGAEgASgJEg8KB3ZlcnNpb24YAiABKAQiKwoNR2V0QXBwUmVxdWVzdBIOCgZyZWdpb24YASABKAkSCgoCaWQYAiABKAkiYAoOR2V0QXBwUmVzcG9uc2USJAoDYXBwGAEgASgLMhcua3JhbmUuYWRtaW4udjEuQXBwVmlldxIoCgVhZ2VudBgCIAEoCzIZLmtyYW5lLmFkbWluLnYxLkFnZW50VmlldyJcCgdBcHBWaWV3EiAKA2FwcBgBIAEoCzITLmtyYW5lLmFkbWluLnYxLkFwcBIvCgtkZXBsb3ltZW50cxgCIAMoCzIaLmtyYW5lLmFkbWluLnYxLk9iamVjdFZpZXciSAoPTGlzdEFwcHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSJSChBMaXN0QXBwc1Jlc3BvbnNlEiUKBGFwcHMYASADKAsyFy5rcmFuZS5hZG1pbi52MS5BcHBWaWV3EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKXAgoRUmVsZWFzZUFwcFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEgoKAmlkGAIgASgJEh0KEGV4cGVjdGVkX3ZlcnNpb24YAyABKARIAYgBARIPCgVpbWFnZRgEIAEoCUgAEjwKB3Jlc3RhcnQYBSABKAsyKS5rcmFuZS5hZG1pbi52MS5SZWxlYXNlQXBwUmVxdWVzdC5SZXN0YXJ0SAASNgoEdW5kbxgGIAEoCzImLmtyYW5lLmFkbWluLnYxLlJlbGVhc2VBcHBSZXF1ZXN0LlVuZG9IABoJCgdSZXN0YXJ0GhYKBFVuZG8SDgoGbnVtYmVyGAEgASgNQggKBmNoYW5nZUITChFfZXhwZWN0ZWRfdmVyc2lvbiJHChJSZWxlYXNlQXBwUmVzcG9uc2USIAoDYXBwGAEgASgLMhMua3JhbmUuYWRtaW4udjEuQXBwEg8KB3JlbGVhc2UYAiABKA0icQoPUGF1c2VBcHBSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIKCgJpZBgCIAEoCRIOCgZwYXVzZWQYAyABKAgSHQoQZXhwZWN0ZWRfdmVyc2lvbhgEIAEoBEgAiAEBQhMKEV9leHBlY3RlZF92ZXJzaW9uIkUKEFBhdXNlQXBwUmVzcG9uc2USIAoDYXBwGAEgASgLMhMua3JhbmUuYWRtaW4udjEuQXBwEg8KB3JlbGVhc2UYAiABKA0qqQEKCk9iamVjdEtpbmQSGwoXT0JKRUNUX0tJTkRfVU5TUEVDSUZJRUQQABIaChZPQkpFQ1RfS0lORF9ERVBMT1lNRU5UEAESGAoUT0JKRUNUX0tJTkRfU0VOVElORUwQAhIWChJPQkpFQ1RfS0lORF9QT0xJQ1kQAxIbChdPQkpFQ1RfS0lORF9FTlZJUk9OTUVOVBAEEhMKD09CSkVDVF9LSU5EX0FQUBAFMqMPCgxBZG1pblNlcnZpY2USUwoKTGlzdEFnZW50cxIhLmtyYW5lLmFkbWluLnYxLkxpc3RBZ2VudHNSZXF1ZXN0GiIua3JhbmUuYWRtaW4udjEuTGlzdEFnZW50c1Jlc3BvbnNlElYKC0FwcGx5T2JqZWN0EiIua3JhbmUuYWRtaW4udjEuQXBwbHlPYmplY3RSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuQXBwbHlPYmplY3RSZXNwb25zZRJWCgtTY2FsZU9iamVjdBIiLmtyYW5lLmFkbWluLnYxLlNjYWxlT2JqZWN0UmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLlNjYWxlT2JqZWN0UmVzcG9uc2USWQoMRGVsZXRlT2JqZWN0EiMua3JhbmUuYWRtaW4udjEuRGVsZXRlT2JqZWN0UmVxdWVzdBokLmtyYW5lLmFkbWluLnYxLkRlbGV0ZU9iamVjdFJlc3BvbnNlElAKCUdldE9iamVjdBIgLmtyYW5lLmFkbWluLnYxLkdldE9iamVjdFJlcXVlc3QaIS5rcmFuZS5hZG1pbi52MS5HZXRPYmplY3RSZXNwb25zZRJWCgtMaXN0T2JqZWN0cxIiLmtyYW5lLmFkbWluLnYxLkxpc3RPYmplY3RzUmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLkxpc3RPYmplY3RzUmVzcG9uc2USUwoKTGlzdEV2ZW50cxIhLmtyYW5lLmFkbWluLnYxLkxpc3RFdmVudHNSZXF1ZXN0GiIua3JhbmUuYWRtaW4udjEuTGlzdEV2ZW50c1Jlc3BvbnNlElgKC1dhdGNoRXZlbnRzEiIua3JhbmUuYWRtaW4udjEuV2F0Y2hFdmVudHNSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuV2F0Y2hFdmVudHNSZXNwb25zZTABEmIKD1JlbGVhc2VEZWxldGlvbhImLmtyYW5lLmFkbWluLnYxLlJlbGVhc2VEZWxldGlvblJlcXVlc3QaJy5rcmFuZS5hZG1pbi52MS5SZWxlYXNlRGVsZXRpb25SZXNwb25zZRJcCg1MaXN0U3RyYW5nZXJzEiQua3JhbmUuYWRtaW4udjEuTGlzdFN0cmFuZ2Vyc1JlcXVlc3QaJS5rcmFuZS5hZG1pbi52MS5MaXN0U3RyYW5nZXJzUmVzcG9uc2USWQoMQWRvcHRPYmplY3RzEiMua3JhbmUuYWRtaW4udjEuQWRvcHRPYmplY3RzUmVxdWVzdBokLmtyYW5lLmFkbWluLnYxLkFkb3B0T2JqZWN0c1Jlc3BvbnNlEmUKEEFwcGx5RW52aXJvbm1lbnQSJy5rcmFuZS5hZG1pbi52MS5BcHBseUVudmlyb25tZW50UmVxdWVzdBooLmtyYW5lLmFkbWluLnYxLkFwcGx5RW52aXJvbm1lbnRSZXNwb25zZRJoChFEZWxldGVFbnZpcm9ubWVudBIoLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUVudmlyb25tZW50UmVxdWVzdBopLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUVudmlyb25tZW50UmVzcG9uc2USZQoQTGlzdEVudmlyb25tZW50cxInLmtyYW5lLmFkbWluLnYxLkxpc3RFbnZpcm9ubWVudHNSZXF1ZXN0Gigua3JhbmUuYWRtaW4udjEuTGlzdEVudmlyb25tZW50c1Jlc3BvbnNlElAKCVNldFNlY3JldBIgLmtyYW5lLmFkbWluLnYxLlNldFNlY3JldFJlcXVlc3QaIS5rcmFuZS5hZG1pbi52MS5TZXRTZWNyZXRSZXNwb25zZRJWCgtVbnNldFNlY3JldBIiLmtyYW5lLmFkbWluLnYxLlVuc2V0U2VjcmV0UmVxdWVzdBojLmtyYW5lLmFkbWluLnYxLlVuc2V0U2VjcmV0UmVzcG9uc2USTQoIQXBwbHlBcHASHy5rcmFuZS5hZG1pbi52MS5BcHBseUFwcFJlcXVlc3QaIC5rcmFuZS5hZG1pbi52MS5BcHBseUFwcFJlc3BvbnNlElAKCURlbGV0ZUFwcBIgLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUFwcFJlcXVlc3QaIS5rcmFuZS5hZG1pbi52MS5EZWxldGVBcHBSZXNwb25zZRJHCgZHZXRBcHASHS5rcmFuZS5hZG1pbi52MS5HZXRBcHBSZXF1ZXN0Gh4ua3JhbmUuYWRtaW4udjEuR2V0QXBwUmVzcG9uc2USTQoITGlzdEFwcHMSHy5rcmFuZS5hZG1pbi52MS5MaXN0QXBwc1JlcXVlc3QaIC5rcmFuZS5hZG1pbi52MS5MaXN0QXBwc1Jlc3BvbnNlElMKClJlbGVhc2VBcHASIS5rcmFuZS5hZG1pbi52MS5SZWxlYXNlQXBwUmVxdWVzdBoiLmtyYW5lLmFkbWluLnYxLlJlbGVhc2VBcHBSZXNwb25zZRJNCghQYXVzZUFwcBIfLmtyYW5lLmFkbWluLnYxLlBhdXNlQXBwUmVxdWVzdBogLmtyYW5lLmFkbWluLnYxLlBhdXNlQXBwUmVzcG9uc2ViBnByb3RvMw", [file_ctrl_v1_cilium_network_policy, file_ctrl_v1_deployment, file_ctrl_v1_sentinel, file_krane_admin_v1_app, file_krane_v1_agent]);
+  fileDesc("ChprcmFuZS9hZG1pbi92MS9hZG1pbi5wcm90bxIOa3JhbmUuYWRtaW4udjEipQEKCk9iamVjdFNwZWMSLgoKZGVwbG95bWVudBgBIAEoCzIYLmN0cmwudjEuQXBwbHlEZXBsb3ltZW50SAASKgoIc2VudGluZWwYAiABKAsyFi5jdHJsLnYxLkFwcGx5U2VudGluZWxIABIzCgZwb2xpY3kYAyABKAsyIS5jdHJsLnYxLkFwcGx5Q2lsaXVtTmV0d29ya1BvbGljeUgAQgYKBHNwZWMiUQoJT2JqZWN0UmVmEg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCSItCgxGaWVsZFByb2JsZW0SDAoEcGF0aBgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIqoBChJBcHBseU9iamVjdFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEigKBHNwZWMYAiABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RTcGVjEh0KEGV4cGVjdGVkX3ZlcnNpb24YAyABKARIAIgBARIPCgdkcnlfcnVuGAQgASgIEhUKDWRlcGxveW1lbnRfaWQYBSABKAlCEwoRX2V4cGVjdGVkX3ZlcnNpb24i4AEKE0FwcGx5T2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBI6CgZjaGFuZ2UYAiABKA4yKi5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlc3BvbnNlLkNoYW5nZRIZChFmb3JfbmV3X3BvZHNfb25seRgDIAEoCCJhCgZDaGFuZ2USFgoSQ0hBTkdFX1VOU1BFQ0lGSUVEEAASEgoOQ0hBTkdFX0NSRUFURUQQARIVChFDSEFOR0VfQ09ORklHVVJFRBACEhQKEENIQU5HRV9VTkNIQU5HRUQQAyKCAQoSU2NhbGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIQCghyZXBsaWNhcxgCIAEoBRIdChBleHBlY3RlZF92ZXJzaW9uGAMgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iPwoTU2NhbGVPYmplY3RSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEhcKD3JlcGxpY2FzX2JlZm9yZRgCIAEoBSJxChNEZWxldGVPYmplY3RSZXF1ZXN0EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIdChBleHBlY3RlZF92ZXJzaW9uGAIgASgESACIAQFCEwoRX2V4cGVjdGVkX3ZlcnNpb24iNQoURGVsZXRlT2JqZWN0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBIMCgRnb25lGAIgASgIIjoKEEdldE9iamVjdFJlcXVlc3QSJgoDcmVmGAEgASgLMhkua3JhbmUuYWRtaW4udjEuT2JqZWN0UmVmImkKEUdldE9iamVjdFJlc3BvbnNlEioKBm9iamVjdBgBIAEoCzIaLmtyYW5lLmFkbWluLnYxLk9iamVjdFZpZXcSKAoFYWdlbnQYAiABKAsyGS5rcmFuZS5hZG1pbi52MS5BZ2VudFZpZXcipgEKEkxpc3RPYmplY3RzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSKAoEa2luZBgCIAEoDjIaLmtyYW5lLmFkbWluLnYxLk9iamVjdEtpbmQSFwoPaW5jbHVkZV9kZWxldGVkGAMgASgIEhYKDmVudmlyb25tZW50X2lkGAQgASgJEhEKCXBhZ2Vfc2l6ZRgFIAEoDRISCgpwYWdlX3Rva2VuGAYgASgJIlsKE0xpc3RPYmplY3RzUmVzcG9uc2USKwoHb2JqZWN0cxgBIAMoCzIaLmtyYW5lLmFkbWluLnYxLk9iamVjdFZpZXcSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIs4FCgpPYmplY3RWaWV3EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhIRCgluYW1lc3BhY2UYAiABKAkSDAoEbmFtZRgDIAEoCRIPCgd2ZXJzaW9uGAQgASgEEjMKB2Rlc2lyZWQYBSABKA4yIi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3LkRlc2lyZWQSKAoEc3BlYxgGIAEoCzIaLmtyYW5lLmFkbWluLnYxLk9iamVjdFNwZWMSLwoFcGhhc2UYByABKA4yIC5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3LlBoYXNlEg8KB3NldHRsZWQYCCABKAgSJwoHdHJvdWJsZRgJIAEoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxI2CgpkZXBsb3ltZW50GAogASgLMiIua3JhbmUuYWRtaW4udjEuT2JzZXJ2ZWREZXBsb3ltZW50EjIKCHNlbnRpbmVsGAsgASgLMiAua3JhbmUuYWRtaW4udjEuT2JzZXJ2ZWRTZW50aW5lbBIVCg1kZXBsb3ltZW50X2lkGAwgASgJEhQKDHNlY3JldF9uYW1lcxgNIAMoCRIOCgZhcHBfaWQYDiABKAkiTAoHRGVzaXJlZBIXChNERVNJUkVEX1VOU1BFQ0lGSUVEEAASEwoPREVTSVJFRF9SVU5OSU5HEAESEwoPREVTSVJFRF9TVE9QUEVEEAIipAEKBVBoYXNlEhUKEVBIQVNFX1VOU1BFQ0lGSUVEEAASEQoNUEhBU0VfV0FJVElORxABEhUKEVBIQVNFX1BST0dSRVNTSU5HEAISDwoLUEhBU0VfUkVBRFkQAxIQCgxQSEFTRV9QQVVTRUQQBBIQCgxQSEFTRV9GQUlMRUQQBRISCg5QSEFTRV9ERUxFVElORxAGEhEKDVBIQVNFX0RFTEVURUQQByKHAQoST2JzZXJ2ZWREZXBsb3ltZW50Eg4KBmV4aXN0cxgBIAEoCBJJCglpbnN0YW5jZXMYAiADKAsyNi5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0LlVwZGF0ZS5JbnN0YW5jZRIWCg5yZXBvcnRlZF9hdF9tcxgDIAEoAyKVAQoQT2JzZXJ2ZWRTZW50aW5lbBIaChJhdmFpbGFibGVfcmVwbGljYXMYASABKAUSHwoGaGVhbHRoGAIgASgOMg8uY3RybC52MS5IZWFsdGgSFQoNcnVubmluZ19pbWFnZRgDIAEoCRIWCg5yZXBvcnRlZF9hdF9tcxgEIAEoAxIVCg1pbWFnZV91bmtub3duGAUgASgIIiMKEUxpc3RBZ2VudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCSJPChJMaXN0QWdlbnRzUmVzcG9uc2USKQoGYWdlbnRzGAEgAygLMhkua3JhbmUuYWRtaW4udjEuQWdlbnRWaWV3Eg4KBm5vd19tcxgCIAEoAyKnAgoJQWdlbnRWaWV3Eg4KBnJlZ2lvbhgBIAEoCRIWCg5uZXdlc3RfdmVyc2lvbhgCIAEoBBIXCg9oZWFydGJlYXRfYXRfbXMYAyABKAMSEwoLc3RhdGVfYXRfbXMYBCABKAMSJAoFc3RhdGUYBSABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cxIwChB0cm91YmxlZF9vYmplY3RzGAYgAygLMhYua3JhbmUudjEuT2JqZWN0U3RhdHVzEjQKEWJsb2NrZWRfZGVsZXRpb25zGAcgAygLMhkua3JhbmUudjEuQmxvY2tlZERlbGV0aW9uEjYKD25ld2VzdF92ZXJzaW9ucxgIIAMoCzIdLmtyYW5lLmFkbWluLnYxLk5ld2VzdFZlcnNpb24iSgoNTmV3ZXN0VmVyc2lvbhIoCgRraW5kGAEgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIPCgd2ZXJzaW9uGAIgASgEImgKEUxpc3RFdmVudHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIoCgRraW5kGAIgASgOMhoua3JhbmUuYWRtaW4udjEuT2JqZWN0S2luZBIKCgJpZBgDIAEoCRINCgVsaW1pdBgEIAEoDSI7ChJMaXN0RXZlbnRzUmVzcG9uc2USJQoGZXZlbnRzGAEgAygLMhUua3JhbmUuYWRtaW4udjEuRXZlbnQiiQEKEldhdGNoRXZlbnRzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSKAoEa2luZBgCIAEoDjIaLmtyYW5lLmFkbWluLnYxLk9iamVjdEtpbmQSCgoCaWQYAyABKAkSDwoHYmFja2xvZxgEIAEoDRISCgVhZnRlchgFIAEoBEgAiAEBQggKBl9hZnRlciJNChNXYXRjaEV2ZW50c1Jlc3BvbnNlEiQKBWV2ZW50GAEgASgLMhUua3JhbmUuYWRtaW4udjEuRXZlbnQSEAoIcG9zaXRpb24YAiABKAQiigEKBUV2ZW50EiYKA3JlZhgBIAEoCzIZLmtyYW5lLmFkbWluLnYxLk9iamVjdFJlZhINCgVhdF9tcxgCIAEoAxIKCgJieRgDIAEoCRINCgVldmVudBgEIAEoCRIPCgd2ZXJzaW9uGAUgASgEEg8KB291dGNvbWUYBiABKAkSDQoFZW50cnkYByABKAQiSQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBIOCgZyZWdpb24YASABKAkSEgoKY29udHJvbGxlchgCIAEoCRILCgNrZXkYAyABKAkiGQoXUmVsZWFzZURlbGV0aW9uUmVzcG9uc2UiJgoUTGlzdFN0cmFuZ2Vyc1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJImMKFUxpc3RTdHJhbmdlcnNSZXNwb25zZRIlCglzdHJhbmdlcnMYASADKAsyEi5rcmFuZS52MS5TdHJhbmdlchITCgtzdGF0ZV9hdF9tcxgCIAEoAxIOCgZub3dfbXMYAyABKAMiVAoTQWRvcHRPYmplY3RzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSLQoHb2JqZWN0cxgCIAMoCzIcLmtyYW5lLnYxLkFkb3B0T2JqZWN0UmVxdWVzdCJIChRBZG9wdE9iamVjdHNSZXNwb25zZRIwCgpub3RfbGlzdGVkGAEgAygLMhwua3JhbmUudjEuQWRvcHRPYmplY3RSZXF1ZXN0ImoKC0Vudmlyb25tZW50EgoKAmlkGAEgASgJEhQKDHdvcmtzcGFjZV9pZBgCIAEoCRISCgpwcm9qZWN0X2lkGAMgASgJEhQKDHNlY3JldF9uYW1lcxgEIAMoCRIPCgd2ZXJzaW9uGAUgASgEIpMBChdBcHBseUVudmlyb25tZW50UmVxdWVzdBIOCgZyZWdpb24YASABKAkSCgoCaWQYAiABKAkSFAoMd29ya3NwYWNlX2lkGAMgASgJEhIKCnByb2plY3RfaWQYBCABKAkSHQoQZXhwZWN0ZWRfdmVyc2lvbhgFIAEoBEgAiAEBQhMKEV9leHBlY3RlZF92ZXJzaW9uIkwKGEFwcGx5RW52aXJvbm1lbnRSZXNwb25zZRIwCgtlbnZpcm9ubWVudBgBIAEoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50IjYKGERlbGV0ZUVudmlyb25tZW50UmVxdWVzdBIOCgZyZWdpb24YASABKAkSCgoCaWQYAiABKAkiGwoZRGVsZXRlRW52aXJvbm1lbnRSZXNwb25zZSJQChdMaXN0RW52aXJvbm1lbnRzUmVxdWVzdBIOCgZyZWdpb24YASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkiZgoYTGlzdEVudmlyb25tZW50c1Jlc3BvbnNlEjEKDGVudmlyb25tZW50cxgBIAMoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJbChBTZXRTZWNyZXRSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIWCg5lbnZpcm9ubWVudF9pZBgCIAEoCRIMCgRuYW1lGAMgASgJEhEKCWVuY3J5cHRlZBgEIAEoCSJFChFTZXRTZWNyZXRSZXNwb25zZRIwCgtlbnZpcm9ubWVudBgBIAEoCzIbLmtyYW5lLmFkbWluLnYxLkVudmlyb25tZW50IkoKElVuc2V0U2VjcmV0UmVxdWVzdBIOCgZyZWdpb24YASABKAkSFgoOZW52aXJvbm1lbnRfaWQYAiABKAkSDAoEbmFtZRgDIAEoCSJHChNVbnNldFNlY3JldFJlc3BvbnNlEjAKC2Vudmlyb25tZW50GAEgASgLMhsua3JhbmUuYWRtaW4udjEuRW52aXJvbm1lbnQijQEKD0FwcGx5QXBwUmVxdWVzdBIOCgZyZWdpb24YASABKAkSJQoEc3BlYxgCIAEoCzIXLmtyYW5lLmFkbWluLnYxLkFwcFNwZWMSHQoQZXhwZWN0ZWRfdmVyc2lvbhgDIAEoBEgAiAEBEg8KB2RyeV9ydW4YBCABKAhCEwoRX2V4cGVjdGVkX3ZlcnNpb24igQEKEEFwcGx5QXBwUmVzcG9uc2USIAoDYXBwGAEgASgLMhMua3JhbmUuYWRtaW4udjEuQXBwEjoKBmNoYW5nZRgCIAEoDjIqLmtyYW5lLmFkbWluLnYxLkFwcGx5T2JqZWN0UmVzcG9uc2UuQ2hhbmdlEg8KB3JlbGVhc2UYAyABKA0iYgoQRGVsZXRlQXBwUmVxdWVzdBIOCgZyZWdpb24YASABKAkSCgoCaWQYAiABKAkSHQoQZXhwZWN0ZWRfdmVyc2lvbhgDIAEoBEgAiAEBQhMKEV9leHBlY3RlZF92ZXJzaW9uIo8BChFEZWxldGVBcHBSZXNwb25zZRJICgtkZXBsb3ltZW50cxgBIAMoCzIzLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUFwcFJlc3BvbnNlLlN0b3BwZWREZXBsb3ltZW50GjAKEVN0b3BwZWREZXBsb3ltZW50EgoKAmlkGAEgASgJEg8KB3ZlcnNpb24YAiABKAQiKwoNR2V0QXBwUmVxdWVzdBIOCgZyZWdpb24YASABKAkSCgoCaWQYAiABKAkiYAoOR2V0QXBwUmVzcG9uc2USJAoDYXBwGAEgASgLMhcua3JhbmUuYWRtaW4udjEuQXBwVmlldxIoCgVhZ2VudBgCIAEoCzIZLmtyYW5lLmFkbWluLnYxLkFnZW50VmlldyJcCgdBcHBWaWV3EiAKA2FwcBgBIAEoCzITLmtyYW5lLmFkbWluLnYxLkFwcBIvCgtkZXBsb3ltZW50cxgCIAMoCzIaLmtyYW5lLmFkbWluLnYxLk9iamVjdFZpZXciSAoPTGlzdEFwcHNSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSJSChBMaXN0QXBwc1Jlc3BvbnNlEiUKBGFwcHMYASADKAsyFy5rcmFuZS5hZG1pbi52MS5BcHBWaWV3EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKXAgoRUmVsZWFzZUFwcFJlcXVlc3QSDgoGcmVnaW9uGAEgASgJEgoKAmlkGAIgASgJEh0KEGV4cGVjdGVkX3ZlcnNpb24YAyABKARIAYgBARIPCgVpbWFnZRgEIAEoCUgAEjwKB3Jlc3RhcnQYBSABKAsyKS5rcmFuZS5hZG1pbi52MS5SZWxlYXNlQXBwUmVxdWVzdC5SZXN0YXJ0SAASNgoEdW5kbxgGIAEoCzImLmtyYW5lLmFkbWluLnYxLlJlbGVhc2VBcHBSZXF1ZXN0LlVuZG9IABoJCgdSZXN0YXJ0GhYKBFVuZG8SDgoGbnVtYmVyGAEgASgNQggKBmNoYW5nZUITChFfZXhwZWN0ZWRfdmVyc2lvbiJHChJSZWxlYXNlQXBwUmVzcG9uc2USIAoDYXBwGAEgASgLMhMua3JhbmUuYWRtaW4udjEuQXBwEg8KB3JlbGVhc2UYAiABKA0icQoPUGF1c2VBcHBSZXF1ZXN0Eg4KBnJlZ2lvbhgBIAEoCRIKCgJpZBgCIAEoCRIOCgZwYXVzZWQYAyABKAgSHQoQZXhwZWN0ZWRfdmVyc2lvbhgEIAEoBEgAiAEBQhMKEV9leHBlY3RlZF92ZXJzaW9uIkUKEFBhdXNlQXBwUmVzcG9uc2USIAoDYXBwGAEgASgLMhMua3JhbmUuYWRtaW4udjEuQXBwEg8KB3JlbGVhc2UYAiABKA0iPgoURXhwbGFpbk9iamVjdFJlcXVlc3QSJgoDcmVmGAEgASgLMhkua3JhbmUuYWRtaW4udjEuT2JqZWN0UmVmIucBChVFeHBsYWluT2JqZWN0UmVzcG9uc2USMAoLZXhwbGFuYXRpb24YASABKAsyGy5rcmFuZS5hZG1pbi52MS5FeHBsYW5hdGlvbhIQCghkb2N1bWVudBgCIAEoCRIqCgZvYmplY3QYAyABKAsyGi5rcmFuZS5hZG1pbi52MS5PYmplY3RWaWV3EiQKA2FwcBgEIAEoCzIXLmtyYW5lLmFkbWluLnYxLkFwcFZpZXcSKAoFYWdlbnQYBSABKAsyGS5rcmFuZS5hZG1pbi52MS5BZ2VudFZpZXcSDgoGbm93X21zGAYgASgDIvYBCgtFeHBsYW5hdGlvbhINCgVjYXVzZRgBIAEoCRIPCgdzdW1tYXJ5GAIgASgJEg8KB2Rlc2lyZWQYAyABKAkSDwoHYXBwbGllZBgEIAEoCRIMCgRsaXZlGAUgASgJEjsKC2RpZmZlcmVuY2VzGAYgAygLMiYua3JhbmUuYWRtaW4udjEuRXhwbGFuYXRpb24uRGlmZmVyZW5jZRIOCgZyZWFzb24YByABKAkSDgoGcmVtZWR5GAggASgJGjoKCkRpZmZlcmVuY2USDQoFZmllbGQYASABKAkSDwoHZGVzaXJlZBgCIAEoCRIMCgRsaXZlGAMgASgJIhMKEVdhdGNoRmxlZXRSZXF1ZXN0IlEKEldhdGNoRmxlZXRSZXNwb25zZRIOCgZub3dfbXMYASABKAMSKwoHcmVnaW9ucxgCIAMoCzIaLmtyYW5lLmFkbWluLnYxLlJlZ2lvbk5ld3MiigEKClJlZ2lvbk5ld3MSDgoGcmVnaW9uGAEgASgJEhcKD2hlYXJ0YmVhdF9hdF9tcxgCIAEoAxITCgtzdGF0ZV9hdF9tcxgDIAEoAxIqCgdjaGFuZ2VkGAQgAygLMhkua3JhbmUuYWRtaW4udjEuT2JqZWN0UmVmEhIKCmluY29tcGxldGUYBSABKAgiFgoUQ3JlYXRlU2Vzc2lvblJlcXVlc3QiQQoVQ3JlYXRlU2Vzc2lvblJlc3BvbnNlEigKB3Nlc3Npb24YASABKAsyFy5rcmFuZS5hZG1pbi52MS5TZXNzaW9uIhMKEUdldFNlc3Npb25SZXF1ZXN0ImgKEkdldFNlc3Npb25SZXNwb25zZRIoCgdzZXNzaW9uGAEgASgLMhcua3JhbmUuYWRtaW4udjEuU2Vzc2lvbhIoCgVraW5kcxgCIAMoCzIZLmtyYW5lLmFkbWluLnYxLktpbmRXb3JkcyJ5CglLaW5kV29yZHMSKAoEa2luZBgBIAEoDjIaLmtyYW5lLmFkbWluLnYxLk9iamVjdEtpbmQSDAoEbmFtZRgCIAEoCRIOCgZwbHVyYWwYAyABKAkSEgoKY29udHJvbGxlchgEIAEoCRIQCghoYXNfcG9kcxgFIAEoCCJBCgdTZXNzaW9uEgwKBG5hbWUYASABKAkSEQoJY2FuX3dyaXRlGAIgASgIEhUKDWV4cGlyZXNfYXRfbXMYAyABKAMiIAoRRW5kU2Vzc2lvblJlcXVlc3QSCwoDYWxsGAEgASgIIiMKEkVuZFNlc3Npb25SZXNwb25zZRINCgVjb3VudBgBIAEoDSqpAQoKT2JqZWN0S2luZBIbChdPQkpFQ1RfS0lORF9VTlNQRUNJRklFRBAAEhoKFk9CSkVDVF9LSU5EX0RFUExPWU1FTlQQARIYChRPQkpFQ1RfS0lORF9TRU5USU5FTBACEhYKEk9CSkVDVF9LSU5EX1BPTElDWRADEhsKF09CSkVDVF9LSU5EX0VOVklST05NRU5UEAQSEwoPT0JKRUNUX0tJTkRfQVBQEAUy4BIKDEFkbWluU2VydmljZRJTCgpMaXN0QWdlbnRzEiEua3JhbmUuYWRtaW4udjEuTGlzdEFnZW50c1JlcXVlc3QaIi5rcmFuZS5hZG1pbi52MS5MaXN0QWdlbnRzUmVzcG9uc2USVgoLQXBwbHlPYmplY3QSIi5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlcXVlc3QaIy5rcmFuZS5hZG1pbi52MS5BcHBseU9iamVjdFJlc3BvbnNlElYKC1NjYWxlT2JqZWN0EiIua3JhbmUuYWRtaW4udjEuU2NhbGVPYmplY3RSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuU2NhbGVPYmplY3RSZXNwb25zZRJZCgxEZWxldGVPYmplY3QSIy5rcmFuZS5hZG1pbi52MS5EZWxldGVPYmplY3RSZXF1ZXN0GiQua3JhbmUuYWRtaW4udjEuRGVsZXRlT2JqZWN0UmVzcG9uc2USUAoJR2V0T2JqZWN0EiAua3JhbmUuYWRtaW4udjEuR2V0T2JqZWN0UmVxdWVzdBohLmtyYW5lLmFkbWluLnYxLkdldE9iamVjdFJlc3BvbnNlElYKC0xpc3RPYmplY3RzEiIua3JhbmUuYWRtaW4udjEuTGlzdE9iamVjdHNSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuTGlzdE9iamVjdHNSZXNwb25zZRJTCgpMaXN0RXZlbnRzEiEua3JhbmUuYWRtaW4udjEuTGlzdEV2ZW50c1JlcXVlc3QaIi5rcmFuZS5hZG1pbi52MS5MaXN0RXZlbnRzUmVzcG9uc2USWAoLV2F0Y2hFdmVudHMSIi5rcmFuZS5hZG1pbi52MS5XYXRjaEV2ZW50c1JlcXVlc3QaIy5rcmFuZS5hZG1pbi52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlMAESYgoPUmVsZWFzZURlbGV0aW9uEiYua3JhbmUuYWRtaW4udjEuUmVsZWFzZURlbGV0aW9uUmVxdWVzdBonLmtyYW5lLmFkbWluLnYxLlJlbGVhc2VEZWxldGlvblJlc3BvbnNlElwKDUxpc3RTdHJhbmdlcnMSJC5rcmFuZS5hZG1pbi52MS5MaXN0U3RyYW5nZXJzUmVxdWVzdBolLmtyYW5lLmFkbWluLnYxLkxpc3RTdHJhbmdlcnNSZXNwb25zZRJZCgxBZG9wdE9iamVjdHMSIy5rcmFuZS5hZG1pbi52MS5BZG9wdE9iamVjdHNSZXF1ZXN0GiQua3JhbmUuYWRtaW4udjEuQWRvcHRPYmplY3RzUmVzcG9uc2USZQoQQXBwbHlFbnZpcm9ubWVudBInLmtyYW5lLmFkbWluLnYxLkFwcGx5RW52aXJvbm1lbnRSZXF1ZXN0Gigua3JhbmUuYWRtaW4udjEuQXBwbHlFbnZpcm9ubWVudFJlc3BvbnNlEmgKEURlbGV0ZUVudmlyb25tZW50Eigua3JhbmUuYWRtaW4udjEuRGVsZXRlRW52aXJvbm1lbnRSZXF1ZXN0Gikua3JhbmUuYWRtaW4udjEuRGVsZXRlRW52aXJvbm1lbnRSZXNwb25zZRJlChBMaXN0RW52aXJvbm1lbnRzEicua3JhbmUuYWRtaW4udjEuTGlzdEVudmlyb25tZW50c1JlcXVlc3QaKC5rcmFuZS5hZG1pbi52MS5MaXN0RW52aXJvbm1lbnRzUmVzcG9uc2USUAoJU2V0U2VjcmV0EiAua3JhbmUuYWRtaW4udjEuU2V0U2VjcmV0UmVxdWVzdBohLmtyYW5lLmFkbWluLnYxLlNldFNlY3JldFJlc3BvbnNlElYKC1Vuc2V0U2VjcmV0EiIua3JhbmUuYWRtaW4udjEuVW5zZXRTZWNyZXRSZXF1ZXN0GiMua3JhbmUuYWRtaW4udjEuVW5zZXRTZWNyZXRSZXNwb25zZRJNCghBcHBseUFwcBIfLmtyYW5lLmFkbWluLnYxLkFwcGx5QXBwUmVxdWVzdBogLmtyYW5lLmFkbWluLnYxLkFwcGx5QXBwUmVzcG9uc2USUAoJRGVsZXRlQXBwEiAua3JhbmUuYWRtaW4udjEuRGVsZXRlQXBwUmVxdWVzdBohLmtyYW5lLmFkbWluLnYxLkRlbGV0ZUFwcFJlc3BvbnNlEkcKBkdldEFwcBIdLmtyYW5lLmFkbWluLnYxLkdldEFwcFJlcXVlc3QaHi5rcmFuZS5hZG1pbi52MS5HZXRBcHBSZXNwb25zZRJNCghMaXN0QXBwcxIfLmtyYW5lLmFkbWluLnYxLkxpc3RBcHBzUmVxdWVzdBogLmtyYW5lLmFkbWluLnYxLkxpc3RBcHBzUmVzcG9uc2USUwoKUmVsZWFzZUFwcBIhLmtyYW5lLmFkbWluLnYxLlJlbGVhc2VBcHBSZXF1ZXN0GiIua3JhbmUuYWRtaW4udjEuUmVsZWFzZUFwcFJlc3BvbnNlEk0KCFBhdXNlQXBwEh8ua3JhbmUuYWRtaW4udjEuUGF1c2VBcHBSZXF1ZXN0GiAua3JhbmUuYWRtaW4udjEuUGF1c2VBcHBSZXNwb25zZRJcCg1FeHBsYWluT2JqZWN0EiQua3JhbmUuYWRtaW4udjEuRXhwbGFpbk9iamVjdFJlcXVlc3QaJS5rcmFuZS5hZG1pbi52MS5FeHBsYWluT2JqZWN0UmVzcG9uc2USVQoKV2F0Y2hGbGVldBIhLmtyYW5lLmFkbWluLnYxLldhdGNoRmxlZXRSZXF1ZXN0GiIua3JhbmUuYWRtaW4udjEuV2F0Y2hGbGVldFJlc3BvbnNlMAESXAoNQ3JlYXRlU2Vzc2lvbhIkLmtyYW5lLmFkbWluLnYxLkNyZWF0ZVNlc3Npb25SZXF1ZXN0GiUua3JhbmUuYWRtaW4udjEuQ3JlYXRlU2Vzc2lvblJlc3BvbnNlElMKCkdldFNlc3Npb24SIS5rcmFuZS5hZG1pbi52MS5HZXRTZXNzaW9uUmVxdWVzdBoiLmtyYW5lLmFkbWluLnYxLkdldFNlc3Npb25SZXNwb25zZRJTCgpFbmRTZXNzaW9uEiEua3JhbmUuYWRtaW4udjEuRW5kU2Vzc2lvblJlcXVlc3QaIi5rcmFuZS5hZG1pbi52MS5FbmRTZXNzaW9uUmVzcG9uc2ViBnByb3RvMw", [file_ctrl_v1_cilium_network_policy, file_ctrl_v1_deployment, file_ctrl_v1_sentinel, file_krane_admin_v1_app, file_krane_v1_agent]);
 
 /**
  * The spec of an object, as the agent gets it.
@@ -2199,6 +2199,487 @@ export const PauseAppResponseSchema: GenMessage<PauseAppResponse> = /*@__PURE__*
   messageDesc(file_krane_admin_v1_admin, 54);
 
 /**
+ * What to explain.
+ *
+ * @generated from message krane.admin.v1.ExplainObjectRequest
+ */
+export type ExplainObjectRequest = Message<"krane.admin.v1.ExplainObjectRequest"> & {
+  /**
+   * An object, or an app.
+   *
+   * @generated from field: krane.admin.v1.ObjectRef ref = 1;
+   */
+  ref?: ObjectRef | undefined;
+};
+
+/**
+ * Describes the message krane.admin.v1.ExplainObjectRequest.
+ * Use `create(ExplainObjectRequestSchema)` to create a new message.
+ */
+export const ExplainObjectRequestSchema: GenMessage<ExplainObjectRequest> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 55);
+
+/**
+ * The explanation of an object's state.
+ *
+ * @generated from message krane.admin.v1.ExplainObjectResponse
+ */
+export type ExplainObjectResponse = Message<"krane.admin.v1.ExplainObjectResponse"> & {
+  /**
+   * The explanation.
+   *
+   * @generated from field: krane.admin.v1.Explanation explanation = 1;
+   */
+  explanation?: Explanation | undefined;
+
+  /**
+   * Its document as YAML, without the values of secrets; empty if a newer server wrote
+   * it.
+   *
+   * @generated from field: string document = 2;
+   */
+  document: string;
+
+  /**
+   * The object; absent for an app.
+   *
+   * @generated from field: krane.admin.v1.ObjectView object = 3;
+   */
+  object?: ObjectView | undefined;
+
+  /**
+   * The app; absent for an object.
+   *
+   * @generated from field: krane.admin.v1.AppView app = 4;
+   */
+  app?: AppView | undefined;
+
+  /**
+   * The state of the agent of its region.
+   *
+   * @generated from field: krane.admin.v1.AgentView agent = 5;
+   */
+  agent?: AgentView | undefined;
+
+  /**
+   * The server's time, to compute ages from.
+   *
+   * @generated from field: int64 now_ms = 6;
+   */
+  nowMs: bigint;
+};
+
+/**
+ * Describes the message krane.admin.v1.ExplainObjectResponse.
+ * Use `create(ExplainObjectResponseSchema)` to create a new message.
+ */
+export const ExplainObjectResponseSchema: GenMessage<ExplainObjectResponse> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 56);
+
+/**
+ * What `krane why` says.
+ *
+ * @generated from message krane.admin.v1.Explanation
+ */
+export type Explanation = Message<"krane.admin.v1.Explanation"> & {
+  /**
+   * A code of a fixed set, such as `image-pull`; `all-well` if nothing is wrong.
+   *
+   * @generated from field: string cause = 1;
+   */
+  cause: string;
+
+  /**
+   * One sentence.
+   *
+   * @generated from field: string summary = 2;
+   */
+  summary: string;
+
+  /**
+   * The desired state.
+   *
+   * @generated from field: string desired = 3;
+   */
+  desired: string;
+
+  /**
+   * What the agent has applied.
+   *
+   * @generated from field: string applied = 4;
+   */
+  applied: string;
+
+  /**
+   * What was last reported to run.
+   *
+   * @generated from field: string live = 5;
+   */
+  live: string;
+
+  /**
+   * The fields that differ between the two.
+   *
+   * @generated from field: repeated krane.admin.v1.Explanation.Difference differences = 6;
+   */
+  differences: Explanation_Difference[];
+
+  /**
+   * Quoted from the agent, Kubernetes or the control plane; empty without one.
+   *
+   * @generated from field: string reason = 7;
+   */
+  reason: string;
+
+  /**
+   * What to do; empty if there is nothing to do.
+   *
+   * @generated from field: string remedy = 8;
+   */
+  remedy: string;
+};
+
+/**
+ * Describes the message krane.admin.v1.Explanation.
+ * Use `create(ExplanationSchema)` to create a new message.
+ */
+export const ExplanationSchema: GenMessage<Explanation> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 57);
+
+/**
+ * A field whose value is not the desired one.
+ *
+ * @generated from message krane.admin.v1.Explanation.Difference
+ */
+export type Explanation_Difference = Message<"krane.admin.v1.Explanation.Difference"> & {
+  /**
+   * The field.
+   *
+   * @generated from field: string field = 1;
+   */
+  field: string;
+
+  /**
+   * Its desired value.
+   *
+   * @generated from field: string desired = 2;
+   */
+  desired: string;
+
+  /**
+   * The value found.
+   *
+   * @generated from field: string live = 3;
+   */
+  live: string;
+};
+
+/**
+ * Describes the message krane.admin.v1.Explanation.Difference.
+ * Use `create(Explanation_DifferenceSchema)` to create a new message.
+ */
+export const Explanation_DifferenceSchema: GenMessage<Explanation_Difference> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 57, 0);
+
+/**
+ * Empty: all regions are followed.
+ *
+ * @generated from message krane.admin.v1.WatchFleetRequest
+ */
+export type WatchFleetRequest = Message<"krane.admin.v1.WatchFleetRequest"> & {
+};
+
+/**
+ * Describes the message krane.admin.v1.WatchFleetRequest.
+ * Use `create(WatchFleetRequestSchema)` to create a new message.
+ */
+export const WatchFleetRequestSchema: GenMessage<WatchFleetRequest> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 58);
+
+/**
+ * What changed since the previous message.
+ *
+ * @generated from message krane.admin.v1.WatchFleetResponse
+ */
+export type WatchFleetResponse = Message<"krane.admin.v1.WatchFleetResponse"> & {
+  /**
+   * The server's time.
+   *
+   * @generated from field: int64 now_ms = 1;
+   */
+  nowMs: bigint;
+
+  /**
+   * The regions in which something changed. Empty in messages that only show that the
+   * stream is alive, one every 5 seconds.
+   *
+   * @generated from field: repeated krane.admin.v1.RegionNews regions = 2;
+   */
+  regions: RegionNews[];
+};
+
+/**
+ * Describes the message krane.admin.v1.WatchFleetResponse.
+ * Use `create(WatchFleetResponseSchema)` to create a new message.
+ */
+export const WatchFleetResponseSchema: GenMessage<WatchFleetResponse> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 59);
+
+/**
+ * What changed in one region.
+ *
+ * @generated from message krane.admin.v1.RegionNews
+ */
+export type RegionNews = Message<"krane.admin.v1.RegionNews"> & {
+  /**
+   * The region in its joined form.
+   *
+   * @generated from field: string region = 1;
+   */
+  region: string;
+
+  /**
+   * When its agent's last heartbeat arrived.
+   *
+   * @generated from field: int64 heartbeat_at_ms = 2;
+   */
+  heartbeatAtMs: bigint;
+
+  /**
+   * When its agent last reported its state.
+   *
+   * @generated from field: int64 state_at_ms = 3;
+   */
+  stateAtMs: bigint;
+
+  /**
+   * The objects, apps and environments with new events.
+   *
+   * @generated from field: repeated krane.admin.v1.ObjectRef changed = 4;
+   */
+  changed: ObjectRef[];
+
+  /**
+   * More changed than is listed: read the region again.
+   *
+   * @generated from field: bool incomplete = 5;
+   */
+  incomplete: boolean;
+};
+
+/**
+ * Describes the message krane.admin.v1.RegionNews.
+ * Use `create(RegionNewsSchema)` to create a new message.
+ */
+export const RegionNewsSchema: GenMessage<RegionNews> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 60);
+
+/**
+ * Empty: the token of the call decides.
+ *
+ * @generated from message krane.admin.v1.CreateSessionRequest
+ */
+export type CreateSessionRequest = Message<"krane.admin.v1.CreateSessionRequest"> & {
+};
+
+/**
+ * Describes the message krane.admin.v1.CreateSessionRequest.
+ * Use `create(CreateSessionRequestSchema)` to create a new message.
+ */
+export const CreateSessionRequestSchema: GenMessage<CreateSessionRequest> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 61);
+
+/**
+ * The session is made; the cookie is in the headers.
+ *
+ * @generated from message krane.admin.v1.CreateSessionResponse
+ */
+export type CreateSessionResponse = Message<"krane.admin.v1.CreateSessionResponse"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: krane.admin.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message krane.admin.v1.CreateSessionResponse.
+ * Use `create(CreateSessionResponseSchema)` to create a new message.
+ */
+export const CreateSessionResponseSchema: GenMessage<CreateSessionResponse> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 62);
+
+/**
+ * Empty: it is about the caller.
+ *
+ * @generated from message krane.admin.v1.GetSessionRequest
+ */
+export type GetSessionRequest = Message<"krane.admin.v1.GetSessionRequest"> & {
+};
+
+/**
+ * Describes the message krane.admin.v1.GetSessionRequest.
+ * Use `create(GetSessionRequestSchema)` to create a new message.
+ */
+export const GetSessionRequestSchema: GenMessage<GetSessionRequest> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 63);
+
+/**
+ * Who makes the call.
+ *
+ * @generated from message krane.admin.v1.GetSessionResponse
+ */
+export type GetSessionResponse = Message<"krane.admin.v1.GetSessionResponse"> & {
+  /**
+   * The session, or the token.
+   *
+   * @generated from field: krane.admin.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+
+  /**
+   * The kinds of object that this server knows, in the order of the documentation.
+   *
+   * @generated from field: repeated krane.admin.v1.KindWords kinds = 2;
+   */
+  kinds: KindWords[];
+};
+
+/**
+ * Describes the message krane.admin.v1.GetSessionResponse.
+ * Use `create(GetSessionResponseSchema)` to create a new message.
+ */
+export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 64);
+
+/**
+ * What a kind of object is called, for programs that show objects of any kind.
+ *
+ * @generated from message krane.admin.v1.KindWords
+ */
+export type KindWords = Message<"krane.admin.v1.KindWords"> & {
+  /**
+   * The kind.
+   *
+   * @generated from field: krane.admin.v1.ObjectKind kind = 1;
+   */
+  kind: ObjectKind;
+
+  /**
+   * Its name: `deployment`.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * The name of several: `deployments`.
+   *
+   * @generated from field: string plural = 3;
+   */
+  plural: string;
+
+  /**
+   * The agent's controller for it, as in `ControllerStatus`.
+   *
+   * @generated from field: string controller = 4;
+   */
+  controller: string;
+
+  /**
+   * Whether its objects have pods.
+   *
+   * @generated from field: bool has_pods = 5;
+   */
+  hasPods: boolean;
+};
+
+/**
+ * Describes the message krane.admin.v1.KindWords.
+ * Use `create(KindWordsSchema)` to create a new message.
+ */
+export const KindWordsSchema: GenMessage<KindWords> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 65);
+
+/**
+ * Who makes a call, and what it may do.
+ *
+ * @generated from message krane.admin.v1.Session
+ */
+export type Session = Message<"krane.admin.v1.Session"> & {
+  /**
+   * The name of the token.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Whether it may change something.
+   *
+   * @generated from field: bool can_write = 2;
+   */
+  canWrite: boolean;
+
+  /**
+   * When the session ends; 0 for a call that is made with a token.
+   *
+   * @generated from field: int64 expires_at_ms = 3;
+   */
+  expiresAtMs: bigint;
+};
+
+/**
+ * Describes the message krane.admin.v1.Session.
+ * Use `create(SessionSchema)` to create a new message.
+ */
+export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 66);
+
+/**
+ * Which sessions to end.
+ *
+ * @generated from message krane.admin.v1.EndSessionRequest
+ */
+export type EndSessionRequest = Message<"krane.admin.v1.EndSessionRequest"> & {
+  /**
+   * All sessions that were made with the same token, instead of that of the call.
+   *
+   * @generated from field: bool all = 1;
+   */
+  all: boolean;
+};
+
+/**
+ * Describes the message krane.admin.v1.EndSessionRequest.
+ * Use `create(EndSessionRequestSchema)` to create a new message.
+ */
+export const EndSessionRequestSchema: GenMessage<EndSessionRequest> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 67);
+
+/**
+ * They are ended.
+ *
+ * @generated from message krane.admin.v1.EndSessionResponse
+ */
+export type EndSessionResponse = Message<"krane.admin.v1.EndSessionResponse"> & {
+  /**
+   * How many.
+   *
+   * @generated from field: uint32 count = 1;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message krane.admin.v1.EndSessionResponse.
+ * Use `create(EndSessionResponseSchema)` to create a new message.
+ */
+export const EndSessionResponseSchema: GenMessage<EndSessionResponse> = /*@__PURE__*/
+  messageDesc(file_krane_admin_v1_admin, 68);
+
+/**
  * The kinds of object that krane applies to a cluster, and what else has a history.
  *
  * @generated from enum krane.admin.v1.ObjectKind
@@ -2507,6 +2988,62 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof PauseAppRequestSchema;
     output: typeof PauseAppResponseSchema;
+  },
+  /**
+   * What `krane why` says about an object or an app, and its document.
+   * `not_found` if it does not exist.
+   *
+   * @generated from rpc krane.admin.v1.AdminService.ExplainObject
+   */
+  explainObject: {
+    methodKind: "unary";
+    input: typeof ExplainObjectRequestSchema;
+    output: typeof ExplainObjectResponseSchema;
+  },
+  /**
+   * Follows all regions on one stream: what changed there, and when their agents
+   * were heard. The first message has all regions. The stream ends after a while;
+   * what changed until the next one is only visible by reading again.
+   *
+   * @generated from rpc krane.admin.v1.AdminService.WatchFleet
+   */
+  watchFleet: {
+    methodKind: "server_streaming";
+    input: typeof WatchFleetRequestSchema;
+    output: typeof WatchFleetResponseSchema;
+  },
+  /**
+   * Signs a browser in: makes a session for the token of the call, and sets it as a
+   * cookie that calls without a token are made with. `permission_denied` for a call
+   * that is itself made with a session; `resource_exhausted` after too many attempts
+   * with a wrong token.
+   *
+   * @generated from rpc krane.admin.v1.AdminService.CreateSession
+   */
+  createSession: {
+    methodKind: "unary";
+    input: typeof CreateSessionRequestSchema;
+    output: typeof CreateSessionResponseSchema;
+  },
+  /**
+   * Who makes the call, with a token or a session.
+   *
+   * @generated from rpc krane.admin.v1.AdminService.GetSession
+   */
+  getSession: {
+    methodKind: "unary";
+    input: typeof GetSessionRequestSchema;
+    output: typeof GetSessionResponseSchema;
+  },
+  /**
+   * Signs out: ends the session of the call.
+   *
+   * @generated from rpc krane.admin.v1.AdminService.EndSession
+   */
+  endSession: {
+    methodKind: "unary";
+    input: typeof EndSessionRequestSchema;
+    output: typeof EndSessionResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_krane_admin_v1_admin, 0);

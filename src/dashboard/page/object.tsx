@@ -1,0 +1,336 @@
+// One object or app: why it is as it is first, then what is wanted and what runs, its pods or releases, and its history.
+import { useEffect, useMemo } from "preact/hooks";
+import type {
+  AppView,
+  Event,
+  ExplainObjectResponse,
+  Explanation,
+  ObjectView,
+} from "../../gen/krane/admin/v1/admin_pb.ts";
+import { isSilent } from "../../why/silence.ts";
+import { eventText } from "./events.ts";
+import type { Model } from "./model.ts";
+import { ObjectData } from "./object-data.ts";
+import { Age, Link, Loading, Lone, Notice, Section, State } from "./parts.tsx";
+import type { Route } from "./route.ts";
+import { causeTone, phaseWord, podCounts, podWord, releaseWord } from "./words.ts";
+
+type ObjectRoute = Extract<Route, { view: "object" }>;
+
+export function ObjectPage({ model, route }: { readonly model: Model; readonly route: ObjectRoute }) {
+  const { region, kind, id } = route;
+  const data = useMemo(() => new ObjectData(model, { region, kind, id }), [model, region, kind, id]);
+  useEffect(() => {
+    data.start();
+    return () => data.stop();
+  }, [data]);
+  const answer = data.answer.value;
+  if (data.isMissing.value)
+    return (
+      <Lone title="Not found">
+        <p>
+          There is no {kind} <code>{id}</code> in region <code>{region}</code>, or it was deleted long ago.
+        </p>
+      </Lone>
+    );
+  if (answer === undefined)
+    return data.problem.value === "" ? <Loading /> : <Notice tone="bad">{data.problem.value}</Notice>;
+  const { explanation, object, app } = answer;
+  return (
+    <>
+      <Title data={data} answer={answer} model={model} />
+      {explanation !== undefined && <Why explanation={explanation} />}
+      {explanation !== undefined && <Sides explanation={explanation} />}
+      {app !== undefined && <Releases model={model} region={region} view={app} />}
+      {object !== undefined && <Pods object={object} hasPods={hasPods(model, object)} />}
+      <History model={model} events={data.events.value ?? []} />
+      {answer.document !== "" && (
+        <Section title="Document">
+          <pre>{answer.document}</pre>
+        </Section>
+      )}
+    </>
+  );
+}
+
+function hasPods(model: Model, { ref }: ObjectView): boolean {
+  return model.kinds.value.some(({ kind, hasPods: has }) => kind === ref?.kind && has);
+}
+
+function Title({
+  data,
+  answer,
+  model,
+}: {
+  readonly data: ObjectData;
+  readonly answer: ExplainObjectResponse;
+  readonly model: Model;
+}) {
+  const { object, app, agent } = answer;
+  const template = app?.app?.spec?.template;
+  const name = object === undefined ? `${template?.k8sNamespace}/${template?.k8sName}` : placeOf(object);
+  const isStale = agent !== undefined && isSilent(agent, model.nowMs());
+  const pods = object && podCounts(object, hasPods(model, object));
+  return (
+    <>
+      <h1>
+        {name} <span class="kind">{data.kind}</span>
+      </h1>
+      <dl class="facts">
+        <div>
+          <dt>Id</dt>
+          <dd>
+            <code>{data.id}</code>
+          </dd>
+        </div>
+        {object !== undefined && (
+          <div>
+            <dt>State</dt>
+            <dd>
+              <State word={phaseWord(object.phase)} isStale={isStale} />
+            </dd>
+          </div>
+        )}
+        {pods !== undefined && (
+          <div>
+            <dt>Pods</dt>
+            <dd>
+              {pods.ready} of {pods.wanted} ready
+            </dd>
+          </div>
+        )}
+        {object !== undefined && (
+          <div>
+            <dt>Version</dt>
+            <dd>
+              {String(object.version)}
+              {object.settled ? "" : ", not yet processed by the agent"}
+            </dd>
+          </div>
+        )}
+        {object !== undefined && object.appId !== "" && (
+          <div>
+            <dt>App</dt>
+            <dd>
+              <Link model={model} to={{ view: "object", region: data.region, kind: "app", id: object.appId }}>
+                {object.appId}
+              </Link>
+            </dd>
+          </div>
+        )}
+        {object !== undefined && object.secretNames.length > 0 && (
+          <div>
+            <dt>Secrets</dt>
+            <dd>{object.secretNames.join(", ")}</dd>
+          </div>
+        )}
+      </dl>
+    </>
+  );
+}
+
+function placeOf({ namespace, name }: ObjectView): string {
+  return namespace === "" ? name : `${namespace}/${name}`;
+}
+
+function Why({ explanation }: { readonly explanation: Explanation }) {
+  const { cause, summary, reason, remedy } = explanation;
+  return (
+    <section class={`why ${causeTone(cause)}`} aria-label="Why">
+      <p class="answer">{summary}</p>
+      {reason !== "" && <blockquote>{reason}</blockquote>}
+      {remedy !== "" && <p class="remedy">{remedy}</p>}
+      <p class="faint">
+        Cause <code>{cause}</code>
+      </p>
+    </section>
+  );
+}
+
+/** What is wanted and what was last reported, side by side. */
+function Sides({ explanation }: { readonly explanation: Explanation }) {
+  const { desired, applied, live, differences } = explanation;
+  const rows = differences.map(({ field, desired: wanted, live: found }) => (
+    <tr key={field} class="differs">
+      <th scope="row">{field}</th>
+      <td>{wanted}</td>
+      <td>{found}</td>
+    </tr>
+  ));
+  return (
+    <Section title="Desired and live">
+      <div class="scroll">
+        <table class="sides">
+          <thead>
+            <tr>
+              <td class="corner" />
+              <th scope="col">Desired</th>
+              <th scope="col">Live</th>
+            </tr>
+          </thead>
+          <tbody>
+            <tr>
+              <th scope="row">All of it</th>
+              <td>{desired}</td>
+              <td>{live}</td>
+            </tr>
+            {rows}
+            {applied !== "" && (
+              <tr>
+                <th scope="row">Applied</th>
+                <td colSpan={2}>{applied}</td>
+              </tr>
+            )}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}
+
+function Pods({ object, hasPods: has }: { readonly object: ObjectView; readonly hasPods: boolean }) {
+  const { deployment, sentinel } = object;
+  if (!has) return null;
+  if (deployment === undefined && sentinel === undefined)
+    return (
+      <Section title="Pods">
+        <p class="calm-line">The agent has not reported any yet.</p>
+      </Section>
+    );
+  if (sentinel !== undefined)
+    return (
+      <Section title="Pods">
+        <p class="calm-line">
+          {sentinel.availableReplicas} available, image <code>{sentinel.runningImage || "unknown"}</code>
+        </p>
+      </Section>
+    );
+  const pods = deployment?.instances ?? [];
+  if (pods.length === 0)
+    return (
+      <Section title="Pods">
+        <p class="calm-line">None.</p>
+      </Section>
+    );
+  return (
+    <Section title="Pods">
+      <div class="scroll">
+        <table class="cards">
+          <thead>
+            <tr>
+              <th scope="col">Pod</th>
+              <th scope="col">State</th>
+              <th scope="col">Version</th>
+              <th scope="col">Address</th>
+            </tr>
+          </thead>
+          <tbody>
+            {pods.map(({ k8sName, status, outdated, address }) => (
+              <tr key={k8sName}>
+                <th scope="row">
+                  <code>{k8sName}</code>
+                </th>
+                <td>
+                  <State word={podWord(status)} />
+                </td>
+                <td data-label="Version">{outdated ? "older" : "newest"}</td>
+                <td data-label="Address" class="image">
+                  {address}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}
+
+function Releases({
+  model,
+  region,
+  view,
+}: {
+  readonly model: Model;
+  readonly region: string;
+  readonly view: AppView;
+}) {
+  const releases = (view.app?.releases ?? []).toReversed();
+  return (
+    <Section title="Releases">
+      <div class="scroll">
+        <table class="cards">
+          <thead>
+            <tr>
+              <th scope="col">Release</th>
+              <th scope="col">State</th>
+              <th scope="col">Image</th>
+              <th scope="col">Made</th>
+              <th scope="col">By</th>
+              <th scope="col">Reason</th>
+            </tr>
+          </thead>
+          <tbody>
+            {releases.map(
+              ({ number, phase, template, createdAtMs, createdBy, cause, reason, olderSecrets }) => (
+                <tr key={number}>
+                  <th scope="row">
+                    <Link
+                      model={model}
+                      to={{ view: "object", region, kind: "deployment", id: template?.deploymentId ?? "" }}
+                    >
+                      {number}
+                    </Link>
+                  </th>
+                  <td>
+                    <State word={releaseWord(phase)} />
+                  </td>
+                  <td class="image" data-label="Image">
+                    {template?.image}
+                  </td>
+                  <td data-label="Made">
+                    <Age model={model} atMs={createdAtMs} suffix=" ago" />
+                  </td>
+                  <td data-label="By">
+                    {createdBy} ({cause})
+                  </td>
+                  <td class="reason">
+                    {reason}
+                    {olderSecrets ? " Its environment has other secrets now." : ""}
+                  </td>
+                </tr>
+              ),
+            )}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}
+
+function History({ model, events }: { readonly model: Model; readonly events: readonly Event[] }) {
+  return (
+    <Section title="History">
+      {events.length === 0 ? (
+        <p class="calm-line">Nothing is recorded.</p>
+      ) : (
+        <ol class="history">
+          {events.map((event) => {
+            const { text, tone } = eventText(event);
+            return (
+              <li key={String(event.entry)} class={`event ${tone}`}>
+                <Age model={model} atMs={event.atMs} suffix=" ago" />
+                <span class="by">{event.by}</span>
+                <span>
+                  {text}
+                  {event.outcome !== "" && <span class="outcome"> {event.outcome}</span>}
+                </span>
+                <span class="faint">{event.version === 0n ? "" : `v${event.version}`}</span>
+              </li>
+            );
+          })}
+        </ol>
+      )}
+    </Section>
+  );
+}

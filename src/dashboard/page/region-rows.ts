@@ -1,0 +1,123 @@
+// The rows of a region's list: objects and apps, those in trouble first. Pure.
+import {
+  type AppView,
+  type KindWords,
+  type ObjectView,
+  ObjectView_Phase as Phase,
+} from "../../gen/krane/admin/v1/admin_pb.ts";
+import { Release_Phase as ReleasePhase } from "../../gen/krane/admin/v1/app_pb.ts";
+import type { Filter } from "./route.ts";
+import { phaseWord, podCounts, releaseWord, specText, type Tone, troubleText, type Word } from "./words.ts";
+
+export interface ListedRow {
+  readonly key: string;
+  /** As in URLs: "deployment". */
+  readonly kind: string;
+  readonly plural: string;
+  readonly id: string;
+  /** In the cluster. */
+  readonly name: string;
+  readonly state: Word;
+  readonly pods: string;
+  readonly environment: string;
+  readonly image: string;
+  readonly reason: string;
+  matches(filter: Filter): boolean;
+}
+
+const order: Readonly<Record<Tone, number>> = { bad: 0, busy: 1, good: 2, calm: 3 };
+
+export function listedRows(content: {
+  readonly objects: readonly ObjectView[];
+  readonly apps: readonly AppView[];
+  readonly kinds: readonly KindWords[];
+}): readonly ListedRow[] {
+  const byKind = new Map(content.kinds.map((words) => [words.kind, words]));
+  const rows = [
+    ...content.apps.map(rowOfApp),
+    ...content.objects
+      .filter(({ phase }) => phase !== Phase.DELETED)
+      .map((object) => rowOfObject(object, byKind.get(object.ref?.kind ?? 0))),
+  ];
+  return rows.toSorted(
+    (a, b) => order[a.state.tone] - order[b.state.tone] || compare(a.name, b.name) || compare(a.key, b.key),
+  );
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function rowOfObject(object: ObjectView, words: KindWords | undefined): ListedRow {
+  const { namespace, name, phase } = object;
+  const pods = podCounts(object, words?.hasPods ?? false);
+  return searchable({
+    kind: words?.name ?? "object",
+    plural: words?.plural ?? "objects",
+    id: object.ref?.id ?? "",
+    name: namespace === "" ? name : `${namespace}/${name}`,
+    state: phaseWord(phase),
+    pods: pods === undefined ? "" : `${pods.ready}/${pods.wanted}`,
+    environment: specText(object, "environmentId"),
+    image: specText(object, "image"),
+    reason: troubleText(object),
+  });
+}
+
+function rowOfApp({ app }: AppView): ListedRow {
+  const template = app?.spec?.template;
+  const releases = app?.releases ?? [];
+  const newest = releases.at(-1);
+  const current = releases.find(({ phase }) => phase === ReleasePhase.CURRENT);
+  // A release that was replaced says nothing about the app.
+  const telling =
+    newest?.phase === ReleasePhase.FAILED || newest?.phase === ReleasePhase.STARTING
+      ? newest
+      : (current ?? newest);
+  const state = releaseWord(telling?.phase ?? ReleasePhase.UNSPECIFIED);
+  return searchable({
+    kind: "app",
+    plural: "apps",
+    id: template?.deploymentId ?? "",
+    name: `${template?.k8sNamespace ?? ""}/${template?.k8sName ?? ""}`,
+    state:
+      telling === undefined
+        ? state
+        : { ...state, text: `Release ${telling.number} ${state.text.toLowerCase()}` },
+    pods: "",
+    environment: template?.environmentId ?? "",
+    image: current?.template?.image ?? template?.image ?? "",
+    reason: telling?.reason ?? "",
+  });
+}
+
+function searchable(row: Omit<ListedRow, "key" | "matches">): ListedRow {
+  const { kind, plural, id, name, state, environment, image, reason } = row;
+  const text = [kind, id, name, state.text, environment, image, reason].join("\n").toLowerCase();
+  return {
+    ...row,
+    key: `${kind}/${id}`,
+    matches(filter) {
+      if (filter.kind !== "" && filter.kind !== plural) return false;
+      if (filter.troubledOnly && (state.tone === "good" || state.tone === "calm")) return false;
+      return filter.text
+        .toLowerCase()
+        .split(/\s+/)
+        .every((part) => text.includes(part));
+    },
+  };
+}
+
+/** "12 Ready, 2 Failed, 1 Waiting". */
+export function summaryOf(rows: readonly ListedRow[]): string {
+  const counts = new Map<string, { count: number; tone: Tone }>();
+  for (const { kind, state } of rows) {
+    if (kind === "app") continue;
+    const seen = counts.get(state.text) ?? { count: 0, tone: state.tone };
+    counts.set(state.text, { ...seen, count: seen.count + 1 });
+  }
+  return [...counts]
+    .toSorted(([, a], [, b]) => order[a.tone] - order[b.tone] || b.count - a.count)
+    .map(([text, { count }]) => `${count} ${text.toLowerCase()}`)
+    .join(" · ");
+}

@@ -1,0 +1,143 @@
+// What states, ages and counts are called. Pure.
+import { ReportDeploymentStatusRequest_Update_Instance_Status as PodStatus } from "../../gen/ctrl/v1/deployment_pb.ts";
+import {
+  type AgentView,
+  type KindWords,
+  type ObjectView,
+  ObjectView_Phase as Phase,
+} from "../../gen/krane/admin/v1/admin_pb.ts";
+import { Release_Phase as ReleasePhase } from "../../gen/krane/admin/v1/app_pb.ts";
+import { heardAtMs, isSilent } from "../../why/silence.ts";
+
+/** "calm" is for what is over or paused. */
+export type Tone = "good" | "busy" | "bad" | "calm";
+
+export interface Word {
+  readonly text: string;
+  readonly tone: Tone;
+}
+
+const word = (text: string, tone: Tone): Word => ({ text, tone });
+
+const phases: Readonly<Record<Phase, Word>> = {
+  [Phase.UNSPECIFIED]: word("Unknown", "bad"),
+  [Phase.WAITING]: word("Waiting", "busy"),
+  [Phase.PROGRESSING]: word("Progressing", "busy"),
+  [Phase.READY]: word("Ready", "good"),
+  [Phase.PAUSED]: word("Paused", "calm"),
+  [Phase.FAILED]: word("Failed", "bad"),
+  [Phase.DELETING]: word("Deleting", "busy"),
+  [Phase.DELETED]: word("Deleted", "calm"),
+};
+
+export function phaseWord(phase: Phase): Word {
+  return phases[phase] ?? phases[Phase.UNSPECIFIED];
+}
+
+const releasePhases: Readonly<Record<ReleasePhase, Word>> = {
+  [ReleasePhase.UNSPECIFIED]: word("Unknown", "bad"),
+  [ReleasePhase.STARTING]: word("Starting", "busy"),
+  [ReleasePhase.CURRENT]: word("Current", "good"),
+  [ReleasePhase.DRAINING]: word("Draining", "busy"),
+  [ReleasePhase.RETIRED]: word("Retired", "calm"),
+  [ReleasePhase.FAILED]: word("Failed", "bad"),
+  [ReleasePhase.SUPERSEDED]: word("Superseded", "calm"),
+};
+
+export function releaseWord(phase: ReleasePhase): Word {
+  return releasePhases[phase] ?? releasePhases[ReleasePhase.UNSPECIFIED];
+}
+
+const podStates: Readonly<Record<PodStatus, Word>> = {
+  [PodStatus.UNSPECIFIED]: word("Unknown", "bad"),
+  [PodStatus.PENDING]: word("Pending", "busy"),
+  [PodStatus.RUNNING]: word("Running", "good"),
+  [PodStatus.FAILED]: word("Failed", "bad"),
+};
+
+export function podWord(status: PodStatus): Word {
+  return podStates[status] ?? podStates[PodStatus.UNSPECIFIED];
+}
+
+/** Causes of `krane why` that need nothing but time. */
+const calmCauses: Readonly<Record<string, Tone>> = {
+  "all-well": "good",
+  "changed-by-cluster": "good",
+  paused: "calm",
+  deleted: "calm",
+  starting: "busy",
+  "surplus-pods": "busy",
+  "not-settled": "busy",
+  "deletion-in-progress": "busy",
+  releasing: "busy",
+};
+
+export function causeTone(cause: string): Tone {
+  return Object.hasOwn(calmCauses, cause) ? (calmCauses[cause] ?? "bad") : "bad";
+}
+
+const units = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["m", 60_000],
+  ["s", 1_000],
+] as const;
+
+/** The largest unit and, below ten of it, the next one: `2m 5s`, `14m`, `3h`. */
+export function ageText(fromMs: number, nowMs: number): string {
+  const ageMs = Math.max(0, nowMs - fromMs);
+  const first = units.findIndex(([, ms]) => ageMs >= ms);
+  if (first < 0) return "now";
+  const [unit, unitMs] = units[first] ?? units[3];
+  const count = Math.floor(ageMs / unitMs);
+  const [nextUnit, nextMs] = units[first + 1] ?? [];
+  const rest = nextMs === undefined ? 0 : Math.floor((ageMs % unitMs) / nextMs);
+  return count < 10 && rest > 0 ? `${count}${unit} ${rest}${nextUnit}` : `${count}${unit}`;
+}
+
+export function counted(count: number, one: string, several = `${one}s`): string {
+  return `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
+}
+
+/** How many pods are ready and wanted; undefined for an object without pods. */
+export function podCounts(
+  { spec, deployment, sentinel }: ObjectView,
+  hasPods: boolean,
+): { readonly ready: number; readonly wanted: number } | undefined {
+  const described = spec?.spec.value;
+  if (!hasPods || described === undefined || !("replicas" in described)) return undefined;
+  const running = deployment?.instances.filter(({ status }) => status === PodStatus.RUNNING).length;
+  return { ready: sentinel?.availableReplicas ?? running ?? 0, wanted: described.replicas };
+}
+
+/** A field that the specs of several kinds have. */
+export function specText({ spec }: ObjectView, field: "image" | "environmentId"): string {
+  const described = spec?.spec.value;
+  if (described === undefined) return "";
+  const value: unknown = field in described ? Reflect.get(described, field) : "";
+  return typeof value === "string" ? value : "";
+}
+
+export function troubleText({ trouble }: ObjectView): string {
+  return trouble?.reason || trouble?.failing || "";
+}
+
+/** How many versions the agent is behind, over all kinds. */
+export function lagOf({ state, newestVersions }: AgentView, kinds: readonly KindWords[]): number {
+  return newestVersions.reduce((sum, { kind, version }) => {
+    const name = kinds.find((each) => each.kind === kind)?.controller;
+    const stream = state?.controllers.find((each) => each.name === name)?.stream;
+    const { cursor = 0n, settledUpTo = 0n } = stream ?? {};
+    const done = cursor > settledUpTo ? cursor : settledUpTo;
+    return version > done ? sum + Number(version - done) : sum;
+  }, 0);
+}
+
+/** How the agent of a region is. */
+export function agentWord(agent: AgentView, nowMs: number): Word {
+  const heard = heardAtMs(agent);
+  if (heard === 0n) return word("No agent has connected", "bad");
+  const age = ageText(Number(heard), nowMs);
+  if (isSilent(agent, nowMs)) return word(`Last heard ${age} ago`, "bad");
+  return word(age === "now" ? "Heard just now" : `Heard ${age} ago`, "good");
+}

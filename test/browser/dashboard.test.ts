@@ -1,0 +1,316 @@
+// The dashboard in Chromium, against `krane server` on PostgreSQL with a running agent on the embedded cluster.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import axe from "axe-core";
+import type { BrowserContext, Page } from "playwright-core";
+import { createWorld, markup, regions, screenshot, signIn, tokens, type World } from "./dashboard-world.ts";
+
+let world: World;
+let context: BrowserContext;
+let page: Page;
+
+before(async () => {
+  world = await createWorld();
+  context = await world.visit();
+  page = await context.newPage();
+  await signIn(page, world);
+});
+after(() => world.close());
+
+const pathOf = {
+  fleet: "/dashboard/",
+  held: "/dashboard/held",
+  region: `/dashboard/regions/${regions.live}`,
+  silent: `/dashboard/regions/${regions.silent}`,
+  empty: `/dashboard/regions/${regions.empty}`,
+  broken: `/dashboard/regions/${regions.live}/deployment/d_checkout`,
+  ready: `/dashboard/regions/${regions.live}/deployment/d_web`,
+  missing: `/dashboard/regions/${regions.live}/deployment/d_never`,
+  nowhere: "/dashboard/nowhere",
+} as const;
+
+async function open(path: string, on = page): Promise<void> {
+  await on.goto(`${world.url}${path}`);
+  await on.getByRole("heading", { level: 1 }).waitFor();
+}
+
+/** The row of an object, by its name in the cluster. */
+const row = (name: string, on = page) =>
+  on.getByRole("row").filter({ has: on.getByRole("link", { name, exact: true }) });
+
+describe("signing in", () => {
+  test("a wrong token is refused, and a right one leaves a session and nothing else", async () => {
+    const visit = await world.visit();
+    const visitor = await visit.newPage();
+    await visitor.goto(`${world.url}/`);
+    await visitor.getByLabel("Token of the admin API").fill("not-a-token-at-all");
+    await visitor.keyboard.press("Enter");
+    await visitor.getByRole("alert").getByText("The server does not accept this token.").waitFor();
+    await signIn(visitor, world);
+    const [cookie, ...others] = await visit.cookies();
+    assert.deepEqual(
+      [cookie?.name, cookie?.httpOnly, cookie?.sameSite, others.length],
+      ["krane-session", true, "Strict", 0],
+    );
+    const kept = await visitor.evaluate(
+      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, document.cookie])",
+    );
+    assert.equal(kept, JSON.stringify([{}, {}, `${world.url}/dashboard/`, ""]));
+    await visit.close();
+  });
+
+  test("after signing out nothing is shown, also not with the back button", async () => {
+    const visit = await world.visit();
+    const visitor = await visit.newPage();
+    await signIn(visitor, world, tokens.bob);
+    await visitor.getByText("bob (read-only)").waitFor();
+    await visitor.getByRole("rowheader").getByRole("link", { name: regions.live }).click();
+    await row("acme/web", visitor).waitFor();
+    await visitor.getByRole("button", { name: "Sign out" }).click();
+    await visitor.getByLabel("Token of the admin API").waitFor();
+    await visitor.goBack();
+    await visitor.getByLabel("Token of the admin API").waitFor();
+    assert.equal(await visitor.getByText("acme/web").count(), 0);
+    await visit.close();
+  });
+});
+
+describe("the fleet", () => {
+  test("shows what needs a person first, the most urgent on top", async () => {
+    await open(pathOf.fleet);
+    const needs = page.getByRole("region", { name: "Needs attention" }).getByRole("listitem");
+    await needs.filter({ hasText: "pods that cannot run" }).waitFor();
+    const texts = await needs.allInnerTexts();
+    const ofRegion = (region: string) => texts.findIndex((text) => text.startsWith(region));
+    const order = [regions.silent, regions.empty, regions.held, regions.live].map(ofRegion);
+    assert.ok(
+      order.every((place) => place >= 0),
+      texts.join("; "),
+    );
+    assert.deepEqual(
+      order,
+      order.toSorted((a, b) => a - b),
+      texts.join("; "),
+    );
+    await needs.filter({ hasText: "2 deletions are held back." }).waitFor();
+    await screenshot(page, "fleet");
+  });
+
+  test("shows the agent of each region, and no silent one as well", async () => {
+    await page
+      .getByRole("row", { name: new RegExp(`^${regions.live}`) })
+      .getByText(/^Heard /)
+      .waitFor();
+    const silent = page.getByRole("row", { name: new RegExp(`^${regions.silent}`) });
+    await silent.getByText(/^Last heard 2m/).waitFor();
+    assert.equal(await silent.locator(".good").count(), 0);
+    await page
+      .getByRole("row", { name: new RegExp(`^${regions.empty}`) })
+      .getByText("No agent has connected")
+      .waitFor();
+  });
+});
+
+describe("a region", () => {
+  test("lists everything, what is in trouble first, and is searched as you type", async () => {
+    await open(pathOf.region);
+    await row("acme/checkout").getByText("Failed", { exact: true }).waitFor();
+    await row("acme/web").getByText("Ready", { exact: true }).waitFor();
+    await row("acme/web").getByText("2/2").waitFor();
+    await row("acme/paused").getByText("Paused", { exact: true }).waitFor();
+    const names = await page.getByRole("rowheader").locator("a").allInnerTexts();
+    assert.ok(names.indexOf("acme/checkout") < names.indexOf("acme/web"), names.join(", "));
+    await page.getByRole("searchbox").fill("worker");
+    await row("acme/web").waitFor({ state: "detached" });
+    assert.equal(await page.getByRole("row").count(), 2);
+    assert.match(page.url(), /\?q=worker$/);
+    await page.getByRole("searchbox").fill("registry");
+    await row("acme/web").waitFor();
+    await screenshot(page, "region");
+    await page.getByRole("searchbox").fill("worker");
+    await page.reload();
+    await row("acme/worker").waitFor();
+    assert.equal(await page.getByRole("row").count(), 2);
+    await page.getByRole("searchbox").fill("");
+    await page.getByLabel("Not ready only").check();
+    await row("acme/web").waitFor({ state: "detached" });
+    await row("acme/checkout").waitFor();
+  });
+
+  test("follows changes without being loaded again", async () => {
+    await open(pathOf.region);
+    await row("acme/worker").getByText("3/3").waitFor();
+    await page.evaluate(() => Reflect.set(globalThis, "isSamePage", true));
+    await world.server().admin.scale(regions.live, "d_worker", 5);
+    await row("acme/worker").getByText("5/5").waitFor();
+    assert.equal(await page.evaluate(() => Reflect.get(globalThis, "isSamePage")), true);
+  });
+
+  test("whose agent is silent says since when, and shows nothing as good", async () => {
+    await open(pathOf.silent);
+    await page
+      .getByRole("alert")
+      .getByText(/^Last heard 2m/)
+      .waitFor();
+    await row("acme/old").waitFor();
+    assert.equal(await page.getByRole("main").locator(".good").count(), 0);
+  });
+
+  test("without anything says how to make something", async () => {
+    await open(pathOf.empty);
+    await page.getByText("Nothing here yet").waitFor();
+    await page.getByText("krane apply -f examples/hello.yaml").waitFor();
+  });
+});
+
+describe("an object", () => {
+  test("begins with why it is as it is, and then shows both sides, pods, history and document", async () => {
+    await open(pathOf.broken);
+    const why = page.getByRole("region", { name: "Why" });
+    await why.getByText("image-pull").waitFor();
+    const sections = page.getByRole("main").locator("section");
+    assert.equal(await sections.first().getAttribute("aria-label"), "Why");
+    await page
+      .getByRole("row", { name: /ready pods/ })
+      .locator("td")
+      .getByText("0", { exact: true })
+      .waitFor();
+    await page.getByRole("region", { name: "Pods" }).getByText("Failed").first().waitFor();
+    const history = page.getByRole("region", { name: "History" });
+    await history.getByText("changed the desired state").waitFor();
+    await history.getByText("test", { exact: true }).waitFor();
+    await page.getByText("kind: Deployment").waitFor();
+    await screenshot(page, "object");
+  });
+
+  test("follows changes, and says who made them", async () => {
+    await open(pathOf.ready);
+    await page.getByText("2 of 2 ready").waitFor();
+    await world.server().admin.scale(regions.live, "d_web", 1);
+    await page.getByText("1 of 1 ready").waitFor();
+    await page
+      .getByRole("region", { name: "History" })
+      .getByText("changed the desired state")
+      .nth(1)
+      .waitFor();
+  });
+
+  test("shows what tenants wrote as text", async () => {
+    await open(`/dashboard/regions/${regions.live}/deployment/d_markup`);
+    await page.getByText(markup).first().waitFor();
+    assert.equal(await page.locator("main img, main script").count(), 0);
+    await open(pathOf.region);
+    await row("acme/markup").getByText(markup).first().waitFor();
+    assert.equal(await page.locator("main img, main script").count(), 0);
+    assert.doesNotMatch(await page.title(), /owned/);
+  });
+});
+
+test("held-back deletions are shown with their reason and since when", async () => {
+  await open(pathOf.held);
+  const gone = page.getByRole("row", { name: /^acme\/gone/ });
+  await gone.getByText("the control plane has not known it for 3 resyncs").waitFor();
+  await gone.getByText("15m ago").waitFor();
+  await gone.getByText("3 resyncs", { exact: true }).waitFor();
+});
+
+test("what does not exist is said to be missing", async () => {
+  await open(pathOf.missing);
+  await page.getByRole("heading", { name: "Not found" }).waitFor();
+  await open(pathOf.nowhere);
+  await page.getByRole("heading", { name: "Page not found" }).waitFor();
+  await open("/dashboard/regions/nowhere.aws");
+  await page.getByRole("heading", { name: "No such region" }).waitFor();
+});
+
+test("the keyboard alone leads from the fleet to an object", async () => {
+  await open(pathOf.fleet);
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate("document.activeElement.textContent"), "Skip to content");
+  await page.getByRole("rowheader").getByRole("link", { name: regions.live }).focus();
+  await page.keyboard.press("Enter");
+  await row("acme/web").waitFor();
+  assert.equal(
+    await page.evaluate("document.activeElement.id"),
+    "main",
+    "a screen reader goes on with the view",
+  );
+  await row("acme/web").getByRole("link").focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: /acme\/web/ }).waitFor();
+  await page.goBack();
+  await row("acme/web").waitFor();
+});
+
+test("tabs share one stream, and another tab takes over", async () => {
+  const visit = await world.visit();
+  const streams: string[] = [];
+  visit.on("request", (request) => {
+    if (request.url().endsWith("/WatchFleet")) streams.push(request.url());
+  });
+  const first = await visit.newPage();
+  await signIn(first, world);
+  await first.getByText("Live", { exact: true }).waitFor();
+  const second = await visit.newPage();
+  await second.goto(`${world.url}${pathOf.fleet}`);
+  await second.getByText("Live", { exact: true }).waitFor();
+  assert.equal(streams.length, 1);
+  const reopened = visit.waitForEvent("request", (request) => request.url().endsWith("/WatchFleet"));
+  await first.close();
+  await reopened;
+  await second.getByText("Live", { exact: true }).waitFor();
+  await visit.close();
+});
+
+describe("every page", () => {
+  for (const colorScheme of ["light", "dark"] as const)
+    test(`has no violation that axe finds, and fits a phone, ${colorScheme}`, async () => {
+      const visit = await world.visit({ colorScheme });
+      const visitor = await visit.newPage();
+      await visitor.goto(`${world.url}/dashboard/`);
+      await visitor.getByLabel("Token of the admin API").waitFor();
+      await assertAccessible(visitor, "sign-in");
+      await signIn(visitor, world);
+      for (const [name, path] of Object.entries(pathOf)) {
+        await visitor.setViewportSize({ width: 1280, height: 800 });
+        await open(path, visitor);
+        await visitor.getByText("Loading…").first().waitFor({ state: "detached" });
+        await assertAccessible(visitor, name);
+        await visitor.setViewportSize({ width: 375, height: 700 });
+        const overflow = Number(await visitor.evaluate("document.documentElement.scrollWidth - innerWidth"));
+        assert.ok(overflow <= 0, `${name} is ${overflow} px wider than a phone`);
+      }
+      if (colorScheme === "dark") {
+        await open(`${pathOf.region}?q=registry`, visitor);
+        await row("acme/web", visitor).waitFor();
+        await screenshot(visitor, "phone");
+      }
+      await visit.close();
+    });
+});
+
+async function assertAccessible(on: Page, name: string): Promise<void> {
+  await on.evaluate(axe.source);
+  const violations = await on.evaluate(async () => {
+    const loaded = Reflect.get(globalThis, "axe") as {
+      run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>;
+    };
+    return (await loaded.run()).violations.map(
+      ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`,
+    );
+  });
+  assert.deepEqual(violations, [], name);
+}
+
+// Last, because the server is gone for a while.
+test("a page keeps what it has while the server is gone, says so, and goes on when it is back", async () => {
+  await open(pathOf.region);
+  await row("acme/web").waitFor();
+  await page.getByText("Live", { exact: true }).waitFor();
+  await world.restartServer(async () => {
+    await page.getByRole("alert").getByText("The server does not answer.").waitFor();
+    await row("acme/web").waitFor();
+  });
+  await page.getByText("Live", { exact: true }).waitFor();
+  await page.getByRole("alert").waitFor({ state: "detached" });
+});
