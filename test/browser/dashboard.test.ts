@@ -214,6 +214,49 @@ test("held-back deletions are shown with their reason and since when", async () 
   await gone.getByText("3 resyncs", { exact: true }).waitFor();
 });
 
+describe("actions", () => {
+  test("a deletion is allowed only after its name is typed, and recorded in that person's name", async () => {
+    await open(pathOf.held);
+    await page.getByRole("button", { name: "Allow the deletion of acme/gone" }).click();
+    const allow = page.getByRole("button", { name: "Allow the deletion", exact: true });
+    await page.getByLabel("Type acme/gone to have it deleted").fill("acme/gon");
+    assert.equal(await allow.isDisabled(), true);
+    await page.keyboard.press("Enter");
+    const released = async () =>
+      (await world.server().store.history(regions.held, { limit: 10 })).map(
+        ({ by, event, id }) => `${by} ${event} ${id}`,
+      );
+    assert.deepEqual(await released(), []);
+    await page.getByLabel("Type acme/gone to have it deleted").fill("acme/gone");
+    await page.keyboard.press("Enter");
+    await page.getByText("Allowed. The agent deletes it").waitFor();
+    assert.deepEqual(await released(), ["ann released d_gone"]);
+  });
+
+  test("a deployment is scaled", async () => {
+    await open(pathOf.ready);
+    await page.getByRole("spinbutton", { name: "Pods" }).fill("3");
+    await page.getByRole("button", { name: "Scale" }).click();
+    await page.getByText("3 of 3 ready").waitFor();
+    assert.equal((await world.server().store.row(regions.live, "deployment", "d_web"))?.spec.replicas, 3);
+  });
+
+  test("a reader sees none", async () => {
+    const visit = await world.visit();
+    const reader = await visit.newPage();
+    await signIn(reader, world, tokens.bob);
+    for (const path of [pathOf.held, pathOf.ready]) {
+      await open(path, reader);
+      await reader
+        .getByText(path === pathOf.held ? "acme/lost" : "Desired and live")
+        .first()
+        .waitFor();
+      assert.deepEqual(await reader.getByRole("button").allInnerTexts(), ["Sign out"], path);
+    }
+    await visit.close();
+  });
+});
+
 test("what does not exist is said to be missing", async () => {
   await open(pathOf.missing);
   await page.getByRole("heading", { name: "Not found" }).waitFor();

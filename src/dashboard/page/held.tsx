@@ -2,6 +2,7 @@
 import type { AgentView } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { BlockedDeletion } from "../../gen/krane/v1/agent_pb.ts";
 import { isSilent } from "../../why/silence.ts";
+import { AllowDeletion } from "./actions.tsx";
 import type { Model } from "./model.ts";
 import { Age, Loading, Notice, Section, type ViewProps } from "./parts.tsx";
 import { counted } from "./words.ts";
@@ -46,23 +47,29 @@ function HeldInRegion({ model, agent }: { readonly model: Model; readonly agent:
               <th scope="col" class="number">
                 Missing in
               </th>
+              {model.canWrite.value && <th scope="col">Allow it</th>}
             </tr>
           </thead>
           <tbody>
             {blockedDeletions.map((held) => (
-              <HeldRow key={`${held.controller} ${held.key}`} model={model} held={held} />
+              <HeldRow key={`${held.controller} ${held.key}`} model={model} region={region} held={held} />
             ))}
           </tbody>
         </table>
       </div>
-      <p class="faint">
-        Allow one with <code>krane deletions release</code>.
-      </p>
     </Section>
   );
 }
 
-function HeldRow({ model, held }: { readonly model: Model; readonly held: BlockedDeletion }) {
+function HeldRow({
+  model,
+  region,
+  held,
+}: {
+  readonly model: Model;
+  readonly region: string;
+  readonly held: BlockedDeletion;
+}) {
   const kind = model.kinds.value.find(({ controller }) => controller === held.controller)?.name;
   return (
     <tr>
@@ -79,6 +86,11 @@ function HeldRow({ model, held }: { readonly model: Model; readonly held: Blocke
       <td class="number" data-label="Missing in">
         {counted(held.suspectedPasses, "resync")}
       </td>
+      {model.canWrite.value && (
+        <td>
+          <AllowDeletion model={model} region={region} held={held} />
+        </td>
+      )}
     </tr>
   );
 }

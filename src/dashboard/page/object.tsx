@@ -8,6 +8,7 @@ import type {
   ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { isSilent } from "../../why/silence.ts";
+import { Scale } from "./actions.tsx";
 import { eventText } from "./events.ts";
 import type { Model } from "./model.ts";
 import { ObjectData } from "./object-data.ts";
@@ -40,6 +41,7 @@ export function ObjectPage({ model, route }: { readonly model: Model; readonly r
     <>
       <Title data={data} answer={answer} model={model} />
       {explanation !== undefined && <Why explanation={explanation} />}
+      {object !== undefined && <Actions model={model} object={object} />}
       {explanation !== undefined && <Sides explanation={explanation} />}
       {app !== undefined && <Releases model={model} region={region} view={app} />}
       {object !== undefined && <Pods object={object} hasPods={hasPods(model, object)} />}
@@ -127,6 +129,13 @@ function Title({
       </dl>
     </>
   );
+}
+
+/** A reader sees none. */
+function Actions({ model, object }: { readonly model: Model; readonly object: ObjectView }) {
+  const pods = podCounts(object, hasPods(model, object));
+  if (!model.canWrite.value || pods === undefined) return null;
+  return <Scale model={model} object={object} wanted={pods.wanted} />;
 }
 
 function placeOf({ namespace, name }: ObjectView): string {
