@@ -46,6 +46,8 @@ function json(value: unknown): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(JSON.stringify(value));
 }
 
+const argument = fc.string({ unit: "grapheme", minLength: 1 }).filter((text) => !text.includes("\0"));
+
 const secrets = fc
   .uniqueArray(fc.stringMatching(/^[A-Z][A-Z0-9_]{3,12}_X$/), { minLength: 1, maxLength: 3 })
   .map((names) => json({ secrets: Object.fromEntries(names.map((each) => [each, ciphertextOf(each)])) }));
@@ -57,15 +59,14 @@ const deployment = fc
       {
         buildId: id,
         port: fc.integer({ min: 1, max: 65_535 }),
-        command: fc.array(
-          fc.string({ unit: "grapheme", minLength: 1 }).filter((text) => !text.includes("\0")),
-          {
-            minLength: 1,
-            maxLength: 4,
-          },
-        ),
+        command: fc.array(argument, { minLength: 1, maxLength: 4 }),
         shutdownSignal: fc.constantFrom("SIGTERM", "SIGINT", "SIGQUIT", "SIGKILL"),
         pullSecret: fc.constantFrom("krane-registry-acme", "krane-registry-a"),
+        env: fc.dictionary(fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_.-]{0,20}$/), argument, {
+          minKeys: 1,
+          maxKeys: 4,
+          noNullPrototype: true,
+        }),
         healthcheck: healthcheck.map(json),
         encryptedEnvironmentVariables: secrets,
       },

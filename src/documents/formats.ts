@@ -113,6 +113,24 @@ export const texts: Format<string[]> = {
   write: (value) => value,
 };
 
+export const textsByName: Format<{ [name: string]: string }> = {
+  words: "a mapping from names to text",
+  shape: { type: "object", additionalProperties: { type: "string" } },
+  read(node, path, refuse) {
+    if (node.kind !== "map") {
+      refuse(path, `must be ${textsByName.words}, but is ${wordOf(node)}`);
+      return {};
+    }
+    const entries = [...node.entries].map(([name, entry]) => {
+      // A message would drop it silently.
+      if (name === "__proto__") refuse(`${path}[${quote(name)}]`, "cannot be used as a name");
+      return [name, text.read(entry.node, `${path}[${quote(name)}]`, refuse)] as const;
+    });
+    return Object.fromEntries(entries);
+  },
+  write: (value) => (Object.keys(value).length === 0 ? undefined : value),
+};
+
 export type Bytes = Uint8Array<ArrayBuffer>;
 
 /** Text of which the model accepts only these values. */

@@ -80,6 +80,7 @@ test("a document with what it must have gets the defaults for the rest", () => {
     cpuMillicores: 250n,
     memoryMib: 256n,
     command: [],
+    env: {},
     port: 0,
     shutdownSignal: "",
   });
@@ -137,6 +138,13 @@ const mistakes: readonly (readonly [addition: string, ...said: string[]])[] = [
     "a.yaml:13: command[1] must be text, but is the number 8080; put it into quotes",
   ],
   [
+    "env:\n  LOG_LEVEL: info\n  WORKERS: 2",
+    'a.yaml:13: env["WORKERS"] must be text, but is the number 2; put it into quotes',
+  ],
+  ["env:\n  PORT: '80'", 'a.yaml:12: env["PORT"] is a variable that krane sets itself'],
+  ["env:\n  __proto__: x", 'a.yaml:12: env["__proto__"] cannot be used as a name'],
+  ["env: [A]", "a.yaml:11: env must be a mapping from names to text, but is a list"],
+  [
     "shutdownSignal: SIGHUP",
     'a.yaml:11: shutdownSignal must be empty or one of SIGTERM, SIGINT, SIGQUIT, SIGKILL, but is "SIGHUP"',
   ],
@@ -168,7 +176,7 @@ const mistakes: readonly (readonly [addition: string, ...said: string[]])[] = [
   ],
   [
     '"a\\u001b[2J": x',
-    'a.yaml:11: ["a\\u001b[2J"] is not a known field; these are: apiVersion, kind, region, id, name, namespace, workspace, project, environment, image, pullSecret, replicas, cpu, memory, port, command, shutdownSignal, buildId, healthcheck, encryptedSecrets',
+    'a.yaml:11: ["a\\u001b[2J"] is not a known field; these are: apiVersion, kind, region, id, name, namespace, workspace, project, environment, image, pullSecret, replicas, cpu, memory, port, command, env, shutdownSignal, buildId, healthcheck, encryptedSecrets',
   ],
 ];
 

@@ -95,6 +95,7 @@ describe("SchedulerService", () => {
       buildId: "b",
       encryptedEnvironmentVariables: new Uint8Array([1]),
       pullSecret: "krane-registry-acme",
+      env: { LOG_LEVEL: "info" },
     };
     const sentinel = { ...fields, k8sName: "gate", sentinelId: "s" };
     await client.applyDeployment({ ...deployment, readinessId: "r" });

@@ -31,6 +31,7 @@ const mistakes: Readonly<Record<string, Overrides>> = {
   port: { port: 70_000 },
   shutdown_signal: { shutdownSignal: "SIGHUP" },
   pull_secret: { pullSecret: "database" },
+  env: { env: { PORT: "1" } },
   healthcheck: { healthcheck: utf8("{") },
 };
 const fields = Object.keys(mistakes);

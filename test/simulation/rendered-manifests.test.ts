@@ -34,6 +34,8 @@ namespace: demo
 ${owner}
 image: other.example/plain:1
 pullSecret: krane-registry-acme
+env:
+  LOG_LEVEL: info
 ---
 apiVersion: krane/v1
 kind: Deployment

@@ -37,6 +37,9 @@ const good = {
   port: fc.integer({ min: 0, max: 65_535 }),
   shutdownSignal: fc.constantFrom("", "SIGTERM", "SIGINT", "SIGQUIT", "SIGKILL"),
   pullSecret: fc.constantFrom("", "krane-registry-acme"),
+  env: fc.dictionary(fc.stringMatching(/^[A-Z_]{1,3}$/), fc.stringMatching(/^[^\0\ud800-\udfff]{0,9}$/), {
+    noNullPrototype: true,
+  }),
   healthcheck: fc.option(
     fc
       .record({
@@ -80,6 +83,7 @@ const anyMessage = fc
     port: fc.oneof(good.port, fc.integer()),
     shutdownSignal: fc.oneof(good.shutdownSignal, anyText),
     pullSecret: fc.oneof(good.pullSecret, anyText),
+    env: fc.oneof(good.env, fc.dictionary(anyText, anyText, { noNullPrototype: true })),
     healthcheck: fc.option(anyBytes, { nil: undefined }),
   })
   .map(({ buildId, healthcheck, ...rest }) => messageOf({ ...rest, buildId, healthcheck }));

@@ -23,6 +23,7 @@ const everything = {
   shutdownSignal: "SIGINT",
   healthcheck: utf8('{"path":"/health"}'),
   pullSecret: "krane-registry-acme",
+  env: { LOG_LEVEL: "info" },
 };
 
 // Another valid value for each field.
@@ -44,6 +45,7 @@ const changes: Readonly<Record<string, Parameters<typeof applyDeployment>[0]>> =
   shutdown_signal: { shutdownSignal: "SIGQUIT" },
   healthcheck: { healthcheck: utf8('{"path":"/alive"}') },
   pull_secret: { pullSecret: "krane-registry-other" },
+  env: { env: { LOG_LEVEL: "debug" } },
 };
 
 /** Without the hashes, which differ whenever anything does. */
@@ -208,5 +210,24 @@ test("the policy is the same for the same ports in any order", () => {
   assert.deepEqual(
     desiredIngressPolicy(environment, [8080, 3000, 10_000, 3000]),
     desiredIngressPolicy(environment, [3000, 10_000, 8080]),
+  );
+});
+
+test("the program gets plain variables as they are written, in one order, and a secret instead of one with its name", () => {
+  const env = { B: "$(PORT) costs $5, not $$5", A: "", SECRET: "plain" };
+  const blob = { encryptedEnvironmentVariables: utf8('{"secrets":{"SECRET":"x"}}') };
+  const own = podSpecOf({ ...blob, env }).containers[0]?.env ?? [];
+  const names = own.map(({ name }) => name);
+  assert.deepEqual(
+    own.filter(({ name }) => Object.hasOwn(env, name)),
+    [
+      { name: "A", value: "" },
+      { name: "B", value: "$$(PORT) costs $$5, not $$$$5" },
+    ],
+  );
+  assert.equal(new Set(names).size, names.length);
+  assert.deepEqual(
+    replicaSetOf({ env: { ...env, A: "" } }),
+    replicaSetOf({ env: { A: "", SECRET: "plain", B: env.B } }),
   );
 });

@@ -12,6 +12,7 @@ import {
   oneOf,
   text,
   texts,
+  textsByName,
   utf8,
 } from "../../documents/formats.ts";
 import { jsonOf, wordOf } from "../../documents/source-tree.ts";
@@ -95,6 +96,12 @@ export const programFields: readonly Field<Plain<ApplyDeployment>>[] = [
   ),
   field("port", "port", count, "The port that the program listens on; 8080 by default."),
   field("command", "command", texts, "The program and its arguments, instead of the image's own."),
+  field(
+    "env",
+    "env",
+    textsByName,
+    "Plain variables of the program, such as LOG_LEVEL. A secret of the same name takes the place of one of these.",
+  ),
   field(
     "shutdownSignal",
     "shutdownSignal",

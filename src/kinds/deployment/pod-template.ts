@@ -153,16 +153,17 @@ function preStopCommand({ shutdownSignal }: DeploymentSpec): string[] | undefine
   return needsHook ? ["kill", `-${shutdownSignal}`, "1"] : undefined;
 }
 
-/** The environment variables that krane sets in the container of a deployment. */
+/** The environment variables of the container of a deployment. */
 function containerVariables(spec: DeploymentSpec, secrets: SecretsSettings): EnvVar[] {
-  const always = [
+  const always: readonly EnvVar[] = [
     { name: variables.port, value: String(spec.port) },
     { name: variables.workspaceId, value: spec.workspaceId },
     { name: variables.projectId, value: spec.projectId },
     { name: variables.environmentId, value: spec.environmentId },
     { name: variables.deploymentId, value: spec.deploymentId },
+    ...spec.plainVariables,
   ];
-  return spec.secretsBlob === "" ? always : [...always, ...secretsVariables(spec.secretsBlob, secrets)];
+  return spec.secretsBlob === "" ? [...always] : [...always, ...secretsVariables(spec.secretsBlob, secrets)];
 }
 
 /** What the injector in the container needs to get the blob decrypted. */

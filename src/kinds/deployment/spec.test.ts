@@ -20,6 +20,9 @@ function pathsOf(overrides: Parameters<typeof applyDeployment>[0]): readonly str
 const healthcheck = (value: unknown) => ({ healthcheck: utf8(JSON.stringify(value)) });
 const secrets = (value: unknown) => ({ encryptedEnvironmentVariables: utf8(JSON.stringify(value)) });
 
+const variables = (count: number, value: string) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`V_${index}`, value]));
+
 const invalid: readonly (readonly [string, Parameters<typeof applyDeployment>[0], string])[] = [
   ["no workspace", { workspaceId: "" }, "workspace_id"],
   ["a workspace that no label can hold", { workspaceId: "ws 1" }, "workspace_id"],
@@ -86,6 +89,12 @@ const invalid: readonly (readonly [string, Parameters<typeof applyDeployment>[0]
   ["half a second of time-out", healthcheck({ timeoutSeconds: 0.5 }), "healthcheck.timeoutSeconds"],
   ["a threshold in text", healthcheck({ failureThreshold: "3" }), "healthcheck.failureThreshold"],
   ["a delay of two days", healthcheck({ initialDelaySeconds: 172_800 }), "healthcheck.initialDelaySeconds"],
+  ["a plain variable of krane's own", { env: { PORT: "1" } }, 'env["PORT"]'],
+  ["a plain variable with a space", { env: { "A B": "1" } }, 'env["A B"]'],
+  ["a plain variable that leads out of a folder", { env: { "../x": "1" } }, 'env["../x"]'],
+  ["a plain variable with a NUL", { env: { A: "a\0b" } }, 'env["A"]'],
+  ["too many plain variables", { env: variables(513, "") }, "env"],
+  ["too long plain variables", { env: variables(2, "x".repeat(32 * 1024)) }, "env"],
   [
     "a blob that is not JSON",
     { encryptedEnvironmentVariables: utf8("secret") },

@@ -53,6 +53,7 @@ for (const road of roads) {
         port: 3000,
         shutdownSignal: "SIGINT",
         pullSecret: "krane-registry-acme",
+        env: { LOG_LEVEL: "info" },
         healthcheck: Uint8Array.of(123, 125),
       };
       await admin.setDeployment(aws, full);
