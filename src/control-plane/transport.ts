@@ -1,6 +1,8 @@
 // The transport to a control plane: the Connect protocol over one HTTP/2 connection, h2c for http:// and TLS for
 // https://, never HTTP/1.1. The size of every message is limited, also after decompression, and checked before memory
 // is allocated. So is the time that a message of a stream may take to arrive.
+import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { type Empty, EmptySchema } from "@bufbuild/protobuf/wkt";
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import type { UniversalClientFn } from "@connectrpc/connect/protocol";
 import { createTransport } from "@connectrpc/connect/protocol-connect";
@@ -13,6 +15,7 @@ import { createStampInterceptor, type RequestStamp } from "./request-stamp.ts";
 import { createHistoryInterceptor, type ServerHistory } from "./server-history.ts";
 import { createSessions, type Sessions } from "./sessions.ts";
 import { createUnary } from "./unary-calls.ts";
+import { decode } from "./wire-types.ts";
 
 export interface ConnectionLimits {
   /** How long connecting may take. Default 10 s. */
@@ -80,7 +83,7 @@ export function createHttpLink(options: HttpLinkOptions, clock: Clock): Link {
   const { baseUrl } = options;
   const unary = createUnary({ baseUrl, sessions, interceptors, stamp, history, messageBytesMax });
   return {
-    transport: { unary, stream: noticeLargeMessages(streams, large) },
+    transport: { unary, stream: noticeLargeMessages(checkWireTypes(streams), large) },
     get generation() {
       return sessions.opened;
     },
@@ -109,7 +112,7 @@ function createStreamClient(
 }
 
 /** The first message that is too large ends its stream; later streams go on behind it. */
-function noticeLargeMessages({ stream }: Transport, large: LargeMessages): Transport["stream"] {
+function noticeLargeMessages(stream: Transport["stream"], large: LargeMessages): Transport["stream"] {
   async function* noticed<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
     try {
       yield* messages;
@@ -121,5 +124,19 @@ function noticeLargeMessages({ stream }: Transport, large: LargeMessages): Trans
   return async (...call) => {
     const response = await stream(...call);
     return { ...response, message: noticed(response.message) };
+  };
+}
+
+/** In a message without fields, every field is unknown and keeps its bytes. So they can be checked before they are decoded. */
+function checkWireTypes({ stream }: Transport): Transport["stream"] {
+  async function* decoded<O extends DescMessage>(
+    output: O,
+    messages: AsyncIterable<Empty>,
+  ): AsyncIterable<MessageShape<O>> {
+    for await (const message of messages) yield decode(output, toBinary(EmptySchema, message));
+  }
+  return async (method, ...call) => {
+    const response = await stream({ ...method, output: EmptySchema }, ...call);
+    return { ...response, method, message: decoded(method.output, response.message) };
   };
 }

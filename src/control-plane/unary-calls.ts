@@ -40,6 +40,7 @@ import type { RequestStamp } from "./request-stamp.ts";
 import { fingerprintOf } from "./response-fingerprint.ts";
 import type { ServerHistory } from "./server-history.ts";
 import type { Sessions } from "./sessions.ts";
+import { decode } from "./wire-types.ts";
 
 export interface UnaryCallsOptions {
   /** Without a trailing slash. */
@@ -119,7 +120,7 @@ export function createUnary(options: UnaryCallsOptions): Transport["unary"] {
     const content = isPlain ? bytes : await unpacked(verdict, bytes, bytesMax);
     const fingerprint = contextValues && fingerprintOf(contextValues);
     fingerprint?.take(content);
-    const answer = fingerprint?.isKnown ? empty : serialization.getO(isBinary).parse(content);
+    const answer = fingerprint?.isKnown ? empty : decode(method.output, content);
     return new PlainAnswer(method, answer, verdict.headers);
   }
 

@@ -1,5 +1,5 @@
 // Parses a message of the control plane into what it wants of one object.
-import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import type { FieldProblem } from "../model/field-problem.ts";
 import type { MessageRules } from "../model/message-fields.ts";
 import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.ts";
@@ -100,9 +100,22 @@ export function readApply<State extends DescMessage, Spec extends OrderedSpec>(
   const key = kind.keyOf(message);
   const id = kind.idOf(message);
   const about = { id: id === "" ? undefined : id, version };
+  const later = fieldsOfLaterVersions(kind.stateSchema, message);
+  if (later.length > 0) return invalidMessage(key, about, later);
   const parsed = kind.parseApply(message, rules);
   if (parsed.kind === "valid") return { key, ...about, want: { kind: "apply", spec: parsed.spec } };
   return invalidMessage(key, about, parsed.problems);
+}
+
+/**
+ * The contract reserves the numbers that later versions of the original use. There they change what the rest means: the
+ * replicas of a deployment may be missing, because something else scales it.
+ */
+function fieldsOfLaterVersions(stateSchema: DescMessage, { $unknown }: Message): readonly FieldProblem[] {
+  const reserved = stateSchema.field["apply"]?.message?.proto.reservedRange ?? [];
+  return ($unknown ?? [])
+    .filter(({ no }) => reserved.some(({ start = 0, end = 0 }) => no >= start && no < end))
+    .map(({ no }) => ({ path: `field ${no}`, message: "belongs to another version of the protocol" }));
 }
 
 export function readDelete<State extends DescMessage, Spec extends OrderedSpec>(
