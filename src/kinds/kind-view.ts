@@ -32,10 +32,14 @@ export type ColumnName =
   | "deployment"
   | "version"
   | "environment"
+  | "restarts"
   | "reported"
   | "reason";
 
-export type ListedPod = Pick<Instance, "k8sName" | "status" | "address" | "outdated">;
+export type ListedPod = Pick<
+  Instance,
+  "k8sName" | "status" | "address" | "outdated" | "restarts" | "createdAtMs"
+>;
 
 export interface PodCounts {
   /** Undefined for a kind without pods, and if the spec cannot be read. */

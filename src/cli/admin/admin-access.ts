@@ -34,6 +34,8 @@ export interface Admin {
   /** The region to work in. Throws if neither flag, environment nor context names one. */
   readonly region: string;
   readonly output: OutputFormat;
+  /** Of the output format "path". */
+  readonly path: string;
   /** Colours for standard output. */
   readonly paint: Paint;
   /** Wall time in milliseconds since 1970. */
@@ -79,7 +81,7 @@ export async function openAdmin(
       const place = target.context === undefined ? "" : `, or add region to context ${target.context.name}`;
       throw new CommandError("config", `no region; set it with --region or KRANE_REGION${place}`);
     },
-    output: outputOf(command),
+    ...outputOf(command),
     paint: createPaint(io.stdout, env),
     now: () => clock.wallMs(),
     explain: (error) => commandErrorOf(error, target, token.reveal()),

@@ -1,5 +1,5 @@
 // Whether the agent of a command's region is silent. What it reported last is then shown with its age, not as the present.
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { AgentViewSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { heardAtMs, isSilent } from "../../why/silence.ts";
 import { ageOf } from "../terminal/age.ts";
@@ -21,4 +21,9 @@ export async function loadAgentHeard({ client, region, signal }: Admin): Promise
   const silent = isSilent(agent, Number(nowMs));
   const silence = silent && atMs > 0n ? ageOf(atMs, Number(nowMs)) : undefined;
   return { heardAtMs: atMs, isSilent: silent, silence };
+}
+
+/** Programs have to know it too: the phases are those of the agent's last report. */
+export function withHeard(json: JsonValue, { heardAtMs, isSilent }: AgentHeard): JsonObject {
+  return { ...(json as JsonObject), agentHeardAtMs: String(heardAtMs), agentSilent: isSilent };
 }

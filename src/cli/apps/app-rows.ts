@@ -3,33 +3,44 @@ import type { AppView } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { Release_Phase as Phase, type Release } from "../../gen/krane/admin/v1/app_pb.ts";
 import { releasesOf } from "../../why/app-releases.ts";
 import type { Admin } from "../admin/admin-access.ts";
-import { phaseCell, readyText, type Table, type TableOptions } from "../objects/object-rows.ts";
+import {
+  phaseCell,
+  readyText,
+  restartsOfPods,
+  type Table,
+  type TableOptions,
+} from "../objects/object-rows.ts";
 import { ageOf } from "../terminal/age.ts";
 import type { Tone } from "../terminal/colours.ts";
 import { type Cell, indented, renderFields, renderTable } from "../terminal/table.ts";
 import { idOf, nameOf } from "./app-search.ts";
 
-export function appTable(apps: readonly AppView[], options: TableOptions): Table {
-  const wide = options.wide ? ["VERSION", "ENVIRONMENT", "REASON"] : [];
-  return {
-    titles: ["ID", "NAME", "READY", "PHASE", "RELEASE", "IMAGE", ...wide],
-    rows: apps.map((view) => [
-      idOf(view),
-      nameOf(view),
-      readyCell(view),
-      appPhaseCell(view, options.silence),
-      releaseText(view),
-      view.app?.spec?.template?.image ?? "",
-      ...(options.wide ? wideCells(view) : []),
-    ]),
-  };
+export function appTitles({ wide }: Pick<TableOptions, "wide">): readonly string[] {
+  const more = wide ? ["VERSION", "ENVIRONMENT", "AGE", "RESTARTS", "REASON"] : [];
+  return ["ID", "NAME", "READY", "PHASE", "RELEASE", "IMAGE", ...more];
 }
 
-function wideCells(view: AppView): Cell[] {
+export function appCells(view: AppView, { wide, silence, nowMs }: TableOptions): readonly Cell[] {
+  return [
+    idOf(view),
+    nameOf(view),
+    readyCell(view),
+    appPhaseCell(view, silence),
+    releaseText(view),
+    view.app?.spec?.template?.image ?? "",
+    ...(wide ? wideCells(view, nowMs) : []),
+  ];
+}
+
+/** Age and restarts are those of the current release. */
+function wideCells(view: AppView, nowMs: number): Cell[] {
+  const { current, failed } = releasesOf(view);
   return [
     String(view.app?.version ?? 0n),
     view.app?.spec?.template?.environmentId ?? "",
-    { text: releasesOf(view).failed?.reason ?? "", tone: "bad" },
+    ageOf(current?.release.createdAtMs ?? 0n, nowMs),
+    restartsOfPods(current?.deployment?.deployment?.instances ?? []),
+    { text: failed?.reason ?? "", tone: "bad" },
   ];
 }
 

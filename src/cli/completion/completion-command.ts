@@ -22,7 +22,7 @@ export function addCompletionCommand(program: Command, { io }: { readonly io: Io
       const { kindNames } = await import("../../kinds/kinds.ts");
       const { scaledKinds, wordsOfKinds } = await import("../objects/object-names.ts");
       const words = new Map([
-        ["krane get", [...wordsOfKinds(), "all"]],
+        ["krane get", [...wordsOfKinds(), "pods", "all"]],
         ["krane describe", wordsOfKinds()],
         ["krane delete", wordsOfKinds()],
         ["krane events", wordsOfKinds()],

@@ -2,7 +2,7 @@
 // plane it reconnects and resumes where it was.
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type Clock, createSystemClock, sleep } from "../../concurrency/clock.ts";
+import { createSystemClock, sleep } from "../../concurrency/clock.ts";
 import {
   type Event,
   EventSchema,
@@ -15,12 +15,13 @@ import { endless } from "../admin/admin-client.ts";
 import { findApp } from "../apps/app-search.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
-import type { Io, Output } from "../io.ts";
+import type { Io } from "../io.ts";
 import { findEnvironment } from "../objects/environment-search.ts";
 import { objectKindOf, parseObjectName } from "../objects/object-names.ts";
 import { findObject, titleOf } from "../objects/object-search.ts";
 import { momentOf } from "../terminal/age.ts";
 import type { Paint, Tone } from "../terminal/colours.ts";
+import { isPassing, isTaken, reconnectMs } from "../terminal/followed-output.ts";
 import { isForPrograms, jsonOf, jsonText, type OutputFormat, renderValue } from "../terminal/output.ts";
 import { renderTable } from "../terminal/table.ts";
 
@@ -35,9 +36,6 @@ interface Subject {
 }
 
 const titles = ["TIME", "OBJECT", "EVENT", "VERSION", "BY", "OUTCOME"] as const;
-const reconnectMs = 1_000;
-const backlogBytesMax = 1024 * 1024;
-const lookAgainMs = 50;
 
 const tones: Readonly<Record<string, Tone>> = { troubled: "bad", recovered: "good" };
 
@@ -118,22 +116,6 @@ async function follow(admin: Admin, io: Io, subject: Subject, backlog: number): 
     }
     await sleep(clock, reconnectMs, signal);
   }
-}
-
-/** Waits for a slow reader; returns false once the reader is gone, like `head`. */
-async function isTaken(stdout: Output, clock: Clock, signal: AbortSignal): Promise<boolean> {
-  while (stdout.backlogBytes > backlogBytesMax) {
-    if (stdout.backlogBytes === Number.POSITIVE_INFINITY) return false;
-    await sleep(clock, lookAgainMs, signal);
-  }
-  return true;
-}
-
-function isPassing(error: unknown): boolean {
-  if (!(error instanceof ConnectError)) return false;
-  return [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Unknown, Code.Internal].includes(
-    error.code,
-  );
 }
 
 /** Programs get one JSON value per line, or one YAML document per event. */

@@ -1,30 +1,35 @@
-// krane describe: shows everything about one object, for people.
+// krane describe: shows everything about one object.
+import type { JsonObject } from "@bufbuild/protobuf";
 import { stringify } from "yaml";
 import { documentOf } from "../../documents/document-of.ts";
-import { ReportDeploymentStatusRequest_Update_Instance_Status as InstanceStatus } from "../../gen/ctrl/v1/deployment_pb.ts";
 import {
+  AppViewSchema,
   ObjectView_Desired as Desired,
   type Environment,
+  EnvironmentSchema,
   type Event,
+  EventSchema,
   type ObjectView,
+  ObjectViewSchema,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { type AnyContent, contentOfView, loadDocumentKinds } from "../../kinds/documents.ts";
 import { viewOf } from "../../kinds/object-view.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
-import { loadAgentHeard } from "../admin/agent-silence.ts";
+import { loadAgentHeard, withHeard } from "../admin/agent-silence.ts";
 import { renderApp, renderReleases } from "../apps/app-rows.ts";
 import { findApp } from "../apps/app-search.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { ageOf } from "../terminal/age.ts";
-import type { Tone } from "../terminal/colours.ts";
+import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
 import { type Cell, indented, renderFields, renderTable } from "../terminal/table.ts";
 import { findEnvironment } from "./environment-search.ts";
 import { type NamedKind, objectKindOf, parseObjectName } from "./object-names.ts";
 import { nameInCluster, phaseCell, readyText, reasonOf } from "./object-rows.ts";
 import { findObject, titleOf } from "./object-search.ts";
+import { podStatusCell, restartsText } from "./pod-list.ts";
 
 const eventsMax = 10;
 
@@ -35,50 +40,65 @@ export async function describeObject(
 ): Promise<number> {
   const { kind, name } = parseObjectName(what.kind, what.name);
   if (name === undefined) throw new CommandError("usage", `which ${kind}? krane describe ${kind} ID`);
+  const found = await descriptionOf(admin, kind, name);
+  const { events } = await admin.client.listEvents(
+    { region: admin.region, kind: objectKindOf(kind), id: found.id, limit: eventsMax },
+    { signal: admin.signal },
+  );
+  // Newest last, as in `krane events`.
+  const history = events.toReversed();
+  if (isForPrograms(admin.output)) {
+    const listed = history.map((event) => jsonOf(EventSchema, event));
+    io.stdout.write(await renderValue({ ...found.json, events: listed }, admin.output));
+  } else {
+    io.stdout.write(joined(...(await found.parts()), renderEvents(history, admin)));
+  }
+  return exitCodes.ok;
+}
+
+interface Description {
+  readonly id: string;
+  /** The message under its kind, as `krane get` prints it. */
+  readonly json: JsonObject;
+  parts(): Promise<readonly string[]>;
+}
+
+async function descriptionOf(admin: Admin, kind: NamedKind, name: string): Promise<Description> {
   if (kind === "environment") {
     const environment = await findEnvironment(admin, name);
-    io.stdout.write(joined(renderEnvironment(environment, admin), await eventsOf(admin, kind, name)));
-    return exitCodes.ok;
+    const json = { environment: jsonOf(EnvironmentSchema, environment) };
+    return { id: name, json, parts: async () => [renderEnvironment(environment, admin)] };
   }
   if (kind === "app") {
     const { view, id } = await findApp(admin, name);
-    const { silence } = await loadAgentHeard(admin);
+    const heard = await loadAgentHeard(admin);
     const spec = view.app?.spec;
     const content = spec && ({ kind: "app", spec } as const);
-    io.stdout.write(
-      joined(
-        renderApp(view, admin, silence),
+    return {
+      id,
+      json: { app: withHeard(jsonOf(AppViewSchema, view), heard) },
+      parts: async () => [
+        renderApp(view, admin, heard.silence),
         renderReleases(view, admin),
         await renderDocument(content),
-        await eventsOf(admin, kind, id),
-      ),
-    );
-    return exitCodes.ok;
+      ],
+    };
   }
   const { object } = await findObject(admin, name, objectKindOf(kind));
-  const events = await eventsOf(admin, kind, object.ref?.id ?? name);
-  const { silence } = await loadAgentHeard(admin);
-  io.stdout.write(
-    joined(
-      renderState(object, admin, silence),
+  const heard = await loadAgentHeard(admin);
+  return {
+    id: object.ref?.id ?? name,
+    json: { object: withHeard(jsonOf(ObjectViewSchema, object), heard) },
+    parts: async () => [
+      renderState(object, admin, heard.silence),
       await renderWanted(object),
-      renderPods(object, admin),
-      events,
-    ),
-  );
-  return exitCodes.ok;
+      renderPods(object, admin, heard.silence),
+    ],
+  };
 }
 
 function joined(...parts: readonly string[]): string {
   return parts.filter((part) => part !== "").join("\n");
-}
-
-async function eventsOf(admin: Admin, kind: NamedKind, id: string): Promise<string> {
-  const { client, region, signal } = admin;
-  const query = { region, kind: objectKindOf(kind), id, limit: eventsMax };
-  const { events } = await client.listEvents(query, { signal });
-  // Newest last, as in `krane events`.
-  return renderEvents(events.toReversed(), admin);
 }
 
 function renderEnvironment(
@@ -144,21 +164,18 @@ function printableLine(line: string): string {
   return `${indent}${printable(line)}`;
 }
 
-const statuses: Readonly<Record<InstanceStatus, readonly [word: string, tone: Tone | undefined]>> = {
-  [InstanceStatus.UNSPECIFIED]: ["Unknown", "busy"],
-  [InstanceStatus.PENDING]: ["Pending", "busy"],
-  [InstanceStatus.RUNNING]: ["Running", "good"],
-  [InstanceStatus.FAILED]: ["Failed", "bad"],
-};
-
-function renderPods(object: ObjectView, { paint }: Admin): string {
+function renderPods(object: ObjectView, { paint, now }: Admin, silence: string | undefined): string {
   const pods = viewOf(object).listedPods(object);
   if (pods.length === 0) return "";
-  const rows = pods.map(({ k8sName, status, address, outdated }): Cell[] => {
-    const [text, tone] = statuses[status] ?? statuses[InstanceStatus.UNSPECIFIED];
-    return [k8sName, { text: outdated ? `${text}, outdated` : text, tone }, address];
-  });
-  return `Pods:\n${indented(renderTable(["NAME", "STATUS", "ADDRESS"], rows, paint))}`;
+  const rows = pods.map((pod): Cell[] => [
+    pod.k8sName,
+    podStatusCell(pod, silence),
+    restartsText(pod),
+    ageOf(pod.createdAtMs, now()),
+    pod.address,
+  ]);
+  const titles = ["NAME", "STATUS", "RESTARTS", "AGE", "ADDRESS"];
+  return `Pods:\n${indented(renderTable(titles, rows, paint))}`;
 }
 
 function renderEvents(events: readonly Event[], { paint, now }: Admin): string {

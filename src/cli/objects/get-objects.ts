@@ -1,61 +1,48 @@
-// krane get: lists objects or shows one, as a table, JSON, YAML, names or documents.
-import { create, type JsonObject } from "@bufbuild/protobuf";
-import { documentOf } from "../../documents/document-of.ts";
+// krane get: lists objects, pods, apps and environments, or shows one, once or with every change.
 import {
   type AppView,
   AppViewSchema,
   ObjectView_Desired as Desired,
   type Environment,
   EnvironmentSchema,
-  ListEnvironmentsResponseSchema,
-  ListObjectsResponseSchema,
   type ObjectView,
   ObjectViewSchema,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { type AnyContent, contentOfView, loadDocumentKinds } from "../../kinds/documents.ts";
+import { contentOfView } from "../../kinds/documents.ts";
 import { type KindName, kinds } from "../../kinds/kinds.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import type { Admin } from "../admin/admin-access.ts";
-import { type AgentHeard, loadAgentHeard } from "../admin/agent-silence.ts";
-import { appTable } from "../apps/app-rows.ts";
+import { type AgentHeard, loadAgentHeard, withHeard } from "../admin/agent-silence.ts";
+import { appCells, appTitles } from "../apps/app-rows.ts";
 import { findApp, idOf, listApps } from "../apps/app-search.ts";
-import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
-import { type Cell, renderTable } from "../terminal/table.ts";
+import { jsonOf } from "../terminal/output.ts";
 import { contentOfEnvironment } from "./document-changes.ts";
 import { findEnvironment, listEnvironments } from "./environment-search.ts";
-import { objectKindOf, parseObjectName } from "./object-names.ts";
-import { environmentTable, objectTable, type Table } from "./object-rows.ts";
+import { type ListedItem, type Listing, printListing } from "./listing.ts";
+import { type NamedKind, objectKindOf, parseObjectName, splitName } from "./object-names.ts";
+import { environmentCells, environmentTitles, objectColumns, type TableOptions } from "./object-rows.ts";
 import { findObject, listObjects, titleOf } from "./object-search.ts";
+import { findPods, namesPods, podItem, podTitles } from "./pod-list.ts";
+import { factsOfApp, factsOfEnvironment, factsOfObject, parseSelector, type Selector } from "./selector.ts";
+import { watchListing } from "./watched-list.ts";
 
 export interface GetOptions {
   readonly environment?: string;
+  readonly selector?: string;
   readonly deleted?: true;
   readonly sortBy?: string;
+  readonly watch?: true;
 }
 
-/** One object of the result, as `-o name` and `-o document` show it. */
-interface Shown {
-  readonly title: string;
-  /** Undefined if it cannot be applied: it is being deleted, a release of an app, or from a newer control plane. */
-  readonly content: AnyContent | undefined;
-}
-
-function shownObject(object: ObjectView): Shown {
-  const isOwn = object.desired !== Desired.STOPPED && object.appId === "";
-  return { title: titleOf(object.ref), content: isOwn ? contentOfView(object) : undefined };
-}
-
-function shownApp(view: AppView): Shown {
-  const { spec } = view.app ?? {};
-  return { title: `app/${printable(idOf(view))}`, content: spec && { kind: "app", spec } };
-}
-
-function shownEnvironment(environment: Environment): Shown {
-  const title = `environment/${printable(environment.id)}`;
-  return { title, content: contentOfEnvironment(environment) };
+interface Query {
+  readonly kind: NamedKind | "all" | "pod";
+  readonly name: string | undefined;
+  /** Empty for all. */
+  readonly environmentId: string;
+  readonly includeDeleted: boolean;
+  readonly selector: Selector;
 }
 
 export async function getObjects(
@@ -64,154 +51,136 @@ export async function getObjects(
   what: { readonly kind: string; readonly name: string | undefined },
   options: GetOptions,
 ): Promise<number> {
-  if (what.kind === "all" && what.name === undefined) return listAll(admin, io, "all", options);
-  const { kind, name } = parseObjectName(what.kind, what.name);
-  if (kind === "environment") return getEnvironments(admin, io, name, options);
-  if (kind === "app") return getApps(admin, io, name, options);
-  if (name === undefined) return listAll(admin, io, kind, options);
-  const { object } = await findObject(admin, name, objectKindOf(kind));
-  const heard = await loadAgentHeard(admin);
-  await print(admin, io, options, {
-    json: withHeard(jsonOf(ObjectViewSchema, object), heard),
-    shown: [shownObject(object)],
-    table: () => objectTable(kind, [object], { ...tableOptions(admin), ...heard }),
-  });
+  const query = parseQuery(what, options);
+  const load = () => loadListing(admin, query);
+  if (options.watch) return watchListing(admin, io, load);
+  await printListing(admin, io, await load(), options);
   return exitCodes.ok;
 }
 
-async function listAll(admin: Admin, io: Io, kind: KindName | "all", options: GetOptions): Promise<number> {
-  const { environment = "", deleted = undefined } = options;
-  const objects = await listObjects(admin, {
-    ...(kind !== "all" && { kind: objectKindOf(kind) }),
+function parseQuery(
+  what: { readonly kind: string; readonly name: string | undefined },
+  { environment = "", selector, deleted = undefined }: GetOptions,
+): Query {
+  const rest = {
     environmentId: environment,
     includeDeleted: deleted === true,
-  });
-  const message = create(ListObjectsResponseSchema, { objects });
-  if (objects.length === 0) {
-    const of = environment === "" ? "" : ` of environment ${printable(environment)}`;
-    io.stderr.write(`no ${kind === "all" ? "objects" : kinds[kind].plural}${of} in region ${admin.region}\n`);
-  }
-  const heard = await loadAgentHeard(admin);
-  const json = jsonOf(ListObjectsResponseSchema, message) as JsonObject;
-  const dated = objects.map((object) => withHeard(jsonOf(ObjectViewSchema, object), heard));
-  await print(admin, io, options, {
-    json: { ...json, objects: dated },
-    shown: objects.map(shownObject),
-    table: () => objectTable(kind, objects, { ...tableOptions(admin), ...heard }),
-  });
-  return exitCodes.ok;
-}
-
-async function getEnvironments(
-  admin: Admin,
-  io: Io,
-  id: string | undefined,
-  options: GetOptions,
-): Promise<number> {
-  const { region } = admin;
-  if (id === undefined) {
-    const environments = await listEnvironments(admin, region);
-    if (environments.length === 0) io.stderr.write(`no environments in region ${region}\n`);
-    const message = create(ListEnvironmentsResponseSchema, { environments: [...environments] });
-    await print(admin, io, options, {
-      json: jsonOf(ListEnvironmentsResponseSchema, message),
-      shown: environments.map(shownEnvironment),
-      table: () => environmentTable(environments, tableOptions(admin)),
-    });
-    return exitCodes.ok;
-  }
-  const environment = await findEnvironment(admin, id);
-  await print(admin, io, options, {
-    json: jsonOf(EnvironmentSchema, environment),
-    shown: [shownEnvironment(environment)],
-    table: () => environmentTable([environment], tableOptions(admin)),
-  });
-  return exitCodes.ok;
-}
-
-async function getApps(admin: Admin, io: Io, name: string | undefined, options: GetOptions): Promise<number> {
-  const { region } = admin;
-  const heard = await loadAgentHeard(admin);
-  const shape = { ...tableOptions(admin), ...heard };
-  if (name !== undefined) {
-    const { view } = await findApp(admin, name);
-    const json = withHeard(jsonOf(AppViewSchema, view), heard);
-    await print(admin, io, options, { json, shown: [shownApp(view)], table: () => appTable([view], shape) });
-    return exitCodes.ok;
-  }
-  const apps = await listApps(admin, region);
-  if (apps.length === 0) io.stderr.write(`no apps in region ${region}\n`);
-  const dated = apps.map((view) => withHeard(jsonOf(AppViewSchema, view), heard));
-  await print(admin, io, options, {
-    json: { apps: dated },
-    shown: apps.map(shownApp),
-    table: () => appTable(apps, shape),
-  });
-  return exitCodes.ok;
-}
-
-function tableOptions({ output, now }: Admin): { readonly wide: boolean; readonly nowMs: number } {
-  return { wide: output === "wide", nowMs: now() };
-}
-
-/** Programs have to know it too: the phases are those of the agent's last report. */
-function withHeard(json: ReturnType<typeof jsonOf>, { heardAtMs, isSilent }: AgentHeard) {
-  return { ...(json as JsonObject), agentHeardAtMs: String(heardAtMs), agentSilent: isSilent };
-}
-
-interface Printed {
-  readonly json: Parameters<typeof renderValue>[0];
-  readonly shown: readonly Shown[];
-  table(): Table;
-}
-
-async function print(
-  { output, paint }: Admin,
-  io: Io,
-  { sortBy }: GetOptions,
-  { json, shown, table }: Printed,
-): Promise<void> {
-  if (isForPrograms(output)) {
-    io.stdout.write(await renderValue(json, output));
-    return;
-  }
-  if (output === "name") {
-    io.stdout.write(shown.map(({ title }) => `${title}\n`).join(""));
-    return;
-  }
-  if (output === "document") {
-    io.stdout.write(await renderDocuments(shown));
-    return;
-  }
-  const { titles, rows } = table();
-  // An empty list was already reported on standard error; a header alone would be noise.
-  if (rows.length > 0) io.stdout.write(renderTable(titles, sorted(titles, rows, sortBy), paint));
-}
-
-/** As `krane apply -f -` accepts them. A list leaves out what cannot be applied. */
-async function renderDocuments(shown: readonly Shown[]): Promise<string> {
-  const { yamlText } = await import("../../documents/yaml-text.ts");
-  const kinds = await loadDocumentKinds();
-  const contents = shown.flatMap(({ content }) => content ?? []);
-  const [only] = shown;
-  if (only !== undefined && shown.length === 1 && contents.length === 0)
-    throw new CommandError(
-      "failed",
-      `${only.title} cannot be applied: it is deleted, or a release of an app`,
-    );
-  return contents.map((content) => yamlText(documentOf(content, kinds))).join("---\n");
-}
-
-/** By the column with the title; numbers in its text by their value. */
-function sorted(titles: readonly string[], rows: Table["rows"], column: string | undefined): Table["rows"] {
-  if (column === undefined) return rows;
-  const index = titles.indexOf(column.toUpperCase());
-  if (index < 0)
-    throw new CommandError("usage", `no column "${printable(column)}"; there are ${titles.join(", ")}`);
-  const textOf = (row: readonly Cell[]) => {
-    const cell = row[index] ?? "";
-    return typeof cell === "string" ? cell : cell.text;
+    selector: selector === undefined ? () => true : parseSelector(selector),
   };
-  const { compare } = new Intl.Collator("en", { numeric: true });
-  return rows.toSorted((a, b) => compare(textOf(a), textOf(b)));
+  if (what.kind === "all" && what.name === undefined) return { kind: "all", name: undefined, ...rest };
+  if (namesPods(what.kind)) return { kind: "pod", name: splitName(what.kind, what.name).name, ...rest };
+  return { ...parseObjectName(what.kind, what.name), ...rest };
+}
+
+async function loadListing(admin: Admin, query: Query): Promise<Listing> {
+  const { kind } = query;
+  if (kind === "environment") return environmentListing(admin, query);
+  const heard = await loadAgentHeard(admin);
+  if (kind === "app") return appListing(admin, query, heard);
+  if (kind === "pod") return podListing(admin, query, heard);
+  return objectListing(admin, { ...query, kind }, heard);
+}
+
+async function objectListing(
+  admin: Admin,
+  query: Query & { readonly kind: KindName | "all" },
+  heard: AgentHeard,
+): Promise<Listing> {
+  const { kind, name, environmentId, includeDeleted, selector } = query;
+  const shape = { ...tableOptions(admin), ...heard };
+  const columns = objectColumns(kind, shape);
+  const item = (object: ObjectView): ListedItem => {
+    const isOwn = object.desired !== Desired.STOPPED && object.appId === "";
+    return {
+      title: titleOf(object.ref),
+      json: withHeard(jsonOf(ObjectViewSchema, object), heard),
+      cells: columns.map(({ cell }) => cell(object, shape)),
+      content: isOwn ? contentOfView(object) : undefined,
+    };
+  };
+  const titles = columns.map(({ title }) => title);
+  if (name !== undefined && kind !== "all") {
+    const { object } = await findObject(admin, name, objectKindOf(kind));
+    return single(titles, item(object));
+  }
+  const objects = await listObjects(admin, {
+    ...(kind !== "all" && { kind: objectKindOf(kind) }),
+    environmentId,
+    includeDeleted,
+  });
+  const of = environmentId === "" ? "" : ` of environment ${printable(environmentId)}`;
+  return {
+    titles,
+    items: objects.filter((object) => selector(factsOfObject(object))).map(item),
+    absence: `no ${kind === "all" ? "objects" : kinds[kind].plural}${of} in region ${admin.region}`,
+    wrap: (values) => ({ objects: [...values], nextPageToken: "" }),
+  };
+}
+
+async function podListing(admin: Admin, query: Query, heard: AgentHeard): Promise<Listing> {
+  const shape = { ...tableOptions(admin), ...heard };
+  const pods = (await findPods(admin, query)).map((pod) => podItem(pod, shape));
+  return {
+    titles: podTitles(shape),
+    items: pods.map((item) => ({ ...item, json: withHeard(item.json, heard) })),
+    absence: `no pods were reported in region ${admin.region}`,
+    wrap: (values) => ({ pods: [...values] }),
+  };
+}
+
+async function appListing(
+  admin: Admin,
+  { name, environmentId, selector }: Query,
+  heard: AgentHeard,
+): Promise<Listing> {
+  const shape = { ...tableOptions(admin), ...heard };
+  const item = (view: AppView): ListedItem => {
+    const { spec } = view.app ?? {};
+    return {
+      title: `app/${printable(idOf(view))}`,
+      json: withHeard(jsonOf(AppViewSchema, view), heard),
+      cells: appCells(view, shape),
+      content: spec && { kind: "app", spec },
+    };
+  };
+  const titles = appTitles(shape);
+  if (name !== undefined) return single(titles, item((await findApp(admin, name)).view));
+  const apps = (await listApps(admin, admin.region)).filter((view) => {
+    const facts = factsOfApp(view);
+    return selector(facts) && ["", facts.environment].includes(environmentId);
+  });
+  return {
+    titles,
+    items: apps.map(item),
+    absence: `no apps in region ${admin.region}`,
+    wrap: (values) => ({ apps: [...values] }),
+  };
+}
+
+async function environmentListing(admin: Admin, { name, selector }: Query): Promise<Listing> {
+  const shape = tableOptions(admin);
+  const item = (environment: Environment): ListedItem => ({
+    title: `environment/${printable(environment.id)}`,
+    json: jsonOf(EnvironmentSchema, environment),
+    cells: environmentCells(environment, shape),
+    content: contentOfEnvironment(environment),
+  });
+  const titles = environmentTitles(shape);
+  if (name !== undefined) return single(titles, item(await findEnvironment(admin, name)));
+  const environments = await listEnvironments(admin, admin.region);
+  return {
+    titles,
+    items: environments.filter((each) => selector(factsOfEnvironment(each))).map(item),
+    absence: `no environments in region ${admin.region}`,
+    wrap: (values) => ({ environments: [...values], nextPageToken: "" }),
+  };
+}
+
+/** Found by name, so the result is its value alone. */
+function single(titles: readonly string[], item: ListedItem): Listing {
+  return { titles, items: [item], absence: "", wrap: ([value = null]) => value };
+}
+
+function tableOptions({ output, now }: Admin): TableOptions {
+  return { wide: output === "wide", nowMs: now() };
 }

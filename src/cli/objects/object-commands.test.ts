@@ -302,14 +302,20 @@ describe("krane get", () => {
       "ID        NAME         READY   PHASE   IMAGE\nd_shown   demo/shown   2/2     Ready   registry.example/shown:1\n",
     );
     const wide = await run(["get", "deploy", "--environment", "env_get", "-o", "wide"]);
-    assert.match(wide.stdout, /^ID .* VERSION +ENVIRONMENT +REPORTED +REASON\nd_shown .* env_get +0s\n$/);
+    assert.match(
+      wide.stdout,
+      /^ID .* VERSION +ENVIRONMENT +RESTARTS +REPORTED +REASON\nd_shown .* env_get +0s\n$/,
+    );
   });
 
   test("says what kinds there are to whoever names none", async () => {
     const { code, stderr } = await run(["get"]);
     assert.deepEqual(
       [code, stderr],
-      [64, "krane: which kind? krane get apps, deployments, sentinels, policies, environments or all\n"],
+      [
+        64,
+        "krane: which kind? krane get apps, deployments, sentinels, policies, environments, pods or all\n",
+      ],
     );
   });
 
@@ -410,7 +416,10 @@ test("krane describe shows what is wanted, what runs and what happened", async (
   assert.match(stdout, /\nVersion: +\d+, processed by the agent\n/);
   assert.match(stdout, /\nWanted:\n {2}apiVersion: krane\/v1\n {2}kind: Deployment\n {2}id: d_told\n/);
   assert.match(stdout, /\n {2}command:\n {4}- node\n {4}- server\.js\n/);
-  assert.match(stdout, /\nPods:\n {2}NAME +STATUS +ADDRESS\n {2}told-0 +Running +told-0\.demo:8080\n/);
+  assert.match(
+    stdout,
+    /\nPods:\n {2}NAME +STATUS +RESTARTS +AGE +ADDRESS\n {2}told-0 +Running +told-0\.demo:8080\n/,
+  );
   assert.match(
     stdout,
     /\nEvents:\n {2}AGE +EVENT +VERSION +BY +OUTCOME\n {2}\d+s +set +\d+ +ann\n {2}\d+s +reported .*\n$/,

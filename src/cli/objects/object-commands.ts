@@ -92,30 +92,38 @@ function addGet(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
     .command("get [kind] [id]")
     .description("list objects, or show one")
     .option("--environment <id>", "only objects of this environment")
+    .option("-l, --selector <conditions>", "only objects with these, such as environment=env_prod")
     .option("--deleted", "include deleted objects")
-    .option("--sort-by <column>", "sort the table by this column, such as image");
+    .option("--sort-by <column>", "sort the table by this column, such as image")
+    .option("-w, --watch", "print it, and then again whatever changes, until Ctrl-C");
   addAdminOptions(get, { output: objectFormats })
     .addHelpText(
       "after",
       `
-KIND is ${kinds}, or all.
-ID is the object's id, or its name in the cluster if that is unique.
+KIND is ${kinds}; pods; or all.
+ID is the object's id, or its name in the cluster if that is unique. For pods, it names a pod, an app or a deployment.
+CONDITIONS are KEY=VALUE or KEY!=VALUE with commas between them. KEY is workspace, project, environment, namespace,
+app or phase.
 
 Examples:
   krane get deployments
   krane get deployment d_hello -o yaml
   krane get deployment/demo/hello           by namespace and name
   krane get all -o wide                     with versions and reasons
+  krane get pods web                        the pods of an app or a deployment
+  krane get all -l environment=env_prod,phase!=ready
+  krane get deployments --watch
   krane get deployments --sort-by image
   krane get app web -o document             a document that krane apply accepts
   krane get apps -o name                    one name per line, as commands accept it
+  krane get pods web -o path=address        the value of a field, one per line
   krane get deployments -o json | jq -r '.objects[] | select(.phase != "PHASE_READY") | .ref.id'
 `,
     )
     .action(async (kind: string | undefined, name: string | undefined) => {
       // Many users try this first; "missing argument" would not tell them the kinds.
       if (kind === undefined)
-        throw new CommandError("usage", `which kind? krane get ${listed([...plurals, "all"], "or")}`);
+        throw new CommandError("usage", `which kind? krane get ${listed([...plurals, "pods", "all"], "or")}`);
       exitWith(
         await withAdmin(get, deps, async (admin) => {
           const { getObjects } = await import("./get-objects.ts");
@@ -127,7 +135,7 @@ Examples:
 
 function addDescribe(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const describe = program.command("describe <kind> [id]").description("show everything about one object");
-  addAdminOptions(describe)
+  addAdminOptions(describe, { output: true })
     .addHelpText(
       "after",
       `
@@ -137,6 +145,7 @@ Examples:
   krane describe deployment d_hello
   krane describe deployment/hello
   krane describe env env_demo
+  krane describe app web -o yaml            with its last events, for programs
 `,
     )
     .action(async (kind: string, name: string | undefined) =>

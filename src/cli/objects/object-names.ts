@@ -58,10 +58,19 @@ export function parseObjectName(
   second: string | undefined,
   allowed: readonly NamedKind[] = namedKinds,
 ): { readonly kind: NamedKind; readonly name: string | undefined } {
+  const { kind, name } = splitName(first, second);
+  return { kind: parseKind(kind, allowed, name === undefined), name };
+}
+
+/** `KIND NAME` or `KIND/NAME`. */
+export function splitName(
+  first: string,
+  second: string | undefined,
+): { readonly kind: string; readonly name: string | undefined } {
   // An unset variable in a script gives an empty id; ignoring it would select all objects of the kind.
   if (second === "") throw new CommandError("usage", "the id is empty");
   const slash = first.indexOf("/");
-  if (slash < 0) return { kind: parseKind(first, allowed, second === undefined), name: second };
+  if (slash < 0) return { kind: first, name: second };
   const name = first.slice(slash + 1);
   if (name === "") throw new CommandError("usage", `${printable(first)}: no id after the slash`);
   if (second !== undefined)
@@ -69,7 +78,7 @@ export function parseObjectName(
       "usage",
       `${printable(first)} already names an object; unexpected argument ${printable(second)}`,
     );
-  return { kind: parseKind(first.slice(0, slash), allowed), name };
+  return { kind: first.slice(0, slash), name };
 }
 
 /** The kind's value in the protocol. */

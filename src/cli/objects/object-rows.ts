@@ -5,7 +5,7 @@ import {
   type ObjectView,
   ObjectView_Phase as Phase,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import type { ColumnName } from "../../kinds/kind-view.ts";
+import type { ColumnName, ListedPod } from "../../kinds/kind-view.ts";
 import { type KindName, kinds } from "../../kinds/kinds.ts";
 import { viewOf } from "../../kinds/object-view.ts";
 import { ageOf } from "../terminal/age.ts";
@@ -61,7 +61,7 @@ export interface Table {
   readonly rows: readonly (readonly Cell[])[];
 }
 
-interface Column {
+export interface Column {
   readonly title: string;
   readonly wide?: true;
   cell(object: ObjectView, options: TableOptions): Cell;
@@ -98,6 +98,11 @@ const columns: Readonly<Record<ColumnName, Column>> = {
       return described !== undefined && "environmentId" in described ? described.environmentId : "";
     },
   },
+  restarts: {
+    ...wide,
+    title: "RESTARTS",
+    cell: (object) => restartsOfPods(viewOf(object).listedPods(object)),
+  },
   reported: {
     ...wide,
     title: "REPORTED",
@@ -106,37 +111,34 @@ const columns: Readonly<Record<ColumnName, Column>> = {
   reason: { ...wide, title: "REASON", cell: (object) => ({ text: reasonOf(object), tone: "bad" }) },
 };
 
+/** Of all pods; empty if the agent is too old to report them. */
+export function restartsOfPods(pods: readonly ListedPod[]): string {
+  const known = pods.flatMap(({ restarts }) => restarts ?? []);
+  return known.length === 0 ? "" : String(known.reduce((sum, each) => sum + each, 0));
+}
+
 /** For objects of all kinds in one table. */
 const mixedColumns: readonly Column[] = [
   { title: "OBJECT", cell: ({ ref }) => titleOf(ref) },
   ...(["name", "ready", "phase", "version", "environment", "reason"] as const).map((name) => columns[name]),
 ];
 
-export function objectTable(
+export function objectColumns(
   kind: KindName | "all",
-  objects: readonly ObjectView[],
-  options: TableOptions,
-): Table {
+  options: Pick<TableOptions, "wide">,
+): readonly Column[] {
   const all = kind === "all" ? mixedColumns : kinds[kind].view.columns.map((name) => columns[name]);
-  const shown = all.filter((column) => options.wide || column.wide !== true);
-  return {
-    titles: shown.map(({ title }) => title),
-    rows: objects.map((object) => shown.map(({ cell }) => cell(object, options))),
-  };
+  return all.filter((column) => options.wide || column.wide !== true);
 }
 
-export function environmentTable(
-  environments: readonly Environment[],
-  options: { readonly wide: boolean },
-): Table {
-  return {
-    titles: ["ID", "WORKSPACE", "PROJECT", "SECRETS", ...(options.wide ? ["VERSION"] : [])],
-    rows: environments.map(({ id, workspaceId, projectId, secretNames, version }) => [
-      id,
-      workspaceId,
-      projectId,
-      options.wide ? secretNames.join(",") : String(secretNames.length),
-      ...(options.wide ? [String(version)] : []),
-    ]),
-  };
+export function environmentTitles({ wide }: Pick<TableOptions, "wide">): readonly string[] {
+  return ["ID", "WORKSPACE", "PROJECT", "SECRETS", ...(wide ? ["VERSION"] : [])];
+}
+
+export function environmentCells(
+  { id, workspaceId, projectId, secretNames, version }: Environment,
+  { wide }: Pick<TableOptions, "wide">,
+): readonly Cell[] {
+  const secrets = wide ? secretNames.join(",") : String(secretNames.length);
+  return [id, workspaceId, projectId, secrets, ...(wide ? [String(version)] : [])];
 }

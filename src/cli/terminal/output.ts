@@ -1,24 +1,35 @@
 // Prints results for programs: protocol messages as JSON or YAML, complete and in field order. Zero values are included,
 // so that a script does not have to handle missing fields.
 import { type DescMessage, type JsonValue, type MessageShape, toJson } from "@bufbuild/protobuf";
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { everyHiddenCharacter } from "../../model/field-problem.ts";
 
 const formats = ["table", "wide", "json", "yaml"] as const;
-/** Of `krane get`: what commands accept as a name, and what `krane apply` accepts as a document. */
-export const objectFormats = ["name", "document"] as const;
+/** Of `krane get`: what commands accept as a name, what `krane apply` accepts as a document, and the value of a field. */
+export const objectFormats = ["name", "document", "path"] as const;
 
 /** Tables are for people and may change; the other formats are for programs and do not. */
 export type OutputFormat = (typeof formats)[number] | (typeof objectFormats)[number];
 
 export function addOutputOption(command: Command, more: readonly OutputFormat[] = []): Command {
+  const choices = [...formats, ...more];
+  const shown = choices.map((choice) => (choice === "path" ? "path=PATH" : choice));
+  const option = new Option("-o, --output <format>", "output format").choices(shown).default("table");
+  if (!more.includes("path")) return command.addOption(option);
   return command.addOption(
-    new Option("-o, --output <format>", "output format").choices([...formats, ...more]).default("table"),
+    option.argParser((text) => {
+      const [choice, path] = text.split(/=(.*)/s, 2);
+      // Only a path has a value.
+      if (choices.some((each) => each === choice) && (choice === "path") === (path !== undefined))
+        return text;
+      throw new InvalidArgumentError(`Allowed choices are ${shown.join(", ")}.`);
+    }),
   );
 }
 
-export function outputOf(command: Command): OutputFormat {
-  return command.opts<{ output?: OutputFormat }>().output ?? "table";
+export function outputOf(command: Command): { readonly output: OutputFormat; readonly path: string } {
+  const [output, path = ""] = (command.opts<{ output?: string }>().output ?? "table").split(/=(.*)/s, 2);
+  return { output: output as OutputFormat, path };
 }
 
 export function isForPrograms(format: OutputFormat): format is "json" | "yaml" {

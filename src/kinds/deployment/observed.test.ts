@@ -36,13 +36,15 @@ function pod(name: string, changed: Partial<ObservedPod> = {}): ObservedPod {
     endpoint: `${name}:8080`,
     cpuMillicores: 250,
     memoryMib: 256,
+    restarts: 0,
+    createdAtSeconds: 0,
     ...changed,
   };
 }
 
 test("the report lists every instance with what is known of it", () => {
   const { update, counts } = observeDeployment(replicaSet, [
-    pod("web-a"),
+    pod("web-a", { restarts: 2, createdAtSeconds: 1_700_000_000 }),
     pod("web-b", { standing: "pending" }),
     pod("web-c", { standing: "CrashLoopBackOff" }),
     pod("web-d", { standing: "omitted" }),
@@ -58,8 +60,8 @@ test("the report lists every instance with what is known of it", () => {
   );
   const [first] = update.instances;
   assert.deepEqual(
-    [first?.address, first?.cpuMillicores, first?.memoryMib],
-    ["web-a.acme.pod.cluster.local:8080", 250n, 256n],
+    [first?.address, first?.cpuMillicores, first?.memoryMib, first?.restarts, first?.createdAtMs],
+    ["web-a.acme.pod.cluster.local:8080", 250n, 256n, 2, 1_700_000_000_000n],
   );
   assert.deepEqual(counts, {
     wanted: 3,
@@ -122,6 +124,8 @@ test("the fingerprint changes with everything that the report says", () => {
     { standing: "omitted" },
     { cpuMillicores: 1 },
     { memoryMib: 1 },
+    { restarts: 1 },
+    { createdAtSeconds: 1 },
     { templateHash: "t0" },
   ];
   const prints = changes.map((changed) => observeDeployment(replicaSet, [pod("web-a", changed)]).fingerprint);

@@ -41,6 +41,8 @@ export function observeDeployment(
     memoryMib: BigInt(pod.memoryMib),
     status: statusOf(pod.standing),
     outdated: isOfOlderTemplate(pod, replicaSet),
+    restarts: pod.restarts,
+    createdAtMs: BigInt(pod.createdAtSeconds) * 1_000n,
   }));
   const update = create(ReportDeploymentStatusRequest_UpdateSchema, {
     k8sName: replicaSet.name,
@@ -50,13 +52,15 @@ export function observeDeployment(
 }
 
 function fingerprintOf({ k8sName, instances }: ReportDeploymentStatusRequest_Update): string {
-  const facts = instances.map(({ k8sName, address, cpuMillicores, memoryMib, status, outdated }) => [
-    k8sName,
-    address,
-    String(cpuMillicores),
-    String(memoryMib),
-    status,
-    outdated,
+  const facts = instances.map((instance) => [
+    instance.k8sName,
+    instance.address,
+    String(instance.cpuMillicores),
+    String(instance.memoryMib),
+    instance.status,
+    instance.outdated,
+    instance.restarts,
+    String(instance.createdAtMs),
   ]);
   return hashOf([k8sName, facts]);
 }

@@ -201,3 +201,12 @@ test("a pod on a node that does not answer is lost, and one behind a readiness g
   assert.equal(projectPod(pod(lost)).obstacle, "NodeLost: its node does not answer");
   assert.equal(projectPod(pod(gated)).obstacle, undefined);
 });
+
+test("restarts of all containers count, and an unreadable time of creation is unknown", () => {
+  const containerStatuses = waiting("CrashLoopBackOff").map((one) => ({ ...one, restartCount: 3 }));
+  const metadata = { creationTimestamp: "2026-01-01T00:00:00Z" };
+  const { restarts, createdAtSeconds } = projectPod(pod({ ...ready, containerStatuses }, metadata));
+  assert.deepEqual([restarts, createdAtSeconds], [6, 1_767_225_600]);
+  const unknown = projectPod(pod(ready, { creationTimestamp: "yesterday" }));
+  assert.deepEqual([unknown.restarts, unknown.createdAtSeconds], [0, 0]);
+});

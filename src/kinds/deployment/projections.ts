@@ -54,6 +54,10 @@ export interface PodProjection {
   readonly endpoint: string;
   readonly cpuMillicores: number;
   readonly memoryMib: number;
+  /** Of all of its containers. */
+  readonly restarts: number;
+  /** Since 1970; 0 if unknown. */
+  readonly createdAtSeconds: number;
   /** Why it cannot run; absent if it can, so that a healthy pod takes no extra memory. */
   readonly obstacle?: string;
   /** What makes it less isolated than krane's template; absent if nothing does. */
@@ -153,10 +157,23 @@ export function projectPod(pod: Pod, share: Share = (text) => text): PodProjecti
     endpoint: endpointOf(pod, portOf(container)),
     cpuMillicores: Number(parseMillicores(limits?.["cpu"])),
     memoryMib: Number(parseMebibytes(limits?.["memory"])),
+    restarts: restartsOf(pod),
+    createdAtSeconds: createdAtSeconds(metadata?.creationTimestamp),
     ...(obstacle !== undefined && { obstacle }),
     ...(weakness !== undefined && { weakness }),
     ...(hasNoSandbox(pod) && { isUnsandboxed: true as const }),
   };
+}
+
+function restartsOf({ status }: Pod): number {
+  return (status?.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0);
+}
+
+/** In seconds, as Kubernetes writes it: small numbers take no memory of their own. */
+function createdAtSeconds(text: string | undefined): number {
+  // biome-ignore lint/style/noRestrictedGlobals: it reads a timestamp that Kubernetes wrote.
+  const ms = Date.parse(text ?? "");
+  return Number.isNaN(ms) ? 0 : Math.trunc(ms / 1_000);
 }
 
 function standingOf({ metadata, status }: Pod, failure: PodFailure | undefined): PodStanding {

@@ -9,7 +9,7 @@ import type { KindView, PodCounts } from "../kind-view.ts";
 import { readyPodsText, workloadColumns, workloadText } from "../workload-view.ts";
 
 export const deploymentView: KindView = {
-  columns: workloadColumns,
+  columns: workloadColumns.flatMap((name) => (name === "reported" ? ["restarts", name] : [name])),
   podsOf,
   listedPods: ({ deployment }) => deployment?.instances ?? [],
   reportedAtMs: ({ deployment }) => deployment?.reportedAtMs,
