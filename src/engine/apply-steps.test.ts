@@ -52,6 +52,7 @@ function objectStep(
     adoptee: untouched,
     entryOf: untouched,
     wrote: () => ({ ...asWanted, contentHash: stored }),
+    gone: untouched,
     hashOf: () => stored,
     driftOf: () => [],
     addedTo: () => [],

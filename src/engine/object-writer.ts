@@ -179,8 +179,15 @@ export class ObjectWriter {
     } catch (error) {
       if (isConflict(error) && ref.namespace !== undefined) this.deps.onConflict(ref.namespace);
       if (live === undefined) throw error;
+      if (isConflict(error)) await this.noteIfGone(object, live.uid, signal);
       return this.repair.applyAfter(error, object, live.uid, apply, signal);
     }
+  }
+
+  /** A conflict may mean that the object was deleted and the watch has not shown it: the manifest carries its uid. */
+  private async noteIfGone(object: OwnedObject, uid: string, signal: AbortSignal): Promise<void> {
+    const found = await this.deps.api.get(object.kind, object.ref, {}, signal);
+    if (found?.metadata?.uid !== uid) object.gone(uid);
   }
 
   private async applyManifest(

@@ -67,6 +67,8 @@ export interface OwnedObject {
   /** Converts a live object that the cache does not show. */
   entryOf(object: KubeObject): LiveEntry;
   wrote(object: KubeObject): LiveEntry;
+  /** The server no longer has the object of this uid. */
+  gone(uid: string): void;
   /** The content hash of an object that is not live, such as the response to a dry run. */
   hashOf(object: KubeObject): string;
   /** Where a live object differs from the manifest, apart from what is tolerated. */
@@ -193,6 +195,10 @@ class WatchedObject<T extends KubeObject, P extends LiveProjection, I extends st
 
   wrote(object: KubeObject): LiveEntry {
     return liveEntry(this.watched.wrote(object as T), this.options.judge);
+  }
+
+  gone(uid: string): void {
+    this.watched.gone(this.options.key, uid);
   }
 
   hashOf(object: KubeObject): string {

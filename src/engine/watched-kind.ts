@@ -161,10 +161,13 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   /** Deletes an object, and records that it is gone until its watch event arrives. */
   delete(ref: ObjectRef, uid: string, send: () => Promise<DeleteOutcome>): Promise<DeleteOutcome> {
     const key = objectKey(ref);
-    return this.departures.whileLeaving({ key, uid }, send, () => {
-      this.written.set(key, { kind: "gone", uid, atMs: this.clock.nowMs() });
-      this.cache.settleMissing(key, uid, undefined);
-    });
+    return this.departures.whileLeaving({ key, uid }, send, () => this.gone(key, uid));
+  }
+
+  /** The server says that the object of this uid is gone; the watch may not have shown it yet. */
+  gone(key: string, uid: string): void {
+    this.written.set(key, { kind: "gone", uid, atMs: this.clock.nowMs() });
+    this.cache.settleMissing(key, uid, undefined);
   }
 
   /** Whether the object exists and the watch does not show it, because it lacks the labels that the watch selects by. */

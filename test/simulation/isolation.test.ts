@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { kinds } from "../../src/kinds/kinds.ts";
 import type { KubeApi } from "../../src/kube/api.ts";
+import { ciliumNetworkPolicies } from "../../src/kube/resources.ts";
 import { defaultOptions, region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
 
+const never = new AbortController().signal;
 const createDeploymentController = await kinds.deployment.loadController();
 
 function order(agent: SimulatedAgent): readonly string[] {
@@ -146,5 +148,22 @@ test("a port that is asked for while the policy is being narrowed is let in", as
   await world.until("its port is open", async () => (await ports()) === "8001,8002", 5_000);
   await world.clock.advance(30_000);
   assert.equal(await ports(), "8001,8002");
+  await world.stop();
+});
+
+test("a policy whose deletion no watch has shown is created again before the next workload", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1, { port: 8001 });
+  await world.startAgent();
+  await world.until("it is there", async () => (await world.replicaSets()).length === 1);
+  await world.clock.advance(2_000);
+  const [policy] = await world.policies();
+  const { name = "", namespace = "" } = policy?.metadata ?? {};
+  world.server.faults.dropEvents(1, (path) => path.includes("ciliumnetworkpolicies"));
+  await world.api.delete(ciliumNetworkPolicies, { namespace, name }, {}, never);
+  // The cache still shows the old policy. A write to it tells otherwise.
+  await world.setDeployment(2, { port: 8002 });
+  await world.until("the new one is there", async () => (await world.replicaSets()).length === 2, 20_000);
+  assert.deepEqual((await world.policies()).map(admitted), [["8001", "8002"]]);
   await world.stop();
 });
