@@ -85,29 +85,35 @@ class Exchange {
         this.releases.push(() => timer.cancel());
       }
       for (const signal of this.signals) this.releases.push(onAbort(signal, () => fail(signal.reason)));
-      const isLost = link.losesRequest();
+      const fate = link.fateOf("request", this.name);
+      if (!process.isAlive) return;
       link.carry(() => {
         // A client that gave up has reset the connection.
-        if (isLost || this.isOver) return;
+        if (fate?.kind === "lose" || this.isOver) return;
         this.deps
           .handler(requestOf(this.request), open)
           .then((response) => this.answer(response, resolve), fail);
-      });
+      }, link.notBefore(fate));
     });
   }
 
   private answer(response: ApiResponse, resolve: (response: ApiResponse) => void): void {
     const { process, link } = this.deps;
-    if (link.losesResponse()) {
+    const fate = link.fateOf("response", this.name);
+    if (fate?.kind === "lose" || !process.isAlive) {
       discard(response);
       return;
     }
-    link.carry(() =>
+    const deliver = () =>
       process.wake(() => {
         if (this.isOver) discard(response);
         else this.end(() => resolve(response));
-      }),
-    );
+      });
+    link.carry(deliver, link.notBefore(fate));
+  }
+
+  private get name(): string {
+    return `${this.request.method} ${this.request.path}`;
   }
 
   private end(settle: () => void): void {
@@ -173,7 +179,9 @@ class Watch {
     const { link } = this.deps;
     try {
       for await (const value of values) {
-        if (link.cutsHere()) return this.arrive(() => this.stop(this.broken("cut inside a line")));
+        const fate = link.fateOf("event", `watch ${this.path}`);
+        if (fate?.kind === "cut") return this.arrive(() => this.stop(this.broken("cut inside a line")));
+        this.lastDueMs = Math.max(this.lastDueMs, link.notBefore(fate));
         this.arrive(() => {
           this.queue.push(value);
           this.awaitNext();

@@ -79,13 +79,6 @@ export class Ledger {
   }
 }
 
-/** Whether a pod belongs to a deployment that krane runs; a foreign one has other labels. */
-export function isTenantPod({ metadata: { labels = {}, ownerReferences = [] } }: LiveObject): boolean {
-  return (
-    labels[labelKeys.deploymentId] !== undefined && ownerReferences.some(({ kind }) => kind === "ReplicaSet")
-  );
-}
-
 const idLabels = {
   deployment: labelKeys.deploymentId,
   sentinel: labelKeys.sentinelId,

@@ -6,7 +6,6 @@ import type { ApplyInit, KindName } from "../src/kinds/kinds.ts";
 import { createSpec } from "../src/server/kind-messages.ts";
 import { stopping } from "../src/server/row-rules.ts";
 import type { Choices } from "./choices.ts";
-import { isTenantPod } from "./ledger.ts";
 import type { LiveObject } from "./sim-cluster.ts";
 import { canary } from "./sim-vault.ts";
 import { region, type World } from "./world.ts";
@@ -18,9 +17,7 @@ const slots = 5;
 const author = (world: World) => ({ by: "sim", atMs: world.clock.wallMs() });
 
 /** A place for a deployment: its name never changes, but its id does when it is created again. */
-function tenantOf(choices: Choices) {
-  const namespace = choices.one(namespaces);
-  const slot = choices.index(slots);
+export function placeOf(namespace: string, slot: number) {
   const environment = `env_${namespace}${slot % 2}`;
   return {
     namespace,
@@ -29,6 +26,13 @@ function tenantOf(choices: Choices) {
     workspaceId: `ws_${namespace}`,
     projectId: `proj_${namespace}`,
   };
+}
+
+export type Place = ReturnType<typeof placeOf>;
+
+function anyPlace(choices: Choices): Place {
+  const namespace = choices.one(namespaces);
+  return placeOf(namespace, choices.index(slots));
 }
 
 async function rowsOf<K extends KindName>(world: World, kind: K) {
@@ -47,8 +51,35 @@ async function put<K extends KindName>(world: World, kind: K, id: string, init: 
   world.ledger.add(kind, id, "running");
 }
 
-async function orderDeployment(world: World, choices: Choices): Promise<void> {
-  const { namespace, name, environment, workspaceId, projectId } = tenantOf(choices);
+export interface DeploymentWish {
+  readonly replicas: number;
+  readonly port: number;
+  readonly hasSecrets: boolean;
+}
+
+export function orderDeployment(world: World, place: Place, id: string, wish: DeploymentWish): Promise<void> {
+  const { namespace, name, environment, workspaceId, projectId } = place;
+  return put(world, "deployment", id, {
+    k8sNamespace: namespace,
+    k8sName: name,
+    workspaceId,
+    projectId,
+    environmentId: environment,
+    deploymentId: id,
+    image: `registry.example/${namespace}/web:${world.ledger.next}`,
+    replicas: wish.replicas,
+    cpuMillicores: 250n,
+    memoryMib: 256n,
+    port: wish.port,
+    ...(wish.hasSecrets && {
+      encryptedEnvironmentVariables: world.vault.blobOf(environment, `${canary}${environment}`),
+    }),
+  });
+}
+
+async function orderAnyDeployment(world: World, choices: Choices): Promise<void> {
+  const place = anyPlace(choices);
+  const { namespace, name } = place;
   const rows = (await rowsOf(world, "deployment")).filter(
     ({ spec }) => spec.k8sNamespace === namespace && spec.k8sName === name,
   );
@@ -56,44 +87,28 @@ async function orderDeployment(world: World, choices: Choices): Promise<void> {
   const id =
     running?.id ??
     `d_${namespace}${name.at(-1)}-${rows.length === 0 || choices.chance(0.5) ? 0 : rows.length}`;
-  const number = world.ledger.next;
   const hasSecrets = choices.chance(0.4);
-  await put(world, "deployment", id, {
-    k8sNamespace: namespace,
-    k8sName: name,
-    workspaceId,
-    projectId,
-    environmentId: environment,
-    deploymentId: id,
-    image: `registry.example/${namespace}/web:${number}`,
-    replicas: choices.index(4),
-    cpuMillicores: 250n,
-    memoryMib: 256n,
-    port: 8080 + choices.index(3),
-    ...(hasSecrets && {
-      encryptedEnvironmentVariables: world.vault.blobOf(environment, `${canary}${environment}`),
-    }),
-  });
+  const replicas = choices.index(4);
+  await orderDeployment(world, place, id, { replicas, port: 8080 + choices.index(3), hasSecrets });
 }
 
-async function orderSentinel(world: World, choices: Choices): Promise<void> {
-  const { namespace, environment, workspaceId, projectId } = tenantOf(choices);
+export function orderSentinel(world: World, place: Place, replicas: number): Promise<void> {
+  const { namespace, environment, workspaceId, projectId } = place;
   const id = `se_${environment}`;
-  await put(world, "sentinel", id, {
+  return put(world, "sentinel", id, {
     k8sName: `gate-${environment.replace("_", "-")}`,
     workspaceId,
     projectId,
     environmentId: environment,
     sentinelId: id,
     image: `registry.example/${namespace}/sentinel:${world.ledger.next}`,
-    replicas: 1 + choices.index(2),
+    replicas,
     cpuMillicores: 250n,
     memoryMib: 256n,
   });
 }
 
-async function orderPolicy(world: World, choices: Choices): Promise<void> {
-  const { namespace, name, environment } = tenantOf(choices);
+export function orderPolicy(world: World, { namespace, name, environment }: Place): Promise<void> {
   const id = `net_${namespace}${name.at(-1)}`;
   const port = String(world.ledger.portOf(world.ledger.next));
   const spec = {
@@ -106,7 +121,7 @@ async function orderPolicy(world: World, choices: Choices): Promise<void> {
     ],
   };
   const document = { apiVersion: "cilium.io/v2", kind: "CiliumNetworkPolicy", metadata: { name: "x" }, spec };
-  await put(world, "policy", id, {
+  return put(world, "policy", id, {
     k8sNamespace: namespace,
     k8sName: `extra-${name}`,
     ciliumNetworkPolicyId: id,
@@ -114,14 +129,17 @@ async function orderPolicy(world: World, choices: Choices): Promise<void> {
   });
 }
 
+export async function orderDeletion(world: World, kind: KindName, id: string): Promise<void> {
+  await world.plane.store.change(region, kind, id, stopping(kind), author(world));
+  world.trace.add("people", `order ${world.ledger.next}: delete ${kind} ${id}`);
+  world.ledger.add(kind, id, "stopped");
+}
+
 /** Orders the deletion of something that is wanted. */
 async function stopOne(world: World, choices: Choices, kind: KindName): Promise<void> {
   const running = (await rowsOf(world, kind)).filter(({ desired }) => desired === "running");
   if (running.length === 0) return;
-  const { id } = choices.one(running);
-  await world.plane.store.change(region, kind, id, stopping(kind), author(world));
-  world.trace.add("people", `order ${world.ledger.next}: delete ${kind} ${id}`);
-  world.ledger.add(kind, id, "stopped");
+  await orderDeletion(world, kind, choices.one(running).id);
 }
 
 /** A row vanishes without an order, as by a mistake in the database. */
@@ -144,7 +162,7 @@ const groups = {
 type Plural = keyof typeof groups;
 const versions = { apps: "v1", "cilium.io": "v2", "": "v1" } as const;
 
-function pathOf(plural: Plural, { metadata: { namespace = "", name = "" } }: LiveObject): string {
+export function pathOf(plural: Plural, { metadata: { namespace = "", name = "" } }: LiveObject): string {
   const group = groups[plural];
   const root = group === "" ? "/api/v1" : `/apis/${group}/${versions[group]}`;
   return `${root}/namespaces/${namespace}/${plural}/${name}`;
@@ -183,15 +201,19 @@ const edits: readonly ((choices: Choices) => unknown)[] = [
 async function editByHand(world: World, choices: Choices): Promise<void> {
   const plural = choices.one(["replicasets", "replicasets", "deployments"] as const);
   const object = pick(world, choices, plural);
-  if (object === undefined) return;
+  // The ReplicaSet of an apps/v1 Deployment is not krane's, and the embedded cluster does not repair its template.
+  if (object === undefined || object.metadata.ownerReferences?.[0]?.kind === "Deployment") return;
   const body = choices.one(edits)(choices);
   const contentType = "application/merge-patch+json";
   await world.cluster.kubectl({ method: "PATCH", path: pathOf(plural, object), contentType, body });
 }
 
-/** Somebody creates an object of their own under a name that a tenant may use later, with krane's labels. */
+/**
+ * Somebody creates a ReplicaSet of their own under a name that a tenant may use later, with krane's labels. Its pods pose
+ * as those of a tenant.
+ */
 async function createForeign(world: World, choices: Choices): Promise<void> {
-  const { namespace, name, environment } = tenantOf(choices);
+  const { namespace, name, environment } = anyPlace(choices);
   const labels = {
     "app.kubernetes.io/managed-by": "krane",
     "app.kubernetes.io/component": "deployment",
@@ -199,15 +221,16 @@ async function createForeign(world: World, choices: Choices): Promise<void> {
     "unkey.com/environment.id": environment,
   };
   const selector = { "foreign.example/app": name };
+  const containers = [{ name: "app", image: "registry.example/foreign/app" }];
   const template = {
-    metadata: { labels: selector },
-    spec: { containers: [{ name: "app", image: "registry.example/foreign/app" }] },
+    metadata: { labels: { ...labels, ...selector } },
+    spec: { runtimeClassName: "gvisor", containers },
   };
   const body = {
     apiVersion: "apps/v1",
     kind: "ReplicaSet",
     metadata: { name: choices.chance(0.3) ? name : `foreign-${name}`, namespace, labels },
-    spec: { replicas: 0, selector: { matchLabels: selector }, template },
+    spec: { replicas: choices.index(2), selector: { matchLabels: selector }, template },
   };
   const path = `/apis/apps/v1/namespaces/${namespace}/replicasets`;
   await world.cluster.kubectl({ method: "POST", path, contentType: "application/json", body });
@@ -251,7 +274,7 @@ async function askForSecrets(world: World, choices: Choices): Promise<void> {
   client.decryptSecretsBlob(request).then(
     ({ envVars }) => {
       world.trace.add("pod", `${pod.metadata.name} got secrets`);
-      const isOwn = environmentId === own && isTenantPod(pod);
+      const isOwn = environmentId === own && world.isTenantPod(pod);
       if (!isOwn) world.violate("K7", `pod ${pod.metadata.name} of ${own} got ${JSON.stringify(envVars)}`);
     },
     () => world.trace.add("pod", `${pod.metadata.name} got no secrets`),
@@ -280,11 +303,11 @@ async function tokenOf(
 
 /** With their weights. */
 export const life: readonly (readonly [weight: number, name: string, action: Action])[] = [
-  [30, "order a deployment", orderDeployment],
+  [30, "order a deployment", orderAnyDeployment],
   [8, "delete a deployment", (world, choices) => stopOne(world, choices, "deployment")],
-  [6, "order a sentinel", orderSentinel],
+  [6, "order a sentinel", (world, choices) => orderSentinel(world, anyPlace(choices), 1 + choices.index(2))],
   [2, "delete a sentinel", (world, choices) => stopOne(world, choices, "sentinel")],
-  [4, "order a policy", orderPolicy],
+  [4, "order a policy", (world, choices) => orderPolicy(world, anyPlace(choices))],
   [2, "delete a policy", (world, choices) => stopOne(world, choices, "policy")],
   [6, "delete by hand", deleteByHand],
   [8, "edit by hand", editByHand],

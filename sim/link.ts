@@ -25,11 +25,24 @@ const pingMs = 15_000;
 /** How an open stream ends. */
 export type Cut = "reset" | "end";
 
+/** Where a message is when a plan interferes: about to be sent, executed by the peer, or a part of a stream on its way. */
+export type MessagePoint = "request" | "response" | "event";
+
+/** What a plan does to one message. A message that is held up holds up those behind it in its stream. */
+export type Interference =
+  | { readonly kind: "lose" }
+  | { readonly kind: "cut" }
+  | { readonly kind: "hold"; readonly ms: number };
+
+/** Called for each message; it may also kill the process. */
+export type Interfere = (point: MessagePoint, what: string) => Interference | undefined;
+
 export interface OpenStream {
   cut(how: Cut): void;
 }
 
 export interface LinkDeps {
+  readonly interfere?: Interfere;
   /** Whether the process pings the peer. Otherwise the silence of a stream is noticed only by its reader. */
   readonly hasPings?: boolean;
   readonly clock: Clock;
@@ -44,11 +57,13 @@ export class Link {
   private readonly process: SimProcess;
   private readonly streams = new Set<OpenStream>();
   private readonly hasPings: boolean;
+  private readonly interfere: Interfere | undefined;
   private held: (() => void)[] = [];
   private dead: Timer | undefined;
 
-  constructor(name: string, process: SimProcess, { clock, choices, hasPings = false }: LinkDeps) {
+  constructor(name: string, process: SimProcess, { clock, choices, hasPings = false, interfere }: LinkDeps) {
     this.name = name;
+    this.interfere = interfere;
     this.process = process;
     this.clock = clock;
     this.choices = choices;
@@ -95,16 +110,17 @@ export class Link {
     return dueMs;
   }
 
-  losesRequest(): boolean {
-    return this.choices.chance(this.weather.requestLoss);
+  /** What happens to a message here: by the weather, and by the plan. */
+  fateOf(point: MessagePoint, what: string): Interference | undefined {
+    const planned = this.interfere?.(point, what);
+    const { requestLoss, responseLoss, cutRate } = this.weather;
+    if (point === "event") return this.choices.chance(cutRate) ? { kind: "cut" } : planned;
+    return this.choices.chance(point === "request" ? requestLoss : responseLoss) ? { kind: "lose" } : planned;
   }
 
-  losesResponse(): boolean {
-    return this.choices.chance(this.weather.responseLoss);
-  }
-
-  cutsHere(): boolean {
-    return this.choices.chance(this.weather.cutRate);
+  /** When a message arrives at the earliest. */
+  notBefore(fate: Interference | undefined): number {
+    return fate?.kind === "hold" ? this.clock.nowMs() + fate.ms : 0;
   }
 
   /** Returns a function that forgets the stream. */

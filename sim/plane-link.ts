@@ -28,14 +28,15 @@ export function createPlaneLink(deps: PlaneLinkDeps, interceptors: readonly Inte
     // The server's deadline would run on the real clock.
     request.header.delete("Connect-Timeout-Ms");
     const linked = linkSignals(request.signal, closing.signal, process.gone);
-    await hop(link, process, linked.signal, link.losesRequest(), "to-server");
+    const way = { link, process, signal: linked.signal, what: request.method.name };
+    await hop(way, "request");
     const response = await next({ ...request, signal: linked.signal });
-    await hop(link, process, linked.signal, link.losesResponse(), "to-process");
+    await hop(way, "response");
     if (!response.stream) {
       linked.release();
       return response;
     }
-    return { ...response, message: received(response, deps, linked) };
+    return { ...response, message: received(response, request.method.name, deps, linked) };
   };
   const current = (): Transport => {
     const server = deps.answering();
@@ -56,29 +57,35 @@ export function createPlaneLink(deps: PlaneLinkDeps, interceptors: readonly Inte
   };
 }
 
+interface Way {
+  readonly link: Link;
+  readonly process: SimProcess;
+  readonly signal: AbortSignal;
+  /** For the trace of a plan. */
+  readonly what: string;
+}
+
 /** One message on its way. A lost one keeps its caller waiting until that gives up. */
-function hop(
-  link: Link,
-  process: SimProcess,
-  signal: AbortSignal,
-  isLost: boolean,
-  direction: "to-server" | "to-process",
-): Promise<void> {
+function hop({ link, process, signal, what }: Way, point: "request" | "response"): Promise<void> {
   return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const fate = link.fateOf(point, what);
     signal.throwIfAborted();
     const stopListening = onAbort(signal, () => reject(signal.reason));
     const arrived = () => {
       stopListening();
       resolve();
     };
-    if (isLost) return;
-    link.carry(() => (direction === "to-server" ? arrived() : void process.wake(arrived)));
+    if (fate?.kind === "lose") return;
+    const deliver = () => (point === "request" ? arrived() : void process.wake(arrived));
+    link.carry(deliver, link.notBefore(fate));
   });
 }
 
 /** The messages of a stream, as they arrive at the process. */
 function received<M>(
   { message }: { readonly message: AsyncIterable<M> },
+  what: string,
   { process, link }: PlaneLinkDeps,
   connection: ReturnType<typeof linkSignals>,
 ): AsyncIterable<M> {
@@ -102,8 +109,10 @@ function received<M>(
   const send = async () => {
     try {
       for await (const each of message) {
-        if (link.cutsHere())
+        const fate = link.fateOf("event", what);
+        if (fate?.kind === "cut")
           return arrive(() => stop(new ConnectError("cut inside a message", Code.Unavailable)));
+        lastDueMs = Math.max(lastDueMs, link.notBefore(fate));
         arrive(() => queue.push(each));
       }
       arrive(() => stop());

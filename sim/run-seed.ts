@@ -43,6 +43,8 @@ const disturbedMsDefault = 20 * 60_000;
 // A deletion that is held back, a namespace in back-off and a node that was lost all take minutes.
 const settleMaxMs = 25 * 60_000;
 const settleStepMs = 20_000;
+// Absent rows may still be confirmed, and seals restored, shortly after.
+const calmMs = 10 * 60_000;
 // Longer than the replay of the streams and the full report, which happen every ten minutes.
 const steadyMs = 12 * 60_000;
 
@@ -92,23 +94,13 @@ export async function runSeed(options: SeedOptions): Promise<SeedOutcome> {
   const { seed, kinds, disturbedMs = disturbedMsDefault, only, onTraceLine } = options;
   const plan = planOf(seed, disturbedMs).filter(({ index }) => only?.has(index) ?? true);
   const world = await World.create({ seed, kinds, ...(onTraceLine && { onTraceLine }) });
-  const ownership = new OwnershipOracle(world);
-  const convergence = new Convergence(world, ownership);
-  const oracles = [
-    ownership,
-    new OrdersOracle(world),
-    new IsolationOracle(world),
-    new LeaseOracle(world),
-    new SpeechOracle(world),
-    convergence,
-  ];
-  for (const oracle of oracles) world.watch(oracle);
+  const convergence = watchEverything(world);
   for (const agent of world.agents) agent.start();
   const startMs = world.clock.nowMs();
   for (const event of plan) world.clock.setTimer(event.atMs, () => void happen(world, event));
   await world.runFor(disturbedMs);
   healAll(world);
-  await settle(world, convergence);
+  await convergenceOf(world, convergence, { settleMaxMs, settleStepMs, calmMs, steadyMs });
   world.abandon();
   return {
     seed,
@@ -120,6 +112,21 @@ export async function runSeed(options: SeedOptions): Promise<SeedOutcome> {
     ...(world.violation && { violation: world.violation }),
     lastLines: world.trace.last(40),
   };
+}
+
+/** All oracles. The one that is returned also judges how the run ends. */
+export function watchEverything(world: World): Convergence {
+  const convergence = new Convergence(world);
+  const oracles = [
+    new OwnershipOracle(world),
+    new OrdersOracle(world),
+    new IsolationOracle(world),
+    new LeaseOracle(world),
+    new SpeechOracle(world),
+    convergence,
+  ];
+  for (const oracle of oracles) world.watch(oracle);
+  return convergence;
 }
 
 async function happen(world: World, { index, kind, name }: PlannedEvent): Promise<void> {
@@ -134,8 +141,20 @@ async function happen(world: World, { index, kind, name }: PlannedEvent): Promis
   }
 }
 
+export interface Patience {
+  readonly settleMaxMs: number;
+  readonly settleStepMs: number;
+  /** Between the moment when nothing differs and the one from which on nothing may be written. */
+  readonly calmMs: number;
+  readonly steadyMs: number;
+}
+
 /** When the adversary stops, the cluster becomes what is wanted, and stays so without another write. */
-async function settle(world: World, convergence: Convergence): Promise<void> {
+export async function convergenceOf(
+  world: World,
+  convergence: Convergence,
+  { settleMaxMs, settleStepMs, calmMs, steadyMs }: Patience,
+): Promise<void> {
   let differences: readonly string[] = [];
   for (let waitedMs = 0; waitedMs < settleMaxMs; waitedMs += settleStepMs) {
     await world.runFor(settleStepMs);
@@ -145,8 +164,7 @@ async function settle(world: World, convergence: Convergence): Promise<void> {
   }
   if (differences.length > 0)
     return world.violate("K12", `not converged: ${differences.slice(0, 5).join("; ")}`);
-  // Absent rows may still be confirmed, and seals restored, shortly after.
-  await world.runFor(10 * 60_000);
+  await world.runFor(calmMs);
   convergence.takeWrites();
   await world.runFor(steadyMs);
   const writes = convergence.takeWrites();

@@ -13,7 +13,7 @@ import { serviceAccountDir } from "../src/kube/in-cluster.ts";
 import { createLog } from "../src/telemetry/log.ts";
 import { Choices } from "./choices.ts";
 import { createKubeLink } from "./kube-link.ts";
-import { Link } from "./link.ts";
+import { type Interfere, Link } from "./link.ts";
 import { createPlaneLink } from "./plane-link.ts";
 import type { SimCluster } from "./sim-cluster.ts";
 import { controlToken, type SimPlane } from "./sim-plane.ts";
@@ -43,6 +43,8 @@ export interface SimAgentDeps {
   readonly plane: SimPlane;
   readonly vault: SimVault;
   readonly kinds: readonly AnyKind[];
+  /** What a plan does to the messages between a process and its peers. */
+  readonly interfere?: (agent: SimAgent, ...message: Parameters<Interfere>) => ReturnType<Interfere>;
   trace(who: string, what: string): void;
   /** Sees every line of the agent's log. */
   onLog(who: string, line: string): void;
@@ -114,7 +116,7 @@ token = "${schedulerToken}"`);
 
   start(): void {
     if (this.current !== undefined) return;
-    const { clock, seed } = this.deps;
+    const { clock, seed, interfere } = this.deps;
     this.starts += 1;
     const name = `agent ${this.name}.${this.starts}`;
     const process = new SimProcess(name, clock);
@@ -123,6 +125,7 @@ token = "${schedulerToken}"`);
         clock,
         choices: new Choices(seed, `${name} to ${peer}`),
         hasPings,
+        ...(interfere && { interfere: (...message) => interfere(this, ...message) }),
       });
     const links = { kube: linkTo("kube", false), plane: linkTo("plane", true) };
     const running: Running = {

@@ -5,8 +5,8 @@ import { type AnyKind, type KindName, kindNames } from "../src/kinds/kinds.ts";
 import { createLog, type Log } from "../src/telemetry/log.ts";
 import { Choices } from "./choices.ts";
 import { Ledger } from "./ledger.ts";
-import { SimAgent } from "./sim-agent.ts";
-import { type AuditedChange, type AuditRecord, SimCluster } from "./sim-cluster.ts";
+import { SimAgent, type SimAgentDeps } from "./sim-agent.ts";
+import { type AuditedChange, type AuditRecord, type LiveObject, SimCluster } from "./sim-cluster.ts";
 import { type Backup, SimPlane } from "./sim-plane.ts";
 import { SimVault } from "./sim-vault.ts";
 import { Trace } from "./trace.ts";
@@ -38,6 +38,7 @@ export interface WorldOptions {
   readonly seed: number;
   readonly kinds: readonly AnyKind[];
   readonly onTraceLine?: (line: string) => void;
+  readonly interfere?: SimAgentDeps["interfere"];
 }
 
 export class World {
@@ -52,12 +53,14 @@ export class World {
   /** Of the control plane's database. */
   readonly backups: Backup[] = [];
   violation: Violation | undefined;
+  /** The uids of what agents created. */
+  private readonly ofAgents = new Set<string>();
   private readonly oracles: Oracle[] = [];
   /** While false, an agent that ends is not started again. */
   private isKubeletUp = true;
 
   private constructor(options: WorldOptions, create: (world: World) => SimPlane) {
-    const { seed, kinds, onTraceLine } = options;
+    const { seed, kinds, onTraceLine, interfere } = options;
     this.seed = seed;
     this.trace = new Trace(() => this.clock.nowMs(), onTraceLine);
     this.vault = new SimVault(this.clock);
@@ -66,12 +69,15 @@ export class World {
       choices: new Choices(seed, "cluster"),
       onAudit: (record) => this.audited(record),
       onChange: (change, actor) => {
+        const { before, after } = change;
+        if (before === undefined && after !== undefined && actor.startsWith("agent "))
+          this.ofAgents.add(after.metadata.uid ?? "");
         for (const oracle of this.oracles) oracle.onChange?.(change, actor);
       },
     });
     this.plane = create(this);
     const { clock, cluster, plane, vault } = this;
-    const deps = { seed, region, clock, cluster, plane, vault, kinds };
+    const deps = { seed, region, clock, cluster, plane, vault, kinds, ...(interfere && { interfere }) };
     this.agents = ["a", "b"].map(
       (name) =>
         new SimAgent(name, {
@@ -108,6 +114,16 @@ export class World {
     if (this.violation !== undefined) return;
     this.violation = { invariant, what, atMs: this.clock.nowMs() };
     this.trace.add("oracle", `${invariant}: ${what}`);
+  }
+
+  /** Whether an agent created the object. */
+  isOfAgents({ metadata: { uid = "" } }: LiveObject): boolean {
+    return this.ofAgents.has(uid);
+  }
+
+  /** Whether a ReplicaSet that an agent created made the pod. */
+  isTenantPod({ metadata: { ownerReferences = [] } }: LiveObject): boolean {
+    return ownerReferences.some(({ kind, uid }) => kind === "ReplicaSet" && this.ofAgents.has(uid));
   }
 
   async runFor(ms: number): Promise<void> {

@@ -1,12 +1,11 @@
 // K11 and K12: what still differs between the control plane and the cluster, and whether agents write although nothing does.
 import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { type KindName, kindNames } from "../../src/kinds/kinds.ts";
-import { labelKeys } from "../../src/model/labels.ts";
+import { annotationKeys, labelKeys, managedBy } from "../../src/model/labels.ts";
 import { orderBehind } from "../ledger.ts";
 import type { AuditRecord, LiveObject } from "../sim-cluster.ts";
 import { type Oracle, region, type World } from "../world.ts";
 import { managedChanges, nameOf } from "./audit-view.ts";
-import type { OwnershipOracle } from "./ownership.ts";
 
 const places: Readonly<Record<KindName, readonly [plural: string, group: string]>> = {
   deployment: ["replicasets", "apps"],
@@ -16,20 +15,27 @@ const places: Readonly<Record<KindName, readonly [plural: string, group: string]
 
 export class Convergence implements Oracle {
   private readonly world: World;
-  private readonly ownership: OwnershipOracle;
   private writes: string[] = [];
+  /** When an agent last deleted a workload, by namespace. */
+  private readonly deletedMs = new Map<string, number>();
 
-  constructor(world: World, ownership: OwnershipOracle) {
+  constructor(world: World) {
     this.world = world;
-    this.ownership = ownership;
   }
 
   onAudit(record: AuditRecord): void {
     for (const change of managedChanges(record)) {
+      const { plural, namespace, after } = change;
       // What the control plane does not have is confirmed for ten minutes and longer; OrdersOracle judges deletions.
-      if (change.after !== undefined)
+      if (after === undefined) this.deletedMs.set(namespace, record.atMs);
+      else if (plural !== "ciliumnetworkpolicies" || !this.followsDeletion(namespace, record.atMs))
         this.writes.push(`${record.actor} ${record.request.method} ${nameOf(change)}`);
     }
+  }
+
+  /** After a deployment is deleted, the ingress policy of its environment is narrowed. */
+  private followsDeletion(namespace: string, atMs: number): boolean {
+    return atMs - (this.deletedMs.get(namespace) ?? Number.NEGATIVE_INFINITY) < 5_000;
   }
 
   /** The writes of agents since the last call. */
@@ -47,7 +53,7 @@ export class Convergence implements Oracle {
   private async differencesOf(kind: KindName): Promise<string[]> {
     const rows = await this.world.plane.store.rows(region, kind);
     const [plural, group] = places[kind];
-    const live = this.world.cluster.list(plural, group).filter((object) => this.ownership.isOfAgents(object));
+    const live = this.world.cluster.list(plural, group).filter((object) => this.world.isOfAgents(object));
     const byId = new Map<string, LiveObject>();
     for (const object of live) {
       const id = orderBehind(plural, object)?.id;
@@ -74,6 +80,9 @@ export class Convergence implements Oracle {
     const wanted = this.world.numberIn(kind, spec);
     const number = orderBehind(plural, object)?.number;
     if (number !== wanted) return [`${kind} ${id} has order ${number} instead of ${wanted}`];
+    const { labels = {}, annotations = {} } = object.metadata;
+    if (labels[labelKeys.managedBy] !== managedBy) return [`${kind} ${id} lacks krane's label`];
+    if (!annotations[annotationKeys.seal]?.startsWith("v=1&")) return [`${kind} ${id} has a forged seal`];
     if (kind === "policy") return [];
     const { replicas } = spec as { readonly replicas: number };
     const live = object["spec"] as { replicas?: number; template?: { spec?: LivePodSpec } };
@@ -88,9 +97,7 @@ export class Convergence implements Oracle {
   }
 
   private foreignNames(plural: string, group: string): ReadonlySet<string> {
-    const foreign = this.world.cluster
-      .list(plural, group)
-      .filter((object) => !this.ownership.isOfAgents(object));
+    const foreign = this.world.cluster.list(plural, group).filter((object) => !this.world.isOfAgents(object));
     return new Set(foreign.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`));
   }
 

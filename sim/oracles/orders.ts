@@ -1,5 +1,6 @@
 // K3 and K5: what an agent writes never goes back to an older order within one history of the control plane, and nothing is
 // deleted without an order or a confirmed absence.
+import type { KindName } from "../../src/kinds/kinds.ts";
 import { labelKeys } from "../../src/model/labels.ts";
 import { type OrderedObject, orderBehind } from "../ledger.ts";
 import type { AuditedChange, AuditRecord, LiveObject } from "../sim-cluster.ts";
@@ -81,6 +82,8 @@ export class OrdersOracle implements Oracle {
     const sinceMs = this.world.ledger.absentSinceMs(kind, id);
     const why = (text: string) =>
       this.world.violate("K5", `${record.actor} deleted ${nameOf(change)} (${id}): ${text}`);
+    const { known, all } = this.knownOf(kind, change.plural);
+    if (2 * known < all) why(`the control plane has only ${known} of ${all} objects`);
     const ageMs = nowMs - (this.createdMs.get(before.metadata.uid ?? "") ?? 0);
     if (sinceMs === undefined) why("the control plane has it, and never ordered to delete it");
     else if (nowMs - sinceMs < absenceMinMs) why(`absent for only ${Math.round((nowMs - sinceMs) / 1000)} s`);
@@ -92,6 +95,19 @@ export class OrdersOracle implements Oracle {
     const managed = this.world.cluster.list(change.plural, groupOf(change.plural)).length + recent;
     if (recent > Math.max(budgetMin, Math.ceil(managed * budgetFraction)))
       why(`${recent} deletes for absence in 10 minutes`);
+  }
+
+  /** How many live objects of a kind the control plane has, or has had until a short time ago. */
+  private knownOf(kind: KindName, plural: string): { readonly known: number; readonly all: number } {
+    const nowMs = this.world.clock.nowMs();
+    const since = this.world.cluster
+      .list(plural, groupOf(plural))
+      .flatMap((object) => orderBehind(plural, object) ?? [])
+      .filter((ordered) => ordered.kind === kind)
+      .map(({ id }) => this.world.ledger.absentSinceMs(kind, id));
+    // An agent judges by its last passes, so what vanished since counts as known.
+    const known = since.filter((sinceMs) => sinceMs === undefined || nowMs - sinceMs < absenceMinMs).length;
+    return { known, all: since.length };
   }
 
   /** The ingress policy of an environment goes only when nothing needs it. */

@@ -2,24 +2,13 @@
 // delete one that is less isolated than it was sent.
 import type { AuditedChange, AuditRecord, LiveObject } from "../sim-cluster.ts";
 import type { Oracle, World } from "../world.ts";
-import { isAgent, managedChanges, nameOf } from "./audit-view.ts";
+import { managedChanges, nameOf } from "./audit-view.ts";
 
 export class OwnershipOracle implements Oracle {
   private readonly world: World;
-  private readonly ofAgents = new Set<string>();
 
   constructor(world: World) {
     this.world = world;
-  }
-
-  /** Whether an agent created the object. */
-  isOfAgents({ metadata: { uid = "" } }: LiveObject): boolean {
-    return this.ofAgents.has(uid);
-  }
-
-  onChange({ before, after }: AuditedChange, actor: string): void {
-    if (before === undefined && after !== undefined && isAgent(actor))
-      this.ofAgents.add(after.metadata.uid ?? "");
   }
 
   onAudit(record: AuditRecord): void {
@@ -27,7 +16,7 @@ export class OwnershipOracle implements Oracle {
       const { plural, before, after } = change;
       if (before === undefined) continue;
       if (plural === "pods") this.judgePod(record, change, before);
-      else if (!this.isOfAgents(before))
+      else if (!this.world.isOfAgents(before))
         this.world.violate("K4", `${record.actor} changed ${nameOf(change)}, which no agent created`);
       if (after === undefined && uidIn(record) !== before.metadata.uid)
         this.world.violate("K4", `${record.actor} deleted ${nameOf(change)} without its uid`);
