@@ -10,10 +10,10 @@ SOURCES := $(shell find src packages sim test tools bench proto -mindepth 1 \( -
 	src/. packages/. sim/. test/. tools/. bench/. proto/.
 PRODUCT := $(filter src/% packages/%,$(SOURCES))
 
-.PHONY: help dev test test-long test-browser screenshots test-node sim image check build pack release gen deploy kube node cluster bench install clean
+.PHONY: help dev test test-long test-browser screenshots test-node sim sim-mutants image check build pack release gen deploy kube node cluster bench install clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 dev: bin/krane ## Run a cluster, a control plane and the agent in one process, to try krane out
 	bin/krane dev
@@ -34,8 +34,11 @@ screenshots: .cache/installed ## Make the screenshots in docs/images, with Chrom
 test-node: bin/krane .cache/node24 ## Run test/node: krane's image and chart on a real node with gVisor (as root)
 	$(TS) test/support/run-node-tests.ts
 
-sim: .cache/sim/main.mjs ## Simulate the whole system under faults: make sim [seed=N | from=N] [hours=N] [for=10m] [trace=1] [all=1]
-	node .cache/sim/main.mjs $(foreach name,seed from hours for trace all,$(if $($(name)),$(name)=$($(name))))
+sim: .cache/sim/main.mjs ## Simulate the whole system under faults: make sim [seed=N | from=N] [hours=N] [for=10m] [trace=1] [all=1], or make sim plans=all
+	node .cache/sim/main.mjs $(foreach name,seed from hours for trace all only plans plan,$(if $($(name)),'$(name)=$($(name))'))
+
+sim-mutants: .cache/installed ## Plant bugs in krane and see whether the simulation finds them: make sim-mutants [only=WORD] [seeds=N]
+	$(TS) tools/sim-mutants.ts
 
 image: bin/krane .cache/node24 ## Build krane's image without Docker and without a registry, into .cache/image/krane.tar
 	$(TS) tools/build-image.ts

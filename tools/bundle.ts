@@ -6,7 +6,7 @@ import { chmod, readFile, rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { type BuildOptions, build, type Metafile } from "esbuild";
+import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
 import { bundleDashboard } from "./bundle-dashboard.ts";
 import { bundlePackage } from "./bundle-package.ts";
 import { emitTypes } from "./emit-types.ts";
@@ -116,8 +116,8 @@ export async function bundleLibrary(outdir: string): Promise<void> {
 }
 
 /** In one file, so that it loads no module while the clock of a simulation runs. */
-async function bundleSimulation(outfile: string): Promise<void> {
-  await build({ ...shared, entryPoints: ["sim/main.ts"], outfile, banner: { js: requireBanner } });
+export async function bundleSimulation(outfile: string, plugins: Plugin[] = []): Promise<void> {
+  await build({ ...shared, entryPoints: ["sim/main.ts"], outfile, plugins, banner: { js: requireBanner } });
 }
 
 /** For a tree without git: the commit that it is a copy of. */
