@@ -1,19 +1,27 @@
 // The original's agent on krane's own server: what it is sent, what it is answered, and what people see of it.
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
-import { create } from "@bufbuild/protobuf";
+import { create, type DescMessage, toJson } from "@bufbuild/protobuf";
 import { Code, createClient, type Interceptor } from "@connectrpc/connect";
+import { verdictOn } from "../../src/cli/objects/wait-verdict.ts";
 import { Secret } from "../../src/config/secret.ts";
 import { ClusterService, ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
+import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import { Health } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import { ObjectKind, ObjectView_Phase as Phase } from "../../src/gen/krane/admin/v1/admin_pb.ts";
+import { kinds } from "../../src/kinds/kinds.ts";
 import { createAdminClient } from "../../src/server/admin-service/admin-client.ts";
 import { explain } from "../../src/why/explain.ts";
 import { deployment, policy, sentinel } from "../integration/server/served-control-plane.ts";
+import { applyDeployment, utf8 } from "../support/deployment-messages.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { applyPolicy } from "../support/policy-messages.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { hasCode } from "../support/refusals.ts";
+import { applySentinel } from "../support/sentinel-messages.ts";
 import { createTestPlane } from "../support/store-admin.ts";
 import { OriginalAgent, type StreamKind, streamKinds } from "./original-agent.ts";
+import { fieldsOf } from "./original-fields.ts";
 
 const region = "us-east-1.aws";
 const token = "kct_of_the_test";
@@ -49,7 +57,9 @@ async function serve(t: TestContext) {
     assert.ok(object && heard);
     const why = explain({ asked: { kind, name: id }, object, agent: heard }, clock.wallMs());
     const phase = Object.entries(Phase).find(([, value]) => value === object.phase)?.[0];
-    return { phase, settled: object.settled, agent: heard, why };
+    const goal = object.phase === Phase.DELETING || object.phase === Phase.DELETED ? "deleted" : "ready";
+    const { kind: wait } = verdictOn(object, { goal }, object.version);
+    return { object, phase, settled: object.settled, agent: heard, why, wait };
   };
   return { admin, store, clock, agent, watch, see, connect, people };
 }
@@ -64,13 +74,14 @@ describe("an agent of the original", () => {
     await clock.settle();
     assert.equal((await see(ObjectKind.DEPLOYMENT, "d_1")).phase, "WAITING");
     await clock.advance(15_000);
-    assert.equal((await see(ObjectKind.DEPLOYMENT, "d_1")).phase, "PROGRESSING");
+    const progressing = await see(ObjectKind.DEPLOYMENT, "d_1");
+    assert.deepEqual([progressing.phase, progressing.wait], ["PROGRESSING", "waiting"]);
     assert.equal((await see(ObjectKind.POLICY, "p_1")).phase, "READY");
 
     await agent.reportPods("app-1", 2);
     await agent.reportSentinel("gate-1", 1);
     const ready = await see(ObjectKind.DEPLOYMENT, "d_1");
-    assert.equal(ready.phase, "READY");
+    assert.deepEqual([ready.phase, ready.wait], ["READY", "done"]);
     // CPU and memory of its pods are 0 in its reports.
     assert.deepEqual(ready.why.differences, []);
     assert.equal(ready.why.cause, "all-well");
@@ -83,12 +94,88 @@ describe("an agent of the original", () => {
     await admin.deleteDeployment(region, "d_1");
     await admin.deleteSentinel(region, "s_1");
     await clock.settle();
-    assert.equal((await see(ObjectKind.SENTINEL, "s_1")).phase, "DELETING");
+    const deleting = await see(ObjectKind.SENTINEL, "s_1");
+    assert.deepEqual([deleting.phase, deleting.wait], ["DELETING", "waiting"]);
     await clock.advance(15_000);
-    assert.equal((await see(ObjectKind.DEPLOYMENT, "d_1")).phase, "DELETED");
+    const deleted = await see(ObjectKind.DEPLOYMENT, "d_1");
+    assert.deepEqual([deleted.phase, deleted.wait], ["DELETED", "done"]);
     assert.equal((await see(ObjectKind.SENTINEL, "s_1")).phase, "DELETED");
     assert.equal((await see(ObjectKind.POLICY, "p_1")).phase, "DELETED");
     assert.deepEqual(agent.failures, []);
+  });
+
+  test("gets every field that was set, on the stream and when it asks", async (t) => {
+    const { admin, agent, connect } = await serve(t);
+    const set = {
+      deployment: applyDeployment({
+        buildId: "build_1",
+        encryptedEnvironmentVariables: utf8('{"secrets":{"A":"b"}}'),
+        command: ["./server", "--fast"],
+        port: 3_000,
+        shutdownSignal: "SIGINT",
+        healthcheck: utf8('{"path":"/health"}'),
+      }),
+      sentinel: applySentinel(),
+      policy: applyPolicy(),
+    };
+    await admin.setDeployment(region, set.deployment);
+    await admin.setSentinel(region, set.sentinel);
+    await admin.setPolicy(region, set.policy);
+    const client = createClient(ClusterService, connect());
+    const ending = new AbortController();
+    const { signal } = ending;
+    const streams = {
+      deployment: client.watchDeployments({ region }, { signal }),
+      sentinel: client.watchSentinels({ region }, { signal }),
+      policy: client.watchCiliumNetworkPolicies({ region }, { signal }),
+    };
+    for (const kind of streamKinds) {
+      const schema = kinds[kind].applySchema;
+      const written = toJson(schema as DescMessage, set[kind], { useProtoFieldName: true });
+      assert.deepEqual(Object.keys(written ?? {}), await fieldsOf(schema.name));
+      for await (const { state } of streams[kind]) {
+        assert.deepEqual(state.value, set[kind]);
+        break;
+      }
+      const asked = await agent.ask(kind, kinds[kind].idOf(set[kind] as never));
+      assert.deepEqual(asked.state.value, set[kind]);
+    }
+    ending.abort();
+  });
+
+  test("is believed in every field of its reports", async (t) => {
+    const { admin, connect, see } = await serve(t);
+    await admin.setDeployment(region, deployment(1, { replicas: 2 }));
+    await admin.setSentinel(region, sentinel(1));
+    const client = createClient(ClusterService, connect());
+    const statuses = [Status.UNSPECIFIED, Status.PENDING, Status.RUNNING, Status.FAILED];
+    const instances = statuses.map((status, index) => ({
+      k8sName: `app-1-${index}`,
+      address: `10-0-0-${index}.ws-one.pod.cluster.local:8080`,
+      cpuMillicores: 100n + BigInt(index),
+      memoryMib: 200n + BigInt(index),
+      status,
+    }));
+    await client.reportDeploymentStatus({
+      change: { case: "update", value: { k8sName: "app-1", instances } },
+    });
+    const { object } = await see(ObjectKind.DEPLOYMENT, "d_1");
+    const seen = object.deployment?.instances.map((each) => {
+      const { k8sName, address, cpuMillicores, memoryMib, status } = each;
+      return { k8sName, address, cpuMillicores, memoryMib, status };
+    });
+    assert.deepEqual(seen, instances);
+    for (const [health, availableReplicas] of [
+      [Health.HEALTHY, 2],
+      [Health.UNHEALTHY, 0],
+      [Health.PAUSED, 0],
+    ] as const) {
+      await client.reportSentinelStatus({ k8sName: "gate-1", availableReplicas, health });
+      const { sentinel: gate } = (await see(ObjectKind.SENTINEL, "s_1")).object;
+      assert.deepEqual([gate?.health, gate?.availableReplicas], [health, availableReplicas]);
+    }
+    await client.reportDeploymentStatus({ change: { case: "delete", value: { k8sName: "app-1" } } });
+    assert.deepEqual((await see(ObjectKind.DEPLOYMENT, "d_1")).object.deployment?.instances, []);
   });
 
   test("is settled at once up to the cursor that it comes back with", async (t) => {

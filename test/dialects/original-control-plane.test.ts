@@ -1,7 +1,6 @@
 // krane's agent on the original's control plane: each field of each message reaches the object, or is rejected by name;
 // each field of its reports arrives; and its calls are those that the original's agent makes.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
 import { describe, type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { ApplyCiliumNetworkPolicySchema } from "../../src/gen/ctrl/v1/cilium_network_policy_pb.ts";
@@ -16,10 +15,9 @@ import { agentClient, createAgentWorld, region } from "../integration/agent/agen
 import { applyDeployment, utf8 } from "../support/deployment-messages.ts";
 import { eventually } from "../support/eventually.ts";
 import { applyPolicy, policyDocument } from "../support/policy-messages.ts";
-import { projectRoot } from "../support/project-files.ts";
 import { applySentinel } from "../support/sentinel-messages.ts";
-import { parseGoldenTable } from "../wire/wire-table.ts";
 import { serveOriginalControlPlane } from "./original-control-plane.ts";
+import { fieldsOf } from "./original-fields.ts";
 
 const never = new AbortController().signal;
 
@@ -28,13 +26,6 @@ async function createWorld(t: TestContext) {
   const { cluster, startAgent } = await createAgentWorld(t);
   const agent = await startAgent("", { control: `url = "${plane.server.url}"\ntoken = "t-1234567890"` });
   return { plane, cluster, client: agentClient(t, agent.url) };
-}
-
-/** The fields that a message of the original has, by the names in the .proto file. */
-async function fieldsOf(message: string): Promise<readonly string[]> {
-  const table = parseGoldenTable(await readFile(`${projectRoot}testdata/wire/ctrl.v1.txt`, "utf8"));
-  const pattern = new RegExp(String.raw`^message ctrl\.v1\.${message} / \d+ (\w+) `);
-  return table.flatMap(({ text, isAddition }) => (isAddition ? [] : (pattern.exec(text)?.[1] ?? [])));
 }
 
 const blob = JSON.stringify({ secrets: { FIELD_12: "ZmllbGQxMg==" } });
