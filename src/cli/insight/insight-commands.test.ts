@@ -22,7 +22,12 @@ before(async () => {
   await admin.setDeployment(region, applyDeployment({ deploymentId: "d_api", k8sName: "api" }));
   await report();
 });
-after(() => server.stop());
+/** A command that follows for a test that has failed would go on for ever. */
+const started: FakeIo[] = [];
+after(() => {
+  for (const io of started) io.send("SIGINT");
+  return server.stop();
+});
 
 const parked = {
   controller: "deployments",
@@ -76,6 +81,7 @@ function start(...argv: readonly string[]) {
 
 function startAt(url: string, ...argv: readonly string[]) {
   const io = new FakeIo();
+  started.push(io);
   const { tokens } = server;
   const env = { KRANE_SERVER: url, KRANE_TOKEN: tokens.readWrite, KRANE_REGION: region };
   return { io, ended: main(argv, env, io) };

@@ -37,7 +37,12 @@ before(async () => {
     for (const id of ["env_demo", "env_get", "env_past"])
       await server.client().applyEnvironment({ region, id, ...owner });
 });
-after(() => server.stop());
+/** A command that waits for a test that has failed would go on for minutes. */
+const started: FakeIo[] = [];
+after(() => {
+  for (const io of started) io.send("SIGINT");
+  return server.stop();
+});
 
 const env = () => ({
   KRANE_SERVER: server.url,
@@ -50,6 +55,12 @@ async function run(argv: readonly string[], files: Readonly<Record<string, strin
   const code = await main(argv, env(), io);
   assert.equal(io.signalListeners, 0);
   return { code, stdout: io.stdout.text, stderr: io.stderr.text };
+}
+
+function start(argv: readonly string[], files: Readonly<Record<string, string>> = {}) {
+  const io = new FakeIo(files);
+  started.push(io);
+  return { io, ended: main(argv, env(), io) };
 }
 
 /** What an agent says that has done everything, with so many pods that run. */
@@ -258,8 +269,8 @@ project: proj_demo
   });
 
   test("with --wait ends when all pods of that version are ready", async () => {
-    const io = new FakeIo({ "a.yaml": deployment("slow", "replicas: 2\n") });
-    const ended = main(["apply", "-f", "a.yaml", "--wait"], env(), io);
+    const files = { "a.yaml": deployment("slow", "replicas: 2\n") };
+    const { io, ended } = start(["apply", "-f", "a.yaml", "--wait"], files);
     await eventually("it waits", () =>
       assert.match(io.stderr.text, /^waiting for deployment\/d_slow: the agent has not applied it yet/m),
     );
@@ -276,8 +287,7 @@ project: proj_demo
     const late = await run(["apply", "-f", "a.yaml", "--wait", "--timeout", "1ms"], files);
     assert.equal(late.code, 1);
     assert.match(late.stderr, /krane: not ready after 1ms: deployment\/d_never: /);
-    const io = new FakeIo(files);
-    const ended = main(["apply", "-f", "a.yaml", "--wait"], env(), io);
+    const { io, ended } = start(["apply", "-f", "a.yaml", "--wait"], files);
     await eventually("it waits", () => assert.match(io.stderr.text, /^waiting for /m));
     io.send("SIGINT");
     assert.equal(await ended, 130);
@@ -432,8 +442,7 @@ describe("krane scale", () => {
   before(() => run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("scaled", "replicas: 2\n") }));
 
   test("changes the number of pods, and waits for them", async () => {
-    const io = new FakeIo();
-    const ended = main(["scale", "deployment", "scaled", "--replicas", "0", "--wait"], env(), io);
+    const { io, ended } = start(["scale", "deployment", "scaled", "--replicas", "0", "--wait"]);
     await eventually("it is ordered", () => assert.match(io.stdout.text, /scaled/));
     await report("scaled", 0);
     assert.equal(await ended, 0);
@@ -500,8 +509,7 @@ describe("krane delete", () => {
   test("with --wait ends when nothing of it is left", async () => {
     await run(["apply", "-f", "a.yaml"], { "a.yaml": deployment("going") });
     await report("going", 1);
-    const io = new FakeIo();
-    const ended = main(["delete", "deployment", "d_going", "--yes", "--wait"], env(), io);
+    const { io, ended } = start(["delete", "deployment", "d_going", "--yes", "--wait"]);
     await eventually("it waits", () =>
       assert.match(io.stderr.text, /waiting for deployment\/d_going: being deleted, 1 pod left/),
     );
