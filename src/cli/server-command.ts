@@ -48,10 +48,12 @@ export async function runServerCommand(
   }
 }
 
-function renderStarted(
-  { url, metricsUrl, regions, tokensPath, hasAdminApi, cliContextPath, dashboardUrl }: StartedServer,
-  { version }: BuildInfo,
+/** What people read when the server has started. */
+export function renderStarted(
+  started: Omit<StartedServer, "store" | "port">,
+  { version }: Pick<BuildInfo, "version">,
 ): string {
+  const { url, metricsUrl, regions, tokensPath, hasAdminApi, cliContextPath, dashboardUrl } = started;
   const shown = regions.slice(0, 3).join(", ");
   const more = regions.length > 3 ? ` and ${regions.length - 3} more` : "";
   const tokens = tokensPath === undefined ? "" : `\n  tokens          ${tokensPath}`;

@@ -35,8 +35,8 @@ test("somebody who deletes whatever krane creates gets a few answers and is anno
   const { controller, api: recorded } = await startClusterController(t, parts, watchOnly);
   const liveSet = (name: string) => api.get(replicaSets, { namespace: "acme", name }, {}, never);
   await eventually("both are there", async () => {
-    assert.ok(await liveSet("web-1"));
-    assert.ok(await liveSet("web-2"));
+    assert.ok(await liveSet("web-1"), "web-1");
+    assert.ok(await liveSet("web-2"), "web-2");
   });
 
   // Until krane pauses: each deletion is answered by a creation, or by none.

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
+import { renderStarted } from "../../src/cli/server-command.ts";
 import { allServerSettings } from "../../src/server/config/server-settings.ts";
 import { serverMetricCatalogue } from "../../src/server/server-metrics.ts";
 
@@ -30,6 +31,21 @@ const tables: Readonly<Record<string, string>> = {
     Object.values(serverMetricCatalogue).map(({ name, type, help }) => [`\`${name}\``, type, help]),
   ),
 };
+
+test("docs/server.md shows what a server prints when it has started", () => {
+  const url = "http://localhost:7091";
+  const started = {
+    url,
+    metricsUrl: undefined,
+    regions: ["local.dev"],
+    tokensPath: "krane-data/agent-tokens",
+    hasAdminApi: true,
+    dashboardUrl: `${url}/dashboard/`,
+    cliContextPath: "/home/me/krane-data/cli.toml",
+  };
+  const shown = renderStarted(started, { version: "0.1.0" });
+  assert.ok(readFileSync(page, "utf8").includes(shown.trimEnd()), `the page lacks:\n${shown}`);
+});
 
 test("the tables in docs/server.md are those of the code", () => {
   const text = readFileSync(page, "utf8");

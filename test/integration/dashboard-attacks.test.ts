@@ -282,7 +282,7 @@ test("a stream ends soon after its session", async () => {
   await server.call("EndSession", asPage(cookie));
   await eventually("the stream has ended", async () => {
     await clock.advance(1_000);
-    assert.ok(isOver);
+    assert.ok(isOver, "not yet");
   });
   assert.match(await rest, /"unauthenticated"/);
 });

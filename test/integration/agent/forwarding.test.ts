@@ -120,7 +120,7 @@ async function assertGetsNoToken(
       .patch(leases, current, [operation], { fieldManager: "test" }, never)
       .catch(() => undefined);
     await scheduler.applyDeployment(order).catch((error: unknown) => refusals.push(error));
-    assert.ok(received.length > 0);
+    assert.ok(received.length > 0, "nothing was received");
   });
   assert.deepEqual(
     received.filter((headers) => headers["authorization"] !== undefined),

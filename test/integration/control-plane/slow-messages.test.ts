@@ -168,7 +168,7 @@ test("the desired stream is opened again at its cursor, and reads what it missed
   await eventually("it waits", () => assert.equal(stream.status().state, "waiting"));
   assert.equal(stream.status().lastError?.code, "deadline_exceeded");
   await client.clock.advance(5_000);
-  await eventually("it is opened again", () => assert.ok(opened.length >= 2));
+  await eventually("it is opened again", () => assert.ok(opened.length >= 2, "not yet"));
   await deliver(
     opened.find((one) => !one.closed),
     second,

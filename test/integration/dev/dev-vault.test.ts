@@ -38,6 +38,9 @@ test("a secret that is set with the contexts file of krane dev reaches a new dep
     const labelSelector = "unkey.com/deployment.id=d_greeter";
     const { items } = await region.cluster.api.list(pods, { namespace: "krane-dev", labelSelector }, never);
     const [pod] = items;
-    assert.ok(pod?.spec?.containers[0]?.env?.some(({ name }) => name === "UNKEY_TOKEN_PATH"));
+    assert.ok(
+      pod?.spec?.containers[0]?.env?.some(({ name }) => name === "UNKEY_TOKEN_PATH"),
+      "not yet",
+    );
   });
 });

@@ -253,7 +253,11 @@ async function testPromotion(t: TestContext, count: number): Promise<void> {
       await firstFailure(() => client.get(kinds.deployment, { id }, never)),
       new RegExp(`this replica is at version ${count} .* behind version ${newest}`),
     );
-  await eventually("the agent has connected", async () => assert.ok(proxy.connectionCount() > 1), patience);
+  await eventually(
+    "the agent has connected",
+    async () => assert.ok(proxy.connectionCount() > 1, "not yet"),
+    patience,
+  );
   assert.deepEqual(world.sets(), before, "a replica that lags brings nothing back");
 
   replica.promote();
@@ -265,7 +269,11 @@ async function testPromotion(t: TestContext, count: number): Promise<void> {
   for (const port of [ports[0], ports[1], ports[0]]) {
     proxy.target(port);
     proxy.cut();
-    await eventually("the agent has connected", async () => assert.ok(proxy.connectionCount() > 0), patience);
+    await eventually(
+      "the agent has connected",
+      async () => assert.ok(proxy.connectionCount() > 0, "not yet"),
+      patience,
+    );
   }
   proxy.target(ports[1]);
   proxy.cut();
