@@ -72,7 +72,7 @@ function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
     ...controllers.flatMap((controller) => problemsOf(controller)),
   ].map((line) => `  ${paint(line, "bad")}\n`);
   const lease = leaseText(state?.lease, nowMs);
-  const held = agent.blockedDeletions.length;
+  const held = heldBackCount(agent);
   const hint =
     held === 0
       ? ""
@@ -80,6 +80,12 @@ function agentText(agent: AgentView, nowMs: number, paint: Paint): string {
   const originals = originalsText(controllers);
   const seals = `${sealsText(controllers, isOld, paint)}${adoptHint(controllers, region)}`;
   return `${title}${lease}${indented(table)}${problems.join("")}${hint}${originals}${indented(seals)}`;
+}
+
+/** Agents list only some of many held-back deletions, and count all. */
+export function heldBackCount({ state, blockedDeletions: listed }: AgentView): number {
+  const counted = (state?.controllers ?? []).reduce((sum, { blockedDeletions }) => sum + blockedDeletions, 0);
+  return Math.max(listed.length, counted);
 }
 
 /** Warnings of clusters that claim the same region. */

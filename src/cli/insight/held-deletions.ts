@@ -8,6 +8,7 @@ import type { Io } from "../io.ts";
 import { ageOf } from "../terminal/age.ts";
 import { isForPrograms, jsonOf, renderValue } from "../terminal/output.ts";
 import { renderTable } from "../terminal/table.ts";
+import { heldBackCount } from "./agent-status.ts";
 
 const titles = ["CONTROLLER", "KEY", "ID", "PASSES", "SINCE", "REASON"] as const;
 
@@ -38,6 +39,11 @@ export async function listDeletions(admin: Admin, io: Io): Promise<number> {
     reason,
   ]);
   io.stdout.write(renderTable(titles, rows, paint));
+  const count = agents.reduce((sum, agent) => sum + heldBackCount(agent), 0);
+  if (count > rows.length)
+    io.stderr.write(
+      `${rows.length} of ${count} are shown; the agent reports others once these are released\n`,
+    );
   return exitCodes.ok;
 }
 

@@ -361,6 +361,18 @@ describe("krane events --follow", () => {
 });
 
 describe("krane deletions", () => {
+  test("says that there are more than the agent lists", async () => {
+    await server.agentClient("silent.dev").reportAgentState({
+      state: { instanceId: "ins_2", controllers: [{ name: "deployments", blockedDeletions: 250 }] },
+      blockedDeletions: [{ controller: "deployments", key: "acme/one" }],
+    });
+    const listed = await run("deletions", "list", "--region", "silent.dev");
+    assert.match(listed.stderr, /^1 of 250 are shown/m);
+    const { stdout } = await run("status", "--region", "silent.dev");
+    assert.match(stdout, /^ {2}250 held-back deletions: krane deletions list --region silent\.dev$/m);
+    assert.equal((await run("deletions", "list")).stderr, "");
+  });
+
   test("lists what is held back, and releases it once for all", async () => {
     const { stdout } = await run("deletions", "list");
     assert.match(stdout, /^deployments +acme\/old +d_old +4 +\d+d +too young$/m);
