@@ -6,7 +6,7 @@ import type { DocumentKind, DocumentRules } from "../documents/document-kind.ts"
 import { type EnvironmentContent, environmentDocument } from "../documents/environment.ts";
 import type { ObjectView } from "../gen/krane/admin/v1/admin_pb.ts";
 import type { KubeObject } from "../kube/types.ts";
-import { describeProblems, type ParsedMessage } from "../model/field-problem.ts";
+import { describeProblems, type FieldProblem, type ParsedMessage } from "../model/field-problem.ts";
 import type { AppContent } from "./deployment/app-document.ts";
 import { releaseTemplate } from "./deployment/release-names.ts";
 import type { Kind } from "./kind.ts";
@@ -46,6 +46,18 @@ export function idOf(content: AnyContent): string {
   if (content.kind === "app") return content.spec.template?.deploymentId ?? "";
   const kind: Kind = kinds[content.kind];
   return kind.idOf(content.spec);
+}
+
+/** What is wrong with a field of the wire, by the name that it has in documents. */
+export function inDocumentWords(
+  { path, message }: FieldProblem,
+  kindName: AnyContent["kind"],
+  kinds: readonly AnyDocumentKind[],
+): FieldProblem {
+  const { fields = [] } = kinds.find(({ kind }) => kind === kindName) ?? {};
+  const ofWire = { path: path.replace(new RegExp(`^${kindName}\\.`), ""), message };
+  const [known = ofWire] = fields.flatMap((field) => field.translate(ofWire) ?? []);
+  return known;
 }
 
 /** The document for what the control plane has; undefined if a newer server wrote it. */

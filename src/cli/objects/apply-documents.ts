@@ -11,7 +11,7 @@ import {
   ObjectRefSchema,
   type ObjectSpec,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { type AnyObjectContent, idOf, loadDocumentKinds } from "../../kinds/documents.ts";
+import { type AnyObjectContent, idOf, inDocumentWords, loadDocumentKinds } from "../../kinds/documents.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import { type Admin, regionFlaw } from "../admin/admin-access.ts";
 import { type AppliedApp, waitForApps } from "../apps/app-wait.ts";
@@ -192,10 +192,9 @@ async function fieldFlaw(
 ): Promise<CommandError | undefined> {
   const problems = error.findDetails(FieldProblemSchema);
   if (problems.length === 0) return undefined;
-  const { fields = [] } = (await loadDocumentKinds()).find(({ kind }) => kind === document.kind) ?? {};
+  const kinds = await loadDocumentKinds();
   const lines = problems.map(({ path, problem: message }) => {
-    const ofWire = { path: path.replace(new RegExp(`^${document.kind}\\.`), ""), message };
-    const [known = ofWire] = fields.flatMap((field) => field.translate(ofWire) ?? []);
+    const known = inDocumentWords({ path, message }, document.kind, kinds);
     return printable(`${known.path} ${known.message}`);
   });
   return new CommandError("failed", lines.join("\n"));

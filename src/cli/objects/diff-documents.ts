@@ -1,12 +1,12 @@
 // krane diff: shows what an apply of the documents would change; the exit code tells whether anything would.
 import { ObjectView_Desired as Desired } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { changesBetween, contentOfEnvironment, type FieldChange } from "../../kinds/document-changes.ts";
 import { contentOfView, idOf, loadDocumentKinds } from "../../kinds/documents.ts";
 import { printable } from "../../telemetry/scrub.ts";
 import { type Admin, regionFlaw } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { changesBetween, contentOfEnvironment, type FieldChange } from "./document-changes.ts";
 import { createEnvironmentLists, type EnvironmentLists } from "./environment-search.ts";
 import type { LoadedDocument } from "./loaded-documents.ts";
 import { objectKindOf } from "./object-names.ts";

@@ -8,6 +8,7 @@ import {
   type ObjectView,
   ObjectViewSchema,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
+import { contentOfEnvironment } from "../../kinds/document-changes.ts";
 import { contentOfView } from "../../kinds/documents.ts";
 import { type KindName, kinds } from "../../kinds/kinds.ts";
 import { printable } from "../../telemetry/scrub.ts";
@@ -18,7 +19,6 @@ import { findApp, idOf, listApps } from "../apps/app-search.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { jsonOf } from "../terminal/output.ts";
-import { contentOfEnvironment } from "./document-changes.ts";
 import { findEnvironment, listEnvironments } from "./environment-search.ts";
 import { type ListedItem, type Listing, printListing } from "./listing.ts";
 import { type NamedKind, objectKindOf, parseObjectName, splitName } from "./object-names.ts";

@@ -165,6 +165,8 @@ export const methodEffects: Readonly<Record<AdminMethod, "reads" | "writes">> = 
   releaseApp: "writes",
   pauseApp: "writes",
   explainObject: "reads",
+  planDocuments: "reads",
+  renderObject: "reads",
   watchFleet: "reads",
   // They change nothing but the caller's own session.
   createSession: "reads",

@@ -90,6 +90,9 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
     releaseApp: (request, context) => releaseApp(store, request, author(context)),
     pauseApp: (request, context) => pauseApp(store, request, author(context)),
     explainObject: (request) => explainObject(store, request, clock.wallMs()),
+    planDocuments: async (request, context) =>
+      (await import("./document-plans.ts")).planDocuments(store, request, author(context)),
+    renderObject: async (request) => (await import("./renderings.ts")).renderObject(store, request),
     watchFleet: (_, context) =>
       browsers.hold(
         whileAllowed(deps, context, (signal) => fleet.watch(signal)),

@@ -23,3 +23,16 @@ export function checked<T>(parse: (refuse: Refuse) => T): T {
   if (outcome.kind === "invalid") throw badRequest(outcome.problems);
   return outcome.spec;
 }
+
+/** What `badRequest` said; empty for any other error. */
+export function problemsOfRequest(error: unknown): readonly FieldProblem[] {
+  if (!(error instanceof ConnectError)) return [];
+  // Within a process, details are kept as they were given.
+  return error.details
+    .flatMap((detail) =>
+      "desc" in detail && detail.desc === FieldProblemSchema
+        ? [detail.value as { readonly path: string; readonly problem: string }]
+        : [],
+    )
+    .map(({ path, problem }) => ({ path, message: problem }));
+}

@@ -1,9 +1,9 @@
 // Compares two documents field by field, with the field names of documents. Pure.
-import { documentOf } from "../../documents/document-of.ts";
-import type { Environment } from "../../gen/krane/admin/v1/admin_pb.ts";
-import type { AnyContent, AnyDocumentKind, AnyObjectContent } from "../../kinds/documents.ts";
-import type { Kind } from "../../kinds/kind.ts";
-import { kinds as desiredKinds } from "../../kinds/kinds.ts";
+import { documentOf } from "../documents/document-of.ts";
+import type { Environment } from "../gen/krane/admin/v1/admin_pb.ts";
+import type { AnyContent, AnyDocumentKind, AnyObjectContent } from "./documents.ts";
+import type { Kind } from "./kind.ts";
+import { kinds as desiredKinds } from "./kinds.ts";
 
 export interface FieldChange {
   /** As in the document: `replicas`, `healthcheck.path`, `command[2]`. */
