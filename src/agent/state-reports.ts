@@ -1,5 +1,5 @@
 // Reports the agent's state to the control plane: every 30 s, and soon after a version settled, objects got into
-// trouble, or a stream connected or disconnected. Each report is complete, so a failed one is not kept; its changes
+// trouble or were repaired, or a stream connected or disconnected. Each report is complete, so a failed one is not kept; its changes
 // still count as news for the next one. The response lists the held-back deletions and the adoptions that were allowed at
 // the control plane.
 import type { MessageInitShape } from "@bufbuild/protobuf";
@@ -148,9 +148,13 @@ async function untilDue(
   }
 }
 
-/** More objects in trouble than before, or a stream that connected or disconnected. */
+/** More objects in trouble than before, a repair, or a stream that connected or disconnected. */
 function isNews(before: readonly ControllerStatus[], now: readonly ControllerStatus[]): boolean {
-  return countTroubled(now) > countTroubled(before) || streamStates(now) !== streamStates(before);
+  return (
+    countTroubled(now) > countTroubled(before) ||
+    lastRepairs(now) !== lastRepairs(before) ||
+    streamStates(now) !== streamStates(before)
+  );
 }
 
 function countTroubled(controllers: readonly ControllerStatus[]): number {
@@ -170,6 +174,10 @@ function countStrangers(controllers: readonly ControllerStatus[]): number {
 /** Changes whenever a version settles, so that callers who wait for one do not wait for the next regular report. */
 function settledVersions(controllers: readonly ControllerStatus[]): string {
   return controllers.map(({ stream }) => [stream?.cursor, stream?.settledUpTo, stream?.unsettled]).join(" ");
+}
+
+function lastRepairs(controllers: readonly ControllerStatus[]): string {
+  return controllers.map(({ repairs }) => repairs.at(-1)?.number ?? 0n).join();
 }
 
 function streamStates(controllers: readonly ControllerStatus[]): string {

@@ -11,6 +11,7 @@ import { classifyFailure } from "./classify.ts";
 import type { DeletionBasis } from "./deletion-guard.ts";
 import { type FieldChange, fieldText, findChangedFields } from "./field-changes.ts";
 import { ownerOfField } from "./field-owners.ts";
+import type { LastRepairs } from "./last-repairs.ts";
 import type { EventReason, EventRecorder, EventSubject } from "./object-events.ts";
 import type { PodWeakness } from "./pod-replacement.ts";
 import { shownValue } from "./shown-values.ts";
@@ -20,6 +21,7 @@ export interface ActionRecordsDeps {
   readonly api: Pick<KubeApi, "get">;
   readonly log: Log;
   readonly events: Pick<EventRecorder, "record">;
+  readonly repairs: Pick<LastRepairs, "add">;
 }
 
 /** The object that is about to be written. */
@@ -176,6 +178,7 @@ export class ActionRecords {
     this.deps.log.warn(isMissing ? "recreated an object" : "repaired an object", fields);
     const message = `krane ${isMissing ? "created this object again" : "repaired this object"}: ${facts.reason}.`;
     this.deps.events.record({ subject, type: "Warning", reason: eventReason, message });
+    this.deps.repairs.add(key, subject, facts.reason);
   }
 
   private fieldsOf(key: string | undefined, { kind, ref, uid }: EventSubject) {

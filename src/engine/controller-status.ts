@@ -14,6 +14,7 @@ import {
   ObjectStatus_Desired,
   ObjectStatus_Outcome,
   ObjectStatusSchema,
+  type Repair,
   StreamStatus_State,
 } from "../gen/krane/v1/agent_pb.ts";
 import type { ControllerDefinition } from "./controller-definition.ts";
@@ -72,6 +73,7 @@ export interface ControllerFacts {
   readonly seals: readonly SealCounts[];
   readonly sealKeyId: string;
   readonly originalPods: number;
+  readonly repairs: readonly Repair[];
 }
 
 export function controllerStatusMessage(facts: ControllerFacts): ControllerStatus {
@@ -115,6 +117,7 @@ export function controllerStatusMessage(facts: ControllerFacts): ControllerStatu
     seals: facts.seals.map((counts) => ({ ...counts, older: [...counts.older] })),
     sealKeyId: facts.sealKeyId,
     originalPods: facts.originalPods,
+    repairs: [...facts.repairs],
   });
 }
 

@@ -40,6 +40,7 @@ import type { ApplyOf, DeleteOf, EngineKind, OrderedSpec } from "./engine-kind.t
 import { followIncarnations, resetCursor } from "./incarnation.ts";
 import { KeptOrders, takeOrder } from "./kept-orders.ts";
 import { KeyPace } from "./key-pace.ts";
+import { LastRepairs } from "./last-repairs.ts";
 import { createMeteredKubeApi } from "./metered-kube-api.ts";
 import { createEventRecorder, type EventRecorder } from "./object-events.ts";
 import { ObjectStatuses } from "./object-status.ts";
@@ -97,6 +98,7 @@ export class Controller<
   private readonly kept: KeptOrders<Spec>;
   private readonly pace: KeyPace;
   private readonly events: EventRecorder;
+  private readonly repairs: LastRepairs;
   private readonly stopping = new AbortController();
   private lastResync: ResyncResult | undefined;
   private running: Promise<unknown> | undefined;
@@ -143,7 +145,9 @@ export class Controller<
     this.reporter = this.createReporter();
     const lane = new SlowLane(backoffs.slow, deps);
     this.events = createEventRecorder(name, { ...deps, api });
-    const actions = new ActionRecords({ controller: name, api, log, events: this.events });
+    this.repairs = new LastRepairs({ clock, find: (key) => store.get(key) });
+    const recording = { events: this.events, repairs: this.repairs };
+    const actions = new ActionRecords({ controller: name, api, log, ...recording });
     const contests = new Contests({ controller: name, api, clock, log });
     const applied = { api, clock, lane, actions, contests, seal: deps.seal, drift: new DriftMemory() };
     const applier = new StepsApplier({ ...applied, onRepair: (repair) => countRepair(repair, name, deps) });
@@ -261,6 +265,7 @@ export class Controller<
       seals: this.seals.counts(),
       sealKeyId: this.deps.seal.keyId,
       originalPods: definition.originalPods?.() ?? 0,
+      repairs: this.repairs.list(),
     });
   }
 

@@ -284,6 +284,7 @@ export interface HistoryEntry extends Author {
     | "reported"
     | "troubled"
     | "recovered"
+    | "repaired"
     | "released"
     | "adopted"
     | "secret_set"

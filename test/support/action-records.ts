@@ -6,5 +6,11 @@ import { createQuietLog } from "./quiet-log.ts";
 
 export function createActionRecords(api: Pick<KubeApi, "get">, recorded: ObjectEvent[] = []): ActionRecords {
   const events = { record: (event: ObjectEvent) => void recorded.push(event) };
-  return new ActionRecords({ controller: "sentinels", api, log: createQuietLog(), events });
+  return new ActionRecords({
+    controller: "sentinels",
+    api,
+    log: createQuietLog(),
+    events,
+    repairs: { add: () => undefined },
+  });
 }

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file krane/v1/agent.proto.
  */
 export const file_krane_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChRrcmFuZS92MS9hZ2VudC5wcm90bxIIa3JhbmUudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCI6ChFHZXRTdGF0dXNSZXNwb25zZRIlCgZzdGF0dXMYASABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cyJmChJMaXN0T2JqZWN0c1JlcXVlc3QSEgoKY29udHJvbGxlchgBIAEoCRIVCg1vbmx5X3Ryb3VibGVkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoDRISCgpwYWdlX3Rva2VuGAQgASgJIlcKE0xpc3RPYmplY3RzUmVzcG9uc2USJwoHb2JqZWN0cxgBIAMoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWAobTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkibQocTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRI0ChFibG9ja2VkX2RlbGV0aW9ucxgBIAMoCzIZLmtyYW5lLnYxLkJsb2NrZWREZWxldGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCSIZChdSZWxlYXNlRGVsZXRpb25SZXNwb25zZSJRChRMaXN0U3RyYW5nZXJzUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoDRISCgpwYWdlX3Rva2VuGAMgASgJIlcKFUxpc3RTdHJhbmdlcnNSZXNwb25zZRIlCglzdHJhbmdlcnMYASADKAsyEi5rcmFuZS52MS5TdHJhbmdlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoSQWRvcHRPYmplY3RSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSDAoEa2luZBgCIAEoCRIRCgluYW1lc3BhY2UYAyABKAkSDAoEbmFtZRgEIAEoCRILCgN1aWQYBSABKAkiFQoTQWRvcHRPYmplY3RSZXNwb25zZSKZAgoLQWdlbnRTdGF0dXMSEwoLaW5zdGFuY2VfaWQYASABKAkSDgoGcmVnaW9uGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSFQoNc3RhcnRlZF9hdF9tcxgEIAEoAxIvCgtjb250cm9sbGVycxgFIAMoCzIaLmtyYW5lLnYxLkNvbnRyb2xsZXJTdGF0dXMSEAoId2FybmluZ3MYBiADKAkSJAoFbGVhc2UYCiABKAsyFS5rcmFuZS52MS5MZWFzZVN0YXR1cxISCgpjbHVzdGVyX2lkGAsgASgJEi4KDm90aGVyX2NsdXN0ZXJzGAwgAygLMhYua3JhbmUudjEuT3RoZXJDbHVzdGVyEhAKCGluZmVycmVkGBQgASgIIkwKDE90aGVyQ2x1c3RlchISCgpjbHVzdGVyX2lkGAEgASgJEhMKC2luc3RhbmNlX2lkGAIgASgJEhMKC2hlYXJkX2F0X21zGAMgASgDIuMBCgtMZWFzZVN0YXR1cxIoCgRyb2xlGAEgASgOMhoua3JhbmUudjEuTGVhc2VTdGF0dXMuUm9sZRIOCgZsZWFkZXIYAiABKAkSDAoEdGVybRgDIAEoAxIQCghzaW5jZV9tcxgEIAEoAxIVCg1yZW5ld2VkX2F0X21zGAUgASgDEhIKCmxhc3RfZXJyb3IYBiABKAkiTwoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9MRUFERVIQARIQCgxST0xFX1NUQU5EQlkQAhIOCgpST0xFX0FMT05FEAMiqgMKEENvbnRyb2xsZXJTdGF0dXMSDAoEbmFtZRgBIAEoCRImCgZzdHJlYW0YAiABKAsyFi5rcmFuZS52MS5TdHJlYW1TdGF0dXMSJAoFcXVldWUYAyABKAsyFS5rcmFuZS52MS5RdWV1ZVN0YXR1cxIoCgdicmVha2VyGAQgASgLMhcua3JhbmUudjEuQnJlYWtlclN0YXR1cxIlCgZjYWNoZXMYBSADKAsyFS5rcmFuZS52MS5DYWNoZVN0YXR1cxImCgZyZXN5bmMYBiABKAsyFi5rcmFuZS52MS5SZXN5bmNTdGF0dXMSDwoHb2JqZWN0cxgHIAEoDRIOCgZwYXJrZWQYCCABKA0SEAoIcmV0cnlpbmcYCSABKA0SGQoRYmxvY2tlZF9kZWxldGlvbnMYCiABKA0SEQoJY29uZmxpY3RzGAsgASgNEg8KB2ZhaWxpbmcYDCABKA0SIwoFc2VhbHMYDSADKAsyFC5rcmFuZS52MS5TZWFsQ291bnRzEhMKC3NlYWxfa2V5X2lkGA4gASgJEhUKDW9yaWdpbmFsX3BvZHMYFCABKA0i8gIKDFN0cmVhbVN0YXR1cxIrCgVzdGF0ZRgBIAEoDjIcLmtyYW5lLnYxLlN0cmVhbVN0YXR1cy5TdGF0ZRIOCgZjdXJzb3IYAiABKAQSEgoKbGFzdF9lcnJvchgDIAEoCRIXCg9sYXN0X2Vycm9yX2NvZGUYBCABKAkSGgoSY29ubmVjdGVkX3NpbmNlX21zGAUgASgDEhIKCnJlY29ubmVjdHMYBiABKA0SFQoNc2V0dGxlZF91cF90bxgHIAEoBBIRCgl1bnNldHRsZWQYCCADKAQSEwoLaW5jYXJuYXRpb24YCSABKAkSGQoRaWdub3JlZF9yZXNwb25zZXMYCiABKAQibgoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIUChBTVEFURV9DT05ORUNUSU5HEAESDgoKU1RBVEVfT1BFThACEhUKEVNUQVRFX0JBQ0tJTkdfT0ZGEAMSEQoNU1RBVEVfU1RPUFBFRBAEIl0KC1F1ZXVlU3RhdHVzEg8KB3dhaXRpbmcYASABKA0SEQoJaW5fZmxpZ2h0GAIgASgNEg8KB2RlbGF5ZWQYAyABKA0SGQoRb2xkZXN0X3dhaXRpbmdfbXMYBCABKAMilAEKDUJyZWFrZXJTdGF0dXMSLAoFc3RhdGUYASABKA4yHS5rcmFuZS52MS5CcmVha2VyU3RhdHVzLlN0YXRlIlUKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQ0xPU0VEEAESDgoKU1RBVEVfT1BFThACEhMKD1NUQVRFX0hBTEZfT1BFThADIlAKC0NhY2hlU3RhdHVzEgwKBGtpbmQYASABKAkSDwoHb2JqZWN0cxgCIAEoDRIOCgZzeW5jZWQYAyABKAgSEgoKbGFzdF9lcnJvchgEIAEoCSL1AQoKU2VhbENvdW50cxIMCgRraW5kGAEgASgJEg4KBnN5bmNlZBgCIAEoCBIPCgdjdXJyZW50GAMgASgNEiwKBW9sZGVyGAQgAygLMh0ua3JhbmUudjEuU2VhbENvdW50cy5LZXlDb3VudBIPCgdhZG9wdGVkGAUgASgNEhAKCHVuc2VhbGVkGAYgASgNEhQKDG90aGVyX3JlZ2lvbhgHIAEoDRITCgt1bmtub3duX2tleRgIIAEoDRIPCgdmb3JlaWduGAkgASgNGisKCEtleUNvdW50Eg4KBmtleV9pZBgBIAEoCRIPCgdvYmplY3RzGAIgASgNImMKDFJlc3luY1N0YXR1cxIXCg9sYXN0X3N0YXJ0ZWRfbXMYASABKAMSGAoQbGFzdF9kdXJhdGlvbl9tcxgCIAEoAxINCgVhc2tlZBgDIAEoDRIRCgljb3JyZWN0ZWQYBCABKA0i9QQKDE9iamVjdFN0YXR1cxISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCRIKCgJpZBgDIAEoCRIXCg9kZXNpcmVkX3ZlcnNpb24YBCABKAQSFwoPYXBwbGllZF92ZXJzaW9uGAUgASgEEi8KB2Rlc2lyZWQYBiABKA4yHi5rcmFuZS52MS5PYmplY3RTdGF0dXMuRGVzaXJlZBIvCgdvdXRjb21lGAcgASgOMh4ua3JhbmUudjEuT2JqZWN0U3RhdHVzLk91dGNvbWUSDgoGcmVhc29uGAggASgJEhcKCmZpZWxkX3BhdGgYCSABKAlIAIgBARIQCghhdHRlbXB0cxgKIAEoDRIQCghzaW5jZV9tcxgLIAEoAxINCgVyZWFkeRgMIAEoDRINCgV0b3RhbBgNIAEoDRIPCgdmYWlsaW5nGA4gASgJIkkKB0Rlc2lyZWQSFwoTREVTSVJFRF9VTlNQRUNJRklFRBAAEhEKDURFU0lSRURfQVBQTFkQARISCg5ERVNJUkVEX0RFTEVURRACIs0BCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9PVVRDT01FX1BFTkRJTkcQARITCg9PVVRDT01FX0FQUExJRUQQAhIVChFPVVRDT01FX1VOQ0hBTkdFRBADEhMKD09VVENPTUVfREVMRVRFRBAEEhIKDk9VVENPTUVfUEFSS0VEEAUSFAoQT1VUQ09NRV9SRVRSWUlORxAGEhQKEE9VVENPTUVfQ09ORkxJQ1QQBxITCg9PVVRDT01FX0JMT0NLRUQQCEINCgtfZmllbGRfcGF0aCKEAQoPQmxvY2tlZERlbGV0aW9uEhIKCmNvbnRyb2xsZXIYASABKAkSCwoDa2V5GAIgASgJEgoKAmlkGAMgASgJEg4KBnJlYXNvbhgEIAEoCRIYChBzdXNwZWN0ZWRfcGFzc2VzGAUgASgNEhoKEmZpcnN0X3N1c3BlY3RlZF9tcxgGIAEoAyKsAQoIU3RyYW5nZXISEgoKY29udHJvbGxlchgBIAEoCRIMCgRraW5kGAIgASgJEhEKCW5hbWVzcGFjZRgDIAEoCRIMCgRuYW1lGAQgASgJEgsKA3VpZBgFIAEoCRIKCgJpZBgGIAEoCRIOCgZyZWFzb24YByABKAkSEQoJYWRvcHRhYmxlGAggASgIEhAKCG9ic3RhY2xlGAkgASgJEg8KB3BlbmRpbmcYCiABKAgy/QMKDEFnZW50U2VydmljZRJECglHZXRTdGF0dXMSGi5rcmFuZS52MS5HZXRTdGF0dXNSZXF1ZXN0Ghsua3JhbmUudjEuR2V0U3RhdHVzUmVzcG9uc2USSgoLTGlzdE9iamVjdHMSHC5rcmFuZS52MS5MaXN0T2JqZWN0c1JlcXVlc3QaHS5rcmFuZS52MS5MaXN0T2JqZWN0c1Jlc3BvbnNlEmUKFExpc3RCbG9ja2VkRGVsZXRpb25zEiUua3JhbmUudjEuTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0GiYua3JhbmUudjEuTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRJWCg9SZWxlYXNlRGVsZXRpb24SIC5rcmFuZS52MS5SZWxlYXNlRGVsZXRpb25SZXF1ZXN0GiEua3JhbmUudjEuUmVsZWFzZURlbGV0aW9uUmVzcG9uc2USUAoNTGlzdFN0cmFuZ2VycxIeLmtyYW5lLnYxLkxpc3RTdHJhbmdlcnNSZXF1ZXN0Gh8ua3JhbmUudjEuTGlzdFN0cmFuZ2Vyc1Jlc3BvbnNlEkoKC0Fkb3B0T2JqZWN0Ehwua3JhbmUudjEuQWRvcHRPYmplY3RSZXF1ZXN0Gh0ua3JhbmUudjEuQWRvcHRPYmplY3RSZXNwb25zZWIGcHJvdG8z");
+  fileDesc("ChRrcmFuZS92MS9hZ2VudC5wcm90bxIIa3JhbmUudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCI6ChFHZXRTdGF0dXNSZXNwb25zZRIlCgZzdGF0dXMYASABKAsyFS5rcmFuZS52MS5BZ2VudFN0YXR1cyJmChJMaXN0T2JqZWN0c1JlcXVlc3QSEgoKY29udHJvbGxlchgBIAEoCRIVCg1vbmx5X3Ryb3VibGVkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoDRISCgpwYWdlX3Rva2VuGAQgASgJIlcKE0xpc3RPYmplY3RzUmVzcG9uc2USJwoHb2JqZWN0cxgBIAMoCzIWLmtyYW5lLnYxLk9iamVjdFN0YXR1cxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWAobTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSEQoJcGFnZV9zaXplGAIgASgNEhIKCnBhZ2VfdG9rZW4YAyABKAkibQocTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRI0ChFibG9ja2VkX2RlbGV0aW9ucxgBIAMoCzIZLmtyYW5lLnYxLkJsb2NrZWREZWxldGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoWUmVsZWFzZURlbGV0aW9uUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCSIZChdSZWxlYXNlRGVsZXRpb25SZXNwb25zZSJRChRMaXN0U3RyYW5nZXJzUmVxdWVzdBISCgpjb250cm9sbGVyGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoDRISCgpwYWdlX3Rva2VuGAMgASgJIlcKFUxpc3RTdHJhbmdlcnNSZXNwb25zZRIlCglzdHJhbmdlcnMYASADKAsyEi5rcmFuZS52MS5TdHJhbmdlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoSQWRvcHRPYmplY3RSZXF1ZXN0EhIKCmNvbnRyb2xsZXIYASABKAkSDAoEa2luZBgCIAEoCRIRCgluYW1lc3BhY2UYAyABKAkSDAoEbmFtZRgEIAEoCRILCgN1aWQYBSABKAkiFQoTQWRvcHRPYmplY3RSZXNwb25zZSKZAgoLQWdlbnRTdGF0dXMSEwoLaW5zdGFuY2VfaWQYASABKAkSDgoGcmVnaW9uGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSFQoNc3RhcnRlZF9hdF9tcxgEIAEoAxIvCgtjb250cm9sbGVycxgFIAMoCzIaLmtyYW5lLnYxLkNvbnRyb2xsZXJTdGF0dXMSEAoId2FybmluZ3MYBiADKAkSJAoFbGVhc2UYCiABKAsyFS5rcmFuZS52MS5MZWFzZVN0YXR1cxISCgpjbHVzdGVyX2lkGAsgASgJEi4KDm90aGVyX2NsdXN0ZXJzGAwgAygLMhYua3JhbmUudjEuT3RoZXJDbHVzdGVyEhAKCGluZmVycmVkGBQgASgIIkwKDE90aGVyQ2x1c3RlchISCgpjbHVzdGVyX2lkGAEgASgJEhMKC2luc3RhbmNlX2lkGAIgASgJEhMKC2hlYXJkX2F0X21zGAMgASgDIuMBCgtMZWFzZVN0YXR1cxIoCgRyb2xlGAEgASgOMhoua3JhbmUudjEuTGVhc2VTdGF0dXMuUm9sZRIOCgZsZWFkZXIYAiABKAkSDAoEdGVybRgDIAEoAxIQCghzaW5jZV9tcxgEIAEoAxIVCg1yZW5ld2VkX2F0X21zGAUgASgDEhIKCmxhc3RfZXJyb3IYBiABKAkiTwoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9MRUFERVIQARIQCgxST0xFX1NUQU5EQlkQAhIOCgpST0xFX0FMT05FEAMizQMKEENvbnRyb2xsZXJTdGF0dXMSDAoEbmFtZRgBIAEoCRImCgZzdHJlYW0YAiABKAsyFi5rcmFuZS52MS5TdHJlYW1TdGF0dXMSJAoFcXVldWUYAyABKAsyFS5rcmFuZS52MS5RdWV1ZVN0YXR1cxIoCgdicmVha2VyGAQgASgLMhcua3JhbmUudjEuQnJlYWtlclN0YXR1cxIlCgZjYWNoZXMYBSADKAsyFS5rcmFuZS52MS5DYWNoZVN0YXR1cxImCgZyZXN5bmMYBiABKAsyFi5rcmFuZS52MS5SZXN5bmNTdGF0dXMSDwoHb2JqZWN0cxgHIAEoDRIOCgZwYXJrZWQYCCABKA0SEAoIcmV0cnlpbmcYCSABKA0SGQoRYmxvY2tlZF9kZWxldGlvbnMYCiABKA0SEQoJY29uZmxpY3RzGAsgASgNEg8KB2ZhaWxpbmcYDCABKA0SIwoFc2VhbHMYDSADKAsyFC5rcmFuZS52MS5TZWFsQ291bnRzEhMKC3NlYWxfa2V5X2lkGA4gASgJEiEKB3JlcGFpcnMYDyADKAsyEC5rcmFuZS52MS5SZXBhaXISFQoNb3JpZ2luYWxfcG9kcxgUIAEoDSLyAgoMU3RyZWFtU3RhdHVzEisKBXN0YXRlGAEgASgOMhwua3JhbmUudjEuU3RyZWFtU3RhdHVzLlN0YXRlEg4KBmN1cnNvchgCIAEoBBISCgpsYXN0X2Vycm9yGAMgASgJEhcKD2xhc3RfZXJyb3JfY29kZRgEIAEoCRIaChJjb25uZWN0ZWRfc2luY2VfbXMYBSABKAMSEgoKcmVjb25uZWN0cxgGIAEoDRIVCg1zZXR0bGVkX3VwX3RvGAcgASgEEhEKCXVuc2V0dGxlZBgIIAMoBBITCgtpbmNhcm5hdGlvbhgJIAEoCRIZChFpZ25vcmVkX3Jlc3BvbnNlcxgKIAEoBCJuCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhQKEFNUQVRFX0NPTk5FQ1RJTkcQARIOCgpTVEFURV9PUEVOEAISFQoRU1RBVEVfQkFDS0lOR19PRkYQAxIRCg1TVEFURV9TVE9QUEVEEAQiXQoLUXVldWVTdGF0dXMSDwoHd2FpdGluZxgBIAEoDRIRCglpbl9mbGlnaHQYAiABKA0SDwoHZGVsYXllZBgDIAEoDRIZChFvbGRlc3Rfd2FpdGluZ19tcxgEIAEoAyKUAQoNQnJlYWtlclN0YXR1cxIsCgVzdGF0ZRgBIAEoDjIdLmtyYW5lLnYxLkJyZWFrZXJTdGF0dXMuU3RhdGUiVQoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIQCgxTVEFURV9DTE9TRUQQARIOCgpTVEFURV9PUEVOEAISEwoPU1RBVEVfSEFMRl9PUEVOEAMiUAoLQ2FjaGVTdGF0dXMSDAoEa2luZBgBIAEoCRIPCgdvYmplY3RzGAIgASgNEg4KBnN5bmNlZBgDIAEoCBISCgpsYXN0X2Vycm9yGAQgASgJIn0KBlJlcGFpchIOCgZudW1iZXIYASABKAQSDQoFYXRfbXMYAiABKAMSCwoDa2V5GAMgASgJEgoKAmlkGAQgASgJEg8KB3ZlcnNpb24YBSABKAQSDAoEa2luZBgGIAEoCRIMCgRuYW1lGAcgASgJEg4KBnJlYXNvbhgIIAEoCSL1AQoKU2VhbENvdW50cxIMCgRraW5kGAEgASgJEg4KBnN5bmNlZBgCIAEoCBIPCgdjdXJyZW50GAMgASgNEiwKBW9sZGVyGAQgAygLMh0ua3JhbmUudjEuU2VhbENvdW50cy5LZXlDb3VudBIPCgdhZG9wdGVkGAUgASgNEhAKCHVuc2VhbGVkGAYgASgNEhQKDG90aGVyX3JlZ2lvbhgHIAEoDRITCgt1bmtub3duX2tleRgIIAEoDRIPCgdmb3JlaWduGAkgASgNGisKCEtleUNvdW50Eg4KBmtleV9pZBgBIAEoCRIPCgdvYmplY3RzGAIgASgNImMKDFJlc3luY1N0YXR1cxIXCg9sYXN0X3N0YXJ0ZWRfbXMYASABKAMSGAoQbGFzdF9kdXJhdGlvbl9tcxgCIAEoAxINCgVhc2tlZBgDIAEoDRIRCgljb3JyZWN0ZWQYBCABKA0i9QQKDE9iamVjdFN0YXR1cxISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCRIKCgJpZBgDIAEoCRIXCg9kZXNpcmVkX3ZlcnNpb24YBCABKAQSFwoPYXBwbGllZF92ZXJzaW9uGAUgASgEEi8KB2Rlc2lyZWQYBiABKA4yHi5rcmFuZS52MS5PYmplY3RTdGF0dXMuRGVzaXJlZBIvCgdvdXRjb21lGAcgASgOMh4ua3JhbmUudjEuT2JqZWN0U3RhdHVzLk91dGNvbWUSDgoGcmVhc29uGAggASgJEhcKCmZpZWxkX3BhdGgYCSABKAlIAIgBARIQCghhdHRlbXB0cxgKIAEoDRIQCghzaW5jZV9tcxgLIAEoAxINCgVyZWFkeRgMIAEoDRINCgV0b3RhbBgNIAEoDRIPCgdmYWlsaW5nGA4gASgJIkkKB0Rlc2lyZWQSFwoTREVTSVJFRF9VTlNQRUNJRklFRBAAEhEKDURFU0lSRURfQVBQTFkQARISCg5ERVNJUkVEX0RFTEVURRACIs0BCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9PVVRDT01FX1BFTkRJTkcQARITCg9PVVRDT01FX0FQUExJRUQQAhIVChFPVVRDT01FX1VOQ0hBTkdFRBADEhMKD09VVENPTUVfREVMRVRFRBAEEhIKDk9VVENPTUVfUEFSS0VEEAUSFAoQT1VUQ09NRV9SRVRSWUlORxAGEhQKEE9VVENPTUVfQ09ORkxJQ1QQBxITCg9PVVRDT01FX0JMT0NLRUQQCEINCgtfZmllbGRfcGF0aCKEAQoPQmxvY2tlZERlbGV0aW9uEhIKCmNvbnRyb2xsZXIYASABKAkSCwoDa2V5GAIgASgJEgoKAmlkGAMgASgJEg4KBnJlYXNvbhgEIAEoCRIYChBzdXNwZWN0ZWRfcGFzc2VzGAUgASgNEhoKEmZpcnN0X3N1c3BlY3RlZF9tcxgGIAEoAyKsAQoIU3RyYW5nZXISEgoKY29udHJvbGxlchgBIAEoCRIMCgRraW5kGAIgASgJEhEKCW5hbWVzcGFjZRgDIAEoCRIMCgRuYW1lGAQgASgJEgsKA3VpZBgFIAEoCRIKCgJpZBgGIAEoCRIOCgZyZWFzb24YByABKAkSEQoJYWRvcHRhYmxlGAggASgIEhAKCG9ic3RhY2xlGAkgASgJEg8KB3BlbmRpbmcYCiABKAgy/QMKDEFnZW50U2VydmljZRJECglHZXRTdGF0dXMSGi5rcmFuZS52MS5HZXRTdGF0dXNSZXF1ZXN0Ghsua3JhbmUudjEuR2V0U3RhdHVzUmVzcG9uc2USSgoLTGlzdE9iamVjdHMSHC5rcmFuZS52MS5MaXN0T2JqZWN0c1JlcXVlc3QaHS5rcmFuZS52MS5MaXN0T2JqZWN0c1Jlc3BvbnNlEmUKFExpc3RCbG9ja2VkRGVsZXRpb25zEiUua3JhbmUudjEuTGlzdEJsb2NrZWREZWxldGlvbnNSZXF1ZXN0GiYua3JhbmUudjEuTGlzdEJsb2NrZWREZWxldGlvbnNSZXNwb25zZRJWCg9SZWxlYXNlRGVsZXRpb24SIC5rcmFuZS52MS5SZWxlYXNlRGVsZXRpb25SZXF1ZXN0GiEua3JhbmUudjEuUmVsZWFzZURlbGV0aW9uUmVzcG9uc2USUAoNTGlzdFN0cmFuZ2VycxIeLmtyYW5lLnYxLkxpc3RTdHJhbmdlcnNSZXF1ZXN0Gh8ua3JhbmUudjEuTGlzdFN0cmFuZ2Vyc1Jlc3BvbnNlEkoKC0Fkb3B0T2JqZWN0Ehwua3JhbmUudjEuQWRvcHRPYmplY3RSZXF1ZXN0Gh0ua3JhbmUudjEuQWRvcHRPYmplY3RSZXNwb25zZWIGcHJvdG8z");
 
 /**
  * Empty: there is one agent.
@@ -689,6 +689,13 @@ export type ControllerStatus = Message<"krane.v1.ControllerStatus"> & {
   sealKeyId: string;
 
   /**
+   * Its last repairs, oldest first, at most 20.
+   *
+   * @generated from field: repeated krane.v1.Repair repairs = 15;
+   */
+  repairs: Repair[];
+
+  /**
    * Running pods that the original krane made, of objects that this one took over.
    * They get secrets with tokens for the API server until they are replaced.
    *
@@ -1001,6 +1008,78 @@ export const CacheStatusSchema: GenMessage<CacheStatus> = /*@__PURE__*/
   messageDesc(file_krane_v1_agent, 19);
 
 /**
+ * An object in the cluster differed from what krane had written, or was missing, and
+ * krane wrote it again.
+ *
+ * @generated from message krane.v1.Repair
+ */
+export type Repair = Message<"krane.v1.Repair"> & {
+  /**
+   * Counts the repairs of the controller since its process started, beginning with 1.
+   *
+   * @generated from field: uint64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * When.
+   *
+   * @generated from field: int64 at_ms = 2;
+   */
+  atMs: bigint;
+
+  /**
+   * The key of the object of desired state that it belongs to.
+   *
+   * @generated from field: string key = 3;
+   */
+  key: string;
+
+  /**
+   * The id of that object; empty if it is not known.
+   *
+   * @generated from field: string id = 4;
+   */
+  id: string;
+
+  /**
+   * The version of that object that was restored; 0 if it is not known.
+   *
+   * @generated from field: uint64 version = 5;
+   */
+  version: bigint;
+
+  /**
+   * The Kubernetes kind, e.g. `ReplicaSet`.
+   *
+   * @generated from field: string kind = 6;
+   */
+  kind: string;
+
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 7;
+   */
+  name: string;
+
+  /**
+   * For people: the fields, their values before and after, and the field managers that
+   * wrote them. Anybody who may write to the cluster chooses the name of a manager.
+   *
+   * @generated from field: string reason = 8;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message krane.v1.Repair.
+ * Use `create(RepairSchema)` to create a new message.
+ */
+export const RepairSchema: GenMessage<Repair> = /*@__PURE__*/
+  messageDesc(file_krane_v1_agent, 20);
+
+/**
  * How many Kubernetes objects of one kind have which seal. Only objects with
  * krane's labels are counted, and of `Secret` only the pull secrets that this
  * process has read.
@@ -1079,7 +1158,7 @@ export type SealCounts = Message<"krane.v1.SealCounts"> & {
  * Use `create(SealCountsSchema)` to create a new message.
  */
 export const SealCountsSchema: GenMessage<SealCounts> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 20);
+  messageDesc(file_krane_v1_agent, 21);
 
 /**
  * The objects that are sealed with one key.
@@ -1107,7 +1186,7 @@ export type SealCounts_KeyCount = Message<"krane.v1.SealCounts.KeyCount"> & {
  * Use `create(SealCounts_KeyCountSchema)` to create a new message.
  */
 export const SealCounts_KeyCountSchema: GenMessage<SealCounts_KeyCount> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 20, 0);
+  messageDesc(file_krane_v1_agent, 21, 0);
 
 /**
  * A resync: one pass over every object.
@@ -1149,7 +1228,7 @@ export type ResyncStatus = Message<"krane.v1.ResyncStatus"> & {
  * Use `create(ResyncStatusSchema)` to create a new message.
  */
 export const ResyncStatusSchema: GenMessage<ResyncStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 21);
+  messageDesc(file_krane_v1_agent, 22);
 
 /**
  * One object that a controller manages, with everything that belongs to it.
@@ -1263,7 +1342,7 @@ export type ObjectStatus = Message<"krane.v1.ObjectStatus"> & {
  * Use `create(ObjectStatusSchema)` to create a new message.
  */
 export const ObjectStatusSchema: GenMessage<ObjectStatus> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 22);
+  messageDesc(file_krane_v1_agent, 23);
 
 /**
  * Whether an object should exist.
@@ -1304,7 +1383,7 @@ export type ObjectStatus_Desired = (typeof ObjectStatus_Desired)[keyof typeof Ob
  * Describes the enum krane.v1.ObjectStatus.Desired.
  */
 export const ObjectStatus_DesiredSchema: GenEnum<ObjectStatus_Desired> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 22, 0);
+  enumDesc(file_krane_v1_agent, 23, 0);
 
 /**
  * The outcome of the last attempt.
@@ -1387,7 +1466,7 @@ export type ObjectStatus_Outcome = (typeof ObjectStatus_Outcome)[keyof typeof Ob
  * Describes the enum krane.v1.ObjectStatus.Outcome.
  */
 export const ObjectStatus_OutcomeSchema: GenEnum<ObjectStatus_Outcome> = /*@__PURE__*/
-  enumDesc(file_krane_v1_agent, 22, 1);
+  enumDesc(file_krane_v1_agent, 23, 1);
 
 /**
  * One deletion that the agent holds back. Only an explicit delete is applied at
@@ -1445,7 +1524,7 @@ export type BlockedDeletion = Message<"krane.v1.BlockedDeletion"> & {
  * Use `create(BlockedDeletionSchema)` to create a new message.
  */
 export const BlockedDeletionSchema: GenMessage<BlockedDeletion> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 23);
+  messageDesc(file_krane_v1_agent, 24);
 
 /**
  * A Kubernetes object with krane's labels whose seal is not this agent's. The agent
@@ -1531,7 +1610,7 @@ export type Stranger = Message<"krane.v1.Stranger"> & {
  * Use `create(StrangerSchema)` to create a new message.
  */
 export const StrangerSchema: GenMessage<Stranger> = /*@__PURE__*/
-  messageDesc(file_krane_v1_agent, 24);
+  messageDesc(file_krane_v1_agent, 25);
 
 /**
  * The agent's own state: what is desired, what exists, and why the two differ.
