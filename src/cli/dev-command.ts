@@ -142,6 +142,7 @@ function devDeps(flags: DevFlags, env: ProcessEnv, io: Io, build: BuildInfo): De
     runCommand: createCommandRunner(env),
     createToken: () => randomBytes(24).toString("hex"),
     dashboard: loadDashboard(),
+    ...(io.openUrl && { openUrl: io.openUrl }),
     writeTextFile,
     removeFile,
   };

@@ -26,6 +26,8 @@ export interface Io {
   readTextFile(path: string, signal: AbortSignal, bytesMax?: number): Promise<string>;
   /** Reads the file, or standard input without a path, as UTF-8 and unchanged. */
   readInput?(path: string | undefined, bytesMax: number, signal: AbortSignal): Promise<string>;
+  /** Opens a page in the user's browser; resolves to false if there is none. */
+  openUrl?(url: string): Promise<boolean>;
   /** The user's answer; undefined without a terminal. */
   ask?(question: string, signal: AbortSignal): Promise<string | undefined>;
   /** The same without echoing what is typed. */

@@ -23,6 +23,7 @@ export const actions: readonly Action[] = [
   { key: "c", title: "crash the image", about: "object", name: "toggleCrash" },
   { key: "e", title: "edit behind krane's back", about: "object", name: "editBehindBack" },
   { key: "s", title: "cut the streams", about: "region", run: cutStreams },
+  { key: "o", title: "dashboard", about: "region", run: openDashboard },
 ];
 
 /** Runs the action of a key on the object with the given id. */
@@ -46,4 +47,12 @@ export async function runAction(
 async function cutStreams({ faults }: ActionRegion): Promise<string> {
   faults.cutStreams();
   return "cut every stream of the control plane; krane reconnects";
+}
+
+async function openDashboard({ urls: { dashboard }, openUrl }: ActionRegion): Promise<string> {
+  if (dashboard === undefined)
+    throw new DevError("nothing_to_do", "this krane runs from source and has no dashboard; use bin/krane");
+  if ((await openUrl?.(dashboard)) !== true)
+    throw new DevError("nothing_to_do", `found no browser to start; open ${dashboard}`);
+  return `opened ${dashboard}; sign in with the token above`;
 }

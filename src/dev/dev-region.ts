@@ -52,6 +52,8 @@ export interface DevOptions {
 export interface DevDeps extends AgentDeps, EmbeddedClusterDeps, DevVaultDeps {
   /** Absent in a program that was not bundled. */
   readonly dashboard?: PageFiles | undefined;
+  /** Opens a browser; resolves to false if there is none. Absent where nobody looks at a screen. */
+  openUrl?(url: string): Promise<boolean>;
 }
 
 export interface DevRegion {
@@ -68,6 +70,7 @@ export interface DevRegion {
   };
   /** Signs in to the dashboard; everything here is gone with the process. */
   readonly adminToken: Secret;
+  readonly openUrl?: DevDeps["openUrl"];
 }
 
 // Everything is unencrypted, and meant for the user of this machine; it only listens on loopback.
@@ -141,6 +144,7 @@ export async function startDevRegion(
     agent,
     cliContextPath,
     adminToken,
+    ...(deps.openUrl && { openUrl: deps.openUrl }),
     urls: {
       ...(control.dashboardUrl !== undefined && { dashboard: control.dashboardUrl }),
       kubernetes: cluster.url,

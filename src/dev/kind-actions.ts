@@ -4,7 +4,7 @@ import type { KindName } from "../kinds/kinds.ts";
 import type { DevRegion } from "./dev-region.ts";
 import type { WantedObject } from "./wanted-objects.ts";
 
-export type ActionRegion = Pick<DevRegion, "name" | "clock" | "admin" | "faults"> & {
+export type ActionRegion = Pick<DevRegion, "name" | "clock" | "admin" | "faults" | "urls" | "openUrl"> & {
   readonly cluster: Pick<DevRegion["cluster"], "api" | "behaviours">;
 };
 

@@ -160,6 +160,7 @@ const helpLines: readonly string[] = [
   "  c     make its image crash: krane reports what fails; press again to fix it",
   "  e     edit it as kubectl would: krane repairs it at once",
   "  s     cut the streams from the control plane: krane reconnects and continues where it was",
+  "  o     open the dashboard in a browser",
   "",
   "A row shows the desired version, the applied version, the ready pods, and the result of krane's last attempt. A sentinel's pod counts once it has been ready for 30 seconds; a policy has no pods.",
   "For everything else, use kubectl with the KUBECONFIG above, or krane with the KRANE_CONFIG.",

@@ -10,6 +10,7 @@ import type { Io, Output, StopSignal } from "../io.ts";
 import { askHidden } from "../terminal/hidden-prompt.ts";
 import { createTerminal } from "../terminal/terminal.ts";
 import { ask, readInput } from "./input.ts";
+import { openUrl } from "./open-url.ts";
 import { readTextFile } from "./text-file.ts";
 
 const stopSignals: readonly StopSignal[] = ["SIGINT", "SIGTERM"];
@@ -46,6 +47,7 @@ export function createProcessIo(process: NodeJS.Process): Io & { end(code: numbe
     nodeVersion: process.version,
     readTextFile,
     readInput: (path, bytesMax, signal) => readInput({ path, stdin: process.stdin, bytesMax }, signal),
+    openUrl: (url) => openUrl(url, process.platform),
     ask: (question, signal) => ask(process, question, signal),
     askHidden: (question, signal) => askHidden(process, question, signal),
     onStopSignal(listener) {

@@ -188,3 +188,14 @@ test("the keys that make sense do their work on a policy, too", async (t) => {
     assert.equal(await region.cluster.api.get(ciliumNetworkPolicies, ref, {}, never), undefined);
   });
 });
+
+test("o opens the dashboard in a browser, and tells its URL where there is none", async (t) => {
+  const opened: string[] = [];
+  const empty = { contentType: "text/html", gzip: Buffer.alloc(0) };
+  const openUrl = async (url: string) => opened.push(url) === 1;
+  const region = await startedRegion(t, {}, { dashboard: { index: empty, assets: new Map() }, openUrl });
+  const url = region.urls.dashboard ?? assert.fail("it has no dashboard");
+  assert.match(await press(region, "o"), /^opened http.*; sign in with the token above$/);
+  await assert.rejects(press(region, "o"), { message: `found no browser to start; open ${url}` });
+  assert.deepEqual(opened, [url, url]);
+});

@@ -47,11 +47,15 @@ export async function temporaryFolder(t: TestContext): Promise<string> {
 }
 
 /** Stopped with the test. */
-export async function startedRegion(t: TestContext, overrides: Partial<DevOptions> = {}): Promise<DevRegion> {
+export async function startedRegion(
+  t: TestContext,
+  overrides: Partial<DevOptions> = {},
+  more: Partial<DevDeps> = {},
+): Promise<DevRegion> {
   const kubeconfigPath = join(await temporaryFolder(t), "kubeconfig");
   const ports = await freeDevPorts();
   const cluster = { kind: "embedded", kubeconfigPath, behaviour: quickPods } as const;
-  const deps = devDeps();
+  const deps = { ...devDeps(), ...more };
   const stack = new LifecycleStack(defaultLifecycle, deps);
   t.after(() => stack.stop());
   return startDevRegion({ ports, cluster, ...overrides }, deps, stack, never);
