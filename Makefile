@@ -29,7 +29,7 @@ test-browser: .cache/installed ## Run test/browser: the dashboard in Chromium
 	$(TS) test/support/run-browser-tests.ts
 
 screenshots: .cache/installed ## Make the screenshots in docs/images, with Chromium
-	KRANE_SCREENSHOTS=docs/images $(TS) test/support/run-browser-tests.ts
+	$(TS) test/support/run-browser-tests.ts test/browser/screenshots.ts
 
 test-node: bin/krane .cache/node24 ## Run test/node: krane's image and chart on a real node with gVisor (as root)
 	$(TS) test/support/run-node-tests.ts

@@ -1,14 +1,18 @@
 // Everything that a browser test looks at: `krane server` on PostgreSQL with its dashboard, an agent on the embedded cluster, and
 // regions in every state.
 import { randomBytes } from "node:crypto";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
+import { type Client, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { run } from "../../src/agent/run.ts";
 import { unpackFiles } from "../../src/dashboard/page-files.ts";
 import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
+import { AdminService } from "../../src/gen/krane/admin/v1/admin_pb.ts";
+import { type CustomObject, replicaSets } from "../../src/kube/resources.ts";
 import { bundleDashboard } from "../../tools/bundle-dashboard.ts";
 import { agentDeps, parse } from "../integration/agent/agent-world.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
@@ -32,6 +36,10 @@ export const markup = '<img src=x onerror="document.title=`owned`"><script>docum
 export interface World {
   readonly url: string;
   readonly server: () => RunningServer;
+  /** The admin API, in the name of ann. */
+  readonly api: Client<typeof AdminService>;
+  /** Writes another number of pods onto a ReplicaSet, past krane. */
+  editByHand(name: string, replicas: number): Promise<void>;
   /** A browser of somebody who is not signed in. */
   visit(options?: {
     readonly colorScheme?: "light" | "dark";
@@ -60,6 +68,9 @@ export async function createWorld(): Promise<World> {
   const more = { dashboard: unpackFiles(files), createToken: () => randomBytes(24).toString("hex") };
   let server = await startServer(flags, {}, more);
   await fill(server);
+  const url = `http://127.0.0.1:${port}`;
+  const api = createApi(url);
+  await fillApp(api);
   const stopping = new AbortController();
   const config = parse(`region = "${regions.live}"
 rpc_port = ${rpcPort}
@@ -72,8 +83,14 @@ kubeconfig = "kubeconfig"
   const agent = run(config, agentDeps({ kubeconfig: kubeconfigFor(cluster.url) }), stopping.signal);
   const browser = await launch();
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     server: () => server,
+    api,
+    async editByHand(name, replicas) {
+      const manifest = { metadata: { namespace: "acme", name }, spec: { replicas } };
+      const options = { fieldManager: "kubectl-edit", force: true };
+      await cluster.api.apply<CustomObject>(replicaSets, manifest, options, stopping.signal);
+    },
     visit: ({ colorScheme = "light", width = 1280 } = {}) =>
       browser.newContext({ colorScheme, viewport: { width, height: 800 }, reducedMotion: "reduce" }),
     async restartServer(whileGone) {
@@ -90,6 +107,36 @@ kubeconfig = "kubeconfig"
       await rm(dataDir, { recursive: true, force: true, maxRetries: 20 });
     },
   };
+}
+
+function createApi(baseUrl: string): Client<typeof AdminService> {
+  const transport = createConnectTransport({
+    baseUrl,
+    httpVersion: "1.1",
+    interceptors: [
+      (next) => (request) => {
+        request.header.set("authorization", `Bearer ${tokens.ann}`);
+        return next(request);
+      },
+    ],
+  });
+  return createClient(AdminService, transport);
+}
+
+/** An app with its environment; its releases become current as soon as they are ready. */
+async function fillApp(api: Client<typeof AdminService>): Promise<void> {
+  const region = regions.live;
+  const owner = { workspaceId: "ws_acme", projectId: "prj_shop" };
+  await api.applyEnvironment({ region, id: "env_shop", ...owner });
+  const template = applyDeployment({
+    ...owner,
+    deploymentId: "app_shop",
+    k8sName: "shop",
+    image: "registry.example/acme/shop:1",
+    replicas: 2,
+    environmentId: "env_shop",
+  });
+  await api.applyApp({ region, spec: { template, policy: { readySeconds: 0, drainSeconds: 1 } } });
 }
 
 function launch(): Promise<Browser> {
@@ -114,6 +161,7 @@ async function fill({ admin, store }: RunningServer): Promise<void> {
   await set(regions.live, "d_worker", "registry.example/acme/worker:4", 3);
   await set(regions.live, "d_checkout", "registry.example/acme/broken:7", 2);
   await set(regions.live, "d_paused", "registry.example/acme/cron:2", 0);
+  await set(regions.live, "d_spare", "registry.example/acme/web:1");
   await set(regions.live, "d_markup", markup);
   await set(regions.silent, "d_old", "registry.example/acme/web:1");
   const nowMs = Date.now();
@@ -126,9 +174,13 @@ async function fill({ admin, store }: RunningServer): Promise<void> {
       instanceId: "ins_held",
       region: regions.held,
       version: "0.1.0",
-      controllers: [{ name: "deployments", objects: 2, blockedDeletions: 2 }],
+      controllers: [{ name: "deployments", objects: 3, blockedDeletions: 3 }],
     },
-    blockedDeletions: [blocked("acme/gone", "d_gone"), blocked("acme/lost", "d_lost")],
+    blockedDeletions: [
+      blocked("acme/gone", "d_gone"),
+      blocked("acme/lost", "d_lost"),
+      blocked("acme/stray", "d_stray"),
+    ],
   });
   await store.reportAgent(regions.held, { report: held, atMs: nowMs });
   const silent = create(ReportAgentStateRequestSchema, {
@@ -148,16 +200,4 @@ export async function signIn(page: Page, world: World, token: string = tokens.an
   await page.getByLabel("Token of the admin API").fill(token);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("heading", { name: "Fleet" }).waitFor();
-}
-
-/** Writes a screenshot for the documentation, if that was asked for. */
-export async function screenshot(page: Page, name: string): Promise<void> {
-  const folder = process.env["KRANE_SCREENSHOTS"];
-  if (folder === undefined) return;
-  await mkdir(folder, { recursive: true });
-  const width = page.viewportSize()?.width ?? 1280;
-  await page.screenshot({
-    path: join(folder, `dashboard-${name}.png`),
-    clip: { x: 0, y: 0, width, height: 620 },
-  });
 }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import axe from "axe-core";
 import type { BrowserContext, Page } from "playwright-core";
-import { createWorld, markup, regions, screenshot, signIn, tokens, type World } from "./dashboard-world.ts";
+import { createWorld, markup, regions, signIn, tokens, type World } from "./dashboard-world.ts";
 
 let world: World;
 let context: BrowserContext;
@@ -24,7 +24,11 @@ const pathOf = {
   silent: `/dashboard/regions/${regions.silent}`,
   empty: `/dashboard/regions/${regions.empty}`,
   broken: `/dashboard/regions/${regions.live}/deployment/d_checkout`,
+  worker: `/dashboard/regions/${regions.live}/deployment/d_worker`,
   ready: `/dashboard/regions/${regions.live}/deployment/d_web`,
+  app: `/dashboard/regions/${regions.live}/app/app_shop`,
+  apply: `/dashboard/regions/${regions.live}/apply`,
+  edit: `/dashboard/regions/${regions.live}/apply?of=deployment/d_web`,
   missing: `/dashboard/regions/${regions.live}/deployment/d_never`,
   nowhere: "/dashboard/nowhere",
 } as const;
@@ -92,8 +96,7 @@ describe("the fleet", () => {
       order.toSorted((a, b) => a - b),
       texts.join("; "),
     );
-    await needs.filter({ hasText: "2 deletions are held back." }).waitFor();
-    await screenshot(page, "fleet");
+    await needs.filter({ hasText: "3 deletions are held back." }).waitFor();
   });
 
   test("shows the agent of each region, and no silent one as well", async () => {
@@ -126,7 +129,6 @@ describe("a region", () => {
     assert.match(page.url(), /\?q=worker$/);
     await page.getByRole("searchbox").fill("registry");
     await row("acme/web").waitFor();
-    await screenshot(page, "region");
     await page.getByRole("searchbox").fill("worker");
     await page.reload();
     await row("acme/worker").waitFor();
@@ -180,7 +182,13 @@ describe("an object", () => {
     await history.getByText("changed the desired state").waitFor();
     await history.getByText("test", { exact: true }).waitFor();
     await page.getByText("kind: Deployment").waitFor();
-    await screenshot(page, "object");
+  });
+
+  test("shows the manifests that an agent makes of it", async () => {
+    await open(pathOf.ready);
+    await page.getByRole("button", { name: "Show" }).click();
+    await page.getByText("kind: ReplicaSet").waitFor();
+    await page.getByText("runtimeClassName: gvisor").waitFor();
   });
 
   test("follows changes, and says who made them", async () => {
@@ -193,6 +201,15 @@ describe("an object", () => {
       .getByText("changed the desired state")
       .nth(1)
       .waitFor();
+  });
+
+  test("tells who changed it behind krane's back, and that krane put it back", async () => {
+    await open(pathOf.ready);
+    await page.getByText("1 of 1 ready").waitFor();
+    await world.editByHand("web", 7);
+    const history = page.getByRole("region", { name: "History" });
+    const repair = history.getByRole("listitem").filter({ hasText: "put back" });
+    await repair.getByText(/ReplicaSet web: spec\.replicas: 7 -> 1, changed by .*"kubectl-edit"/).waitFor();
   });
 
   test("shows what tenants wrote as text", async () => {
@@ -208,18 +225,41 @@ describe("an object", () => {
 
 test("held-back deletions are shown with their reason and since when", async () => {
   await open(pathOf.held);
-  const gone = page.getByRole("row", { name: /^acme\/gone/ });
+  const gone = page.getByRole("row", { name: /acme\/gone/ });
   await gone.getByText("the control plane has not known it for 3 resyncs").waitFor();
   await gone.getByText("15m ago").waitFor();
   await gone.getByText("3 resyncs", { exact: true }).waitFor();
 });
 
 describe("actions", () => {
+  test("a reader sees none", async () => {
+    const visit = await world.visit();
+    const reader = await visit.newPage();
+    await signIn(reader, world, tokens.bob);
+    for (const path of [pathOf.held, pathOf.ready, pathOf.app]) {
+      await open(path, reader);
+      await reader
+        .getByText(path === pathOf.held ? "acme/lost" : "History")
+        .first()
+        .waitFor();
+      const buttons = await reader.getByRole("button").allInnerTexts();
+      assert.deepEqual(
+        buttons.filter((text) => text !== "Show"),
+        ["Sign out"],
+        path,
+      );
+      assert.equal(await reader.getByRole("link", { name: /^Edit|^Apply/ }).count(), 0, path);
+    }
+    await open(pathOf.edit, reader);
+    await reader.getByRole("heading", { name: "Read-only" }).waitFor();
+    await visit.close();
+  });
+
   test("a deletion is allowed only after its name is typed, and recorded in that person's name", async () => {
     await open(pathOf.held);
     await page.getByRole("button", { name: "Allow the deletion of acme/gone" }).click();
     const allow = page.getByRole("button", { name: "Allow the deletion", exact: true });
-    await page.getByLabel("Type acme/gone to have it deleted").fill("acme/gon");
+    await page.getByLabel("Type acme/gone to confirm").fill("acme/gon");
     assert.equal(await allow.isDisabled(), true);
     await page.keyboard.press("Enter");
     const released = async () =>
@@ -227,7 +267,7 @@ describe("actions", () => {
         ({ by, event, id }) => `${by} ${event} ${id}`,
       );
     assert.deepEqual(await released(), []);
-    await page.getByLabel("Type acme/gone to have it deleted").fill("acme/gone");
+    await page.getByLabel("Type acme/gone to confirm").fill("acme/gone");
     await page.keyboard.press("Enter");
     await page.getByText("Allowed. The agent deletes it").waitFor();
     assert.deepEqual(await released(), ["ann released d_gone"]);
@@ -241,19 +281,114 @@ describe("actions", () => {
     assert.equal((await world.server().store.row(regions.live, "deployment", "d_web"))?.spec.replicas, 3);
   });
 
-  test("a reader sees none", async () => {
-    const visit = await world.visit();
-    const reader = await visit.newPage();
-    await signIn(reader, world, tokens.bob);
-    for (const path of [pathOf.held, pathOf.ready]) {
-      await open(path, reader);
-      await reader
-        .getByText(path === pathOf.held ? "acme/lost" : "Desired and live")
-        .first()
-        .waitFor();
-      assert.deepEqual(await reader.getByRole("button").allInnerTexts(), ["Sign out"], path);
-    }
-    await visit.close();
+  test("several deletions are allowed at once, after the name of the region is typed", async () => {
+    await open(pathOf.held);
+    for (const key of ["acme/lost", "acme/stray"]) await page.getByLabel(`Choose ${key}`).check();
+    await page.getByRole("button", { name: `Allow 2 deletions in ${regions.held}` }).click();
+    const allow = page.getByRole("button", { name: "Allow 2 deletions", exact: true });
+    assert.equal(await allow.isDisabled(), true);
+    await page.getByLabel(`Type ${regions.held} to confirm`).fill(regions.held);
+    await page.keyboard.press("Enter");
+    await page.getByText("The agent deletes them").waitFor();
+    const released = await world.server().store.history(regions.held, { limit: 10 });
+    assert.deepEqual(released.map(({ id }) => id).sort(), ["d_gone", "d_lost", "d_stray"]);
+  });
+
+  test("a deployment is deleted only after its name is typed", async () => {
+    await open(`/dashboard/regions/${regions.live}/deployment/d_spare`);
+    await page.getByRole("button", { name: "Delete…" }).click();
+    await page.getByLabel("Type acme/spare to confirm").fill("spare");
+    assert.equal(await page.getByRole("button", { name: "Delete", exact: true }).isDisabled(), true);
+    await page.keyboard.press("Escape");
+    await page.waitForFunction("document.activeElement.textContent === 'Delete…'");
+    await page.keyboard.press("Enter");
+    await page.getByLabel("Type acme/spare to confirm").fill("acme/spare");
+    await page.keyboard.press("Enter");
+    await page.getByText("Deleted", { exact: true }).waitFor();
+    assert.equal((await world.server().store.row(regions.live, "deployment", "d_spare"))?.desired, "stopped");
+  });
+
+  test("an image is released and rolled back, and releases are paused and resumed", async () => {
+    await open(pathOf.app);
+    const releases = page.getByRole("region", { name: "Releases" });
+    const release = (number: number) =>
+      releases.getByRole("row").filter({ has: page.getByRole("link", { name: `${number}`, exact: true }) });
+    await release(1).getByText("Current").waitFor();
+    await page.getByLabel("Image").fill("registry.example/acme/shop:2");
+    await page.getByRole("button", { name: "Release", exact: true }).click();
+    await page.getByText("Release 2 is starting.").waitFor();
+    await release(2).getByText("Current").waitFor();
+    await release(1).getByText("Retired").waitFor();
+    await page.getByRole("button", { name: "Roll back to release 1" }).click();
+    await page.getByRole("button", { name: "Roll back to 1", exact: true }).click();
+    await release(3).getByText("Current").waitFor();
+    await release(3).getByText("registry.example/acme/shop:1").waitFor();
+    await page.getByRole("button", { name: "Pause releases…" }).click();
+    await page.getByRole("button", { name: "Pause", exact: true }).click();
+    await page.getByRole("button", { name: "Resume releases…" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: /Roll back|Restart|^Release$/ }).count(), 0);
+    await page.getByRole("button", { name: "Resume releases…" }).click();
+    await page.getByRole("button", { name: "Resume", exact: true }).click();
+    await page.getByRole("button", { name: "Pause releases…" }).waitFor();
+    const { app } = await world.server().store.app(regions.live, "app_shop");
+    assert.deepEqual([app?.paused, app?.spec?.template?.image], [false, "registry.example/acme/shop:1"]);
+    const history = page.getByRole("region", { name: "History" });
+    await history.getByText("paused its releases").waitFor();
+    await history.getByText("ann", { exact: true }).first().waitFor();
+  });
+
+  test("an app is scaled, and deleted after its name is typed", async () => {
+    await open(pathOf.app);
+    await page.getByRole("spinbutton", { name: "Pods" }).fill("1");
+    await page.getByRole("button", { name: "Scale" }).click();
+    await page.getByText("Scaled from 2 to 1.").waitFor();
+    const { app } = await world.server().store.app(regions.live, "app_shop");
+    assert.equal(app?.spec?.template?.replicas, 1);
+    await page.getByText("1 pod of registry.example/acme/shop:1").waitFor();
+    await page.getByRole("button", { name: "Delete…" }).click();
+    await page.getByLabel("Type acme/shop to confirm").fill("acme/shop");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Not found" }).waitFor();
+  });
+
+  test("an object is edited: its changes are shown first, and then applied", async () => {
+    await open(pathOf.worker);
+    await page.getByRole("link", { name: "Edit" }).click();
+    const editor = page.getByLabel("Documents, as YAML");
+    await editor.fill((await editor.inputValue()).replace("worker:4", "worker:5"));
+    await page.getByRole("button", { name: "Preview changes" }).click();
+    const change = page.getByRole("row", { name: /^image/ });
+    await change.getByText('"registry.example/acme/worker:4"').waitFor();
+    await change.getByText('"registry.example/acme/worker:5"').waitFor();
+    await page.getByText("Its running pods stay as they are").waitFor();
+    const image = async () =>
+      (await world.server().store.row(regions.live, "deployment", "d_worker"))?.spec.image;
+    assert.equal(await image(), "registry.example/acme/worker:4");
+    await assertAccessible(page, "a plan");
+    await page.getByRole("button", { name: "Apply 1 change" }).click();
+    await page.getByText("Applied 1 change.").waitFor();
+    assert.equal(await image(), "registry.example/acme/worker:5");
+  });
+
+  test("new documents are applied in their order, and wrong ones are shown with their lines", async () => {
+    await open(pathOf.region);
+    await page.getByRole("link", { name: "Apply documents" }).click();
+    const editor = page.getByLabel("Documents, as YAML");
+    const example = await editor.inputValue();
+    await editor.fill(example.replace("replicas: 2", "replicas: many"));
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    const problems = page.getByRole("alert", { name: "Problems" });
+    await problems.getByText("replicas", { exact: true }).waitFor();
+    await problems.getByRole("button", { name: "line 16" }).click();
+    assert.equal(await page.evaluate("getSelection().toString()"), "replicas: many");
+    assert.equal(await page.getByRole("button", { name: /^Apply/ }).count(), 0);
+    await editor.fill(example);
+    await page.getByRole("button", { name: "Preview changes" }).click();
+    await page.getByRole("button", { name: "Apply 2 changes" }).click();
+    await page.getByText("Applied 2 changes.").waitFor();
+    const { app } = await world.server().store.app(regions.live, "app_hello");
+    assert.equal(app?.releases[0]?.createdBy, "ann");
   });
 });
 
@@ -322,11 +457,6 @@ describe("every page", () => {
         await visitor.setViewportSize({ width: 375, height: 700 });
         const overflow = Number(await visitor.evaluate("document.documentElement.scrollWidth - innerWidth"));
         assert.ok(overflow <= 0, `${name} is ${overflow} px wider than a phone`);
-      }
-      if (colorScheme === "dark") {
-        await open(`${pathOf.region}?q=registry`, visitor);
-        await row("acme/web", visitor).waitFor();
-        await screenshot(visitor, "phone");
       }
       await visit.close();
     });

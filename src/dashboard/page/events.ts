@@ -9,15 +9,18 @@ const words: Readonly<Record<string, Word>> = {
   reported: { text: "reported:", tone: "calm" },
   troubled: { text: "reported trouble:", tone: "bad" },
   recovered: { text: "reported that it recovered", tone: "good" },
+  repaired: { text: "put back what somebody else had changed:", tone: "busy" },
   released: { text: "allowed its deletion", tone: "busy" },
   adopted: { text: "allowed its adoption", tone: "busy" },
   secret_set: { text: "set the secret", tone: "calm" },
   secret_unset: { text: "removed the secret", tone: "calm" },
-  release_started: { text: "started release", tone: "busy" },
-  release_current: { text: "made current: release", tone: "good" },
-  release_draining: { text: "is draining release", tone: "busy" },
-  release_failed: { text: "gave up release", tone: "bad" },
-  release_ended: { text: "ended release", tone: "calm" },
+  paused: { text: "paused its releases", tone: "busy" },
+  resumed: { text: "resumed its releases", tone: "calm" },
+  release_started: { text: "started", tone: "busy" },
+  release_current: { text: "made current:", tone: "good" },
+  release_draining: { text: "is draining", tone: "busy" },
+  release_failed: { text: "gave up", tone: "bad" },
+  release_ended: { text: "ended", tone: "calm" },
 };
 
 /** A newer server may record events that this page does not know. */

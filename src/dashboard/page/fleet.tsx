@@ -5,6 +5,7 @@ import { heardAtMs, isSilent } from "../../why/silence.ts";
 import { type Need, needsOf } from "./attention.ts";
 import type { Model } from "./model.ts";
 import { Link, Loading, Lone, Section, State, type ViewProps } from "./parts.tsx";
+import { type Column, Table } from "./table.tsx";
 import { agentWord, ageText, counted, lagOf } from "./words.ts";
 
 export function Fleet({ model }: ViewProps) {
@@ -55,78 +56,56 @@ function Needs({ model, needs }: { readonly model: Model; readonly needs: readon
 }
 
 function RegionTable({ model, agents }: { readonly model: Model; readonly agents: readonly AgentView[] }) {
-  return (
-    <div class="scroll">
-      <table class="cards">
-        <thead>
-          <tr>
-            <th scope="col">Region</th>
-            <th scope="col">Agent</th>
-            <th scope="col">Version</th>
-            <th scope="col">Role</th>
-            <th scope="col">Streams</th>
-            <th scope="col" class="number">
-              Lag
-            </th>
-            <th scope="col" class="number">
-              Objects
-            </th>
-            <th scope="col" class="number">
-              In trouble
-            </th>
-            <th scope="col" class="number">
-              Held back
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {agents.map((agent) => (
-            <RegionRow key={agent.region} model={model} agent={agent} />
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-function RegionRow({ model, agent }: { readonly model: Model; readonly agent: AgentView }) {
   const now = model.nowMs();
-  const { region, state, blockedDeletions } = agent;
-  const isStale = isSilent(agent, now);
-  const controllers = state?.controllers ?? [];
-  const open = controllers.filter(({ stream }) => stream?.state === Stream.OPEN).length;
-  const objects = controllers.reduce((sum, controller) => sum + controller.objects, 0);
-  const trouble = controllers.reduce(
-    (sum, { parked, retrying, conflicts, failing }) => sum + parked + retrying + conflicts + failing,
-    0,
-  );
-  return (
-    <tr class={isStale ? "old" : undefined}>
-      <th scope="row">
+  const bad = (count: number) => (count > 0 ? "bad" : undefined);
+  const known = (agent: AgentView, text: string | number) => (agent.state === undefined ? "" : text);
+  const columns: readonly Column<AgentView>[] = [
+    {
+      title: "Region",
+      cell: ({ region }) => (
         <Link model={model} to={model.regionRoute(region)}>
           {region}
         </Link>
-      </th>
-      <td>
-        <State word={agentWord(agent, now)} />
-      </td>
-      <td data-label="Version">{state === undefined ? "" : state.inferred ? "original" : state.version}</td>
-      <td data-label="Role">{roleText(agent, now)}</td>
-      <td data-label="Streams">{isStale ? "unknown" : `${open} of ${controllers.length} open`}</td>
-      <td data-label="Lag" class="number">
-        {state === undefined ? "" : lagOf(agent, model.kinds.value)}
-      </td>
-      <td data-label="Objects" class="number">
-        {state === undefined ? "" : objects}
-      </td>
-      <td data-label="In trouble" class={trouble > 0 ? "number bad" : "number"}>
-        {state === undefined ? "" : trouble}
-      </td>
-      <td data-label="Held back" class={blockedDeletions.length > 0 ? "number bad" : "number"}>
-        {blockedDeletions.length}
-      </td>
-    </tr>
-  );
+      ),
+    },
+    { title: "Agent", isPlain: true, cell: (agent) => <State word={agentWord(agent, now)} /> },
+    {
+      title: "Version",
+      cell: ({ state }) => (state === undefined ? "" : state.inferred ? "original" : state.version),
+    },
+    { title: "Role", cell: (agent) => roleText(agent, now) },
+    { title: "Streams", cell: (agent) => streamsText(agent, now) },
+    { title: "Lag", isNumber: true, cell: (agent) => known(agent, lagOf(agent, model.kinds.value)) },
+    { title: "Objects", isNumber: true, cell: (agent) => known(agent, sumOf(agent, ["objects"])) },
+    {
+      title: "In trouble",
+      isNumber: true,
+      class: (agent) => bad(sumOf(agent, troubles)),
+      cell: (agent) => known(agent, sumOf(agent, troubles)),
+    },
+    {
+      title: "Held back",
+      isNumber: true,
+      class: ({ blockedDeletions }) => bad(blockedDeletions.length),
+      cell: ({ blockedDeletions }) => blockedDeletions.length,
+    },
+  ];
+  const rowClass = (agent: AgentView) => (isSilent(agent, now) ? "old" : undefined);
+  return <Table rows={agents} columns={columns} keyOf={({ region }) => region} rowClass={rowClass} />;
+}
+
+const troubles = ["parked", "retrying", "conflicts", "failing"] as const;
+
+function sumOf({ state }: AgentView, fields: readonly ("objects" | (typeof troubles)[number])[]): number {
+  const controllers = state?.controllers ?? [];
+  return controllers.reduce((sum, each) => fields.reduce((total, field) => total + each[field], sum), 0);
+}
+
+function streamsText(agent: AgentView, nowMs: number): string {
+  if (isSilent(agent, nowMs)) return "unknown";
+  const controllers = agent.state?.controllers ?? [];
+  const open = controllers.filter(({ stream }) => stream?.state === Stream.OPEN).length;
+  return `${open} of ${controllers.length} open`;
 }
 
 /** The control plane hears only from the leader. */

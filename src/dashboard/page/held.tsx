@@ -1,10 +1,12 @@
 // The deletions that agents hold back, with the evidence that each of them waits for.
+import { useSignal } from "@preact/signals";
 import type { AgentView } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { BlockedDeletion } from "../../gen/krane/v1/agent_pb.ts";
 import { isSilent } from "../../why/silence.ts";
-import { AllowDeletion } from "./actions.tsx";
+import { AllowDeletions } from "./actions.tsx";
 import type { Model } from "./model.ts";
 import { Age, Loading, Notice, Section, type ViewProps } from "./parts.tsx";
+import { type Column, Table } from "./table.tsx";
 import { counted } from "./words.ts";
 
 export function Held({ model }: ViewProps) {
@@ -30,67 +32,67 @@ export function Held({ model }: ViewProps) {
   );
 }
 
+const keyOf = ({ controller, key }: BlockedDeletion) => `${controller} ${key}`;
+
 function HeldInRegion({ model, agent }: { readonly model: Model; readonly agent: AgentView }) {
-  const { region, blockedDeletions } = agent;
+  const { region, blockedDeletions: held } = agent;
+  const chosen = useSignal<ReadonlySet<string>>(new Set());
+  const choose = (key: string, isChosen: boolean) => {
+    const after = new Set(chosen.value);
+    if (isChosen) after.add(key);
+    else after.delete(key);
+    chosen.value = after;
+  };
+  const columns: readonly Column<BlockedDeletion>[] = [
+    {
+      title: "Object",
+      cell: (one) => (
+        <>
+          {model.canWrite.value && held.length > 1 && (
+            <input
+              type="checkbox"
+              aria-label={`Choose ${one.key}`}
+              checked={chosen.value.has(keyOf(one))}
+              onChange={(event) => choose(keyOf(one), event.currentTarget.checked)}
+            />
+          )}{" "}
+          {one.key}
+          <span class="kind">
+            {model.kinds.value.find(({ controller }) => controller === one.controller)?.name ??
+              one.controller}{" "}
+            {one.id}
+          </span>
+        </>
+      ),
+    },
+    { title: "Why it is held back", isPlain: true, cell: ({ reason }) => reason },
+    {
+      title: "Since",
+      cell: ({ firstSuspectedMs }) => <Age model={model} atMs={firstSuspectedMs} suffix=" ago" />,
+    },
+    {
+      title: "Missing in",
+      isNumber: true,
+      cell: ({ suspectedPasses }) => counted(suspectedPasses, "resync"),
+    },
+  ];
+  const allowing: Column<BlockedDeletion> = {
+    title: "Allow it",
+    isPlain: true,
+    cell: (one) => <AllowDeletions model={model} region={region} held={[one]} />,
+  };
+  const several = held.filter((one) => chosen.value.has(keyOf(one)));
   return (
-    <Section title={region} extra={<span class="count">{counted(blockedDeletions.length, "deletion")}</span>}>
+    <Section title={region} extra={<span class="count">{counted(held.length, "deletion")}</span>}>
       {isSilent(agent, model.nowMs()) && (
         <Notice tone="bad">The agent is silent; this is what it reported last.</Notice>
       )}
-      <div class="scroll">
-        <table class="cards">
-          <thead>
-            <tr>
-              <th scope="col">Object</th>
-              <th scope="col">Why it is held back</th>
-              <th scope="col">Since</th>
-              <th scope="col" class="number">
-                Missing in
-              </th>
-              {model.canWrite.value && <th scope="col">Allow it</th>}
-            </tr>
-          </thead>
-          <tbody>
-            {blockedDeletions.map((held) => (
-              <HeldRow key={`${held.controller} ${held.key}`} model={model} region={region} held={held} />
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </Section>
-  );
-}
-
-function HeldRow({
-  model,
-  region,
-  held,
-}: {
-  readonly model: Model;
-  readonly region: string;
-  readonly held: BlockedDeletion;
-}) {
-  const kind = model.kinds.value.find(({ controller }) => controller === held.controller)?.name;
-  return (
-    <tr>
-      <th scope="row">
-        {held.key}
-        <span class="kind">
-          {kind ?? held.controller} {held.id}
-        </span>
-      </th>
-      <td>{held.reason}</td>
-      <td data-label="Since">
-        <Age model={model} atMs={held.firstSuspectedMs} suffix=" ago" />
-      </td>
-      <td class="number" data-label="Missing in">
-        {counted(held.suspectedPasses, "resync")}
-      </td>
-      {model.canWrite.value && (
-        <td>
-          <AllowDeletion model={model} region={region} held={held} />
-        </td>
+      <Table rows={held} columns={model.canWrite.value ? [...columns, allowing] : columns} keyOf={keyOf} />
+      {several.length > 1 && (
+        <div class="toolbar">
+          <AllowDeletions model={model} region={region} held={several} />
+        </div>
       )}
-    </tr>
+    </Section>
   );
 }

@@ -2,13 +2,14 @@
 
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import { batch, computed, effect, type Signal, signal } from "@preact/signals";
-import type {
-  AdminService,
-  AgentView,
-  KindWords,
-  RegionNews,
-  Session,
-  WatchFleetResponse,
+import {
+  type AdminService,
+  type AgentView,
+  type KindWords,
+  ObjectKind,
+  type RegionNews,
+  type Session,
+  type WatchFleetResponse,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { Browser } from "./browser.ts";
 import { noFilter, parseRoute, type Route, urlOf } from "./route.ts";
@@ -58,6 +59,19 @@ export class Model {
     const signedIn = this.signedIn.value;
     return signedIn.kind === "in" ? signedIn.kinds : [];
   });
+
+  /** Unspecified for a word that is not a kind. */
+  kindNamed(name: string): ObjectKind {
+    if (name === "app") return ObjectKind.APP;
+    return this.kinds.value.find((each) => each.name === name)?.kind ?? ObjectKind.UNSPECIFIED;
+  }
+
+  /** As in URLs. */
+  nameOfKind(kind: ObjectKind): string {
+    if (kind === ObjectKind.APP) return "app";
+    if (kind === ObjectKind.ENVIRONMENT) return "environment";
+    return this.kinds.value.find((each) => each.kind === kind)?.name ?? "object";
+  }
 
   readonly canWrite = computed(() => {
     const signedIn = this.signedIn.value;

@@ -34,12 +34,6 @@ export class ObjectData {
     this.id = place.id;
   }
 
-  /** Unspecified for a word that is not a kind. */
-  get objectKind(): ObjectKind {
-    if (this.kind === "app") return ObjectKind.APP;
-    return this.model.kinds.value.find(({ name }) => name === this.kind)?.kind ?? ObjectKind.UNSPECIFIED;
-  }
-
   start(): void {
     const stopListening = this.model.onNews((news) => this.hear(news));
     let cancel: () => void = () => undefined;
@@ -69,7 +63,7 @@ export class ObjectData {
   }
 
   async load(): Promise<void> {
-    const kind = this.objectKind;
+    const kind = this.model.kindNamed(this.kind);
     const { api } = this.model;
     if (kind === ObjectKind.UNSPECIFIED) {
       this.isMissing.value = true;

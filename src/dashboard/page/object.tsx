@@ -1,20 +1,24 @@
 // One object or app: why it is as it is first, then what is wanted and what runs, its pods or releases, and its history.
 import { useEffect, useMemo } from "preact/hooks";
-import type {
-  AppView,
-  Event,
-  ExplainObjectResponse,
-  Explanation,
-  ObjectView,
+import type { ReportDeploymentStatusRequest_Update_Instance as Pod } from "../../gen/ctrl/v1/deployment_pb.ts";
+import {
+  ObjectView_Desired as Desired,
+  type Event,
+  type ExplainObjectResponse,
+  type Explanation,
+  type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { isSilent } from "../../why/silence.ts";
-import { Scale } from "./actions.tsx";
+import { AppActions, ObjectActions } from "./actions.tsx";
 import { eventText } from "./events.ts";
+import { Manifests } from "./manifests.tsx";
 import type { Model } from "./model.ts";
 import { ObjectData } from "./object-data.ts";
 import { Age, Link, Loading, Lone, Notice, Section, State } from "./parts.tsx";
+import { Releases } from "./releases.tsx";
 import type { Route } from "./route.ts";
-import { causeTone, phaseWord, podCounts, podWord, releaseWord } from "./words.ts";
+import { type Column, Table } from "./table.tsx";
+import { appName, appWord, causeTone, objectName, phaseWord, podCounts, podWord } from "./words.ts";
 
 type ObjectRoute = Extract<Route, { view: "object" }>;
 
@@ -37,19 +41,34 @@ export function ObjectPage({ model, route }: { readonly model: Model; readonly r
   if (answer === undefined)
     return data.problem.value === "" ? <Loading /> : <Notice tone="bad">{data.problem.value}</Notice>;
   const { explanation, object, app } = answer;
+  // A release is changed with its app.
+  const mayEdit = model.canWrite.value && (object === undefined || object.appId === "");
   return (
     <>
       <Title data={data} answer={answer} model={model} />
       {explanation !== undefined && <Why explanation={explanation} />}
-      {object !== undefined && <Actions model={model} object={object} />}
+      {object !== undefined && <ObjectActions model={model} object={object} />}
+      {app !== undefined && <AppActions model={model} region={region} view={app} />}
       {explanation !== undefined && <Sides explanation={explanation} />}
       {app !== undefined && <Releases model={model} region={region} view={app} />}
       {object !== undefined && <Pods object={object} hasPods={hasPods(model, object)} />}
       <History model={model} events={data.events.value ?? []} />
       {answer.document !== "" && (
-        <Section title="Document">
+        <Section
+          title="Document"
+          extra={
+            mayEdit && (
+              <Link model={model} to={{ view: "apply", region, of: { kind, id } }}>
+                Edit
+              </Link>
+            )
+          }
+        >
           <pre>{answer.document}</pre>
         </Section>
+      )}
+      {object?.ref !== undefined && object.desired === Desired.RUNNING && (
+        <Manifests model={model} of={object.ref} version={object.version} />
       )}
     </>
   );
@@ -69,8 +88,7 @@ function Title({
   readonly model: Model;
 }) {
   const { object, app, agent } = answer;
-  const template = app?.app?.spec?.template;
-  const name = object === undefined ? `${template?.k8sNamespace}/${template?.k8sName}` : placeOf(object);
+  const name = object === undefined ? app && appName(app) : objectName(object);
   const isStale = agent !== undefined && isSilent(agent, model.nowMs());
   const pods = object && podCounts(object, hasPods(model, object));
   return (
@@ -85,11 +103,11 @@ function Title({
             <code>{data.id}</code>
           </dd>
         </div>
-        {object !== undefined && (
+        {(object ?? app) !== undefined && (
           <div>
             <dt>State</dt>
             <dd>
-              <State word={phaseWord(object.phase)} isStale={isStale} />
+              <State word={object ? phaseWord(object.phase) : appWord(app)} isStale={isStale} />
             </dd>
           </div>
         )}
@@ -131,17 +149,6 @@ function Title({
   );
 }
 
-/** A reader sees none. */
-function Actions({ model, object }: { readonly model: Model; readonly object: ObjectView }) {
-  const pods = podCounts(object, hasPods(model, object));
-  if (!model.canWrite.value || pods === undefined) return null;
-  return <Scale model={model} object={object} wanted={pods.wanted} />;
-}
-
-function placeOf({ namespace, name }: ObjectView): string {
-  return namespace === "" ? name : `${namespace}/${name}`;
-}
-
 function Why({ explanation }: { readonly explanation: Explanation }) {
   const { cause, summary, reason, remedy } = explanation;
   return (
@@ -179,7 +186,7 @@ function Sides({ explanation }: { readonly explanation: Explanation }) {
           </thead>
           <tbody>
             <tr>
-              <th scope="row">All of it</th>
+              <th scope="row">Summary</th>
               <td>{desired}</td>
               <td>{live}</td>
             </tr>
@@ -223,99 +230,17 @@ function Pods({ object, hasPods: has }: { readonly object: ObjectView; readonly 
     );
   return (
     <Section title="Pods">
-      <div class="scroll">
-        <table class="cards">
-          <thead>
-            <tr>
-              <th scope="col">Pod</th>
-              <th scope="col">State</th>
-              <th scope="col">Version</th>
-              <th scope="col">Address</th>
-            </tr>
-          </thead>
-          <tbody>
-            {pods.map(({ k8sName, status, outdated, address }) => (
-              <tr key={k8sName}>
-                <th scope="row">
-                  <code>{k8sName}</code>
-                </th>
-                <td>
-                  <State word={podWord(status)} />
-                </td>
-                <td data-label="Version">{outdated ? "older" : "newest"}</td>
-                <td data-label="Address" class="image">
-                  {address}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table rows={pods} columns={podColumns} keyOf={({ k8sName }) => k8sName} />
     </Section>
   );
 }
 
-function Releases({
-  model,
-  region,
-  view,
-}: {
-  readonly model: Model;
-  readonly region: string;
-  readonly view: AppView;
-}) {
-  const releases = (view.app?.releases ?? []).toReversed();
-  return (
-    <Section title="Releases">
-      <div class="scroll">
-        <table class="cards">
-          <thead>
-            <tr>
-              <th scope="col">Release</th>
-              <th scope="col">State</th>
-              <th scope="col">Image</th>
-              <th scope="col">Made</th>
-              <th scope="col">By</th>
-              <th scope="col">Reason</th>
-            </tr>
-          </thead>
-          <tbody>
-            {releases.map(
-              ({ number, phase, template, createdAtMs, createdBy, cause, reason, olderSecrets }) => (
-                <tr key={number}>
-                  <th scope="row">
-                    <Link
-                      model={model}
-                      to={{ view: "object", region, kind: "deployment", id: template?.deploymentId ?? "" }}
-                    >
-                      {number}
-                    </Link>
-                  </th>
-                  <td>
-                    <State word={releaseWord(phase)} />
-                  </td>
-                  <td class="image" data-label="Image">
-                    {template?.image}
-                  </td>
-                  <td data-label="Made">
-                    <Age model={model} atMs={createdAtMs} suffix=" ago" />
-                  </td>
-                  <td data-label="By">
-                    {createdBy} ({cause})
-                  </td>
-                  <td class="reason">
-                    {reason}
-                    {olderSecrets ? " Its environment has other secrets now." : ""}
-                  </td>
-                </tr>
-              ),
-            )}
-          </tbody>
-        </table>
-      </div>
-    </Section>
-  );
-}
+const podColumns: readonly Column<Pod>[] = [
+  { title: "Pod", cell: ({ k8sName }) => <code>{k8sName}</code> },
+  { title: "State", isPlain: true, cell: ({ status }) => <State word={podWord(status)} /> },
+  { title: "Version", cell: ({ outdated }) => (outdated ? "older" : "newest") },
+  { title: "Address", class: () => "image", cell: ({ address }) => address },
+];
 
 function History({ model, events }: { readonly model: Model; readonly events: readonly Event[] }) {
   return (

@@ -7,7 +7,18 @@ import {
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { Release_Phase as ReleasePhase } from "../../gen/krane/admin/v1/app_pb.ts";
 import type { Filter } from "./route.ts";
-import { phaseWord, podCounts, releaseWord, specText, type Tone, troubleText, type Word } from "./words.ts";
+import {
+  appName,
+  appWord,
+  objectName,
+  phaseWord,
+  podCounts,
+  specText,
+  type Tone,
+  tellingRelease,
+  troubleText,
+  type Word,
+} from "./words.ts";
 
 export interface ListedRow {
   readonly key: string;
@@ -49,13 +60,13 @@ function compare(a: string, b: string): number {
 }
 
 function rowOfObject(object: ObjectView, words: KindWords | undefined): ListedRow {
-  const { namespace, name, phase } = object;
+  const { phase } = object;
   const pods = podCounts(object, words?.hasPods ?? false);
   return searchable({
     kind: words?.name ?? "object",
     plural: words?.plural ?? "objects",
     id: object.ref?.id ?? "",
-    name: namespace === "" ? name : `${namespace}/${name}`,
+    name: objectName(object),
     state: phaseWord(phase),
     pods: pods === undefined ? "" : `${pods.ready}/${pods.wanted}`,
     environment: specText(object, "environmentId"),
@@ -64,30 +75,20 @@ function rowOfObject(object: ObjectView, words: KindWords | undefined): ListedRo
   });
 }
 
-function rowOfApp({ app }: AppView): ListedRow {
+function rowOfApp(view: AppView): ListedRow {
+  const { app } = view;
   const template = app?.spec?.template;
-  const releases = app?.releases ?? [];
-  const newest = releases.at(-1);
-  const current = releases.find(({ phase }) => phase === ReleasePhase.CURRENT);
-  // A release that was replaced says nothing about the app.
-  const telling =
-    newest?.phase === ReleasePhase.FAILED || newest?.phase === ReleasePhase.STARTING
-      ? newest
-      : (current ?? newest);
-  const state = releaseWord(telling?.phase ?? ReleasePhase.UNSPECIFIED);
+  const current = app?.releases.find(({ phase }) => phase === ReleasePhase.CURRENT);
   return searchable({
     kind: "app",
     plural: "apps",
     id: template?.deploymentId ?? "",
-    name: `${template?.k8sNamespace ?? ""}/${template?.k8sName ?? ""}`,
-    state:
-      telling === undefined
-        ? state
-        : { ...state, text: `Release ${telling.number} ${state.text.toLowerCase()}` },
+    name: appName(view),
+    state: appWord(view),
     pods: "",
     environment: template?.environmentId ?? "",
     image: current?.template?.image ?? template?.image ?? "",
-    reason: telling?.reason ?? "",
+    reason: tellingRelease(view)?.reason ?? "",
   });
 }
 

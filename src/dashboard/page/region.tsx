@@ -9,6 +9,7 @@ import { Link, Loading, Lone, Notice, State } from "./parts.tsx";
 import { RegionData } from "./region-data.ts";
 import { type ListedRow, listedRows, summaryOf } from "./region-rows.ts";
 import type { Route } from "./route.ts";
+import { type Column, Table } from "./table.tsx";
 import { agentWord, ageText, counted, lagOf } from "./words.ts";
 
 type RegionRoute = Extract<Route, { view: "region" }>;
@@ -44,7 +45,7 @@ function AgentLine({ model, agent }: { readonly model: Model; readonly agent: Ag
   const now = model.nowMs();
   const { state } = agent;
   const controllers = state?.controllers ?? [];
-  const down = controllers.filter(({ stream }) => stream?.state !== Stream.OPEN);
+  const down = controllers.filter(({ stream }) => stream?.state === Stream.BACKING_OFF);
   const lag = lagOf(agent, model.kinds.value);
   return (
     <>
@@ -112,7 +113,7 @@ function Objects(props: {
   const kinds = model.kinds.value;
   if (objects === undefined) return data.problem.value === "" ? <Loading /> : null;
   const all = listedRows({ objects: [...objects.values()], apps: data.apps.value, kinds });
-  if (all.length === 0 && data.isComplete.value) return <NothingYet region={route.region} />;
+  if (all.length === 0 && data.isComplete.value) return <NothingYet model={model} region={route.region} />;
   const { filter } = route;
   const rows = all.filter((row) => row.matches(filter));
   const refine = (change: Partial<typeof filter>) => {
@@ -121,7 +122,14 @@ function Objects(props: {
   };
   return (
     <>
-      <p class="summary">{summaryOf(all)}</p>
+      <p class="summary">
+        {summaryOf(all)}
+        {model.canWrite.value && (
+          <Link class="button" model={model} to={{ view: "apply", region: route.region }}>
+            Apply documents
+          </Link>
+        )}
+      </p>
       <search class="filters">
         <input
           type="search"
@@ -176,52 +184,30 @@ function ObjectTable(props: {
 }) {
   const { model, region, rows, isStale } = props;
   if (rows.length === 0) return <p class="calm-line">Nothing matches.</p>;
-  return (
-    <div class="scroll">
-      <table class="cards objects">
-        <thead>
-          <tr>
-            <th scope="col">Object</th>
-            <th scope="col">State</th>
-            <th scope="col" class="number">
-              Pods
-            </th>
-            <th scope="col">Environment</th>
-            <th scope="col">Image</th>
-            <th scope="col">Reason</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={row.key}>
-              <th scope="row">
-                <Link model={model} to={{ view: "object", region, kind: row.kind, id: row.id }}>
-                  {row.name}
-                </Link>
-                <span class="kind">
-                  {row.kind} {row.id}
-                </span>
-              </th>
-              <td>
-                <State word={row.state} isStale={isStale} />
-              </td>
-              <td class="number" data-label="Pods">
-                {row.pods}
-              </td>
-              <td data-label="Environment">{row.environment}</td>
-              <td class="image" data-label="Image">
-                {row.image}
-              </td>
-              <td class="reason">{row.reason}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+  const columns: readonly Column<ListedRow>[] = [
+    {
+      title: "Object",
+      cell: ({ kind, id, name }) => (
+        <>
+          <Link model={model} to={{ view: "object", region, kind, id }}>
+            {name}
+          </Link>
+          <span class="kind">
+            {kind} {id}
+          </span>
+        </>
+      ),
+    },
+    { title: "State", isPlain: true, cell: ({ state }) => <State word={state} isStale={isStale} /> },
+    { title: "Pods", isNumber: true, cell: ({ pods }) => pods },
+    { title: "Environment", cell: ({ environment }) => environment },
+    { title: "Image", class: () => "image", cell: ({ image }) => image },
+    { title: "Reason", isPlain: true, class: () => "reason", cell: ({ reason }) => reason },
+  ];
+  return <Table rows={rows} columns={columns} keyOf={({ key }) => key} />;
 }
 
-function NothingYet({ region }: { readonly region: string }) {
+function NothingYet({ model, region }: { readonly model: Model; readonly region: string }) {
   return (
     <Lone title="Nothing here yet">
       <p>Three lines make something appear:</p>
@@ -230,6 +216,15 @@ function NothingYet({ region }: { readonly region: string }) {
 krane apply -f examples/hello.yaml --region ${region} --wait
 krane get all --region ${region}`}
       </pre>
+      {model.canWrite.value && (
+        <p>
+          Or{" "}
+          <Link model={model} to={{ view: "apply", region }}>
+            apply a document here
+          </Link>
+          .
+        </p>
+      )}
     </Lone>
   );
 }

@@ -5,7 +5,14 @@ export type Route =
   | { readonly view: "held" }
   | { readonly view: "region"; readonly region: string; readonly filter: Filter }
   | { readonly view: "object"; readonly region: string; readonly kind: string; readonly id: string }
+  | { readonly view: "apply"; readonly region: string; readonly of?: Named }
   | { readonly view: "unknown"; readonly path: string };
+
+/** An object or app by its kind and id. */
+export interface Named {
+  readonly kind: string;
+  readonly id: string;
+}
 
 /** What a list of objects is narrowed to. */
 export interface Filter {
@@ -36,6 +43,7 @@ export function parseRoute({
   if (first === "held" && parts.length === 1) return { view: "held" };
   if (first !== "regions" || region === "" || rest.length > 0) return unknown;
   if (kind === undefined) return { view: "region", region, filter: parseFilter(search) };
+  if (kind === "apply" && id === undefined) return { view: "apply", region, ...parseOf(search) };
   if (id === undefined || id === "" || kind === "") return unknown;
   return { view: "object", region, kind, id };
 }
@@ -58,12 +66,21 @@ function parseFilter(search: string): Filter {
   };
 }
 
+function parseOf(search: string): { readonly of?: Named } {
+  const [kind = "", ...id] = (new URLSearchParams(search).get("of") ?? "").split("/");
+  return kind === "" || id.length === 0 ? {} : { of: { kind, id: id.join("/") } };
+}
+
 export function urlOf(route: Exclude<Route, { view: "unknown" }>): string {
   if (route.view === "fleet") return base;
   if (route.view === "held") return `${base}held`;
   const region = `${base}regions/${encodeURIComponent(route.region)}`;
   if (route.view === "object")
     return `${region}/${encodeURIComponent(route.kind)}/${encodeURIComponent(route.id)}`;
+  if (route.view === "apply") {
+    const { of } = route;
+    return `${region}/apply${of === undefined ? "" : `?${new URLSearchParams({ of: `${of.kind}/${of.id}` })}`}`;
+  }
   const { text, kind, troubledOnly } = route.filter;
   const query = new URLSearchParams({
     ...(text !== "" && { q: text }),

@@ -1,5 +1,6 @@
 // The frame of every view: where you are, whether what you see is the present, and who you are.
 import { useEffect, useRef } from "preact/hooks";
+import { Apply } from "./apply.tsx";
 import { Fleet } from "./fleet.tsx";
 import { Held } from "./held.tsx";
 import type { Model } from "./model.ts";
@@ -71,6 +72,8 @@ function View({ model, route }: { readonly model: Model; readonly route: Route }
   if (route.view === "region") return <Region key={route.region} model={model} route={route} />;
   if (route.view === "object")
     return <ObjectPage key={`${route.region}/${route.kind}/${route.id}`} model={model} route={route} />;
+  if (route.view === "apply")
+    return <Apply key={`${route.region}/${route.of?.kind}/${route.of?.id}`} model={model} route={route} />;
   return (
     <Lone title="Page not found">
       <p>
@@ -88,6 +91,7 @@ function View({ model, route }: { readonly model: Model; readonly route: Route }
 function titleOf(route: Route): string {
   if (route.view === "region") return `${route.region} · krane`;
   if (route.view === "object") return `${route.id} · ${route.region} · krane`;
+  if (route.view === "apply") return `Apply · ${route.region} · krane`;
   if (route.view === "held") return "Held-back deletions · krane";
   return route.view === "fleet" ? "Fleet · krane" : "Not found · krane";
 }
@@ -98,7 +102,7 @@ function Bar({ model, name }: { readonly model: Model; readonly name: string }) 
     (sum, agent) => sum + agent.blockedDeletions.length,
     0,
   );
-  const inRegion = route.view === "region" || route.view === "object" ? route.region : undefined;
+  const inRegion = "region" in route ? route.region : undefined;
   return (
     <header class="bar">
       <span class="brand" aria-hidden="true">

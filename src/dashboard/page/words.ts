@@ -2,11 +2,12 @@
 import { ReportDeploymentStatusRequest_Update_Instance_Status as PodStatus } from "../../gen/ctrl/v1/deployment_pb.ts";
 import {
   type AgentView,
+  type AppView,
   type KindWords,
   type ObjectView,
   ObjectView_Phase as Phase,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { Release_Phase as ReleasePhase } from "../../gen/krane/admin/v1/app_pb.ts";
+import { type Release, Release_Phase as ReleasePhase } from "../../gen/krane/admin/v1/app_pb.ts";
 import { heardAtMs, isSilent } from "../../why/silence.ts";
 
 /** "calm" is for what is over or paused. */
@@ -48,6 +49,21 @@ export function releaseWord(phase: ReleasePhase): Word {
   return releasePhases[phase] ?? releasePhases[ReleasePhase.UNSPECIFIED];
 }
 
+/** The release that says how its app is. */
+export function tellingRelease(view: AppView | undefined): Release | undefined {
+  const releases = view?.app?.releases ?? [];
+  const newest = releases.at(-1);
+  // A release that was replaced says nothing about the app.
+  if (newest?.phase === ReleasePhase.FAILED || newest?.phase === ReleasePhase.STARTING) return newest;
+  return releases.find(({ phase }) => phase === ReleasePhase.CURRENT) ?? newest;
+}
+
+export function appWord(view: AppView | undefined): Word {
+  const release = tellingRelease(view);
+  const { text, tone } = releaseWord(release?.phase ?? ReleasePhase.UNSPECIFIED);
+  return { text: release === undefined ? text : `Release ${release.number} ${text.toLowerCase()}`, tone };
+}
+
 const podStates: Readonly<Record<PodStatus, Word>> = {
   [PodStatus.UNSPECIFIED]: word("Unknown", "bad"),
   [PodStatus.PENDING]: word("Pending", "busy"),
@@ -70,6 +86,7 @@ const calmCauses: Readonly<Record<string, Tone>> = {
   "not-settled": "busy",
   "deletion-in-progress": "busy",
   releasing: "busy",
+  "releases-paused": "busy",
 };
 
 export function causeTone(cause: string): Tone {
@@ -97,6 +114,17 @@ export function ageText(fromMs: number, nowMs: number): string {
 
 export function counted(count: number, one: string, several = `${one}s`): string {
   return `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
+}
+
+/** In the cluster. */
+export function objectName({ namespace, name }: ObjectView): string {
+  return namespace === "" ? name : `${namespace}/${name}`;
+}
+
+/** As its releases are named, without their numbers. */
+export function appName({ app }: AppView): string {
+  const { k8sNamespace = "", k8sName = "" } = app?.spec?.template ?? {};
+  return `${k8sNamespace}/${k8sName}`;
 }
 
 /** How many pods are ready and wanted; undefined for an object without pods. */
