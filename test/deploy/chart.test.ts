@@ -2,7 +2,7 @@
 // refused with the field, and krane accepts every configuration that it writes.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { allSettings, defaultAudience } from "../../src/config/settings.ts";
 import { allServerSettings } from "../../src/server/config/server-settings.ts";
 import { helm, resolveGoTool } from "../../tools/go-tool.ts";
@@ -67,6 +67,32 @@ describe("deploy/chart/krane", { skip }, () => {
     assert.ok(text.includes('registries = ["a.example","b.example"]'));
     assert.ok(text.includes('username = "a\\"quoted\\"\\\\<name>"'));
     assert.ok(!text.includes("agent-token"));
+  });
+
+  test("the alerts and the dashboard are installed as they are in their files, and only if they are wanted", async () => {
+    const kinds = async (...values: readonly string[]) =>
+      (await objectsWith(...values)).map(({ kind, metadata }) => `${kind} ${metadata?.name}`);
+    const own = ["PrometheusRule krane-monitoring", "ConfigMap krane-monitoring"];
+    const plain = await kinds();
+    assert.deepEqual(
+      own.filter((each) => plain.includes(each)),
+      [],
+    );
+    const objects = await objectsWith(
+      ...set("prometheusRule.enabled=true", "prometheusRule.labels.team=a", "grafanaDashboard.enabled=true"),
+    );
+    const [rule, dashboard] = own.map(
+      (each) =>
+        objects.find(({ kind, metadata }) => `${kind} ${metadata?.name}` === each) ?? assert.fail(each),
+    ) as [ManifestObject & { spec?: unknown }, ManifestObject];
+    const file = (name: string) => readProjectFile(`deploy/chart/krane/files/${name}`);
+    assert.deepEqual(rule.spec, parse(file("alerts.yaml")));
+    assert.equal(rule.metadata?.labels?.["team"], "a");
+    assert.deepEqual(
+      JSON.parse(dashboard.data?.["krane.json"] ?? ""),
+      JSON.parse(file("grafana-dashboard.json")),
+    );
+    assert.equal(dashboard.metadata?.labels?.["grafana_dashboard"], "1");
   });
 
   test("a region of the bucket is written only if it is given", async () => {

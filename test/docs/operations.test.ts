@@ -10,11 +10,8 @@ import { parse } from "yaml";
 import { createProgram } from "../../src/cli/main.ts";
 import { allSettings } from "../../src/config/settings.ts";
 import { allServerSettings } from "../../src/server/config/server-settings.ts";
-import { serverMetricCatalogue } from "../../src/server/server-metrics.ts";
-import { type MetricDefinition, metricCatalogue } from "../../src/telemetry/metric-catalogue.ts";
-import { processMetricCatalogue } from "../../src/telemetry/process-metrics.ts";
 import { FakeIo } from "../support/fake-io.ts";
-import { valuesOf } from "../support/label-values.ts";
+import { assertKnownSeries, metricOf } from "../support/metric-queries.ts";
 import { projectFiles, projectRoot, readProjectFile } from "../support/project-files.ts";
 
 interface Rule {
@@ -29,23 +26,10 @@ const pages = projectFiles(/^docs\/operations\/.*\.md$/).map((name) => ({
   text: readProjectFile(name),
 }));
 const alertsPage = readProjectFile("docs/operations/alerts.md");
-const { groups } = parse(readProjectFile("deploy/alerts.yaml")) as {
+const { groups } = parse(readProjectFile("deploy/chart/krane/files/alerts.yaml")) as {
   readonly groups: readonly { readonly name: string; readonly rules: readonly Rule[] }[];
 };
 const rules = groups.flatMap((group) => group.rules);
-const metrics = new Map<string, MetricDefinition>(
-  [metricCatalogue, serverMetricCatalogue, processMetricCatalogue]
-    .flatMap((catalogue) => Object.values(catalogue) as MetricDefinition[])
-    .map((metric) => [metric.name, metric]),
-);
-
-/** The metric behind a name in an expression; a histogram is three series. */
-function metricOf(name: string): MetricDefinition {
-  const histogram = metrics.get(name.replace(/_(bucket|sum|count)$/, ""));
-  const found = metrics.get(name) ?? (histogram?.type === "histogram" ? histogram : undefined);
-  return found ?? assert.fail(`no metric ${name}`);
-}
-
 test("every alert is on the page, with its severity, and the page names no other", () => {
   const sections = [...alertsPage.matchAll(/^### (\w+)\n(\w+)\. /gm)].map(([, name, severity]) => [
     name,
@@ -68,37 +52,8 @@ test("every alert says what to do", () => {
   for (const section of alertsPage.split(/^### /m).slice(1)) assert.match(section, /^Do: \S/m);
 });
 
-for (const { alert, expr } of rules) {
-  test(`${alert} asks for series that there are`, () => {
-    const selected = [...expr.matchAll(/\b((?:unkey|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)];
-    assert.ok(selected.length > 0);
-    for (const [, name = "", selector = ""] of selected) {
-      const { labels } = metricOf(name);
-      for (const [, label = "", operator, value = ""] of selector.matchAll(/(\w+)(=~|=)"([^"]*)"/g)) {
-        const values = labels[label] ?? assert.fail(`${name} has no label ${label}`);
-        const listed = valuesOf(values);
-        if (listed === undefined) continue;
-        for (const one of operator === "=~" ? value.split("|") : [value])
-          assert.ok(listed.includes(one), `${name}: ${label} is never ${one}`);
-      }
-    }
-    for (const [, names = ""] of expr.matchAll(/sum by \(([^)]*)\)/g))
-      for (const label of names.split(", ").filter((name) => !["instance", "le"].includes(name)))
-        assert.ok(
-          selected.some(([, name = ""]) => label in metricOf(name).labels),
-          `no label ${label}`,
-        );
-  });
-}
-
-test("rates are taken of counters only, and quantiles of histograms", () => {
-  for (const { alert, expr } of rules) {
-    for (const [, name = ""] of expr.matchAll(/(?:rate|increase)\(((?:unkey|process)_\w+)/g))
-      assert.notEqual(metricOf(name).type, "gauge", alert);
-    for (const [, name = ""] of expr.matchAll(/histogram_quantile\(.*?(unkey_\w+)_bucket/g))
-      assert.equal(metricOf(name).type, "histogram", alert);
-  }
-});
+for (const { alert, expr } of rules)
+  test(`${alert} asks for series that there are`, () => assertKnownSeries(expr));
 
 test("metrics and settings on the pages are real", () => {
   const settings = new Set([...allSettings, ...allServerSettings].map(({ path }) => path));

@@ -1,4 +1,4 @@
-{{- /* Names, labels and addresses. `part` is agent, server, vault or postgres. */ -}}
+{{- /* Names, labels and addresses. `part` is agent, server, vault, postgres or monitoring. */ -}}
 {{- define "krane.name" -}}
 {{- $base := .root.Release.Name | trunc 40 | trimSuffix "-" -}}
 {{- if eq .part "agent" }}{{ $base }}{{ else }}{{ $base }}-{{ .part }}{{ end -}}

@@ -70,6 +70,11 @@ spec:
     matchLabels: {{- include "krane.selector" . | nindent 6 }}
   podMetricsEndpoints:
     - port: metrics
+      {{- if ne .part "server" }}
+      # A server has many regions.
+      relabelings:
+        - { targetLabel: region, replacement: {{ .root.Values.region | quote }} }
+      {{- end }}
 {{- end -}}
 
 {{- /* `args`: the command. `mounts` and `volumes`: those of this part in addition to its configuration and its Secrets. */ -}}
