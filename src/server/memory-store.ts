@@ -24,6 +24,7 @@ import { encodeSpec } from "./kind-messages.ts";
 import { knownAfter } from "./known-state.ts";
 import { appFacts, changeApp } from "./memory-apps.ts";
 import { emptyRegion, forget, type Region, recordReport, storedObject, trimGone } from "./memory-region.ts";
+import { repairNews } from "./repair-news.ts";
 import { isOlderReport, type ReportRank } from "./report-rank.ts";
 import { checkIdentity, isSame, unknownRegion } from "./row-rules.ts";
 import type { RowTable } from "./row-table.ts";
@@ -245,7 +246,8 @@ export class MemoryStore extends DesiredChanges implements Store {
   async reportAgent(region: string, state: AgentReport): Promise<readonly HeldDeletion[]> {
     const content = this.region(region);
     const known = knownAfter(content.agent, state, content.counter);
-    for (const entry of troubleNews(content.agent.known, known)) content.history.add(entry);
+    const news = [...repairNews(content.agent.state, state), ...troubleNews(content.agent.known, known)];
+    for (const entry of news) content.history.add(entry);
     content.agent = { ...content.agent, state, known };
     content.releases = releasesFor(content.releases, state);
     return content.releases;

@@ -2,21 +2,23 @@
 import type { Repair } from "../gen/krane/v1/agent_pb.ts";
 import { kindOfController } from "../kinds/kinds.ts";
 import type { AgentReport, HistoryEntry } from "./store.ts";
+import { isSameProcess } from "./trouble-news.ts";
 
 const outcomeCharsMax = 300;
 
-/** `isSameProcess`: numbers begin again with each process of the agent. */
-export function repairNews(
-  before: AgentReport | undefined,
-  { report, atMs }: AgentReport,
-  isSameProcess: boolean,
-): HistoryEntry[] {
+/** Of two reports as they were received, the later one last. */
+export function repairNews(before: AgentReport | undefined, after: AgentReport): HistoryEntry[] {
+  const { report, atMs } = after;
+  const isSame = isSameProcess(before, after);
   return (report.state?.controllers ?? []).flatMap(({ name, repairs }) => {
     const kind = kindOfController(name)?.name;
     if (kind === undefined) return [];
     const known = before?.report.state?.controllers.find((each) => each.name === name)?.repairs ?? [];
-    const seen = isSameProcess ? (known.at(-1)?.number ?? 0n) : 0n;
-    const fresh = repairs.filter(({ id, number }) => id !== "" && number > seen);
+    const last = known.at(-1)?.number ?? 0n;
+    // Numbers begin again with each process. Two that report in turns must not tell everything each time.
+    const isNew = ({ number, atMs: madeAtMs }: Repair) =>
+      isSame ? number > last : Number(madeAtMs) > (before?.atMs ?? 0);
+    const fresh = repairs.filter((repair) => repair.id !== "" && isNew(repair));
     // A field that somebody keeps writing is one entry of a report, not twenty.
     const alike = new Map<string, Repair[]>();
     for (const repair of fresh) {

@@ -1,8 +1,7 @@
-// Compares an agent's report with the previous one: which objects were repaired, got into trouble, or into
+// Compares an agent's report with the previous one: which objects got into trouble, or into
 // a different kind of it, and which recovered.
 import { type ObjectStatus, ObjectStatus_Outcome as Outcome } from "../gen/krane/v1/agent_pb.ts";
 import { kindOfController } from "../kinds/kinds.ts";
-import { repairNews } from "./repair-news.ts";
 import type { AgentReport, HistoryEntry } from "./store.ts";
 
 const outcomeWords: Partial<Record<Outcome, string>> = {
@@ -18,8 +17,6 @@ const outcomeCharsMax = 300;
 
 /** History entries, in the order of the report. Objects without an id are left out: history is by id. */
 export function troubleNews(before: AgentReport | undefined, after: AgentReport): HistoryEntry[] {
-  const isSame = isSameProcess(before, after);
-  const repaired = repairNews(before, after, isSame);
   const old = byObject(before?.report.troubledObjects ?? []);
   const now = byObject(after.report.troubledObjects);
   const troubled = [...now].flatMap(([name, status]) => {
@@ -28,12 +25,12 @@ export function troubleNews(before: AgentReport | undefined, after: AgentReport)
     return isNews ? entryOf(status, "troubled", troubleText(status), after.atMs) : [];
   });
   // An agent that has just started has not tried anything yet, and knows of no trouble.
-  if (!isSame || !isListComplete(after)) return [...repaired, ...troubled];
+  if (!isSameProcess(before, after) || !isListComplete(after)) return troubled;
   const isListed = listingOf(after.report.troubledObjects);
   const recovered = [...old.values()].flatMap((status) =>
     isListed(status) ? [] : entryOf(status, "recovered", "", after.atMs),
   );
-  return [...repaired, ...troubled, ...recovered];
+  return [...troubled, ...recovered];
 }
 
 /** Also compares the start time: the agent's id may be configured and outlive the process. */

@@ -6,6 +6,7 @@ import { ReportAgentStateRequestSchema } from "../../gen/ctrl/v1/cluster_service
 import { type KindName, kindNames, kindOfController, perKind } from "../../kinds/kinds.ts";
 import { findHeld, type Release, releasesFor } from "../held-releases.ts";
 import { knownAfter } from "../known-state.ts";
+import { repairNews } from "../repair-news.ts";
 import { unknownRegion } from "../row-rules.ts";
 import type { AgentRecord, AgentReport, Author, HeldDeletion, RegionMark } from "../store.ts";
 import { troubleNews } from "../trouble-news.ts";
@@ -43,7 +44,8 @@ export class AgentTable {
         "UPDATE agents SET state = $2, state_at_ms = $4, known = $3, known_at_ms = $4 WHERE region = $1";
       await session.query(sql, [region, encode(report), encode(known), report.atMs]);
       const releases = await keepReleases(session, region, report);
-      await addHistory(session, region, ...troubleNews(before.known, known));
+      const news = [...repairNews(before.state, report), ...troubleNews(before.known, known)];
+      await addHistory(session, region, ...news);
       return releases;
     });
   }
