@@ -18,7 +18,9 @@ export interface SecretsFetchDeps {
   readTextFile(path: string, signal: AbortSignal): Promise<string>;
 }
 
-const backoff: BackoffOptions = { initialMs: 250, maxMs: 5_000, jitter: "equal" };
+// About ten attempts in the first two seconds. When one agent of several ends, every other connection may reach it until
+// Kubernetes has noticed, and a program that starts should not wait for that.
+const backoff: BackoffOptions = { initialMs: 100, maxMs: 5_000, factor: 1.25, jitter: "equal" };
 const attemptTimeoutMs = 15_000;
 // Each variable has less than 128 KiB, and all encrypted ones came in a single variable.
 const answerBytesMax = 4 * 1024 * 1024;
