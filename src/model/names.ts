@@ -24,6 +24,18 @@ export function isLabelValue(text: string): boolean {
 /** The suffix of the gossip objects of sentinels; no other name in their namespace may end with it. */
 export const gossipSuffix = "-gossip-lan";
 
+/** The prefix of the ingress policies that krane makes, one per environment; 16 hexadecimal digits follow. */
+export const ingressPolicyPrefix = "allow-sentinel-ingress-";
+const ingressPolicyName = new RegExp(`^${ingressPolicyPrefix}[0-9a-f]{16}$`);
+
+/**
+ * Whether krane makes a policy of this name by itself. Two controllers that apply it with the same field manager would see no
+ * conflict, and would overwrite each other forever.
+ */
+export function isOwnPolicyName(namespace: string, name: string): boolean {
+  return namespace === sentinelNamespace ? name.endsWith(gossipSuffix) : ingressPolicyName.test(name);
+}
+
 /** The namespaces of krane itself. */
 export interface OwnNamespaces {
   /** The one that it runs in, if known. */

@@ -18,7 +18,7 @@ export interface SealedIds {
   readonly environmentId?: string | undefined;
   /** The id at the control plane. */
   readonly id?: string | undefined;
-  /** Of a sentinel that keeps the original's template: the hash of krane's own template at that time. */
+  /** Of a workload that keeps the template of the original krane: the hash of krane's own at that time. */
   readonly keptTemplate?: string | undefined;
 }
 

@@ -36,7 +36,7 @@ export function unknownToOriginal(kind: KindName, id: string, region: string): C
   return new ConnectError(message, Code.FailedPrecondition);
 }
 
-// It makes five requests per second to Kubernetes, and a sentinel takes six of them.
+// It makes five requests per second to Kubernetes, and a message takes up to six of them.
 const messageMs = 1_500;
 // A message that fails ends the stream; the end may be on its way.
 const graceMs = 8_000;

@@ -11,6 +11,7 @@ import {
   sentinelNamespace,
 } from "../../model/labels.ts";
 import { withManifestHash } from "../../model/manifest-hash.ts";
+import { ingressPolicyPrefix } from "../../model/names.ts";
 
 export interface PolicyEnvironment {
   readonly namespace: string;
@@ -26,7 +27,7 @@ const portsPerRule = 40;
 
 /** The name uses a hash of the id, because ids may have upper case and lengths that object names may not. */
 export function ingressPolicyName(environmentId: string): string {
-  return `allow-sentinel-ingress-${hash("sha256", environmentId).slice(0, 16)}`;
+  return `${ingressPolicyPrefix}${hash("sha256", environmentId).slice(0, 16)}`;
 }
 
 /** `scraperNamespace`: a namespace whose pods are admitted too: krane's own, if it fetches documents. */

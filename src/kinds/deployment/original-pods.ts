@@ -1,6 +1,5 @@
 // Tells whether a pod that the original krane made runs what its ReplicaSet asks for. Such a pod has no mark to compare, and
-// krane's template differs from the original's in fields that do not change what runs: annotations, the affinity to
-// sentinels, the token. So what matters is compared: image, command, port, resources, the variables that both set, probes
+// krane's template differs from the original's in fields that do not change what runs: annotations, affinity, the token. So what matters is compared: image, command, port, resources, the variables that both set, probes
 // and the hook before the stop.
 import type { Container, PodSpec } from "kubernetes-types/core/v1.js";
 import { hashOf } from "../../model/manifest-hash.ts";

@@ -7,10 +7,8 @@ import type {
 } from "../../gen/ctrl/v1/cilium_network_policy_pb.ts";
 import { collectProblems, type ParsedMessage, quote, type Refuse } from "../../model/field-problem.ts";
 import type { KeptOrder } from "../../model/kept-order.ts";
-import { sentinelNamespace } from "../../model/labels.ts";
 import { parseId } from "../../model/message-fields.ts";
-import { gossipSuffix, isDns1123Label, type OwnNamespaces, refusedNamespace } from "../../model/names.ts";
-
+import { isDns1123Label, isOwnPolicyName, type OwnNamespaces, refusedNamespace } from "../../model/names.ts";
 import { type PolicyRules, parsePolicyDocument } from "./policy-document.ts";
 
 export interface PolicySpec extends PolicyRef {
@@ -27,7 +25,6 @@ export interface PolicyRef {
 
 const nameLengthMax = 253;
 const dns1123Subdomain = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
-const ingressPolicyPattern = /^allow-sentinel-ingress-[0-9a-f]{16}$/;
 
 export function parseApplyPolicy(
   message: ApplyCiliumNetworkPolicy,
@@ -64,17 +61,8 @@ function parseRef(
   if (name === "") refuse("k8s_name", "is required");
   else if (name.length > nameLengthMax || !dns1123Subdomain.test(name)) {
     refuse("k8s_name", `must be a DNS name of at most ${nameLengthMax} characters, but is ${quote(name)}`);
-  } else if (isMadeByKrane({ namespace, name })) {
+  } else if (isOwnPolicyName(namespace, name)) {
     refuse("k8s_name", `${quote(name)} is the name of a policy that krane makes by itself`);
   }
   return { namespace, name };
-}
-
-/**
- * Other controllers apply policies with the same field manager. Kubernetes would report no conflict when one overwrites
- * the other, and the two controllers would overwrite each other forever.
- */
-function isMadeByKrane({ namespace, name }: PolicyRef): boolean {
-  if (namespace === sentinelNamespace) return name.endsWith(gossipSuffix);
-  return ingressPolicyPattern.test(name);
 }
