@@ -1,10 +1,11 @@
 // The rows of one kind in one region, indexed by id, by name and by version. A change
 // appends to the version index; stale entries stay until they are more than half of it, so
 // that neither a change nor a stream's next batch gets slower with many rows.
+import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { type KindName, kindOf } from "../kinds/kinds.ts";
 import { BucketSums, bucketOf, type DigestRow } from "../model/digest.ts";
-import { contentHash } from "./content-hash.ts";
+import { encodeSpec } from "./kind-messages.ts";
 import type { BucketContent, Row } from "./store.ts";
 
 const staleRowsMin = 64;
@@ -118,4 +119,12 @@ export class RowTable<K extends KindName> {
 
 function digestRow({ id, version, contentHash: hash = new Uint8Array() }: Row<KindName>): DigestRow {
   return { id, version, hash };
+}
+
+/** Of what is wanted of an object; see model/digest.ts. In PostgreSQL the database computes it, with a key of its own. */
+function contentHash<K extends KindName>(
+  kind: K,
+  { desired, spec }: Pick<Row<K>, "desired" | "spec">,
+): Uint8Array {
+  return hash("sha256", Buffer.concat([Buffer.from(`${desired}\0`), encodeSpec(kind, spec)]), "buffer");
 }
