@@ -27,6 +27,8 @@ const streamHeader = { ":status": 200, "content-type": "application/connect+prot
 const unaryHeader = { ":status": 200, "content-type": "application/proto" };
 const state = toBinary(DeploymentStateSchema, create(DeploymentStateSchema, { version: 7n }));
 const huge = 64 * 1024 * 1024;
+/** The version as an empty text. The library would read a number, 0. */
+const otherType = Buffer.from([0x1a, 0x00]);
 
 /** Answers every stream with these bytes, and says what a reader makes of them. */
 async function readFrames(
@@ -52,6 +54,11 @@ describe("a stream", () => {
 
   test("that ends without it has failed, after what it brought", async (t) => {
     const { versions, code } = await readFrames(t, [envelope(0, state)]);
+    assert.deepEqual([versions, code], [[7n], "internal"]);
+  });
+
+  test("with a field of another type has failed, without that message", async (t) => {
+    const { versions, code } = await readFrames(t, [envelope(0, state), envelope(0, otherType)]);
     assert.deepEqual([versions, code], [[7n], "internal"]);
   });
 
@@ -233,6 +240,14 @@ describe("a unary answer", () => {
       (stream) => {
         stream.respond(unaryHeader);
         stream.end(Buffer.from([0xff, 0xff, 0xff]));
+      },
+      "internal",
+    ],
+    [
+      "with a field of another type is an internal error",
+      (stream) => {
+        stream.respond(unaryHeader);
+        stream.end(otherType);
       },
       "internal",
     ],
