@@ -387,7 +387,7 @@ test("of a ReplicaSet that others have weakened, krane may lower the replicas an
     assert.equal(await patch({ spec: change }), 422, JSON.stringify(change));
 });
 
-test("nobody else is asked", async () => {
+test("requests of other clients are not checked", async () => {
   const [what, , changes] = attacks.find(([, , , reason]) => reason === node) ?? assert.fail();
   const { status } = await cluster.request({
     method: "PATCH",

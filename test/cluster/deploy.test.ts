@@ -61,7 +61,7 @@ after(async () => {
     await cluster.kubectl(["delete", "-f", "-", "--ignore-not-found"], { input: definition.text });
 });
 
-test("every manifest is taken to the letter, and pods come of them", async (t) => {
+test("every manifest is stored unchanged, and its pods are created", async (t) => {
   if ("text" in definition) {
     await apply(definition.text);
     const name = "crd/ciliumclusterwidenetworkpolicies.cilium.io";

@@ -72,7 +72,7 @@ test("a restart of the kubelet changes nothing for a program, nor for what is re
   assert.deepEqual(await podsOf(krane, steady), before);
 });
 
-test("a node that does not answer is told as such: nobody knows whether its programs run", async () => {
+test("a node that does not answer is named: whether its programs run is unknown", async () => {
   // Its rules stay, so that krane, which is on the same node, can be asked.
   await orderNode("stop kube-proxy");
   await orderNode("stop kubelet");

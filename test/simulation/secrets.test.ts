@@ -118,7 +118,7 @@ test("a vault that leaves a variable out, or cannot be reached, gives none", asy
   }
 });
 
-test("a blob is looked at after its sender: nobody else learns whether it is well-formed", async (t) => {
+test("a blob is parsed after its sender was checked: others do not learn whether it is well-formed", async (t) => {
   const { seekers, served } = await createWorld(t);
   const token = await seekers.tokenOf(await seekers.deploy("web"));
   const codeOf = (request: object) =>
@@ -135,7 +135,7 @@ test("a blob is looked at after its sender: nobody else learns whether it is wel
   assert.equal(await codeOf({ token }), "ok");
 });
 
-test("a token of the API server's own audience is taken where that is configured, and needs a pod all the same", async (t) => {
+test("a token of the API server's own audience is accepted where that is configured, and still needs a pod", async (t) => {
   const { seekers, served } = await createWorld(t, { acceptDefaultAudience: true });
   const pod = await seekers.deploy("web");
   const request = { deploymentId: "d_web", environmentId };

@@ -103,7 +103,7 @@ describe("a sentinel that is deleted, with two deaths in a row", () => {
     });
 });
 
-describe("a sentinel whose desired state changes while nobody lives to see it", () => {
+describe("a sentinel whose desired state changes while no agent runs", () => {
   for (let writes = 0; writes <= applyWrites; writes++)
     test(`applied with ${writes} writes, then deleted: nothing is left`, async () => {
       const world = await SimulatedRegion.create();

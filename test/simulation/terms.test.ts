@@ -153,7 +153,7 @@ describe("two agents of one region", () => {
     await world.stop();
   });
 
-  test("the new leader looks at every key: drift that came while nobody led is repaired", async () => {
+  test("the new leader checks every key: drift from the time without a leader is repaired", async () => {
     const { world, startAgent } = await createWorld();
     for (let index = 0; index < 5; index++) await world.setDeployment(index);
     const [first, second] = [await startAgent(), await startAgent()];

@@ -371,7 +371,7 @@ test("of large objects fewer come at once, and one at least", async () => {
   assert.deepEqual(await ids("d"), []);
 });
 
-test("of a deployment and its policies nobody sees one stopped without the others", async () => {
+test("a deployment and its policies are stopped at once, for every reader", async () => {
   const { store, other } = target;
   const region = "together.test";
   await store.registerRegion(region);

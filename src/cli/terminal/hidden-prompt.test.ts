@@ -68,7 +68,7 @@ test("Ctrl-C ends the command as everywhere, and the terminal is as before", asy
   assert.deepEqual([terminal.isRaw, terminal.listeners], [false, 0]);
 });
 
-test("where nobody sits, nobody is asked", async () => {
+test("without a terminal there is no prompt", async () => {
   const { process } = createProcess();
   const piped = { ...process, stdin: { isTTY: false } } as unknown as NodeJS.Process;
   assert.equal(await askHidden(piped, "Value: ", never), undefined);

@@ -47,7 +47,7 @@ test("a pod as krane's template makes it is isolated", () => {
   assert.equal(podWeakness(pod({})), undefined);
 });
 
-test("what Kubernetes lets nobody change later came with the creation, by an unknown hand", () => {
+test("a field that Kubernetes never lets change was set at the creation, by an unknown client", () => {
   assert.deepEqual(podWeakness(pod({ hostPID: true })), {
     what: "hostPID",
     isFromCreation: true,

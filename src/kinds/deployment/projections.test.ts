@@ -187,7 +187,7 @@ test("a ReplicaSet's id is that of its selector, which nobody can edit", () => {
   assert.equal(projectReplicaSet(edited, testSeal).deploymentId, "d_1a2B3c4D");
 });
 
-test("objects without anything in them are projected all the same", () => {
+test("objects without any fields are projected", () => {
   assert.equal(projectPod({}).standing, "omitted");
   assert.equal(projectReplicaSet({}, testSeal).ownership.kind, "foreign");
 });

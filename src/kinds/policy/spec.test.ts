@@ -136,7 +136,7 @@ test("the namespace of the sentinels is allowed, where the sentinels' egress pol
   });
 });
 
-test("names of others' policies are nobody's in other namespaces", () => {
+test("names of policies that krane makes itself are free in other namespaces", () => {
   assert.deepEqual(problemsOf({ k8sName: "web-gossip-lan" }), []);
   assert.deepEqual(problemsOf({ k8sName: "allow-sentinel-ingress" }), []);
 });

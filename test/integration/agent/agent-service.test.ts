@@ -53,7 +53,7 @@ describe("AgentService on the RPC port", () => {
     }
   });
 
-  test("answers nobody without the token, by any road", async (t) => {
+  test("rejects calls without the token, over every protocol", async (t) => {
     const { startAgent } = await createAgentWorld(t);
     const { url } = await startAgent();
     for (const road of agentRoads) {

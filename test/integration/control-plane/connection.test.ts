@@ -173,7 +173,7 @@ describe("a peer that is gone without a word", () => {
   });
 });
 
-test("a timer that fires on a destroyed session, before its close event, harms nobody", async (t) => {
+test("a timer that fires on a destroyed session, before its close event, does nothing", async (t) => {
   const server = await serveFrames(t, () => undefined);
   // A clock whose timers the test fires by hand, also those that were cancelled.
   const timers: (() => void)[] = [];

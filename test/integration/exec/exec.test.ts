@@ -84,7 +84,7 @@ for (const reader of readerNames) {
       assert.deepEqual([seen["a.b-c"], seen["PLAIN"]], ["dotted\n", "too"]);
     });
 
-    test("without secrets the command is run as it is, and nobody is asked", async (t) => {
+    test("without secrets the command is run as it is, and krane is not called", async (t) => {
       const env = { PATH: process.env["PATH"] ?? "", KEPT: "1", UNKEY_TOKEN_PATH: "/none" };
       const { code, stdout } = await run(t, reader, tellEnvironment, env).exit;
       assert.equal(code, 0);

@@ -236,7 +236,7 @@ test("a server that does not answer ends in a timeout, an abort in its own reaso
   await assert.rejects(asked, reason);
 });
 
-test("nobody at the port is a network error", async (t) => {
+test("a refused connection is a network error", async (t) => {
   const server = await startStubApiServer(t, () => undefined);
   const { api } = connectTo(t, server, { endpoint: { server: "http://127.0.0.1:9" } });
   await assert.rejects(api.get(pods, ref, {}, signal), failsWith("network"));

@@ -106,7 +106,7 @@ describe("SchedulerService by gRPC", () => {
     await eventually("the order is applied", async () => assert.deepEqual(await replicaSetNames(), ["web"]));
   });
 
-  test("is for nobody without its token, and not there at all without one in the configuration", async (t) => {
+  test("rejects calls without its token, and is not served if none is configured", async (t) => {
     const { agent, startAgent } = await createSchedulerWorld(t);
     for (const bearer of [undefined, "wrong", "kat_of_the_test"]) {
       const stranger = grpcClient(t, agent.url, bearer);

@@ -171,7 +171,7 @@ for (const road of roads) {
       assert.equal(answer.version, far + 1n);
     });
 
-    test("a row that nobody can read moves the cursor, and does not hold up what comes after it", async (t) => {
+    test("an unreadable row moves the cursor, and does not hold up what comes after it", async (t) => {
       const { admin, faults, connect } = await serveControlPlane(t, road);
       faults.insertUnreadable(aws, "deployment", deployment(1));
       await admin.setDeployment(aws, deployment(2));
