@@ -128,6 +128,7 @@ async function fillApp(api: Client<typeof AdminService>): Promise<void> {
   const region = regions.live;
   const owner = { workspaceId: "ws_acme", projectId: "prj_shop" };
   await api.applyEnvironment({ region, id: "env_shop", ...owner });
+  await api.setSecret({ region, environmentId: "env_shop", name: "DATABASE_URL", encrypted: "sealed" });
   const template = applyDeployment({
     ...owner,
     deploymentId: "app_shop",

@@ -27,6 +27,7 @@ const pathOf = {
   worker: `/dashboard/regions/${regions.live}/deployment/d_worker`,
   ready: `/dashboard/regions/${regions.live}/deployment/d_web`,
   app: `/dashboard/regions/${regions.live}/app/app_shop`,
+  environment: `/dashboard/regions/${regions.live}/environment/env_shop`,
   apply: `/dashboard/regions/${regions.live}/apply`,
   edit: `/dashboard/regions/${regions.live}/apply?of=deployment/d_web`,
   missing: `/dashboard/regions/${regions.live}/deployment/d_never`,
@@ -137,6 +138,18 @@ describe("a region", () => {
     await page.getByLabel("Not ready only").check();
     await row("acme/web").waitFor({ state: "detached" });
     await row("acme/checkout").waitFor();
+  });
+
+  test("lists its environments, which show their secrets and history", async () => {
+    await open(`${pathOf.region}?kind=environments`);
+    await row("env_shop").getByText("2 objects").waitFor();
+    await row("env_shop").getByText("1 secret", { exact: true }).waitFor();
+    await row("env_shop").getByRole("link").click();
+    await page.getByRole("heading", { name: "env_shop environment" }).waitFor();
+    await page.getByText("DATABASE_URL", { exact: true }).first().waitFor();
+    await page.getByRole("region", { name: "History" }).getByText("set the secret").waitFor();
+    await page.getByRole("link", { name: "Its objects" }).click();
+    await row("acme/shop").waitFor();
   });
 
   test("follows changes without being loaded again", async () => {

@@ -3,18 +3,17 @@ import { useEffect, useMemo } from "preact/hooks";
 import type { ReportDeploymentStatusRequest_Update_Instance as Pod } from "../../gen/ctrl/v1/deployment_pb.ts";
 import {
   ObjectView_Desired as Desired,
-  type Event,
   type ExplainObjectResponse,
   type Explanation,
   type ObjectView,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { isSilent } from "../../why/silence.ts";
 import { AppActions, ObjectActions } from "./actions.tsx";
-import { eventText } from "./events.ts";
+import { History } from "./history.tsx";
 import { Manifests } from "./manifests.tsx";
 import type { Model } from "./model.ts";
 import { ObjectData } from "./object-data.ts";
-import { Age, Link, Loading, Lone, Notice, Section, State } from "./parts.tsx";
+import { Link, Loading, Lone, Notice, Section, State } from "./parts.tsx";
 import { Releases } from "./releases.tsx";
 import type { Route } from "./route.ts";
 import { type Column, Table } from "./table.tsx";
@@ -241,30 +240,3 @@ const podColumns: readonly Column<Pod>[] = [
   { title: "Version", cell: ({ outdated }) => (outdated ? "older" : "newest") },
   { title: "Address", class: () => "image", cell: ({ address }) => address },
 ];
-
-function History({ model, events }: { readonly model: Model; readonly events: readonly Event[] }) {
-  return (
-    <Section title="History">
-      {events.length === 0 ? (
-        <p class="calm-line">Nothing is recorded.</p>
-      ) : (
-        <ol class="history">
-          {events.map((event) => {
-            const { text, tone } = eventText(event);
-            return (
-              <li key={String(event.entry)} class={`event ${tone}`}>
-                <Age model={model} atMs={event.atMs} suffix=" ago" />
-                <span class="by">{event.by}</span>
-                <span>
-                  {text}
-                  {event.outcome !== "" && <span class="outcome"> {event.outcome}</span>}
-                </span>
-                <span class="faint">{event.version === 0n ? "" : `v${event.version}`}</span>
-              </li>
-            );
-          })}
-        </ol>
-      )}
-    </Section>
-  );
-}

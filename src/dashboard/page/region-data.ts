@@ -4,6 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { type Signal, signal } from "@preact/signals";
 import {
   type AppView,
+  type Environment,
   ObjectKind,
   type ObjectRef,
   type ObjectView,
@@ -31,6 +32,7 @@ export class RegionData {
   /** By kind and id; undefined until the first page is read. */
   readonly objects: Signal<ReadonlyMap<string, ObjectView> | undefined> = signal(undefined);
   readonly apps: Signal<readonly AppView[]> = signal([]);
+  readonly environments: Signal<readonly Environment[]> = signal([]);
   readonly isComplete = signal(false);
   readonly problem = signal("");
   private readonly model: Model;
@@ -76,6 +78,7 @@ export class RegionData {
     this.due.clear();
     if (this.needsReload || refs.length > singlesMax) return this.reload();
     if (refs.some(({ kind }) => kind === ObjectKind.APP)) await this.loadApps();
+    if (refs.some(({ kind }) => kind === ObjectKind.ENVIRONMENT)) await this.loadEnvironments();
     const objects = refs.filter(({ kind }) => kind !== ObjectKind.APP && kind !== ObjectKind.ENVIRONMENT);
     const read = await Promise.all(objects.map((ref) => this.readOne(ref)));
     if (this.isStopped || read.length === 0) return;
@@ -108,6 +111,7 @@ export class RegionData {
     this.needsReload = false;
     try {
       await this.loadApps();
+      await this.loadEnvironments();
       await this.loadObjects();
       this.problem.value = "";
     } catch (error) {
@@ -144,9 +148,24 @@ export class RegionData {
     this.apps.value = apps;
   }
 
+  private async loadEnvironments(): Promise<void> {
+    const read = await allEnvironments(this.model, this.region);
+    if (!this.isStopped) this.environments.value = read;
+  }
+
   private note(error: unknown): void {
     if (this.model.fail(error)) return;
     this.problem.value = ConnectError.from(error).rawMessage;
+  }
+}
+
+export async function allEnvironments({ api }: Model, region: string): Promise<readonly Environment[]> {
+  const environments: Environment[] = [];
+  for (let pageToken = ""; ; ) {
+    const page = await api.listEnvironments({ region, pageSize, pageToken });
+    environments.push(...page.environments);
+    pageToken = page.nextPageToken;
+    if (pageToken === "") return environments;
   }
 }
 

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import {
   AppViewSchema,
+  EnvironmentSchema,
   KindWordsSchema,
   ObjectKind,
   ObjectViewSchema,
@@ -48,13 +49,17 @@ const rows = listedRows({
     object("new", Phase.WAITING),
   ],
   apps: [app],
+  environments: [create(EnvironmentSchema, { id: "env_1", secretNames: ["KEY"] })],
   kinds,
 });
 
-test("what is in trouble comes first, and what is deleted not at all", () => {
+test("what is in trouble comes first, environments last, and what is deleted not at all", () => {
   assert.deepEqual(
     rows.map(({ name, state, pods }) => `${name} ${state.text} ${pods}`.trim()),
-    ["acme/bad Failed 0/2", "acme/web Release 2 failed", "acme/new Waiting 0/2", "acme/ok Ready 0/2"],
+    [
+      ...["acme/bad Failed 0/2", "acme/web Release 2 failed", "acme/new Waiting 0/2", "acme/ok Ready 0/2"],
+      "env_1 3 objects, 1 failed, 1 not ready",
+    ],
   );
   assert.equal(summaryOf(rows), "1 failed · 1 waiting · 1 ready");
 });
@@ -66,5 +71,6 @@ test("every word of the search must occur, in any field", () => {
   assert.deepEqual(found({ text: "crash env_2" }), []);
   assert.deepEqual(found({ text: "pulled" }), ["app_web"]);
   assert.deepEqual(found({ kind: "deployments", troubledOnly: true }), ["bad", "new"]);
+  assert.deepEqual(found({ kind: "environments", text: "secret" }), ["env_1"]);
   assert.deepEqual(found({ kind: "apps" }), ["app_web"]);
 });

@@ -1,6 +1,7 @@
-// The rows of a region's list: objects and apps, those in trouble first. Pure.
+// The rows of a region's list: objects and apps, those in trouble first, and then the environments. Pure.
 import {
   type AppView,
+  type Environment,
   type KindWords,
   type ObjectView,
   ObjectView_Phase as Phase,
@@ -10,6 +11,7 @@ import type { Filter } from "./route.ts";
 import {
   appName,
   appWord,
+  counted,
   objectName,
   phaseWord,
   podCounts,
@@ -41,6 +43,7 @@ const order: Readonly<Record<Tone, number>> = { bad: 0, busy: 1, good: 2, calm: 
 export function listedRows(content: {
   readonly objects: readonly ObjectView[];
   readonly apps: readonly AppView[];
+  readonly environments: readonly Environment[];
   readonly kinds: readonly KindWords[];
 }): readonly ListedRow[] {
   const byKind = new Map(content.kinds.map((words) => [words.kind, words]));
@@ -50,6 +53,11 @@ export function listedRows(content: {
       .filter(({ phase }) => phase !== Phase.DELETED)
       .map((object) => rowOfObject(object, byKind.get(object.ref?.kind ?? 0))),
   ];
+  const environments = rowsOfEnvironments(content.environments, rows);
+  return [...sorted(rows), ...sorted(environments)];
+}
+
+function sorted(rows: readonly ListedRow[]): readonly ListedRow[] {
   return rows.toSorted(
     (a, b) => order[a.state.tone] - order[b.state.tone] || compare(a.name, b.name) || compare(a.key, b.key),
   );
@@ -92,6 +100,36 @@ function rowOfApp(view: AppView): ListedRow {
   });
 }
 
+/** An environment is as its objects are. */
+function rowsOfEnvironments(
+  environments: readonly Environment[],
+  rows: readonly ListedRow[],
+): readonly ListedRow[] {
+  const counts = new Map<string, { all: number; bad: number; busy: number }>();
+  for (const { environment, state } of rows) {
+    const count = counts.get(environment) ?? { all: 0, bad: 0, busy: 0 };
+    count.all += 1;
+    if (state.tone === "bad" || state.tone === "busy") count[state.tone] += 1;
+    counts.set(environment, count);
+  }
+  return environments.map(({ id, secretNames }) => {
+    const { all, bad, busy } = counts.get(id) ?? { all: 0, bad: 0, busy: 0 };
+    const tone = bad > 0 ? "bad" : busy > 0 ? "busy" : all > 0 ? "good" : "calm";
+    const trouble = [bad > 0 ? `${bad} failed` : "", busy > 0 ? `${busy} not ready` : ""];
+    return searchable({
+      kind: "environment",
+      plural: "environments",
+      id,
+      name: id,
+      state: { text: [counted(all, "object"), ...trouble].filter(Boolean).join(", "), tone },
+      pods: "",
+      environment: id,
+      image: secretNames.length === 0 ? "" : counted(secretNames.length, "secret"),
+      reason: "",
+    });
+  });
+}
+
 function searchable(row: Omit<ListedRow, "key" | "matches">): ListedRow {
   const { kind, plural, id, name, state, environment, image, reason } = row;
   const text = [kind, id, name, state.text, environment, image, reason].join("\n").toLowerCase();
@@ -113,7 +151,7 @@ function searchable(row: Omit<ListedRow, "key" | "matches">): ListedRow {
 export function summaryOf(rows: readonly ListedRow[]): string {
   const counts = new Map<string, { count: number; tone: Tone }>();
   for (const { kind, state } of rows) {
-    if (kind === "app") continue;
+    if (kind === "app" || kind === "environment") continue;
     const seen = counts.get(state.text) ?? { count: 0, tone: state.tone };
     counts.set(state.text, { ...seen, count: seen.count + 1 });
   }

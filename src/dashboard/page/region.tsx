@@ -112,7 +112,12 @@ function Objects(props: {
   const objects = data.objects.value;
   const kinds = model.kinds.value;
   if (objects === undefined) return data.problem.value === "" ? <Loading /> : null;
-  const all = listedRows({ objects: [...objects.values()], apps: data.apps.value, kinds });
+  const all = listedRows({
+    objects: [...objects.values()],
+    apps: data.apps.value,
+    environments: data.environments.value,
+    kinds,
+  });
   if (all.length === 0 && data.isComplete.value) return <NothingYet model={model} region={route.region} />;
   const { filter } = route;
   const rows = all.filter((row) => row.matches(filter));
@@ -144,6 +149,7 @@ function Objects(props: {
           onChange={(event) => refine({ kind: event.currentTarget.value })}
         >
           <option value="">All kinds</option>
+          <option value="environments">environments</option>
           <option value="apps">apps</option>
           {kinds.map(({ plural }) => (
             <option key={plural} value={plural}>
@@ -162,8 +168,8 @@ function Objects(props: {
       </search>
       <p class="faint" role="status">
         {rows.length === all.length
-          ? counted(all.length, "object")
-          : `${rows.length} of ${counted(all.length, "object")}`}
+          ? countText(all)
+          : `${rows.length.toLocaleString("en")} of ${countText(all)}`}
         {data.isComplete.value ? "" : ", loading more…"}
       </p>
       <ObjectTable model={model} region={route.region} rows={rows.slice(0, shown.value)} isStale={isStale} />
@@ -174,6 +180,12 @@ function Objects(props: {
       )}
     </>
   );
+}
+
+function countText(all: readonly ListedRow[]): string {
+  const environments = all.filter(({ kind }) => kind === "environment").length;
+  const objects = counted(all.length - environments, "object");
+  return environments === 0 ? objects : `${objects} and ${counted(environments, "environment")}`;
 }
 
 function ObjectTable(props: {
@@ -193,7 +205,7 @@ function ObjectTable(props: {
             {name}
           </Link>
           <span class="kind">
-            {kind} {id}
+            {kind} {id === name ? "" : id}
           </span>
         </>
       ),

@@ -1,6 +1,7 @@
 // The frame of every view: where you are, whether what you see is the present, and who you are.
 import { useEffect, useRef } from "preact/hooks";
 import { Apply } from "./apply.tsx";
+import { Environment } from "./environment.tsx";
 import { Fleet } from "./fleet.tsx";
 import { Held } from "./held.tsx";
 import type { Model } from "./model.ts";
@@ -70,6 +71,10 @@ function View({ model, route }: { readonly model: Model; readonly route: Route }
   if (route.view === "fleet") return <Fleet model={model} />;
   if (route.view === "held") return <Held model={model} />;
   if (route.view === "region") return <Region key={route.region} model={model} route={route} />;
+  if (route.view === "object" && route.kind === "environment")
+    return (
+      <Environment key={`${route.region}/${route.id}`} model={model} region={route.region} id={route.id} />
+    );
   if (route.view === "object")
     return <ObjectPage key={`${route.region}/${route.kind}/${route.id}`} model={model} route={route} />;
   if (route.view === "apply")
