@@ -21,7 +21,7 @@ const failuresMax = 20;
 const recentMax = 50;
 
 /** Calls back with every state. Rejects when the agent no longer responds; resolves when the signal aborts. */
-export async function watchRegion(
+async function watchRegion(
   region: DevRegion,
   onState: (state: DevState) => void,
   clock: Clock,

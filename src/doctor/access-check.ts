@@ -33,7 +33,7 @@ export interface AccessResult {
 }
 
 /** Returns one finding for each listed call with missing permissions. */
-export function judgeAccess(name: string, results: readonly AccessResult[]): readonly Finding[] {
+function judgeAccess(name: string, results: readonly AccessResult[]): readonly Finding[] {
   const missing = new Map<ClusterCall, MissingCall>();
   for (const { review, isAllowed } of results) {
     if (isAllowed) continue;

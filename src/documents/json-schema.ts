@@ -3,7 +3,7 @@
 // here, but not the other way round.
 import { apiVersion, type DocumentSchema } from "./document-kind.ts";
 
-export const regionMeaning =
+const regionMeaning =
   "The region that it belongs to, such as us-east-1.aws; by default that of the command, or of the context.";
 
 type SchemaOfKind = Pick<DocumentSchema<never>, "word" | "holds" | "fields">;

@@ -29,7 +29,7 @@ export const partsMax = 200_000;
 // Per document, which may be a long policy. If all are wrong, each takes up to 10 µs: two seconds in total.
 export const lexemesMax = 200_000;
 // Enough for more than six thousand deployments in one file, with every field set.
-export const fileLexemesMax = 1_000_000;
+const fileLexemesMax = 1_000_000;
 
 // One mistake can make everything after it invalid, and a message may quote a whole line.
 const mistakesMax = 5;

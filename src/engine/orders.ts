@@ -23,7 +23,7 @@ export interface ReadOrder<Spec> {
 }
 
 /** A ConfigMap has room for 1 MiB. SchedulerService accepts less than this in one request. */
-export const orderBytesMax = 768 * 1024;
+const orderBytesMax = 768 * 1024;
 
 /** Parses an order. `versionOf` returns the known version of a key. */
 export function readOrder<State extends DescMessage, Spec extends OrderedSpec>(

@@ -53,7 +53,7 @@ async function loadClusterId(api: KubeApi, signal: AbortSignal): Promise<string>
   return clusterId;
 }
 
-export function parseSealKeys(text: string, place: string): [SealKey, ...SealKey[]] {
+function parseSealKeys(text: string, place: string): [SealKey, ...SealKey[]] {
   const keys = text
     .split("\n")
     .filter((line) => line !== "")

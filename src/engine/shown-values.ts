@@ -6,7 +6,7 @@
 import { printable, scrub } from "../telemetry/scrub.ts";
 import type { FieldStep } from "./field-owners.ts";
 
-export const absentValue = "absent";
+const absentValue = "absent";
 const redacted = "[redacted]";
 const valueCharsMax = 160;
 const itemsMax = 8;

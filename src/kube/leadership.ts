@@ -17,7 +17,7 @@ export interface Leadership {
   whenLeading(signal: AbortSignal): Promise<Term>;
 }
 
-export class TermEndedError extends Error {
+class TermEndedError extends Error {
   override readonly name = "TermEndedError";
 }
 

@@ -16,7 +16,7 @@ export interface DigestRow {
 }
 
 export const bucketCount = 256;
-export const sumBytes = 32;
+const sumBytes = 32;
 const modulus = 1n << 256n;
 
 export function bucketOf(id: string): number {

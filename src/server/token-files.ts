@@ -25,7 +25,7 @@ export interface Tokens {
   readonly path: string | undefined;
 }
 
-export const firstRegion = "local.dev";
+const firstRegion = "local.dev";
 
 /** A list that the server creates when none is configured. */
 interface FirstList {

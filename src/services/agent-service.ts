@@ -67,7 +67,7 @@ export function agentServiceRoutes(
   return (router) => void router.service(AgentService, createAgentService(inspector, deps), options);
 }
 
-export function createAgentService(
+function createAgentService(
   inspector: AgentInspector,
   { log, forward }: Pick<AgentServiceDeps, "log" | "forward">,
 ): ServiceImpl<typeof AgentService> {

@@ -31,7 +31,7 @@ export function loggedRouter(router: ConnectRouter, deps: CallEventsDeps): Conne
   return withFirstInterceptor(router, createCallEvents(deps));
 }
 
-export function createCallEvents({ clock, log }: CallEventsDeps): Interceptor {
+function createCallEvents({ clock, log }: CallEventsDeps): Interceptor {
   return (next) => async (request) => {
     const { method, contextValues } = request;
     const startedMs = clock.nowMs();

@@ -70,7 +70,7 @@ export function schedulerServiceRoutes(
   return (router) => void router.service(SchedulerService, createSchedulerService(deps), options);
 }
 
-export function createSchedulerService(deps: SchedulerServiceDeps): ServiceImpl<typeof SchedulerService> {
+function createSchedulerService(deps: SchedulerServiceDeps): ServiceImpl<typeof SchedulerService> {
   const { clock } = deps;
   const watches = new StreamPlaces({ streamsMax: watchesMax }, deps);
   const target = (): SchedulerTarget => {

@@ -65,7 +65,7 @@ function isName(text: string | undefined): text is string {
 }
 
 // A Kubernetes token is one to two KiB, and far below this limit even with all possible claims.
-export const tokenBytesMax = 16 * 1024;
+const tokenBytesMax = 16 * 1024;
 
 const jwt = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 

@@ -44,7 +44,7 @@ export function vaultServiceRoutes(
   return (router) => void router.service(VaultService, createVaultService(vault), options);
 }
 
-export function createVaultService(vault: Vault): ServiceImpl<typeof VaultService> {
+function createVaultService(vault: Vault): ServiceImpl<typeof VaultService> {
   return {
     liveness: () => ({ status: "ok" }),
     encrypt: ({ keyring, data, context }, { signal }) => vault.encrypt({ keyring, data, context }, signal),

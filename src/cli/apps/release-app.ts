@@ -36,7 +36,7 @@ export type ReleaseChange =
   | { readonly kind: "pause" }
   | { readonly kind: "resume" };
 
-export async function findNamedApp(admin: Admin, { first, second }: NamedApp): Promise<FoundApp> {
+async function findNamedApp(admin: Admin, { first, second }: NamedApp): Promise<FoundApp> {
   const isKind = second !== undefined || /^apps?\//i.test(first);
   const { name } = isKind ? parseObjectName(first, second, ["app"]) : { name: first };
   if (name === undefined || name === "") throw new CommandError("usage", "which app? pass its id or name");

@@ -39,7 +39,7 @@ export interface VaultServerDeps {
 }
 
 /** Runs until the signal aborts or something fails, and resolves after a clean stop. */
-export function runVaultServer(
+function runVaultServer(
   config: VaultProgramConfig,
   deps: VaultServerDeps,
   signal: AbortSignal,
