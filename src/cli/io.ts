@@ -14,6 +14,14 @@ export interface Output {
   write(text: string): void;
 }
 
+/** A temporary file that a person edits. */
+export interface EditedFile {
+  readonly path: string;
+  /** Writes the text, opens the editor, and returns what the file then has. */
+  edit(text: string, signal: AbortSignal): Promise<string>;
+  discard(): Promise<void>;
+}
+
 export interface Io {
   readonly stdout: Output;
   readonly stderr: Output;
@@ -32,6 +40,8 @@ export interface Io {
   ask?(question: string, signal: AbortSignal): Promise<string | undefined>;
   /** The same without echoing what is typed. */
   askHidden?(question: string, signal: AbortSignal): Promise<string | undefined>;
+  /** A new temporary file with that name. `command`: the user's editor. */
+  openEditor?(name: string, command: string): Promise<EditedFile>;
   /** Calls the listener on each stop signal, until the returned function is called. */
   onStopSignal(listener: (signal: StopSignal) => void): () => void;
   /** Ends the process immediately. */

@@ -24,6 +24,7 @@ export function addCompletionCommand(program: Command, { io }: { readonly io: Io
       const words = new Map([
         ["krane get", [...wordsOfKinds(), "pods", "all"]],
         ["krane describe", wordsOfKinds()],
+        ["krane edit", wordsOfKinds()],
         ["krane delete", wordsOfKinds()],
         ["krane events", wordsOfKinds()],
         ["krane scale", wordsOfKinds(scaledKinds)],

@@ -6,6 +6,7 @@ import { applyDeployment } from "../../../test/support/deployment-messages.ts";
 import { eventually } from "../../../test/support/eventually.ts";
 import { FakeIo } from "../../../test/support/fake-io.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../gen/ctrl/v1/deployment_pb.ts";
+import { ObjectKind } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { main } from "../main.ts";
 import { podStatusCell } from "./pod-list.ts";
 
@@ -135,7 +136,7 @@ describe("krane get", () => {
     await eventually("the change is printed", () => assert.match(io.stdout.text, /watched:2/));
     const row = io.stdout.text.slice(before.length);
     assert.match(row, /^d_watched [^\n]*watched:2\n$/);
-    await server.client().deleteObject({ ref: { region, kind: 1, id: "d_watched" } });
+    await server.client().deleteObject({ ref: { region, kind: ObjectKind.DEPLOYMENT, id: "d_watched" } });
     await eventually("the deletion is printed", () => assert.match(io.stdout.text, /Deleting/));
     io.send("SIGINT");
     assert.equal(await ended, 130);

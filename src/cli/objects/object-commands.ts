@@ -16,6 +16,7 @@ import type { GetOptions } from "./get-objects.ts";
 import { ifVersion } from "./if-version.ts";
 import type { ScaleOptions } from "./scale-object.ts";
 
+type WaitOptions = Pick<ApplyOptions, "wait" | "timeout">;
 type ExitWith = (code: number) => void;
 
 const plurals = ["apps", ...allKinds.map(({ plural }) => plural), "environments"];
@@ -28,6 +29,7 @@ export function addObjectCommands(program: Command, deps: CommandDeps, exitWith:
   addDiff(program, deps, exitWith);
   addGet(program, deps, exitWith);
   addDescribe(program, deps, exitWith);
+  addEdit(program, deps, exitWith);
   addScale(program, deps, exitWith);
   addDelete(program, deps, exitWith);
 }
@@ -153,6 +155,34 @@ Examples:
         await withAdmin(describe, deps, async (admin) => {
           const { describeObject } = await import("./describe-object.ts");
           return describeObject(admin, deps.io, { kind, name });
+        }),
+      ),
+    );
+}
+
+function addEdit(program: Command, deps: CommandDeps, exitWith: ExitWith): void {
+  const edit = program.command("edit <kind> [id]").description("change an object in your editor");
+  addAdminOptions(addWaitOptions(edit, "what was changed is ready"))
+    .addHelpText(
+      "after",
+      `
+KIND is ${kinds}.
+
+Examples:
+  krane edit app web
+  KRANE_EDITOR="code --wait" krane edit deployment/d_hello --wait
+
+The editor is $KRANE_EDITOR, $VISUAL or $EDITOR, else vi. If somebody else changes the object meanwhile, nothing is
+applied, and your changes stay in a file.
+`,
+    )
+    .action(async (kind: string, name: string | undefined) =>
+      exitWith(
+        await withAdmin(edit, deps, async (admin) => {
+          const { editObject } = await import("./edit-object.ts");
+          const { KRANE_EDITOR, VISUAL, EDITOR } = deps.env;
+          const editor = KRANE_EDITOR || VISUAL || EDITOR || "vi";
+          return editObject(admin, deps.io, { kind, name }, { ...edit.opts<WaitOptions>(), editor });
         }),
       ),
     );

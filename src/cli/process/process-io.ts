@@ -9,6 +9,7 @@ import { exitCodes } from "../exit-codes.ts";
 import type { Io, Output, StopSignal } from "../io.ts";
 import { askHidden } from "../terminal/hidden-prompt.ts";
 import { createTerminal } from "../terminal/terminal.ts";
+import { createEditedFile } from "./editor.ts";
 import { ask, readInput } from "./input.ts";
 import { openUrl } from "./open-url.ts";
 import { readTextFile } from "./text-file.ts";
@@ -50,6 +51,7 @@ export function createProcessIo(process: NodeJS.Process): Io & { end(code: numbe
     openUrl: (url) => openUrl(url, process.platform),
     ask: (question, signal) => ask(process, question, signal),
     askHidden: (question, signal) => askHidden(process, question, signal),
+    openEditor: (name, command) => createEditedFile(name, { command }),
     onStopSignal(listener) {
       for (const signal of stopSignals) process.on(signal, listener);
       return () => {
