@@ -10,6 +10,8 @@ const image = "registry.example/acme/web:1";
 
 const cluster = await startTestCluster();
 const plane = await createTestControlPlane({ region: "local.dev" });
+const { environmentId: id, ...owner } = identity;
+await plane.admin.applyEnvironment({ region: plane.region, id, ...owner });
 const wanted = { ...identity, ...size, image, k8sNamespace: "acme", k8sName: "api", deploymentId: "d_api" };
 await plane.admin.applyObject({
   region: plane.region,

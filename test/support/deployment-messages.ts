@@ -4,6 +4,7 @@ import { type ApplyDeployment, ApplyDeploymentSchema } from "../../src/gen/ctrl/
 import { type DeploymentSpec, parseApplyDeployment } from "../../src/kinds/deployment/spec.ts";
 import { describeProblems } from "../../src/model/field-problem.ts";
 
+type Owner = Pick<ApplyDeployment, "environmentId" | "workspaceId" | "projectId">;
 type Overrides = Exclude<MessageInitShape<typeof ApplyDeploymentSchema>, ApplyDeployment>;
 
 export function applyDeployment(overrides: Overrides = {}): ApplyDeployment {
@@ -34,4 +35,13 @@ export function specOf(message: ApplyDeployment): DeploymentSpec {
 
 export function utf8(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text);
+}
+
+/** The environment of a deployment; the admin API accepts none without it. */
+export function environmentOf({ environmentId: id, workspaceId, projectId }: Owner = applyDeployment()): {
+  readonly id: string;
+  readonly workspaceId: string;
+  readonly projectId: string;
+} {
+  return { id, workspaceId, projectId };
 }

@@ -187,7 +187,7 @@ project: proj_demo
     assert.equal((await run(["apply", "-f", "a.yaml"], both)).code, 0);
   });
 
-  test("changes a deployment whose environment never existed, as programs may create it", async () => {
+  test("changes a deployment whose environment never existed, which older servers accepted", async () => {
     const owner = { workspaceId: "ws_demo", projectId: "proj_demo", environmentId: "env_never" };
     const place = {
       deploymentId: "d_old",
@@ -202,7 +202,14 @@ project: proj_demo
       cpuMillicores: 250n,
       memoryMib: 256n,
     });
-    await server.client().applyObject({ region: "local.dev", spec: { spec: { case: "deployment", value } } });
+    const spec = { spec: { case: "deployment", value } } as const;
+    const { client, admin } = server;
+    await assert.rejects(
+      client().applyObject({ region: "local.dev", spec }),
+      /environment_id names environment "env_never"/,
+    );
+    // An older server accepted it.
+    await admin.setDeployment("local.dev", value);
     const changed = { "a.yaml": deployment("old", "replicas: 2\n").replace("env_demo", "env_never") };
     assert.match((await run(["apply", "-f", "a.yaml"], changed)).stdout, /^deployment\/d_old configured /);
   });

@@ -45,7 +45,7 @@ export async function applyObject(store: Store, request: ApplyObjectRequest, aut
   const { dryRun } = request;
   const changed =
     kindOf(kind).secrets !== undefined && "environmentId" in spec
-      ? await store.change(region, kind, id, withSecrets(kind, spec, options), author, {
+      ? await store.change(region, kind, id, withSecrets(kind, spec, { ...options, dryRun }), author, {
           dryRun,
           environmentId: spec.environmentId,
         })
@@ -92,17 +92,29 @@ function keeping(kind: KindName, spec: ApplyMessage<KindName>, options: PutOptio
  * An object takes the secrets of its environment when it is created, and keeps them: otherwise its pods would change
  * with every secret, and a rollback would not restore what ran before.
  */
-function withSecrets(kind: KindName, requested: TenantSpec, options: PutOptions): Decide<KindName> {
+function withSecrets(
+  kind: KindName,
+  requested: TenantSpec,
+  { dryRun, ...options }: PutOptions & { readonly dryRun: boolean },
+): Decide<KindName> {
   const { secrets } = kindOf(kind);
   const keep = keeping(kind, requested, options);
   return (row, environment) => {
     const wanted = keep(row);
     if (environment !== undefined) checkOwner(kind, environment, requested);
+    // What an older server accepted can still be changed, and a dry run may be about documents that create it first.
+    else if (row?.desired !== "running" && !dryRun) throw noEnvironment(kind, requested.environmentId);
     if (wanted === undefined || secrets === undefined || secrets.blobOf(requested).length > 0) return wanted;
     const blob = row?.desired === "running" ? secrets.blobOf(row.spec) : environmentBlob(kind, environment);
     // The same message of the same kind, apart from its blob.
     return { ...wanted, spec: secrets.withBlob(requested, blob) as TenantSpec };
   };
+}
+
+/** Otherwise its pods would run without their secrets. */
+function noEnvironment(kind: KindName, id: string): ConnectError {
+  const message = `names environment ${quote(id)}, which does not exist; apply a document of kind Environment first`;
+  return badRequest([{ path: `${kind}.environment_id`, message }]);
 }
 
 /** Checked as a blob in a request is: otherwise pods would start without their variables. */

@@ -10,13 +10,14 @@ import { AdminService, ObjectKind } from "../../../src/gen/krane/admin/v1/admin_
 import { methodEffects } from "../../../src/server/admin-service/admin-auth.ts";
 import { createControlPlaneServer } from "../../../src/server/control-plane-server.ts";
 import { type AdminServer, startAdminServer } from "../../support/admin-server.ts";
-import { applyDeployment } from "../../support/deployment-messages.ts";
+import { applyDeployment, environmentOf } from "../../support/deployment-messages.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
 import { createTestPlane } from "../../support/store-admin.ts";
 
 async function serve(t: TestContext): Promise<AdminServer> {
   const server = await startAdminServer({ regions: ["local.dev", "us-east-1.aws"] });
   t.after(() => server.stop());
+  await server.client().applyEnvironment({ region: "local.dev", ...environmentOf() });
   return server;
 }
 
@@ -109,7 +110,10 @@ test("what is done stands in history with the name of the token", async (t) => {
   const { events } = await server.client(server.tokens.readOnly).listEvents({ region });
   assert.deepEqual(
     events.map(({ by, event, version, entry, ref }) => [by, event, version, entry, ref?.kind, ref?.id]),
-    [["ann", "set", 1n, 1n, ObjectKind.DEPLOYMENT, "d_1a2B3c4D"]],
+    [
+      ["ann", "set", 1n, 2n, ObjectKind.DEPLOYMENT, "d_1a2B3c4D"],
+      ["ann", "set", 1n, 1n, ObjectKind.ENVIRONMENT, "env_1a2B3c4D"],
+    ],
   );
 });
 

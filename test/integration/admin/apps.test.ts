@@ -366,7 +366,7 @@ test("an app as a document can be applied again, and its releases cannot", async
   assert.equal(release.code, 1);
   assert.match(
     release.stderr,
-    /deployment\/app_web-1 cannot be applied: it is deleted, or a release of an app/,
+    /deployment\/app_web-1 cannot be applied: it is a pod, deleted, or a release of an app/,
   );
 });
 

@@ -6,14 +6,17 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { type Event, ObjectKind } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../../src/gen/krane/v1/agent_pb.ts";
 import { startAdminServer } from "../../support/admin-server.ts";
-import { applyDeployment } from "../../support/deployment-messages.ts";
+import { applyDeployment, environmentOf } from "../../support/deployment-messages.ts";
 
 const region = "local.dev";
+const environmentSet = "1 ann set env_1a2B3c4D v1";
 
 async function serve(t: TestContext) {
   const server = await startAdminServer();
   t.after(() => server.stop());
   const admins = server.client();
+  // The first entry.
+  await admins.applyEnvironment({ region, ...environmentOf() });
   const scale = (replicas: number, id = "d_1a2B3c4D", k8sName = "web") =>
     admins.applyObject({
       region,
@@ -47,12 +50,13 @@ test("events are listed the newest first, of one object or of all", async (t) =>
   await scale(2);
   const list = async (request: object) => (await admins.listEvents({ region, ...request })).events.map(text);
   assert.deepEqual(await list({}), [
-    "3 ann set d_1a2B3c4D v3",
-    "2 ann set d_2 v2",
-    "1 ann set d_1a2B3c4D v1",
+    "4 ann set d_1a2B3c4D v3",
+    "3 ann set d_2 v2",
+    "2 ann set d_1a2B3c4D v1",
+    environmentSet,
   ]);
-  assert.deepEqual(await list({ limit: 1 }), ["3 ann set d_1a2B3c4D v3"]);
-  assert.deepEqual(await list({ kind: ObjectKind.DEPLOYMENT, id: "d_2" }), ["2 ann set d_2 v2"]);
+  assert.deepEqual(await list({ limit: 1 }), ["4 ann set d_1a2B3c4D v3"]);
+  assert.deepEqual(await list({ kind: ObjectKind.DEPLOYMENT, id: "d_2" }), ["3 ann set d_2 v2"]);
   assert.deepEqual(await list({ kind: ObjectKind.POLICY }), []);
 });
 
@@ -66,10 +70,10 @@ test("a watch begins with a backlog and goes on with what happens, in order", as
     });
   });
   assert.deepEqual(seen, [
-    "2 ann set d_1a2B3c4D v2",
-    "3 ann set d_1a2B3c4D v3",
-    "4 ann set d_1a2B3c4D v4",
-    "5 agent reported d_1a2B3c4D v4 no instances",
+    "3 ann set d_1a2B3c4D v2",
+    "4 ann set d_1a2B3c4D v3",
+    "5 ann set d_1a2B3c4D v4",
+    "6 agent reported d_1a2B3c4D v4 no instances",
   ]);
 });
 
@@ -77,13 +81,13 @@ test("a watch that comes back with its last entry misses nothing, and one of an 
   const { scale, watch } = await serve(t);
   for (const replicas of [1, 2, 3]) await scale(replicas);
   await scale(1, "d_2", "api");
-  assert.deepEqual(await watch({ after: 1n }, 3), [
-    "2 ann set d_1a2B3c4D v2",
-    "3 ann set d_1a2B3c4D v3",
-    "4 ann set d_2 v4",
+  assert.deepEqual(await watch({ after: 2n }, 3), [
+    "3 ann set d_1a2B3c4D v2",
+    "4 ann set d_1a2B3c4D v3",
+    "5 ann set d_2 v4",
   ]);
   assert.deepEqual(await watch({ after: 0n, kind: ObjectKind.DEPLOYMENT, id: "d_2" }, 1), [
-    "4 ann set d_2 v4",
+    "5 ann set d_2 v4",
   ]);
 });
 
@@ -133,7 +137,7 @@ test("a release goes to the agent with the answer to its report, until the repor
   assert.deepEqual(await report(), []);
   assert.deepEqual(await report(held), []);
   const { events } = await admins.listEvents({ region });
-  assert.deepEqual(events.map(text), ["1 ann released d_1a2B3c4D v0"]);
+  assert.deepEqual(events.map(text), ["2 ann released d_1a2B3c4D v0", environmentSet]);
 });
 
 test("an adoption goes to the agent with the answer to its report, until the report no longer lists it", async (t) => {
@@ -194,7 +198,8 @@ test("trouble and its end stand in history, once each", async (t) => {
   await report([]);
   const { events } = await admins.listEvents({ region });
   assert.deepEqual(events.map(text), [
-    "2 agent recovered d_1a2B3c4D v3",
-    "1 agent troubled d_1a2B3c4D v3 conflict: the name belongs to something else",
+    "3 agent recovered d_1a2B3c4D v3",
+    "2 agent troubled d_1a2B3c4D v3 conflict: the name belongs to something else",
+    environmentSet,
   ]);
 });

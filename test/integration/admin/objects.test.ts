@@ -15,7 +15,7 @@ import {
 } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../../src/gen/krane/v1/agent_pb.ts";
 import { type AdminServer, startAdminServer } from "../../support/admin-server.ts";
-import { applyDeployment, utf8 } from "../../support/deployment-messages.ts";
+import { applyDeployment, environmentOf, utf8 } from "../../support/deployment-messages.ts";
 import { applyPolicy } from "../../support/policy-messages.ts";
 import { hasCode } from "../../support/refusals.ts";
 import { applySentinel } from "../../support/sentinel-messages.ts";
@@ -40,7 +40,10 @@ const gate = { region: "local.dev", kind: ObjectKind.SENTINEL, id: "se_1a2B3c4D"
 async function serve(t: TestContext): Promise<AdminServer & { admins: Client<typeof AdminService> }> {
   const server = await startAdminServer({ regions: ["local.dev", "us-east-1.aws"] });
   t.after(() => server.stop());
-  return { ...server, admins: server.client() };
+  const admins = server.client();
+  for (const region of ["local.dev", "us-east-1.aws"])
+    await admins.applyEnvironment({ region, ...environmentOf() });
+  return { ...server, admins };
 }
 
 test("an apply says what it did, and what changes nothing makes no version", async (t) => {
@@ -159,6 +162,11 @@ test("what an object belongs to and where it is cannot change while it is wanted
   );
 
   await admins.deleteObject({ ref: web });
+  await assert.rejects(
+    apply(moved),
+    hasCode(Code.InvalidArgument, /environment_id names environment "env_other"/),
+  );
+  await admins.applyEnvironment({ region, ...environmentOf(), id: "env_other" });
   await apply(moved);
   const row = await store.row(region, "deployment", web.id);
   assert.equal(
@@ -332,6 +340,7 @@ test("lists come in pages of kind and id, and leave out what is deleted", async 
   const { admins, region, admin, agentClient } = await serve(t);
   for (const name of ["c", "a", "b"]) {
     const more = { deploymentId: `d_${name}`, k8sName: name, environmentId: `env_${name}` };
+    await admins.applyEnvironment({ region, ...environmentOf(), id: more.environmentId });
     await admins.applyObject({ region, spec: deploymentSpec(more) });
   }
   await admins.applyObject({ region, spec: sentinelSpec });

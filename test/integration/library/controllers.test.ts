@@ -24,7 +24,7 @@ import {
   type TestCluster,
   type TestControlPlane,
 } from "../../../src/testing.ts";
-import { applyDeployment } from "../../support/deployment-messages.ts";
+import { applyDeployment, environmentOf } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freePort } from "../../support/krane-process.ts";
 import { applyPolicy } from "../../support/policy-messages.ts";
@@ -65,6 +65,7 @@ test("a deployment comes by the stream, its pods are reported, and an order goes
   t.after(() => controller.stop());
   await controller.start();
   const wanted = applyDeployment({ k8sName: "api", deploymentId: "d_api" });
+  await plane.admin.applyEnvironment({ region: plane.region, ...environmentOf() });
   await plane.admin.applyObject({
     region: plane.region,
     spec: { spec: { case: "deployment", value: wanted } },
@@ -160,6 +161,7 @@ test("by HTTP the same: connections from a kubeconfig and a URL, and a whole age
   await kubernetes.close();
 
   const api = applyDeployment({ k8sName: "api" });
+  await plane.admin.applyEnvironment({ region, ...environmentOf() });
   await plane.admin.applyObject({ region, spec: { spec: { case: "deployment", value: api } } });
   const flags = {
     region,

@@ -25,7 +25,7 @@ import { schedulerServiceRoutes } from "../../../src/services/scheduler-service.
 import { createMetrics } from "../../../src/telemetry/metrics.ts";
 import { createTestControlPlane, startTestCluster } from "../../../src/testing.ts";
 import { defaultOptions } from "../../simulation/simulated-region.ts";
-import { applyDeployment } from "../../support/deployment-messages.ts";
+import { applyDeployment, environmentOf } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
 import { testSeal } from "../../support/test-seal.ts";
@@ -83,6 +83,7 @@ async function createWorld(t: TestContext, instance: Instance): Promise<World> {
   });
   const client = await serve(t, routes, deps);
   const value = applyDeployment({ port, replicas: 1 });
+  await plane.admin.applyEnvironment({ region: plane.region, ...environmentOf() });
   await plane.admin.applyObject({ region: plane.region, spec: { spec: { case: "deployment", value } } });
   await eventually("the instance runs", () => {
     assert.equal(deployments.seen.get("acme/web")?.sockets.length, 1);

@@ -6,7 +6,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AdminService, ObjectKind } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
 import { embeddedTarget, type OpenTarget } from "../../store/store-target.ts";
-import { applyDeployment } from "../../support/deployment-messages.ts";
+import { applyDeployment, environmentOf } from "../../support/deployment-messages.ts";
 import { type RunningServer, startServer } from "../../support/running-server.ts";
 
 const region = "a.test";
@@ -68,9 +68,10 @@ test("a change at one server is seen at the other, and of two for the same versi
     for await (const { event } of second.watchEvents({ region, after: 0n }, { signal: left.signal })) {
       if (event === undefined) continue;
       seen.push(`${event.entry} ${event.by} ${event.event} v${event.version}`);
-      if (seen.length === 3) return;
+      if (seen.length === 4) return;
     }
   })();
+  await first.applyEnvironment({ region, ...environmentOf() });
   await first.applyObject({ region, spec });
   const { object } = await second.getObject({ ref });
   assert.equal(object?.version, 1n);
@@ -85,7 +86,7 @@ test("a change at one server is seen at the other, and of two for the same versi
   await second.deleteObject({ ref });
   await watching;
   left.abort();
-  assert.deepEqual(seen, ["1 ann set v1", "2 ann set v2", "3 ann stopped v3"]);
+  assert.deepEqual(seen, ["1 ann set v1", "2 ann set v1", "3 ann set v2", "4 ann stopped v3"]);
 });
 
 test("a server does not start with a token that agents and people have in common", async () => {

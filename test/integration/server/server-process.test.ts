@@ -19,7 +19,7 @@ import { AdminService } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
 import { kinds } from "../../../src/kinds/kinds.ts";
 import { findPostgresBinaries } from "../../../src/server/embedded/binaries.ts";
 import { findAccount } from "../../../src/server/embedded/data-folder.ts";
-import { applyDeployment } from "../../support/deployment-messages.ts";
+import { applyDeployment, environmentOf } from "../../support/deployment-messages.ts";
 import { eventually } from "../../support/eventually.ts";
 import { buildKrane } from "../../support/krane-process.ts";
 
@@ -115,6 +115,7 @@ async function assertServes(t: TestContext, node: string): Promise<void> {
       }),
     );
   const spec = { spec: { case: "deployment", value: applyDeployment() } } as const;
+  await admins(context.token).applyEnvironment({ region: context.region, ...environmentOf() });
   const { version } = await admins(context.token).applyObject({ region: context.region, spec });
   assert.equal(version, 1n);
   await assert.rejects(admins("somebody-else-entirely").listAgents({}), { code: Code.Unauthenticated });
