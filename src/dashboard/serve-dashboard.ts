@@ -35,8 +35,12 @@ const safety: Readonly<Record<string, string>> = {
   "cross-origin-resource-policy": "same-origin",
 };
 
-/** `otherwise` gets all other paths. */
-export function serveDashboard(files: PageFiles, otherwise: HttpHandler): HttpHandler {
+/** `own` has the paths below the dashboard's that are no views; `otherwise` gets all paths elsewhere. */
+export function serveDashboard(
+  files: PageFiles,
+  own: ReadonlyMap<string, HttpHandler>,
+  otherwise: HttpHandler,
+): HttpHandler {
   return (request, response) => {
     const [path = ""] = (request.url ?? "").split("?", 1);
     if (path !== "/" && path !== "/dashboard" && !path.startsWith(dashboardPath))
@@ -46,6 +50,8 @@ export function serveDashboard(files: PageFiles, otherwise: HttpHandler): HttpHa
       response.setHeader("allow", "GET, HEAD");
       return end(response, 405);
     }
+    const handle = own.get(path);
+    if (handle !== undefined) return handle(request, response);
     if (!path.startsWith(dashboardPath)) {
       response.setHeader("location", dashboardPath);
       return end(response, 303);

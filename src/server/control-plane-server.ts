@@ -15,6 +15,7 @@ import type { Log } from "../telemetry/log.ts";
 import type { Traced } from "../telemetry/spans.ts";
 import type { AdminApi } from "./admin-service/admin-api.ts";
 import type { ClusterApi } from "./cluster-api.ts";
+import type { SignIn } from "./oidc/sign-in.ts";
 import { ownUrl } from "./own-url.ts";
 
 // An agent holds one connection per controller, and there may be a thousand agents.
@@ -57,6 +58,8 @@ export interface RunningControlPlane {
 /** The APIs to serve: the agents', and the admin API where there is one. */
 export interface ServedApis extends ClusterApi {
   readonly adminApi?: AdminApi | undefined;
+  /** Signs browsers in with a provider; only with the dashboard. */
+  readonly signIn?: SignIn | undefined;
 }
 
 export interface ControlPlaneServer {
@@ -64,7 +67,7 @@ export interface ControlPlaneServer {
 }
 
 export function createControlPlaneServer(
-  { routes, streams, adminApi }: ServedApis,
+  { routes, streams, adminApi, signIn }: ServedApis,
   options: ControlPlaneServerOptions,
   deps: ControlPlaneServerDeps,
 ): ControlPlaneServer {
@@ -82,7 +85,8 @@ export function createControlPlaneServer(
       });
       const paths = routeByPath(new Map([...rpcs, ...health.routes()]));
       const { port, host, tls, limits, setting = "port", dashboard } = options;
-      const handler = dashboard && adminApi ? serveDashboard(dashboard, paths) : paths;
+      const handler =
+        dashboard && adminApi ? serveDashboard(dashboard, signIn?.routes() ?? new Map(), paths) : paths;
       const portOptions = { port, host, tls, setting, limits: { ...serverLimits, ...limits } };
       const http = await startHttpPort(handler, portOptions, deps, signal);
       health.markStarted();
@@ -96,6 +100,7 @@ export function createControlPlaneServer(
           health.markShuttingDown();
           streams.close();
           adminApi?.close();
+          signIn?.close();
           await http.stop(hurry);
         },
       };

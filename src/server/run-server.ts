@@ -36,6 +36,7 @@ import {
   type ServedApis,
 } from "./control-plane-server.ts";
 import { scanDigests } from "./digest-scan.ts";
+import { createSignIn } from "./oidc/create-sign-in.ts";
 import { ownUrl } from "./own-url.ts";
 import { openServerDatabase } from "./server-database.ts";
 import { createServerMetrics, metricsPage, type ServerMetrics } from "./server-metrics.ts";
@@ -174,8 +175,9 @@ function createApis(
   store: Store,
   tokens: { readonly agents: Tokens; readonly people: Tokens | undefined },
   { metrics, own }: { readonly metrics: Metrics; readonly own: ServerMetrics },
-  { clock, log, createToken }: ServerDeps,
+  deps: ServerDeps,
 ): ServedApis {
+  const { clock, log, createToken } = deps;
   const observer = createRpcMetrics({ clock, metrics });
   const admission = new StreamAdmission(
     { perSecond: config.streamsPerSecond, openMax: streamsOpenMax },
@@ -183,16 +185,20 @@ function createApis(
   );
   const auth = createAgentAuth(tokens.agents.source);
   const changes = new SharedReads(store, { clock });
+  const signIn =
+    config.oidc &&
+    createSignIn(config.oidc, { ...deps, sessions: store.sessions, servesTls: config.tls !== undefined });
   const people = tokens.people && {
     store,
     tokens: tokens.people.source,
     agentTokens: tokens.agents.source,
     observer,
-    sessions: { createToken, servesTls: config.tls !== undefined },
+    sessions: { createToken, servesTls: config.tls !== undefined, people: signIn?.people },
   };
   return {
     ...createClusterApi({ store, auth, observer, changes, admission }, { clock, log }),
     adminApi: people && createAdminApi(people, { clock, log }),
+    signIn: signIn?.signIn,
   };
 }
 

@@ -140,7 +140,7 @@ async function fillApp(api: Client<typeof AdminService>): Promise<void> {
   await api.applyApp({ region, spec: { template, policy: { readySeconds: 0, drainSeconds: 1 } } });
 }
 
-function launch(): Promise<Browser> {
+export function launch(): Promise<Browser> {
   const executablePath = process.env["KRANE_TEST_CHROMIUM"] ?? "/usr/bin/chromium";
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   return chromium.launch({ executablePath, args });

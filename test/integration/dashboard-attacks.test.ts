@@ -8,6 +8,7 @@ import {
   isOwnPage,
   renderCookie,
   secretInCookies,
+  sessionCookie,
   sessionLifetimeMs,
 } from "../../src/server/admin-service/session-secrets.ts";
 import {
@@ -256,11 +257,11 @@ test("the cookie is for this host alone, for no script, and over TLS for TLS alo
     String(headers["set-cookie"]),
     /^krane-session=\w{48}; Path=\/; Max-Age=28800; HttpOnly; SameSite=Strict$/,
   );
-  const cookie = renderCookie("s", true);
+  const cookie = renderCookie("s", sessionCookie(true));
   assert.equal(cookie, "__Host-krane-session=s; Path=/; Max-Age=28800; HttpOnly; SameSite=Strict; Secure");
-  assert.equal(secretInCookies(cookie.split(";")[0] ?? "", true), "s");
+  assert.equal(secretInCookies(cookie.split(";")[0] ?? "", sessionCookie(true)), "s");
   // Over TLS, one that came over plain HTTP is not accepted.
-  assert.equal(secretInCookies("krane-session=s", true), undefined);
+  assert.equal(secretInCookies("krane-session=s", sessionCookie(true)), undefined);
   const proxied = await server.call("CreateSession", {
     authorization: `Bearer ${browserTokens.ann}`,
     "x-forwarded-proto": "https",

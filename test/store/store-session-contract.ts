@@ -46,6 +46,30 @@ export function defineSessionContract(holds: Holds): void {
     );
   });
 
+  holds("a session keeps its groups, and none is not the same as an empty list", async ({ store, other }) => {
+    for (const groups of [["sre", 'a "quoted", {group}', "é"], []]) {
+      const made = session({ groups });
+      await store.sessions.add(made);
+      assert.deepEqual(await other.sessions.find(made.id), made);
+    }
+  });
+
+  holds("a sign-in is taken once, through whichever server", async ({ store, other }) => {
+    const begun = { id: randomUUID(), returnTo: "/dashboard/held?q=%20", expiresAtMs: atMs + 1_000 };
+    await store.sessions.beginSignIn(begun, atMs);
+    const taken = await Promise.all(
+      [store, other, store].map(({ sessions }) => sessions.takeSignIn(begun.id)),
+    );
+    assert.deepEqual(
+      taken.filter((each) => each !== undefined),
+      [begun],
+    );
+    const old = { ...begun, id: randomUUID() };
+    await store.sessions.beginSignIn(old, atMs);
+    await other.sessions.beginSignIn({ ...begun, id: randomUUID(), expiresAtMs: atMs + 9_000 }, atMs + 1_000);
+    assert.equal(await store.sessions.takeSignIn(old.id), undefined);
+  });
+
   holds(
     "a mark moves with every event, heartbeat and report of its region",
     async ({ store, other, region }) => {

@@ -20,7 +20,7 @@ export interface RunningServer extends StartedServer {
 export async function startServer(
   flags: Readonly<Record<string, string>>,
   env: Readonly<Record<string, string>> = {},
-  more: Partial<Pick<ServerDeps, "dashboard" | "createToken">> = {},
+  more: Partial<Pick<ServerDeps, "dashboard" | "createToken" | "log">> = {},
 ): Promise<RunningServer> {
   const outcome = parseServerConfig({ env, flags });
   if (outcome.kind === "invalid") assert.fail(renderProblems(outcome.problems));

@@ -24,3 +24,15 @@ export function exactTime(ms: number): string {
 export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
+
+/** The name of the provider that people sign in with; undefined if there is none, or if the server does not answer. */
+export async function loadProvider(): Promise<string | undefined> {
+  try {
+    const response = await fetch("/dashboard/provider");
+    // Without a provider, the path is one of a view.
+    if (response.headers.get("content-type") !== "application/json") return undefined;
+    return ((await response.json()) as { readonly name: string }).name;
+  } catch {
+    return undefined;
+  }
+}

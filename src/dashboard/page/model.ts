@@ -73,9 +73,13 @@ export class Model {
     return this.kinds.value.find((each) => each.kind === kind)?.name ?? "object";
   }
 
+  /** In the region of the view; in a view of all regions, in each of them. */
   readonly canWrite = computed(() => {
-    const signedIn = this.signedIn.value;
-    return signedIn.kind === "in" && signedIn.session.canWrite;
+    const { value: signedIn } = this.signedIn;
+    if (signedIn.kind !== "in" || !signedIn.session.canWrite) return false;
+    const { isLimited, writableRegions } = signedIn.session;
+    const { value: route } = this.route;
+    return !isLimited || ("region" in route && writableRegions.includes(route.region));
   });
 
   /** By the server's clock. Read in a view, it draws the view again as time passes. */

@@ -8,8 +8,9 @@ import { createErrorInterceptor } from "../../services/rpc-errors.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { Store } from "../store.ts";
 import { explainStoreError } from "../store-errors.ts";
-import { createAdminAuth } from "./admin-auth.ts";
+import { createAdminAuth, type ProviderAccess } from "./admin-auth.ts";
 import { createAdminService } from "./admin-service.ts";
+import { limitRegions } from "./region-limits.ts";
 
 /** The largest request is a deployment with its secrets, which are at most 96 KiB. */
 const requestBytesMax = 1024 * 1024;
@@ -32,6 +33,8 @@ export interface AdminApiOptions {
 export interface SessionOptions {
   /** Whether the port itself does TLS. */
   readonly servesTls: boolean;
+  /** What people of an OpenID Connect provider may do. */
+  readonly people?: ProviderAccess | undefined;
   /** Generates unguessable text. */
   createToken(): string;
 }
@@ -48,7 +51,9 @@ export function createAdminApi(
 ): AdminApi {
   const stopping = new AbortController();
   const sessions = options && { ...options, store: store.sessions, clock: deps.clock };
-  const service = createAdminService({ store, clock: deps.clock, stopping: stopping.signal, sessions });
+  const service = limitRegions(
+    createAdminService({ store, clock: deps.clock, stopping: stopping.signal, sessions }),
+  );
   const interceptors = [
     ...(observer === undefined ? [] : [observer]),
     createAdminAuth({ tokens, agentTokens, sessions }, deps),

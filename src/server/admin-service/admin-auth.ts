@@ -16,16 +16,26 @@ import { digestOf, matchBearer } from "../../services/bearer-auth.ts";
 import { createAdmission } from "../../services/call-admission.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { AdminToken } from "../config/token-lines.ts";
+import { type Access, accessOf, type GroupRole } from "../oidc/access.ts";
 import type { SessionStore, StoredSession } from "../sessions.ts";
 import { tokensApart } from "../tokens-apart.ts";
-import { idOfSecret, isBoundTo, isOverTls, isOwnPage, secretInCookies } from "./session-secrets.ts";
+import {
+  idOfSecret,
+  isBoundTo,
+  isOverTls,
+  isOwnPage,
+  secretInCookies,
+  sessionCookie,
+} from "./session-secrets.ts";
 
 /** Who makes a call. */
 export interface Caller {
   readonly name: string;
   readonly canWrite: boolean;
-  /** Absent for callers within the process. */
+  /** Absent for callers within the process, and for people of a provider. */
   readonly token?: Secret;
+  /** Absent for callers who may act in every region. */
+  readonly access?: Access;
   /** Present for a call that is made with a session. */
   readonly session?: StoredSession;
   /** Whether the session still holds, which a stream asks while it runs. */
@@ -69,8 +79,16 @@ export interface AdminAuthSources {
 
 export interface SessionAuth {
   readonly store: SessionStore;
+  /** What people of a provider may do; absent without a provider. */
+  readonly people?: ProviderAccess | undefined;
   /** Whether the port itself does TLS. */
   readonly servesTls: boolean;
+}
+
+export interface ProviderAccess {
+  readonly roles: readonly GroupRole[];
+  /** What their sessions are bound to. */
+  readonly anchor: Secret;
 }
 
 // A token cannot be guessed, and a password that somebody uses as one should not be. For each address.
@@ -90,17 +108,20 @@ export function createAdminAuth(
     return table;
   };
   const ofSession = async (header: Headers, signal: AbortSignal): Promise<Caller | undefined> => {
-    const secret = sessions && secretInCookies(header.get("cookie"), isOverTls(header, sessions.servesTls));
+    const kind = sessions && sessionCookie(isOverTls(header, sessions.servesTls));
+    const secret = kind && secretInCookies(header.get("cookie"), kind);
     if (secret === undefined) return undefined;
     const session = await sessions?.store.find(idOfSecret(secret));
     if (session === undefined || session.expiresAtMs <= clock.wallMs()) return undefined;
-    const { tokens } = await currentTable(signal);
-    const found = tokens.find(
-      ({ name, token }) => name === session.name && isBoundTo(session, secret, token),
-    );
+    const found =
+      session.groups === undefined
+        ? (await currentTable(signal)).tokens
+            .filter(({ name, token }) => name === session.name && isBoundTo(session, secret, token))
+            .map(callerWith)[0]
+        : callerOfProvider(session, secret, sessions?.people);
     if (found === undefined) return undefined;
     const isValid = async (asking: AbortSignal) => (await ofSession(header, asking)) !== undefined;
-    return { ...callerWith(found), session, isValid };
+    return { ...found, session, isValid };
   };
   return createAdmission(async ({ method, header, peer, values, signal }) => {
     if (method.localName === "createSession" && !signIns.take(peer))
@@ -113,7 +134,10 @@ export function createAdminAuth(
     if (caller === undefined)
       throw new ConnectError("the session has ended; sign in again", Code.Unauthenticated);
     if (!caller.canWrite && !onlyReads(method.localName)) {
-      const message = `the token ${caller.name} is read-only; use one with the role read-write`;
+      const message =
+        caller.token === undefined
+          ? `the groups of ${caller.name} may only read; ask for one with the role read-write`
+          : `the token ${caller.name} is read-only; use one with the role read-write`;
       throw new ConnectError(message, Code.PermissionDenied);
     }
     values.set(callerKey, caller);
@@ -130,10 +154,28 @@ function callerWith({ name, role, token }: AdminToken): Caller {
   return { name, canWrite: role === "read-write", token };
 }
 
+/** With the roles that the groups have now. */
+function callerOfProvider(
+  session: StoredSession,
+  secret: string,
+  people: ProviderAccess | undefined,
+): Caller | undefined {
+  if (people === undefined || !isBoundTo(session, secret, people.anchor)) return undefined;
+  const access = accessOf(session.groups ?? [], people.roles);
+  if (access === undefined) return undefined;
+  const canWrite = access.writes === "all" || access.writes.size > 0;
+  return { name: session.name, canWrite, access };
+}
+
 function createTable(lists: Pick<TokenTable, "people" | "agents">, log: Log): TokenTable {
   const { tokens, problems } = tokensApart(lists.people, lists.agents);
   for (const error of problems) log.error("a token is not accepted by the admin API", { error });
   return { ...lists, digests: tokens.map(({ token }) => digestOf(token)), tokens };
+}
+
+/** Any method not listed as reading requires the right to write. */
+export function onlyReads(method: string): boolean {
+  return Object.hasOwn(methodEffects, method) && methodEffects[method as AdminMethod] === "reads";
 }
 
 // Lists whether each method reads or writes. The types require an entry for every method,
@@ -173,8 +215,3 @@ export const methodEffects: Readonly<Record<AdminMethod, "reads" | "writes">> = 
   getSession: "reads",
   endSession: "reads",
 };
-
-/** Any method not listed as reading requires the right to write. */
-function onlyReads(method: string): boolean {
-  return Object.hasOwn(methodEffects, method) && methodEffects[method as AdminMethod] === "reads";
-}

@@ -10,6 +10,7 @@ import {
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { KindName } from "../../kinds/kinds.ts";
 import { StreamPlaces } from "../../services/stream-places.ts";
+import { includesRegion } from "../oidc/access.ts";
 import { stopping } from "../row-rules.ts";
 import type { Author, Row, Store } from "../store.ts";
 import { callerOf } from "./admin-auth.ts";
@@ -91,7 +92,9 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
     pauseApp: (request, context) => pauseApp(store, request, author(context)),
     explainObject: (request) => explainObject(store, request, clock.wallMs()),
     planDocuments: async (request, context) =>
-      (await import("./document-plans.ts")).planDocuments(store, request, author(context)),
+      (await import("./document-plans.ts")).planDocuments(store, request, author(context), (region) =>
+        includesRegion(callerOf(context.values).access?.reads ?? "all", region),
+      ),
     renderObject: async (request) => (await import("./renderings.ts")).renderObject(store, request),
     watchFleet: (_, context) =>
       browsers.hold(

@@ -6,7 +6,13 @@ import { type EndSessionRequest, type Session, SessionSchema } from "../../gen/k
 import { allKinds } from "../../kinds/kinds.ts";
 import type { SessionStore } from "../sessions.ts";
 import { type Caller, callerOf } from "./admin-auth.ts";
-import { createStoredSession, isOverTls, renderCookie } from "./session-secrets.ts";
+import {
+  createStoredSession,
+  isOverTls,
+  renderCookie,
+  sessionCookie,
+  sessionLifetimeMs,
+} from "./session-secrets.ts";
 
 export interface BrowserSessionsDeps {
   readonly store: SessionStore;
@@ -25,9 +31,13 @@ export async function createSession(deps: BrowserSessionsDeps | undefined, conte
   if (own !== undefined || token === undefined)
     throw new ConnectError("a session is made with a token, not with a session", Code.PermissionDenied);
   const secret = deps.createToken();
-  const session = createStoredSession(secret, { name, token }, deps.clock.wallMs());
+  const session = createStoredSession(
+    secret,
+    { name, token },
+    { nowMs: deps.clock.wallMs(), lifetimeMs: sessionLifetimeMs },
+  );
   await deps.store.add(session);
-  setCookie(context, renderCookie(secret, isOverTls(context.requestHeader, deps.servesTls)));
+  setCookie(context, renderCookie(secret, sessionCookie(isOverTls(context.requestHeader, deps.servesTls))));
   return { session: shown({ ...caller, session }) };
 }
 
@@ -50,7 +60,7 @@ export async function endSession(
 ) {
   const { name, session } = callerOf(context.values);
   if (deps === undefined) return { count: 0 };
-  setCookie(context, renderCookie("", isOverTls(context.requestHeader, deps.servesTls), 0));
+  setCookie(context, renderCookie("", sessionCookie(isOverTls(context.requestHeader, deps.servesTls)), 0));
   if (all) return { count: await deps.store.end({ name }) };
   return { count: session === undefined ? 0 : await deps.store.end({ id: session.id }) };
 }
@@ -59,10 +69,12 @@ function setCookie({ responseHeader }: HandlerContext, cookie: string): void {
   responseHeader.append("set-cookie", cookie);
 }
 
-function shown({ name, canWrite, session }: Caller): Session {
+function shown({ name, canWrite, access, session }: Caller): Session {
   return create(SessionSchema, {
     name,
     canWrite,
+    isLimited: access !== undefined && access.writes !== "all",
+    writableRegions: access === undefined || access.writes === "all" ? [] : [...access.writes],
     expiresAtMs: BigInt(Math.trunc(session?.expiresAtMs ?? 0)),
   });
 }

@@ -38,7 +38,13 @@ const textCharsMax = 1024 * 1024;
 /** Each costs a read of the database. */
 const documentsMax = 200;
 
-export async function planDocuments(store: Store, request: PlanDocumentsRequest, author: Author) {
+export async function planDocuments(
+  store: Store,
+  request: PlanDocumentsRequest,
+  author: Author,
+  /** Documents name their own regions. One that the caller may not read is as unknown as one that is none. */
+  mayRead: (region: string) => boolean = () => true,
+) {
   const region = checked((refuse) => parseRegion(request.region, refuse));
   if (request.text.length > textCharsMax)
     throw badRequest([{ path: "text", message: `has more than ${textCharsMax} characters; split it` }]);
@@ -50,7 +56,7 @@ export async function planDocuments(store: Store, request: PlanDocumentsRequest,
   if (clashes.length > 0) return { problems: clashes.map(problemOf) };
   if (placed.length > documentsMax)
     throw badRequest([{ path: "text", message: `has more than ${documentsMax} documents; split it` }]);
-  const regions = await store.regions();
+  const regions = (await store.regions()).filter(mayRead);
   const planned: PlannedDocument[] = [];
   const problems: DocumentProblem[] = [];
   for (const document of inOrder(placed)) {

@@ -9,17 +9,25 @@ import type { StoredSession } from "../sessions.ts";
 
 export const sessionLifetimeMs = 8 * 3_600_000;
 
+/** Somebody who signed in with a token, or with groups at a provider, which then has a token of its own. */
+export interface SignedIn {
+  readonly name: string;
+  readonly token: Secret;
+  readonly groups?: readonly string[];
+}
+
 export function createStoredSession(
   secret: string,
-  { name, token }: { readonly name: string; readonly token: Secret },
-  nowMs: number,
+  { name, token, groups }: SignedIn,
+  { nowMs, lifetimeMs }: { readonly nowMs: number; readonly lifetimeMs: number },
 ): StoredSession {
   return {
     id: idOfSecret(secret),
     name,
     binding: bindingOf(secret, token),
+    ...(groups !== undefined && { groups }),
     createdAtMs: nowMs,
-    expiresAtMs: nowMs + sessionLifetimeMs,
+    expiresAtMs: nowMs + lifetimeMs,
   };
 }
 
@@ -41,30 +49,43 @@ function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** `isSecure`: the browser reaches the server over TLS. */
-export function renderCookie(secret: string, isSecure: boolean, lifetimeMs = sessionLifetimeMs): string {
+export interface CookieKind {
+  readonly name: string;
+  readonly sameSite: "Strict" | "Lax";
+  /** The browser reaches the server over TLS. */
+  readonly isSecure: boolean;
+}
+
+export function sessionCookie(isSecure: boolean): CookieKind {
+  return { name: "krane-session", sameSite: "Strict", isSecure };
+}
+
+export function renderCookie(secret: string, kind: CookieKind, lifetimeMs = sessionLifetimeMs): string {
   const parts = [
-    `${cookieName(isSecure)}=${secret}`,
+    `${cookieName(kind)}=${secret}`,
     "Path=/",
     `Max-Age=${Math.trunc(lifetimeMs / 1_000)}`,
     "HttpOnly",
-    "SameSite=Strict",
-    ...(isSecure ? ["Secure"] : []),
+    `SameSite=${kind.sameSite}`,
+    ...(kind.isSecure ? ["Secure"] : []),
   ];
   return parts.join("; ");
 }
 
 /** Undefined without a cookie, or with several: another site of the same domain may have added one. */
-export function secretInCookies(cookies: string | null, isSecure: boolean): string | undefined {
-  const name = `${cookieName(isSecure)}=`;
+export function secretInCookies(
+  cookies: string | null,
+  kind: Pick<CookieKind, "name" | "isSecure">,
+): string | undefined {
+  const name = `${cookieName(kind)}=`;
   const own = (cookies ?? "").split(/; */).filter((each) => each.startsWith(name));
   const [first] = own;
   return own.length === 1 && first !== undefined ? first.slice(name.length) : undefined;
 }
 
 /** With the prefix, browsers accept the cookie from this very host over TLS only. */
-function cookieName(isSecure: boolean): string {
-  return isSecure ? "__Host-krane-session" : "krane-session";
+function cookieName({ name, isSecure }: Pick<CookieKind, "name" | "isSecure">): string {
+  return isSecure ? `__Host-${name}` : name;
 }
 
 /** A proxy in front may do the TLS. A caller who makes this up only gets a cookie that its own browser does not send. */

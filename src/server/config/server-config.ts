@@ -26,6 +26,18 @@ export interface TracingChoice {
   readonly env: ProcessEnv;
 }
 
+export interface OidcChoice {
+  readonly publicUrl: string;
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: SecretRef | undefined;
+  readonly scopes: readonly string[];
+  readonly nameClaim: string;
+  readonly groupsClaim: string;
+  /** Lines of group, role and regions. */
+  readonly roles: readonly string[];
+}
+
 export interface ServerConfig {
   readonly listen: ListenAddress;
   readonly tls: TlsFiles | undefined;
@@ -34,6 +46,8 @@ export interface ServerConfig {
   readonly agentTokens: SecretRef | undefined;
   /** Undefined means no admin API; with an embedded database, tokens are generated. */
   readonly adminTokens: SecretRef | undefined;
+  /** Undefined where people sign in with tokens only. */
+  readonly oidc: OidcChoice | undefined;
   readonly streamsPerSecond: number;
   readonly history: HistoryRetention;
   readonly logLevel: LogLevel;
@@ -77,6 +91,7 @@ function checkRules(resolution: Resolution): ConfigProblem[] {
     ...checkDatabase(resolution),
     ...checkTokens(resolution),
     ...checkOpenPort(resolution),
+    ...checkOidc(resolution),
   ];
 }
 
@@ -110,6 +125,33 @@ function checkOpenPort(resolution: Resolution): ConfigProblem[] {
   return [problemAt(s.listen.path, resolution.originOf(s.listen), message, remedy)];
 }
 
+function checkOidc(resolution: Resolution): ConfigProblem[] {
+  const needed = [s.oidcIssuer, s.oidcClientId, s.oidcRoles, s.oidcPublicUrl];
+  const problems = checkAllOrNothing(resolution, "server.oidc", needed);
+  const add = (setting: Setting<unknown>, message: string, remedy: string) =>
+    problems.push(problemAt(setting.path, resolution.originOf(setting), message, remedy));
+  for (const setting of [s.oidcIssuer, s.oidcPublicUrl]) {
+    const text = resolution.value(setting);
+    if (text === undefined || text.startsWith("https:")) continue;
+    if (!isLoopbackHost(new URL(text).hostname.replace(/^\[|\]$/g, "")))
+      add(
+        setting,
+        "uses plain HTTP, with which anybody on the way can sign in as somebody else",
+        "write https://",
+      );
+  }
+  if (resolution.value(s.oidcScopes)?.includes("openid") === false)
+    add(s.oidcScopes, "does not have the scope openid", "add it: providers name nobody without it");
+  const hasPeople = resolution.isSet(s.adminTokens) || !resolution.isSet(s.databaseUrl);
+  if (resolution.isSet(s.oidcIssuer) && !hasPeople)
+    add(
+      s.oidcIssuer,
+      `needs ${s.adminTokens.path}, without which there is no admin API`,
+      waysToSet(s.adminTokens),
+    );
+  return problems;
+}
+
 /** Environment variables may hold tokens, the database URL and keys in headers, and the config can be shown (K7). */
 function otelVariables(env: ProcessEnv): ProcessEnv {
   const isWanted = (name: string) => name.startsWith("OTEL_") && !name.endsWith("_HEADERS");
@@ -119,6 +161,16 @@ function otelVariables(env: ProcessEnv): ProcessEnv {
 function build(resolution: Resolution, env: ProcessEnv): ServerConfig {
   const need = <T>(setting: Setting<T>): T => present(resolution.value(setting), setting);
   const url = resolution.secret(s.databaseUrl);
+  const oidc = (): OidcChoice => ({
+    publicUrl: need(s.oidcPublicUrl),
+    issuer: need(s.oidcIssuer),
+    clientId: need(s.oidcClientId),
+    clientSecret: resolution.secret(s.oidcClientSecret),
+    scopes: need(s.oidcScopes),
+    nameClaim: need(s.oidcNameClaim),
+    groupsClaim: need(s.oidcGroupsClaim),
+    roles: need(s.oidcRoles),
+  });
   return {
     listen: present(parseListen(need(s.listen)), s.listen),
     tls: resolution.isSet(s.tlsCertFile)
@@ -130,6 +182,7 @@ function build(resolution: Resolution, env: ProcessEnv): ServerConfig {
         : { kind: "url", url },
     agentTokens: resolution.secret(s.agentTokens),
     adminTokens: resolution.secret(s.adminTokens),
+    oidc: resolution.isSet(s.oidcIssuer) ? oidc() : undefined,
     streamsPerSecond: need(s.streamRate),
     history: { ageMaxMs: need(s.historyAge), entriesMax: need(s.historyEntries) },
     logLevel: need(s.logLevel),

@@ -4,6 +4,8 @@ import { bad, ok, type Parsed } from "../../config/problem.ts";
 import { Secret } from "../../config/secret.ts";
 import type { SecretType } from "../../config/secret-types.ts";
 import { emptyText, type SettingType, textType, wrongType } from "../../config/setting-types.ts";
+import { url } from "../../config/url-types.ts";
+import { parseGroupRole } from "../oidc/access.ts";
 
 export interface ListenAddress {
   /** Without the brackets of an IPv6 address. */
@@ -52,4 +54,34 @@ export function databaseUrl(): SecretType {
     fromFile: (text) => parse(text.replace(/\r?\n$/, "")),
     show: (secret) => JSON.stringify(String(secret)),
   };
+}
+
+/** A role of a group of an OpenID Connect provider; see oidc/access.ts. */
+export function groupRole(): SettingType<string> {
+  return textType({
+    label: '"group role region..."',
+    placeholder: "group role region...",
+    parse: (text) =>
+      parseGroupRole(text) === undefined
+        ? bad(
+            'is not of the form "group role region..."',
+            'the role is read-only or read-write; write "*" for every region: "sre read-write *"',
+          )
+        : ok(text),
+  });
+}
+
+/** Scheme, host and port, without a path. */
+export function origin(): SettingType<string> {
+  const parseUrl = url().fromText;
+  return textType({
+    label: "URL",
+    placeholder: "url",
+    parse: (text) => {
+      const parsed = parseUrl(text);
+      if (parsed.kind === "bad") return parsed;
+      const { origin: own, pathname } = new URL(parsed.value);
+      return pathname === "/" ? ok(own) : bad("has a path", "keep the scheme, the host and the port");
+    },
+  });
 }

@@ -1,5 +1,6 @@
 // The settings of `krane server`. Settings that an agent also has go by the same names there.
 
+import { password } from "../../config/secret-types.ts";
 import {
   type SecretSetting,
   type Setting,
@@ -8,9 +9,10 @@ import {
   setting,
   settingWithDefault,
 } from "../../config/setting.ts";
-import { bool, duration, integer, path, rate } from "../../config/setting-types.ts";
+import { bool, duration, integer, listOf, path, patternText, rate } from "../../config/setting-types.ts";
 import { sectionsOf, settings, withFiles } from "../../config/settings.ts";
-import { databaseUrl, listenAddress } from "./server-setting-types.ts";
+import { url } from "../../config/url-types.ts";
+import { databaseUrl, groupRole, listenAddress, origin } from "./server-setting-types.ts";
 import { adminTokens, agentTokens } from "./token-lines.ts";
 
 const hourMs = 3_600_000;
@@ -74,6 +76,63 @@ export const serverSettings = {
     "server.admin_tokens",
     adminTokens(),
     "Bearer tokens for the admin API, each with a name and a role: `read-only` or `read-write`.",
+  ),
+  oidcIssuer: withShortFlag(
+    setting(
+      "server.oidc.issuer",
+      url(),
+      "Issuer of an OpenID Connect provider, with which people sign in to the dashboard.",
+    ),
+  ),
+  oidcClientId: withShortFlag(
+    setting(
+      "server.oidc.client_id",
+      patternText("client id", /^[!-~]+$/, "visible ASCII characters"),
+      "This server's client at the provider, with the redirect URI `<server.oidc.public_url>/dashboard/signed-in`.",
+    ),
+  ),
+  oidcClientSecret: secret(
+    "server.oidc.client_secret",
+    password(),
+    "Secret of that client. Without it, the client must be a public one.",
+  ),
+  oidcPublicUrl: withShortFlag(
+    setting(
+      "server.oidc.public_url",
+      origin(),
+      "Where browsers reach this server, such as `https://krane.example.com`.",
+    ),
+  ),
+  oidcScopes: withShortFlag(
+    settingWithDefault(
+      "server.oidc.scopes",
+      listOf(patternText("scope", /^[!-~]+$/, "visible ASCII characters")),
+      ["openid", "email"],
+      "Scopes to request; `openid` must be among them, and one that brings the groups.",
+    ),
+  ),
+  oidcNameClaim: withShortFlag(
+    settingWithDefault(
+      "server.oidc.name_claim",
+      patternText("claim", /^[!-~]+$/, "visible ASCII characters"),
+      "email",
+      "Claim with the name of the person; history records it as `oidc:` and this name. It must be unique at the provider.",
+    ),
+  ),
+  oidcGroupsClaim: withShortFlag(
+    settingWithDefault(
+      "server.oidc.groups_claim",
+      patternText("claim", /^[!-~]+$/, "visible ASCII characters"),
+      "groups",
+      "Claim with the list of the person's groups.",
+    ),
+  ),
+  oidcRoles: withShortFlag(
+    setting(
+      "server.oidc.roles",
+      listOf(groupRole()),
+      "What each group may do, and where: a group, `read-only` or `read-write`, and regions or `*`, as in `sre read-write *`.",
+    ),
   ),
   streamRate: withShortFlag(
     settingWithDefault(

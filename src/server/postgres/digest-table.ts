@@ -1,5 +1,5 @@
 // The digests of desired state, in the table `digests`. Triggers on `objects` keep them, in the transaction of each
-// change, whichever server makes it; see migrations.ts. Here they are read, and compared with the rows now and then.
+// change, whichever server makes it; see migration-steps.ts. Here they are read, and compared with the rows now and then.
 import { type KindName, kindNames } from "../../kinds/kinds.ts";
 import { bucketCount, type DigestRow } from "../../model/digest.ts";
 import { unknownRegion } from "../row-rules.ts";

@@ -82,7 +82,7 @@ the kind of policy. */ -}}
 {{- end -}}
 
 {{- define "krane.serverSettings" -}}
-{{- include "krane.checkConfig" (dict "root" . "part" "server" "own" (list "server.listen" "server.database_url" "server.agent_tokens" "server.admin_tokens")) -}}
+{{- include "krane.checkConfig" (dict "root" . "part" "server" "own" (list "server.listen" "server.database_url" "server.agent_tokens" "server.admin_tokens" "server.oidc.client_secret")) -}}
 {{- include "krane.checkServerExposure" . -}}
 {{- $values := .Values.server -}}
 {{- $server := dict
