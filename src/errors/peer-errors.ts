@@ -42,9 +42,9 @@ export const peerErrors = {
       "no-lease": {
         rpc: "unavailable",
         means:
-          "This agent does not hold the lease of its region for long enough, or the API server has not seen yet that it does, so it may not write. Nothing was written.",
+          "This agent does not hold the lease of its region for long enough, so it may not write. Nothing was sent.",
         remedy:
-          "Nothing if another agent of the region leads, or for the first second of a leader. Otherwise look at the lease in `krane status`: the API server may be slow, or krane may lack the permission to use Leases (`krane doctor`).",
+          "Nothing if another agent of the region leads. Otherwise look at the lease in `krane status`: the API server may be slow, or krane may lack the permission to use Leases (`krane doctor`).",
       },
       credentials: {
         rpc: "unavailable",

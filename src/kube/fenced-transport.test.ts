@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KubeApiError } from "./errors.ts";
 import { fencedTransport } from "./fenced-transport.ts";
-import type { KubeRequest, KubeResponse, KubeTransport } from "./transport.ts";
+import type { KubeRequest, KubeTransport } from "./transport.ts";
 
 const never = new AbortController().signal;
 const write: KubeRequest = {
@@ -11,9 +11,7 @@ const write: KubeRequest = {
   query: { force: "true" },
 };
 
-const done: KubeResponse = { status: 200, body: {} };
-
-function setUp(leftMs: number, beforeSend: () => void = () => undefined, response = done) {
+function setUp(leftMs: number, beforeSend: () => void = () => undefined) {
   const sent: KubeRequest[] = [];
   const fence = {
     left: leftMs,
@@ -26,7 +24,7 @@ function setUp(leftMs: number, beforeSend: () => void = () => undefined, respons
       beforeSend.call(undefined);
       request.permit?.check();
       sent.push(request);
-      return response;
+      return { status: 200, body: {} };
     },
     stream: () => Promise.reject(new Error("no streams here")),
     close: () => Promise.resolve(),
@@ -89,21 +87,4 @@ test("a write without a response may still take effect, until the server's timeo
   });
   await assert.rejects(fenced.send(write, never), /broken/);
   assert.deepEqual(fence.unknownMs, [6_500]);
-});
-
-function refusedBy(policy: string, status: number): KubeResponse {
-  const message = `secrets "b" is forbidden: ValidatingAdmissionPolicy '${policy}' with binding '${policy}' denied request: why`;
-  return { status, body: { apiVersion: "v1", kind: "Status", status: "Failure", code: status, message } };
-}
-
-test("a write that the API server refuses because of its view of the lease is one without a lease", async () => {
-  // 422: the server has not loaded the Leases yet.
-  for (const status of [403, 422]) {
-    const response = refusedBy("krane-fence.krane.unkey.com", status);
-    const { fenced, fence } = setUp(14_000, undefined, response);
-    await assert.rejects(fenced.send(write, never), isRefusal);
-    assert.deepEqual(fence.unknownMs, []);
-  }
-  const response = refusedBy("krane-agent.krane.unkey.com", 422);
-  assert.equal(await setUp(14_000, undefined, response).fenced.send(write, never), response);
 });

@@ -5,10 +5,7 @@
 // that the request does not arrive later; and the server gives up (`timeout`) as long after it arrived. Both together
 // are over before another process can write. The check is repeated right before the request is sent, because it may
 // have waited for a connection, and the process may have been stalled.
-//
-// The chart's admission policy makes the same check at the API server, with the Lease as it last saw it. That may be a
-// moment ago, so the first writes of a term may be refused there. Then nothing was stored, and the write can be retried.
-import { KubeApiError, parseStatus } from "./errors.ts";
+import { KubeApiError } from "./errors.ts";
 import type { KubeRequest, KubeResponse, KubeTransport } from "./transport.ts";
 
 export interface WriteFence {
@@ -22,9 +19,6 @@ export interface WriteFence {
 const timeoutMinMs = 2_000;
 // How long a request may wait for a connection. One that waits longer is refused, unless the lease is renewed meanwhile.
 const waitMaxMs = 1_000;
-
-// How the API server begins its message for a refusal by the policy of that name in the chart.
-const refusedByPolicy = /ValidatingAdmissionPolicy '[^']*-fence\.krane\.unkey\.com'/;
 
 const storesNothing = /\/(?:tokenreviews|[a-z]*subjectaccessreviews)$/;
 
@@ -51,34 +45,20 @@ async function sendWrite(
     if (fence.leftMs() < 2 * timeoutMs) throw refusal(request);
   };
   const query = { ...request.query, timeout: `${timeoutMs}ms` };
-  const response = await transport
-    .send({ ...request, query, permit: { check, timeoutMs } }, signal)
-    .catch((error: unknown) => {
-      const isUnsent = error instanceof KubeApiError && error.code === "no-lease";
-      if (!isUnsent) fence.onUnknown?.(timeoutMs);
-      throw error;
-    });
-  const reason = refusalByPolicy(response);
-  if (reason !== undefined) throw new KubeApiError("no-lease", `${describe(request)}: ${reason}`);
-  return response;
+  try {
+    return await transport.send({ ...request, query, permit: { check, timeoutMs } }, signal);
+  } catch (error) {
+    const isUnsent = error instanceof KubeApiError && error.code === "no-lease";
+    if (!isUnsent) fence.onUnknown?.(timeoutMs);
+    throw error;
+  }
 }
 
 function isWrite({ method, path }: KubeRequest): boolean {
   return method !== "GET" && !storesNothing.test(path);
 }
 
-function refusal(request: KubeRequest): KubeApiError {
-  const why = "not sent, because this agent does not hold the lease for long enough";
-  return new KubeApiError("no-lease", `${describe(request)}: ${why}`);
-}
-
-/** The message of the API server; undefined if the policy did not refuse the request. */
-function refusalByPolicy({ status, body }: KubeResponse): string | undefined {
-  if (status < 400 || status >= 500) return undefined;
-  const message = parseStatus(body)?.message;
-  return message !== undefined && refusedByPolicy.test(message) ? message : undefined;
-}
-
-function describe({ method, path }: KubeRequest): string {
-  return `${method} ${path}`;
+function refusal({ method, path }: KubeRequest): KubeApiError {
+  const message = `${method} ${path}: not sent, because this agent does not hold the lease for long enough`;
+  return new KubeApiError("no-lease", message);
 }

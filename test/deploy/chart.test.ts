@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
-import { leaseName } from "../../src/agent/lease-step.ts";
 import { allSettings, defaultAudience } from "../../src/config/settings.ts";
 import { allServerSettings } from "../../src/server/config/server-settings.ts";
 import { helm, resolveGoTool } from "../../tools/go-tool.ts";
@@ -150,17 +149,11 @@ describe("deploy/chart/krane", { skip }, () => {
   test("the agent's account is held to what krane writes, under the names of the release", async () => {
     const policies = async (...values: readonly string[]) =>
       (await objectsWith(...values)).filter(({ kind }) => kind?.startsWith("ValidatingAdmissionPolicy"));
-    const [policy, evictions, fence, binding, bindingOfEvictions, bindingOfFence, ...more] = await policies(
+    const [policy, evictions, binding, bindingOfEvictions, ...more] = await policies(
       "--namespace",
       "elsewhere",
     );
     assert.deepEqual(more, []);
-    assert.ok(JSON.stringify(fence).includes('username == \\"system:serviceaccount:elsewhere:krane\\"'));
-    assert.deepEqual((bindingOfFence as { readonly spec?: unknown }).spec, {
-      policyName: fence?.metadata?.name,
-      paramRef: { name: "krane-local.dev", namespace: "elsewhere", parameterNotFoundAction: "Allow" },
-      validationActions: ["Deny"],
-    });
     const evictionText = JSON.stringify(evictions);
     assert.ok(evictionText.includes('username == \\"system:serviceaccount:elsewhere:krane\\"'));
     assert.ok(evictionText.includes('in [\\"default\\", \\"sentinel\\", \\"elsewhere\\"]'));
@@ -182,21 +175,6 @@ describe("deploy/chart/krane", { skip }, () => {
     assert.ok(text.includes(`== \\"${defaultAudience}\\"))`) && audience.includes('== \\"pods\\"))'));
     assert.deepEqual(await policies(...set("agent.admission.enabled=false")), []);
     assert.deepEqual(await policies(...set("agent.enabled=false")), []);
-  });
-
-  test("the fence reads the Lease that the agent holds, and is left out where an agent may write without one", async () => {
-    const fences = async (...values: readonly string[]) =>
-      (await objectsWith(...values))
-        .filter(({ kind, metadata }) => kind?.endsWith("Binding") && metadata?.name?.includes("-fence."))
-        .map((object) => (object as { readonly spec?: { readonly paramRef?: object } }).spec?.paramRef);
-    const regions = ["us-east-1.aws", "US_East", "a".repeat(128)];
-    for (const region of regions)
-      assert.deepEqual(await fences(...set(`region=${region}`, "agent.config.kubernetes.namespace=state")), [
-        { name: leaseName(region), namespace: "state", parameterNotFoundAction: "Allow" },
-      ]);
-    const [ref] = await fences(...set("region=us-east-1", "agent.config.platform=aws"));
-    assert.equal((ref as { readonly name?: string }).name, leaseName("us-east-1.aws"));
-    assert.deepEqual(await fences(...set("agent.config.lease=auto", "agent.replicas=1")), []);
   });
 
   const open = set("agent.isolation.runtimeClass=", "agent.isolation.networkPolicy=best-effort");

@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import type { Agent } from "node:https";
 import { join } from "node:path";
-import type { Deployment } from "kubernetes-types/apps/v1.js";
 import { parseAllDocuments } from "yaml";
 import { accessReviews, clusterCalls } from "../../src/agent/cluster-calls.ts";
 import type { CallingPart } from "../../src/kinds/cluster-call.ts";
@@ -88,16 +87,6 @@ export async function installRights(
       await send("delete", rights, "--ignore-not-found");
     },
   };
-}
-
-/** The token of an agent's pod with this name, which is created as the chart has it. Valid while the pod exists. */
-export async function createPodToken(cluster: Pick<TestCluster, "kubectl">, name: string): Promise<string> {
-  const agent = manifestsOf("agent.yaml").find(({ kind }) => kind === "Deployment") as Deployment | undefined;
-  const { spec } = agent?.spec?.template ?? assert.fail("no Deployment of the agent");
-  const pod = { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "krane" }, spec };
-  await cluster.kubectl(["create", "-f", "-"], { input: JSON.stringify(pod) });
-  const bound = ["--bound-object-kind=Pod", `--bound-object-name=${name}`, "--duration=4h"];
-  return (await cluster.kubectl(["-n", "krane", "create", "token", "krane", ...bound])).trim();
 }
 
 interface Role extends KubeObject {

@@ -12,12 +12,12 @@ import type { KubeApi } from "../../src/kube/api.ts";
 import { createKubeApi } from "../../src/kube/client.ts";
 import { leases, replicaSets } from "../../src/kube/resources.ts";
 import { agentToken } from "../integration/agent/agent-world.ts";
-import { token as agentBearer, dev, serveControlPlane } from "../integration/server/served-control-plane.ts";
+import { dev, serveControlPlane, token } from "../integration/server/served-control-plane.ts";
 import { type AgentProcess, startAgentProcess } from "./agent-process.ts";
 import { type AuditedCall, AuditTail } from "./audit-log.ts";
 import { realServerTarget } from "./cluster/contract-target.ts";
 import type { TestCluster } from "./cluster-under-test.ts";
-import { createPodToken, type ServiceAccountAccess } from "./deployed-rights.ts";
+import type { ServiceAccountAccess } from "./deployed-rights.ts";
 import { applyDeployment } from "./deployment-messages.ts";
 import { eventually } from "./eventually.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
@@ -134,26 +134,11 @@ export class FailoverRegion {
     const kubeconfigPath = join(folder, "kubeconfig");
     const kubeconfig = await readFile(account.kubeconfigPath, "utf8");
     const linked = links.cluster.url.replace("http:", "https:");
-    // As in a pod of this name, so that the chart's admission policy knows which agent writes.
-    const token = await createPodToken(cluster, id);
-    this.t.after(() =>
-      cluster.kubectl([
-        "-n",
-        "krane",
-        "delete",
-        "pod",
-        id,
-        "--grace-period=0",
-        "--force",
-        "--ignore-not-found",
-      ]),
-    );
-    const own = kubeconfig.replaceAll(cluster.serverUrl, linked).replaceAll(account.token, token);
-    await writeFile(kubeconfigPath, own, { mode: 0o600 });
+    await writeFile(kubeconfigPath, kubeconfig.replaceAll(cluster.serverUrl, linked), { mode: 0o600 });
     const place = {
       program,
       region: dev,
-      controlPlane: { url: links.controlPlane.url, token: agentBearer },
+      controlPlane: { url: links.controlPlane.url, token },
       kubeconfigPath,
       agentToken,
     };

@@ -29,6 +29,7 @@ const podCount = 50;
 const retryMs = isLong ? 2_000 : 10_000;
 // How long Kubernetes may send connections to an agent that is gone.
 const noticeMs = 1_000;
+const renewMs = 300_000;
 const masterKey =
   "Ch9rZWtfMmdqMFBJdVhac1NSa0ZhNE5mOWlLSnBHenFPENTt7an5MRogENt9Si6wms4pQ2XIvqNSIgNpaBenJmXgcInhu6Nfv2U=";
 const keyring = "env_a";
@@ -142,7 +143,7 @@ async function seek(
   const tookMs: number[] = [];
   const failures: string[] = [];
   const seekAs = async (index: number) => {
-    const podToken = await seekers.tokenOf(await seekers.podOf(`d_${index}`));
+    const pod = await seekers.podOf(`d_${index}`);
     const question = {
       endpoint,
       tokenPath: "/token",
@@ -151,11 +152,18 @@ async function seek(
       deploymentId: `d_${index}`,
       environmentId: keyring,
     };
-    const deps = { clock, random, readTextFile: async () => podToken };
+    // It is valid for ten minutes. Kubernetes replaces the file in time.
+    const deps = { clock, random, readTextFile: () => podToken };
+    let podToken = seekers.tokenOf(pod);
+    let issuedMs = performance.now();
     while (!over.aborted) {
       // A pod may ask once a second.
       await delay(1_000 + 1_000 * random.next());
       const beganMs = performance.now();
+      if (beganMs - issuedMs > renewMs) {
+        podToken = seekers.tokenOf(pod);
+        issuedMs = beganMs;
+      }
       await fetchSecrets(question, { timeoutMs: retryMs }, deps, never).then(
         (values) => assert.equal(values.get("PASSWORD"), "s3cret"),
         (error: Error) => void failures.push(error.message),

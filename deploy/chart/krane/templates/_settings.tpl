@@ -44,14 +44,6 @@
 {{- get (include "krane.agentSettings" . | fromJson) "lease" -}}
 {{- end -}}
 
-{{- /* The Lease of the region, as the agent names it (leaseName in src/agent/lease-step.ts). */ -}}
-{{- define "krane.leaseName" -}}
-{{- $settings := include "krane.agentSettings" . | fromJson -}}
-{{- $region := $settings.region -}}
-{{- with $settings.platform }}{{ if not (hasSuffix (print "." .) $region) }}{{ $region = print $region "." . }}{{ end }}{{ end -}}
-krane-{{ ternary $region (sha256sum $region | trunc 16) (regexMatch "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$" $region) }}
-{{- end -}}
-
 {{- /* Not empty if the agent can be replaced pod by pod: the running one, if there is one, heeds the lease. Without access to the
 cluster (helm template) nothing is known of it: agent.strategy says it. */ -}}
 {{- define "krane.isAgentRolling" -}}
