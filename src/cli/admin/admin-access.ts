@@ -102,23 +102,41 @@ export async function withAdmin(
       return await work(admin);
     } catch (error) {
       if (!(error instanceof ConnectError)) throw error;
-      throw (await regionFlaw(admin, error)) ?? admin.explain(error);
+      throw (await flawOfCall(admin, error)) ?? admin.explain(error);
     } finally {
       admin.close();
     }
   });
 }
 
-/** The error if a call failed because its region is unknown. `region` defaults to that of the command. */
-export async function regionFlaw(
+/**
+ * The error if a call failed for a cause that only another call can tell: its region is unknown, or the control plane is
+ * too old for it. `region` defaults to that of the command.
+ */
+export async function flawOfCall(
   admin: Admin,
   error: unknown,
   region: string | undefined = admin.target.region,
 ): Promise<CommandError | undefined> {
+  if (error instanceof ConnectError && error.code === Code.Unimplemented) return olderServer(admin);
   const isRefused = error instanceof ConnectError && error.code === Code.FailedPrecondition;
   if (!isRefused || region === undefined) return undefined;
   const { unknownRegion } = await import("./known-regions.ts");
   return unknownRegion(admin, region).catch(() => undefined);
+}
+
+/** Every control plane lists its agents. One that does serves the admin API, and only lacks the call. */
+async function olderServer({ client, target, signal }: Admin): Promise<CommandError | undefined> {
+  try {
+    await client.listAgents({ region: "" }, { signal });
+  } catch {
+    signal.throwIfAborted();
+    return undefined;
+  }
+  return new CommandError(
+    "failed",
+    `the control plane at ${target.url} is too old for this; update it, or use a krane of its version`,
+  );
 }
 
 /** Reads a token. Rejects with an error that names the file. */

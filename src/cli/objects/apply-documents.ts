@@ -13,7 +13,7 @@ import {
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { type AnyObjectContent, idOf, inDocumentWords, loadDocumentKinds } from "../../kinds/documents.ts";
 import { printable } from "../../telemetry/scrub.ts";
-import { type Admin, regionFlaw } from "../admin/admin-access.ts";
+import { type Admin, flawOfCall } from "../admin/admin-access.ts";
 import { type AppliedApp, waitForApps } from "../apps/app-wait.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -143,7 +143,7 @@ async function applyOne(
     return await send(admin, loaded, options, known);
   } catch (error) {
     if (!(error instanceof ConnectError)) throw error;
-    const noRegion = await regionFlaw(admin, error, loaded.region);
+    const noRegion = await flawOfCall(admin, error, loaded.region);
     const flaw = noRegion ?? (await fieldFlaw(error, loaded)) ?? admin.explain(error);
     const isOfCommand = noRegion !== undefined && loaded.document.region === undefined;
     if (isOfCommand || (flaw.code !== "failed" && flaw.code !== "not_found")) throw flaw;

@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { ObjectKind, type ObjectRef, ObjectRefSchema } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { printable } from "../../telemetry/scrub.ts";
-import { type Admin, regionFlaw } from "../admin/admin-access.ts";
+import { type Admin, flawOfCall } from "../admin/admin-access.ts";
 import { findApp } from "../apps/app-search.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -154,7 +154,7 @@ async function orderDeletion(
   } catch (error) {
     if (isNotFound(error)) return { kind: "missing" };
     if (!(error instanceof ConnectError)) throw error;
-    const noRegion = await regionFlaw(admin, error, regionOf(target));
+    const noRegion = await flawOfCall(admin, error, regionOf(target));
     const flaw = noRegion ?? admin.explain(error);
     if (!isOneOfMany || noRegion !== undefined || flaw.code !== "failed") throw flaw;
     throw new CommandError(flaw.code, `${target.title}: ${flaw.message}`);

@@ -3,7 +3,7 @@ import { ObjectView_Desired as Desired } from "../../gen/krane/admin/v1/admin_pb
 import { changesBetween, contentOfEnvironment, type FieldChange } from "../../kinds/document-changes.ts";
 import { contentOfView, idOf, loadDocumentKinds } from "../../kinds/documents.ts";
 import { printable } from "../../telemetry/scrub.ts";
-import { type Admin, regionFlaw } from "../admin/admin-access.ts";
+import { type Admin, flawOfCall } from "../admin/admin-access.ts";
 import { CommandError } from "../command-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
@@ -30,7 +30,7 @@ export async function diffDocuments(
         const isSame = held !== undefined && changes.length === 0;
         return { held, changes, release: isSame ? await releaseAgain(admin, loaded) : 0 };
       } catch (error) {
-        throw (await regionFlaw(admin, error, loaded.region)) ?? error;
+        throw (await flawOfCall(admin, error, loaded.region)) ?? error;
       }
     },
     tell(loaded, { held, changes, release }) {
