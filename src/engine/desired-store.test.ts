@@ -266,6 +266,22 @@ test("groups follow changes of their entries", () => {
   );
 });
 
+test("entries are found by their name in any namespace", () => {
+  const store = new DesiredStore<string>(new FakeClock());
+  const named = (name: string) => store.ofName(name).map(({ key, want }) => [key, want.kind]);
+  store.receive(apply("acme/web", 1n, "one"));
+  store.receive(apply("globex/web", 2n, "two"));
+  store.receive(apply("acme/api-web", 3n, "three"));
+  store.receive(remove("globex/web", 4n));
+  store.forgetVersions();
+  assert.deepEqual(named("web").sort(), [
+    ["acme/web", "apply"],
+    ["globex/web", "delete"],
+  ]);
+  store.remove("acme/web");
+  assert.deepEqual(named("web"), [["globex/web", "delete"]]);
+});
+
 // However messages are shuffled or repeated, and however late a response comes, a key ends with the newest state that
 // the stream brought.
 test("no order of messages and late responses makes a key go back", () => {

@@ -77,6 +77,7 @@ export class DesiredStore<Spec> {
   private readonly clock: Clock;
   private readonly held = new Map<string, Held<Spec>>();
   private readonly groups: CacheIndex<DesiredEntry<Spec>>;
+  private readonly byName = new CacheIndex<DesiredEntry<Spec>>(({ key }) => key.slice(key.indexOf("/") + 1));
   /** Of the open stream, by key. */
   private readonly doubts = new Map<string, Doubt<Spec>>();
   /** The deleted keys whose Delete the open stream repeated after a response had contradicted it. */
@@ -146,6 +147,11 @@ export class DesiredStore<Spec> {
 
   ofGroup(name: string): readonly DesiredEntry<Spec>[] {
     return this.groups.get(name);
+  }
+
+  /** The entries of this name, in any namespace. */
+  ofName(name: string): readonly DesiredEntry<Spec>[] {
+    return this.byName.get(name);
   }
 
   /** A stream is opened; what the previous one sent says nothing about this one. */
@@ -275,7 +281,7 @@ export class DesiredStore<Spec> {
   remove(key: string): void {
     const known = this.held.get(key);
     if (known !== undefined) {
-      this.groups.remove(known.entry);
+      this.replaceInIndexes(known.entry, undefined);
       this.setContent(known, undefined);
     }
     this.dismiss(key);
@@ -382,9 +388,19 @@ export class DesiredStore<Spec> {
   private change(held: Held<Spec>, to: Pick<DesiredEntry<Spec>, "version">): void {
     // The content that it had belongs to the old version.
     this.setContent(held, undefined);
-    this.groups.remove(held.entry);
-    held.entry = { ...held.entry, ...to };
-    this.groups.add(held.entry);
+    const before = held.entry;
+    held.entry = { ...before, ...to };
+    this.replaceInIndexes(before, held.entry);
+  }
+
+  private replaceInIndexes(
+    before: DesiredEntry<Spec> | undefined,
+    after: DesiredEntry<Spec> | undefined,
+  ): void {
+    for (const index of [this.groups, this.byName]) {
+      if (before !== undefined) index.remove(before);
+      if (after !== undefined) index.add(after);
+    }
   }
 
   private put(message: DesiredMessage<Spec>, origin: Origin): StoreOutcome {
@@ -402,8 +418,7 @@ export class DesiredStore<Spec> {
       lastValid: lastValidOf(want, id === before?.id ? before : undefined),
       sequence: this.sequence,
     };
-    if (before !== undefined) this.groups.remove(before);
-    this.groups.add(entry);
+    this.replaceInIndexes(before, entry);
     this.dismiss(key);
     // The caller of order() still reads the content of the one before.
     const row = known && rowOf(known);

@@ -235,9 +235,8 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     const entry = store.get(key);
     if (entry !== undefined && entry.want.kind !== "delete") return "this";
     const [, name = ""] = key.split("/");
-    for (const { key: other, want } of store.entries())
-      if (other !== key && other.endsWith(`/${name}`) && (entry === undefined || want.kind !== "delete"))
-        return "another";
+    const others = store.ofName(name).filter((other) => other.key !== key);
+    if (others.some(({ want }) => entry === undefined || want.kind !== "delete")) return "another";
     const live = this.replicaSets.cache.byIndex("name", name);
     const isAlone = !live.some((one) => one.key !== key && this.isOurs(one));
     return entry !== undefined || isAlone ? "this" : "unclear";
