@@ -130,7 +130,7 @@ async function run(signal: AbortSignal): Promise<readonly string[]> {
       ({ cpuSecondsPer10k }) => cpuSecondsPer10k,
       (value) => `${value.toFixed(1)} CPU-s`,
     ),
-    `${variableCount} variables, ${pods} pods, verdicts and data key in memory; raw reads pod and ReplicaSet and decrypts, and checks nothing; median of ${rounds} rounds each, taking turns`,
+    `${variableCount} variables, ${pods} pods, verdicts and data key in memory; raw reads the pod and decrypts, and checks nothing; median of ${rounds} rounds each, taking turns`,
   ];
 }
 

@@ -95,6 +95,7 @@ export function createSecretsPart(
         api,
         vault,
         desired,
+        replicaSets: { watched: (key) => running.get("deployment")?.liveObject(key) },
         audit,
         seal: () => seal.current(),
         mayBeOriginal,

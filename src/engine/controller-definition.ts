@@ -59,6 +59,8 @@ export interface ControllerDefinition<Spec, Seen = unknown> {
   observe(key: string): Observation | "unclear" | undefined;
   /** The observed state of an object of krane's; undefined if it is missing. */
   seen?(key: string): Seen | undefined;
+  /** The object of the key as its watch shows it; undefined unless it is sealed, not being deleted, and the watch works. */
+  liveObject?(key: string): WatchedObject | undefined;
   /** Looks for objects of krane's that lost the labels that its watches select by, while no watch was open. */
   findStrays?(signal: AbortSignal): Promise<void>;
   /** How many of its pods are ready, and how many it should have. */
@@ -69,6 +71,16 @@ export interface ControllerDefinition<Spec, Seen = unknown> {
   mayHaveOriginalPods?(): boolean;
   /** Why pods cannot run, by key; only keys with such pods. */
   failing(): ReadonlyMap<string, string>;
+}
+
+/** The identity and content of a live object, as a watch shows it. */
+export interface WatchedObject {
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** Grows with every change of the spec. */
+  readonly generation: number;
+  /** Of the content that krane applies. */
+  readonly hash: string | undefined;
 }
 
 /** The namespace of a key: `acme` of `acme/web` and of the companion key `policy:acme/env_1`. */

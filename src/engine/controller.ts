@@ -20,6 +20,7 @@ import {
   type ControllerDefinition,
   type ControllerRecipe,
   namespaceOf,
+  type WatchedObject,
   whenWatching,
 } from "./controller-definition.ts";
 import type { ControllerDeps, ControllerOptions } from "./controller-options.ts";
@@ -267,6 +268,10 @@ export class Controller<
       originalPods: definition.originalPods?.() ?? 0,
       repairs: this.repairs.list(),
     });
+  }
+
+  liveObject(key: string): WatchedObject | undefined {
+    return this.definition.liveObject?.(key);
   }
 
   mayHaveOriginalPods(): boolean {

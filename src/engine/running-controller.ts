@@ -1,7 +1,7 @@
 // The interfaces of a running controller: start and stop, status, and orders that do not come from the stream.
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { BlockedDeletion, ControllerStatus, ObjectStatus, Stranger } from "../gen/krane/v1/agent_pb.ts";
-import type { ControllerDefinition } from "./controller-definition.ts";
+import type { ControllerDefinition, WatchedObject } from "./controller-definition.ts";
 import type { ObjectFilter } from "./controller-status.ts";
 import type { DesiredStore } from "./desired-store.ts";
 import type { ApplyOf, DeleteOf } from "./engine-kind.ts";
@@ -61,6 +61,8 @@ export interface KindController<State extends DescMessage = DescMessage, Seen = 
   readonly desired: Pick<DesiredStore<Spec>, "get">;
   /** The observed objects, and their changes. */
   readonly seen: SeenObjects<Seen>;
+  /** See `ControllerDefinition.liveObject`. */
+  liveObject(key: string): WatchedObject | undefined;
   /** Whether any pod may be the original's, whether or not desired state names its owner. */
   mayHaveOriginalPods(): boolean;
 }

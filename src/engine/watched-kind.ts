@@ -110,6 +110,12 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
     return this.cache.synced;
   }
 
+  /** The cache is complete, and its watch is open. */
+  get isFollowed(): boolean {
+    const { synced, lastError } = this.reflector.state();
+    return synced && lastError === undefined;
+  }
+
   /** The server does not have this kind. */
   get isMissing(): boolean {
     return !this.cache.synced && this.reflector.state().lastError?.error.status === 404;
@@ -223,7 +229,6 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   /** The watch should have shown the write by now. */
   private isDoubtful({ atMs }: Written<P>): boolean {
     if (this.clock.nowMs() - atMs < unseenMaxMs) return false;
-    const { synced, lastError } = this.reflector.state();
-    return synced && lastError === undefined;
+    return this.isFollowed;
   }
 }

@@ -12,6 +12,7 @@ import { ownPod, ownReplicaSet } from "../../test/support/own-workload.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
 import { createTestSeal, otherSealKey, testSeal } from "../../test/support/test-seal.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
+import type { WatchedObject } from "../engine/controller-definition.ts";
 import { DecryptSecretsBlobRequestSchema } from "../gen/krane/v1/secrets_pb.ts";
 import type { DesiredDeployment } from "../kinds/deployment/desired-deployments.ts";
 import { tokenVolume } from "../kinds/deployment/secrets-token.ts";
@@ -290,6 +291,17 @@ function setOf(one: Case): ReplicaSet | undefined {
   if (one.setState === "missing") return undefined;
   const { labels, annotations, managedFields = [] } = madeSet.metadata ?? {};
   const sealed = sealOf(one);
+  const { seal, sealedDeployment, sealedEnvironment, setMarks, setState, setDeployment, setEnvironment } =
+    one;
+  const content = [
+    seal,
+    sealedDeployment,
+    sealedEnvironment,
+    setMarks,
+    setState,
+    setDeployment,
+    setEnvironment,
+  ];
   return {
     ...madeSet,
     metadata: {
@@ -307,8 +319,17 @@ function setOf(one: Case): ReplicaSet | undefined {
         ...(one.setMarks === "other manager" && { manager: "kubectl" }),
       })),
       ...(one.setState === "deleting" && { deletionTimestamp: "2026-01-01T00:00:00Z" }),
+      resourceVersion: content.join(),
     },
   };
+}
+
+/** What a watch that misses nothing shows of it. */
+function watchedOf(set: ReplicaSet | undefined): WatchedObject | undefined {
+  const { uid = "", resourceVersion = "" } = set?.metadata ?? {};
+  const isSealed = testSeal.read(replicaSets, set?.metadata).kind === "valid";
+  if (!isSealed || set?.metadata?.deletionTimestamp !== undefined) return undefined;
+  return { uid, resourceVersion, generation: 1, hash: resourceVersion };
 }
 
 function without(record: Readonly<Record<string, string>>): Record<string, string> {
@@ -364,6 +385,7 @@ function createWorld() {
       log: createQuietLog(),
       metrics: createMetrics({ version: "0", revision: "r", nodeVersion: "v0" }),
       desired: { find: (key) => (key === "acme/web" ? desiredOf(one) : undefined) },
+      replicaSets: { watched: (key) => (key === "acme/web" ? watchedOf(setOf(one)) : undefined) },
       seal: () => testSeal,
       mayBeOriginal: () => true,
       vault: {

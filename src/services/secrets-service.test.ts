@@ -72,6 +72,7 @@ function world(options: WorldOptions = {}) {
     log: createQuietLog(),
     vault,
     desired,
+    replicaSets: { watched: () => undefined },
     seal: () => testSeal,
     mayBeOriginal: () => true,
     audit: (decision: SecretsDecision) => void decisions.push(decision),

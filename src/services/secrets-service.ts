@@ -22,6 +22,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { Vault } from "../vault/vault.ts";
 import { VaultError } from "../vault/vault-error.ts";
 import { createAdmission, peerAddress } from "./call-admission.ts";
+import { KnownReplicaSets, type WatchedReplicaSets } from "./known-replica-sets.ts";
 import { createErrorInterceptor } from "./rpc-errors.ts";
 import { createRpcMetrics } from "./rpc-metrics.ts";
 import {
@@ -49,6 +50,7 @@ export interface SecretsServiceDeps {
   readonly vault: Pick<Vault, "decryptBulk">;
   /** Read on every call, after the cluster. */
   readonly desired: DesiredDeployments;
+  readonly replicaSets: WatchedReplicaSets;
   /** Undefined until it is loaded. */
   readonly seal: () => Seal | undefined;
   readonly clock: Clock;
@@ -138,6 +140,7 @@ type Decided = NotGiven | { readonly kind: "given"; readonly variables: Readonly
 class SecretsHandler {
   private readonly deps: SecretsServiceDeps;
   private readonly reviews: TokenReviews;
+  private readonly known: KnownReplicaSets;
   private readonly callsOfAddress: RateLimit;
   private readonly callsOfPod: RateLimit;
   private readonly logLines: RateLimit;
@@ -146,6 +149,7 @@ class SecretsHandler {
     this.deps = deps;
     this.reviews = new TokenReviews(options, deps);
     this.callsOfAddress = new RateLimit(perAddress, deps);
+    this.known = new KnownReplicaSets(deps.replicaSets);
     this.callsOfPod = new RateLimit(perPod, deps);
     this.logLines = new RateLimit(perLoggedRefusal, deps);
   }
@@ -194,7 +198,7 @@ class SecretsHandler {
     const { api, seal: currentSeal } = this.deps;
     const seal = currentSeal();
     if (seal === undefined) return { kind: "undecided", reason: "krane has not loaded its seal yet" };
-    const workload = await identifyWorkload(verdict.subject, { api, seal }, signal);
+    const workload = await identifyWorkload(verdict.subject, { api, seal, known: this.known }, signal);
     const { isForApiServer = false } = verdict;
     if (isForApiServer && (workload.kind === "refused" || workload.identity.original === "no"))
       return { kind: "unauthenticated", reason: "token is for another audience" };

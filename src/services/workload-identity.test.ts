@@ -8,6 +8,7 @@ import type { KubeApi } from "../kube/api.ts";
 import { replicaSets } from "../kube/resources.ts";
 import type { ResourceKind } from "../kube/types.ts";
 import { annotationKeys, labelKeys } from "../model/labels.ts";
+import { KnownReplicaSets } from "./known-replica-sets.ts";
 import { identifyWorkload, type WorkloadRefusal } from "./workload-identity.ts";
 
 const known =
@@ -34,7 +35,8 @@ async function judged({ pod = {}, podMeta = {}, setMeta = {} }: Change): Promise
 
 async function judgedIn(objects: ReadonlyMap<string, unknown>): Promise<string> {
   const api = { get: async ({ kind }: ResourceKind) => objects.get(kind) } as unknown as KubeApi;
-  const outcome = await identifyWorkload(subject, { api, seal: testSeal }, never);
+  const known = new KnownReplicaSets({ watched: () => undefined });
+  const outcome = await identifyWorkload(subject, { api, seal: testSeal, known }, never);
   return outcome.kind === "known" ? JSON.stringify(outcome.identity) : outcome.reason;
 }
 

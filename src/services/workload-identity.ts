@@ -1,5 +1,6 @@
-// Identifies the deployment and environment of a pod from the live cluster. It uses no cache, which an attacker could
-// exploit while it is a few seconds stale, and ignores what the caller claims.
+// Identifies the deployment and environment of a pod from the live cluster, and ignores what the caller claims. The pod is
+// read on every call, because an attacker could exploit a cache that is a few seconds stale. Its ReplicaSet may be one that
+// was read before; see known-replica-sets.ts.
 //
 // Labels prove nothing, because anybody can write them. So the pod must be controlled by a live ReplicaSet with a
 // matching UID, which krane has sealed for this deployment and environment (K4). A ReplicaSet with krane's marks but
@@ -18,6 +19,7 @@ import type { OwnerReference } from "../kube/types.ts";
 import { annotationKeys, fieldManager, labelKeys, managedBy } from "../model/labels.ts";
 import { isClaimable, judgeOwnership } from "../model/ownership.ts";
 import type { Seal, SealReading } from "../model/seal.ts";
+import type { KnownReplicaSets } from "./known-replica-sets.ts";
 import { judgeOriginalPod, type OriginalPod } from "./original-pods.ts";
 import type { TokenSubject } from "./token-verdict.ts";
 
@@ -51,6 +53,12 @@ export interface WorkloadIdentity {
   readonly original: OriginalPod;
 }
 
+export interface IdentityDeps {
+  readonly api: KubeApi;
+  readonly seal: Seal;
+  readonly known: KnownReplicaSets;
+}
+
 export type IdentityOutcome =
   | { readonly kind: "known"; readonly identity: WorkloadIdentity }
   | { readonly kind: "refused"; readonly reason: WorkloadRefusal };
@@ -58,7 +66,7 @@ export type IdentityOutcome =
 /** Rejects with a KubeApiError when the API server cannot be reached: not knowing is neither a refusal nor consent. */
 export async function identifyWorkload(
   subject: TokenSubject,
-  { api, seal }: { readonly api: KubeApi; readonly seal: Seal },
+  { api, seal, known }: IdentityDeps,
   signal: AbortSignal,
 ): Promise<IdentityOutcome> {
   const { namespace, podName } = subject;
@@ -67,8 +75,21 @@ export async function identifyWorkload(
   const judged = judgePod(subject, pod);
   if (judged.kind === "refused") return judged;
   const { candidate, owner } = judged;
+  const remembered = known.get(candidate.key, owner.uid);
+  const byRemembered = remembered && judgeOwned(pod, remembered, judged, seal);
+  if (byRemembered?.kind === "known") return byRemembered;
   const replicaSet = await api.get(replicaSets, { namespace, name: owner.name }, {}, signal);
   if (replicaSet === undefined) return refused("ReplicaSet not found");
+  known.note(candidate.key, replicaSet);
+  return judgeOwned(pod, replicaSet, judged, seal);
+}
+
+function judgeOwned(
+  pod: Pod,
+  replicaSet: ReplicaSet,
+  { candidate, owner }: Owned,
+  seal: Seal,
+): IdentityOutcome {
   const reading = seal.read(replicaSets, replicaSet.metadata);
   const flaw = findOwnerFlaw(replicaSet, owner, candidate, reading) ?? findPodFlaw(pod, replicaSet);
   if (flaw !== undefined) return refused(flaw);
@@ -78,8 +99,14 @@ export async function identifyWorkload(
 
 type Candidate = Omit<WorkloadIdentity, "isSealed" | "original">;
 
+/** What a pod says of itself, and the ReplicaSet that has to confirm it. */
+interface Owned {
+  readonly candidate: Candidate;
+  readonly owner: OwnerReference;
+}
+
 type PodOutcome =
-  | { readonly kind: "candidate"; readonly candidate: Candidate; readonly owner: OwnerReference }
+  | ({ readonly kind: "candidate" } & Owned)
   | { readonly kind: "refused"; readonly reason: WorkloadRefusal };
 
 function judgePod(subject: TokenSubject, { metadata, spec, status }: Pod): PodOutcome {

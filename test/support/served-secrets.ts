@@ -87,6 +87,7 @@ export async function serveSecrets(
   const deps = {
     api: listed,
     desired,
+    replicaSets: { watched: () => undefined },
     seal: () => testSeal,
     mayBeOriginal: () => true,
     vault: countingVault,

@@ -6,6 +6,7 @@ import {
   type DefinitionOptions,
   defineKind,
   type ManagedObject,
+  type WatchedObject,
 } from "../../engine/controller-definition.ts";
 import type { DesiredEntry } from "../../engine/desired-store.ts";
 import { type OwnedTarget, ownedObject, ownedTarget, type Plan, type PlanStep } from "../../engine/plan.ts";
@@ -220,6 +221,14 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
       ...(readinessId !== undefined && { readinessId }),
       sockets: pods.filter(({ standing }) => standing === "running").map(socketOf),
     };
+  }
+
+  liveObject(key: string): WatchedObject | undefined {
+    const entry = this.replicaSets.get(key);
+    if (entry?.value.ownership.kind !== "ours" || entry.value.deleting || !this.replicaSets.isFollowed)
+      return undefined;
+    const { uid, resourceVersion, hash } = entry;
+    return { uid, resourceVersion, hash, generation: entry.value.generation };
   }
 
   findStrays(signal: AbortSignal): Promise<void> {

@@ -13,6 +13,7 @@ const replicaSet: ReplicaSetProjection = {
   namespace: "acme",
   name: "web",
   uid: "rs-1",
+  generation: 1,
   ownership: oursSealed,
   deploymentId: "d_1",
   workspaceId: "ws_1",

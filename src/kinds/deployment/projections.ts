@@ -18,6 +18,7 @@ export interface ReplicaSetProjection {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
+  readonly generation: number;
   readonly ownership: Ownership;
   /** From the selector, which is immutable; the label with the same id can be edited. */
   readonly deploymentId: string | undefined;
@@ -101,6 +102,7 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
     namespace: metadata?.namespace ?? "",
     name: metadata?.name ?? "",
     uid: metadata?.uid ?? "",
+    generation: metadata?.generation ?? 0,
     ownership,
     deploymentId: spec?.selector.matchLabels?.[labelKeys.deploymentId],
     workspaceId: labels?.[labelKeys.workspaceId],
