@@ -3,12 +3,12 @@
 import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
 import { createSystemClock } from "../../src/concurrency/clock.ts";
 import { Secret } from "../../src/config/secret.ts";
-import type { ReportDeploymentStatusRequest } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { createControlPlaneServer } from "../../src/server/control-plane-server.ts";
 import { requestApi } from "../../test/support/cluster/api-request.ts";
 import { type Cluster, startCluster } from "../../test/support/cluster.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
+import { reportsOfCall } from "../../test/support/reports-of-call.ts";
 import { createTestPlane, type StoreAdmin } from "../../test/support/store-admin.ts";
 import type { Cores } from "../cores.ts";
 import { type AgentOptions, type AgentProcess, startAgent } from "./agent-process.ts";
@@ -115,8 +115,7 @@ function listenIn(calls: Occurrences<Call>): Interceptor {
     if (request.method.name === "GetDesiredDeploymentState") calls.emit({ kind: "question" });
     if (isDeploymentDigest(request)) calls.emit({ kind: "digest" });
     const answer = await next(request);
-    if (request.method.name === "ReportDeploymentStatus" && !request.stream) {
-      const { change } = request.message as ReportDeploymentStatusRequest;
+    for (const { change } of reportsOfCall(request.method.name, request.message)) {
       if (change.case === "update") {
         const { k8sName, instances } = change.value;
         const running = instances.filter(({ status }) => status === runningStatus).length;

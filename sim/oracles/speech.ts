@@ -1,5 +1,8 @@
 // K7, K9 and K14: no plaintext in anything that an agent writes, logs or reports, and what it reports was true.
-import type { ReportDeploymentStatusRequest } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import type {
+  ReportDeploymentStatusesRequest,
+  ReportDeploymentStatusRequest,
+} from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import type { AuditedChange, AuditRecord, LiveObject } from "../sim-cluster.ts";
 import { canary } from "../sim-vault.ts";
@@ -43,8 +46,13 @@ export class SpeechOracle implements Oracle {
   }
 
   onCall(method: string, message: unknown): void {
-    if (method !== "ReportDeploymentStatus") return;
-    const { change } = message as ReportDeploymentStatusRequest;
+    if (method === "ReportDeploymentStatus") this.judge(message as ReportDeploymentStatusRequest);
+    if (method !== "ReportDeploymentStatuses") return;
+    for (const { report } of (message as ReportDeploymentStatusesRequest).entries)
+      if (report !== undefined) this.judge(report);
+  }
+
+  private judge({ change }: ReportDeploymentStatusRequest): void {
     const nowMs = this.world.clock.nowMs();
     if (change.case === "delete") {
       const absentMs = this.absentMs.get(change.value.k8sName) ?? Number.POSITIVE_INFINITY;

@@ -24,15 +24,17 @@ import {
   type ReportAgentStateRequestSchema,
   type ReportAgentStateResponse,
 } from "../gen/ctrl/v1/cluster_service_pb.ts";
+import type { ReportDeploymentStatusesResponseSchema } from "../gen/ctrl/v1/deployment_pb.ts";
 import type { GetDesiredDigestResponse, ListDesiredContentsResponse } from "../gen/ctrl/v1/digest_pb.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createBearer } from "./bearer.ts";
 import { withHeaders } from "./call-headers.ts";
-import { type CallEnd, createCalls } from "./calls.ts";
+import { type CallEnd, type Calls, createCalls } from "./calls.ts";
 import { ControlPlaneError } from "./error.ts";
 import { versionKnownHeader } from "./incarnation.ts";
 import { provenByPingsMs } from "./reconnect-delay.ts";
+import { type OrderedReport, ReportBatches } from "./report-batches.ts";
 import { formatReportOrder, type ReportOrder, reportOrderHeader } from "./report-order.ts";
 import { createRequestStamp, createStampInterceptor } from "./request-stamp.ts";
 import { contextWith, ResponseFingerprint } from "./response-fingerprint.ts";
@@ -54,6 +56,8 @@ export interface KindRpcs<State extends DescMessage, Report extends DescMessage>
   readonly digestKind?: string;
   /** Absent for kinds without reports. */
   readonly report?: DescMethodUnary<Report, DescMessage>;
+  /** For several reports at once; absent if there is none. */
+  readonly reportMany?: DescMethodUnary<DescMessage, typeof ReportDeploymentStatusesResponseSchema>;
 }
 
 export interface DesiredRequest {
@@ -167,6 +171,7 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
   const { unary, stream } = calls;
   const addition = createAdditionCall(unary, link, deps.log);
   const version = new PeerVersion(deps.clock);
+  const reports = createReports({ unary, addition, generation: () => link.generation, clock: deps.clock });
   const rpc = ClusterService.method;
   return {
     region: options.region.label,
@@ -191,10 +196,9 @@ export function createControlPlane(options: ControlPlaneOptions, deps: ControlPl
       if (kind === undefined) return undefined;
       return addition(rpc.listDesiredContents, { kind, buckets: [...buckets] }, signal);
     },
-    async report({ rpcs }, report, signal, order) {
-      if (rpcs.report === undefined) throw new TypeError("this kind has no report");
+    async report(kind, report, signal, order) {
       version.assertOurs();
-      await unary(rpcs.report, report, signal, order && contextOf(order));
+      await reports.of(kind).send({ report, order }, signal);
     },
     async heartbeat(signal) {
       await addition(rpc.heartbeat, {}, signal);
@@ -277,10 +281,48 @@ async function responseOf<S>(
   }
 }
 
+interface ReportsDeps {
+  readonly unary: Calls["unary"];
+  readonly addition: ReturnType<typeof createAdditionCall>;
+  readonly generation: () => number;
+  readonly clock: Clock;
+}
+
+type AnyReport = MessageInitShape<DescMessage>;
+
+/** The reports of each kind; a connection has one or two. */
+function createReports({ unary, addition, generation, clock }: ReportsDeps) {
+  const byMethod = new Map<DescMethodUnary, Pick<ReportBatches<AnyReport>, "send">>();
+  const create = (one: DescMethodUnary, many: KindRpcs<DescMessage, DescMessage>["reportMany"]) => {
+    const sendOne = async ({ report, order }: OrderedReport<AnyReport>, signal: AbortSignal) => {
+      await unary(one, report, signal, order && contextOf(order));
+    };
+    if (many === undefined) return { send: sendOne };
+    return new ReportBatches<AnyReport>({
+      ...{ clock, generation, sendOne },
+      async sendMany(reports, signal) {
+        const order = reports[0]?.order;
+        const entries = reports.map((each) => ({ report: each.report, number: each.order?.number ?? 0n }));
+        const answer = await addition(many, requestOf({ entries }), signal, order && contextOf(order));
+        return answer?.notFound;
+      },
+    });
+  };
+  return {
+    of({ rpcs: { report, reportMany } }: WireKind) {
+      if (report === undefined) throw new TypeError("this kind has no report");
+      const known = byMethod.get(report) ?? create(report, reportMany);
+      byMethod.set(report, known);
+      return known;
+    },
+  };
+}
+
 type UnaryCall = <I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   request: MessageInitShape<I>,
   signal: AbortSignal,
+  context?: ContextValues,
 ) => Promise<MessageShape<O>>;
 
 /** Calls an RPC that not every server has. */
@@ -290,10 +332,11 @@ function createAdditionCall(unary: UnaryCall, link: Link, log: Log | undefined) 
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,
     signal: AbortSignal,
+    context?: ContextValues,
   ): Promise<MessageShape<O> | undefined> => {
     if (refusedAt.get(method.name) === link.generation) return undefined;
     try {
-      return await unary(method, request, signal);
+      return await unary(method, request, signal, context);
     } catch (error) {
       if (!(error instanceof ControlPlaneError && error.code === "unimplemented")) throw error;
       refusedAt.set(method.name, link.generation);

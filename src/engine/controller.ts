@@ -10,6 +10,7 @@ import { sleep } from "../concurrency/clock.ts";
 import { type Loop, supervise } from "../concurrency/supervisor.ts";
 import { type WorkOutcome, WorkQueue } from "../concurrency/work-queue.ts";
 import { createDesiredStream, type DesiredStream } from "../control-plane/desired-stream.ts";
+import { reportsPerCall } from "../control-plane/report-batches.ts";
 import type { BlockedDeletion, ControllerStatus, ObjectStatus } from "../gen/krane/v1/agent_pb.ts";
 import { createSoleLeadership, type Term } from "../kube/leadership.ts";
 import { ActionRecords } from "./action-records.ts";
@@ -64,7 +65,8 @@ import { UnconfirmedKeys } from "./unconfirmed-keys.ts";
 import { VersionCursor } from "./version-cursor.ts";
 
 export const questionsAtOnce = 10;
-const reportsAtOnce = 8;
+// As many as fill a call for several.
+const reportsAtOnce = reportsPerCall;
 // Responses about many keys that contradict the store come at the same time, and one replay is enough for all.
 const replayOnceWithinMs = 1_000;
 

@@ -81,6 +81,15 @@ interface KindRequest {
   readonly regionKey?: RegionKey;
 }
 
+/** Several reports of any kind. */
+interface ReportsRequest {
+  readonly entries: readonly { readonly report?: Message; readonly number: bigint }[];
+  readonly regionKey?: RegionKey;
+}
+
+// An agent sends far fewer.
+const reportsMax = 1_000;
+
 function kindHandlers(deps: HandlerDeps, kind: AnyKind) {
   const { name, rpcs } = kind;
   return {
@@ -95,6 +104,13 @@ function kindHandlers(deps: HandlerDeps, kind: AnyKind) {
         nameIncarnation(context, await deps.store.incarnation());
         await storeReport(deps, kind, regionOf(context, request.regionKey), request, context.requestHeader);
         return {};
+      },
+    }),
+    ...(rpcs.reportMany && {
+      [rpcs.reportMany.localName]: async (request: ReportsRequest, context: HandlerContext) => {
+        nameIncarnation(context, await deps.store.incarnation());
+        const region = regionOf(context, request.regionKey);
+        return { notFound: await storeReports(deps, kind, region, request, context.requestHeader) };
       },
     }),
   };
@@ -219,6 +235,29 @@ async function storeReport(
   const stored = await store.report(region, kind, read, report, readReportRank(headers));
   // An agent of the original fails the whole stream for it, and pauses all reports after five.
   if (!stored && !isOriginalAgent(request)) throw notFound(kind, read.name, region);
+}
+
+/** Returns the positions of those whose object does not exist. */
+async function storeReports(
+  { store, clock }: ClusterServiceDeps,
+  { name: kind, reports }: AnyKind,
+  region: string,
+  { entries }: ReportsRequest,
+  headers: Headers,
+): Promise<readonly number[]> {
+  if (entries.length > reportsMax)
+    throw new ConnectError(`a call may have at most ${reportsMax} reports`, Code.InvalidArgument);
+  const rank = readReportRank(headers);
+  const received = entries.flatMap(({ report: message, number }, position) => {
+    const read = message && reports?.read(message, clock.wallMs());
+    if (read === undefined) return [];
+    // It was parsed as a report of this kind.
+    const report = read.report as ReportOf<KindName>;
+    return [{ ...read, report, rank: rank && { ...rank, number }, position }];
+  });
+  if (received.length === 0) return [];
+  const stored = await store.reportMany(region, kind, received);
+  return received.flatMap(({ position }, index) => (stored[index] ? [] : [position]));
 }
 
 async function storeAgentState(

@@ -25,7 +25,7 @@ import { knownAfter } from "./known-state.ts";
 import { appFacts, changeApp } from "./memory-apps.ts";
 import { emptyRegion, forget, type Region, recordReport, storedObject, trimGone } from "./memory-region.ts";
 import { repairNews } from "./repair-news.ts";
-import { isOlderReport, type ReportRank } from "./report-rank.ts";
+import { isOlderReport, type ReceivedReport, type ReportRank } from "./report-rank.ts";
 import { checkIdentity, isSame, unknownRegion } from "./row-rules.ts";
 import type { RowTable } from "./row-table.ts";
 import { MemorySessions, type SessionStore } from "./sessions.ts";
@@ -236,6 +236,14 @@ export class MemoryStore extends DesiredChanges implements Store {
     const kept = content.reports.replace(kind, id, report);
     recordReport(content, kind, id, kept);
     return true;
+  }
+
+  reportMany<K extends KindName>(
+    region: string,
+    kind: K,
+    received: readonly ReceivedReport<ReportOf<K>>[],
+  ): Promise<readonly boolean[]> {
+    return Promise.all(received.map((one) => this.report(region, kind, one, one.report, one.rank)));
   }
 
   async reportHeartbeat(region: string, atMs: number): Promise<void> {

@@ -21,6 +21,16 @@ export function readReportRank(headers: Headers): ReportRank | undefined {
   return order && { ...order, incarnation };
 }
 
+/** A report on the object of this name. */
+export interface ReceivedReport<R> {
+  readonly name: string;
+  /** Empty if the agent sends only the name. */
+  readonly id: string;
+  readonly report: R;
+  /** A report that is older than the last one is dropped, which counts as a success. */
+  readonly rank?: ReportRank | undefined;
+}
+
 export interface RankedAt {
   readonly rank: ReportRank | undefined;
   readonly atMs: number;

@@ -1,6 +1,5 @@
-// The interface of the control plane's storage: per region the desired state of every object
-// and the last reports of the region's agent. The services use only this interface, so that
-// memory and PostgreSQL are interchangeable.
+// The interface of the control plane's storage: per region the desired state of every object and the last reports of the
+// region's agent. The services use only this interface, so that memory and PostgreSQL are interchangeable.
 //
 // - One counter per region, shared by all kinds, numbers every change, starting at 1. A row
 //   carries only the number of its newest change: a stream is the current state of all rows
@@ -19,7 +18,7 @@ import type { ApplyMessage, KindName, ReportOf, StateMessage } from "../kinds/ki
 import type { DigestRow } from "../model/digest.ts";
 import type { StoreIncarnation } from "./client-position.ts";
 import { applyState, bareState, deleteState, type StateContent } from "./kind-messages.ts";
-import type { ReportRank } from "./report-rank.ts";
+import type { ReceivedReport, ReportRank } from "./report-rank.ts";
 import type { SessionStore } from "./sessions.ts";
 
 export type StoreErrorCode = ErrorCode<"StoreError">;
@@ -410,9 +409,14 @@ export interface Store {
     kind: K,
     object: { readonly name: string; readonly id: string },
     report: ReportOf<K>,
-    /** A report that is older than the last one is dropped, which counts as a success. */
     rank?: ReportRank,
   ): Promise<boolean>;
+  /** The same for several at once, in the order in which they were observed. Either all are stored that can be, or none. */
+  reportMany<K extends KindName>(
+    region: string,
+    kind: K,
+    received: readonly ReceivedReport<ReportOf<K>>[],
+  ): Promise<readonly boolean[]>;
   reportHeartbeat(region: string, atMs: number): Promise<void>;
   /** Adds new and resolved troubles to history, and returns the releases for this agent. */
   reportAgent(region: string, report: AgentReport): Promise<readonly HeldDeletion[]>;

@@ -117,7 +117,8 @@ function kraneAgent(createTransport: (interceptors: readonly Interceptor[]) => T
       const response = await plane.get(kind, { id }, never);
       if (response.kind === "not-found") throw new ControlPlaneError("not_found", "unknown");
     },
-    report: (name) => plane.report(kind, update(name), never),
+    // The second one waits for others to share a call with.
+    report: (name) => Promise.all([plane.report(kind, update(name), never), clock.advance(1_000)]),
     async heartbeat() {
       const waiting = new AbortController();
       const known = version.whenKnown(waiting.signal).then(

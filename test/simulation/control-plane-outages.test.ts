@@ -15,6 +15,9 @@ function deletes(agent: SimulatedAgent): number {
   return agent.writes.filter(({ verb }) => verb === "delete").length;
 }
 
+/** The agent reports several deployments in one call, and one by itself. */
+const reportRpcs = ["reportDeploymentStatus", "reportDeploymentStatuses"] as const;
+
 test("two hours without a control plane and ten thousand status changes cost one report per key", async () => {
   const keys = 20;
   const rounds = 10_000 / keys / 2;
@@ -24,7 +27,7 @@ test("two hours without a control plane and ten thousand status changes cost one
   const agent = await world.startAgent();
   await world.until("all are settled", () => agent.controller.status().stream?.cursor === BigInt(keys));
   await world.clock.advance(10_000);
-  for (const rpc of ["watchDeployments", "getDesiredDeploymentState", "reportDeploymentStatus"] as const)
+  for (const rpc of [...reportRpcs, "watchDeployments", "getDesiredDeploymentState"] as const)
     world.plane.faults.failNext(rpc, Code.Unavailable, Number.POSITIVE_INFINITY);
   world.plane.faults.cutStreams();
   const sets = await world.replicaSets();
@@ -64,7 +67,7 @@ test("what an absent control plane missed is told when its stream is back, not w
   const agent = await world.startAgent({ resyncMs: 0, replayMs: 0 });
   await world.until("all are settled", () => agent.controller.status().stream?.cursor === BigInt(keys));
   await world.clock.advance(10_000);
-  for (const rpc of ["watchDeployments", "reportDeploymentStatus"] as const)
+  for (const rpc of [...reportRpcs, "watchDeployments"] as const)
     world.plane.faults.failNext(rpc, Code.Unavailable, Number.POSITIVE_INFINITY);
   world.plane.faults.cutStreams();
   for (const [index, set] of (await world.replicaSets()).entries())
@@ -151,7 +154,7 @@ test("a report that is refused does not count against the control plane, and is 
 
 test("one report that hangs does not stop the others", async () => {
   const world = await SimulatedRegion.create();
-  world.plane.faults.hangNext("reportDeploymentStatus", 1);
+  for (const rpc of reportRpcs) world.plane.faults.hangNext(rpc, 1);
   for (let index = 1; index <= 5; index++) await world.setDeployment(index);
   await world.startAgent();
   await world.until(

@@ -11,7 +11,8 @@ const keys = 20;
 for (const code of [Code.Unavailable, Code.Internal, Code.PermissionDenied, Code.ResourceExhausted]) {
   test(`reports that are answered ${Code[code]} fail no apply and no delete`, async () => {
     const world = await SimulatedRegion.create({ withPods: true });
-    world.plane.faults.failNext("reportDeploymentStatus", code, Number.POSITIVE_INFINITY);
+    for (const rpc of ["reportDeploymentStatus", "reportDeploymentStatuses"] as const)
+      world.plane.faults.failNext(rpc, code, Number.POSITIVE_INFINITY);
     for (let index = 1; index <= keys; index++) await world.setDeployment(index);
     const agent = await world.startAgent({ resyncMs: 0, replayMs: 0 });
     const cursorIs = (version: number) => () => agent.controller.status().stream?.cursor === BigInt(version);

@@ -40,6 +40,7 @@ import { FakeClock } from "../support/fake-clock.ts";
 import { createListedKubeApi, stateNamespace } from "../support/listed-calls.ts";
 import { connectToPlane } from "../support/plane-connection.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
+import { reportsOfCall } from "../support/reports-of-call.ts";
 import { createTestPlane, type TestPlane } from "../support/store-admin.ts";
 import { testSeal } from "../support/test-seal.ts";
 import { createRecordingKubeApi, type RecordedWrite } from "./recording-kube-api.ts";
@@ -127,7 +128,7 @@ export class SimulatedRegion {
     const record: Interceptor = (next) => (call) => {
       if (!hasDigests && call.method.localName === "getDesiredDigest")
         throw new ConnectError("not on this control plane", Code.Unimplemented);
-      if (call.method.localName === "reportDeploymentStatus") this.reported.push(call.message);
+      this.reported.push(...reportsOfCall(call.method.name, call.message));
       if (call.method.localName === "reportSentinelStatus")
         this.reportedSentinels.push(call.message as ReportSentinelStatusRequest);
       return next(call);

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
+import { createSeededRandom } from "../../src/concurrency/random.ts";
 import { ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import {
   ReportDeploymentStatusRequest_Update_InstanceSchema as InstanceSchema,
@@ -54,6 +55,7 @@ export function defineStoreContract(target: StoreTarget): void {
     reports(holds);
     agents(holds);
     reportsInOrder(holds);
+    reportsTogether(holds);
     incarnations(holds);
     history(holds);
     defineDigestContract(holds);
@@ -501,6 +503,48 @@ function reportsInOrder(holds: Holds): void {
       entries.map(({ event }) => event),
       ["reported", "set"],
     );
+  });
+}
+
+function reportsTogether(holds: Holds): void {
+  holds("reports that come together end like as many that come alone", async ({ store, other, region }) => {
+    const together = `${region}-together`;
+    await store.registerRegion(together);
+    const ids = ["a", "b", "c"];
+    for (const each of [region, together])
+      for (const id of ids) await store.put(each, "deployment", deployment(id), { by: "ann", atMs: 10 });
+    const random = createSeededRandom(18);
+    const oneOf = <T>(values: readonly T[]) => values[Math.floor(random.next() * values.length)] as T;
+    let atMs = 11;
+    const received = () => {
+      const [id, number] = [oneOf([...ids, "unknown"]), BigInt(Math.floor(random.next() * 60))];
+      const pods = Array.from({ length: Math.floor(random.next() * 4) }, (_, pod) =>
+        instance(`${id}-${pod}`, oneOf(["", "1:1", "2:1", "3:1"]), oneOf([Status.RUNNING, Status.PENDING])),
+      );
+      atMs += 1;
+      return {
+        name: `app-${id}`,
+        id: oneOf(["", id, "b"]),
+        report: { exists: random.next() > 0.2, instances: pods, atMs },
+        rank: oneOf([undefined, { incarnation: 1n, term: 1n, instance: "one", number }]),
+      };
+    };
+    const ofRegion = async (each: string) => ({
+      objects: (await other.objects(each, "deployment", "", 10)).map(({ report }) => report),
+      outcomes: await Promise.all(
+        ids.map(async (id) => (await other.history(each, { kind: "deployment", id, limit: 1 }))[0]?.outcome),
+      ),
+    });
+    for (let round = 0; round < 40; round++) {
+      const reports = Array.from({ length: 1 + Math.floor(random.next() * 6) }, received);
+      const alone: boolean[] = [];
+      for (const one of reports)
+        alone.push(await store.report(region, "deployment", one, one.report, one.rank));
+      assert.deepEqual(await store.reportMany(together, "deployment", reports), alone);
+      assert.deepEqual(await ofRegion(together), await ofRegion(region), `round ${round}`);
+    }
+    assert.deepEqual(await store.reportMany(together, "deployment", []), []);
+    await assert.rejects(store.reportMany("x", "deployment", [received()]), hasCode("unknown_region"));
   });
 }
 

@@ -32,6 +32,8 @@ const callByMethod: Readonly<Record<string, (plane: ControlPlane) => Promise<unk
   GetDesiredDigest: (plane) => plane.digest(kinds.deployment, new Uint8Array(), never),
   ListDesiredContents: (plane) => plane.contents(kinds.deployment, [1], never),
   ReportDeploymentStatus: (plane) => plane.report(kinds.deployment, {}, never),
+  ReportDeploymentStatuses: (plane) =>
+    Promise.all([plane.report(kinds.deployment, {}, never), plane.report(kinds.deployment, {}, never)]),
   ReportSentinelStatus: (plane) => plane.report(kinds.sentinel, {}, never),
   Heartbeat: (plane) => plane.heartbeat(never),
   ReportAgentState: (plane) => plane.reportAgentState({}, never),

@@ -66,6 +66,7 @@ export const deploymentKind: Kind<
     idField: "deploymentId",
     digestKind: "deployment",
     report: rpc.reportDeploymentStatus,
+    reportMany: rpc.reportDeploymentStatuses,
   },
   applySchema: ApplyDeploymentSchema,
   stateSchema: DeploymentStateSchema,

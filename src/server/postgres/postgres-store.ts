@@ -6,7 +6,7 @@ import type { Incarnation } from "../../control-plane/incarnation.ts";
 import type { KindName, ReportOf } from "../../kinds/kinds.ts";
 import type { StoreIncarnation } from "../client-position.ts";
 import { DesiredChanges } from "../desired-changes.ts";
-import type { ReportRank } from "../report-rank.ts";
+import type { ReceivedReport, ReportRank } from "../report-rank.ts";
 import { unknownRegion } from "../row-rules.ts";
 import type { SessionStore } from "../sessions.ts";
 import {
@@ -264,14 +264,23 @@ export class PostgresStore extends DesiredChanges implements Store {
     await this.changes.wait(region, counterSeen, signal);
   }
 
-  report<K extends KindName>(
+  async report<K extends KindName>(
     region: string,
     kind: K,
     object: { readonly name: string; readonly id: string },
     report: ReportOf<K>,
     rank?: ReportRank,
   ): Promise<boolean> {
-    return this.reports.report(region, kind, object, report, rank);
+    const [stored = false] = await this.reportMany(region, kind, [{ ...object, report, rank }]);
+    return stored;
+  }
+
+  reportMany<K extends KindName>(
+    region: string,
+    kind: K,
+    received: readonly ReceivedReport<ReportOf<K>>[],
+  ): Promise<readonly boolean[]> {
+    return this.reports.reportMany(region, kind, received);
   }
 
   reportHeartbeat(region: string, atMs: number): Promise<void> {

@@ -6,25 +6,26 @@ import { ReportDeploymentStatusRequest_Update_InstanceSchema as InstanceSchema }
 import { type KindName, kindOf, type ReportOf } from "../../kinds/kinds.ts";
 import type { Instance, ObjectReport } from "../../kinds/report.ts";
 import { withoutRepetition } from "../kept-reports.ts";
-import { formatRank, isOlderReport, parseRank, type ReportRank } from "../report-rank.ts";
+import { formatRank, isOlderReport, parseRank, type RankedAt, type ReceivedReport } from "../report-rank.ts";
 import { unknownRegion } from "../row-rules.ts";
 import type { StoredObject } from "../store.ts";
 import type { Database, Session } from "./database.ts";
 import { addHistory } from "./history-table.ts";
 import { decodeRow, hasObject, type MaybeObjectRow, type ObjectRow, objectColumns } from "./object-rows.ts";
 
-interface Subject {
-  readonly region: string;
-  readonly kind: KindName;
-  readonly name: string;
+interface ReportedObject {
+  readonly id: string;
+  readonly version: string;
+  /** Those of the last report; null before the first. */
+  readonly outcome: string | null;
+  readonly reportedVersion: string | null;
+  readonly last?: RankedAt;
 }
 
-interface Reported {
-  readonly atMs: number;
-  readonly present: boolean;
-  readonly outcome: string;
-  readonly body: Uint8Array;
-  readonly rank: ReportRank | undefined;
+interface NewReport {
+  readonly object: ReportedObject;
+  readonly report: ObjectReport;
+  readonly ranked: RankedAt;
 }
 
 /** Limits the bytes of specs in one batch. The last spec may exceed it. */
@@ -37,25 +38,39 @@ export class ReportTables {
     this.database = database;
   }
 
-  report(
+  reportMany(
     region: string,
     kind: KindName,
-    { name, id: expectedId }: { readonly name: string; readonly id: string },
-    report: ObjectReport,
-    rank?: ReportRank,
-  ): Promise<boolean> {
-    const { reports } = kindOf(kind);
-    const kept = withoutRepetition(report);
-    const { atMs, exists: present = true, instances } = kept;
-    const outcome = reports?.outcomeOf(kept) ?? "";
-    const body = reports?.bodyOf(kept) ?? new Uint8Array();
-    const reported = { atMs, present, outcome, body, rank };
+    received: readonly ReceivedReport<ObjectReport>[],
+  ): Promise<readonly boolean[]> {
     return this.database.transact(async (session) => {
-      const replaced = await replaceReport(session, { region, kind, name }, reported, expectedId);
-      if (replaced === "unknown") return false;
-      if (replaced === "older") return true;
-      if (instances !== undefined) await replaceInstances(session, region, replaced.id, instances);
-      return true;
+      const locked = await session.query("SELECT 1 FROM agents WHERE region = $1 FOR UPDATE", [region]);
+      if (locked.length === 0) throw unknownRegion(region);
+      const known = await readLast(
+        session,
+        region,
+        kind,
+        received.map(({ name }) => name),
+      );
+      const found = received.map(({ name, id }) => {
+        const object = known.get(name);
+        return object === undefined || (id !== "" && id !== object.id) ? undefined : object;
+      });
+      const inOrder: NewReport[] = [];
+      const newest = new Map<string, NewReport>();
+      for (const [index, { report, rank }] of received.entries()) {
+        const object = found[index];
+        if (object === undefined) continue;
+        const before = newest.get(object.id)?.ranked ?? object.last;
+        const ranked = { rank, atMs: report.atMs };
+        if (before !== undefined && isOlderReport(ranked, before)) continue;
+        const accepted = { object, ranked, report: withoutRepetition(report) };
+        newest.set(object.id, accepted);
+        inOrder.push(accepted);
+      }
+      await replaceReports(session, region, kind, [...newest.values()]);
+      await replaceInstances(session, region, inOrder);
+      return found.map((object) => object !== undefined);
     });
   }
 
@@ -148,79 +163,109 @@ export function storedObject<K extends KindName>(
   return report === undefined ? object : { ...object, report: report as ReportOf<K> };
 }
 
-/** The id of the reported object; "unknown" when no object has that name, and id if given. */
-async function replaceReport(
+/** By name. They cannot be removed before the transaction ends. */
+async function readLast(
   session: Session,
-  { region, kind, name }: Subject,
-  { atMs, present, outcome, body, rank }: Reported,
-  expectedId: string,
-): Promise<{ readonly id: string } | "unknown" | "older"> {
-  const locked = await session.query("SELECT 1 FROM agents WHERE region = $1 FOR UPDATE", [region]);
-  if (locked.length === 0) throw unknownRegion(region);
-  const [object] = await session.query<{
+  region: string,
+  kind: KindName,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, ReportedObject>> {
+  const rows = await session.query<{
     readonly id: string;
+    readonly name: string;
     readonly version: string;
     readonly outcome: string | null;
     readonly reported_version: string | null;
     readonly at_ms: string | null;
     readonly rank: string | null;
   }>(
-    `SELECT o.id, o.version, p.outcome, p.version AS reported_version, p.at_ms, p.rank
+    `SELECT o.id, o.name, o.version, p.outcome, p.version AS reported_version, p.at_ms, p.rank
      FROM objects o LEFT JOIN reports p USING (region, kind, id)
-     WHERE o.region = $1 AND o.kind = $2 AND o.name = $3 FOR KEY SHARE OF o`,
-    [region, kind, name],
+     WHERE o.region = $1 AND o.kind = $2 AND o.name = ANY ($3::text[]) ORDER BY o.id FOR KEY SHARE OF o`,
+    [region, kind, names],
   );
-  if (object === undefined || (expectedId !== "" && expectedId !== object.id)) return "unknown";
-  const { id, version } = object;
-  const last = { rank: parseRank(object.rank), atMs: Number(object.at_ms) };
-  if (object.at_ms !== null && isOlderReport({ rank, atMs }, last)) return "older";
+  return new Map(
+    rows.map(({ name, at_ms, rank, reported_version: reportedVersion, ...row }) => [
+      name,
+      {
+        ...row,
+        reportedVersion,
+        ...(at_ms !== null && { last: { rank: parseRank(rank), atMs: Number(at_ms) } }),
+      },
+    ]),
+  );
+}
+
+async function replaceReports(
+  session: Session,
+  region: string,
+  kind: KindName,
+  reports: readonly NewReport[],
+): Promise<void> {
+  if (reports.length === 0) return;
+  const { reports: rules } = kindOf(kind);
+  const outcomes = reports.map(({ report }) => rules?.outcomeOf(report) ?? "");
   await session.query(
     `INSERT INTO reports (region, kind, id, at_ms, present, outcome, version, body, rank)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+     SELECT $1, $2, t.*
+     FROM unnest($3::text[], $4::bigint[], $5::boolean[], $6::text[], $7::bigint[], $8::bytea[], $9::text[]) AS t
      ON CONFLICT (region, kind, id) DO UPDATE SET
        at_ms = excluded.at_ms, present = excluded.present, outcome = excluded.outcome,
        version = excluded.version, body = excluded.body, rank = excluded.rank`,
-    [region, kind, id, atMs, present, outcome, version, Buffer.from(body), rank ? formatRank(rank) : null],
-  );
-  if (object.outcome !== outcome || object.reported_version !== version) {
-    const entry = {
-      by: "agent",
-      atMs,
+    [
+      region,
       kind,
-      id,
-      version: BigInt(version),
-      event: "reported",
-      outcome,
-    } as const;
-    await addHistory(session, region, entry);
-  }
-  return { id };
+      reports.map(({ object }) => object.id),
+      reports.map(({ report }) => report.atMs),
+      reports.map(({ report: { exists = true } }) => exists),
+      outcomes,
+      reports.map(({ object }) => object.version),
+      reports.map(({ report }) => Buffer.from(rules?.bodyOf(report) ?? new Uint8Array())),
+      reports.map(({ ranked: { rank } }) => (rank ? formatRank(rank) : null)),
+    ],
+  );
+  const news = reports.flatMap(({ object: { id, version, ...before }, ranked: { atMs } }, index) => {
+    const outcome = outcomes[index] ?? "";
+    if (before.outcome === outcome && before.reportedVersion === version) return [];
+    return [{ by: "agent", atMs, kind, id, version: BigInt(version), event: "reported", outcome } as const];
+  });
+  await addHistory(session, region, ...news);
 }
 
+/** For kinds that list instances. */
 async function replaceInstances(
   session: Session,
   region: string,
-  id: string,
-  instances: readonly Instance[],
+  reports: readonly NewReport[],
 ): Promise<void> {
-  const addresses = instances.map(({ address }) => address);
+  const listed = reports.filter(({ report: { instances } }) => instances !== undefined);
+  if (listed.length === 0) return;
+  // From the last one on: an address belongs to the one that was reported last, and so does a deployment.
+  const taken = new Set<string>();
+  const replaced = new Set<string>();
+  const rows = listed.toReversed().flatMap(({ object: { id }, report: { instances = [] } }) => {
+    const own = replaced.has(id) ? [] : instances.filter(({ address }) => !taken.has(address));
+    replaced.add(id);
+    for (const { address } of instances) if (address !== "") taken.add(address);
+    return own.map((instance, position) => ({ id, instance, position }));
+  });
   await session.query(
-    `DELETE FROM instances
-     WHERE region = $1 AND (id = $2 OR (address <> '' AND address = ANY ($3::text[])))`,
-    [region, id, addresses],
+    "DELETE FROM instances WHERE region = $1 AND (id = ANY ($2::text[]) OR (address <> '' AND address = ANY ($3::text[])))",
+    [region, [...replaced], [...taken]],
   );
-  if (instances.length === 0) return;
+  if (rows.length === 0) return;
   await session.query(
     `INSERT INTO instances (region, id, k8s_name, position, address, body)
-     SELECT $1, $2, k8s_name, position, address, body
-     FROM unnest($3::text[], $4::integer[], $5::text[], $6::bytea[]) AS t (k8s_name, position, address, body)`,
+     SELECT $1, id, k8s_name, position, address, body
+     FROM unnest($2::text[], $3::text[], $4::integer[], $5::text[], $6::bytea[])
+       AS t (id, k8s_name, position, address, body)`,
     [
       region,
-      id,
-      instances.map(({ k8sName }) => k8sName),
-      instances.map((_, index) => index),
-      addresses,
-      instances.map((instance) => Buffer.from(toBinary(InstanceSchema, instance))),
+      rows.map(({ id }) => id),
+      rows.map(({ instance }) => instance.k8sName),
+      rows.map(({ position }) => position),
+      rows.map(({ instance }) => instance.address),
+      rows.map(({ instance }) => Buffer.from(toBinary(InstanceSchema, instance))),
     ],
   );
 }

@@ -30,6 +30,9 @@ const requests: { readonly [R in Rpc]: object } = {
   getDesiredDigest: { kind: "deployment" },
   listDesiredContents: { kind: "deployment", buckets: [0] },
   reportDeploymentStatus: { change: { case: "update", value: { k8sName: "app-1" } } },
+  reportDeploymentStatuses: {
+    entries: [{ report: { change: { case: "update", value: { k8sName: "app-1" } } } }],
+  },
   reportSentinelStatus: { k8sName: "gate-1" },
   heartbeat: {},
   reportAgentState: { state: { instanceId: "ins_1" } },

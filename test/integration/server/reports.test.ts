@@ -74,6 +74,29 @@ describe("reports", () => {
     assert.deepEqual(await shown(), ["an agent without numbers"]);
   });
 
+  test("several reports in one call count one by one, each with its own number", async (t) => {
+    const { admin, client } = await serve(t);
+    const call = (order: string, ...reports: (readonly [name: string, pod: string, number: bigint])[]) =>
+      client.reportDeploymentStatuses(
+        {
+          entries: reports.map(([k8sName, pod, number]) => ({
+            report: { change: { case: "update", value: { k8sName, instances: [instance(pod, "")] } } },
+            number,
+          })),
+        },
+        { headers: { "x-krane-report-order": order } },
+      );
+    const shown = async (id: string) => (await admin.instances(aws, id)).map(({ k8sName }) => k8sName);
+    const first = await call("0/one/2", ["app-1", "newer", 2n], ["app-9", "lost", 3n], ["app-2", "two", 4n]);
+    assert.deepEqual(first.notFound, [1]);
+    const second = await call("0/one/1", ["app-1", "overtaken", 1n], ["app-2", "newest", 5n]);
+    assert.deepEqual(second.notFound, []);
+    assert.deepEqual([await shown("d_1"), await shown("d_2")], [["newer"], ["newest"]]);
+    const tooMany = Array.from({ length: 1_001 }, () => ["app-1", "pod", 9n] as const);
+    await assert.rejects(call("0/one/9", ...tooMany), hasCode(Code.InvalidArgument));
+    assert.deepEqual((await client.reportDeploymentStatuses({})).notFound, []);
+  });
+
   test("a report of a deletion takes all instances, also after the deployment was stopped", async (t) => {
     const { admin, client } = await serve(t);
     await reportUpdate(client, "app-1", [instance("a", "10-0-0-1:8080")]);

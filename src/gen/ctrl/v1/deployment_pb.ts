@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file ctrl/v1/deployment.proto.
  */
 export const file_ctrl_v1_deployment: GenFile = /*@__PURE__*/
-  fileDesc("ChhjdHJsL3YxL2RlcGxveW1lbnQucHJvdG8SB2N0cmwudjEibAoXV2F0Y2hEZXBsb3ltZW50c1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhkKEXZlcnNpb25fbGFzdF9zZWVuGAIgASgEEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleSJnCiBHZXREZXNpcmVkRGVwbG95bWVudFN0YXRlUmVxdWVzdBIVCg1kZXBsb3ltZW50X2lkGAEgASgJEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleUoECAIQAyK5AgoPRGVwbG95bWVudFN0YXRlEikKBWFwcGx5GAEgASgLMhguY3RybC52MS5BcHBseURlcGxveW1lbnRIABIrCgZkZWxldGUYAiABKAsyGS5jdHJsLnYxLkRlbGV0ZURlcGxveW1lbnRIABIPCgd2ZXJzaW9uGAMgASgEEjQKCXRvb19sYXJnZRgKIAEoCzIhLmN0cmwudjEuRGVwbG95bWVudFN0YXRlLlRvb0xhcmdlEigKB2NvbnRlbnQYCyABKAsyFy5jdHJsLnYxLkRlc2lyZWRDb250ZW50GlQKCFRvb0xhcmdlEiYKBHNwZWMYASABKAsyGC5jdHJsLnYxLkFwcGx5RGVwbG95bWVudBINCgVieXRlcxgCIAEoBBIRCglieXRlc19tYXgYAyABKARCBwoFc3RhdGUioQQKD0FwcGx5RGVwbG95bWVudBIVCg1rOHNfbmFtZXNwYWNlGAEgASgJEhAKCGs4c19uYW1lGAIgASgJEhQKDHdvcmtzcGFjZV9pZBgDIAEoCRISCgpwcm9qZWN0X2lkGAQgASgJEhYKDmVudmlyb25tZW50X2lkGAUgASgJEhUKDWRlcGxveW1lbnRfaWQYBiABKAkSDQoFaW1hZ2UYByABKAkSEAoIcmVwbGljYXMYCCABKAUSFgoOY3B1X21pbGxpY29yZXMYCSABKAMSEgoKbWVtb3J5X21pYhgKIAEoAxIVCghidWlsZF9pZBgLIAEoCUgAiAEBEicKH2VuY3J5cHRlZF9lbnZpcm9ubWVudF92YXJpYWJsZXMYDCABKAwSDwoHY29tbWFuZBgNIAMoCRIMCgRwb3J0GA4gASgFEhcKD3NodXRkb3duX3NpZ25hbBgPIAEoCRIYCgtoZWFsdGhjaGVjaxgRIAEoDEgBiAEBEhgKC3B1bGxfc2VjcmV0GB4gASgJSAKIAQESLgoDZW52GB8gAygLMiEuY3RybC52MS5BcHBseURlcGxveW1lbnQuRW52RW50cnkaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUILCglfYnVpbGRfaWRCDgoMX2hlYWx0aGNoZWNrQg4KDF9wdWxsX3NlY3JldEoECBAQEUoECBIQHiI7ChBEZWxldGVEZXBsb3ltZW50EhUKDWs4c19uYW1lc3BhY2UYASABKAkSEAoIazhzX25hbWUYAiABKAkisgUKHVJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0Ej8KBnVwZGF0ZRgBIAEoCzItLmN0cmwudjEuUmVwb3J0RGVwbG95bWVudFN0YXR1c1JlcXVlc3QuVXBkYXRlSAASPwoGZGVsZXRlGAIgASgLMi0uY3RybC52MS5SZXBvcnREZXBsb3ltZW50U3RhdHVzUmVxdWVzdC5EZWxldGVIABImCgpyZWdpb25fa2V5GAogASgLMhIuY3RybC52MS5SZWdpb25LZXkaugMKBlVwZGF0ZRIQCghrOHNfbmFtZRgBIAEoCRJJCglpbnN0YW5jZXMYAiADKAsyNi5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0LlVwZGF0ZS5JbnN0YW5jZRrSAgoISW5zdGFuY2USEAoIazhzX25hbWUYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIWCg5jcHVfbWlsbGljb3JlcxgDIAEoAxISCgptZW1vcnlfbWliGAQgASgDEk0KBnN0YXR1cxgFIAEoDjI9LmN0cmwudjEuUmVwb3J0RGVwbG95bWVudFN0YXR1c1JlcXVlc3QuVXBkYXRlLkluc3RhbmNlLlN0YXR1cxIQCghvdXRkYXRlZBgKIAEoCBIVCghyZXN0YXJ0cxgLIAEoDUgAiAEBEhUKDWNyZWF0ZWRfYXRfbXMYDCABKAMiWwoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEhIKDlNUQVRVU19QRU5ESU5HEAESEgoOU1RBVFVTX1JVTk5JTkcQAhIRCg1TVEFUVVNfRkFJTEVEEANCCwoJX3Jlc3RhcnRzGhoKBkRlbGV0ZRIQCghrOHNfbmFtZRgBIAEoCUIICgZjaGFuZ2VKBAgDEAQiIAoeUmVwb3J0RGVwbG95bWVudFN0YXR1c1Jlc3BvbnNlYgZwcm90bzM", [file_ctrl_v1_digest, file_ctrl_v1_region]);
+  fileDesc("ChhjdHJsL3YxL2RlcGxveW1lbnQucHJvdG8SB2N0cmwudjEibAoXV2F0Y2hEZXBsb3ltZW50c1JlcXVlc3QSDgoGcmVnaW9uGAEgASgJEhkKEXZlcnNpb25fbGFzdF9zZWVuGAIgASgEEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleSJnCiBHZXREZXNpcmVkRGVwbG95bWVudFN0YXRlUmVxdWVzdBIVCg1kZXBsb3ltZW50X2lkGAEgASgJEiYKCnJlZ2lvbl9rZXkYCiABKAsyEi5jdHJsLnYxLlJlZ2lvbktleUoECAIQAyK5AgoPRGVwbG95bWVudFN0YXRlEikKBWFwcGx5GAEgASgLMhguY3RybC52MS5BcHBseURlcGxveW1lbnRIABIrCgZkZWxldGUYAiABKAsyGS5jdHJsLnYxLkRlbGV0ZURlcGxveW1lbnRIABIPCgd2ZXJzaW9uGAMgASgEEjQKCXRvb19sYXJnZRgKIAEoCzIhLmN0cmwudjEuRGVwbG95bWVudFN0YXRlLlRvb0xhcmdlEigKB2NvbnRlbnQYCyABKAsyFy5jdHJsLnYxLkRlc2lyZWRDb250ZW50GlQKCFRvb0xhcmdlEiYKBHNwZWMYASABKAsyGC5jdHJsLnYxLkFwcGx5RGVwbG95bWVudBINCgVieXRlcxgCIAEoBBIRCglieXRlc19tYXgYAyABKARCBwoFc3RhdGUioQQKD0FwcGx5RGVwbG95bWVudBIVCg1rOHNfbmFtZXNwYWNlGAEgASgJEhAKCGs4c19uYW1lGAIgASgJEhQKDHdvcmtzcGFjZV9pZBgDIAEoCRISCgpwcm9qZWN0X2lkGAQgASgJEhYKDmVudmlyb25tZW50X2lkGAUgASgJEhUKDWRlcGxveW1lbnRfaWQYBiABKAkSDQoFaW1hZ2UYByABKAkSEAoIcmVwbGljYXMYCCABKAUSFgoOY3B1X21pbGxpY29yZXMYCSABKAMSEgoKbWVtb3J5X21pYhgKIAEoAxIVCghidWlsZF9pZBgLIAEoCUgAiAEBEicKH2VuY3J5cHRlZF9lbnZpcm9ubWVudF92YXJpYWJsZXMYDCABKAwSDwoHY29tbWFuZBgNIAMoCRIMCgRwb3J0GA4gASgFEhcKD3NodXRkb3duX3NpZ25hbBgPIAEoCRIYCgtoZWFsdGhjaGVjaxgRIAEoDEgBiAEBEhgKC3B1bGxfc2VjcmV0GB4gASgJSAKIAQESLgoDZW52GB8gAygLMiEuY3RybC52MS5BcHBseURlcGxveW1lbnQuRW52RW50cnkaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUILCglfYnVpbGRfaWRCDgoMX2hlYWx0aGNoZWNrQg4KDF9wdWxsX3NlY3JldEoECBAQEUoECBIQHiI7ChBEZWxldGVEZXBsb3ltZW50EhUKDWs4c19uYW1lc3BhY2UYASABKAkSEAoIazhzX25hbWUYAiABKAkisgUKHVJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0Ej8KBnVwZGF0ZRgBIAEoCzItLmN0cmwudjEuUmVwb3J0RGVwbG95bWVudFN0YXR1c1JlcXVlc3QuVXBkYXRlSAASPwoGZGVsZXRlGAIgASgLMi0uY3RybC52MS5SZXBvcnREZXBsb3ltZW50U3RhdHVzUmVxdWVzdC5EZWxldGVIABImCgpyZWdpb25fa2V5GAogASgLMhIuY3RybC52MS5SZWdpb25LZXkaugMKBlVwZGF0ZRIQCghrOHNfbmFtZRgBIAEoCRJJCglpbnN0YW5jZXMYAiADKAsyNi5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNSZXF1ZXN0LlVwZGF0ZS5JbnN0YW5jZRrSAgoISW5zdGFuY2USEAoIazhzX25hbWUYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIWCg5jcHVfbWlsbGljb3JlcxgDIAEoAxISCgptZW1vcnlfbWliGAQgASgDEk0KBnN0YXR1cxgFIAEoDjI9LmN0cmwudjEuUmVwb3J0RGVwbG95bWVudFN0YXR1c1JlcXVlc3QuVXBkYXRlLkluc3RhbmNlLlN0YXR1cxIQCghvdXRkYXRlZBgKIAEoCBIVCghyZXN0YXJ0cxgLIAEoDUgAiAEBEhUKDWNyZWF0ZWRfYXRfbXMYDCABKAMiWwoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEhIKDlNUQVRVU19QRU5ESU5HEAESEgoOU1RBVFVTX1JVTk5JTkcQAhIRCg1TVEFUVVNfRkFJTEVEEANCCwoJX3Jlc3RhcnRzGhoKBkRlbGV0ZRIQCghrOHNfbmFtZRgBIAEoCUIICgZjaGFuZ2VKBAgDEAQiIAoeUmVwb3J0RGVwbG95bWVudFN0YXR1c1Jlc3BvbnNlItsBCh9SZXBvcnREZXBsb3ltZW50U3RhdHVzZXNSZXF1ZXN0Ej8KB2VudHJpZXMYASADKAsyLi5jdHJsLnYxLlJlcG9ydERlcGxveW1lbnRTdGF0dXNlc1JlcXVlc3QuRW50cnkSJgoKcmVnaW9uX2tleRgKIAEoCzISLmN0cmwudjEuUmVnaW9uS2V5Gk8KBUVudHJ5EjYKBnJlcG9ydBgBIAEoCzImLmN0cmwudjEuUmVwb3J0RGVwbG95bWVudFN0YXR1c1JlcXVlc3QSDgoGbnVtYmVyGAIgASgEIjUKIFJlcG9ydERlcGxveW1lbnRTdGF0dXNlc1Jlc3BvbnNlEhEKCW5vdF9mb3VuZBgBIAMoDWIGcHJvdG8z", [file_ctrl_v1_digest, file_ctrl_v1_region]);
 
 /**
  * Opens the stream of deployments.
@@ -586,4 +586,83 @@ export type ReportDeploymentStatusResponse = Message<"ctrl.v1.ReportDeploymentSt
  */
 export const ReportDeploymentStatusResponseSchema: GenMessage<ReportDeploymentStatusResponse> = /*@__PURE__*/
   messageDesc(file_ctrl_v1_deployment, 6);
+
+/**
+ * The reports of one process in one term of its leadership.
+ *
+ * @generated from message ctrl.v1.ReportDeploymentStatusesRequest
+ */
+export type ReportDeploymentStatusesRequest = Message<"ctrl.v1.ReportDeploymentStatusesRequest"> & {
+  /**
+   * In the order in which they were observed, at most 1,000.
+   *
+   * @generated from field: repeated ctrl.v1.ReportDeploymentStatusesRequest.Entry entries = 1;
+   */
+  entries: ReportDeploymentStatusesRequest_Entry[];
+
+  /**
+   * The region again, in its parts.
+   *
+   * @generated from field: ctrl.v1.RegionKey region_key = 10;
+   */
+  regionKey?: RegionKey | undefined;
+};
+
+/**
+ * Describes the message ctrl.v1.ReportDeploymentStatusesRequest.
+ * Use `create(ReportDeploymentStatusesRequestSchema)` to create a new message.
+ */
+export const ReportDeploymentStatusesRequestSchema: GenMessage<ReportDeploymentStatusesRequest> = /*@__PURE__*/
+  messageDesc(file_ctrl_v1_deployment, 7);
+
+/**
+ * What would be a call of its own.
+ *
+ * @generated from message ctrl.v1.ReportDeploymentStatusesRequest.Entry
+ */
+export type ReportDeploymentStatusesRequest_Entry = Message<"ctrl.v1.ReportDeploymentStatusesRequest.Entry"> & {
+  /**
+   * The region in it is not read.
+   *
+   * @generated from field: ctrl.v1.ReportDeploymentStatusRequest report = 1;
+   */
+  report?: ReportDeploymentStatusRequest | undefined;
+
+  /**
+   * The number of this report, in the place of that in the header
+   * `X-Krane-Report-Order`.
+   *
+   * @generated from field: uint64 number = 2;
+   */
+  number: bigint;
+};
+
+/**
+ * Describes the message ctrl.v1.ReportDeploymentStatusesRequest.Entry.
+ * Use `create(ReportDeploymentStatusesRequest_EntrySchema)` to create a new message.
+ */
+export const ReportDeploymentStatusesRequest_EntrySchema: GenMessage<ReportDeploymentStatusesRequest_Entry> = /*@__PURE__*/
+  messageDesc(file_ctrl_v1_deployment, 7, 0);
+
+/**
+ * All reports are stored but those that it names.
+ *
+ * @generated from message ctrl.v1.ReportDeploymentStatusesResponse
+ */
+export type ReportDeploymentStatusesResponse = Message<"ctrl.v1.ReportDeploymentStatusesResponse"> & {
+  /**
+   * The positions of the entries whose deployment the region does not have. For a
+   * single report that is `not_found`.
+   *
+   * @generated from field: repeated uint32 not_found = 1;
+   */
+  notFound: number[];
+};
+
+/**
+ * Describes the message ctrl.v1.ReportDeploymentStatusesResponse.
+ * Use `create(ReportDeploymentStatusesResponseSchema)` to create a new message.
+ */
+export const ReportDeploymentStatusesResponseSchema: GenMessage<ReportDeploymentStatusesResponse> = /*@__PURE__*/
+  messageDesc(file_ctrl_v1_deployment, 8);
 
