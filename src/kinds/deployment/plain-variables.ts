@@ -1,5 +1,4 @@
 // Parses the plain variables of a deployment, which its container gets beside those that krane sets itself and the secrets.
-import type { EnvVar } from "kubernetes-types/core/v1.js";
 import { quote, type Refuse } from "../../model/field-problem.ts";
 import { findVariableNameFlaw, readSecretsBlob } from "./secrets-blob.ts";
 
@@ -9,19 +8,25 @@ export interface PlainVariables {
   readonly encryptedEnvironmentVariables: Uint8Array;
 }
 
+/** As a container takes it. The published types cannot refer to those of Kubernetes. */
+export interface PlainVariable {
+  readonly name: string;
+  readonly value: string;
+}
+
 const field = "env";
 const entriesMax = 512;
 // Even with every byte escaped, the manifest stays below the limits of the API server and its store, together with the
 // largest command and the largest blob. The store also keeps each name a second time, as a managed field.
 const bytesMax = 64 * 1024;
 
-const none: readonly EnvVar[] = [];
+const none: readonly PlainVariable[] = [];
 
 /**
  * As the container gets them. Without those that are secrets too: otherwise it would depend on what fetches the secrets
  * which of the two the program gets.
  */
-export function parsePlainVariables(message: PlainVariables, refuse: Refuse): readonly EnvVar[] {
+export function parsePlainVariables(message: PlainVariables, refuse: Refuse): readonly PlainVariable[] {
   // By name: the order in a message is not defined, and another order would be another manifest.
   const names = Object.keys(message.env).sort();
   if (names.length === 0) return none;

@@ -1,6 +1,5 @@
 // Parses a message of the control plane to a trusted DeploymentSpec, or to the list of its problems. No later code checks
 // a name, number or image again: URLs, arguments and manifests may be built from a DeploymentSpec.
-import type { EnvVar } from "kubernetes-types/core/v1.js";
 import type { ApplyDeployment, DeleteDeployment } from "../../gen/ctrl/v1/deployment_pb.ts";
 import { collectProblems, type ParsedMessage, quote, type Refuse } from "../../model/field-problem.ts";
 import type { ImageReference } from "../../model/image-reference.ts";
@@ -18,7 +17,7 @@ import {
 import { isDns1123Label, type OwnNamespaces, refusedWorkloadNamespace } from "../../model/names.ts";
 import { ownPullSecretPrefix } from "../../model/pull-secret.ts";
 import { type Healthcheck, parseHealthcheck } from "./healthcheck.ts";
-import { parsePlainVariables } from "./plain-variables.ts";
+import { type PlainVariable, parsePlainVariables } from "./plain-variables.ts";
 import { parseSecretsBlob } from "./secrets-blob.ts";
 
 export interface DeploymentSpec extends DeploymentRef {
@@ -37,7 +36,7 @@ export interface DeploymentSpec extends DeploymentRef {
   /** Base64; empty without variables. */
   readonly secretsBlob: string;
   /** By name, and ready for the container. */
-  readonly plainVariables: readonly EnvVar[];
+  readonly plainVariables: readonly PlainVariable[];
   /** Empty for the entrypoint of the image. */
   readonly command: readonly string[];
   readonly port: number;
