@@ -166,6 +166,7 @@ test("a ReplicaSet that krane applied is recognised with its ids, port and hashe
     namespace: "acme",
     name: "web",
     uid: "u-1",
+    generation: 0,
     ownership: { kind: "unsealed", reason: "it has no seal" },
     deploymentId: spec.deploymentId,
     workspaceId: spec.workspaceId,
