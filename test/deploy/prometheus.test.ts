@@ -15,7 +15,7 @@ import { chartDir } from "../../tools/helm-chart.ts";
 import { embeddedTarget } from "../store/store-target.ts";
 import { startAgentProcess } from "../support/agent-process.ts";
 import { findDebianProgram } from "../support/debian-program.ts";
-import { applyDeployment } from "../support/deployment-messages.ts";
+import { applyDeployment, environmentOf } from "../support/deployment-messages.ts";
 import { eventually } from "../support/eventually.ts";
 import { fetchHttp1 } from "../support/http-clients.ts";
 import { buildKrane, freePort, startKrane } from "../support/krane-process.ts";
@@ -207,15 +207,13 @@ async function startProcesses(t: TestContext, program: string) {
   );
   await call(`${urls.vault}/vault.v1.VaultService/Encrypt`, tokens.vault, { keyring: "env_1", data: "x" });
   await call(`${agent.url}/krane.v1.SecretsService/DecryptSecretsBlob`, "nobody", {});
+  const admin = `${urls.server}/${AdminService.typeName}`;
+  await call(`${admin}/ApplyEnvironment`, tokens.admin, { region, ...environmentOf() });
   const request = create(ApplyObjectRequestSchema, {
     region,
     spec: { spec: { case: "deployment", value: applyDeployment({ deploymentId: "d_web" }) } },
   });
-  const applied = await call(
-    `${urls.server}/${AdminService.typeName}/ApplyObject`,
-    tokens.admin,
-    toJson(ApplyObjectRequestSchema, request),
-  );
+  const applied = await call(`${admin}/ApplyObject`, tokens.admin, toJson(ApplyObjectRequestSchema, request));
   assert.equal(applied.status, 200, applied.body);
   return [
     { url: `http://127.0.0.1:${vaultMetrics}/metrics`, labels: { region } },
