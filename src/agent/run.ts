@@ -21,7 +21,7 @@ import {
 import { agentServiceRoutes } from "../services/agent-service.ts";
 import { createDocumentFetch, defaultDocumentLimits } from "../services/document-fetch.ts";
 import type { ForwardCall } from "../services/leader-calls.ts";
-import { type SchedulerTarget, schedulerServiceRoutes } from "../services/scheduler-service.ts";
+import { findSchedulerTarget, schedulerServiceRoutes } from "../services/scheduler-service.ts";
 import type { ServedService } from "../services/served-services.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import type { AgentDeps } from "./agent-deps.ts";
@@ -148,11 +148,7 @@ function createSchedulerServices(
   deps: AgentDeps & { readonly metrics: Metrics },
 ): readonly ServedService[] {
   if (scheduler === undefined) return [];
-  const target = (): SchedulerTarget | undefined => {
-    const [deployments, sentinels] = [running.get("deployment"), running.get("sentinel")];
-    const isComplete = health.phase === "running" && deployments !== undefined && sentinels !== undefined;
-    return isComplete ? { deployments, sentinels } : undefined;
-  };
+  const target = () => (health.phase === "running" ? findSchedulerTarget(running) : undefined);
   const { clock, log, metrics } = deps;
   const fetchDocument = scheduler.scrape ? createDocumentFetch(defaultDocumentLimits, deps) : undefined;
   const token = createAgentSecret(scheduler.token, deps);

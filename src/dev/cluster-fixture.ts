@@ -1,18 +1,14 @@
-// Creates what krane's pods expect of a cluster: untrusted and sentinel nodes in three
-// zones, each pool with its taint, and the runtime class for untrusted code.
+// Creates what krane's pods expect of a cluster: the nodes of each pool in three zones, with the pool's taint, and the
+// runtime class for untrusted code.
 import { type ApiHandler, createNodes, type NodeOptions } from "@krane/kube-apiserver";
+import { nodePoolTaints } from "../model/labels.ts";
 
-const pools = [
-  { pool: "untrusted", taint: "karpenter.sh/nodepool" },
-  { pool: "sentinel", taint: "node-class" },
-] as const;
-
-const nodes: readonly NodeOptions[] = pools.flatMap(({ pool, taint }) =>
+const nodes: readonly NodeOptions[] = nodePoolTaints.flatMap((taint) =>
   ["zone-a", "zone-b", "zone-c"].map((zone) => ({
-    name: `${pool}-${zone}`,
+    name: `${taint.value}-${zone}`,
     zone,
-    labels: { [taint]: pool },
-    taints: [{ key: taint, value: pool, effect: "NoSchedule" }],
+    labels: { [taint.key]: taint.value },
+    taints: [taint],
   })),
 );
 

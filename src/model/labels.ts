@@ -71,6 +71,19 @@ export const sentinelNamespace = "sentinel";
 export const customerNodeClass = "untrusted";
 export const sentinelNodeClass = "sentinel";
 
+/** The taint of each of these pools. */
+export const nodePoolTaints = [
+  { key: "karpenter.sh/nodepool", value: customerNodeClass, effect: "NoSchedule" },
+  { key: "node-class", value: sentinelNodeClass, effect: "NoSchedule" },
+] as const;
+
+/** What pods need to run on a node with the taint of their pool. */
+export function poolToleration(pool: (typeof nodePoolTaints)[number]["value"]) {
+  return nodePoolTaints
+    .filter(({ value }) => value === pool)
+    .map(({ key, value, effect }) => ({ key, operator: "Equal", value, effect }) as const);
+}
+
 /** The labels of every object that krane creates for a component. */
 export function ownLabels(component: Component): Readonly<Record<string, string>> {
   return { [labelKeys.managedBy]: managedBy, [labelKeys.component]: component };

@@ -39,6 +39,17 @@ export interface SchedulerTarget {
   readonly sentinels: Pick<ControllerOf<"sentinel">, "apply" | "delete" | "seen">;
 }
 
+interface Controllers {
+  get(kind: "deployment"): SchedulerTarget["deployments"] | undefined;
+  get(kind: "sentinel"): SchedulerTarget["sentinels"] | undefined;
+}
+
+/** Undefined until both have been created. */
+export function findSchedulerTarget(controllers: Controllers): SchedulerTarget | undefined {
+  const [deployments, sentinels] = [controllers.get("deployment"), controllers.get("sentinel")];
+  return deployments && sentinels && { deployments, sentinels };
+}
+
 export interface SchedulerServiceDeps extends LeaderCallDeps {
   readonly clock: Clock;
   readonly log: Log;

@@ -30,7 +30,6 @@ Examples:
   krane why hello
   krane why app/hello
   krane why deployment d_hello
-  krane why sentinel/gateway
   krane why hello -o json | jq -r .cause    a stable code such as image-pull
 `,
     )

@@ -204,7 +204,7 @@ function addScale(program: Command, deps: CommandDeps, exitWith: ExitWith): void
       `
 Examples:
   krane scale deployment d_hello --replicas 3 --wait
-  krane scale sentinel/gateway --replicas 2
+  krane scale deployment/d_hello --replicas 2
   krane scale deployment d_hello --replicas 0       pause it
 `,
     )

@@ -45,8 +45,8 @@ export function factsOfObject(object: ObjectView): SelectorFacts {
   const spec = object.spec?.spec;
   const { namespace, appId: app } = object;
   const phase = phaseCell(object).text;
-  if (spec?.case !== "deployment" && spec?.case !== "sentinel") return { namespace, app, phase };
-  return { ...ownerFacts(spec.value), namespace, app, phase };
+  const owner = spec?.value !== undefined && "environmentId" in spec.value ? ownerFacts(spec.value) : {};
+  return { ...owner, namespace, app, phase };
 }
 
 export function factsOfApp(view: AppView): SelectorFacts {

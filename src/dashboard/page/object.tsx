@@ -17,7 +17,16 @@ import { Link, Loading, Lone, Notice, Section, State } from "./parts.tsx";
 import { Releases } from "./releases.tsx";
 import type { Route } from "./route.ts";
 import { type Column, Table } from "./table.tsx";
-import { appName, appWord, causeTone, objectName, phaseWord, podCounts, podWord } from "./words.ts";
+import {
+  appName,
+  appWord,
+  availablePods,
+  causeTone,
+  objectName,
+  phaseWord,
+  podCounts,
+  podWord,
+} from "./words.ts";
 
 type ObjectRoute = Extract<Route, { view: "object" }>;
 
@@ -204,19 +213,20 @@ function Sides({ explanation }: { readonly explanation: Explanation }) {
 }
 
 function Pods({ object, hasPods: has }: { readonly object: ObjectView; readonly hasPods: boolean }) {
-  const { deployment, sentinel } = object;
+  const { deployment } = object;
+  const available = availablePods(object);
   if (!has) return null;
-  if (deployment === undefined && sentinel === undefined)
+  if (deployment === undefined && available === undefined)
     return (
       <Section title="Pods">
         <p class="calm-line">The agent has not reported any yet.</p>
       </Section>
     );
-  if (sentinel !== undefined)
+  if (available !== undefined)
     return (
       <Section title="Pods">
         <p class="calm-line">
-          {sentinel.availableReplicas} available, image <code>{sentinel.runningImage || "unknown"}</code>
+          {available.count} available, image <code>{available.image || "unknown"}</code>
         </p>
       </Section>
     );

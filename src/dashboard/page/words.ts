@@ -127,6 +127,11 @@ export function appName({ app }: AppView): string {
   return `${k8sNamespace}/${k8sName}`;
 }
 
+/** For a kind whose reports only count its pods: how many are available, and their image. Undefined without a report. */
+export function availablePods({ sentinel }: ObjectView) {
+  return sentinel && { count: sentinel.availableReplicas, image: sentinel.runningImage };
+}
+
 /** How many pods are ready and wanted; undefined for an object without pods. */
 export function podCounts(
   { spec, deployment, sentinel }: ObjectView,

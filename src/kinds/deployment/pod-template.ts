@@ -18,6 +18,7 @@ import {
   customerNodeClass,
   labelKeys,
   ownLabels,
+  poolToleration,
   sentinelNamespace,
 } from "../../model/labels.ts";
 import { withManifestHash, withTemplateHash } from "../../model/manifest-hash.ts";
@@ -81,9 +82,7 @@ function desiredPodSpec(spec: DeploymentSpec, settings: PodSettings): PodSpec {
     automountServiceAccountToken: false,
     // Otherwise Kubernetes sets variables for every Service of the namespace, which can hide the tenant's own.
     enableServiceLinks: false,
-    tolerations: [
-      { key: "karpenter.sh/nodepool", operator: "Equal", value: customerNodeClass, effect: "NoSchedule" },
-    ],
+    tolerations: poolToleration(customerNodeClass),
     topologySpreadConstraints: [
       {
         maxSkew: 1,

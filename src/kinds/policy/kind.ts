@@ -34,7 +34,7 @@ const policyCalls: readonly ClusterCall[] = [
     // Also those that krane applies for objects of other kinds.
     labelSelector: `${labelKeys.managedBy}=${managedBy}`,
     verbs: keep,
-    why: "A policy says who may reach the pods of a deployment or a sentinel, and is there before they are.",
+    why: "A policy says who may reach pods, and is there before they are.",
   },
 ];
 

@@ -1,7 +1,7 @@
 // Builds the pod template of a sentinel. It runs the platform's own program, so it is not sandboxed like a tenant's
 // pod. It gets Secrets of its namespace by fixed names; no message can name another one.
 import type { Container, EnvFromSource, PodTemplateSpec, Probe } from "kubernetes-types/core/v1.js";
-import { components, labelKeys, ownLabels, sentinelNodeClass } from "../../model/labels.ts";
+import { components, labelKeys, ownLabels, poolToleration, sentinelNodeClass } from "../../model/labels.ts";
 import { pullSecretOf } from "../../model/pull-secret.ts";
 import { mebibytes, millicores } from "../../model/quantities.ts";
 import { gossipPort, identityLabels, sentinelPort } from "./identity.ts";
@@ -31,7 +31,7 @@ export function desiredSentinelTemplate(spec: SentinelSpec, settings: SentinelPo
       automountServiceAccountToken: false,
       // Otherwise Kubernetes sets seven variables in every pod for the Service of every sentinel.
       enableServiceLinks: false,
-      tolerations: [{ key: "node-class", operator: "Equal", value: sentinelNodeClass, effect: "NoSchedule" }],
+      tolerations: poolToleration(sentinelNodeClass),
       topologySpreadConstraints: [
         {
           maxSkew: 1,
