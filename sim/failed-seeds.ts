@@ -9,4 +9,9 @@ export const failedSeeds: readonly { readonly seed: number; readonly found: stri
     seed: 1,
     found: "reports of an orphan were taken for those of another namespace, when the world used a name twice",
   },
+  {
+    seed: 95,
+    found:
+      "a workload relied on a policy that was deleted during an outage, before its watch was open again (K8)",
+  },
 ];

@@ -119,7 +119,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     "if (!isClaimable(live.ownership)) return conflict(name, live.ownership);",
     "",
   ),
-  steps("a workload waits for its policy", "if (step.isReady && !isNewNamespace) continue;", "continue;"),
+  steps("a workload waits for its policy", "step.isReady && !isNewNamespace;", "true;"),
   steps("what lost its seal is sealed again", "live.deleting || !isSealed(live.ownership)", "live.deleting"),
   steps(
     "in-sync objects are not written",
@@ -173,11 +173,16 @@ export const plantedBugs: readonly PlantedBug[] = [
     "if (wanted === undefined || wanted.ports.length < 2) return this.planUnused(key, environment);",
   ),
   ingress("a policy that is going is not relied on", "!this.going.has(policyKey(spec)) &&", ""),
-  ingress("the policy admits the port first", "entry.value.ports.includes(spec.port);", "true;"),
+  ingress("the policy admits the port first", "entry.value.ports.includes(spec.port)", "true"),
   ingress(
     "the policy is there first",
-    'return [{ kind: "await", key: policyKey(spec), isReady }];',
+    "return [policies.isFollowed ? step : { ...step, confirm }];",
     "return [];",
+  ),
+  ingress(
+    "a policy is read again while its watch is broken",
+    "return [policies.isFollowed ? step : { ...step, confirm }];",
+    "return [step];",
   ),
   at("src/kinds/deployment/pod-template.ts")(
     "the runtime class",

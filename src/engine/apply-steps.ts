@@ -159,7 +159,8 @@ export class StepsApplier {
     for (const step of steps) {
       if (step.kind === "await") {
         // If the namespace had to be created, what the cache showed in it is gone.
-        if (step.isReady && !isNewNamespace) continue;
+        const isReady = step.isReady && !isNewNamespace;
+        if (isReady && (step.confirm === undefined || (await step.confirm(signal)))) continue;
         return { kind: "waiting", key: step.key };
       }
       const outcome = await this.runStep(step, progress, signal);

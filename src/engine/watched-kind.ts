@@ -73,6 +73,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   /** The labels that the watch selects by, as the object should have them. */
   readonly selectedLabelsOf: (object: T) => Readonly<Record<string, string>>;
   private readonly clock: Clock;
+  private readonly api: KubeApi;
   /** Writes whose watch events have not arrived yet. */
   private readonly written = new Map<string, Written<P>>();
   /** The entries made from responses to writes. The watch event of a write brings the same entry again. */
@@ -89,6 +90,7 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
       isTolerated: createTolerance(deps.tolerance ?? noTolerance, options.toleratedFields),
     };
     this.clock = deps.clock;
+    this.api = deps.api;
     this.cache = new ObjectCache<T, P, I>({
       project,
       ...(indexes === undefined ? {} : { indexes }),
@@ -174,6 +176,18 @@ export class WatchedKind<T extends KubeObject, P, I extends string = never> {
   gone(key: string, uid: string): void {
     this.written.set(key, { kind: "gone", uid, atMs: this.clock.nowMs() });
     this.cache.settleMissing(key, uid, undefined);
+  }
+
+  /** Reads an object again that the cache shows, because it may have changed while no watch was open. */
+  async refresh(ref: ObjectRef, signal: AbortSignal): Promise<void> {
+    const object = await this.api.get(this.kind, ref, {}, signal);
+    const key = objectKey(ref);
+    if (object !== undefined) {
+      this.written.set(key, { kind: "put", entry: this.cache.entryOf(object), atMs: this.clock.nowMs() });
+      return;
+    }
+    const known = this.get(key);
+    if (known !== undefined) this.gone(key, known.uid);
   }
 
   /** Whether the object exists and the watch does not show it, because it lacks the labels that the watch selects by. */

@@ -115,6 +115,29 @@ test("a policy that is removed or opened by hand is put right", async () => {
   await world.stop();
 });
 
+test("a workload does not rely on a policy that was deleted while its watch was broken", async () => {
+  const world = await SimulatedRegion.create();
+  await world.setDeployment(1);
+  const agent = await world.startAgent();
+  await world.until("it is there", async () => (await world.replicaSets()).length === 1);
+  await world.clock.advance(2_000);
+  const isOfPolicies = (path: string) => path.endsWith("/ciliumnetworkpolicies");
+  const body = { kind: "Status", status: "Failure", reason: "ServiceUnavailable", code: 503 };
+  world.server.faults.intercept(({ path, query }) =>
+    query?.["watch"] !== undefined && isOfPolicies(path) ? { kind: "whole", status: 503, body } : undefined,
+  );
+  world.server.faults.closeWatches(isOfPolicies);
+  const [policy] = await world.policies();
+  const ref = { namespace: "acme", name: policy?.metadata?.name ?? "" };
+  await world.clock.advance(2_000);
+  await world.api.delete(ciliumNetworkPolicies, ref, {}, never);
+  await world.setDeployment(2);
+  await world.until("the second is there", async () => (await world.replicaSets()).length === 2);
+  const written = order(agent).filter((kind) => kind !== "Event");
+  assert.deepEqual(written.slice(-2), ["CiliumNetworkPolicy", "ReplicaSet"]);
+  await world.stop();
+});
+
 test("a port that is asked for while the policy is being narrowed is let in", async () => {
   const world = await SimulatedRegion.create();
   const ports = async () => String([...admitted((await world.policies())[0]?.spec ?? {})].sort());

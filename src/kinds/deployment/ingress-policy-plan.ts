@@ -56,15 +56,25 @@ export class IngressPolicies {
   awaitSteps(spec: DeploymentSpec): readonly Extract<PlanStep, { kind: "await" }>[] {
     const { policies, mode } = this.deps;
     if (policies.isMissing && mode === "best-effort") return [];
-    const name = ingressPolicyName(spec.environmentId);
-    const entry = policies.get(`${spec.namespace}/${name}`);
-    const isReady =
+    // While no watch is open, the policy that the cache shows may have been deleted since.
+    const confirm = async (signal: AbortSignal) => {
+      await policies.refresh(refOf(spec), signal);
+      return this.isReady(spec);
+    };
+    const step = { kind: "await", key: policyKey(spec), isReady: this.isReady(spec) } as const;
+    return [policies.isFollowed ? step : { ...step, confirm }];
+  }
+
+  private isReady(spec: DeploymentSpec): boolean {
+    const ref = refOf(spec);
+    const entry = this.deps.policies.get(objectKey(ref));
+    return (
       entry !== undefined &&
       !this.going.has(policyKey(spec)) &&
-      isClaimable(judge(name, entry.value)) &&
+      isClaimable(judge(ref.name, entry.value)) &&
       !entry.value.deleting &&
-      entry.value.ports.includes(spec.port);
-    return [{ kind: "await", key: policyKey(spec), isReady }];
+      entry.value.ports.includes(spec.port)
+    );
   }
 
   /** Whether the policy is known to admit the port; true for a ReplicaSet without an environment. */
