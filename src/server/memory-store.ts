@@ -15,6 +15,7 @@ import {
 import { acceptedOf, adoptedText, adoptionsFor, refOf, strangerKey } from "./allowed-adoptions.ts";
 import { assertNoApp, environmentOfApp } from "./apps/app-rules.ts";
 import { isActive } from "./apps/releases.ts";
+import { withinLimit } from "./buckets.ts";
 import { ChangeSignal } from "./change-signal.ts";
 import { originOf, type StoreIncarnation } from "./client-position.ts";
 import { DesiredChanges } from "./desired-changes.ts";
@@ -22,6 +23,7 @@ import { assertUnused, environmentNews, keptOwner, removalOf, tenantKinds } from
 import { findHeld, releasesFor } from "./held-releases.ts";
 import { encodeSpec } from "./kind-messages.ts";
 import { knownAfter } from "./known-state.ts";
+import { heardSince } from "./last-heard.ts";
 import { appFacts, changeApp } from "./memory-apps.ts";
 import { emptyRegion, forget, type Region, recordReport, storedObject, trimGone } from "./memory-region.ts";
 import { repairNews } from "./repair-news.ts";
@@ -59,7 +61,6 @@ import {
   type StoredObject,
   StoreError,
   type StrangerRef,
-  withinLimit,
 } from "./store.ts";
 import { troubleNews } from "./trouble-news.ts";
 
@@ -248,7 +249,7 @@ export class MemoryStore extends DesiredChanges implements Store {
 
   async reportHeartbeat(region: string, atMs: number): Promise<void> {
     const content = this.region(region);
-    content.agent = { ...content.agent, heartbeatAtMs: atMs };
+    content.agent = { ...content.agent, ...heardSince(content.agent, atMs), heartbeatAtMs: atMs };
   }
 
   async reportAgent(region: string, state: AgentReport): Promise<readonly HeldDeletion[]> {
@@ -256,7 +257,7 @@ export class MemoryStore extends DesiredChanges implements Store {
     const known = knownAfter(content.agent, state, content.counter);
     const news = [...repairNews(content.agent.state, state), ...troubleNews(content.agent.known, known)];
     for (const entry of news) content.history.add(entry);
-    content.agent = { ...content.agent, state, known };
+    content.agent = { ...content.agent, ...heardSince(content.agent, state.atMs), state, known };
     content.releases = releasesFor(content.releases, state);
     return content.releases;
   }

@@ -5,8 +5,9 @@ import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { type KindName, kindOf } from "../kinds/kinds.ts";
 import { BucketSums, bucketOf, type DigestRow } from "../model/digest.ts";
+import type { BucketContent } from "./buckets.ts";
 import { encodeSpec } from "./kind-messages.ts";
-import type { BucketContent, Row } from "./store.ts";
+import type { Row } from "./store.ts";
 
 const staleRowsMin = 64;
 

@@ -15,7 +15,7 @@ import type { ErrorCode } from "../errors/error-catalogue.ts";
 import type { ReportAgentStateRequest } from "../gen/ctrl/v1/cluster_service_pb.ts";
 import type { App } from "../gen/krane/admin/v1/app_pb.ts";
 import type { ApplyMessage, KindName, ReportOf, StateMessage } from "../kinds/kinds.ts";
-import type { DigestRow } from "../model/digest.ts";
+import type { BucketContent } from "./buckets.ts";
 import type { StoreIncarnation } from "./client-position.ts";
 import { applyState, bareState, deleteState, type StateContent } from "./kind-messages.ts";
 import type { ReceivedReport, ReportRank } from "./report-rank.ts";
@@ -123,31 +123,10 @@ export interface KindDigest extends Omit<FoundRow<KindName>, "row"> {
   readonly newestVersion: bigint;
 }
 
-/** A bucket of a digest. */
-export interface BucketContent {
-  readonly number: number;
-  /** According to the digest. */
-  readonly sum: bigint;
-  /** Every wanted row in it. */
-  readonly rows: readonly DigestRow[];
-}
-
 /** The rows in some buckets, and what they were read from, in one snapshot. */
 export interface BucketContents extends Omit<FoundRow<KindName>, "row"> {
   /** In ascending order. */
   readonly buckets: readonly BucketContent[];
-}
-
-/** Limits the rows of one list of buckets, so that a response stays below what an agent accepts. */
-export const bucketRowsMax = 10_000;
-
-/** The first buckets that have few enough rows together; at least one. */
-export function withinLimit(buckets: readonly BucketContent[]): readonly BucketContent[] {
-  let rows = 0;
-  return buckets.filter(({ rows: { length } }, index) => {
-    rows += length;
-    return index === 0 || rows <= bucketRowsMax;
-  });
 }
 
 /** A reason to start a new incarnation. */
@@ -183,6 +162,8 @@ export interface AgentRecord {
   /** Per kind; 0 without a row. */
   readonly newestOfKind: Readonly<Record<KindName, bigint>>;
   readonly heartbeatAtMs?: number;
+  /** When it was first heard after its last silence, or after an outage of the store; see last-heard.ts. */
+  readonly heardSinceMs?: number;
   /** The last report, as received. */
   readonly state?: AgentReport;
   /** That report, merged with what is still true of earlier ones; see known-state.ts. */

@@ -2,7 +2,7 @@
 import type { AgentView } from "../gen/krane/admin/v1/admin_pb.ts";
 
 // An agent sends a heartbeat and its state every 30 s. The rest is for a slow network.
-const silentMs = 45_000;
+export const silentMs = 45_000;
 
 /** When the agent of a region was last heard; 0 for never. */
 export function heardAtMs({ heartbeatAtMs, stateAtMs }: AgentView): bigint {

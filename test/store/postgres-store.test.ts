@@ -12,6 +12,7 @@ import { ApplyDeploymentSchema } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import type { ApplyInit } from "../../src/kinds/kinds.ts";
 import { createSpec, encodeSpec } from "../../src/server/kind-messages.ts";
 import { connectAlone } from "../../src/server/postgres/database.ts";
+import { steps } from "../../src/server/postgres/migration-steps.ts";
 import { migrate, migrationLock } from "../../src/server/postgres/migrations.ts";
 import { startPostgresStore } from "../../src/server/postgres/postgres-store.ts";
 import { StoreError, type StoreErrorCode, stateOf } from "../../src/server/store.ts";
@@ -115,10 +116,10 @@ test("servers that start at the same time on an empty database make its tables o
     started.map(({ store }, index) => store.put("one.test", "deployment", deployment(`d${index}`), author)),
   );
   assert.deepEqual(versions.map(Number).sort(), [1, 2, 3, 4]);
-  const steps = await sql("SELECT step FROM krane.migrations ORDER BY step", [], fresh);
+  const ran = await sql("SELECT step FROM krane.migrations ORDER BY step", [], fresh);
   assert.deepEqual(
-    steps,
-    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13].map((step) => ({ step })),
+    ran,
+    steps.map((_, index) => ({ step: index + 1 })),
   );
   // A newer server has been here: this one leaves its tables alone and goes on.
   await sql("INSERT INTO krane.migrations (step) VALUES (1000)", [], fresh);

@@ -22,7 +22,7 @@ const specOf = (
   more: { readonly k8sName?: string; readonly deploymentId?: string } = {},
 ): AppSpec =>
   create(AppSpecSchema, {
-    policy: { readySeconds: 10, drainSeconds: 20 },
+    policy: { readySeconds: 10, deadlineSeconds: 300, drainSeconds: 20 },
     template: {
       deploymentId: id,
       k8sName: "web",
@@ -68,6 +68,7 @@ async function phases(store: Store, region: string): Promise<readonly (readonly 
 export function defineAppContract(holds: Holds): void {
   rows(holds);
   releases(holds);
+  outages(holds);
   refusals(holds);
   removal(holds);
 }
@@ -158,6 +159,40 @@ function releases(holds: Holds): void {
     await advanceReleases(store, startMs + dayMs + 10_000, signal);
     assert.deepEqual(await phases(store, region), [[1, Phase.CURRENT]]);
   });
+}
+
+/** Both are the first sign of life after an outage in which nobody could store anything, and no server took a step. */
+const signsOfLife = {
+  "a heartbeat": (store: Store, region: string, atMs: number) => store.reportHeartbeat(region, atMs),
+  "a report": (store: Store, region: string, atMs: number) => store.reportAgent(region, stateAt(atMs)),
+};
+
+function outages(holds: Holds): void {
+  for (const [name, hear] of Object.entries(signsOfLife)) {
+    holds(
+      `an outage of the database does not count as time, if ${name} ends it`,
+      async ({ store, region }) => {
+        await apply(store, region, specOf("web:1"));
+        for (const afterMs of [0, 30_000]) {
+          await hear(store, region, startMs + afterMs);
+          await advanceReleases(store, startMs + afterMs, signal);
+        }
+        const backMs = startMs + 3_600_000;
+        await hear(store, region, backMs);
+        for (const afterMs of [0, 30_000, 60_000]) {
+          await hear(store, region, backMs + afterMs);
+          await advanceReleases(store, backMs + afterMs, signal);
+          assert.deepEqual(await phases(store, region), [[1, Phase.STARTING]], `after ${afterMs} ms`);
+        }
+        const deadlineMs = backMs + 300_000;
+        for (let atMs = backMs + 90_000; atMs <= deadlineMs; atMs += 30_000) await hear(store, region, atMs);
+        await advanceReleases(store, deadlineMs - 1, signal);
+        assert.deepEqual(await phases(store, region), [[1, Phase.STARTING]]);
+        await advanceReleases(store, deadlineMs, signal);
+        assert.deepEqual(await phases(store, region), [[1, Phase.FAILED]]);
+      },
+    );
+  }
 }
 
 function refusals(holds: Holds): void {

@@ -473,6 +473,7 @@ function agents(holds: Holds): void {
       newestVersion: 1n,
       newestOfKind: { ...none, deployment: 1n },
       heartbeatAtMs: 5,
+      heardSinceMs: 5,
       state: { report, atMs: 6 },
     });
   });

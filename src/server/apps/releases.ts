@@ -5,7 +5,7 @@
 // - At most one release is starting, and at most one is current.
 // - A release becomes current only if it is seen ready in the same step.
 // - Every release but the current one ends, whatever is seen. While nothing is known of a release that starts, its time
-//   does not count: what is unknown has not failed.
+//   does not count: what is unknown has not failed. The same holds for a time in which nothing could be stored.
 // - While an app is paused, no release starts, becomes current or fails; one that drains still ends.
 // - A step depends only on what is stored and seen, so that it may be repeated, or made by another server.
 import { clone, create, equals } from "@bufbuild/protobuf";
@@ -25,11 +25,16 @@ import { policyOf } from "../../kinds/deployment/release-policy.ts";
 
 /** What is seen of a release's deployment. */
 export type Sight =
-  | { readonly state: "ready" }
+  | ({ readonly state: "ready" } & Heard)
   /** Nobody has heard of it for a while. */
   | { readonly state: "unknown" }
   /** `failing` may pass, `refused` does not. */
-  | { readonly state: "waiting" | "failing" | "refused"; readonly reason: string };
+  | ({ readonly state: "waiting" | "failing" | "refused"; readonly reason: string } & Heard);
+
+interface Heard {
+  /** Nothing was heard immediately before it, so no time counts from earlier. Default: it was always heard. */
+  readonly heardSinceMs?: number;
+}
 
 /** How long a release may be failing, as with an image that cannot be pulled, before it has failed. */
 const failingMaxMs = 30_000;
@@ -85,9 +90,11 @@ function judge(app: App, release: Release, sight: Sight, now: bigint): void {
     return;
   }
   // A clock that was set back must not make a release wait for the time it was set back by.
-  release.startedAtMs = earlier(release.startedAtMs || now, now);
+  const heardSince = BigInt(Math.trunc(sight.heardSinceMs ?? 0));
+  const since = (ms: bigint) => earlier(later(ms || now, heardSince), now);
+  release.startedAtMs = since(release.startedAtMs);
   if (sight.state === "ready") {
-    release.readySinceMs = earlier(release.readySinceMs || now, now);
+    release.readySinceMs = since(release.readySinceMs);
     release.failingSinceMs = 0n;
     if (now - release.readySinceMs >= readyMs) makeCurrent(app, release, now);
     return;
@@ -99,7 +106,7 @@ function judge(app: App, release: Release, sight: Sight, now: bigint): void {
   }
   if (sight.state === "failing") {
     // Not reset by a pause between two crashes.
-    release.failingSinceMs = earlier(release.failingSinceMs || now, now);
+    release.failingSinceMs = since(release.failingSinceMs);
     if (now - release.failingSinceMs >= failingMaxMs) {
       end(release, Phase.FAILED, now, sight.reason);
       return;
@@ -133,6 +140,10 @@ function forgetOld(app: App): void {
   const ended = app.releases.filter(hasEnded);
   const dropped = new Set(ended.slice(0, Math.max(0, ended.length - history)));
   app.releases = app.releases.filter((release) => !dropped.has(release));
+}
+
+function later(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
 }
 
 function earlier(a: bigint, b: bigint): bigint {

@@ -1,33 +1,33 @@
 // What the control plane sees of a release: its deployment's phase, as long as the agent is heard.
 import { ObjectView_Phase as Phase } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { ObjectStatus_Outcome as Outcome } from "../../gen/krane/v1/agent_pb.ts";
-import { isStale } from "../../why/silence.ts";
+import { isUnheard } from "../last-heard.ts";
 import { phaseFacts, phaseOf } from "../phase.ts";
 import type { AgentRecord, StoredObject } from "../store.ts";
 import type { Sight } from "./releases.ts";
 
 export function sightOf(
   deployment: StoredObject<"deployment"> | undefined,
-  agent: Pick<AgentRecord, "heartbeatAtMs" | "state" | "known"> | undefined,
+  agent: Pick<AgentRecord, "heartbeatAtMs" | "heardSinceMs" | "state" | "known"> | undefined,
   nowMs: number,
 ): Sight {
   if (deployment === undefined) return { state: "waiting", reason: "" };
-  const heardAtMs = Math.max(agent?.heartbeatAtMs ?? 0, agent?.state?.atMs ?? 0);
   // Its last report may no longer be true, so no release becomes current or fails because of it. After an outage of the
   // control plane, every agent is silent until it connects again.
-  if (isStale(BigInt(Math.trunc(heardAtMs)), nowMs)) return { state: "unknown" };
+  if (isUnheard(agent, nowMs)) return { state: "unknown" };
+  const heardSinceMs = agent?.heardSinceMs ?? 0;
   const facts = phaseFacts("deployment", deployment, agent?.known);
   const { trouble } = facts;
   const reason = trouble?.reason || trouble?.failing || "";
   switch (phaseOf(facts)) {
     case Phase.READY:
     case Phase.PAUSED:
-      return { state: "ready" };
+      return { state: "ready", heardSinceMs };
     case Phase.FAILED:
       return trouble?.outcome === Outcome.PARKED
-        ? { state: "refused", reason }
-        : { state: "failing", reason: reason || "its pods cannot run" };
+        ? { state: "refused", reason, heardSinceMs }
+        : { state: "failing", reason: reason || "its pods cannot run", heardSinceMs };
     default:
-      return { state: "waiting", reason };
+      return { state: "waiting", reason, heardSinceMs };
   }
 }

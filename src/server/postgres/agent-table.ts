@@ -4,6 +4,7 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ReportAgentStateRequestSchema } from "../../gen/ctrl/v1/cluster_service_pb.ts";
 import { type KindName, kindNames, kindOfController, perKind } from "../../kinds/kinds.ts";
+import { silentMs } from "../../why/silence.ts";
 import { findHeld, type Release, releasesFor } from "../held-releases.ts";
 import { knownAfter } from "../known-state.ts";
 import { repairNews } from "../repair-news.ts";
@@ -21,6 +22,10 @@ interface StateRow {
   readonly counter: string;
 }
 
+// The agent is heard at $2. An outage of the database is a silence too: nothing could be stored meanwhile.
+const setHeardSince = `heard_since_ms =
+  CASE WHEN $2 - greatest(heartbeat_at_ms, state_at_ms) <= ${silentMs} THEN heard_since_ms ELSE $2 END`;
+
 const stateColumns = "a.state, a.state_at_ms, a.known, a.known_at_ms, r.counter";
 
 export class AgentTable {
@@ -31,7 +36,7 @@ export class AgentTable {
   }
 
   async reportHeartbeat(region: string, atMs: number): Promise<void> {
-    const sql = "UPDATE agents SET heartbeat_at_ms = $2 WHERE region = $1 RETURNING region";
+    const sql = `UPDATE agents SET heartbeat_at_ms = $2, ${setHeardSince} WHERE region = $1 RETURNING region`;
     const rows = await this.database.transact((session) => session.query(sql, [region, atMs]));
     if (rows.length === 0) throw unknownRegion(region);
   }
@@ -40,9 +45,9 @@ export class AgentTable {
     return this.database.transact(async (session) => {
       const { counter, ...before } = await lockState(session, region);
       const known = knownAfter(before, report, counter);
-      const sql =
-        "UPDATE agents SET state = $2, state_at_ms = $4, known = $3, known_at_ms = $4 WHERE region = $1";
-      await session.query(sql, [region, encode(report), encode(known), report.atMs]);
+      const sql = `UPDATE agents SET state = $3, state_at_ms = $2, known = $4, known_at_ms = $2, ${setHeardSince}
+        WHERE region = $1`;
+      await session.query(sql, [region, report.atMs, encode(report), encode(known)]);
       const releases = await keepReleases(session, region, report);
       const news = [...repairNews(before.state, report), ...troubleNews(before.known, known)];
       await addHistory(session, region, ...news);
@@ -98,9 +103,10 @@ export class AgentTable {
       StateRow & {
         readonly region: string;
         readonly heartbeat_at_ms: string | null;
+        readonly heard_since_ms: string | null;
       } & Readonly<Record<KindName, string>>
     >(
-      `SELECT a.region, a.heartbeat_at_ms, ${stateColumns},
+      `SELECT a.region, a.heartbeat_at_ms, a.heard_since_ms, ${stateColumns},
               ${kindNames.map(newestOf).join(", ")}
        FROM agents a JOIN regions r ON r.name = a.region
        WHERE $1::text IS NULL OR a.region = $1 ORDER BY r.ordinal`,
@@ -113,6 +119,7 @@ export class AgentTable {
         newestVersion: counter,
         newestOfKind: perKind((kind) => BigInt(row[kind.name])),
         ...(row.heartbeat_at_ms !== null && { heartbeatAtMs: Number(row.heartbeat_at_ms) }),
+        ...(row.heard_since_ms !== null && { heardSinceMs: Number(row.heard_since_ms) }),
         ...heard,
       };
     });

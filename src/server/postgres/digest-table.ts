@@ -2,8 +2,9 @@
 // change, whichever server makes it; see migration-steps.ts. Here they are read, and compared with the rows now and then.
 import { type KindName, kindNames } from "../../kinds/kinds.ts";
 import { bucketCount, type DigestRow } from "../../model/digest.ts";
+import { bucketRowsMax, withinLimit } from "../buckets.ts";
 import { unknownRegion } from "../row-rules.ts";
-import { type BucketContents, bucketRowsMax, type KindDigest, withinLimit } from "../store.ts";
+import type { BucketContents, KindDigest } from "../store.ts";
 import type { Database } from "./database.ts";
 import { type IncarnationRow, incarnationColumns, incarnationOf } from "./incarnation-table.ts";
 import { lockRegion } from "./object-table.ts";

@@ -380,4 +380,8 @@ export const steps: readonly Migration[] = [
   );
   CREATE INDEX sign_ins_expiry ON sign_ins (expires_at_ms);
   `,
+  `
+  LOCK TABLE agents IN ACCESS EXCLUSIVE MODE;
+  ALTER TABLE agents ADD COLUMN heard_since_ms bigint;
+  `,
 ];
