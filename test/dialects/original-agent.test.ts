@@ -6,7 +6,10 @@ import { Code, createClient, type Interceptor } from "@connectrpc/connect";
 import { verdictOn } from "../../src/cli/objects/wait-verdict.ts";
 import { Secret } from "../../src/config/secret.ts";
 import { ClusterService, ReportAgentStateRequestSchema } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
-import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../src/gen/ctrl/v1/deployment_pb.ts";
+import {
+  ReportDeploymentStatusRequest_Update_InstanceSchema as InstanceSchema,
+  ReportDeploymentStatusRequest_Update_Instance_Status as Status,
+} from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { Health } from "../../src/gen/ctrl/v1/sentinel_pb.ts";
 import { ObjectKind, ObjectView_Phase as Phase } from "../../src/gen/krane/admin/v1/admin_pb.ts";
 import { kinds } from "../../src/kinds/kinds.ts";
@@ -165,6 +168,16 @@ describe("an agent of the original", () => {
       return { k8sName, address, cpuMillicores, memoryMib, status };
     });
     assert.deepEqual(seen, instances);
+    const names = Object.keys(InstanceSchema.field).filter((name) => name in (seen?.[0] ?? {}));
+    assert.deepEqual(
+      names.map((name) => InstanceSchema.field[name as keyof typeof InstanceSchema.field]?.name),
+      await fieldsOf("ReportDeploymentStatusRequest.Update.Instance"),
+    );
+    assert.deepEqual(await fieldsOf("ReportSentinelStatusRequest"), [
+      "k8s_name",
+      "available_replicas",
+      "health",
+    ]);
     for (const [health, availableReplicas] of [
       [Health.HEALTHY, 2],
       [Health.UNHEALTHY, 0],

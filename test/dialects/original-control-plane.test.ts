@@ -3,7 +3,9 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import { isReflectList, isReflectMessage, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { ApplyCiliumNetworkPolicySchema } from "../../src/gen/ctrl/v1/cilium_network_policy_pb.ts";
+import { ClusterService } from "../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import {
   ApplyDeploymentSchema,
   ReportDeploymentStatusRequest_Update_Instance_Status as Status,
@@ -16,7 +18,7 @@ import { applyDeployment, utf8 } from "../support/deployment-messages.ts";
 import { eventually } from "../support/eventually.ts";
 import { applyPolicy, policyDocument } from "../support/policy-messages.ts";
 import { applySentinel } from "../support/sentinel-messages.ts";
-import { serveOriginalControlPlane } from "./original-control-plane.ts";
+import { type ArrivedCall, serveOriginalControlPlane } from "./original-control-plane.ts";
 import { fieldsOf } from "./original-fields.ts";
 
 const never = new AbortController().signal;
@@ -24,8 +26,9 @@ const never = new AbortController().signal;
 async function createWorld(t: TestContext) {
   const plane = await serveOriginalControlPlane(t);
   const { cluster, startAgent } = await createAgentWorld(t);
-  const agent = await startAgent("", { control: `url = "${plane.server.url}"\ntoken = "t-1234567890"` });
-  return { plane, cluster, client: agentClient(t, agent.url) };
+  const start = () => startAgent("", { control: `url = "${plane.server.url}"\ntoken = "t-1234567890"` });
+  const agent = await start();
+  return { plane, cluster, agent, start, client: agentClient(t, agent.url) };
 }
 
 const blob = JSON.stringify({ secrets: { FIELD_12: "ZmllbGQxMg==" } });
@@ -371,4 +374,74 @@ test("every field of a status report arrives, and the calls are those of the ori
     assert.deepEqual([authorization, sent], ["Bearer t-1234567890", region], method);
     if ("region" in message && method.startsWith("Watch")) assert.equal(message.region, region, method);
   }
+});
+
+/** The fields that are set in a message and those in it, as `Message.field` without the package. */
+function fieldsIn(message: ReflectMessage, into: Set<string>): void {
+  for (const field of message.fields) {
+    if (!message.isSet(field)) continue;
+    into.add(`${message.desc.typeName.replace("ctrl.v1.", "")}.${field.name}`);
+    const value: unknown = message.get(field);
+    for (const one of isReflectList(value) ? value : [value]) if (isReflectMessage(one)) fieldsIn(one, into);
+  }
+}
+
+function fieldsOfCalls(calls: readonly ArrivedCall[]): ReadonlySet<string> {
+  const fields = new Set<string>();
+  for (const { method, message } of calls) {
+    const { input } = ClusterService.methods.find(({ name }) => name === method) ?? assert.fail(method);
+    fieldsIn(reflect(input, message), fields);
+  }
+  return fields;
+}
+
+test("the agent's calls set every field of the original's requests", async (t) => {
+  const { plane, cluster, agent, start } = await createWorld(t);
+  plane.deployments.add({ state: { case: "apply", value: deployment } });
+  plane.sentinels.add({ state: { case: "apply", value: sentinel } });
+  plane.policies.add({ state: { case: "apply", value: policy } });
+  await eventually("all are applied", async () => {
+    const rule = { namespace: policy.k8sNamespace, name: policy.k8sName };
+    assert.ok(await cluster.api.get(ciliumNetworkPolicies, rule, {}, never), "no policy");
+    const last = plane.deploymentReports.at(-1)?.change;
+    assert.equal(last?.case === "update" && last.value.instances.length, 2);
+    assert.ok(plane.sentinelReports.length > 0, "no sentinel");
+  });
+  // A new process asks about what it finds in the cluster.
+  await agent.stop();
+  await start();
+  const askedFor = (method: string) =>
+    plane.calls.filter((call) => call.method === method).map(({ message }) => ({ ...message }) as object);
+  await eventually("it has asked about them", () => {
+    const [state] = askedFor("GetDesiredDeploymentState");
+    assert.equal((state as { deploymentId?: string })?.deploymentId, "d_field6");
+    const [gate] = askedFor("GetDesiredSentinelState");
+    assert.equal((gate as { sentinelId?: string })?.sentinelId, "se_field5");
+  });
+  const { k8sNamespace, k8sName } = deployment;
+  plane.deployments.add({ state: { case: "delete", value: { k8sNamespace, k8sName } } });
+  await eventually("the end is reported", () => {
+    assert.ok(plane.deploymentReports.some(({ change }) => change.case === "delete"));
+  });
+  for (const session of plane.server.sessions) session.destroy();
+  const requests = [
+    ...["Deployments", "Sentinels", "CiliumNetworkPolicies"].map((kind) => `Watch${kind}Request`),
+    // Policies are asked about once a minute: the first pass may come before they are listed.
+    ...["Deployment", "Sentinel"].map((kind) => `GetDesired${kind}StateRequest`),
+    ...["", ".Update", ".Update.Instance", ".Delete"].map((part) => `ReportDeploymentStatusRequest${part}`),
+    "ReportSentinelStatusRequest",
+  ];
+  const expected: string[] = [];
+  for (const request of requests)
+    for (const field of await fieldsOf(request)) expected.push(`${request}.${field}`);
+  assert.equal(expected.length, 21);
+  // Its pods count as available after 30 s; the test above compares the number with that of Kubernetes.
+  expected.splice(expected.indexOf("ReportSentinelStatusRequest.available_replicas"), 1);
+  await eventually("each field was set", () => {
+    const set = fieldsOfCalls(plane.calls);
+    assert.deepEqual(
+      expected.filter((field) => !set.has(field)),
+      [],
+    );
+  });
 });

@@ -251,6 +251,18 @@ describe("krane's server", () => {
     assert.deepEqual(await see(), before);
   });
 
+  test("takes no heartbeat from random bytes without the header of krane's agents", async (t) => {
+    const { post, see } = await createServer(t);
+    const before = await see();
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 60 }), async (bytes) => {
+        assert.match(await post("Heartbeat", Uint8Array.from(bytes), {}), /^(400|403|500|501)/);
+      }),
+      { numRuns: 100 },
+    );
+    assert.deepEqual(await see(), before);
+  });
+
   test("takes nothing from random bytes", async (t) => {
     const { post, see } = await createServer(t);
     const before = await see();

@@ -176,6 +176,28 @@ describe("krane status", () => {
     assert.match(io.stderr.text, expected);
   });
 
+  test("says that the state of an agent of the original is inferred", async (t) => {
+    const { agentClient, url, tokens, stop } = await startAdminServer({ regions: [region] });
+    const ending = new AbortController();
+    t.after(async () => {
+      ending.abort();
+      await stop();
+    });
+    // It sends no RegionKey, and never its state.
+    const stream = agentClient().watchDeployments({ region }, { signal: ending.signal });
+    const reading = stream[Symbol.asyncIterator]().next();
+    reading.catch(() => undefined);
+    await eventually("its stream is shown", async () => {
+      const io = new FakeIo();
+      await main(["status"], { KRANE_SERVER: url, KRANE_TOKEN: tokens.readWrite }, io);
+      assert.match(
+        io.stdout.text,
+        /^Region local\.dev: agent of the original \(state inferred from its streams\), last heard \d+s ago/m,
+      );
+      assert.match(io.stdout.text, /^ {2}deployments +open/m);
+    });
+  });
+
   test("shows one region where it is asked for, and everything to programs", async () => {
     assert.doesNotMatch((await run("status", "--region", "silent.dev")).stdout, /local\.dev/);
     const { agents } = JSON.parse((await run("status", "-o", "json")).stdout);
