@@ -38,6 +38,8 @@ interface Calls {
   report(name: string): Promise<unknown>;
   heartbeat?(): Promise<unknown>;
   state?(): Promise<unknown>;
+  reports?(names: readonly string[]): Promise<unknown>;
+  digest?(): Promise<unknown>;
 }
 
 const unknownId = () => {
@@ -77,12 +79,17 @@ const withHeaders = (headers: Readonly<Record<string, string>>): Interceptor => 
   };
 };
 
+const leftAlone = new ControlPlaneError("unimplemented", "the control plane does not have it");
+
 function kraneAgent(createTransport: (interceptors: readonly Interceptor[]) => Transport): Calls {
   let answered: unknown;
-  // The connection hides that a control plane has no heartbeats.
+  const accepted = new Set<string>();
+  // The connection hides which additions a control plane does not have.
   const watched: Interceptor = (next) => async (request) => {
     try {
-      return await next(request);
+      const response = await next(request);
+      accepted.add(request.method.name);
+      return response;
     } catch (error) {
       answered = error;
       throw error;
@@ -136,7 +143,15 @@ function kraneAgent(createTransport: (interceptors: readonly Interceptor[]) => T
     state: async () => {
       const report = { state: { instanceId: "ins_1" } };
       const response = version.noteResponse(await plane.reportAgentState(report, never));
-      if (response === undefined) throw new ControlPlaneError("unimplemented", "left alone");
+      if (response === undefined) throw leftAlone;
+    },
+    async reports(names) {
+      const reports = names.map((name) => plane.report(kind, update(name), never));
+      await Promise.all([...reports, clock.advance(1_000)]);
+      if (!accepted.has("ReportDeploymentStatuses")) throw leftAlone;
+    },
+    async digest() {
+      if ((await plane.digest(kind, new Uint8Array(32), never)) === undefined) throw leftAlone;
     },
   };
 }
@@ -181,6 +196,8 @@ async function columnOf(calls: Calls): Promise<readonly string[]> {
   const cells = [await streamOutcome(calls.watch, 0n), await streamOutcome(calls.watch, aheadCursor)];
   cells.push(await outcomeOf(() => calls.get("d_1")), await outcomeOf(() => calls.get("d_9")));
   cells.push(await outcomeOf(() => calls.report("app-1")), await outcomeOf(() => calls.report("app-9")));
+  const several = calls.reports && (() => calls.reports?.(["app-1", "app-1", "app-1"]) ?? Promise.resolve());
+  cells.push(await outcomeOf(several), await outcomeOf(calls.digest));
   cells.push(await outcomeOf(calls.state), await outcomeOf(calls.heartbeat));
   return cells;
 }
@@ -192,6 +209,8 @@ const capabilities = [
   "question about an unknown object",
   "status report",
   "status report on an unknown object",
+  "several status reports in one call",
+  "comparison by digest",
   "state of the agent",
   "heartbeat",
 ];

@@ -12,10 +12,13 @@ import type { Deployment, ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { SecretsService } from "../../../src/gen/krane/v1/secrets_pb.ts";
+import { desiredReplicaSet } from "../../../src/kinds/deployment/pod-template.ts";
 import { sentinelConfiguration } from "../../../src/kinds/sentinel/pod-template.ts";
 import { createKubeApi } from "../../../src/kube/client.ts";
+import { replicaSets, tokenReviews } from "../../../src/kube/resources.ts";
 import type { KubeObject } from "../../../src/kube/types.ts";
 import { annotationKeys, labelKeys } from "../../../src/model/labels.ts";
+import { judgeTokenReview } from "../../../src/services/token-verdict.ts";
 import { createFileStorage } from "../../../src/vault/storage/file-storage.ts";
 import { agentClient, agentToken } from "../../integration/agent/agent-world.ts";
 import { dev as region, serveControlPlane, token } from "../../integration/server/served-control-plane.ts";
@@ -248,4 +251,36 @@ test("a cluster is taken over from the original and given back: no pod restarted
       [applyPolicy().k8sName],
     );
   });
+});
+
+test("pods of krane are served by both if the audience of the API server was chosen, as the guide says", async (t) => {
+  const text = await readFile(guide, "utf8");
+  const [command = assert.fail("the guide has no such command")] =
+    text.match(/(?<=^ *kubectl )create token .*$/m) ?? [];
+  const audience = await cluster.kubectl(command.replaceAll("'", "").split(" "));
+  const { transport } = realServerTarget(cluster);
+  t.after(() => transport.close());
+  const api = createKubeApi(transport);
+  const namespace = await cluster.freshNamespace(t);
+  const seekers = new SecretSeekers(api, namespace);
+  const made = async (name: string, chosen: string) => {
+    const manifest = desiredReplicaSet(seekers.specOf(name), { secrets: { audience: chosen } });
+    await api.apply(replicaSets, manifest, { fieldManager: "krane", force: false }, never);
+    const pod = await seekers.podOf(`d_${name}`);
+    const sources = pod.spec?.volumes?.flatMap(({ projected }) => projected?.sources ?? []) ?? [];
+    return seekers.tokenOf(
+      pod,
+      sources.flatMap(({ serviceAccountToken }) => serviceAccountToken?.audience ?? []),
+    );
+  };
+  const review = async (podToken: string, spec: object) =>
+    judgeTokenReview(
+      (await api.create(tokenReviews, { spec: { token: podToken, ...spec } }, {}, never)).status,
+      undefined,
+    ).kind;
+  const forBoth = await made("both", audience);
+  // The original names no audience in its review.
+  assert.equal(await review(forBoth, {}), "genuine");
+  assert.equal(await review(forBoth, { audiences: [audience] }), "genuine");
+  assert.equal(await review(await made("krane", "krane"), {}), "refused");
 });
