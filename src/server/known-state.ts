@@ -3,8 +3,9 @@
 // previous agent had settled are still settled, and its troubles stay until the new agent
 // has handled the same objects.
 //
-// - A settled version stays settled: the previous agent left it in the cluster. The exception
-//   is an agent with more troubles than it could list, because rejected versions count as settled too.
+// - A settled version stays settled: the previous agent left it in the cluster. The exceptions
+//   are an agent with more troubles than it could list, because rejected versions count as settled too,
+//   and a state that was inferred and turns out to be wrong.
 // - Trouble with a version stays until this agent lists it itself or settles that version.
 // - The count of rejections includes those that previous agents left on the list, so that a
 //   count above the length of the list still means that some are missing from it.
@@ -83,8 +84,11 @@ export function knownAfter(before: HeardBefore, now: AgentReport, counter: bigin
   // Rejected versions count as settled, and for a previous process only its list of troubles tells the two apart.
   const isTold = isSameProcess(before.known, now) || (before.known && isListComplete(before.known));
   const earlier = (isTold && known?.state?.controllers) || [];
+  const own = isSameProcess(before.state, now) ? before.state : undefined;
   const settled = ({ name, stream }: ControllerStatus): SettledVersions => {
     if (isOfAnotherLife) return nothing;
+    const reported = own?.report.state?.controllers.find((each) => each.name === name)?.stream;
+    if (report.state?.inferred && settledBy(reported).upTo > settledBy(stream).upTo) return settledBy(stream);
     const before = earlier.find((each) => each.name === name)?.stream;
     return areComparable(before, stream) ? bothOf(settledBy(before), settledBy(stream)) : settledBy(stream);
   };
@@ -93,7 +97,6 @@ export function knownAfter(before: HeardBefore, now: AgentReport, counter: bigin
   const silent = earlier.filter(
     ({ name }) => kindOfController(name) !== undefined && !controllers.some((each) => each.name === name),
   );
-  const own = isSameProcess(before.state, now) ? before.state : undefined;
   const wasListed = listingOf(own?.report.troubledObjects ?? []);
   const isListed = listingOf(report.troubledObjects);
   const isOpen = (status: ObjectStatus) =>

@@ -62,6 +62,12 @@ interface Message {
   readonly key: string;
 }
 
+interface Failing extends Message {
+  readonly times: number;
+  /** How long the last of these streams was open. */
+  readonly lastedMs: number;
+}
+
 class InferredStream {
   openSinceMs: number | undefined;
   /** What the agent has settled for sure. */
@@ -70,9 +76,10 @@ class InferredStream {
   opened = 0;
   private sent: Sent[] = [];
   private openedMs = 0;
+  private endedMs = 0;
   private first: Message | undefined;
   /** How many streams in a row ended soon after they began with this message. */
-  private failing: (Message & { readonly times: number }) | undefined;
+  private failing: Failing | undefined;
   /** The highest cursor that was above the region's counter. */
   private aheadOf = 0n;
 
@@ -86,7 +93,8 @@ class InferredStream {
     this.first = undefined;
     this.sent = [];
     this.cursor = start;
-    if (start > this.settledUpTo) this.settledUpTo = start;
+    // Also where it is lower: what counted as settled may have failed after all.
+    this.settledUpTo = start;
     return start;
   }
 
@@ -94,7 +102,8 @@ class InferredStream {
     const { first, failing } = this;
     if (failing && start >= failing.version) this.failing = undefined;
     if (first === undefined || start >= first.version || nowMs - this.openedMs > shortStreamMs) return;
-    this.failing = { ...first, times: failing?.version === first.version ? failing.times + 1 : 1 };
+    const lastedMs = Math.max(0, this.endedMs - this.openedMs);
+    this.failing = { ...first, lastedMs, times: failing?.version === first.version ? failing.times + 1 : 1 };
   }
 
   /** The cursor is above the counter: its versions are of a history that the database does not have. */
@@ -107,7 +116,14 @@ class InferredStream {
   add(message: Message, nowMs: number): void {
     this.first ??= message;
     const last = this.sent.length < sentMax ? this.sent.at(-1) : this.sent.pop();
-    this.sent.push({ version: message.version, doneMs: Math.max(last?.doneMs ?? 0, nowMs) + messageMs });
+    // A message that failed late before, as with a slow webhook, may do so again.
+    const lateMs = this.failing?.version === message.version ? 2 * this.failing.lastedMs : 0;
+    const doneMs = Math.max(last?.doneMs ?? 0, nowMs) + messageMs + lateMs;
+    this.sent.push({ version: message.version, doneMs });
+  }
+
+  end(nowMs: number): void {
+    this.endedMs = nowMs;
   }
 
   close(): void {
@@ -219,6 +235,7 @@ export class OriginalAgents {
         yield message;
       }
     } finally {
+      stream.end(clock.nowMs());
       ended.abort();
       await storing;
     }
@@ -227,8 +244,11 @@ export class OriginalAgents {
   private streamOf(kind: KindName, region: string, cursor: bigint): InferredStream {
     const known = this.agents.get(region);
     const before = known?.streams.get(kind);
-    // It starts at 0 with each process.
-    const isRestarted = cursor === 0n && before !== undefined && before.settledUpTo > 0n;
+    // It starts at 0 with each process, and then opens all of its streams again.
+    const isAlone = ![...(known?.streams.values() ?? [])].some(
+      ({ openSinceMs }) => openSinceMs !== undefined,
+    );
+    const isRestarted = cursor === 0n && isAlone && before !== undefined && before.settledUpTo > 0n;
     const agent = known === undefined || isRestarted ? new InferredAgent(this.deps.clock.wallMs()) : known;
     this.agents.set(region, agent);
     const stream = agent.streams.get(kind) ?? new InferredStream();

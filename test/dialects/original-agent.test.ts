@@ -227,6 +227,29 @@ describe("an agent of the original", () => {
     assert.notEqual(mended.why.cause, "retrying");
   });
 
+  test("has not applied what its cursor does not cover, however long it took to fail", async (t) => {
+    const { admin, clock, agent, watch, see } = await serve(t);
+    await admin.setPolicy(region, policy(1));
+    await admin.setPolicy(region, policy(2));
+    for (let tries = 0; tries < 4; tries++) {
+      const close = watch("policy");
+      await clock.settle();
+      assert.equal((await see(ObjectKind.POLICY, "p_2")).settled, false, `before try ${tries}`);
+      await clock.advance(20_000);
+      close();
+      await clock.settle();
+      // It has applied the first one only.
+      agent.cursors.policy = 1n;
+    }
+    watch("policy");
+    await clock.settle();
+    assert.equal((await see(ObjectKind.POLICY, "p_1")).settled, true);
+    const stuck = await see(ObjectKind.POLICY, "p_2");
+    assert.deepEqual([stuck.phase, stuck.why.cause], ["WAITING", "retrying"]);
+    await clock.advance(120_000);
+    assert.equal((await see(ObjectKind.POLICY, "p_2")).phase, "READY");
+  });
+
   test("is shown as silent once its streams are closed", async (t) => {
     const { admin, clock, watch, see } = await serve(t);
     await admin.setPolicy(region, policy(1));
