@@ -11,6 +11,7 @@ import type { Release } from "./held-releases.ts";
 import { KeptReports } from "./kept-reports.ts";
 import type { RankedAt } from "./report-rank.ts";
 import { RowTable } from "./row-table.ts";
+import { endsMembership, RegionSets } from "./sets.ts";
 import type {
   AgentRecord,
   EnvironmentContent,
@@ -42,11 +43,13 @@ export interface Region {
   apps: Map<string, App>;
   /** Versions never repeat, also if an app is deleted and created again. */
   appCounter: bigint;
+  sets: RegionSets;
   history: HistoryLog;
   readonly changed: ChangeSignal;
 }
 
 export function emptyRegion(): Omit<Region, "changed"> {
+  const sets = new RegionSets();
   return {
     counter: 0n,
     // Each table is of the kind that it is listed under.
@@ -61,7 +64,8 @@ export function emptyRegion(): Omit<Region, "changed"> {
     environments: new EnvironmentList(),
     apps: new Map(),
     appCounter: 0n,
-    history: new HistoryLog(),
+    sets,
+    history: new HistoryLog(sets),
   };
 }
 
@@ -162,8 +166,14 @@ class HistoryLog {
   /** Oldest first. */
   private entries: NumberedEntry[] = [];
   private last = 0n;
+  private readonly sets: RegionSets;
+
+  constructor(sets: RegionSets) {
+    this.sets = sets;
+  }
 
   add(entry: HistoryEntry): void {
+    if (endsMembership(entry)) this.sets.leave(entry);
     this.last += 1n;
     this.entries.push({ ...entry, number: this.last });
     if (this.entries.length > 2 * entriesMax) this.entries = this.entries.slice(-entriesMax);

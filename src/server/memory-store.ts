@@ -26,6 +26,7 @@ import { knownAfter } from "./known-state.ts";
 import { heardSince } from "./last-heard.ts";
 import { appFacts, changeApp } from "./memory-apps.ts";
 import { emptyRegion, forget, type Region, recordReport, storedObject, trimGone } from "./memory-region.ts";
+import { memorySets } from "./memory-sets.ts";
 import { repairNews } from "./repair-news.ts";
 import { isOlderReport, type ReceivedReport, type ReportRank } from "./report-rank.ts";
 import { checkIdentity, isSame, unknownRegion } from "./row-rules.ts";
@@ -68,6 +69,7 @@ const nobody: Author = { by: "", atMs: 0 };
 
 export class MemoryStore extends DesiredChanges implements Store {
   readonly sessions: SessionStore = new MemorySessions();
+  readonly sets = memorySets((name) => this.region(name));
   private readonly regionsByName = new Map<string, Region>();
   private current: StoreIncarnation | undefined;
 

@@ -20,6 +20,7 @@ import type { StoreIncarnation } from "./client-position.ts";
 import { applyState, bareState, deleteState, type StateContent } from "./kind-messages.ts";
 import type { ReceivedReport, ReportRank } from "./report-rank.ts";
 import type { SessionStore } from "./sessions.ts";
+import type { SetStore } from "./sets.ts";
 
 export type StoreErrorCode = ErrorCode<"StoreError">;
 
@@ -418,6 +419,7 @@ export interface Store {
   /** One per region; cheap enough to be read every second. */
   marks(): Promise<readonly RegionMark[]>;
   readonly sessions: SessionStore;
+  readonly sets: SetStore;
   /** One per region, whether its agent ever connected or not; only the given region if one is named. */
   agents(region?: string): Promise<readonly AgentRecord[]>;
 

@@ -22,6 +22,7 @@ import { defineDigestContract } from "./store-digest-contract.ts";
 import { deployment, type Holds, hasCode, policy, reportOf, sentinel } from "./store-fixtures.ts";
 import { defineRetentionContract } from "./store-retention-contract.ts";
 import { defineSessionContract } from "./store-session-contract.ts";
+import { defineSetContract } from "./store-set-contract.ts";
 import type { OpenTarget, StoreTarget } from "./store-target.ts";
 
 const author = { by: "somebody", atMs: 1_700_000_000_000 };
@@ -63,6 +64,7 @@ export function defineStoreContract(target: StoreTarget): void {
     defineRetentionContract(holds);
     defineSessionContract(holds);
     defineAppContract(holds);
+    defineSetContract(holds);
   });
 }
 

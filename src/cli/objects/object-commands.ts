@@ -38,7 +38,14 @@ function addApply(program: Command, deps: CommandDeps, exitWith: ExitWith): void
   const apply = program.command("apply").description("apply the documents in these files");
   addFileOption(apply)
     .option("--dry-run", "show what would change, and change nothing")
-    .addOption(ifVersion("apply only if the object is at this version; 0 if it must not exist"));
+    .addOption(ifVersion("apply only if the object is at this version; 0 if it must not exist"))
+    .addOption(
+      new Option(
+        "--prune <set>",
+        "then delete what was applied with this set and is not in the files",
+      ).argParser(parseSetName),
+    )
+    .option("-y, --yes", "with --prune: do not ask before deleting");
   addAdminOptions(addWaitOptions(apply, "everything that was applied is ready"))
     .addHelpText(
       "after",
@@ -48,6 +55,7 @@ Examples:
   krane apply -f manifests/ --dry-run       all .yaml, .yml and .json files of a folder
   render-my-app | krane apply -f -          from standard input
   krane apply -f hello.yaml --if-version 7  only if nobody changed it since version 7
+  krane apply -f shop/ --prune shop         and delete, after asking, what is no longer in shop/
 
 All documents are checked before the first one is sent. Environments are sent first.
 `,
@@ -57,8 +65,16 @@ All documents are checked before the first one is sent. Environments are sent fi
       exitWith(
         await withAdmin(apply, deps, async (admin) => {
           const documents = await loadFiles(apply, deps, admin, paths);
+          const options = apply.opts<
+            ApplyOptions & Pick<DeleteOptions, "yes"> & { readonly prune?: string }
+          >();
+          if (options.prune !== undefined) {
+            const { applyAndPrune } = await import("./pruned-sets.ts");
+            return applyAndPrune(admin, deps.io, documents, { ...options, prune: options.prune });
+          }
+          if (options.yes) throw new CommandError("usage", "--yes is only for --prune SET");
           const { applyDocuments } = await import("./apply-documents.ts");
-          return applyDocuments(admin, deps.io, documents, apply.opts<ApplyOptions>());
+          return applyDocuments(admin, deps.io, documents, options);
         }),
       );
     });
@@ -272,6 +288,11 @@ async function loadFileNames(command: Command, { io }: CommandDeps, admin: Admin
   const { loadNames } = await import("./loaded-documents.ts");
   const { file: paths = [] } = command.opts<{ file?: readonly string[] }>();
   return loadNames(admin, io, { paths, regionFlag: regionFlag(command) });
+}
+
+function parseSetName(text: string): string {
+  if (/^[a-z0-9][a-z0-9._-]{0,62}$/.test(text)) return text;
+  throw new InvalidArgumentError("Must have at most 63 lower-case letters, digits, '-', '_' and '.'.");
 }
 
 function parseReplicas(text: string): number {

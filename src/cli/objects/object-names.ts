@@ -86,6 +86,11 @@ export function objectKindOf(kind: NamedKind): ObjectKind {
   return named.find(({ name }) => name === kind)?.objectKind ?? ObjectKind.UNSPECIFIED;
 }
 
+/** Undefined for a kind that this krane does not know. */
+export function namedKindOf(kind: ObjectKind): NamedKind | undefined {
+  return named.find(({ objectKind }) => objectKind === kind)?.name;
+}
+
 export function nameOfKind(kind: ObjectKind): string {
-  return named.find(({ objectKind }) => objectKind === kind)?.name ?? "object";
+  return namedKindOf(kind) ?? "object";
 }

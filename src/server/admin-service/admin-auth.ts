@@ -206,6 +206,8 @@ export const methodEffects: Readonly<Record<AdminMethod, "reads" | "writes">> = 
   listApps: "reads",
   releaseApp: "writes",
   pauseApp: "writes",
+  joinSet: "writes",
+  listSet: "reads",
   explainObject: "reads",
   planDocuments: "reads",
   renderObject: "reads",

@@ -30,6 +30,7 @@ import { FleetFeed } from "./fleet-feed.ts";
 import { applyObject, assertOwn, conditionOf, notFound, scaleObject } from "./object-changes.ts";
 import { agentOf, getObject, listAgents, listObjects, objectView } from "./object-reads.ts";
 import { parseRef, parseRegion } from "./object-refs.ts";
+import { joinSet, listSet } from "./sets.ts";
 import { adoptObjects, listStrangers } from "./strangers.ts";
 
 export interface AdminServiceDeps {
@@ -90,6 +91,8 @@ export function createAdminService(deps: AdminServiceDeps): ServiceImpl<typeof A
     listApps: (request, { signal }) => listApps(store, request, signal),
     releaseApp: (request, context) => releaseApp(store, request, author(context)),
     pauseApp: (request, context) => pauseApp(store, request, author(context)),
+    joinSet: (request) => joinSet(store, request),
+    listSet: (request) => listSet(store, request),
     explainObject: (request) => explainObject(store, request, clock.wallMs()),
     planDocuments: async (request, context) =>
       (await import("./document-plans.ts")).planDocuments(store, request, author(context), (region) =>

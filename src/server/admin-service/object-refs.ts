@@ -40,6 +40,22 @@ export function parseRef(ref: ObjectRef | undefined): ParsedRef {
   });
 }
 
+/** A reference to anything that has a history. */
+export function parseHistoryRef(
+  path: string,
+  ref: ObjectRef,
+  refuse: Refuse,
+): Omit<ParsedRef, "kind"> & { readonly kind: HistoryKind } {
+  if (ref.kind === ObjectKind.UNSPECIFIED) refuse(`${path}.kind`, "is required");
+  const kind = parseHistoryKind(`${path}.kind`, ref.kind, refuse);
+  return {
+    region: parseRegion(ref.region, refuse, `${path}.region`),
+    // Only used if the kind was rejected.
+    kind: kind ?? "deployment",
+    id: parseLookupId(`${path}.id`, ref.id, refuse),
+  };
+}
+
 export function parseRegion(region: string, refuse: Refuse, path = "region"): string {
   if (region === "") refuse(path, "is required");
   return region;

@@ -1,5 +1,6 @@
 // History, in the table `history`, and its purging.
 import { unknownRegion } from "../row-rules.ts";
+import { endsMembership, type SetMember } from "../sets.ts";
 import type {
   HistoryEntry,
   HistoryKind,
@@ -97,13 +98,14 @@ export class HistoryTable {
   }
 }
 
-/** Adds all entries in one statement. The table numbers them in this order. */
+/** Adds all entries in one statement, which numbers them in this order. What was deleted leaves its set. */
 export async function addHistory(
   session: Session,
   region: string,
   ...entries: readonly HistoryEntry[]
 ): Promise<void> {
   if (entries.length === 0) return;
+  await leaveSets(session, region, entries.filter(endsMembership));
   await session.query(
     `INSERT INTO history (region, at_ms, author, kind, id, version, event, outcome)
      SELECT $1, at_ms, author, kind, id, version, event, outcome
@@ -120,6 +122,15 @@ export async function addHistory(
       entries.map(({ event }) => event),
       entries.map(({ outcome }) => outcome),
     ],
+  );
+}
+
+async function leaveSets(session: Session, region: string, members: readonly SetMember[]): Promise<void> {
+  if (members.length === 0) return;
+  await session.query(
+    `DELETE FROM set_members m USING unnest($2::text[], $3::text[]) AS t (kind, id)
+     WHERE m.region = $1 AND m.kind = t.kind AND m.id = t.id`,
+    [region, members.map(({ kind }) => kind), members.map(({ id }) => id)],
   );
 }
 

@@ -384,4 +384,15 @@ export const steps: readonly Migration[] = [
   LOCK TABLE agents IN ACCESS EXCLUSIVE MODE;
   ALTER TABLE agents ADD COLUMN heard_since_ms bigint;
   `,
+  `
+  -- What was applied together under one name. A deletion removes the member, in the same transaction.
+  CREATE TABLE set_members (
+    region text NOT NULL REFERENCES regions (name),
+    kind   text NOT NULL,
+    id     text NOT NULL,
+    name   text NOT NULL,
+    PRIMARY KEY (region, kind, id)
+  );
+  CREATE INDEX set_members_name ON set_members (region, name);
+  `,
 ];

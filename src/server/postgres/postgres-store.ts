@@ -9,6 +9,7 @@ import { DesiredChanges } from "../desired-changes.ts";
 import type { ReceivedReport, ReportRank } from "../report-rank.ts";
 import { unknownRegion } from "../row-rules.ts";
 import type { SessionStore } from "../sessions.ts";
+import type { SetStore } from "../sets.ts";
 import {
   type AgentRecord,
   type AgentReport,
@@ -53,6 +54,7 @@ import { isMigrated, migrate } from "./migrations.ts";
 import { ObjectTable } from "./object-table.ts";
 import { ReportTables } from "./report-tables.ts";
 import { SessionTable } from "./session-table.ts";
+import { SetTable } from "./set-table.ts";
 
 /** Brings the tables up to date and starts listening. Rejects when the database cannot be reached. */
 export async function startPostgresStore(
@@ -137,6 +139,7 @@ async function isReplica(client: ClientBase): Promise<boolean> {
 
 export class PostgresStore extends DesiredChanges implements Store {
   readonly sessions: SessionStore;
+  readonly sets: SetStore;
   private readonly database: Database;
   private readonly changes: ChangeFeed;
   private readonly desired: ObjectTable;
@@ -163,6 +166,7 @@ export class PostgresStore extends DesiredChanges implements Store {
     this.historyTable = new HistoryTable(database);
     this.digests = new DigestTable(database);
     this.sessions = new SessionTable(database);
+    this.sets = new SetTable(database);
   }
 
   async registerRegion(region: string): Promise<void> {
