@@ -199,6 +199,52 @@ test("a deployment that wants no more pods than it has is released with its next
   assert.deepEqual(world.next(), { kind: "release" });
 });
 
+function shown(world: World, isHeld: boolean, replicas: number) {
+  const { wanted } = world;
+  const pods = () => world.pods.map(({ uid }) => uid);
+  world.live = replicas;
+  world.replacement.follow(world.owner, {
+    isHeld,
+    replicas,
+    wanted: wanted.replicas,
+    version: wanted.version,
+    pods,
+  });
+}
+
+test("the hold of another process goes on, and tries one more pod after an hour", async () => {
+  const world = new World();
+  world.pods = [honest("b"), weak("c")];
+  shown(world, true, 1);
+  assert.equal(world.limit, 1);
+  const decision = world.next();
+  assert.equal(decision.kind === "hold" && decision.limit, "same");
+  await world.clock.advance(60 * minute);
+  const later = world.next();
+  assert.equal(later.kind === "hold" && later.limit, "raised");
+  assert.equal(world.limit, 2);
+  world.pods = [honest("b"), weak("c"), honest("d")];
+  assert.deepEqual(world.next(), { kind: "release" });
+  // The mark is still there until that is applied.
+  shown(world, true, 2);
+  assert.equal(world.limit, undefined);
+});
+
+test("the hold of another process ends with its mark, but not because somebody only removed the mark", () => {
+  const world = new World();
+  shown(world, true, 1);
+  shown(world, false, 1);
+  assert.equal(world.limit, 1);
+  shown(world, false, 3);
+  assert.equal(world.limit, undefined);
+});
+
+test("a hold of its own does not end because somebody removed the mark and scaled", () => {
+  const world = heldWorld();
+  shown(world, false, 3);
+  assert.equal(world.limit, 2);
+});
+
 test("nothing is remembered of a deployment that was deleted", () => {
   const world = heldWorld();
   world.replacement.forget(world.owner);

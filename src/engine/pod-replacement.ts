@@ -5,8 +5,10 @@
 // - One pod of a deployment at a time. The next one waits until the deployment is complete again, or for five minutes.
 // - Within a budget per controller, so that a mistake in judging pods cannot end all of them.
 // - If a pod that was created since is as weak, replacing more does not help. The deployment is held: it gets no new pods
-//   and loses no others. After an hour, with a new version or after a restart of krane, it may have one more, which
-//   shows whether that has ended.
+//   and loses no others. After an hour or with a new version it may have one more, which shows whether that has ended.
+// - The owner carries a mark while it is held. A process that has just started, or follows another one that leads, goes on
+//   with that hold. Otherwise each restart would let all of its pods start. Somebody who can write the mark can hold
+//   their own deployment with it, as they can by other ways.
 import type { Clock } from "../concurrency/clock.ts";
 import type { ObjectRef } from "../kube/types.ts";
 import type { DeletionGuardOptions } from "./deletion-guard.ts";
@@ -76,6 +78,15 @@ interface Replaced {
   readonly known: ReadonlySet<string>;
 }
 
+/** What the live owner shows of a hold. */
+export interface ShownHold {
+  readonly isHeld: boolean;
+  readonly replicas: number;
+  readonly wanted: number;
+  readonly version: bigint;
+  pods(): readonly string[];
+}
+
 interface Hold {
   /** How many pods it may have. */
   limit: number;
@@ -84,6 +95,8 @@ interface Hold {
   triedMs: number;
   version: bigint;
   reason: string;
+  /** Another process began it, and this one has not changed it. */
+  isFollowed?: boolean;
 }
 
 export class PodReplacement {
@@ -91,6 +104,8 @@ export class PodReplacement {
   private readonly clock: Clock;
   private readonly replaced = new Map<string, Replaced>();
   private readonly holds = new Map<string, Hold>();
+  /** Released by this process, while the owner may still carry the mark. */
+  private readonly decided = new Set<string>();
   private evictedAtMs: number[] = [];
 
   constructor(budget: ReplacementBudget, clock: Clock) {
@@ -106,6 +121,32 @@ export class PodReplacement {
   forget(owner: string): void {
     this.replaced.delete(owner);
     this.holds.delete(owner);
+    this.decided.delete(owner);
+  }
+
+  /** Goes on with the hold of another process, and ends with it. */
+  follow(owner: string, { isHeld, replicas, wanted, version, pods }: ShownHold): void {
+    const hold = this.holds.get(owner);
+    if (!isHeld) {
+      this.decided.delete(owner);
+      // The other one has ended it.
+      if (hold?.isFollowed && replicas >= wanted) this.holds.delete(owner);
+      return;
+    }
+    if (hold !== undefined || this.decided.has(owner) || replicas >= wanted) return;
+    this.keepHold(owner, {
+      limit: replicas,
+      known: new Set(pods()),
+      triedMs: this.clock.nowMs(),
+      version,
+      reason: heldReason(owner, ", as an earlier leader saw"),
+      isFollowed: true,
+    });
+  }
+
+  private keepHold(owner: string, hold: Hold): void {
+    if (this.holds.size >= ownersMax) this.holds.clear();
+    this.holds.set(owner, hold);
   }
 
   next(group: PodGroup): PodDecision {
@@ -146,15 +187,14 @@ export class PodReplacement {
   }
 
   private startHold(group: PodGroup, known: ReadonlySet<string>): PodDecision {
-    if (this.holds.size >= ownersMax) this.holds.clear();
-    const hold = {
+    const hold: Hold = {
       limit: group.replicas(),
       known: new Set(known),
       triedMs: this.clock.nowMs(),
       version: group.wanted.version,
       reason: "",
     };
-    this.holds.set(group.owner, hold);
+    this.keepHold(group.owner, hold);
     return this.continueHold(group, hold);
   }
 
@@ -164,10 +204,12 @@ export class PodReplacement {
     const [first] = weak;
     const nowMs = this.clock.nowMs();
     if (first !== undefined) {
+      hold.isFollowed = false;
       hold.limit = Math.max(0, Math.min(hold.limit, group.replicas()) - weak.length);
       for (const { uid } of weak) hold.known.add(uid);
       hold.triedMs = nowMs;
-      hold.reason = heldReason(group.owner, first.weakness);
+      const { what, changedBy } = first.weakness;
+      hold.reason = heldReason(group.owner, `: ${what}, changed by ${changedBy}`);
       return { kind: "hold", reason: hold.reason, limit: "lowered" };
     }
     const { replicas, version } = group.wanted;
@@ -177,9 +219,12 @@ export class PodReplacement {
     const isDue = nowMs - hold.triedMs >= probeMs || version > hold.version;
     if (isHelped || (isDue && hold.limit >= replicas)) {
       this.forget(group.owner);
+      // The owner carries the mark until that is applied.
+      this.decided.add(group.owner);
       return { kind: "release" };
     }
     if (!isDue) return { kind: "hold", reason: hold.reason, limit: "same" };
+    hold.isFollowed = false;
     hold.limit += 1;
     hold.triedMs = nowMs;
     hold.version = version;
@@ -204,6 +249,7 @@ function newcomers(weak: readonly WeakPod[], known: ReadonlySet<string>): readon
   return weak.filter(({ uid, weakness }) => weakness.isFromCreation && !known.has(uid));
 }
 
-function heldReason(owner: string, { what, changedBy }: PodWeakness): string {
-  return `the cluster lowers the isolation of pods of ${owner} when it creates them: ${what}, changed by ${changedBy}. It gets no new pods. Look for a mutating webhook or admission policy`;
+/** `krane why` recognises the beginning. */
+function heldReason(owner: string, detail: string): string {
+  return `the cluster lowers the isolation of pods of ${owner} when it creates them${detail}. It gets no new pods. Look for a mutating webhook or admission policy`;
 }

@@ -51,6 +51,8 @@ export const annotationKeys = {
   manifestHash: "krane.unkey.com/manifest-hash",
   /** On pod templates, and so on pods: distinguishes pods of the current template from older ones. */
   templateHash: "krane.unkey.com/template-hash",
+  /** On a ReplicaSet that krane holds at fewer pods than wanted, because new ones would be less isolated. */
+  held: "krane.unkey.com/held",
   /** On objects that did not come from the stream: who ordered them. For people; krane does not read it. */
   origin: "krane.unkey.com/origin",
   /** On such objects: a token of the caller. For people; krane does not read it. */

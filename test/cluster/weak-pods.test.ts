@@ -41,7 +41,7 @@ async function startDeployment(t: TestContext, overrides: { readonly resyncMs?: 
   const plane = await createRegionPlane();
   await plane.admin.setDeployment(region, deployment(1, { replicas: 2, k8sNamespace: namespace }));
   const agent = await startClusterController(t, { cluster, account, plane }, overrides);
-  return { namespace, agent, ready: await readyPods(namespace) };
+  return { namespace, plane, agent, ready: await readyPods(namespace) };
 }
 
 async function podsIn(namespace: string): Promise<readonly Pod[]> {
@@ -125,7 +125,7 @@ test("a PodDisruptionBudget is respected", async (t) => {
 });
 
 test("if admission weakens the replacement too, the deployment is held, and nothing more is ended", async (t) => {
-  const { namespace, agent, ready } = await startDeployment(t, { resyncMs: 1_000 });
+  const { namespace, plane, agent, ready } = await startDeployment(t, { resyncMs: 1_000 });
   const [target, other] = ready;
   await installMutation(t, cluster, {
     name: `${namespace}.example.com`,
@@ -167,6 +167,19 @@ test("if admission weakens the replacement too, the deployment is held, and noth
   await resyncTwice(agent);
   assert.equal(withoutEvents(agent.api.writes).length, writes);
   assert.equal(agent.kept.of("evicted a pod").length, 1);
+
+  // The next process goes on with it.
+  await agent.stop();
+  const next = await startClusterController(t, { cluster, account, plane }, { resyncMs: 1_000 });
+  await eventually("it says so", () =>
+    assert.match(
+      reasonOf(next),
+      /^the cluster lowers the isolation of pods of .*, as an earlier leader saw\./,
+    ),
+  );
+  await resyncTwice(next);
+  assert.deepEqual(withoutEvents(next.api.writes), []);
+  assert.deepEqual((await podsIn(namespace)).map(uidOf), [uidOf(other)]);
 });
 
 function readyAtMs({ status }: Pod): number {

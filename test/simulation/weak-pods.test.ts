@@ -157,6 +157,45 @@ test("if the replacement is as weak, the deployment gets no new pods and loses n
   await world.stop();
 });
 
+test("a deployment that is held stays so after a restart, and tries one pod an hour later", async () => {
+  const { world, agent, running } = await createWorld(1);
+  const [target = assert.fail("no pod")] = await running();
+  let made = 0;
+  world.podWebhook = (pod) => {
+    made += 1;
+    return withHostProcesses(pod);
+  };
+  await annotate(world, target, { [hole]: "1" });
+  await world.until("it is held", async () => (await replicasOf(world)) === 0);
+  await world.setDeployment(1, { replicas: 5 });
+  await world.clock.advance(60_000);
+  assert.deepEqual([await replicasOf(world), made], [0, 2]);
+  await agent.stop();
+
+  const next = await world.startAgent();
+  await world.clock.advance(600_000);
+  assert.deepEqual([await replicasOf(world), made], [0, 2]);
+  assert.deepEqual(withoutEvents(next.writes), []);
+  assert.match(
+    reasonOf(next),
+    /^the cluster lowers the isolation of pods of .*, as an earlier leader saw\. It gets no new pods/,
+  );
+  await world.until(
+    "it has tried one more",
+    async () => made > 2 && (await replicasOf(world)) === 0,
+    4_000_000,
+  );
+  assert.deepEqual([made, evictionsOf(next).length], [3, 0]);
+
+  world.podWebhook = undefined;
+  await next.stop();
+  await world.startAgent();
+  await world.until("it has all its pods", async () => (await running()).length === 5, 5_000_000);
+  const [set] = await world.replicaSets();
+  assert.equal(set?.metadata?.annotations?.[annotationKeys.held], undefined);
+  await world.stop();
+});
+
 test("while it is held, edits of others are repaired, and a new version tries with one pod", async () => {
   const { world, agent, running } = await createWorld(3);
   const [target = assert.fail("no pod")] = await running();

@@ -261,7 +261,7 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
     const templateHash = () => this.replicaSets.get(key)?.value.templateHash;
     let chosen: { readonly of: DeploymentSpec; readonly replicaSet: ChosenReplicaSet } | undefined;
     const choose = () => {
-      const current = this.limited(key, spec);
+      const current = this.limited(key, spec, version);
       if (chosen?.of !== current) chosen = { of: current, replicaSet: this.choice.of(current, templateHash) };
       return chosen.replicaSet;
     };
@@ -294,12 +294,18 @@ class DeploymentDefinition implements ControllerDefinition<DeploymentSpec, SeenD
   }
 
   /** The spec with fewer replicas, while new pods would be less isolated than their template. */
-  private limited(key: string, spec: DeploymentSpec): DeploymentSpec {
+  private limited(key: string, spec: DeploymentSpec, version: bigint): DeploymentSpec {
+    const live = this.replicaSets.get(key);
+    if (live?.value.ownership.kind === "ours") {
+      const { isHeld = false, replicas } = live.value;
+      const pods = () => this.pods.cache.byIndex("owner", live.uid).map(({ uid }) => uid);
+      this.replacement.follow(ownerOf(key), { isHeld, replicas, pods, wanted: spec.replicas, version });
+    }
     const limit = this.replacement.limitOf(ownerOf(key));
     if (limit === undefined || limit >= spec.replicas) return spec;
     const known = this.limitedSpecs.get(spec);
     if (known?.replicas === limit) return known;
-    const limited = { ...spec, replicas: limit };
+    const limited = { ...spec, replicas: limit, isHeld: true as const };
     this.limitedSpecs.set(spec, limited);
     return limited;
   }

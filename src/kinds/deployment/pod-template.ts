@@ -209,7 +209,8 @@ const minReadySeconds = 30;
  * over the ReplicaSet of an older agent in place without touching its pods.
  */
 export function desiredReplicaSet(spec: DeploymentSpec, settings: PodSettings): ReplicaSet {
-  const annotations = orderAnnotations(spec.kept);
+  const held = spec.isHeld && { [annotationKeys.held]: "isolation" };
+  const annotations = { ...orderAnnotations(spec.kept), ...held };
   return withManifestHash<ReplicaSet>({
     apiVersion: "apps/v1",
     kind: "ReplicaSet",
@@ -217,7 +218,7 @@ export function desiredReplicaSet(spec: DeploymentSpec, settings: PodSettings): 
       name: spec.name,
       namespace: spec.namespace,
       labels: deploymentLabels(spec),
-      ...(annotations && { annotations }),
+      ...(Object.keys(annotations).length > 0 && { annotations }),
     },
     spec: {
       replicas: spec.replicas,

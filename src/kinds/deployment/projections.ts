@@ -39,6 +39,8 @@ export interface ReplicaSetProjection {
   readonly refusal?: string;
   /** The finalizers that its deletion waits for. */
   readonly heldBy?: string;
+  /** Some krane held it at fewer pods than wanted. */
+  readonly isHeld?: true;
 }
 
 /** Without its name, which is in the cache key already. */
@@ -118,6 +120,7 @@ export function projectReplicaSet(replicaSet: ReplicaSet, seal: Seal): ReplicaSe
     ...(essence && { essence }),
     ...(refusal !== undefined && { refusal }),
     ...(heldBy !== undefined && { heldBy }),
+    ...(metadata?.annotations?.[annotationKeys.held] !== undefined && { isHeld: true as const }),
   };
 }
 

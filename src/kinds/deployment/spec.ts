@@ -45,6 +45,8 @@ export interface DeploymentSpec extends DeploymentRef {
   readonly healthcheck?: Healthcheck;
   /** Absent if it came from the control plane's stream. */
   readonly kept?: KeptOrder;
+  /** It has fewer replicas than wanted, because new pods would be less isolated. */
+  readonly isHeld?: true;
 }
 
 /** Namespace and name of a deployment's ReplicaSet. */
