@@ -73,6 +73,17 @@ test("a Delete that a response contradicts is applied when a later response agre
   assert.deepEqual([await confirm(), world.replays], [true, 1]);
 });
 
+test("a state with a lower version confirms nothing, and the resync decides which one is older", async () => {
+  const { store, world, confirm } = setUp(state(7n, apply));
+  for (const want of [{ kind: "apply", spec: "another" }, { kind: "delete" }] as const) {
+    world.response = found(state(3n, want));
+    for (let attempt = 0; attempt < 5; attempt++) assert.equal(await confirm(), false);
+  }
+  assert.deepEqual(store.get("a")?.want, apply);
+  world.response = found(state(7n, apply));
+  assert.equal(await confirm(), true);
+});
+
 test("a response that cannot be read confirms nothing", async () => {
   const { world, confirm } = setUp(state(1n, apply));
   world.response = {

@@ -2,7 +2,8 @@
 // while the leader before it may have applied newer versions. So a new leader asks the control plane about a key before
 // it acts on it for the first time (K3). Otherwise it would delete an object that was deleted once and ordered again.
 // Without a response the key waits, as it does in an agent that starts without a control plane. It also waits if the
-// control plane does not know it: the leader before may have deleted it, and its absence is up to the resync (K5).
+// control plane does not know it: the leader before may have deleted it, and its absence is up to the resync (K5). And it
+// waits if the control plane answers with an older version: the leader before may have followed one that was restored.
 import { isAbort } from "../concurrency/abort.ts";
 import type { DesiredRequest, DesiredResponse } from "../control-plane/connection.ts";
 import { ControlPlaneError } from "../control-plane/error.ts";
@@ -77,6 +78,10 @@ export class UnconfirmedKeys<Spec> {
     if (state.kind === "bare") return false;
     const { key } = question;
     const { message } = state;
+    // The control plane lags, or was restored. Only the passes of the resync, a minute apart, tell which.
+    const known = store.get(key);
+    const isLower = message.version > 0n && message.version < (known?.version ?? 0n);
+    if (message.key === key && known?.want.kind !== "delete" && isLower) return false;
     const before = store.contradictions(key);
     const outcome = store.answer(question, message, fingerprint);
     if (outcome === "changed" && message.key !== key) enqueue(message.key);
