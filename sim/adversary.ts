@@ -1,7 +1,16 @@
 // The faults that a world can have, by the ids of docs/faults.md. Each begins at a time that the plan says, and ends by
 // itself; `healAll` ends them all.
 import type { Choices } from "./choices.ts";
+import {
+  annotatingWebhook,
+  denyingWebhook,
+  failingWebhook,
+  type Rule,
+  rejectedToken,
+  revokedRight,
+} from "./cluster-rules.ts";
 import { loseRow } from "./life.ts";
+import { namespaces } from "./places.ts";
 import type { SimAgent } from "./sim-agent.ts";
 import { region, type World } from "./world.ts";
 
@@ -118,11 +127,89 @@ async function emptyPlane(world: World): Promise<void> {
   await world.notePlaneRows();
 }
 
+/** For a while agents reach a server that does not have some of the rows, as one for another region. */
+async function loseRowsForAWhile(world: World, choices: Choices): Promise<void> {
+  const backup = await world.plane.backup();
+  const share = choices.one([0.3, 0.7, 1]);
+  const rows = backup.rows.filter(() => !choices.chance(share));
+  world.trace.add("control plane", `answers with ${rows.length} of ${backup.rows.length} rows`);
+  await world.plane.pretend({ ...backup, rows });
+  const ms = choices.between(10_000, 90_000);
+  world.clock.setTimer(ms, () => world.plane.endLag());
+}
+
+/** Of a control plane that names no incarnation, an agent believes an older state after three passes of the resync. */
+function lagMaxMs({ plane }: World): number {
+  return plane.namesIncarnation ? 200_000 : 90_000;
+}
+
 /** Agents reach a replica that stays as it is now, while the primary goes on. */
 async function lag(world: World, choices: Choices): Promise<void> {
   await world.plane.lag(await world.plane.backup());
-  world.clock.setTimer(choices.between(10_000, 200_000), () => world.plane.endLag());
+  world.clock.setTimer(choices.between(10_000, lagMaxMs(world)), () => world.plane.endLag());
 }
+
+/** Longer than the silence after which an agent opens a watch again. */
+const watchLagMaxMs = 100_000;
+
+function watchesLag(world: World, choices: Choices): void {
+  const link = agentOf(world, choices).linkTo("kube");
+  if (link === undefined) return;
+  const { weather } = link;
+  const eventDelayMs = choices.between(1_000, watchLagMaxMs);
+  forAWhile(
+    world,
+    choices.between(20_000, 200_000),
+    () => Object.assign(weather, { eventDelayMs }),
+    () => Object.assign(weather, { eventDelayMs: 0 }),
+  );
+}
+
+/** Streams send what they have sent before once more, from their beginning. */
+function replayStreams(world: World, choices: Choices): void {
+  const link = agentOf(world, choices).linkTo("plane");
+  if (link === undefined) return;
+  const { weather } = link;
+  const replayRate = choices.between(0.02, 0.5);
+  forAWhile(
+    world,
+    choices.between(10_000, 150_000),
+    () => Object.assign(weather, { replayRate }),
+    () => Object.assign(weather, { replayRate: 0 }),
+  );
+}
+
+function rule(create: (choices: Choices) => Rule) {
+  return (world: World, choices: Choices) => {
+    const { rules } = world.cluster;
+    const added = create(choices);
+    forAWhile(
+      world,
+      choices.between(10_000, 240_000),
+      () => rules.add(added),
+      () => rules.delete(added),
+    );
+  };
+}
+
+const rights = [
+  "replicasets",
+  "deployments",
+  "pods",
+  "ciliumnetworkpolicies",
+  "namespaces",
+  "leases",
+] as const;
+
+function anyRevokedRight(choices: Choices): Rule {
+  return revokedRight(choices.one(rights), choices.one(["read", "write"] as const));
+}
+
+const webhooks = [
+  denyingWebhook,
+  annotatingWebhook,
+  (namespace: string) => failingWebhook(namespace, 10_000),
+];
 
 function vaultDown(world: World, choices: Choices): void {
   forAWhile(
@@ -185,6 +272,22 @@ export const faults: readonly (Fault & { readonly weight: number })[] = [
   { ids: ["B12"], name: "empty the control plane", weight: 1, begin: emptyPlane },
   { ids: ["B12"], name: "lose a row of the control plane", weight: 2, begin: loseRow },
   { ids: ["B17"], name: "a lagging replica answers", weight: 3, begin: lag },
+  { ids: ["B12"], name: "a server for another region answers", weight: 3, begin: loseRowsForAWhile },
+  { ids: ["B06"], name: "replay the control plane's streams", weight: 3, begin: replayStreams },
+  { ids: ["C06"], name: "an agent's watches lag", weight: 4, begin: watchesLag },
+  {
+    ids: ["D11"],
+    name: "an admission webhook interferes",
+    weight: 4,
+    begin: rule((choices) => choices.one(webhooks)(choices.one([...namespaces, "sentinel"]))),
+  },
+  { ids: ["D21"], name: "revoke a right of the agents", weight: 3, begin: rule(anyRevokedRight) },
+  {
+    ids: ["D23"],
+    name: "reject the token of an agent",
+    weight: 2,
+    begin: rule((choices) => rejectedToken(choices.one(["a", "b"]))),
+  },
   { ids: ["F01"], name: "vault down", weight: 2, begin: vaultDown },
 ];
 
@@ -192,6 +295,7 @@ export const faults: readonly (Fault & { readonly weight: number })[] = [
 export function healAll(world: World): void {
   world.trace.add("adversary", `stops, in ${region}`);
   Object.assign(world.cluster.weather, { refusals: 0, lateFailures: 0, isDown: false });
+  world.cluster.rules.clear();
   world.plane.heal();
   world.vault.isDown = false;
   for (const { metadata } of world.cluster.list("nodes"))

@@ -14,4 +14,8 @@ export const failedSeeds: readonly { readonly seed: number; readonly found: stri
     found:
       "a workload relied on a policy that was deleted during an outage, before its watch was open again (K8)",
   },
+  {
+    seed: 9,
+    found: "a new leader wrote what it knew from before its control plane was restored (K3)",
+  },
 ];

@@ -181,7 +181,7 @@ class Watch {
       for await (const value of values) {
         const fate = link.fateOf("event", `watch ${this.path}`);
         if (fate?.kind === "cut") return this.arrive(() => this.stop(this.broken("cut inside a line")));
-        this.lastDueMs = Math.max(this.lastDueMs, link.notBefore(fate));
+        this.lastDueMs = Math.max(this.lastDueMs, link.eventNotBefore(fate));
         this.arrive(() => {
           this.queue.push(value);
           this.awaitNext();

@@ -6,34 +6,23 @@ import type { ApplyInit, KindName } from "../src/kinds/kinds.ts";
 import { createSpec } from "../src/server/kind-messages.ts";
 import { stopping } from "../src/server/row-rules.ts";
 import type { Choices } from "./choices.ts";
+import {
+  copyByHand,
+  createForeign,
+  deleteByHand,
+  deleteNamespace,
+  editByHand,
+  holdByHand,
+  pick,
+} from "./people.ts";
+import { anyPlace, namespaces, type Place } from "./places.ts";
 import type { LiveObject } from "./sim-cluster.ts";
 import { canary } from "./sim-vault.ts";
 import { region, type World } from "./world.ts";
 
 export type Action = (world: World, choices: Choices) => Promise<void>;
 
-const namespaces = ["acme", "bolt", "cask"];
-const slots = 5;
 const author = (world: World) => ({ by: "sim", atMs: world.clock.wallMs() });
-
-/** A place for a deployment: its name never changes, but its id does when it is created again. */
-export function placeOf(namespace: string, slot: number) {
-  const environment = `env_${namespace}${slot % 2}`;
-  return {
-    namespace,
-    name: `${namespace}-web-${slot}`,
-    environment,
-    workspaceId: `ws_${namespace}`,
-    projectId: `proj_${namespace}`,
-  };
-}
-
-export type Place = ReturnType<typeof placeOf>;
-
-function anyPlace(choices: Choices): Place {
-  const namespace = choices.one(namespaces);
-  return placeOf(namespace, choices.index(slots));
-}
 
 async function rowsOf<K extends KindName>(world: World, kind: K) {
   return world.plane.store.rows(region, kind);
@@ -153,89 +142,6 @@ export async function loseRow(world: World, choices: Choices): Promise<void> {
   world.ledger.vanished(kind, id, world.clock.nowMs());
 }
 
-const groups = {
-  replicasets: "apps",
-  deployments: "apps",
-  ciliumnetworkpolicies: "cilium.io",
-  pods: "",
-} as const;
-type Plural = keyof typeof groups;
-const versions = { apps: "v1", "cilium.io": "v2", "": "v1" } as const;
-
-export function pathOf(plural: Plural, { metadata: { namespace = "", name = "" } }: LiveObject): string {
-  const group = groups[plural];
-  const root = group === "" ? "/api/v1" : `/apis/${group}/${versions[group]}`;
-  return `${root}/namespaces/${namespace}/${plural}/${name}`;
-}
-
-function pick(world: World, choices: Choices, plural: Plural): LiveObject | undefined {
-  const objects = world.cluster.list(plural, groups[plural]);
-  return objects.length === 0 ? undefined : choices.one(objects);
-}
-
-/** Somebody deletes an object that krane manages, or a pod. */
-async function deleteByHand(world: World, choices: Choices): Promise<void> {
-  const plural = choices.one([
-    "replicasets",
-    "deployments",
-    "ciliumnetworkpolicies",
-    "pods",
-    "pods",
-  ] as const);
-  const object = pick(world, choices, plural);
-  if (object !== undefined) await world.cluster.kubectl({ method: "DELETE", path: pathOf(plural, object) });
-}
-
-const edits: readonly ((choices: Choices) => unknown)[] = [
-  (choices) => ({ spec: { replicas: choices.index(5) } }),
-  () => ({ metadata: { labels: { "people.example/note": "mine" } } }),
-  () => ({ metadata: { labels: { "app.kubernetes.io/managed-by": null } } }),
-  () => ({ metadata: { annotations: { "krane.unkey.com/seal": "forged" } } }),
-  () => ({ metadata: { annotations: { "krane.unkey.com/manifest-hash": "0" } } }),
-  () => ({ spec: { template: { spec: { runtimeClassName: null } } } }),
-  () => ({ spec: { template: { spec: { hostNetwork: true } } } }),
-  () => ({ spec: { template: { spec: { terminationGracePeriodSeconds: 7 } } } }),
-];
-
-/** Somebody edits a workload with kubectl. */
-async function editByHand(world: World, choices: Choices): Promise<void> {
-  const plural = choices.one(["replicasets", "replicasets", "deployments"] as const);
-  const object = pick(world, choices, plural);
-  // The ReplicaSet of an apps/v1 Deployment is not krane's, and the embedded cluster does not repair its template.
-  if (object === undefined || object.metadata.ownerReferences?.[0]?.kind === "Deployment") return;
-  const body = choices.one(edits)(choices);
-  const contentType = "application/merge-patch+json";
-  await world.cluster.kubectl({ method: "PATCH", path: pathOf(plural, object), contentType, body });
-}
-
-/**
- * Somebody creates a ReplicaSet of their own under a name that a tenant may use later, with krane's labels. Its pods pose
- * as those of a tenant.
- */
-async function createForeign(world: World, choices: Choices): Promise<void> {
-  const { namespace, name, environment } = anyPlace(choices);
-  const labels = {
-    "app.kubernetes.io/managed-by": "krane",
-    "app.kubernetes.io/component": "deployment",
-    "unkey.com/deployment.id": `d_${namespace}${name.at(-1)}-0`,
-    "unkey.com/environment.id": environment,
-  };
-  const selector = { "foreign.example/app": name };
-  const containers = [{ name: "app", image: "registry.example/foreign/app" }];
-  const template = {
-    metadata: { labels: { ...labels, ...selector } },
-    spec: { runtimeClassName: "gvisor", containers },
-  };
-  const body = {
-    apiVersion: "apps/v1",
-    kind: "ReplicaSet",
-    metadata: { name: choices.chance(0.3) ? name : `foreign-${name}`, namespace, labels },
-    spec: { replicas: choices.index(2), selector: { matchLabels: selector }, template },
-  };
-  const path = `/apis/apps/v1/namespaces/${namespace}/replicasets`;
-  await world.cluster.kubectl({ method: "POST", path, contentType: "application/json", body });
-}
-
 async function loseNode(world: World, choices: Choices): Promise<void> {
   const name = String(choices.one(world.cluster.list("nodes")).metadata.name);
   world.trace.add("cluster", `node ${name} is lost`);
@@ -312,6 +218,9 @@ export const life: readonly (readonly [weight: number, name: string, action: Act
   [6, "delete by hand", deleteByHand],
   [8, "edit by hand", editByHand],
   [2, "create a foreign object", createForeign],
+  [2, "copy an object by hand", copyByHand],
+  [2, "hold an object with a finalizer", holdByHand],
+  [1, "delete a namespace", deleteNamespace],
   [2, "lose a node", loseNode],
   [3, "break images", breakImages],
   [12, "ask for secrets", askForSecrets],

@@ -13,11 +13,23 @@ export interface Weather {
   responseLoss: number;
   /** The share of messages of a stream with which its connection breaks. */
   cutRate: number;
+  /** The share of messages of a stream after which all earlier ones of it come again. */
+  replayRate: number;
+  /** How late the messages of a stream are, because its server lags. */
+  eventDelayMs: number;
   /** Nothing passes. */
   isDown: boolean;
 }
 
-const calm: Weather = { latencyMaxMs: 20, requestLoss: 0, responseLoss: 0, cutRate: 0, isDown: false };
+const calm: Weather = {
+  latencyMaxMs: 20,
+  requestLoss: 0,
+  responseLoss: 0,
+  cutRate: 0,
+  replayRate: 0,
+  eventDelayMs: 0,
+  isDown: false,
+};
 
 // An agent pings its control plane, and notices a dead connection after 10 s without a frame and 5 s without a response.
 const pingMs = 15_000;
@@ -121,6 +133,11 @@ export class Link {
   /** When a message arrives at the earliest. */
   notBefore(fate: Interference | undefined): number {
     return fate?.kind === "hold" ? this.clock.nowMs() + fate.ms : 0;
+  }
+
+  /** When a message of a stream arrives at the earliest. */
+  eventNotBefore(fate: Interference | undefined): number {
+    return Math.max(this.notBefore(fate), this.clock.nowMs() + this.weather.eventDelayMs);
   }
 
   /** Returns a function that forgets the stream. */

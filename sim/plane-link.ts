@@ -106,14 +106,17 @@ function received<M>(
     forget();
     connection.abort();
   };
+  const sent: M[] = [];
   const send = async () => {
     try {
       for await (const each of message) {
         const fate = link.fateOf("event", what);
         if (fate?.kind === "cut")
           return arrive(() => stop(new ConnectError("cut inside a message", Code.Unavailable)));
-        lastDueMs = Math.max(lastDueMs, link.notBefore(fate));
-        arrive(() => queue.push(each));
+        lastDueMs = Math.max(lastDueMs, link.eventNotBefore(fate));
+        sent.push(each);
+        const isReplayed = link.choices.chance(link.weather.replayRate);
+        for (const one of isReplayed ? [each, ...sent] : [each]) arrive(() => queue.push(one));
       }
       arrive(() => stop());
     } catch (error) {

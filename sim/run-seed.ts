@@ -3,6 +3,7 @@ import type { AnyKind } from "../src/kinds/kinds.ts";
 import { faults, healAll } from "./adversary.ts";
 import { Choices } from "./choices.ts";
 import { life } from "./life.ts";
+import { AnswersOracle } from "./oracles/answers.ts";
 import { Convergence } from "./oracles/convergence.ts";
 import { IsolationOracle, LeaseOracle } from "./oracles/isolation.ts";
 import { OrdersOracle } from "./oracles/orders.ts";
@@ -39,6 +40,8 @@ export interface SeedOutcome {
   readonly lastLines: readonly string[];
 }
 
+/** How many seeds have a control plane that does not name its incarnation, as older ones. */
+const unnamedShare = 0.25;
 const disturbedMsDefault = 20 * 60_000;
 // A deletion that is held back, a namespace in back-off and a node that was lost all take minutes.
 const settleMaxMs = 25 * 60_000;
@@ -93,7 +96,8 @@ function weighted(names: readonly (readonly [number, string])[], point: number):
 export async function runSeed(options: SeedOptions): Promise<SeedOutcome> {
   const { seed, kinds, disturbedMs = disturbedMsDefault, only, onTraceLine } = options;
   const plan = planOf(seed, disturbedMs).filter(({ index }) => only?.has(index) ?? true);
-  const world = await World.create({ seed, kinds, ...(onTraceLine && { onTraceLine }) });
+  const namesIncarnation = !new Choices(seed, "world").chance(unnamedShare);
+  const world = await World.create({ seed, kinds, namesIncarnation, ...(onTraceLine && { onTraceLine }) });
   const convergence = watchEverything(world);
   for (const agent of world.agents) agent.start();
   const startMs = world.clock.nowMs();
@@ -126,6 +130,7 @@ export function watchEverything(world: World): Convergence {
     convergence,
   ];
   for (const oracle of oracles) world.watch(oracle);
+  new AnswersOracle(world).start();
   return convergence;
 }
 

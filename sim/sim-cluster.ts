@@ -5,6 +5,7 @@ import {
   type ApiRequest,
   type ApiResponse,
   type ApiServer,
+  administrator,
   createApiServer,
   createHandler,
   type RunningControllers,
@@ -12,10 +13,11 @@ import {
   startControllers,
   type WholeResponse,
 } from "@krane/kube-apiserver";
-import type { Clock } from "../src/concurrency/clock.ts";
+import { type Clock, sleep } from "../src/concurrency/clock.ts";
 import { ciliumDefinition } from "../src/dev/cilium-definition.ts";
 import { createFixture } from "../src/dev/cluster-fixture.ts";
 import type { Choices } from "./choices.ts";
+import { type Rule, refused } from "./cluster-rules.ts";
 
 /** An object as the server stores it. */
 export type LiveObject = Readonly<Record<string, unknown>> & { readonly metadata: LiveMetadata };
@@ -84,6 +86,7 @@ export interface SimClusterDeps {
 export class SimCluster {
   readonly server: ApiServer;
   readonly weather: ApiWeather = { refusals: 0, lateFailures: 0, isDown: false };
+  readonly rules = new Set<Rule>();
   private readonly deps: SimClusterDeps;
   private controllers: RunningControllers | undefined;
   private readonly stopping = new AbortController();
@@ -143,7 +146,17 @@ export class SimCluster {
       ...this.server,
       handle: (request: ServerRequest) => this.execute(actor, request, isDisturbed),
     };
-    return createHandler(server, { userAgent });
+    const handler = createHandler(server, { userAgent });
+    return async (request, signal) => {
+      const delayMs = this.ruleFor(actor, { ...request, user: administrator })?.afterMs ?? 0;
+      if (delayMs > 0) await sleep(this.deps.clock, delayMs, signal);
+      return handler(request, signal);
+    };
+  }
+
+  private ruleFor(actor: string, request: ServerRequest): Rule | undefined {
+    for (const rule of this.rules) if (rule.matches(actor, request)) return rule;
+    return undefined;
   }
 
   /** A request of a person, with kubectl's rights. */
@@ -159,11 +172,14 @@ export class SimCluster {
       const refusal = this.deps.choices.one(refusals);
       return this.audited(actor, request, refused(refusal), []);
     }
+    const rule = this.ruleFor(actor, request);
+    if (rule?.refusal !== undefined) return this.audited(actor, request, refused(rule.refusal), []);
+    const changed = rule?.change && { ...request, body: rule.change(request.body) };
     const outer = this.actor;
     this.actor = actor;
     this.changes = [];
     try {
-      const response = this.server.handle(request);
+      const response = this.server.handle(changed ?? request);
       const isLate =
         isDisturbed && request.method !== "GET" && this.deps.choices.chance(this.weather.lateFailures);
       const shown = isLate && response.kind === "whole" ? refused(refusals[3]) : response;
@@ -184,11 +200,4 @@ export class SimCluster {
     this.deps.onAudit({ atMs: this.deps.clock.nowMs(), actor, request, status, changes });
     return response;
   }
-}
-
-function refused(refusal: (typeof refusals)[number]): WholeResponse {
-  const { status: code, reason } = refusal;
-  const body = { kind: "Status", apiVersion: "v1", status: "Failure", message: "injected", reason, code };
-  const retryAfterSeconds = "retryAfterSeconds" in refusal ? refusal.retryAfterSeconds : undefined;
-  return { kind: "whole", status: code, body, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
 }

@@ -21,6 +21,8 @@ export interface SimPlaneDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly region: string;
+  /** Whether it names its incarnation. Older ones do not, and have no digests. */
+  readonly namesIncarnation: boolean;
   /** Sees every authenticated call. */
   readonly observer: Interceptor;
 }
@@ -39,6 +41,10 @@ export class SimPlane {
 
   get store(): MemoryStore {
     return this.plane.store;
+  }
+
+  get namesIncarnation(): boolean {
+    return this.deps.namesIncarnation;
   }
 
   get isDown(): boolean {
@@ -95,6 +101,13 @@ export class SimPlane {
     this.plane = await this.fromBackup({ incarnation, counter: 0n, rows: [] }, false);
   }
 
+  /** Agents reach another server that claims the same history, with these rows. */
+  async pretend(backup: Backup): Promise<void> {
+    this.plane.faults.cutStreams();
+    this.replica?.faults.cutStreams();
+    this.replica = await this.fromBackup(backup, false);
+  }
+
   /** Agents reach a replica that has only what the backup has. */
   async lag(backup: Backup): Promise<void> {
     this.plane.faults.cutStreams();
@@ -110,10 +123,9 @@ export class SimPlane {
   }
 
   private open(incarnation?: Backup["incarnation"]): InMemoryControlPlane {
-    const { clock, log, observer } = this.deps;
-    return createInMemoryControlPlane(
-      { tokens: [new Secret(controlToken)], interceptors: [observer], ...(incarnation && { incarnation }) },
-      { clock, log },
-    );
+    const { clock, log, observer, namesIncarnation } = this.deps;
+    const named = namesIncarnation ? incarnation && { incarnation } : ({ incarnation: "unnamed" } as const);
+    const tokens = [new Secret(controlToken)];
+    return createInMemoryControlPlane({ tokens, interceptors: [observer], ...named }, { clock, log });
   }
 }

@@ -37,6 +37,8 @@ export interface Oracle {
 export interface WorldOptions {
   readonly seed: number;
   readonly kinds: readonly AnyKind[];
+  /** Whether the control plane does; default true. */
+  readonly namesIncarnation?: boolean;
   readonly onTraceLine?: (line: string) => void;
   readonly interfere?: SimAgentDeps["interfere"];
 }
@@ -56,6 +58,7 @@ export class World {
   /** The uids of what agents created. */
   private readonly ofAgents = new Set<string>();
   private readonly oracles: Oracle[] = [];
+  isOver = false;
   /** While false, an agent that ends is not started again. */
   private isKubeletUp = true;
 
@@ -96,7 +99,13 @@ export class World {
     const world = new World(
       options,
       (self) =>
-        new SimPlane({ clock: self.clock, log: self.quietLog(), region, observer: self.observeCalls() }),
+        new SimPlane({
+          clock: self.clock,
+          log: self.quietLog(),
+          region,
+          namesIncarnation: options.namesIncarnation ?? true,
+          observer: self.observeCalls(),
+        }),
     );
     await world.plane.store.registerRegion(region);
     const started = world.cluster.start();
@@ -165,6 +174,7 @@ export class World {
 
   /** Ends everything without a word, when the run is over. */
   abandon(): void {
+    this.isOver = true;
     this.isKubeletUp = false;
     for (const agent of this.agents) agent.kill();
     this.cluster.stop();

@@ -1,4 +1,5 @@
 // What oracles share: how to read the audit trail.
+import type { KindName } from "../../src/kinds/kinds.ts";
 import { ownNamespace } from "../sim-agent.ts";
 import type { AuditedChange, AuditRecord } from "../sim-cluster.ts";
 
@@ -17,3 +18,10 @@ export function managedChanges({ actor, changes }: AuditRecord): readonly Audite
 export function nameOf({ plural, namespace, name }: AuditedChange): string {
   return `${plural} ${namespace}/${name}`;
 }
+
+/** The Kubernetes kind that each kind of desired state becomes. */
+export const placesOfKinds: Readonly<Record<KindName, readonly [plural: string, group: string]>> = {
+  deployment: ["replicasets", "apps"],
+  sentinel: ["deployments", "apps"],
+  policy: ["ciliumnetworkpolicies", "cilium.io"],
+};

@@ -1,17 +1,13 @@
 // K11 and K12: what still differs between the control plane and the cluster, and whether agents write although nothing does.
 import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../src/gen/ctrl/v1/deployment_pb.ts";
-import { type KindName, kindNames } from "../../src/kinds/kinds.ts";
+import { type ObjectStatus, ObjectStatus_Outcome as Outcome } from "../../src/gen/krane/v1/agent_pb.ts";
+import { type KindName, kindNames, kindOf } from "../../src/kinds/kinds.ts";
 import { annotationKeys, labelKeys, managedBy } from "../../src/model/labels.ts";
 import { orderBehind } from "../ledger.ts";
 import type { AuditRecord, LiveObject } from "../sim-cluster.ts";
 import { type Oracle, region, type World } from "../world.ts";
-import { managedChanges, nameOf } from "./audit-view.ts";
-
-const places: Readonly<Record<KindName, readonly [plural: string, group: string]>> = {
-  deployment: ["replicasets", "apps"],
-  sentinel: ["deployments", "apps"],
-  policy: ["ciliumnetworkpolicies", "cilium.io"],
-};
+import { objectsOfLeader } from "./answers.ts";
+import { managedChanges, nameOf, placesOfKinds } from "./audit-view.ts";
 
 export class Convergence implements Oracle {
   private readonly world: World;
@@ -47,12 +43,52 @@ export class Convergence implements Oracle {
 
   async differences(): Promise<readonly string[]> {
     const found = await Promise.all(kindNames.map((kind) => this.differencesOf(kind)));
-    return [...found.flat(), ...(await this.reportDifferences())];
+    const reports = [...(await this.reportDifferences()), ...(await this.sentinelDifferences())];
+    return [...found.flat(), ...reports, ...(await this.answerDifferences())];
+  }
+
+  /** The leader says of every object that it is in sync, in its newest version. */
+  private async answerDifferences(): Promise<string[]> {
+    const [objects] = (await Promise.all(this.world.agents.map(objectsOfLeader))).filter(Array.isArray);
+    if (objects === undefined) return ["no agent leads"];
+    const answers = new Map(objects.map((one: ObjectStatus) => [`${one.controller} ${one.id}`, one]));
+    const found: string[] = [];
+    for (const kind of kindNames) {
+      const [plural, group] = placesOfKinds[kind];
+      const taken = this.foreignNames(plural, group);
+      for (const { id, desired, spec, version } of await this.world.plane.store.rows(region, kind)) {
+        if (desired !== "running" || taken.has(placeOfSpec(spec))) continue;
+        const answer = answers.get(`${kindOf(kind).controller} ${id}`);
+        const isInSync = answer?.outcome === Outcome.APPLIED || answer?.outcome === Outcome.UNCHANGED;
+        if (!isInSync || answer.appliedVersion !== version)
+          found.push(
+            `the leader says of ${kind} ${id} in version ${version}: ${answer === undefined ? "nothing" : `outcome ${answer.outcome} in version ${answer.appliedVersion} ${answer.reason}`}`,
+          );
+      }
+    }
+    return found;
+  }
+
+  /** The control plane knows how many pods of each sentinel are available. */
+  private async sentinelDifferences(): Promise<string[]> {
+    const live = this.world.cluster.list("deployments", "apps");
+    const found: string[] = [];
+    for (const { id, desired, spec } of await this.world.plane.store.rows(region, "sentinel")) {
+      const object = live.find(({ metadata }) => metadata.labels?.[labelKeys.sentinelId] === id);
+      if (desired !== "running" || object === undefined || !this.world.isOfAgents(object)) continue;
+      const { availableReplicas = 0 } = (object["status"] ?? {}) as { availableReplicas?: number };
+      const report = (await this.world.plane.store.object(region, "sentinel", id))?.report;
+      if (report?.availableReplicas !== availableReplicas)
+        found.push(
+          `sentinel ${id} (${spec.k8sName}) is reported with ${report?.availableReplicas} available pods of ${availableReplicas}`,
+        );
+    }
+    return found;
   }
 
   private async differencesOf(kind: KindName): Promise<string[]> {
     const rows = await this.world.plane.store.rows(region, kind);
-    const [plural, group] = places[kind];
+    const [plural, group] = placesOfKinds[kind];
     const live = this.world.cluster.list(plural, group).filter((object) => this.world.isOfAgents(object));
     const byId = new Map<string, LiveObject>();
     for (const object of live) {
@@ -62,7 +98,7 @@ export class Convergence implements Oracle {
     const taken = this.foreignNames(plural, group);
     return rows.flatMap(({ id, desired, spec }) => {
       const object = byId.get(id);
-      const place = "k8sNamespace" in spec ? `${spec.k8sNamespace}/${spec.k8sName}` : "";
+      const place = placeOfSpec(spec);
       if (taken.has(place)) return [];
       if (desired === "stopped") return object === undefined ? [] : [`${kind} ${id} is still there`];
       if (object === undefined) return [`${kind} ${id} is missing`];
@@ -89,7 +125,8 @@ export class Convergence implements Oracle {
     if (live.replicas !== replicas)
       return [`${kind} ${id} has ${live.replicas} replicas instead of ${replicas}`];
     const pod = live.template?.spec ?? {};
-    const isEdited = pod.hostNetwork === true || pod.terminationGracePeriodSeconds === 7;
+    const isEdited =
+      pod.hostNetwork === true || pod.terminationGracePeriodSeconds === 7 || pod.containers?.length !== 1;
     if (isEdited || (kind === "deployment" && pod.runtimeClassName !== "gvisor"))
       return [`${kind} ${id} is still edited`];
     const { readyReplicas = 0 } = (object["status"] ?? {}) as { readyReplicas?: number };
@@ -123,10 +160,15 @@ export class Convergence implements Oracle {
   private readyPods(deploymentId: string): readonly string[] {
     return this.world.cluster
       .list("pods")
-      .filter((pod) => pod.metadata.labels?.[labelKeys.deploymentId] === deploymentId && isServing(pod))
+      .filter((pod) => pod.metadata.labels?.[labelKeys.deploymentId] === deploymentId)
+      .filter((pod) => this.world.isTenantPod(pod) && isServing(pod))
       .map(({ metadata }) => metadata.name ?? "")
       .sort();
   }
+}
+
+function placeOfSpec(spec: { readonly k8sName: string }): string {
+  return "k8sNamespace" in spec ? `${spec.k8sNamespace}/${spec.k8sName}` : "";
 }
 
 /** Running and ready, and not about to end. */
@@ -140,6 +182,7 @@ export function isServing(pod: LiveObject): boolean {
 }
 
 interface LivePodSpec {
+  readonly containers?: readonly unknown[];
   readonly hostNetwork?: boolean;
   readonly runtimeClassName?: string;
   readonly terminationGracePeriodSeconds?: number;

@@ -25,7 +25,7 @@ export class IsolationOracle implements Oracle {
       const environment = labels[labelKeys.environmentId];
       const hasPolicy = this.world.cluster
         .list("ciliumnetworkpolicies", "cilium.io")
-        .some((policy) => isFor(policy, namespace, environment));
+        .some((policy) => this.world.isOfAgents(policy) && isFor(policy, namespace, environment));
       if (!hasPolicy)
         this.world.violate("K8", `${record.actor} created ${nameOf(change)} before its network policy`);
     }

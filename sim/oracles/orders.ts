@@ -19,15 +19,20 @@ export class OrdersOracle implements Oracle {
   /** The newest order that was carried out, for each object. */
   private readonly newest = new Map<string, number>();
   private readonly createdMs = new Map<string, number>();
+  /** What each object was created for; people may change its labels later. */
+  private readonly createdFor = new Map<string, OrderedObject>();
   private readonly absenceDeletes: { readonly atMs: number; readonly kind: string }[] = [];
 
   constructor(world: World) {
     this.world = world;
   }
 
-  onChange({ before, after }: AuditedChange): void {
-    if (before === undefined && after !== undefined)
-      this.createdMs.set(after.metadata.uid ?? "", this.world.clock.nowMs());
+  onChange({ plural, before, after }: AuditedChange): void {
+    if (before !== undefined || after === undefined) return;
+    const { uid = "" } = after.metadata;
+    this.createdMs.set(uid, this.world.clock.nowMs());
+    const ordered = orderBehind(plural, after);
+    if (ordered !== undefined) this.createdFor.set(uid, ordered);
   }
 
   onAudit(record: AuditRecord): void {
@@ -62,11 +67,12 @@ export class OrdersOracle implements Oracle {
   }
 
   private judgeDelete(record: AuditRecord, change: AuditedChange, before: LiveObject): void {
-    const ordered = orderBehind(change.plural, before);
-    if (ordered === undefined) {
+    const created = this.createdFor.get(before.metadata.uid ?? "");
+    if (created === undefined) {
       this.judgeCompanion(record, change, before);
       return;
     }
+    const ordered = { ...created, number: orderBehind(change.plural, before)?.number ?? created.number };
     const stop = this.world.ledger.stopAfter(ordered.kind, ordered.id, ordered.number);
     if (stop !== undefined) this.newest.set(`${ordered.kind} ${ordered.id}`, stop.number);
     else this.judgeAbsence(record, change, before, ordered);
@@ -121,11 +127,7 @@ export class OrdersOracle implements Oracle {
         ({ metadata }) =>
           metadata.namespace === namespace && metadata.labels?.[labelKeys.environmentId] === environment,
       )
-      .filter(
-        (each) =>
-          orderBehind("replicasets", each) !== undefined &&
-          each.metadata.labels?.["people.example/note"] === undefined,
-      );
+      .filter((each) => this.world.isOfAgents(each));
     if (users.length > 0)
       this.world.violate(
         "K8",
