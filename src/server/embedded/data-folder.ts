@@ -8,6 +8,8 @@ import { makeFolders } from "./new-folders.ts";
 
 export const homeName = "postgres";
 export const newHomePrefix = "postgres.new-";
+export const programsPrefix = "postgres-programs-";
+export const newProgramsPrefix = "postgres-programs.new-";
 export const agentTokensName = "agent-tokens";
 export const adminTokensName = "admin-tokens";
 export const cliContextName = "cli.toml";
@@ -54,25 +56,34 @@ export async function prepareDataFolder(path: string, account: Account | undefin
 
 /** Fails when a parent folder is closed to the account, which programs would report as a missing file. */
 export async function checkReachable(path: string, account: Account | undefined): Promise<void> {
-  if (account === undefined) return;
+  const closed = await findClosedFolder(path, account);
+  if (closed === undefined) return;
+  const reason = `is not accessible to the database's account, because it may not enter ${closed}`;
+  throw new EmbeddedError(
+    "data_dir_unusable",
+    `${path} ${reason}; use another folder, or do not run as root`,
+  );
+}
+
+/** The innermost folder above the path that the account may not enter. */
+export async function findClosedFolder(
+  path: string,
+  account: Account | undefined,
+): Promise<string | undefined> {
+  if (account === undefined) return undefined;
   for (let folder = dirname(resolve(path)); ; folder = dirname(folder)) {
     const { mode, uid, gid } = await stat(folder);
     const bit = uid === account.uid ? 0o100 : gid === account.gid ? 0o010 : 0o001;
-    if ((mode & bit) === 0) {
-      const reason = `is not accessible to the database's account, because it may not enter ${folder}`;
-      throw new EmbeddedError(
-        "data_dir_unusable",
-        `${path} ${reason}; use another folder, or do not run as root`,
-      );
-    }
-    if (folder === dirname(folder)) return;
+    if ((mode & bit) === 0) return folder;
+    if (folder === dirname(folder)) return undefined;
   }
 }
 
 function isOurs(name: string): boolean {
   const files = [agentTokensName, adminTokensName, cliContextName];
   const isNamed = [homeName, "lost+found", ...files, ...files.map((file) => `${file}.new`)].includes(name);
-  return isNamed || name.startsWith(newHomePrefix);
+  const prefixes = [newHomePrefix, programsPrefix, newProgramsPrefix];
+  return isNamed || prefixes.some((prefix) => name.startsWith(prefix));
 }
 
 function unusable(path: string, reason: string, cause?: unknown): EmbeddedError {

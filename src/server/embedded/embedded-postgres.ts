@@ -16,11 +16,12 @@ import { type Clock, sleep } from "../../concurrency/clock.ts";
 import type { Log } from "../../telemetry/log.ts";
 import { connectAlone } from "../postgres/database.ts";
 import { sqlState } from "../postgres/database-error.ts";
-import { linkLibraries, type PostgresBinaries } from "./binaries.ts";
+import { copyPrograms, linkLibraries, type PostgresBinaries } from "./binaries.ts";
 import {
   type Account,
   checkReachable,
   findAccount,
+  findClosedFolder,
   homeName,
   newHomePrefix,
   prepareDataFolder,
@@ -74,10 +75,22 @@ export async function startEmbeddedPostgres(
   const account = await findAccount(options.uid);
   await prepareDataFolder(dataDir, account);
   await checkReachable(dataDir, account);
-  await checkReachable(options.binaries.postgres, account);
-  const instance = new Instance(dataDir, account, options.binaries, deps);
+  const binaries = await reachablePrograms(options.binaries, dataDir, account);
+  const instance = new Instance(dataDir, account, binaries, deps);
   await instance.initialise(signal);
   return instance.start(signal);
+}
+
+async function reachablePrograms(
+  binaries: PostgresBinaries,
+  dataDir: string,
+  account: Account | undefined,
+): Promise<PostgresBinaries> {
+  const closed = await findClosedFolder(binaries.postgres, account);
+  if (closed !== undefined && binaries.packaged !== undefined)
+    return copyPrograms(binaries.packaged, dataDir);
+  await checkReachable(binaries.postgres, account);
+  return binaries;
 }
 
 type Connection = ClientBase & { end(): Promise<void> };
