@@ -33,7 +33,7 @@ export interface Place {
 }
 
 /** What a path of the API names; "" for what it does not name. */
-export function placeIn(path: string): Place {
+function placeIn(path: string): Place {
   const parts = path.split("/").slice(path.startsWith("/apis/") ? 4 : 3);
   const [namespace = ""] = parts[0] === "namespaces" && parts.length > 2 ? parts.splice(0, 2).slice(1) : [];
   const [plural = "", name = "", subresource = ""] = parts;

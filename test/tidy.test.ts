@@ -63,6 +63,38 @@ test("only the public entry points re-export", () => {
   assert.deepEqual(barrels, []);
 });
 
+// The files that each name is imported from. A module that is loaded when it is needed counts with all its names.
+function importedNames(names: readonly string[]): Map<string, Set<string>> {
+  const imported = new Map<string, Set<string>>();
+  const statements =
+    /^(?:import|export) (?:type )?([^;"]*?) from "([^"]+)"|\bimport\(\s*"([^"]+)"|^import "([^"]+)"/gm;
+  for (const name of names) {
+    for (const [, list = "*", from, loaded, bare] of readProjectFile(name).matchAll(statements)) {
+      const target = new URL(from ?? loaded ?? bare ?? "", `file:///${name}`).pathname.slice(1);
+      const known = imported.get(target) ?? new Set();
+      for (const word of list.matchAll(/\*|\w+/g)) known.add(word[0]);
+      imported.set(target, known);
+    }
+  }
+  return imported;
+}
+
+// Node calls what it exports.
+const loaderHooks = "tools/stripped-modules.ts";
+
+test("an exported value is imported by another file", () => {
+  const names = projectFiles(code);
+  const imported = importedNames(names);
+  const unused = names
+    .filter((name) => !generated.test(name) && ![...entryPoints, loaderHooks].includes(name))
+    .flatMap((name) =>
+      [...readProjectFile(name).matchAll(/^export (?:async )?(?:function\*?|const|let|class) (\w+)/gm)]
+        .filter(([, value = ""]) => !imported.get(name)?.has(value) && !imported.get(name)?.has("*"))
+        .map(([, value]) => `${name}: ${value}`),
+    );
+  assert.deepEqual(unused, []);
+});
+
 test("a TODO names its issue", () => {
   const loose = projectFiles(/\.(ts|md|proto|toml|ya?ml|sh)$|^Makefile$/)
     .filter((name) => name !== "test/tidy.test.ts" && !generated.test(name))

@@ -100,7 +100,7 @@ export async function bundle({ outfile }: BundleOptions): Promise<Metafile> {
  * The two entries share their common parts. With separate copies, an error thrown by the test cluster would have
  * another class than the one that the controllers check for.
  */
-export async function bundleLibrary(outdir: string): Promise<void> {
+async function bundleLibrary(outdir: string): Promise<void> {
   const resolved = resolve(root, outdir);
   await rm(resolved, { recursive: true, force: true });
   await build({

@@ -60,7 +60,7 @@ export async function loadPackageList(
 }
 
 /** As `name@version`. */
-export function runtimePackages({ packages }: LockFile, withOptional: boolean): readonly string[] {
+function runtimePackages({ packages }: LockFile, withOptional: boolean): readonly string[] {
   return Object.entries(packages)
     .filter(([path, one]) => path !== "" && one.link !== true && one.dev !== true)
     .filter(([, one]) => withOptional || (one.optional !== true && one.devOptional !== true))

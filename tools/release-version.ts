@@ -69,7 +69,7 @@ function stampLock(lock: LockFile, version: string): void {
   for (const [, manifest] of own) stamp(manifest, version);
 }
 
-export function stampChart(text: string, version: string): string {
+function stampChart(text: string, version: string): string {
   const stamped = text.replace(
     /^version: .*\nappVersion: .*$/m,
     `version: ${version}\nappVersion: ${version}`,
@@ -79,7 +79,7 @@ export function stampChart(text: string, version: string): string {
 }
 
 /** Of krane's image, in commands and examples. */
-export function stampTags(text: string, version: string): string {
+function stampTags(text: string, version: string): string {
   return text.replaceAll(/(\/krane:|image\.tag=)\d+\.\d+\.\d+\S*/g, `$1${version}`);
 }
 

@@ -17,7 +17,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 // A seed takes seconds. One that hangs counts as found: its bug keeps the world from ending.
 const seedLimitMs = 120_000;
 
-export function plant({ file, from, to, without }: PlantedBug): Plugin {
+function plant({ file, from, to, without }: PlantedBug): Plugin {
   const path = resolve(root, file);
   return {
     name: "planted-bug",

@@ -172,7 +172,7 @@ function placeOfSpec(spec: { readonly k8sName: string }): string {
 }
 
 /** Running and ready, and not about to end. */
-export function isServing(pod: LiveObject): boolean {
+function isServing(pod: LiveObject): boolean {
   const { conditions = [], phase } = (pod["status"] ?? {}) as {
     conditions?: readonly { type: string; status: string }[];
     phase?: string;

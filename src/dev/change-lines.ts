@@ -40,7 +40,7 @@ function titleOf({ kind, key }: DevObject): string {
   return `${kind} ${key}`;
 }
 
-export function describeObject(object: DevObject): string {
+function describeObject(object: DevObject): string {
   const { desiredVersion, appliedVersion, pods } = object;
   const ready = pods === undefined ? "" : ` ready ${pods.ready}/${pods.total},`;
   return `${titleOf(object)}: desired v${desiredVersion}, applied v${appliedVersion},${ready} ${statusText(object)}`;

@@ -25,7 +25,7 @@ export interface DevAgentOptions {
   readonly networkPolicy: Config["isolation"]["networkPolicy"];
 }
 
-export function agentConfig(options: DevAgentOptions): Config {
+function agentConfig(options: DevAgentOptions): Config {
   const flags = {
     "instance-id": "ins_dev",
     region: devRegion,

@@ -4,7 +4,7 @@
 import type { ResourceKind } from "./types.ts";
 
 /** In place of a default: the server chooses the value, or krane does not care. */
-export const anyValue = Symbol("any value");
+const anyValue = Symbol("any value");
 
 /** In the tree of a list: stands for each of its items. */
 export const eachItem = "[]";

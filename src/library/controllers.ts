@@ -265,7 +265,7 @@ function defaultDeletion(): DeletionConfig {
   };
 }
 
-export function defaultOf<T>({ path, fallback }: Setting<T>): T {
+function defaultOf<T>({ path, fallback }: Setting<T>): T {
   if (fallback === undefined) throw new TypeError(`${path} has no default`);
   return fallback.value({ hasSection: () => false, randomId: () => "" });
 }

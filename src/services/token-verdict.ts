@@ -51,7 +51,7 @@ export function judgeTokenReview(
   return { kind: "genuine", subject: { namespace, serviceAccount, podName: name, podUid: uid } };
 }
 
-export function refused(reason: TokenRefusal): TokenVerdict {
+function refused(reason: TokenRefusal): TokenVerdict {
   return { kind: "refused", reason };
 }
 

@@ -35,7 +35,7 @@ export interface AdminServer {
   stop(): Promise<void>;
 }
 
-export const adminTokens = {
+const adminTokens = {
   readWrite: "ann-may-read-and-write",
   readOnly: "bob-may-only-read-things",
   agent: "token-of-the-agents",

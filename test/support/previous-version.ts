@@ -13,7 +13,7 @@ import { projectRoot } from "./project-files.ts";
  * The last commit whose objects carry no seal. Change it after a release to the commit that was released, in a commit
  * of its own. Only a version that users really upgrade from belongs here, and its tools/bundle.ts must run on this Node.
  */
-export const previousCommit = "060ed82029a5945356196889c6721976f64dc59d";
+const previousCommit = "060ed82029a5945356196889c6721976f64dc59d";
 
 export type PreviousVersion =
   | {

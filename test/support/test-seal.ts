@@ -1,7 +1,7 @@
 // Seals for tests: that of the krane under test, and those of others.
 import { createSealKey, Seal, type SealOptions } from "../../src/model/seal.ts";
 
-export const testClusterId = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+const testClusterId = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 export const testSealKey = createSealKey(new Uint8Array(32).fill(1));
 export const otherSealKey = createSealKey(new Uint8Array(32).fill(2));
 

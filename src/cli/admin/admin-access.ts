@@ -59,12 +59,7 @@ export function addAdminOptions(
 }
 
 /** Connects with the first call. Rejects with a CommandError if the context is incomplete. */
-export async function openAdmin(
-  command: Command,
-  env: ProcessEnv,
-  io: Io,
-  signal: AbortSignal,
-): Promise<Admin> {
+async function openAdmin(command: Command, env: ProcessEnv, io: Io, signal: AbortSignal): Promise<Admin> {
   const target = await loadTarget(command, env, io, signal);
   const token = await loadSecret(target.token, io, signal);
   const ca = target.caFile === undefined ? undefined : await loadFile(target.caFile, "ca_file", io, signal);
@@ -140,7 +135,7 @@ async function olderServer({ client, target, signal }: Admin): Promise<CommandEr
 }
 
 /** Reads a token. Rejects with an error that names the file. */
-export async function loadSecret(ref: SecretRef, io: Io, signal: AbortSignal): Promise<Secret> {
+async function loadSecret(ref: SecretRef, io: Io, signal: AbortSignal): Promise<Secret> {
   const clock = createSystemClock();
   const deps = { readTextFile: io.readTextFile, nowMs: () => clock.nowMs() };
   return createSecretSource(ref, deps, bearerToken()).current(signal);

@@ -47,7 +47,7 @@ export function contextFilePath(env: ProcessEnv): string | undefined {
   return base ? join(base, "krane", "config.toml") : undefined;
 }
 
-export const contextName = patternText("name", /^[A-Za-z0-9_.-]+$/, 'letters, digits, "-", "_" and "."');
+const contextName = patternText("name", /^[A-Za-z0-9_.-]+$/, 'letters, digits, "-", "_" and "."');
 export const regionName = patternText("region", /^[A-Za-z0-9_.-]+$/, 'letters, digits, "-", "_" and "."');
 
 export function parseContextFile(file: { readonly path: string; readonly text: string }): ContextFileOutcome {

@@ -6,7 +6,7 @@ import { addAbortSignal, type Readable } from "node:stream";
 import { CodedError } from "../../errors/coded-error.ts";
 import { tooLarge } from "./text-file.ts";
 
-export class InputError extends CodedError<"InputError"> {
+class InputError extends CodedError<"InputError"> {
   override readonly name = "InputError";
 }
 

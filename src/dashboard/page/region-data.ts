@@ -169,6 +169,6 @@ export async function allEnvironments({ api }: Model, region: string): Promise<r
   }
 }
 
-export function keyOf(ref: ObjectRef | undefined): string {
+function keyOf(ref: ObjectRef | undefined): string {
   return `${ref?.kind ?? 0}/${ref?.id ?? ""}`;
 }

@@ -58,7 +58,7 @@ export function deploymentLabels(spec: DeploymentSpec): Record<string, string> {
 }
 
 /** The label that is the same in all versions of a deployment. */
-export function identityLabels(spec: DeploymentSpec): Record<string, string> {
+function identityLabels(spec: DeploymentSpec): Record<string, string> {
   return { [labelKeys.deploymentId]: spec.deploymentId };
 }
 

@@ -12,7 +12,7 @@ const by = "releases";
 export const releaseStepsEveryMs = 1_000;
 
 /** The app after the steps that are due; undefined if none is. */
-export function nextApp(
+function nextApp(
   { app, deployments }: AppFacts,
   agent: AgentRecord | undefined,
   nowMs: number,

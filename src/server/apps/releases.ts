@@ -45,7 +45,7 @@ export function hasEnded({ phase }: Release): boolean {
   return endedPhases.has(phase);
 }
 
-export function currentRelease({ releases }: App): Release | undefined {
+function currentRelease({ releases }: App): Release | undefined {
   return releases.find(({ phase }) => phase === Phase.CURRENT);
 }
 
@@ -217,7 +217,7 @@ export function pausedOr(app: App, paused: boolean, origin: Origin): App {
 }
 
 /** The app with another number of pods, for the releases that do not drain. */
-export function scaled(app: App, replicas: number): App {
+function scaled(app: App, replicas: number): App {
   const next = clone(AppSchema, app);
   const running = next.releases.filter(({ phase }) => phase === Phase.STARTING || phase === Phase.CURRENT);
   for (const { template } of [...running, next.spec ?? {}]) {

@@ -26,16 +26,16 @@ import type { SessionStore } from "../sessions.ts";
 import { accessOf, type GroupRole } from "./access.ts";
 import { type Claims, type Provider, ProviderError, type SignInChecks } from "./provider.ts";
 
-export const signInPath = "/dashboard/sign-in";
-export const signedInPath = "/dashboard/signed-in";
-export const providerPath = "/dashboard/provider";
+const signInPath = "/dashboard/sign-in";
+const signedInPath = "/dashboard/signed-in";
+const providerPath = "/dashboard/provider";
 const pagePath = "/dashboard/";
 
 /** Beside the session, whose name it must not have. */
 const signInCookie = "krane-sign-in";
 const signInLifetimeMs = 10 * 60_000;
 /** A group that somebody loses at the provider is lost here after this time at the latest. */
-export const oidcSessionLifetimeMs = 60 * 60_000;
+const oidcSessionLifetimeMs = 60 * 60_000;
 // Two requests for each sign-in. For each address.
 const requestsLimit = { burst: 40, perSecond: 40 / 60, keysMax: 10_000 };
 
@@ -229,7 +229,7 @@ function checksOf(secret: string): SignInChecks {
 }
 
 /** A view of the dashboard, and never another site. */
-export function returnPathOf(to: string | null): string {
+function returnPathOf(to: string | null): string {
   const isView =
     to !== null &&
     to.length <= 2_000 &&

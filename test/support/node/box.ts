@@ -13,7 +13,7 @@ import { openKennel } from "../cluster/leash.ts";
 /** The address of the node, and of everything that listens in the box. */
 export const nodeAddress = "172.30.0.1";
 export const nodeName = "krane-node";
-export const serviceRange = "10.96.0.0/16";
+const serviceRange = "10.96.0.0/16";
 
 export interface BoxProgram {
   readonly file: string;

@@ -81,7 +81,7 @@ export function podSpec(fields: Fields = {}): Fields {
 }
 
 /** Scheduled and made Ready like any other. */
-export function pod(name: string, spec: Fields = {}, metadata: Fields = {}): Manifest {
+function pod(name: string, spec: Fields = {}, metadata: Fields = {}): Manifest {
   return { metadata: { name, ...metadata }, spec: podSpec(spec) };
 }
 
