@@ -17,6 +17,7 @@ import {
   createFaultyTransport,
   FaultSwitch,
 } from "../../test/simulation/faulty-parts.ts";
+import { deletionLimits } from "../../test/support/deletion-limits.ts";
 import { serveCommands } from "../isolation/commands.ts";
 import { type Addresses, controlToken, regionKey } from "../isolation/servers.ts";
 import { takeTask, tellParent } from "./parent.ts";
@@ -51,14 +52,7 @@ const token = new Secret(controlToken);
 const crashes = { kubernetes: new FaultSwitch(), controlPlane: new FaultSwitch() };
 const engine = {
   workers: 16,
-  deletion: {
-    mode: "confirmed",
-    confirmations: 3,
-    minimumAgeMs: 300_000,
-    budgetObjects: 3,
-    budgetFraction: 0.2,
-    budgetWindowMs: 600_000,
-  },
+  deletion: deletionLimits,
 } as const;
 const rules = { registries: [] };
 

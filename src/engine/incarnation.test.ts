@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { deletionLimits } from "../../test/support/deletion-limits.ts";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
 import { createSeededRandom } from "../concurrency/random.ts";
@@ -12,14 +13,7 @@ import { comparisonWithinMs, followIncarnations, resetCursor } from "./incarnati
 import { VersionCursor } from "./version-cursor.ts";
 
 const ours = { kind: "ours", isOutdated: false, isAdopted: false } as const;
-const deletion = {
-  mode: "confirmed",
-  confirmations: 3,
-  minimumAgeMs: 0,
-  budgetObjects: 3,
-  budgetFraction: 0.2,
-  budgetWindowMs: 600_000,
-} as const;
+const deletion = { ...deletionLimits, minimumAgeMs: 0 };
 
 function setUp() {
   const clock = new FakeClock();

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { deletionBudget } from "../../test/support/deletion-limits.ts";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { type PodGroup, type PodMember, PodReplacement } from "./pod-replacement.ts";
 
-const budget = { budgetObjects: 3, budgetFraction: 0.2, budgetWindowMs: 600_000 };
 const minute = 60_000;
 
 function honest(uid: string): PodMember {
@@ -16,7 +16,7 @@ function weak(uid: string, isFromCreation = true): PodMember {
 
 class World implements PodGroup {
   readonly clock = new FakeClock();
-  readonly replacement = new PodReplacement(budget, this.clock);
+  readonly replacement = new PodReplacement(deletionBudget, this.clock);
   readonly owner = "ReplicaSet acme/web";
   wanted = { replicas: 3, version: 1n };
   pods: readonly PodMember[] = [];

@@ -1,7 +1,9 @@
 // Resync passes that compare digests: what is asked for then, what counts as absent, and what happens without digests.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import { deletionLimits } from "../../test/support/deletion-limits.ts";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
 import type { DesiredResponse } from "../control-plane/connection.ts";
@@ -34,15 +36,7 @@ function setUp(compare: Compare, unknown: readonly string[] = []) {
   );
   for (const key of keys) store.receive({ key, id: key, version: 1n, want: { kind: "apply", spec: "one" } });
   const asked: string[] = [];
-  const deletion = {
-    mode: "confirmed",
-    confirmations: 3,
-    minimumAgeMs: 0,
-    budgetObjects: 3,
-    budgetFraction: 0.2,
-    budgetWindowMs: 600_000,
-  } as const;
-  const guard = new DeletionGuard(deletion, clock);
+  const guard = new DeletionGuard({ ...deletionLimits, minimumAgeMs: 0 }, clock);
   const resync = new Resync<string>(
     { concurrency: 1 },
     {

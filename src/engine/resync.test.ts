@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { deletionLimits } from "../../test/support/deletion-limits.ts";
 import { FakeClock } from "../../test/support/fake-clock.ts";
 import { createQuietLog } from "../../test/support/quiet-log.ts";
 import type { DesiredResponse } from "../control-plane/connection.ts";
@@ -54,17 +55,7 @@ function resyncOf(
         return { ...answer, state: { kind: "message", message } };
       },
       store,
-      guard: new DeletionGuard(
-        {
-          mode: "confirmed",
-          confirmations: 3,
-          minimumAgeMs: 0,
-          budgetObjects: 3,
-          budgetFraction: 0.2,
-          budgetWindowMs: 600_000,
-        },
-        clock,
-      ),
+      guard: new DeletionGuard({ ...deletionLimits, minimumAgeMs: 0 }, clock),
       clock,
       log: createQuietLog(),
       metrics: createMetrics({ version: "0", revision: "r", nodeVersion: process.version }),

@@ -78,15 +78,6 @@ export interface RegistryLogin {
   readonly password: string;
 }
 
-interface CommonOptions extends EngineOptions {
-  readonly networkPolicy?: IsolationConfig["networkPolicy"];
-  readonly runtimeClass?: IsolationConfig["runtimeClass"];
-  readonly registries?: readonly string[];
-  readonly registry?: RegistryLogin;
-  readonly secrets?: { readonly audience?: string; readonly endpoint?: string };
-  readonly ownNamespace?: string;
-}
-
 export interface DeploymentControllerOptions extends EngineOptions {
   /** "required" (the default) holds workloads back while the cluster has no CiliumNetworkPolicy. */
   readonly networkPolicy?: IsolationConfig["networkPolicy"];
@@ -98,7 +89,7 @@ export interface DeploymentControllerOptions extends EngineOptions {
   readonly registry?: RegistryLogin;
   /** For workloads with encrypted variables: the audience of their tokens, and the address of krane. */
   readonly secrets?: { readonly audience?: string; readonly endpoint?: string };
-  /** The namespace that this program runs in. Deployments in it are rejected. */
+  /** The namespace that this program runs in. What is desired in it is rejected. */
   readonly ownNamespace?: string;
 }
 
@@ -137,12 +128,9 @@ export const DeploymentController: new (
   }
 };
 
-export interface SentinelControllerOptions extends EngineOptions {
-  /** Registries that images may come from. Default: all. */
-  readonly registries?: readonly string[];
-  /** The registry that needs a login to pull images. */
-  readonly registry?: RegistryLogin;
-}
+export interface SentinelControllerOptions
+  extends EngineOptions,
+    Pick<DeploymentControllerOptions, "registries" | "registry"> {}
 
 export type SentinelOrder = MessageInitShape<typeof ApplySentinelSchema>;
 export type SentinelDeletion = MessageInitShape<typeof DeleteSentinelSchema>;
@@ -179,10 +167,9 @@ export const SentinelController: new (
   }
 };
 
-export interface CiliumControllerOptions extends EngineOptions {
-  /** The namespace that this program runs in. Policies in it are rejected. */
-  readonly ownNamespace?: string;
-}
+export interface CiliumControllerOptions
+  extends EngineOptions,
+    Pick<DeploymentControllerOptions, "ownNamespace"> {}
 
 export type PolicyOrder = MessageInitShape<typeof ApplyCiliumNetworkPolicySchema>;
 export type PolicyDeletion = MessageInitShape<typeof DeleteCiliumNetworkPolicySchema>;
@@ -221,7 +208,10 @@ export const CiliumController: new (
 
 export const defaultWorkers = defaultOf(settings.reconcileWorkers);
 
-function engineOptions(options: CommonOptions, { controlPlane }: ControllerDeps): KindControllerOptions {
+function engineOptions(
+  options: DeploymentControllerOptions,
+  { controlPlane }: ControllerDeps,
+): KindControllerOptions {
   const { workers = defaultWorkers, deletion, startTimeoutMs, region, registries = [] } = options;
   checkRegion(region, controlPlane);
   const { ownNamespace, secrets, registry, networkPolicy, runtimeClass } = options;

@@ -12,7 +12,7 @@ import { parse } from "yaml";
 import { AdminService, ApplyObjectRequestSchema } from "../../src/gen/krane/admin/v1/admin_pb.ts";
 import { grafanaDashboard, panelRows } from "../../tools/grafana-dashboard.ts";
 import { chartDir } from "../../tools/helm-chart.ts";
-import { embeddedTarget } from "../store/store-target.ts";
+import { openDatabase } from "../store/store-target.ts";
 import { startAgentProcess } from "../support/agent-process.ts";
 import { findDebianProgram } from "../support/debian-program.ts";
 import { applyDeployment, environmentOf } from "../support/deployment-messages.ts";
@@ -174,12 +174,10 @@ async function startProcesses(t: TestContext, program: string) {
     UNKEY_VAULT_FILE_PATH: join(folder, "keys"),
     UNKEY_PROMETHEUS_PORT: `${vaultMetrics}`,
   });
-  const opened = await embeddedTarget.open();
-  const target = typeof opened === "string" ? assert.fail(opened) : opened;
+  const target = await openDatabase();
   t.after(() => target.close());
-  const { host = "", user, password, port } = target.database ?? assert.fail("it has no database");
   startKrane(t, program, ["server"], {
-    UNKEY_SERVER_DATABASE_URL: `postgres://${user}:${password}@${encodeURIComponent(host)}:${port}/postgres`,
+    UNKEY_SERVER_DATABASE_URL: target.url,
     UNKEY_SERVER_LISTEN: `127.0.0.1:${serverPort}`,
     UNKEY_SERVER_AGENT_TOKENS: `${region} ${tokens.agent}`,
     UNKEY_SERVER_ADMIN_TOKENS: `ann read-write ${tokens.admin}`,

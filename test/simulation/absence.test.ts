@@ -1,8 +1,10 @@
 // Absence is not an order (K5): what happens to running objects when the control plane does not know them.
+
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { events, namespaces, replicaSets } from "../../src/kube/resources.ts";
+import { deletionLimits } from "../support/deletion-limits.ts";
 import { region, type SimulatedAgent, SimulatedRegion } from "./simulated-region.ts";
 
 const isLong = process.env["KRANE_TEST_LONG"] === "1";
@@ -121,16 +123,7 @@ test("more vanished rows than the budget allows are deleted in portions", async 
 test("with explicit deletion nothing goes for its absence, until a person releases it", async () => {
   const world = await SimulatedRegion.create();
   for (let index = 1; index <= 4; index++) await world.setDeployment(index);
-  const agent = await world.startAgent({
-    deletion: {
-      mode: "explicit",
-      confirmations: 3,
-      minimumAgeMs: 300_000,
-      budgetObjects: 3,
-      budgetFraction: 0.2,
-      budgetWindowMs: 600_000,
-    },
-  });
+  const agent = await world.startAgent({ deletion: { ...deletionLimits, mode: "explicit" } });
   await world.until("all are there", async () => (await world.replicaSets()).length === 4);
   await world.plane.admin.forgetDeployment(region, "d_1");
   await world.clock.advance(hourMs);

@@ -1,11 +1,13 @@
 // What somebody with kubectl or a tenant does to the labels that krane's watches select by: an object that leaves a watch
 // is not gone. It is looked up before anything is concluded, gets its labels back, and is deleted when it has to be.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ReportDeploymentStatusRequest } from "../../src/gen/ctrl/v1/deployment_pb.ts";
 import { ciliumNetworkPolicies, pods, replicaSets } from "../../src/kube/resources.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../../src/kube/types.ts";
 import { labelKeys, ownLabels } from "../../src/model/labels.ts";
+import { deletionLimits } from "../support/deletion-limits.ts";
 import { withoutEvents } from "./recording-kube-api.ts";
 import { region, SimulatedRegion } from "./simulated-region.ts";
 
@@ -183,11 +185,4 @@ test("a ReplicaSet that somebody deletes is reported and made again at once", as
   await world.stop();
 });
 
-const explicitOnly = {
-  mode: "explicit",
-  confirmations: 3,
-  minimumAgeMs: 300_000,
-  budgetObjects: 3,
-  budgetFraction: 0.2,
-  budgetWindowMs: 600_000,
-} as const;
+const explicitOnly = { ...deletionLimits, mode: "explicit" } as const;

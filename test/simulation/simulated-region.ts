@@ -35,6 +35,7 @@ import {
 import type { KubeObject, ResourceKind } from "../../src/kube/types.ts";
 import type { Log } from "../../src/telemetry/log.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { deletionLimits } from "../support/deletion-limits.ts";
 import { applyDeployment } from "../support/deployment-messages.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { createListedKubeApi, stateNamespace } from "../support/listed-calls.ts";
@@ -53,14 +54,7 @@ const never = new AbortController().signal;
 
 export const defaultOptions: KindControllerOptions = {
   workers: 16,
-  deletion: {
-    mode: "confirmed",
-    confirmations: 3,
-    minimumAgeMs: 300_000,
-    budgetObjects: 3,
-    budgetFraction: 0.2,
-    budgetWindowMs: 600_000,
-  },
+  deletion: deletionLimits,
   rules: { registries: [] },
   region,
   secrets: { audience: "krane" },

@@ -15,7 +15,7 @@ import { startPostgresStore } from "../../src/server/postgres/postgres-store.ts"
 import { createQuietLog } from "../support/quiet-log.ts";
 import { assertDigest } from "./store-digest-contract.ts";
 import { deployment, sentinel } from "./store-fixtures.ts";
-import { embeddedTarget, type OpenTarget } from "./store-target.ts";
+import { type OpenDatabase, openDatabase } from "./store-target.ts";
 
 const deps = { clock: createSystemClock(), random: createSystemRandom(), log: createQuietLog() };
 const author = { by: "test", atMs: 1 };
@@ -23,25 +23,17 @@ const author = { by: "test", atMs: 1 };
 const stepsBefore = 7;
 const allBuckets = [...Array(bucketCount).keys()];
 
-let target: OpenTarget;
+let target: OpenDatabase;
 let database: ClientConfig;
 
 before(async () => {
-  const opened = await embeddedTarget.open();
-  target = typeof opened === "string" ? assert.fail(opened) : opened;
-  database = target.database ?? assert.fail("it has no database");
+  target = await openDatabase();
+  database = target.database;
 });
 
 after(() => target.close());
 
-async function sql(text: string, values: readonly unknown[] = [], config = database): Promise<unknown[]> {
-  const client = await connectAlone(config);
-  try {
-    return (await client.query(text, [...values])).rows;
-  } finally {
-    await client.end();
-  }
-}
+const sql: OpenDatabase["sql"] = (...statement) => target.sql(...statement);
 
 /** As a server writes that knows no digests. */
 const insertRow = `INSERT INTO krane.objects (region, kind, id, name, desired, format, spec, version)

@@ -19,7 +19,7 @@ import { StoreError, type StoreErrorCode, stateOf } from "../../src/server/store
 import { eventually } from "../support/eventually.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import { createStoreAdmin } from "../support/store-admin.ts";
-import { embeddedTarget, type OpenTarget } from "./store-target.ts";
+import { type OpenDatabase, openDatabase } from "./store-target.ts";
 
 const deps = { clock: createSystemClock(), random: createSystemRandom(), log: createQuietLog() };
 const author = { by: "test", atMs: 1 };
@@ -29,25 +29,17 @@ const ascending = (a: bigint, b: bigint) => Number(a - b);
 const deployment = (id: string, more: ApplyInit<"deployment"> = {}) =>
   createSpec("deployment", { deploymentId: id, k8sName: `app-${id}`, k8sNamespace: "one", ...more });
 
-let target: OpenTarget;
+let target: OpenDatabase;
 let database: ClientConfig;
 
 before(async () => {
-  const opened = await embeddedTarget.open();
-  target = typeof opened === "string" ? assert.fail(opened) : opened;
-  database = target.database ?? assert.fail("it has no database");
+  target = await openDatabase();
+  database = target.database;
 });
 
 after(() => target.close());
 
-async function sql(text: string, values: readonly unknown[] = [], config = database): Promise<unknown[]> {
-  const client = await connectAlone(config);
-  try {
-    return (await client.query(text, [...values])).rows;
-  } finally {
-    await client.end();
-  }
-}
+const sql: OpenDatabase["sql"] = (...statement) => target.sql(...statement);
 
 test("a row that a newer server wrote moves cursors, is not changed in part, and can be replaced", async () => {
   const { store } = target;

@@ -1,4 +1,5 @@
 // The stores that the contract holds for, each opened once per test file.
+import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { chownSync, existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -11,6 +12,7 @@ import { findPostgresBinaries } from "../../src/server/embedded/binaries.ts";
 import { findAccount } from "../../src/server/embedded/data-folder.ts";
 import { startEmbeddedPostgres } from "../../src/server/embedded/embedded-postgres.ts";
 import { MemoryStore } from "../../src/server/memory-store.ts";
+import { connectAlone } from "../../src/server/postgres/database.ts";
 import { startPostgresStore } from "../../src/server/postgres/postgres-store.ts";
 import type { Store } from "../../src/server/store.ts";
 import { eventually } from "../support/eventually.ts";
@@ -98,6 +100,34 @@ export const systemTarget: StoreTarget = {
     });
   },
 };
+
+export interface OpenDatabase extends OpenTarget {
+  readonly database: ClientConfig;
+  /** The same, as `krane server` takes it. */
+  readonly url: string;
+  sql(text: string, values?: readonly unknown[], config?: ClientConfig): Promise<unknown[]>;
+}
+
+/** The embedded PostgreSQL, for tests of what only a database does. */
+export async function openDatabase(): Promise<OpenDatabase> {
+  const opened = await embeddedTarget.open();
+  const target = typeof opened === "string" ? assert.fail(opened) : opened;
+  const { database = assert.fail("it has no database") } = target;
+  const { host = "", user, password, port } = database;
+  return {
+    ...target,
+    database,
+    url: `postgres://${user}:${password}@${encodeURIComponent(host)}:${port}/postgres`,
+    async sql(text, values = [], config = database) {
+      const client = await connectAlone(config);
+      try {
+        return (await client.query(text, [...values])).rows;
+      } finally {
+        await client.end();
+      }
+    },
+  };
+}
 
 function findSystemPostgres(): string | undefined {
   const folders = (process.env["PATH"] ?? "").split(":");

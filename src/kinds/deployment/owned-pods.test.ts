@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ReplicaSet } from "kubernetes-types/apps/v1.js";
 import type { Pod } from "kubernetes-types/core/v1.js";
+import { deletionBudget } from "../../../test/support/deletion-limits.ts";
 import { deploymentSpec } from "../../../test/support/deployment-messages.ts";
 import { FakeClock } from "../../../test/support/fake-clock.ts";
 import { ownPod, ownReplicaSet } from "../../../test/support/own-workload.ts";
@@ -13,8 +14,6 @@ import { annotationKeys } from "../../model/labels.ts";
 import { sealedIdsOf } from "../../model/seal.ts";
 import { OwnedPods } from "./owned-pods.ts";
 import { projectPod, projectReplicaSet } from "./projections.ts";
-
-const budget = { budgetObjects: 3, budgetFraction: 0.2, budgetWindowMs: 600_000 };
 
 function entry<P>(key: string, uid: string, value: P): CacheEntry<P> {
   return { key, uid, resourceVersion: "1", value };
@@ -33,7 +32,7 @@ function podsOf(seal: string | undefined, made = [ownPod(), weakPod()], set = ow
   const sealed = { ...set, metadata: { ...set.metadata, annotations } };
   const owner = entry("acme/web", "rs-uid", projectReplicaSet(sealed, testSeal));
   const entries = made.map((pod, index) => entry(`acme/web-${index + 1}`, `${index + 1}`, projectPod(pod)));
-  const replacement = new PodReplacement(budget, new FakeClock());
+  const replacement = new PodReplacement(deletionBudget, new FakeClock());
   const cache = { size: 2, byIndex: (_: string, uid: string) => (uid === "rs-uid" ? entries : []) };
   const readiness = () => ({ ready: 1, total: 2 });
   const deps = { replicaSets: { get: () => owner }, pods: { cache }, replacement, readiness };

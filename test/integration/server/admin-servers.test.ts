@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AdminService, ObjectKind } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
-import { embeddedTarget, type OpenTarget } from "../../store/store-target.ts";
+import { type OpenDatabase, openDatabase } from "../../store/store-target.ts";
 import { applyDeployment, environmentOf } from "../../support/deployment-messages.ts";
 import { type RunningServer, startServer } from "../../support/running-server.ts";
 
@@ -13,12 +13,11 @@ const region = "a.test";
 const agentTokens = `${region} token-of-the-agents`;
 const writeToken = "ann-may-read-and-write";
 
-let target: OpenTarget;
+let target: OpenDatabase;
 const running: RunningServer[] = [];
 
 before(async () => {
-  const opened = await embeddedTarget.open();
-  target = typeof opened === "string" ? assert.fail(opened) : opened;
+  target = await openDatabase();
 });
 
 after(async () => {
@@ -27,9 +26,8 @@ after(async () => {
 });
 
 async function start(adminTokens: string): Promise<RunningServer> {
-  const { host = "", user, password, port } = target.database ?? assert.fail("it has no database");
   const server = await startServer({
-    "database-url": `postgres://${user}:${password}@${encodeURIComponent(host)}:${port}/postgres`,
+    "database-url": target.url,
     "agent-tokens": agentTokens,
     "admin-tokens": adminTokens,
     listen: "127.0.0.1:0",

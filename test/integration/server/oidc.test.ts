@@ -8,7 +8,7 @@ import { AdminService } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
 import { methodEffects } from "../../../src/server/admin-service/admin-auth.ts";
 import { idOfSecret } from "../../../src/server/admin-service/session-secrets.ts";
 import { bundleDashboard } from "../../../tools/bundle-dashboard.ts";
-import { embeddedTarget, type OpenTarget } from "../../store/store-target.ts";
+import { type OpenDatabase, openDatabase } from "../../store/store-target.ts";
 import { CookieBrowser, type Visit } from "../../support/cookie-browser.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { createKeptLog } from "../../support/kept-log.ts";
@@ -22,7 +22,7 @@ const client = { clientId: "krane", clientSecret: "secret-of-the-client-krane" }
 const tokenOfAnn = "token-of-ann-may-write";
 const { log, lines } = createKeptLog();
 
-let target: OpenTarget;
+let target: OpenDatabase;
 let provider: RunningProvider;
 /** `first` and `second` are alike; `narrower` maps no group but one, and `other` is another client of the provider. */
 let servers: Record<"first" | "second" | "narrower" | "other", RunningServer>;
@@ -31,18 +31,16 @@ let base = "";
 const stops: (() => Promise<void>)[] = [];
 
 before(async () => {
-  const opened = await embeddedTarget.open();
-  target = typeof opened === "string" ? assert.fail(opened) : opened;
+  target = await openDatabase();
   const [port, providerPort] = [await freePort(), await freePort()];
   base = `http://127.0.0.1:${port}`;
   provider = await startOidcProvider(providerPort, { ...client, redirectUri: `${base}/dashboard/signed-in` });
   stops.push(() => provider.stop());
-  const { host = "", user, password, port: databasePort } = target.database ?? assert.fail("no database");
   const { files } = await bundleDashboard();
   const start = async (more: Readonly<Record<string, string>> = {}) => {
     const server = await startServer(
       {
-        "database-url": `postgres://${user}:${password}@${encodeURIComponent(host)}:${databasePort}/postgres`,
+        "database-url": target.url,
         "agent-tokens": Object.values(regions)
           .map((region) => `${region} token-of-${region}-agents`)
           .join(),

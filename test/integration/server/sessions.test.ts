@@ -6,23 +6,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { AdminService } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
-import { embeddedTarget, type OpenTarget } from "../../store/store-target.ts";
+import { type OpenDatabase, openDatabase } from "../../store/store-target.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type RunningServer, startServer } from "../../support/running-server.ts";
 
 const tokens = { ann: "token-of-ann-may-write", bob: "token-of-bob-may-read" } as const;
-let target: OpenTarget;
+let target: OpenDatabase;
 let folder = "";
 let first: RunningServer;
 let second: RunningServer;
 
 before(async () => {
-  const opened = await embeddedTarget.open();
-  target = typeof opened === "string" ? assert.fail(opened) : opened;
+  target = await openDatabase();
   folder = await mkdtemp(join(tmpdir(), "krane-sessions-"));
-  const { host = "", user, password, port } = target.database ?? assert.fail("it has no database");
   const flags = {
-    "database-url": `postgres://${user}:${password}@${encodeURIComponent(host)}:${port}/postgres`,
+    "database-url": target.url,
     "agent-tokens": "local.dev token-of-the-agents",
     "admin-tokens-file": join(folder, "people"),
     listen: "127.0.0.1:0",

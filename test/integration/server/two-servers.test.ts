@@ -13,7 +13,7 @@ import type { ClientConfig } from "pg";
 import { ClusterService } from "../../../src/gen/ctrl/v1/cluster_service_pb.ts";
 import { RuntimeError } from "../../../src/runtime/runtime-error.ts";
 import { connectAlone } from "../../../src/server/postgres/database.ts";
-import { embeddedTarget, type OpenTarget } from "../../store/store-target.ts";
+import { type OpenDatabase, openDatabase } from "../../store/store-target.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { DesiredFollower } from "../../support/desired-follower.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -25,15 +25,13 @@ import { type RunningServer, startServer } from "../../support/running-server.ts
 const [regionA, regionB] = ["a.test", "b.test"];
 const [tokenA, tokenB] = ["token-of-region-a", "token-of-region-b"];
 
-let target: OpenTarget;
+let target: OpenDatabase;
 let folder = "";
 const stops: (() => Promise<void>)[] = [];
 
 async function start(more: Readonly<Record<string, string>> = {}): Promise<RunningServer> {
-  const { host = "", user, password, port } = target.database ?? assert.fail("it has no database");
-  const url = `postgres://${user}:${password}@${encodeURIComponent(host)}:${port}/postgres`;
   const tokens = join(folder, "tokens");
-  const flags = { "database-url": url, "agent-tokens-file": tokens, listen: "127.0.0.1:0", ...more };
+  const flags = { "database-url": target.url, "agent-tokens-file": tokens, listen: "127.0.0.1:0", ...more };
   const server = await startServer(flags);
   stops.push(() => server.stop());
   return server;
@@ -56,8 +54,7 @@ let first: RunningServer;
 let second: RunningServer;
 
 before(async () => {
-  const opened = await embeddedTarget.open();
-  target = typeof opened === "string" ? assert.fail(opened) : opened;
+  target = await openDatabase();
   folder = await mkdtemp(join(tmpdir(), "krane-two-servers-"));
   await writeFile(join(folder, "tokens"), `# both\n${regionA} ${tokenA}\n${regionB} ${tokenB}\n`);
   [first, second] = await Promise.all([start(), start()]);
@@ -155,7 +152,7 @@ test("a database that ends every connection costs no stream and no change", asyn
   await set(1);
   await eventually("it follows", () => assert.equal(follower.cursor, 1n));
   for (let round = 2; round <= 4; round++) {
-    await endConnections(target.database ?? assert.fail("it has no database"));
+    await endConnections(target.database);
     const version = await eventually("the change is taken", () => set(round));
     await eventually("it arrives", () => assert.equal(follower.cursor, version));
   }

@@ -7,7 +7,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { AdminService, ObjectKind } from "../../../src/gen/krane/admin/v1/admin_pb.ts";
 import { kindNames } from "../../../src/kinds/kinds.ts";
 import { assertDigest } from "../../store/store-digest-contract.ts";
-import { embeddedTarget, type OpenTarget } from "../../store/store-target.ts";
+import { type OpenDatabase, openDatabase } from "../../store/store-target.ts";
 import { applyDeployment } from "../../support/deployment-messages.ts";
 import { DesiredFollower } from "../../support/desired-follower.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -24,11 +24,10 @@ const agentToken = "token-of-the-agents";
 const adminToken = "ann-may-read-and-write";
 
 let krane: Awaited<ReturnType<typeof buildKrane>>;
-let target: OpenTarget;
+let target: OpenDatabase;
 before(async () => {
   krane = await buildKrane();
-  const opened = await embeddedTarget.open();
-  target = typeof opened === "string" ? assert.fail(opened) : opened;
+  target = await openDatabase();
 });
 after(async () => {
   await target.close();
@@ -38,10 +37,9 @@ after(async () => {
 type Version = "previous" | "present";
 
 async function startServer(t: TestContext, version: Version, port?: number) {
-  const { host = "", user, password, port: databasePort } = target.database ?? assert.fail("no database");
   const listenPort = port ?? (await freePort());
   const flags = {
-    "database-url": `postgres://${user}:${password}@${encodeURIComponent(host)}:${databasePort}/postgres`,
+    "database-url": target.url,
     "agent-tokens": `${region} ${agentToken}`,
     "admin-tokens": `ann read-write ${adminToken}`,
     listen: `127.0.0.1:${listenPort}`,
