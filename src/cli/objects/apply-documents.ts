@@ -139,7 +139,7 @@ async function applyOne(
   known: KnownEnvironments,
 ): Promise<Applied> {
   try {
-    await requireEnvironment(admin, loaded, known);
+    if (options.dryRun) await requireEnvironment(admin, loaded, known);
     return await send(admin, loaded, options, known);
   } catch (error) {
     if (!(error instanceof ConnectError)) throw error;
@@ -168,7 +168,10 @@ function createKnownEnvironments(admin: Admin, documents: readonly LoadedDocumen
   return { listed, has };
 }
 
-/** A new deployment whose environment is missing or mistyped would run without its secrets. */
+/**
+ * A new deployment whose environment is missing or mistyped would run without its secrets. The control plane rejects one, but
+ * not in a dry run, because only the command knows which environments its other documents create.
+ */
 async function requireEnvironment(
   { client, signal }: Admin,
   { document, region, title }: LoadedDocument,

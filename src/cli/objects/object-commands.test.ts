@@ -172,7 +172,7 @@ describe("krane apply", () => {
       [refused.code, refused.stderr],
       [
         1,
-        "krane: a.yaml:1: deployment/d_alone: environment env_alone does not exist in region local.dev; apply a document of kind Environment first\n",
+        'krane: a.yaml:1: deployment/d_alone: environment names environment "env_alone", which does not exist; apply a document of kind Environment first\n',
       ],
     );
     assert.equal((await run(["apply", "-f", "a.yaml", "--dry-run"], { "a.yaml": text })).code, 1);
