@@ -153,12 +153,6 @@ export class Reporter {
     this.lastReports.clear();
   }
 
-  /** How many keys wait for a report, are sending one, or wait for a retry. */
-  get dueCount(): number {
-    const { waiting, delayed, inFlight } = this.queue.counts;
-    return waiting.fresh + waiting.resync + delayed + inFlight;
-  }
-
   run(signal: AbortSignal): Promise<void> {
     return this.queue.run(this.options.workers, (key, workSignal) => this.report(key, workSignal), signal);
   }

@@ -109,10 +109,6 @@ export class ObjectCache<T extends KubeObject, P, I extends string = never> {
     return this.indexes.get(index)?.get(name) ?? [];
   }
 
-  indexNames(index: I): readonly string[] {
-    return [...(this.indexes.get(index)?.names() ?? [])];
-  }
-
   /** Returns the function that unsubscribes. A listener that throws is a bug, and fails the caller that feeds the cache. */
   subscribe(listener: (change: CacheChange<P>) => void): () => void {
     this.listeners.add(listener);
@@ -333,10 +329,6 @@ export class CacheIndex<E> {
 
   get(name: string): readonly E[] {
     return [...(this.groups.get(name) ?? [])];
-  }
-
-  names(): IterableIterator<string> {
-    return this.groups.keys();
   }
 }
 

@@ -11,7 +11,7 @@ import type { Release } from "./held-releases.ts";
 import { KeptReports } from "./kept-reports.ts";
 import type { RankedAt } from "./report-rank.ts";
 import { RowTable } from "./row-table.ts";
-import { endsMembership, RegionSets } from "./sets.ts";
+import { endsMembership, RegionSets, type SetMember, type SetStore } from "./sets.ts";
 import type {
   AgentRecord,
   EnvironmentContent,
@@ -202,4 +202,21 @@ class HistoryLog {
       (entry) => (kind ?? entry.kind) === entry.kind && (id ?? entry.id) === entry.id,
     );
   }
+}
+
+/** The sets of all regions. */
+export function memorySets(regionOf: (name: string) => Region): SetStore {
+  const isDesired = ({ apps, environments, tables }: Region, { kind, id }: SetMember) => {
+    if (kind === "app") return apps.has(id);
+    return kind === "environment"
+      ? environments.get(id) !== undefined
+      : tables[kind].get(id)?.desired === "running";
+  };
+  return {
+    async join(name, set, members) {
+      const region = regionOf(name);
+      for (const member of members) if (isDesired(region, member)) region.sets.join(set, member);
+    },
+    members: async (name, set) => regionOf(name).sets.members(set),
+  };
 }

@@ -25,8 +25,15 @@ import { encodeSpec } from "./kind-messages.ts";
 import { knownAfter } from "./known-state.ts";
 import { heardSince } from "./last-heard.ts";
 import { appFacts, changeApp } from "./memory-apps.ts";
-import { emptyRegion, forget, type Region, recordReport, storedObject, trimGone } from "./memory-region.ts";
-import { memorySets } from "./memory-sets.ts";
+import {
+  emptyRegion,
+  forget,
+  memorySets,
+  type Region,
+  recordReport,
+  storedObject,
+  trimGone,
+} from "./memory-region.ts";
 import { repairNews } from "./repair-news.ts";
 import { isOlderReport, type ReceivedReport, type ReportRank } from "./report-rank.ts";
 import { checkIdentity, isSame, unknownRegion } from "./row-rules.ts";

@@ -1,4 +1,5 @@
 // Implements Io with the real process.
+import { spawn } from "node:child_process";
 import { writeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { WriteStream } from "node:tty";
@@ -11,7 +12,6 @@ import { askHidden } from "../terminal/hidden-prompt.ts";
 import { createTerminal } from "../terminal/terminal.ts";
 import { createEditedFile } from "./editor.ts";
 import { ask, readInput } from "./input.ts";
-import { openUrl } from "./open-url.ts";
 import { readTextFile } from "./text-file.ts";
 
 const stopSignals: readonly StopSignal[] = ["SIGINT", "SIGTERM"];
@@ -129,4 +129,22 @@ function createOutput(stream: WriteStream): ProcessOutput {
       return new Promise((resolve) => void stream.write("", () => resolve()));
     },
   };
+}
+
+const openers: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
+  darwin: ["open"],
+  win32: ["rundll32", "url.dll,FileProtocolHandler"],
+};
+
+/** Starts the user's browser, which goes on when krane ends. Resolves to false if there is no such program. Nothing of what it says reaches the terminal. */
+function openUrl(url: string, platform: NodeJS.Platform): Promise<boolean> {
+  const [command = "", ...args] = openers[platform] ?? ["xdg-open"];
+  return new Promise((resolve) => {
+    const child = spawn(command, [...args, url], { detached: true, stdio: "ignore" });
+    child.once("error", () => resolve(false));
+    child.once("spawn", () => {
+      child.unref();
+      resolve(true);
+    });
+  });
 }

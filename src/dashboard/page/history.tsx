@@ -1,8 +1,8 @@
 // What happened to an object, an app or an environment, newest first.
 import type { Event } from "../../gen/krane/admin/v1/admin_pb.ts";
-import { eventText } from "./events.ts";
 import type { Model } from "./model.ts";
 import { Age, Section } from "./parts.tsx";
+import { eventText } from "./words.ts";
 
 export function History({ model, events }: { readonly model: Model; readonly events: readonly Event[] }) {
   return (

@@ -1,8 +1,9 @@
-// What states, ages and counts are called. Pure.
+// What states, events, ages and counts are called. Pure.
 import { ReportDeploymentStatusRequest_Update_Instance_Status as PodStatus } from "../../gen/ctrl/v1/deployment_pb.ts";
 import {
   type AgentView,
   type AppView,
+  type Event,
   type KindWords,
   type ObjectView,
   ObjectView_Phase as Phase,
@@ -173,4 +174,34 @@ export function agentWord(agent: AgentView, nowMs: number): Word {
   const age = ageText(Number(heard), nowMs);
   if (isSilent(agent, nowMs)) return word(`Last heard ${age} ago`, "bad");
   return word(age === "now" ? "Heard just now" : `Heard ${age} ago`, "good");
+}
+
+const events: Readonly<Record<string, Word>> = {
+  set: { text: "changed the desired state", tone: "calm" },
+  stopped: { text: "ordered its deletion", tone: "busy" },
+  removed: { text: "removed it", tone: "busy" },
+  reported: { text: "reported:", tone: "calm" },
+  troubled: { text: "reported trouble:", tone: "bad" },
+  recovered: { text: "reported that it recovered", tone: "good" },
+  repaired: { text: "put back what somebody else had changed:", tone: "busy" },
+  released: { text: "allowed its deletion", tone: "busy" },
+  adopted: { text: "allowed its adoption", tone: "busy" },
+  secret_set: { text: "set the secret", tone: "calm" },
+  secret_unset: { text: "removed the secret", tone: "calm" },
+  paused: { text: "paused its releases", tone: "busy" },
+  resumed: { text: "resumed its releases", tone: "calm" },
+  release_started: { text: "started", tone: "busy" },
+  release_current: { text: "made current:", tone: "good" },
+  release_draining: { text: "is draining", tone: "busy" },
+  release_failed: { text: "gave up", tone: "bad" },
+  release_ended: { text: "ended", tone: "calm" },
+};
+
+/** A newer server may record events that this page does not know. */
+export function eventText({ event }: Event): Word {
+  return Object.hasOwn(events, event) ? (events[event] ?? unknown(event)) : unknown(event);
+}
+
+function unknown(event: string): Word {
+  return { text: event, tone: "calm" };
 }
