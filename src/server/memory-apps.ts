@@ -4,6 +4,7 @@ import { type App, AppSchema } from "../gen/krane/admin/v1/app_pb.ts";
 import {
   appNameTaken,
   appNews,
+  assertNoApp,
   environmentOfApp,
   isSameApp,
   nameOfApp,
@@ -12,6 +13,7 @@ import {
   rowChanges,
   withVersion,
 } from "./apps/app-rules.ts";
+import { isActive } from "./apps/releases.ts";
 import { type Region, storedObject } from "./memory-region.ts";
 import type { AppFacts, Author, ChangeAppOptions, ChangedApp, DecideApp, Row } from "./store.ts";
 
@@ -63,6 +65,21 @@ export function changeApp(
   region.apps.set(id, after);
   for (const entry of appNews(before, after, author)) region.history.add(entry);
   return { before, after: clone(AppSchema, after), stopped };
+}
+
+/** By id. */
+export function appsBehind(region: Region, afterId: string, limit: number): readonly AppFacts[] {
+  const ids = [...region.apps.keys()].filter((id) => id > afterId).sort();
+  return ids.slice(0, limit).map((id) => appFacts(region, id));
+}
+
+export function activeIds({ apps }: Region): readonly string[] {
+  return [...apps].flatMap(([id, app]) => (isActive(app) ? [id] : []));
+}
+
+export function assertNoAppUses({ apps }: Region, environmentId: string, refused?: string): void {
+  const user = [...apps].find(([, app]) => environmentOfApp(app) === environmentId);
+  assertNoApp(environmentId, user?.[0], refused);
 }
 
 function checkName(region: Region, id: string, app: App): void {

@@ -13,8 +13,6 @@ import {
   type ReportOf,
 } from "../kinds/kinds.ts";
 import { acceptedOf, adoptedText, adoptionsFor, refOf, strangerKey } from "./allowed-adoptions.ts";
-import { assertNoApp, environmentOfApp } from "./apps/app-rules.ts";
-import { isActive } from "./apps/releases.ts";
 import { withinLimit } from "./buckets.ts";
 import { ChangeSignal } from "./change-signal.ts";
 import { originOf, type StoreIncarnation } from "./client-position.ts";
@@ -24,7 +22,7 @@ import { findHeld, releasesFor } from "./held-releases.ts";
 import { encodeSpec } from "./kind-messages.ts";
 import { knownAfter } from "./known-state.ts";
 import { heardSince } from "./last-heard.ts";
-import { appFacts, changeApp } from "./memory-apps.ts";
+import { activeIds, appFacts, appsBehind, assertNoAppUses, changeApp } from "./memory-apps.ts";
 import {
   emptyRegion,
   forget,
@@ -391,14 +389,12 @@ export class MemoryStore extends DesiredChanges implements Store {
   }
 
   async apps(region: string, afterId: string, limit: number): Promise<readonly AppFacts[]> {
-    const content = this.region(region);
-    const ids = [...content.apps.keys()].filter((id) => id > afterId).sort();
-    return ids.slice(0, limit).map((id) => appFacts(content, id));
+    return appsBehind(this.region(region), afterId, limit);
   }
 
   async activeApps(): Promise<readonly { readonly region: string; readonly id: string }[]> {
-    return [...this.regionsByName].flatMap(([region, { apps }]) =>
-      [...apps].flatMap(([id, app]) => (isActive(app) ? [{ region, id }] : [])),
+    return [...this.regionsByName].flatMap(([region, content]) =>
+      activeIds(content).map((id) => ({ region, id })),
     );
   }
 
@@ -460,10 +456,7 @@ export class MemoryStore extends DesiredChanges implements Store {
   private assertUnused(region: string, environmentId: string, refused?: string): void {
     for (const kind of tenantKinds)
       assertUnused(environmentId, kind, this.table(region, kind).current(), refused);
-    const [user] = [...this.region(region).apps].find(
-      ([, app]) => environmentOfApp(app) === environmentId,
-    ) ?? [undefined];
-    assertNoApp(environmentId, user, refused);
+    assertNoAppUses(this.region(region), environmentId, refused);
   }
 
   private stopOwnedBy(
