@@ -140,7 +140,7 @@ export const rows: readonly (readonly Layer[])[] = [
     {
       folder: "config",
       holds: "file text, environment and flags to a frozen Config; pure",
-      instead: "configuration knows nothing of its readers; convert at the composition root",
+      instead: "configuration does not know its readers; convert at the composition root",
       alsoImports: ["errors"],
     },
     {

@@ -53,7 +53,7 @@ key_file = "key"
     assert.equal(stderr.trimEnd().split("\n").length, 4);
   });
 
-  test("shows where the URL of a database is and how to write one, and nothing of what is there", async () => {
+  test("shows where the URL of a database is and how to write one, but not its value", async () => {
     const text = `[server]\ndatabase_url_file = "/run/db.url"\nagent_tokens = ["a.b ${token}"]\n`;
     for (const url of ["mysql://ann:hunter2@db/krane", "hunter2", "", "postgres://ann:hunter2@:x"]) {
       const { code, stdout, stderr } = await check(argv, { "server.toml": text, "/run/db.url": url });

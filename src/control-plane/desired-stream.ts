@@ -11,7 +11,7 @@
 //   stay with one old server for weeks. A message that has begun must become whole within a minute; see
 //   message-progress.ts.
 // - An unreadable message (damaged, or never whole) ends every connection at the same place. It is not skipped: without
-//   reading it, its version is unknown, and a guess could skip other versions for good (K2). It is logged as an error
+//   reading it, its version is unknown, and a guess could skip other versions permanently (K2). It is logged as an error
 //   instead. The resync still corrects known objects, because it asks for each one; only new objects behind that message
 //   have to wait. A message above the size limit ends one connection at most; see large-messages.ts.
 import { linkSignals } from "../concurrency/abort.ts";

@@ -66,7 +66,7 @@ test("a newer incarnation is followed, and one that it replaced is ignored from 
   assert.deepEqual([ignored, history.ignoredCount, history.current], [[first], 1, second]);
 });
 
-test("a response without a name changes nothing of what is known", () => {
+test("a response without a name changes nothing", () => {
   const history = new ServerHistory();
   const { changes } = follow(history);
   history.take(formatIncarnation(first), "response");

@@ -3,7 +3,7 @@
 // would have sent.
 //
 // The fields have the same numbers in the states of all kinds; a test compares them with the contract. Bytes that are not
-// such a message are an error: with a version that was guessed, the cursor could skip other versions for good (K2).
+// such a message are an error: with a version that was guessed, the cursor could skip other versions permanently (K2).
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError } from "@connectrpc/connect";
 

@@ -93,7 +93,7 @@ export class Contests {
     notify(() => api.create(events, contestedEvent(contest, clock.wallMs()), { fieldManager }, signal));
   }
 
-  /** The key is gone for good. */
+  /** The key will not come back. */
   forget(key: string): void {
     this.announced.delete(key);
   }

@@ -1,5 +1,5 @@
 // Finds where a live object differs from what krane wants: fields that krane applied and others changed or removed, and
-// everything else in its spec that is not a default or an allocation of the server. It knows no kind of krane's.
+// everything else in its spec that is not a default or an allocation of the server. It does not depend on krane's kinds.
 //
 // What krane applied is read from its entry in managedFields; the caller has compared that part with the manifest
 // already, by its hash, so an entry that somebody forged shows. Everything else there is a claim, because anybody can

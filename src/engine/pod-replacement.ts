@@ -124,7 +124,7 @@ export class PodReplacement {
     this.decided.delete(owner);
   }
 
-  /** Goes on with the hold of another process, and ends with it. */
+  /** Continues the hold of another process, and ends it with that one. */
   follow(owner: string, { isHeld, replicas, wanted, version, pods }: ShownHold): void {
     const hold = this.holds.get(owner);
     if (!isHeld) {

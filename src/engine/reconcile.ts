@@ -77,7 +77,7 @@ export class Reconciler<Spec> {
     for (const other of (entry && definition.prerequisites?.(entry)) ?? []) this.bringUp(other);
   }
 
-  /** The key is gone for good. */
+  /** The key will not come back. */
   forget(key: string): void {
     this.accepted.delete(key);
     this.deps.contests.forget(key);

@@ -57,7 +57,7 @@ test("a Delete that a response contradicts waits until the stream, read again on
   assert.deepEqual([await confirm(), await confirm(), world.asked], [true, true, 3]);
 });
 
-test("a Delete that a response contradicts gives way to a newer state of the stream", async () => {
+test("a newer state of the stream replaces a Delete that a response contradicts", async () => {
   const { store, world, confirm } = setUp(state(1n, apply), state(2n, { kind: "delete" }));
   world.response = found(state(0n, apply));
   assert.equal(await confirm(), false);

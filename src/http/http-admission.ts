@@ -3,7 +3,7 @@
 // krane. Connections that never sent a request are closed before those that are between two requests.
 //
 // One address gets only a share of the connections; beyond it, its new connections replace its own idle ones. Otherwise
-// an address with requests that never end could take all connections for good.
+// an address with requests that never end could hold all connections forever.
 //
 // With TLS a request has the encrypted socket and the listener the raw one below it, so connections are looked up by the
 // client's address and port.

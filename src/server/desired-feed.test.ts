@@ -63,7 +63,7 @@ test("a whole batch of unreadable rows does not block the rows after it", async 
   assert.equal((await feed.next()).value.state.case, "apply");
 });
 
-test("changes of other kinds do not end the wait for good, nor make it spin", async () => {
+test("changes of other kinds do not end the wait, and do not make it spin", async () => {
   const store = await storeWith(0);
   const feed = desiredFeed(store, "deployment", region, 0n, bytesMax, signal);
   const first = feed.next();

@@ -1,5 +1,5 @@
 // Merges all reports of a region's agents into what is known now. An agent that restarts
-// gets its whole desired state replayed and knows nothing until then. Versions that the
+// gets its whole desired state replayed and has none of it until then. Versions that the
 // previous agent had settled are still settled, and its troubles stay until the new agent
 // has handled the same objects.
 //

@@ -11,7 +11,7 @@ export function isUnheard(agent: Hearing | undefined, nowMs: number): boolean {
   return heardAtMs === 0 || isStale(BigInt(Math.trunc(heardAtMs)), nowMs);
 }
 
-/** Since when it is heard, given that it is heard now. */
+/** Since when it has not been silent, given that it is not silent now. */
 export function heardSince(agent: Hearing, nowMs: number): Pick<Hearing, "heardSinceMs"> {
   return isUnheard(agent, nowMs) ? { heardSinceMs: nowMs } : {};
 }

@@ -424,7 +424,7 @@ test("the keyboard alone leads from the fleet to an object", async () => {
   assert.equal(
     await page.evaluate("document.activeElement.id"),
     "main",
-    "a screen reader goes on with the view",
+    "a screen reader continues with the view",
   );
   await row("acme/web").getByRole("link").focus();
   await page.keyboard.press("Enter");

@@ -1,4 +1,4 @@
-// What deploy/ installs, on a real Kubernetes: the API server takes every manifest to the letter, and the agent's
+// What deploy/ installs, on a real Kubernetes: the API server accepts every manifest unchanged, and the agent's
 // service account may do what the list of calls says and nothing else.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

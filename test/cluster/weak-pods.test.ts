@@ -168,7 +168,7 @@ test("if admission weakens the replacement too, the deployment is held, and noth
   assert.equal(withoutEvents(agent.api.writes).length, writes);
   assert.equal(agent.kept.of("evicted a pod").length, 1);
 
-  // The next process goes on with it.
+  // The next process continues with it.
   await agent.stop();
   const next = await startClusterController(t, { cluster, account, plane }, { resyncMs: 1_000 });
   await eventually("it says so", () =>

@@ -262,7 +262,7 @@ describe("deploy/chart/krane", { skip }, () => {
     assert.doesNotMatch(withTls, /allow_insecure/);
   });
 
-  test("a server may be open in cleartext where it is said that TLS ends before it", async () => {
+  test("a server may be open in cleartext if the values say that TLS ends before it", async () => {
     const open = set("server.service.type=LoadBalancer");
     await objectsWith(...open, ...set("server.config.server.allow_insecure=true"));
     await objectsWith(...open, ...set("server.tlsSecret=certificate"));

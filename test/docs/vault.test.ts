@@ -1,5 +1,5 @@
 // docs/vault.md is what somebody reads who writes another vault, or has only the storage
-// and the master keys left. What it says about the format is followed here to the letter,
+// and the master keys left. What it says about the format is followed here exactly,
 // with node:crypto and nothing of krane's own envelope.
 import assert from "node:assert/strict";
 import { createDecipheriv } from "node:crypto";

@@ -261,7 +261,7 @@ describe("the bundle", () => {
     }
   });
 
-  test("output that cannot be written is a failure, and is said", async (t) => {
+  test("output that cannot be written is a failure with a message", async (t) => {
     const { path } = await writeConfig(t);
     const command = `"$0" config print --config "$1" > /dev/full`;
     const { status, stderr } = spawnSync("sh", ["-c", command, program, path], { encoding: "utf8" });

@@ -416,7 +416,7 @@ test("a clock that is two minutes off is seen on both sides", async (t) => {
   assert.match(there?.remedy ?? "", /NTP/);
 });
 
-test("Ctrl-C ends it at once, with the code of the shell and without a word", async (t) => {
+test("Ctrl-C ends it at once, silently and with the exit code of a shell", async (t) => {
   const { cluster, filesOf } = await createWorld(t);
   const io = new FakeIo(filesOf());
   // The cluster leaves the question open, and the person loses patience.

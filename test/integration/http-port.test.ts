@@ -382,7 +382,7 @@ describe("limits", () => {
     });
   }
 
-  test("when all places are taken, the oldest silent connection gives way, then the oldest idle one", async (t) => {
+  test("when all places are taken, the oldest silent connection is closed, then the oldest idle one", async (t) => {
     const port = await startPort(t, { limits: { connectionsMax: 3 } });
     const ask = async (socket: Socket) => {
       socket.write("GET /hello HTTP/1.1\r\nhost: krane\r\n\r\n");

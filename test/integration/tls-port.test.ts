@@ -72,7 +72,7 @@ describe("a port with TLS", () => {
     assert.equal((await fetchHttp1(`${url}/hello`, { ca: first.cert })).status, 200);
   });
 
-  test("a connection that says nothing gives way when all places are taken, one with a request does not", async (t) => {
+  test("a silent connection is closed when all places are taken, one with a request is not", async (t) => {
     for (const fetched of [fetchHttp1, fetchHttp2]) {
       let arrived: () => void = () => assert.fail("nobody waits for it yet");
       let answer: () => void = () => assert.fail("no request has arrived yet");

@@ -1,5 +1,5 @@
 // A control plane that knows none of the running objects is wrong about all of them, however it says so. Nothing is
-// deleted, and it is said once and loudly: two hundred alike lines would hide the one thing that has to be done.
+// deleted, and one loud line says so: two hundred equal lines would hide what has to be done.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
@@ -58,7 +58,7 @@ function unknownObjects(count: number) {
 }
 
 for (const count of [1, 3, 10, 200])
-  test(`of ${count} objects none is deleted, and it is said, when every question is answered not_found, though the stream has them`, async () => {
+  test(`of ${count} objects none is deleted, and one loud line says so, when every request is answered not_found, though the stream has them`, async () => {
     const { world, agent } = await populated(count, false);
     world.plane.faults.failNext("getDesiredDeploymentState", Code.NotFound, Number.POSITIVE_INFINITY);
     const { controller } = agent;
@@ -79,7 +79,7 @@ for (const { count, hasDigests } of [1, 3, 10, 200].flatMap((count) => [
   const how = hasDigests ? "compared by digest" : "each asked for";
   // Those of absence.test.ts have 200 without digests.
   const skip = count > 10 && !hasDigests && !isLong;
-  describe(`of ${count} objects, ${how}, none is deleted, and it is said`, { skip }, () => {
+  describe(`of ${count} objects, ${how}, none is deleted, and one loud line says so`, { skip }, () => {
     test("when the control plane was restored from nothing under a running agent", async () => {
       const { world, agent } = await populated(count, hasDigests);
       world.plane.faults.restoreFromEmpty(region);

@@ -141,7 +141,7 @@ describe("a sentinel whose desired state changes while no agent runs", () => {
     });
 });
 
-test("a row that vanishes after a death in the middle of a delete leaves nothing behind for good", async () => {
+test("a row that vanishes after a death in the middle of a delete leaves nothing behind", async () => {
   for (let writes = 0; writes <= deleteWrites; writes++) {
     const world = await SimulatedRegion.create();
     await setSentinel(world, 2);

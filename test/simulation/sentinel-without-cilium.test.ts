@@ -1,4 +1,4 @@
-// A cluster without network policies: sentinels get their other four objects, it is said what is missing,
+// A cluster without network policies: sentinels get their other four objects, the agent names what is missing,
 // and the policy comes by itself.
 import assert from "node:assert/strict";
 import { test } from "node:test";

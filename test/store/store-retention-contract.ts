@@ -22,7 +22,7 @@ const left = async (store: Store, region: string) => {
   return rows.flat().map(({ id }) => id);
 };
 const gone = { exists: false, instances: [], atMs: 1 };
-/** All three controllers have come as far, of an agent that is heard of for as long as the test looks. */
+/** All three controllers have come as far, of an agent that calls for as long as the test looks. */
 const settle = (store: Store, region: string, cursor: bigint, init: StateInit = {}, atMs = 1_000_000) => {
   const controllers = ["deployments", "sentinels", "cilium"].map((name) => ({ name, stream: { cursor } }));
   return store.reportAgent(region, stateAt(atMs, { state: { instanceId: "ins_1", controllers }, ...init }));
@@ -171,7 +171,7 @@ function agentsWord(holds: Holds): void {
     assert.deepEqual(await left(store, region), []);
   });
 
-  holds("time in which nothing is heard of the agent makes nothing forgotten", async (open) => {
+  holds("while the agent is silent, nothing is forgotten", async (open) => {
     const { store, other, region } = open;
     await store.put(region, "policy", policy("p", "one"), author);
     await store.stop(region, "policy", "p", author);

@@ -26,7 +26,7 @@ export class LeaseServer {
     this.clock = clock;
   }
 
-  /** The API as one client reaches it. The server goes on with a request that its client no longer waits for. */
+  /** The API as one client reaches it. The server completes a request that its client no longer waits for. */
   client(passage: () => Passage = () => ({ thereMs: 1, backMs: 1 })): KubeApi {
     const send = async <T>(handle: () => T, signal: AbortSignal): Promise<T> => {
       const { thereMs, backMs, lost, status } = passage();

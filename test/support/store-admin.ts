@@ -17,7 +17,7 @@ export interface StoreAdmin {
   scale(region: string, deploymentId: string, replicas: number): Promise<bigint>;
   /** Orders its deletion, and that of the policies that belong to it. */
   deleteDeployment(region: string, deploymentId: string): Promise<bigint>;
-  /** Makes the row vanish without an order, as a mishap at the control plane would. */
+  /** Makes the row vanish without an order, as a fault of the control plane would. */
   forgetDeployment(region: string, deploymentId: string): Promise<void>;
   deployments(region: string): Promise<readonly Row<"deployment">[]>;
   /** The last report on a deployment; undefined before the first. */

@@ -84,7 +84,7 @@ describe("where a command goes", () => {
   });
 });
 
-describe("a bad context is 78, and what to do about it is said", () => {
+describe("a bad context exits with 78 and says what to do", () => {
   const cases: readonly (readonly [string, Call, RegExp])[] = [
     [
       "no file, no flags",

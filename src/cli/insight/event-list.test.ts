@@ -48,7 +48,7 @@ test("--follow outlives a restart before anything happened, and goes on where it
   assert.equal(told, "the control plane does not respond; retrying\n");
 });
 
-test("--follow goes on without a word where a stream was ended for its age", async () => {
+test("--follow continues silently after a stream was ended for its age", async () => {
   const { begun, told } = await followOver(new ConnectError("it is old", Code.DeadlineExceeded));
   assert.deepEqual(begun, [undefined, 7n]);
   assert.equal(told, "");

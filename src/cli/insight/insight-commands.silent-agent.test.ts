@@ -97,7 +97,7 @@ test("status does not show the streams and reports of a silent agent as working"
   assert.doesNotMatch(status, /open|sent/);
 });
 
-test("an agent that sends heartbeats but no state is heard, and its state is dated", async () => {
+test("an agent that sends heartbeats but no state is not silent, and its state has its age", async () => {
   agoMs = 5 * minuteMs;
   await server.agentClient(region).heartbeat({});
   const status = await run("status");

@@ -334,7 +334,7 @@ describe("krane events", () => {
     assert.match(stderr, /no deployment nope in region local\.dev; there are/);
   });
 
-  test("--follow goes on with what happens, and ends with Ctrl-C", async () => {
+  test("--follow prints new events, and ends with Ctrl-C", async () => {
     const { io, ended } = start("events", "deployment", "d_api", "--follow", "--limit", "1", "-o", "json");
     await eventually("the backlog is there", () => assert.match(io.stdout.text, /"set"/));
     await server.admin.deleteDeployment(region, "d_api");

@@ -116,7 +116,7 @@ test("Ctrl-C ends it, and says how many were deleted and how many were not", asy
   );
 });
 
-test("after a refusal nothing more is sent, and it is said which was refused and how many are left", async () => {
+test("after a refusal nothing more is sent, and the error names the refused object and how many are left", async () => {
   const plane = new SlowControlPlane();
   plane.refused.set("d_3", Code.InvalidArgument);
   const io = new FakeIo();

@@ -136,7 +136,7 @@ const openers: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
   win32: ["rundll32", "url.dll,FileProtocolHandler"],
 };
 
-/** Starts the user's browser, which goes on when krane ends. Resolves to false if there is no such program. Nothing of what it says reaches the terminal. */
+/** Starts the user's browser, which outlives krane, without its output. Resolves to false if there is no such program. */
 function openUrl(url: string, platform: NodeJS.Platform): Promise<boolean> {
   const [command = "", ...args] = openers[platform] ?? ["xdg-open"];
   return new Promise((resolve) => {

@@ -8,7 +8,7 @@ const nowMs = 1_000_000;
 const heard = { heartbeatAtMs: BigInt(nowMs) };
 const agent = (region: string, init: object) => create(AgentViewSchema, { region, ...init });
 
-test("nothing is needed where every agent is heard and nothing is in trouble", () => {
+test("nothing is needed where no agent is silent and nothing is in trouble", () => {
   assert.deepEqual(needsOf([agent("a", heard)], nowMs), []);
 });
 

@@ -32,7 +32,7 @@ test("only what is up to date is good", () => {
   assert.equal(phaseWord(Phase.READY).tone, "good");
 });
 
-test("an agent is good only while it is heard", () => {
+test("an agent is good only while it is not silent", () => {
   const agent = (heartbeatAtMs: bigint) => create(AgentViewSchema, { heartbeatAtMs });
   assert.deepEqual(agentWord(agent(0n), 1), { text: "No agent has connected", tone: "bad" });
   assert.deepEqual(agentWord(agent(1n), 20_001), { text: "Heard 20s ago", tone: "good" });

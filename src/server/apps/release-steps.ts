@@ -54,7 +54,7 @@ export async function advanceReleases(store: Store, nowMs: number, signal: Abort
   if (errors.length > 0) throw new AggregateError(errors, `${errors.length} apps could not be changed`);
 }
 
-/** What the control plane sees of a release: its deployment's phase, as long as the agent is heard. */
+/** What the control plane sees of a release: its deployment's phase, unless the agent is silent. */
 function sightOf(
   deployment: StoredObject<"deployment"> | undefined,
   agent: Pick<AgentRecord, "heartbeatAtMs" | "heardSinceMs" | "state" | "known"> | undefined,

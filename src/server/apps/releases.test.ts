@@ -236,7 +236,7 @@ class World {
   async play(moves: readonly Move[]): Promise<void> {
     await this.store.registerRegion(region);
     for (const each of moves) await this.make(each);
-    // The agent is heard again and nothing new happens: everything comes to an end.
+    // The agent reports again and nothing new happens: everything ends.
     await this.make({ kind: "order", order: "resume" });
     for (const [number, state] of this.states) if (state === "unknown") this.states.set(number, "waiting");
     for (let round = 0; round < 20; round++) {

@@ -130,7 +130,7 @@ export class SignIn {
         throw new Refusal("busy", "too many attempts");
       redirect = await handle(header);
     } catch (error) {
-      // What was begun is over, so its cookie is of no use.
+      // The sign-in is over, so its cookie is useless.
       const over = renderCookie("", this.signInCookie(header), 0);
       redirect = { to: `${pagePath}?sign-in=${this.problemOf(error)}`, cookies: [over] };
     }

@@ -22,7 +22,7 @@ interface StateRow {
   readonly counter: string;
 }
 
-// The agent is heard at $2. An outage of the database is a silence too: nothing could be stored meanwhile.
+// The agent called at $2. An outage of the database is a silence too: nothing could be stored meanwhile.
 const setHeardSince = `heard_since_ms =
   CASE WHEN $2 - greatest(heartbeat_at_ms, state_at_ms) <= ${silentMs} THEN heard_since_ms ELSE $2 END`;
 

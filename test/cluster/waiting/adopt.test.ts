@@ -45,8 +45,8 @@ async function createWorld(t: TestContext) {
   t.after(() => server.stop());
   const controlPlane = { url: server.url, token: server.tokens.agent };
   const place = { program: krane.program, controlPlane, kubeconfigPath: account.kubeconfigPath, agentToken };
-  // Without the guards that would hold back a deletion for minutes: an agent that takes these objects for its own, and
-  // not for wanted, deletes them here.
+  // Without the guards that would hold back a deletion for minutes: an agent that considers these objects its own and
+  // unwanted deletes them here.
   const hasty = { UNKEY_DELETION_CONFIRMATIONS: "1", UNKEY_DELETION_MINIMUM_AGE: "1s" };
   const startAgent = (ofRegion = region) => startAgentProcess(t, { ...place, region: ofRegion }, hasty);
   return { server, startAgent };

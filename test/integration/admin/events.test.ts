@@ -60,7 +60,7 @@ test("events are listed the newest first, of one object or of all", async (t) =>
   assert.deepEqual(await list({ kind: ObjectKind.POLICY }), []);
 });
 
-test("a watch begins with a backlog and goes on with what happens, in order", async (t) => {
+test("a watch begins with a backlog and continues with new events, in order", async (t) => {
   const { scale, watch, agentClient } = await serve(t);
   for (const replicas of [1, 2, 3]) await scale(replicas);
   const seen = await watch({ backlog: 2 }, 4, async () => {

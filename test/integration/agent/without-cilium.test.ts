@@ -68,7 +68,7 @@ async function checkWithoutPolicies(world: BareWorld): Promise<void> {
     const parts = await world.sentinelParts();
     assert.deepEqual(parts, sentinelParts);
   });
-  await eventually("it is said what is missing", () => checkReady(world));
+  await eventually("the agent names what is missing", () => checkReady(world));
   await eventually("the policy waits, and says for what", async () => {
     const { objects } = await world.client.listObjects({ controller: "cilium", onlyTroubled: true });
     assert.match(objects[0]?.reason ?? "", /CiliumNetworkPolicy/);

@@ -103,7 +103,7 @@ describe("a connection", () => {
   });
 });
 
-describe("a peer that is gone without a word", () => {
+describe("a peer that disappears silently", () => {
   test("is detected by pings, and the stream is opened again at the cursor", async (t) => {
     const opened: bigint[] = [];
     const server = await serveRpc(t, {

@@ -77,7 +77,7 @@ test("what was deleted under an earlier agent is forgotten once the new one has 
   faults.heal();
   await eventually("it has looked", async () => assert.deepEqual(await settledBy("state"), all));
   assert.equal((await left()).length, 3, "not for long");
-  // It is heard of again because it has something to tell.
+  // It calls again because it has something to report.
   await admin.setPolicy(region, applyPolicy({ ciliumNetworkPolicyId: "cnp_new", k8sName: "new" }));
   await eventually("nothing is left of them", async () => assert.deepEqual(await left(), ["cnp_new"]));
 });

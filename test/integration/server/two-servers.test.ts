@@ -90,7 +90,7 @@ test("a change that was made at one server reaches the streams of both", async (
   await Promise.all(following);
 });
 
-test("a token speaks for its own region and for no other, in every call", async () => {
+test("a token is valid for its own region only, in every call", async () => {
   await connect(first, tokenA, regionA).heartbeat({});
   const key = { regionKey: { name: "b", platform: "test" } };
   const stranger = connect(first, tokenA, regionB);

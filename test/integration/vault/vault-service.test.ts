@@ -261,7 +261,7 @@ describe("VaultService", () => {
     }
   });
 
-  test("tells a caller nothing of what went wrong inside", async (t) => {
+  test("does not tell a caller what went wrong inside", async (t) => {
     for (const [code, status] of [
       ["unavailable", 503],
       ["unusable_key", 500],

@@ -51,7 +51,7 @@ const contents = [
 /**
  * The namespace controller would look for objects of every kind there is, and several hundred
  * namespaces keep it busy for minutes. It begins five seconds after the delete; until then the few
- * kinds that cases make are emptied here, and the namespace is let go.
+ * kinds that cases make are emptied here, and the namespace is not awaited.
  */
 async function removeNamespace(transport: KubeTransport, name: string): Promise<void> {
   const { signal } = new AbortController();

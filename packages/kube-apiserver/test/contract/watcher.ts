@@ -18,7 +18,7 @@ export class Watcher {
 
   constructor(api: ContractApi, kind: Kind, options: WatchOptions, signal: AbortSignal) {
     this.ended = this.pump(api.watch(kind, options, AbortSignal.any([signal, this.stop.signal])));
-    // A case that does not look at the end of its watch is not to crash the process with it.
+    // A case that does not look at the end of its watch must not crash the process.
     this.ended.catch(() => undefined);
   }
 

@@ -284,7 +284,7 @@ export const applyOwnershipCases = [
     assert.equal(at(emptied, "data"), undefined);
     assert.deepEqual(ownedFields(emptied, "editor", "Update"), ["data", "type"]);
   }),
-  contractCase("apply: three owners of a field, and it stays until the third lets go", async (trial) => {
+  contractCase("apply: three owners of a field, and it stays until the third releases it", async (trial) => {
     for (const options of [alpha, beta, gamma])
       await trial.apply(secrets, secret("a", { key: "1" }), options);
     await trial.apply(secrets, { metadata: { name: "a" } }, alpha);

@@ -91,7 +91,7 @@ export const controllerCases = [
     const before = new Set((await podsOf(trial)).map((pod) => pod.metadata?.uid));
     await trial.apply(replicaSets, replicaSet("a", { replicas: 1 }));
     await eventuallyStatus(trial, replicaSets, { replicas: 1, readyReplicas: 1 });
-    // The status does not count a pod that is being deleted; its node takes a moment to let go of it.
+    // The status does not count a pod that is being deleted; its node takes a moment to remove it.
     await eventually("one of the three is left", async () => {
       const after = await podsOf(trial);
       assert.equal(after.length, 1);
