@@ -341,7 +341,7 @@ const summaries: Readonly<
     `The name ${object.namespace}/${object.name} is taken by another object in the cluster.`,
   "isolation-lowered":
     "The cluster lowers the isolation of its pods, so krane keeps it from getting new ones.",
-  "weak-pods": "A pod of it is less isolated than its template, and krane replaces it.",
+  "weak-pods": "One of its pods is less isolated than its template, and krane replaces it.",
   contested: "Another client keeps undoing what krane applies.",
   "missing-crd": "A CustomResourceDefinition that it needs is not installed in the cluster.",
   quota: "A resource quota of its namespace is exhausted.",
@@ -363,7 +363,7 @@ const summaries: Readonly<
   "crash-loop": "The container is crash-looping.",
   "container-config": "Its container cannot be created.",
   unschedulable: "Its pods do not fit on any node.",
-  "node-lost": "The node of its pods does not answer, so nobody knows whether they run.",
+  "node-lost": "The node of its pods does not answer, so it is unknown whether they run.",
   "pods-refused": "The cluster refuses to create its pods.",
   "rollout-stuck": "The rollout is stuck: its new pods do not become ready, and the old ones keep running.",
   "pods-failing": "Its pods cannot run.",

@@ -7,6 +7,20 @@ import { region, SimulatedRegion } from "./simulated-region.ts";
 
 const never = new AbortController().signal;
 
+const web = { namespace: "acme", name: "web-1" };
+
+function edit(world: SimulatedRegion) {
+  const edited = { metadata: web, spec: { replicas: 7 } } as never;
+  return world.api.apply(replicaSets, edited, { fieldManager: "kubectl", force: true }, never);
+}
+
+/** No version of the deployment is applied any more, not even a previous one: an edit of its ReplicaSet stays. */
+async function assertNothingInForce(world: SimulatedRegion): Promise<void> {
+  await edit(world);
+  await world.clock.advance(60_000);
+  assert.equal((await world.api.get(replicaSets, web, {}, never))?.spec?.replicas, 7);
+}
+
 test("one poison message among a thousand healthy ones is parked, and the thousand are applied", async () => {
   const world = await SimulatedRegion.create();
   for (let index = 1; index <= 500; index++) await world.setDeployment(index, { replicas: 0 });
@@ -72,11 +86,9 @@ for (const { by, change, isRefused } of [
     await world.until("it is applied", async () => (await world.replicaSets()).length === 1);
     await world.setDeployment(1, { replicas: 3, ...change });
     await world.until("the new version is rejected", () => agent.controller.status().parked === 1);
-    const ref = { namespace: "acme", name: "web-1" };
-    const replicas = async () => (await world.api.get(replicaSets, ref, {}, never))?.spec?.replicas;
+    const replicas = async () => (await world.api.get(replicaSets, web, {}, never))?.spec?.replicas;
     assert.equal(await replicas(), 2);
-    const edited = { metadata: ref, spec: { replicas: 7 } } as never;
-    await world.api.apply(replicaSets, edited, { fieldManager: "kubectl", force: true }, never);
+    await edit(world);
     await world.until("the edit is repaired", async () => (await replicas()) === 2);
     const [status] = agent.controller.objects({ onlyTroubled: true });
     assert.deepEqual(
@@ -102,8 +114,7 @@ test("a spec that is too large for the agent is rejected with its size; the prev
   await world.setDeployment(2);
   await world.until("the cursor passes", () => agent.controller.status().stream?.cursor === 3n);
   await world.until("the one behind it is applied", async () => (await world.replicaSets()).length === 2);
-  const ref = { namespace: "acme", name: "web-1" };
-  const replicas = async () => (await world.api.get(replicaSets, ref, {}, never))?.spec?.replicas;
+  const replicas = async () => (await world.api.get(replicaSets, web, {}, never))?.spec?.replicas;
   const check = async () => {
     const troubled = agent.controller.objects({ onlyTroubled: true });
     assert.deepEqual(
@@ -124,8 +135,7 @@ test("a spec that is too large for the agent is rejected with its size; the prev
     assert.equal(await replicas(), 2);
   };
   await check();
-  const edited = { metadata: ref, spec: { replicas: 7 } } as never;
-  await world.api.apply(replicaSets, edited, { fieldManager: "kubectl", force: true }, never);
+  await edit(world);
   await world.until("the edit is repaired", async () => (await replicas()) === 2);
   // Resyncs and replays bring the same.
   await world.clock.advance(1_200_000);
@@ -147,11 +157,7 @@ test("a deletion that the API server rejects does not bring the object back into
   await world.until("it is applied", async () => (await world.replicaSets()).length === 1);
   await world.plane.admin.deleteDeployment(region, "d_1");
   await world.until("the deletion is rejected", () => agent.controller.status().parked === 1);
-  const ref = { namespace: "acme", name: "web-1" };
-  const edited = { metadata: ref, spec: { replicas: 7 } } as never;
-  await world.api.apply(replicaSets, edited, { fieldManager: "kubectl", force: true }, never);
-  await world.clock.advance(60_000);
-  assert.equal((await world.api.get(replicaSets, ref, {}, never))?.spec?.replicas, 7);
+  await assertNothingInForce(world);
   await world.stop();
 });
 
@@ -163,11 +169,7 @@ test("a rejected version of another id under the same name keeps nothing of the 
   await world.plane.admin.forgetDeployment(region, "d_1");
   await world.setDeployment(2, { k8sName: "web-1", port: 70_000 });
   await world.until("the new one is rejected", () => agent.controller.status().parked === 1);
-  const ref = { namespace: "acme", name: "web-1" };
-  const edited = { metadata: ref, spec: { replicas: 7 } } as never;
-  await world.api.apply(replicaSets, edited, { fieldManager: "kubectl", force: true }, never);
-  await world.clock.advance(60_000);
-  assert.equal((await world.api.get(replicaSets, ref, {}, never))?.spec?.replicas, 7);
+  await assertNothingInForce(world);
   await world.stop();
 });
 

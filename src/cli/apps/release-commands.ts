@@ -141,8 +141,8 @@ the newest secrets of its environment.
 function addStatus(rollout: Command, deps: CommandDeps, exitWith: ExitWith): void {
   const status = rollout
     .command("status <app> [name]")
-    .description("wait for the end of a release, and show how it is")
-    .option("--no-wait", "only show how it is")
+    .description("wait until a release ends, and show its state")
+    .option("--no-wait", "only show its state")
     .addOption(waitTimeout());
   addAdminOptions(status)
     .addHelpText("after", `${names}\nExample:\n  krane rollout status web --timeout 10m\n`)

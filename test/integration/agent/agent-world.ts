@@ -126,6 +126,31 @@ export async function startedAgent(
   return { url: `${config.tls ? "https" : "http"}://127.0.0.1:${config.rpcPort}`, stop };
 }
 
+interface Place {
+  readonly region: string;
+  /** The control plane's port on this machine; it need not be open yet. */
+  readonly port: number;
+  readonly token: string;
+}
+
+/** Starts an agent that runs until the end of the test, with or without its control plane. */
+export async function runAgent(t: TestContext, { url }: ServedCluster, place: Place): Promise<void> {
+  const config = parse(`region = "${place.region}"
+rpc_port = ${await freePort()}
+[control]
+url = "http://127.0.0.1:${place.port}"
+token = "${place.token}"
+[kubernetes]
+kubeconfig = "kubeconfig"
+`);
+  const stopping = new AbortController();
+  const ended = run(config, agentDeps({ kubeconfig: kubeconfigFor(url) }), stopping.signal);
+  t.after(() => {
+    stopping.abort();
+    return ended;
+  });
+}
+
 export const agentRoads = ["Connect, h2c", "Connect, HTTP/1.1", "gRPC, h2c", "gRPC-Web, HTTP/1.1"] as const;
 export type AgentRoad = (typeof agentRoads)[number];
 

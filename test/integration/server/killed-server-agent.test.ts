@@ -2,15 +2,14 @@
 // again: in the end the cluster is as was acknowledged, and the control plane knows it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { run } from "../../../src/agent/run.ts";
 import { ReportDeploymentStatusRequest_Update_Instance_Status as Status } from "../../../src/gen/ctrl/v1/deployment_pb.ts";
 import { replicaSets } from "../../../src/kube/resources.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freePort } from "../../support/krane-process.ts";
 import { startServer } from "../../support/running-server.ts";
-import { kubeconfigFor, serveCluster } from "../../support/served-cluster.ts";
+import { serveCluster } from "../../support/served-cluster.ts";
 import { type Change, createDataDir, startServerProcess } from "../../support/server-process.ts";
-import { agentDeps, parse } from "../agent/agent-world.ts";
+import { runAgent } from "../agent/agent-world.ts";
 
 const region = "local.dev";
 const token = "token-of-the-test";
@@ -20,22 +19,9 @@ test("an agent converges on what was acknowledged before its control plane was k
   const dataDir = await createDataDir(t);
   const cluster = await serveCluster();
   t.after(() => cluster.stop());
-  const [port, rpcPort] = [await freePort(), await freePort()];
+  const port = await freePort();
   const flags = { "data-dir": dataDir, listen: `127.0.0.1:${port}`, "agent-tokens": `${region} ${token}` };
-  const config = parse(`region = "${region}"
-rpc_port = ${rpcPort}
-[control]
-url = "http://127.0.0.1:${port}"
-token = "${token}"
-[kubernetes]
-kubeconfig = "kubeconfig"
-`);
-  const stopping = new AbortController();
-  const agent = run(config, agentDeps({ kubeconfig: kubeconfigFor(cluster.url) }), stopping.signal);
-  t.after(() => {
-    stopping.abort();
-    return agent;
-  });
+  await runAgent(t, cluster, { region, port, token });
 
   const newest = new Map<string, Change>();
   for (const name of ["first", "second"]) {
@@ -72,7 +58,5 @@ kubeconfig = "kubeconfig"
     assert.ok(record?.state !== undefined, "not yet");
   };
   await eventually("the cluster is as was acknowledged, and reported so", isAsAcknowledged, patience);
-  stopping.abort();
-  await agent;
   await last.stop();
 });

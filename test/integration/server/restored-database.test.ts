@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
-import { run } from "../../../src/agent/run.ts";
 import { createSystemClock } from "../../../src/concurrency/clock.ts";
 import { Secret } from "../../../src/config/secret.ts";
 import { createControlPlane } from "../../../src/control-plane/connection.ts";
@@ -16,8 +15,8 @@ import { followStates } from "../../support/followed-states.ts";
 import { freePort } from "../../support/krane-process.ts";
 import { findPostgresTools, PostgresCluster } from "../../support/postgres-cluster.ts";
 import { type RunningServer, startServer } from "../../support/running-server.ts";
-import { kubeconfigFor, serveCluster } from "../../support/served-cluster.ts";
-import { agentDeps, parse } from "../agent/agent-world.ts";
+import { serveCluster } from "../../support/served-cluster.ts";
+import { runAgent } from "../agent/agent-world.ts";
 
 const region = "local.dev";
 const token = "token-of-the-test";
@@ -32,20 +31,7 @@ const patience = { deadlineMs: isLong ? 600_000 : 150_000 };
 async function startWorld(t: TestContext, port: number) {
   const cluster = await serveCluster();
   t.after(() => cluster.stop());
-  const config = parse(`region = "${region}"
-rpc_port = ${await freePort()}
-[control]
-url = "http://127.0.0.1:${port}"
-token = "${token}"
-[kubernetes]
-kubeconfig = "kubeconfig"
-`);
-  const stopping = new AbortController();
-  const agent = run(config, agentDeps({ kubeconfig: kubeconfigFor(cluster.url) }), stopping.signal);
-  t.after(() => {
-    stopping.abort();
-    return agent;
-  });
+  await runAgent(t, cluster, { region, port, token });
   const live = new Map<string, { readonly uid: string | undefined; readonly replicas: number | undefined }>();
   followStates(t, cluster.api, { kind: replicaSets, namespace: "acme" }, (set, isDeleted) => {
     const name = set.metadata?.name ?? "";
