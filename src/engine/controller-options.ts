@@ -34,7 +34,7 @@ export interface ControllerOptions {
 export interface ControllerDeps extends Traced {
   readonly api: KubeApi;
   /** When it may write and report. Absent: always, because this process is alone by assumption. */
-  readonly leadership?: Leadership | undefined;
+  readonly leadership?: Leadership;
   readonly controlPlane: ControlPlane;
   /** Proves which objects are krane's (K4). */
   readonly seal: Seal;

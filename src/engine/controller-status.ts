@@ -157,7 +157,7 @@ export interface ObjectFilter {
   /** Only keys that sort after this one. */
   readonly after?: string | undefined;
   /** How many at most; default all. */
-  readonly limit?: number | undefined;
+  readonly limit?: number;
 }
 
 /** Sorted by key, unless `refusedFirst` is set. Messages are built only for the requested page. */

@@ -45,7 +45,7 @@ interface StateMessage<Apply, Delete> {
     | { readonly case: "apply"; readonly value: Apply }
     | { readonly case: "delete"; readonly value: Delete }
     | { readonly case: undefined; readonly value?: undefined };
-  readonly content?: { readonly id: string; readonly hash: Uint8Array } | undefined;
+  readonly content?: { readonly id: string; readonly hash: Uint8Array };
   readonly $unknown?: readonly unknown[] | undefined;
 }
 

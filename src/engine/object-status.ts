@@ -28,7 +28,7 @@ export interface OutcomeChange {
   readonly outcome: Outcome;
   readonly reason?: string | undefined;
   readonly fieldPath?: string | undefined;
-  readonly appliedVersion?: bigint | undefined;
+  readonly appliedVersion?: bigint;
 }
 
 export type TroubledOutcome = Extract<Outcome, "parked" | "retrying" | "conflict" | "blocked">;

@@ -247,7 +247,7 @@ export function reportEvents(controller: string, log: Log): (sent: SentReport) =
 interface ReportSenderDeps {
   readonly controlPlane: ControlPlane;
   readonly clock: Clock;
-  readonly leadership?: Leadership | undefined;
+  readonly leadership?: Leadership;
 }
 
 /** Sends reports with their order. A key has one report in flight, so numbers are in the order of what was observed. */

@@ -26,7 +26,7 @@ export interface ControllerInspector {
     readonly onlyTroubled: boolean;
     readonly refusedFirst?: boolean;
     readonly after?: string | undefined;
-    readonly limit?: number | undefined;
+    readonly limit?: number;
   }): readonly ObjectStatus[];
   blockedDeletions(): readonly BlockedDeletion[];
   /** False when no such deletion is held back. */
