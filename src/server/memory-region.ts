@@ -12,17 +12,18 @@ import { KeptReports } from "./kept-reports.ts";
 import type { RankedAt } from "./report-rank.ts";
 import { RowTable } from "./row-table.ts";
 import { endsMembership, RegionSets, type SetMember, type SetStore } from "./sets.ts";
-import type {
-  AgentRecord,
-  EnvironmentContent,
-  HistoryEntry,
-  HistoryQuery,
-  HistoryRetention,
-  HistorySince,
-  NumberedEntry,
-  Row,
-  StoredEnvironment,
-  StoredObject,
+import {
+  type AgentRecord,
+  type EnvironmentContent,
+  type HistoryEntry,
+  type HistoryQuery,
+  type HistoryRetention,
+  type HistorySince,
+  type NumberedEntry,
+  observations,
+  type Row,
+  type StoredEnvironment,
+  type StoredObject,
 } from "./store.ts";
 
 export interface Region {
@@ -197,9 +198,12 @@ class HistoryLog {
     this.entries = recent.slice(Math.max(0, recent.length - most));
   }
 
-  private matching({ kind, id }: HistoryQuery): NumberedEntry[] {
+  private matching({ kind, id, changesOnly = false }: HistoryQuery): NumberedEntry[] {
     return this.entries.filter(
-      (entry) => (kind ?? entry.kind) === entry.kind && (id ?? entry.id) === entry.id,
+      (entry) =>
+        (kind ?? entry.kind) === entry.kind &&
+        (id ?? entry.id) === entry.id &&
+        !(changesOnly && observations.includes(entry.event)),
     );
   }
 }

@@ -168,10 +168,11 @@ export class MemoryStore extends DesiredChanges implements Store {
     kind: K,
     afterId: string,
     limit: number,
+    ids?: readonly string[],
   ): Promise<readonly StoredObject<K>[]> {
     return this.table(region, kind)
       .current()
-      .filter(({ id }) => id > afterId)
+      .filter(({ id }) => id > afterId && ids?.includes(id) !== false)
       .sort((a, b) => (a.id < b.id ? -1 : 1))
       .slice(0, limit)
       .map((row) => storedObject(this.region(region), kind, row));

@@ -296,8 +296,13 @@ export interface HistorySince {
 export interface HistoryQuery {
   readonly kind?: HistoryKind;
   readonly id?: string;
+  /** Leaves out what agents observed. */
+  readonly changesOnly?: boolean;
   readonly limit: number;
 }
+
+/** What agents observe, as opposed to what somebody changes. */
+export const observations: readonly HistoryEntry["event"][] = ["reported", "troubled", "recovered"];
 
 /** Limits of a region's history, whichever is reached first. */
 export interface HistoryRetention {
@@ -374,13 +379,14 @@ export interface Store {
   object<K extends KindName>(region: string, kind: K, id: string): Promise<StoredObject<K> | undefined>;
   /**
    * Ordered by id, starting after the given one; the empty id starts at the first. At most `limit` objects, fewer if
-   * they are large; empty only at the end.
+   * they are large; empty only at the end. With `ids`, only of those.
    */
   objects<K extends KindName>(
     region: string,
     kind: K,
     afterId: string,
     limit: number,
+    ids?: readonly string[],
   ): Promise<readonly StoredObject<K>[]>;
   /** Resolves as soon as the counter differs from the one seen; rejects with the signal's reason. */
   waitForChange(region: string, counterSeen: bigint, signal: AbortSignal): Promise<void>;

@@ -181,6 +181,11 @@ function pages(holds: Holds): void {
     assert.deepEqual(await ids("", 10), ["B", "a", "a-1", "a.1", "b"]);
     assert.deepEqual(await ids("a", 2), ["a-1", "a.1"]);
     assert.deepEqual(await ids("b", 2), []);
+    const named = await other.objects(region, "deployment", "a", 10, ["b", "B", "a.1", "never"]);
+    assert.deepEqual(
+      named.map(({ row }) => row.id),
+      ["a.1", "b"],
+    );
     const reported = await other.object(region, "deployment", "b");
     assert.deepEqual(reported?.report, { exists: true, instances: [], atMs: 7 });
     assert.equal(reported?.reportedVersion, 1n);
@@ -557,6 +562,24 @@ function troubleOfMany(holds: Holds): void {
 }
 
 function followedHistory(holds: Holds): void {
+  holds(
+    "what somebody changed can be read without what agents observed",
+    async ({ store, other, region }) => {
+      await store.put(region, "deployment", deployment("a", { k8sName: "a" }), author);
+      await store.report(
+        region,
+        "deployment",
+        { name: "a", id: "" },
+        { exists: true, instances: [], atMs: 7 },
+      );
+      const changes = { changesOnly: true, limit: 10 };
+      const events = (entries: readonly NumberedEntry[]) => entries.map(({ event }) => event);
+      assert.deepEqual(events(await other.history(region, { limit: 10 })), ["reported", "set"]);
+      assert.deepEqual(events(await other.history(region, changes)), ["set"]);
+      assert.deepEqual(events((await other.historySince(region, 0n, changes)).entries), ["set"]);
+    },
+  );
+
   holds(
     "whoever follows the history while many write misses nothing and sees nothing twice",
     async (open) => {

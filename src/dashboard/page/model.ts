@@ -1,5 +1,6 @@
 // The state of the page, as signals: views read them and are drawn again when they change. All calls to the admin API are here.
 
+import { create } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import { batch, computed, effect, type Signal, signal } from "@preact/signals";
 import {
@@ -8,6 +9,7 @@ import {
   type KindWords,
   ObjectKind,
   type RegionNews,
+  RegionNewsSchema,
   type Session,
   type WatchFleetResponse,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
@@ -159,6 +161,7 @@ export class Model {
   hear({ nowMs, regions }: WatchFleetResponse): void {
     this.heardAtMs = this.browser.nowMs();
     this.aheadMs = Number(nowMs) - this.heardAtMs;
+    const wasLost = this.connection.value.kind === "lost";
     batch(() => {
       // After a gap, what changed meanwhile is only visible by reading again.
       if (this.connection.value.kind !== "live") {
@@ -167,7 +170,14 @@ export class Model {
       }
       this.noteTimes(regions);
     });
-    for (const listener of this.newsListeners) listener(regions);
+    // What changed meanwhile is not in the news of the new stream.
+    const known = [...(this.agents.value?.values() ?? [])];
+    const news = wasLost
+      ? known.map(({ region, stateAtMs }) =>
+          create(RegionNewsSchema, { region, stateAtMs, incomplete: true }),
+        )
+      : regions;
+    for (const listener of this.newsListeners) listener(news);
   }
 
   /** The stream broke, or nothing was heard for long. */

@@ -1,7 +1,7 @@
 // The objects of one region, kept up to date while a view shows them.
 
-import { Code, ConnectError } from "@connectrpc/connect";
-import { type Signal, signal } from "@preact/signals";
+import { ConnectError } from "@connectrpc/connect";
+import { computed, effect, type Signal, signal } from "@preact/signals";
 import {
   type AppView,
   type Environment,
@@ -12,10 +12,12 @@ import {
   type RegionNews,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import type { Model } from "./model.ts";
+import { type KnownRows, listedRows } from "./region-rows.ts";
 
 const pageSize = 500;
-/** Beyond it, reading the whole list again is cheaper than reading single objects. */
-const singlesMax = 20;
+/** One call reads as many objects by their ids; beyond it, the whole list is read again. */
+const namedMax = 500;
+const refreshDelayMs = 100;
 const reloadPauseMs = 2_000;
 
 /** Phases that change without an event of the object itself, when the agent reports its state. */
@@ -33,11 +35,26 @@ export class RegionData {
   readonly objects: Signal<ReadonlyMap<string, ObjectView> | undefined> = signal(undefined);
   readonly apps: Signal<readonly AppView[]> = signal([]);
   readonly environments: Signal<readonly Environment[]> = signal([]);
+  private readonly known: KnownRows = new WeakMap();
+  /** Of everything above. */
+  readonly rows = computed(() =>
+    listedRows({
+      objects: [...(this.objects.value?.values() ?? [])],
+      apps: this.apps.value,
+      environments: this.environments.value,
+      kinds: this.model.kinds.value,
+      known: this.known,
+    }),
+  );
   readonly isComplete = signal(false);
   readonly problem = signal("");
   private readonly model: Model;
   private readonly due = new Map<string, ObjectRef>();
   private stateAtMs = 0n;
+  private isRefreshing = false;
+  /** The whole list is being read. */
+  private isReading = false;
+  /** It is, or was a moment ago. */
   private isReloading = false;
   private needsReload = false;
   private isStopped = false;
@@ -49,8 +66,15 @@ export class RegionData {
   }
 
   start(): void {
-    this.stopListening = this.model.onNews((news) => this.hear(news));
-    void this.reload();
+    const stopListening = this.model.onNews((news) => this.hear(news));
+    // What changes between a read and the start of the stream would be missed, so the stream comes first.
+    const stopWaiting = effect(() => {
+      if (this.model.connection.value.kind !== "connecting" && !this.isComplete.peek()) void this.reload();
+    });
+    this.stopListening = () => {
+      stopListening();
+      stopWaiting();
+    };
   }
 
   stop(): void {
@@ -69,36 +93,55 @@ export class RegionData {
       }
       this.stateAtMs = stateAtMs;
       if (incomplete) this.needsReload = true;
-      this.model.browser.after(100, () => void this.refresh());
+      this.refreshLater();
     }
+  }
+
+  /** One at a time, so that an older answer never replaces a newer one. */
+  private refreshLater(): void {
+    if (this.isRefreshing) return;
+    this.isRefreshing = true;
+    this.model.browser.after(refreshDelayMs, () => {
+      const done = this.refresh().catch((error: unknown) => this.note(error));
+      void done.then(() => {
+        this.isRefreshing = false;
+        if (this.due.size > 0 && !this.isStopped && !this.isReading) this.refreshLater();
+      });
+    });
   }
 
   private async refresh(): Promise<void> {
+    // Its pages may be older than what would be read now, and would replace it.
+    if (this.isReading) return;
     const refs = [...this.due.values()];
     this.due.clear();
-    if (this.needsReload || refs.length > singlesMax) return this.reload();
+    if (this.needsReload || refs.length > namedMax) return this.reload();
     if (refs.some(({ kind }) => kind === ObjectKind.APP)) await this.loadApps();
     if (refs.some(({ kind }) => kind === ObjectKind.ENVIRONMENT)) await this.loadEnvironments();
     const objects = refs.filter(({ kind }) => kind !== ObjectKind.APP && kind !== ObjectKind.ENVIRONMENT);
-    const read = await Promise.all(objects.map((ref) => this.readOne(ref)));
-    if (this.isStopped || read.length === 0) return;
+    const kinds = new Set(objects.map(({ kind }) => kind));
+    const read = await Promise.all(
+      [...kinds].map((kind) =>
+        this.readPages({ kind, ids: objects.filter((ref) => ref.kind === kind).map(({ id }) => id) }),
+      ),
+    );
+    if (this.isStopped || objects.length === 0) return;
     const after = new Map(this.objects.value);
-    for (const [index, object] of read.entries()) {
-      const ref = objects[index];
-      if (object !== undefined) after.set(keyOf(object.ref), object);
-      else if (ref !== undefined) after.delete(keyOf(ref));
-    }
+    for (const ref of objects) after.delete(keyOf(ref));
+    for (const object of read.flat()) after.set(keyOf(object.ref), object);
     this.objects.value = after;
   }
 
-  /** Undefined if it is gone. */
-  private async readOne(ref: ObjectRef): Promise<ObjectView | undefined> {
-    try {
-      const { object } = await this.model.api.getObject({ ref });
-      return object?.phase === Phase.DELETED ? undefined : object;
-    } catch (error) {
-      if (ConnectError.from(error).code !== Code.NotFound) this.note(error);
-      return this.objects.value?.get(keyOf(ref));
+  private async readPages(query: {
+    readonly kind: ObjectKind;
+    readonly ids: string[];
+  }): Promise<readonly ObjectView[]> {
+    const read: ObjectView[] = [];
+    for (let pageToken = ""; ; ) {
+      const page = await this.model.api.listObjects({ ...query, region: this.region, pageSize, pageToken });
+      read.push(...page.objects);
+      pageToken = page.nextPageToken;
+      if (pageToken === "") return read;
     }
   }
 
@@ -108,7 +151,9 @@ export class RegionData {
       return;
     }
     this.isReloading = true;
+    this.isReading = true;
     this.needsReload = false;
+    this.due.clear();
     try {
       await this.loadApps();
       await this.loadEnvironments();
@@ -117,6 +162,8 @@ export class RegionData {
     } catch (error) {
       this.note(error);
     }
+    this.isReading = false;
+    if (this.due.size > 0 && !this.isStopped) this.refreshLater();
     // A region in which everything changes is read every few seconds, not all the time.
     this.model.browser.after(reloadPauseMs, () => {
       this.isReloading = false;

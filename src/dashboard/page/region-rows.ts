@@ -35,8 +35,12 @@ export interface ListedRow {
   readonly environment: string;
   readonly image: string;
   readonly reason: string;
-  matches(filter: Filter): boolean;
+  /** What a search looks through. */
+  readonly text: string;
 }
+
+/** The row of each object that was listed before: of thousands of objects, few change at a time. */
+export type KnownRows = WeakMap<ObjectView, ListedRow>;
 
 const order: Readonly<Record<Tone, number>> = { bad: 0, busy: 1, good: 2, calm: 3 };
 
@@ -45,13 +49,19 @@ export function listedRows(content: {
   readonly apps: readonly AppView[];
   readonly environments: readonly Environment[];
   readonly kinds: readonly KindWords[];
+  readonly known?: KnownRows;
 }): readonly ListedRow[] {
+  const { known = new WeakMap() } = content;
   const byKind = new Map(content.kinds.map((words) => [words.kind, words]));
   const rows = [
     ...content.apps.map(rowOfApp),
     ...content.objects
       .filter(({ phase }) => phase !== Phase.DELETED)
-      .map((object) => rowOfObject(object, byKind.get(object.ref?.kind ?? 0))),
+      .map((object) => {
+        const row = known.get(object) ?? rowOfObject(object, byKind.get(object.ref?.kind ?? 0));
+        known.set(object, row);
+        return row;
+      }),
   ];
   const environments = rowsOfEnvironments(content.environments, rows);
   return [...sorted(rows), ...sorted(environments)];
@@ -123,28 +133,31 @@ function rowsOfEnvironments(
       name: id,
       state: { text: [counted(all, "object"), ...trouble].filter(Boolean).join(", "), tone },
       pods: "",
-      environment: id,
+      environment: "",
       image: secretNames.length === 0 ? "" : counted(secretNames.length, "secret"),
       reason: "",
     });
   });
 }
 
-function searchable(row: Omit<ListedRow, "key" | "matches">): ListedRow {
-  const { kind, plural, id, name, state, environment, image, reason } = row;
+function searchable(row: Omit<ListedRow, "key" | "text">): ListedRow {
+  const { kind, id, name, state, environment, image, reason } = row;
   const text = [kind, id, name, state.text, environment, image, reason].join("\n").toLowerCase();
-  return {
-    ...row,
-    key: `${kind}/${id}`,
-    matches(filter) {
-      if (filter.kind !== "" && filter.kind !== plural) return false;
-      if (filter.troubledOnly && (state.tone === "good" || state.tone === "calm")) return false;
-      return filter.text
-        .toLowerCase()
-        .split(/\s+/)
-        .every((part) => text.includes(part));
-    },
-  };
+  return { ...row, key: `${kind}/${id}`, text };
+}
+
+/** Those with every word of the search, in any order. */
+export function matching(
+  rows: readonly ListedRow[],
+  { kind, troubledOnly, text }: Filter,
+): readonly ListedRow[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  return rows.filter(
+    (row) =>
+      (kind === "" || kind === row.plural) &&
+      !(troubledOnly && (row.state.tone === "good" || row.state.tone === "calm")) &&
+      words.every((word) => row.text.includes(word)),
+  );
 }
 
 /** "12 Ready, 2 Failed, 1 Waiting". */

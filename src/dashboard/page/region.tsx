@@ -7,7 +7,7 @@ import { isSilent } from "../../why/silence.ts";
 import type { Model } from "./model.ts";
 import { Link, Loading, Lone, Notice, State } from "./parts.tsx";
 import { RegionData } from "./region-data.ts";
-import { type ListedRow, listedRows, summaryOf } from "./region-rows.ts";
+import { type ListedRow, matching, summaryOf } from "./region-rows.ts";
 import type { Route } from "./route.ts";
 import { type Column, Table } from "./table.tsx";
 import { agentWord, ageText, counted, lagOf } from "./words.ts";
@@ -110,17 +110,18 @@ function Objects(props: {
   const { model, route, data, isStale } = props;
   const shown = useSignal(rowsFirst);
   const objects = data.objects.value;
-  const kinds = model.kinds.value;
-  if (objects === undefined) return data.problem.value === "" ? <Loading /> : null;
-  const all = listedRows({
-    objects: [...objects.values()],
-    apps: data.apps.value,
-    environments: data.environments.value,
-    kinds,
-  });
-  if (all.length === 0 && data.isComplete.value) return <NothingYet model={model} region={route.region} />;
+  const all = data.rows.value;
   const { filter } = route;
-  const rows = all.filter((row) => row.matches(filter));
+  // Drawn again when they change, and not every second with the ages.
+  const rows = useMemo(() => matching(all, filter), [all, filter]);
+  const table = useMemo(
+    () => (
+      <ObjectTable model={model} region={route.region} rows={rows.slice(0, shown.value)} isStale={isStale} />
+    ),
+    [model, route.region, rows, shown.value, isStale],
+  );
+  if (objects === undefined) return data.problem.value === "" ? <Loading /> : null;
+  if (all.length === 0 && data.isComplete.value) return <NothingYet model={model} region={route.region} />;
   const refine = (change: Partial<typeof filter>) => {
     shown.value = rowsFirst;
     model.refine({ ...route, filter: { ...filter, ...change } });
@@ -151,7 +152,7 @@ function Objects(props: {
           <option value="">All kinds</option>
           <option value="environments">environments</option>
           <option value="apps">apps</option>
-          {kinds.map(({ plural }) => (
+          {model.kinds.value.map(({ plural }) => (
             <option key={plural} value={plural}>
               {plural}
             </option>
@@ -172,7 +173,7 @@ function Objects(props: {
           : `${rows.length.toLocaleString("en")} of ${countText(all)}`}
         {data.isComplete.value ? "" : ", loading more…"}
       </p>
-      <ObjectTable model={model} region={route.region} rows={rows.slice(0, shown.value)} isStale={isStale} />
+      {table}
       {rows.length > shown.value && (
         <button type="button" onClick={() => (shown.value += rowsFirst)}>
           Show {Math.min(rowsFirst, rows.length - shown.value)} more
@@ -183,9 +184,13 @@ function Objects(props: {
 }
 
 function countText(all: readonly ListedRow[]): string {
-  const environments = all.filter(({ kind }) => kind === "environment").length;
-  const objects = counted(all.length - environments, "object");
-  return environments === 0 ? objects : `${objects} and ${counted(environments, "environment")}`;
+  const count = (wanted: string) => all.filter(({ kind }) => kind === wanted).length;
+  const [apps, environments] = [count("app"), count("environment")];
+  return new Intl.ListFormat("en").format([
+    ...(apps === 0 ? [] : [counted(apps, "app")]),
+    counted(all.length - apps - environments, "object"),
+    ...(environments === 0 ? [] : [counted(environments, "environment")]),
+  ]);
 }
 
 function ObjectTable(props: {

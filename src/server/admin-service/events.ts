@@ -22,7 +22,7 @@ const batchMax = 200;
 export async function listEvents(store: Store, request: ListEventsRequest): Promise<{ events: Event[] }> {
   const { region, query } = parseQuery(request);
   const limit = Math.min(request.limit === 0 ? limitDefault : request.limit, limitMax);
-  const entries = await store.history(region, { ...query, limit });
+  const entries = await store.history(region, { ...query, changesOnly: request.changesOnly, limit });
   return { events: entries.map((entry) => eventOf(region, entry)) };
 }
 

@@ -133,3 +133,19 @@ test("a cancelled list stops reading", async () => {
   await assert.rejects(listObjects(store, request, left.signal), /gone/);
   assert.deepEqual(store.batches, []);
 });
+
+test("objects are read by their ids in one call; what does not exist is left out", async () => {
+  const store = await storeOf(30);
+  const list = async (ids: string[]) =>
+    listObjects(
+      store,
+      create(ListObjectsRequestSchema, { region, kind: ObjectKind.DEPLOYMENT, ids }),
+      signal,
+    );
+  const { objects, nextPageToken } = await list(["d_00021", "d_never", "d_00003"]);
+  assert.deepEqual([objects.map(({ ref }) => ref?.id), nextPageToken], [["d_00003", "d_00021"], ""]);
+  await assert.rejects(
+    list(Array.from({ length: 501 }, (_, index) => String(index))),
+    /ids must be at most 500/,
+  );
+});

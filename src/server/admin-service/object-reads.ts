@@ -14,6 +14,7 @@ import {
   ObjectView_Phase as Phase,
 } from "../../gen/krane/admin/v1/admin_pb.ts";
 import { type ApplyMessage, allKinds, type KindName, kindNames, kindOf } from "../../kinds/kinds.ts";
+import type { Refuse } from "../../model/field-problem.ts";
 import { type ListPosition, type PageStart, parsePage, tokenOf } from "../../services/page-token.ts";
 import { phaseFacts, phaseOf } from "../phase.ts";
 import type { AgentRecord, AgentReport, Store, StoredObject } from "../store.ts";
@@ -39,11 +40,13 @@ const batchMax = 100;
 const pageBytesMax = 4 * 1024 * 1024;
 /** Limits the cost of one call. Beyond it the page ends, with few objects or none, and the next call continues. */
 const readMax = 2_000;
+const idsMax = 500;
 
 export async function listObjects(store: Store, request: ListObjectsRequest, signal: AbortSignal) {
-  const { region, kind } = checked((refuse) => ({
+  const { region, kind, ids } = checked((refuse) => ({
     region: parseRegion(request.region, refuse),
     kind: parseKind("kind", request.kind, refuse),
+    ids: parseIds(request.ids, refuse),
   }));
   const { after, size } = parsePage(request);
   const agent = (await agentOf(store, region))?.known;
@@ -55,7 +58,7 @@ export async function listObjects(store: Store, request: ListObjectsRequest, sig
     store,
     region,
     wantedKinds,
-    { after, size, agent },
+    { after, size, agent, ids },
     signal,
   )) {
     const isWanted = isAskedFor(view, request);
@@ -72,8 +75,14 @@ export async function listObjects(store: Store, request: ListObjectsRequest, sig
   return { objects, nextPageToken: "" };
 }
 
+function parseIds(ids: readonly string[], refuse: Refuse): readonly string[] | undefined {
+  if (ids.length > idsMax) refuse("ids", `must be at most ${idsMax}`);
+  return ids.length === 0 ? undefined : ids;
+}
+
 interface Reading extends PageStart {
   readonly agent: AgentReport | undefined;
+  readonly ids: readonly string[] | undefined;
 }
 
 /** With the position of each kind, which page tokens refer to. */
@@ -81,7 +90,7 @@ async function* viewsBehind(
   store: Store,
   region: string,
   wanted: readonly KindName[],
-  { after, size, agent }: Reading,
+  { after, size, agent, ids }: Reading,
   signal: AbortSignal,
 ): AsyncGenerator<{ readonly view: ObjectView; readonly place: string }> {
   for (const kind of wanted) {
@@ -91,7 +100,7 @@ async function* viewsBehind(
       // Stop when the call was cancelled.
       signal.throwIfAborted();
       // One more than the page size, to see whether there is another page.
-      const batch = await store.objects(region, kind, cursor, Math.min(size + 1, batchMax));
+      const batch = await store.objects(region, kind, cursor, Math.min(size + 1, batchMax), ids);
       for (const object of batch) yield { view: objectView(region, kind, object, agent), place };
       const end = batch.at(-1);
       if (end === undefined) break;

@@ -1,13 +1,14 @@
 // History, in the table `history`, and its purging.
 import { unknownRegion } from "../row-rules.ts";
 import { endsMembership, type SetMember } from "../sets.ts";
-import type {
-  HistoryEntry,
-  HistoryKind,
-  HistoryQuery,
-  HistoryRetention,
-  HistorySince,
-  NumberedEntry,
+import {
+  type HistoryEntry,
+  type HistoryKind,
+  type HistoryQuery,
+  type HistoryRetention,
+  type HistorySince,
+  type NumberedEntry,
+  observations,
 } from "../store.ts";
 import type { Database, Session } from "./database.ts";
 import { withinRange } from "./object-rows.ts";
@@ -36,34 +37,44 @@ export class HistoryTable {
     this.database = database;
   }
 
-  async newest(region: string, { kind, id, limit }: HistoryQuery): Promise<readonly NumberedEntry[]> {
+  async newest(
+    region: string,
+    { kind, id, changesOnly, limit }: HistoryQuery,
+  ): Promise<readonly NumberedEntry[]> {
     const rows = await this.database.read<HistoryRow>(
       `SELECT ${entryColumns}
        FROM regions r LEFT JOIN LATERAL (
          SELECT * FROM history
          WHERE region = r.name AND number IS NOT NULL
-           AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR id = $3)
+           AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR id = $3) AND event <> ALL ($5::text[])
          ORDER BY number DESC LIMIT $4
        ) h ON true
        WHERE r.name = $1 ORDER BY h.number DESC`,
-      [region, kind ?? null, id ?? null, Math.min(limit, answerEntriesMax)],
+      [region, kind ?? null, id ?? null, Math.min(limit, answerEntriesMax), leftOut(changesOnly)],
     );
     if (rows.length === 0) throw unknownRegion(region);
     return rows.flatMap((row) => (row.at_ms === null ? [] : [entryOf(row)]));
   }
 
-  async since(region: string, number: bigint, { kind, id, limit }: HistoryQuery): Promise<HistorySince> {
+  async since(
+    region: string,
+    number: bigint,
+    { kind, id, changesOnly, limit }: HistoryQuery,
+  ): Promise<HistorySince> {
     const rows = await this.database.read<HistoryRow & { readonly newest: string | null }>(
       `SELECT n.newest, ${entryColumns}
        FROM regions r LEFT JOIN history_heads n ON n.region = r.name
        LEFT JOIN LATERAL (
          SELECT * FROM history
          WHERE region = r.name AND number > $5
-           AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR id = $3)
+           AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR id = $3) AND event <> ALL ($6::text[])
          ORDER BY number LIMIT $4
        ) h ON true
        WHERE r.name = $1 ORDER BY h.number`,
-      [region, kind ?? null, id ?? null, Math.min(limit, answerEntriesMax), withinRange(number)],
+      [
+        ...[region, kind ?? null, id ?? null, Math.min(limit, answerEntriesMax)],
+        ...[withinRange(number), leftOut(changesOnly)],
+      ],
     );
     const first = rows[0];
     if (first === undefined) throw unknownRegion(region);
@@ -132,6 +143,10 @@ async function leaveSets(session: Session, region: string, members: readonly Set
      WHERE m.region = $1 AND m.kind = t.kind AND m.id = t.id`,
     [region, members.map(({ kind }) => kind), members.map(({ id }) => id)],
   );
+}
+
+function leftOut(changesOnly = false): readonly string[] {
+  return changesOnly ? observations : [];
 }
 
 function entryOf(row: HistoryRow): NumberedEntry {

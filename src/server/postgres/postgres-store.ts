@@ -232,8 +232,9 @@ export class PostgresStore extends DesiredChanges implements Store {
     kind: K,
     afterId: string,
     limit: number,
+    ids?: readonly string[],
   ): Promise<readonly StoredObject<K>[]> {
-    return this.reports.objects(region, kind, { afterId, limit });
+    return this.reports.objects(region, kind, { afterId, limit, ids });
   }
 
   digest(region: string, kind: KindName, knownSum?: bigint): Promise<KindDigest> {

@@ -78,21 +78,28 @@ export class ReportTables {
   async objects<K extends KindName>(
     region: string,
     kind: K,
-    range: { readonly id: string } | { readonly afterId: string; readonly limit: number },
+    range:
+      | { readonly id: string }
+      | { readonly afterId: string; readonly limit: number; readonly ids?: readonly string[] | undefined },
   ): Promise<readonly StoredObject<K>[]> {
     const isOne = "id" in range;
+    const ids = isOne ? undefined : range.ids;
     const rows = await this.database.read<MaybeObjectRow & ReportRow>(
       `SELECT ${objectColumns}, ${reportColumns}
        FROM regions r LEFT JOIN LATERAL (
          SELECT *, sum(octet_length(spec)) OVER (ORDER BY id COLLATE "C") AS bytes FROM (
            SELECT * FROM objects
            WHERE region = r.name AND kind = $2 AND ${isOne ? "id = $3" : 'id COLLATE "C" > $3'}
+             ${ids === undefined ? "" : "AND id = ANY ($5::text[])"}
            ORDER BY id COLLATE "C" LIMIT $4
          ) found
        ) o ON o.bytes - octet_length(o.spec) < ${answerBytesMax}
        LEFT JOIN reports p ON p.region = o.region AND p.kind = o.kind AND p.id = o.id
        WHERE r.name = $1 ORDER BY o.id COLLATE "C"`,
-      [region, kind, isOne ? range.id : range.afterId, isOne ? 1 : range.limit],
+      [
+        ...[region, kind, isOne ? range.id : range.afterId, isOne ? 1 : range.limit],
+        ...(ids === undefined ? [] : [ids]),
+      ],
     );
     if (rows.length === 0) throw unknownRegion(region);
     const found = rows.filter(hasObject);
